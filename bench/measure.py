@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Server CPU per request, for several servers side by side in one run.
+
+usage: measure.py [options] NAME=PORT[/PATH] NAME=PORT[/PATH] ...
+
+Each round drives every server once with wrk, in an order that is shuffled per round, and reads the
+CPU time (user + system, nanosecond clock) that the processes listening on PORT used. Printed for each
+server: the median over the rounds of CPU microseconds per request and its range; the ratio to the
+first server, as the geometric mean of the ratios within each round, with a 95 % bootstrap interval
+over rounds; the request rate and p99. Compare CPU per request, not rates: with one core for the
+client, rates are bounded by the client, and ratios of rates shrink towards 1.
+
+Name the first server twice (two instances of it) to see the noise: the interval of the second one is
+what "no difference" looks like here. Every server is first checked to answer PATH with --status and
+the same number of bytes as the first (not with --different-bytes).
+
+Pin every server to one core before (taskset -c 0 SERVER); wrk is pinned to --client-cpu.
+Needs: wrk, ss (iproute2), taskset. Traffic goes to 127.0.0.1 only.
+"""
+import argparse, http.client, math, os, random, re, statistics, subprocess, sys, time
+from typing import NamedTuple
+
+from processes import listeners, place, with_descendants
+
+
+class Round(NamedTuple):
+    """What one server did in one round."""
+    cost: float  # CPU microseconds per request
+    rate: float  # requests per second
+    p99: str  # as wrk prints it
+    trouble: list
+
+
+class Load(NamedTuple):
+    """How wrk asks."""
+    connections: int = 64
+    seconds: int = 3
+    close: bool = False  # a new connection for every request
+    script: str | None = None  # a wrk Lua script
+    client_cpu: int = 1
+    status: int = 200  # what every answer should be
+
+
+def cpu_seconds(pids):
+    """CPU time of live processes, plus that of children they have already reaped (a process per connection)."""
+    total, tick = 0.0, os.sysconf("SC_CLK_TCK")
+    for pid in pids:
+        try:
+            # The clock id of another process's CPU time, as clock_getcpuclockid(3) makes it.
+            total += time.clock_gettime((~pid << 3) | 2)
+            fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+            total += (int(fields[13]) + int(fields[14])) / tick
+        except OSError:
+            pass  # it ended; its parent's reaped time has it
+    return total
+
+
+def drive(load, server):
+    """One run of wrk: requests done, their rate, p99, and what wrk complained of."""
+    command = ["taskset", "-c", str(load.client_cpu), "wrk", "-t1", f"-c{load.connections}", f"-d{load.seconds}s",
+               "--latency", "--timeout", "30s"]
+    if load.script:
+        command += ["-s", load.script]
+    if load.close:
+        command += ["-H", "Connection: close"]
+    run = subprocess.run(command + [f"http://127.0.0.1:{server.port}{server.path}"], capture_output=True, text=True)
+    found = re.search(r"(\d+) requests in", run.stdout)
+    if not found or int(found.group(1)) == 0:
+        raise SystemExit(f"{server.name}, port {server.port}: wrk completed no request:\n{run.stdout}{run.stderr}")
+    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", run.stdout).group(1))
+    p99 = re.search(r"99%\s+(\S+)", run.stdout)
+    trouble = re.findall(r"Socket errors.*", run.stdout)
+    if load.status < 300:
+        trouble += re.findall(r"Non-2xx.*", run.stdout)
+    return int(found.group(1)), rate, p99.group(1) if p99 else "-", trouble
+
+
+def measure(servers, load, rounds, seed=1, progress=None):
+    """Every round of every server: {name: [Round, ...]}, each round in its own shuffled order."""
+    pids = {server.name: listeners(server.port) for server in servers}
+    shuffle = random.Random(seed)
+    results = {server.name: [] for server in servers}
+    for number in range(rounds):
+        if progress:
+            progress(number)
+        for server in shuffle.sample(servers, len(servers)):
+            before = cpu_seconds(with_descendants(pids[server.name]))
+            done, rate, p99, trouble = drive(load, server)
+            used = cpu_seconds(with_descendants(pids[server.name])) - before
+            results[server.name].append(Round(used / done * 1e6, rate, p99, trouble))
+    return results
+
+
+def ratio(results, name, base, seed=1):
+    """Geometric mean of the per-round cost ratios, with a 95 % percentile bootstrap over rounds."""
+    logs = [math.log(a.cost / b.cost) for a, b in zip(results[name], results[base])]
+    draw = random.Random(seed)
+    means = sorted(math.exp(statistics.fmean(draw.choices(logs, k=len(logs)))) for _ in range(2000))
+    return math.exp(statistics.fmean(logs)), means[49], means[1949]
+
+
+def table(results, bases):
+    """The printed table: a line per server, its ratio to the server that `bases` names for it."""
+    lines = [f"{'server':<18}{'CPU us/req':>11}{'min':>9}{'max':>9}{'ratio':>7}  {'95 % interval':<15}"
+             f"{'to':<14}{'req/s':>9}{'p99':>10}  trouble".rstrip()]
+    for name, rounds in results.items():
+        cost = [r.cost for r in rounds]
+        mean, low, high = ratio(results, name, bases[name])
+        middle = sorted(rounds, key=lambda r: r.cost)[len(rounds) // 2]
+        trouble = "; ".join(sorted({t for r in rounds for t in r.trouble}))[:60]
+        lines.append(f"{name:<18}{statistics.median(cost):>11.2f}{min(cost):>9.2f}{max(cost):>9.2f}{mean:>7.2f}  "
+                     f"{f'{low:.2f} .. {high:.2f}':<15}{bases[name]:<14}{middle.rate:>9.0f}{middle.p99:>10}  {trouble}".rstrip())
+    return "\n".join(lines)
+
+
+def answer(server):
+    """Status and number of body bytes of one request."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    try:
+        connection.request("GET", server.path, headers={"Connection": "close"})
+        response = connection.getresponse()
+        return response.status, len(response.read())
+    except (OSError, http.client.HTTPException) as error:
+        raise SystemExit(f"{server.name}: GET http://127.0.0.1:{server.port}{server.path} failed: {error}") from error
+    finally:
+        connection.close()
+
+
+def check_answers(servers, status, same_bytes=True):
+    """Refuses to measure servers that do not answer, or not with the same."""
+    answers = {server.name: answer(server) for server in servers}
+    wrong = {name: got for name, (got, _) in answers.items() if got != status}
+    if wrong:
+        raise SystemExit(f"answered with another status than {status}: {wrong}")
+    if same_bytes and len({size for _, size in answers.values()}) > 1:
+        raise SystemExit(f"the servers answer with different lengths: {answers}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("servers", nargs="+", metavar="NAME=PORT[/PATH]")
+    parser.add_argument("-c", "--connections", type=int, default=64)
+    parser.add_argument("-s", "--seconds", type=int, default=3)
+    parser.add_argument("-r", "--rounds", type=int, default=7)
+    parser.add_argument("--close", action="store_true", help="a new connection for every request")
+    parser.add_argument("--script", help="a wrk Lua script, pipeline.lua for instance")
+    parser.add_argument("--path", default="/1k.html", help="path where a server names none")
+    parser.add_argument("--status", type=int, default=200, help="the status that every server must answer")
+    parser.add_argument("--client-cpu", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--different-bytes", action="store_true", help="do not check what is answered")
+    args = parser.parse_args()
+
+    servers = [place(item, args.path) for item in args.servers]
+    if len({server.name for server in servers}) < len(servers):
+        raise SystemExit("two servers have the same name; call the second floor floor2")
+    if not args.different_bytes:
+        check_answers(servers, args.status)
+    load = Load(args.connections, args.seconds, args.close, args.script, args.client_cpu, args.status)
+    results = measure(servers, load, args.rounds, args.seed)
+    print(table(results, {server.name: servers[0].name for server in servers}))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
