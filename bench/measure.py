@@ -75,14 +75,12 @@ def drive(load, server):
     return int(found.group(1)), rate, p99.group(1) if p99 else "-", trouble
 
 
-def measure(servers, load, rounds, seed=1, progress=None):
+def measure(servers, load, rounds, seed=1):
     """Every round of every server: {name: [Round, ...]}, each round in its own shuffled order."""
     pids = {server.name: listeners(server.port) for server in servers}
     shuffle = random.Random(seed)
     results = {server.name: [] for server in servers}
-    for number in range(rounds):
-        if progress:
-            progress(number)
+    for _ in range(rounds):
         for server in shuffle.sample(servers, len(servers)):
             before = cpu_seconds(with_descendants(pids[server.name]))
             done, rate, p99, trouble = drive(load, server)

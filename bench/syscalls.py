@@ -17,6 +17,7 @@ Needs: strace, ss (iproute2), and the right to trace (root, or your own processe
 """
 import argparse, os, re, selectors, signal, socket, subprocess, sys, tempfile, time
 
+from measure import Load, drive
 from processes import listeners, place, with_descendants
 
 ATTACH_SECONDS = 10
@@ -137,26 +138,17 @@ def one_each(server, requests):
                 pass
 
 
-def wrk(server, connections, seconds):
-    """Drives with wrk and returns the requests that it counted."""
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", f"http://127.0.0.1:{server.port}{server.path}"]
-    run = subprocess.run(command, capture_output=True, text=True)
-    found = re.search(r"(\d+) requests in", run.stdout)
-    if not found:
-        raise SystemExit(f"{server.name}: wrk completed no request:\n{run.stdout}{run.stderr}")
-    return int(found.group(1))
-
-
 def count_calls(server, args):
     """Requests made, and {name: calls} that the server needed for them."""
+    pids = with_descendants(listeners(server.port))
     own_connections = 0 if args.close or args.wrk else args.connections
     opened = [Connection(server, args.pipeline) for _ in range(own_connections)]
     for connection in opened:
         keep_alive([connection], 1)
     requests = args.requests
-    with Tracer(with_descendants(listeners(server.port))) as tracer:
+    with Tracer(pids) as tracer:
         if args.wrk:
-            requests = wrk(server, args.connections, args.wrk)
+            requests, *_ = drive(Load(connections=args.connections, seconds=args.wrk), server)
         elif args.close:
             one_each(server, requests)
         else:

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Tenfold beside the floor and beside nginx, lighttpd and h2o: one command, one table per workload.
+
+usage: compare.py [options] [WORKLOAD ...]
+
+Starts everything it measures on --server-cpu, runs measure.py's rounds for each workload, stops what it
+started, prints the tables and writes them to results/ together with the machine and the versions.
+Workloads: 1k, pipelined, close, 404 (these four when none is named), and browser, 16k, large; or all.
+
+Each table names its floor twice: the second one's interval is the noise of this run. The engines are
+compared with the floor of their own mechanism (uring with null_uring, the others with null_epoll). Under
+a table stand the ratios of each engine to each peer, of the same rounds.
+
+Needs: the programs and www/ (cargo xtask bench makes both), wrk, taskset, ss, and those peers that are
+to be measured: --peers none leaves them out. Traffic goes to 127.0.0.1 only.
+"""
+import argparse, pathlib, sys, tempfile, time
+from typing import NamedTuple
+
+from environment import describe
+from fleet import Fleet
+from measure import Load, check_answers, measure, ratio, table
+from processes import Place
+
+HERE = pathlib.Path(__file__).resolve().parent
+WWW = HERE / "www"
+PEERS = {
+    "nginx": ["nginx", "-p", "@RUN@", "-e", "stderr", "-c", "@RUN@/nginx.conf"],
+    "lighttpd": ["lighttpd", "-D", "-f", "@RUN@/lighttpd.conf"],
+    "h2o": ["h2o", "-c", "@RUN@/h2o.conf"],
+}
+
+
+class Workload(NamedTuple):
+    """What is asked, and which program does the system calls of it and nothing else."""
+    title: str
+    path: str = "/1k.html"
+    load: Load = Load()
+    floor: tuple = ("null_epoll", "1024")  # program and its arguments behind the port
+    uring_floor: tuple | None = ("null_uring", "1024")  # for uring; None: the same floor for every engine
+    floor_status: int = 200  # the floor answers whatever is asked with 200
+    own_reference: bool = False  # Tenfold's own /1k.html stands beside it
+
+
+WORKLOADS = {
+    "1k": Workload("1 KB, keep-alive, 64 connections"),
+    "pipelined": Workload("1 KB, 16 pipelined, 64 connections", load=Load(script=str(HERE / "pipeline.lua"))),
+    "close": Workload("1 KB, a connection per request", load=Load(close=True), floor=("null_close", "1024"),
+                      uring_floor=None),
+    "404": Workload("404, keep-alive, 64 connections", path="/no-such-file.html", load=Load(status=404),
+                    own_reference=True),
+    "browser": Workload("1 KB with a browser's header fields", load=Load(script=str(HERE / "browser.lua"))),
+    "16k": Workload("16 KB, keep-alive, 64 connections", path="/16k.bin", floor=("null_epoll", "16384"),
+                    uring_floor=("null_uring", "16384")),
+    "large": Workload("66 MB, 8 connections", path="/video.mp4", load=Load(connections=8),
+                      floor=("null_sendfile", str(WWW / "video.mp4")), uring_floor=None),
+}
+USUAL = ["1k", "pipelined", "close", "404"]
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)}, or all")
+    parser.add_argument("--tenfold", default=str(HERE.parent / "target/release/tenfold"), help="the release binary")
+    parser.add_argument("--engines", default="epoll,uring", help="engines of Tenfold, with commas; default: epoll,uring")
+    parser.add_argument("--option", action="append", default=[], metavar="'--NAME VALUE'",
+                        help="a further option for tenfold serve; repeatable")
+    parser.add_argument("--peers", default=",".join(PEERS), help="nginx,lighttpd,h2o, some of them, or none")
+    parser.add_argument("-s", "--seconds", type=int, default=2, help="seconds of each run")
+    parser.add_argument("-r", "--rounds", type=int, default=9)
+    parser.add_argument("--first-port", type=int, default=8300, help="servers take the ports from here on")
+    parser.add_argument("--server-cpu", type=int, default=0)
+    parser.add_argument("--client-cpu", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", help="file for the tables; default: results/DATE-TIME.txt")
+    args = parser.parse_args()
+    args.workloads = list(WORKLOADS) if args.workloads == ["all"] else args.workloads or USUAL
+    args.engines = [engine for engine in args.engines.split(",") if engine]
+    args.peers = [] if args.peers == "none" else [peer for peer in args.peers.split(",") if peer]
+    for names, legal in ((args.workloads, WORKLOADS), (args.peers, PEERS)):
+        if unknown := [name for name in names if name not in legal]:
+            parser.error(f"{', '.join(unknown)}: not one of {', '.join(legal)}")
+    missing = [file for file in (HERE / "null_epoll", WWW / "video.mp4") if not file.exists()]
+    if missing:
+        raise SystemExit(f"{missing[0].relative_to(HERE.parent)} is missing: `cargo xtask bench` makes it")
+    if args.engines and not pathlib.Path(args.tenfold).exists():
+        raise SystemExit(f"{args.tenfold} is missing: `cargo build --release` makes it, --tenfold names another one")
+    return args
+
+
+def start_lasting(fleet, args):
+    """Tenfold on each engine and the peers: they run through all workloads. {name: port}"""
+    ports = {}
+    for engine in args.engines:
+        command = [args.tenfold, "serve", str(WWW), "--listen", "127.0.0.1:@PORT@", "--engine", engine]
+        if engine not in ("naive", "fork", "thread", "pool"):
+            command += ["--workers", "1"]
+        command += ["--access-log", "off", *(word for option in args.option for word in option.split())]
+        ports[engine] = fleet.start(engine, command)
+    for peer in args.peers:
+        template = (HERE / "peers" / f"{peer}.conf").read_text()
+        ports[peer] = fleet.start(peer, PEERS[peer], config=(f"{peer}.conf", template))
+    return ports
+
+
+def start_floors(fleet, work, engines):
+    """The floors of one workload, each twice: {name: port}, and each engine's own floor."""
+    ports, of_engine = {}, {}
+    for program_and_arguments, mine in floors_of(work, engines):
+        program, *arguments = program_and_arguments
+        for name in (program, program + "'"):
+            ports[name] = fleet.start(name, [str(HERE / program), "@PORT@", *arguments])
+        of_engine |= dict.fromkeys(mine, program)
+    return ports, of_engine
+
+
+def floors_of(work, engines):
+    """Each floor program of a workload with the engines that are compared with it; the first one always runs."""
+    on_ring = [engine for engine in engines if engine == "uring"] if work.uring_floor else []
+    yield work.floor, [engine for engine in engines if engine not in on_ring]
+    if on_ring:
+        yield work.uring_floor, on_ring
+
+
+def run(work, fleet, lasting, args):
+    """Measures one workload and returns its text."""
+    servers = 2 * len(list(floors_of(work, args.engines))) + len(lasting) + work.own_reference * len(args.engines)
+    print(f"{work.title}: about {servers * args.rounds * args.seconds} s ...", file=sys.stderr, flush=True)
+    floors, of_engine = start_floors(fleet, work, args.engines)
+    floor_places = [Place(name, port, work.path) for name, port in floors.items()]
+    places = [Place(name, port, work.path) for name, port in lasting.items()]
+    references = [Place(f"{engine} 1 KB", lasting[engine], "/1k.html") for engine in args.engines] if work.own_reference else []
+    check_answers(floor_places + references, work.floor_status, same_bytes=False)
+    check_answers(places, work.load.status, same_bytes=work.load.status == 200)
+    first_floor = work.floor[0]
+    bases = {place.name: of_engine.get(place.name, first_floor) for place in places}
+    bases |= {name: name.rstrip("'") for name in floors}
+    bases |= {place.name: of_engine[place.name.split()[0]] for place in references}
+
+    load = work.load._replace(seconds=args.seconds, client_cpu=args.client_cpu)
+    results = measure(floor_places + references + places, load, args.rounds, args.seed)
+    for name in floors:
+        fleet.stop(name)
+    lines = [f"== {work.title}", table(results, bases)]
+    pairs = [(engine, other) for engine in args.engines for other in ([f"{engine} 1 KB"] if references else []) + args.peers]
+    for engine, other in pairs:
+        mean, low, high = ratio(results, engine, other, args.seed)
+        lines.append(f"{engine} / {other}: {mean:.2f}  {low:.2f} .. {high:.2f}")
+    return "\n".join(lines)
+
+
+def main():
+    args = parse()
+    out = pathlib.Path(args.out) if args.out else HERE / "results" / time.strftime("%Y-%m-%d-%H%M%S.txt")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="bench-") as run_folder, out.open("w") as file:
+        def tell(text):
+            print(text + "\n", flush=True)
+            file.write(text + "\n\n")
+            file.flush()
+
+        tell(describe(args, PEERS))
+        with Fleet(run_folder, WWW, args.server_cpu, args.first_port) as fleet:
+            lasting = start_lasting(fleet, args)
+            for name in args.workloads:
+                tell(run(WORKLOADS[name], fleet, lasting, args))
+    print(f"written to {out}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""The machine and the versions behind a table: without them its numbers say nothing."""
+import os, pathlib, platform, re, shutil, subprocess, time
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def describe(args, peers):
+    """A few lines: when, on what, which versions, how long."""
+    lines = [
+        time.strftime("%Y-%m-%d %H:%M:%S %Z"),
+        f"cpu      {cpu_model()}, {os.cpu_count()} cores, servers on {args.server_cpu}, client on {args.client_cpu};"
+        f" governor {read('/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor') or 'unknown'}",
+        f"kernel   {platform.release()}; vulnerabilities mitigated: {mitigations()}",
+        f"load     {', '.join(f'{value:.2f}' for value in os.getloadavg())} (before the run; foreign load is noise)",
+        f"rounds   {args.rounds} of {args.seconds} s, seed {args.seed}",
+    ]
+    if args.engines:
+        lines.append(f"tenfold  {version([args.tenfold, '--version'])}, commit {commit()}, engines {', '.join(args.engines)}"
+                     + (f", {' '.join(args.option)}" if args.option else ""))
+    for peer in args.peers:
+        lines.append(f"{peer:<9}{version([peers[peer][0], '-v'])}")
+    lines.append(f"wrk      {version(['wrk', '-v'])}")
+    return "\n".join(lines)
+
+
+def cpu_model():
+    found = re.search(r"model name\s*:\s*(.+)", read("/proc/cpuinfo"))
+    return found.group(1) if found else platform.machine()
+
+
+def mitigations():
+    """How many of the kernel's listed vulnerabilities it mitigates here; they change the price of a system call."""
+    states = [read(file) for file in pathlib.Path("/sys/devices/system/cpu/vulnerabilities").glob("*")]
+    return f"{sum(state.startswith('Mitigation') for state in states)} of {len(states)}"
+
+
+def commit():
+    command = ["git", "-C", str(HERE), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
+    except FileNotFoundError:
+        return "unknown"
+
+
+def version(command):
+    """The first line with a number that the program says of itself, whatever it exits with."""
+    path = shutil.which(command[0]) or shutil.which(command[0], path="/usr/sbin:/sbin")
+    if not path:
+        return "missing"
+    run = subprocess.run([path, *command[1:]], capture_output=True, text=True)
+    lines = [line.strip() for line in (run.stdout + run.stderr).splitlines() if re.search(r"\d\.\d", line)]
+    return lines[0] if lines else "unknown"
+
+
+def read(path):
+    """A file's text without the end of line; empty where there is none."""
+    try:
+        return pathlib.Path(path).read_text().strip()
+    except OSError:
+        return ""
