@@ -1,1 +1,29 @@
-//! See ARCHITECTURE.md.
+//! HTTP/1.0 and 1.1, written once, as `async` code over the [`Io`] trait.
+//!
+//! Nothing here makes a system call, and nothing here knows an I/O model: files appear as handles
+//! ([`OpenFile`]) that somebody else sends, time is what [`clock`] was last told, and a connection is
+//! whatever implements [`Io`]. What a request means is the business of a [`Service`].
+//!
+//! Start with [`serve_connection`]; it is the whole life of a connection.
+
+#![forbid(unsafe_code)]
+
+pub mod clock;
+mod framing;
+pub mod head;
+pub mod io;
+pub mod limits;
+pub mod out;
+pub mod serve;
+pub mod service;
+pub mod target;
+
+pub use clock::Instant;
+pub use framing::Body;
+pub use head::{Head, Method, Version};
+pub use io::{Finish, Io, IoError, Local, Patience, Peer, Received};
+pub use limits::Limits;
+pub use out::{OpenFile, Out, Part};
+pub use serve::serve_connection;
+pub use service::{Answer, Next, Refusal, Reply, Service, Session};
+pub use target::Target;

@@ -1,0 +1,96 @@
+//! What time it is, as far as this thread was told.
+//!
+//! A driver reads the system's clocks once a turn and says so here with [`set`]; everything that
+//! happens in that turn sees the same moment. Tests set it to whatever they like.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Add;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A moment on the monotonic clock, in milliseconds since an arbitrary start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(pub u64);
+
+impl Instant {
+    /// A moment that never comes.
+    pub const NEVER: Instant = Instant(u64::MAX);
+
+    /// The time from `earlier` to this moment; zero when `earlier` is later.
+    pub fn since(self, earlier: Instant) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+
+    fn add(self, length: Duration) -> Instant {
+        Instant(self.0.saturating_add(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)))
+    }
+}
+
+/// The length of an HTTP date, `Sat, 21 Nov 2026 08:00:00 GMT` (RFC 9110 §5.6.7).
+pub const DATE_BYTES: usize = 29;
+
+thread_local! {
+    static NOW: Cell<Instant> = const { Cell::new(Instant(0)) };
+    static UNIX: Cell<u64> = const { Cell::new(0) };
+    static DATE: RefCell<(u64, [u8; DATE_BYTES])> = const { RefCell::new((u64::MAX, [b' '; DATE_BYTES])) };
+}
+
+/// Tells this thread the time: the monotonic clock, and the seconds since 1970 (UTC).
+pub fn set(now: Instant, unix_seconds: u64) {
+    NOW.set(now);
+    UNIX.set(unix_seconds);
+}
+
+/// The moment this thread was last told.
+pub fn now() -> Instant {
+    NOW.get()
+}
+
+/// The seconds since 1970 that this thread was last told.
+pub fn unix_seconds() -> u64 {
+    UNIX.get()
+}
+
+/// Hands `use_it` the current HTTP date; it is formatted at most once a second.
+pub fn with_date<T>(use_it: impl FnOnce(&[u8; DATE_BYTES]) -> T) -> T {
+    DATE.with_borrow_mut(|(second, text)| {
+        let now = UNIX.get();
+        if *second != now {
+            *text = format_date(now);
+            *second = now;
+        }
+        use_it(text)
+    })
+}
+
+/// `unix_seconds` as an HTTP date (IMF-fixdate). Seconds after the year 9999 are shown as its last.
+pub fn format_date(unix_seconds: u64) -> [u8; DATE_BYTES] {
+    const LAST: u64 = 253_402_300_799;
+    let text = httpdate::fmt_http_date(at(unix_seconds.min(LAST)));
+    text.as_bytes().try_into().expect("an IMF-fixdate has 29 bytes")
+}
+
+fn at(unix_seconds: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(unix_seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_date_follows_the_clock_this_thread_was_told() {
+        set(Instant(1), 784_111_777);
+        with_date(|date| assert_eq!(date, b"Sun, 06 Nov 1994 08:49:37 GMT"));
+        set(Instant(2), 784_111_778);
+        with_date(|date| assert_eq!(date, b"Sun, 06 Nov 1994 08:49:38 GMT"));
+    }
+
+    #[test]
+    fn a_date_past_the_format_is_its_last_second() {
+        assert_eq!(&format_date(u64::MAX), b"Fri, 31 Dec 9999 23:59:59 GMT");
+    }
+}

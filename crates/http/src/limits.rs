@@ -1,0 +1,59 @@
+//! Every bound of the protocol, in one place.
+
+use std::time::Duration;
+
+/// Bounds on one connection. Each is exact: the number itself is allowed, one more is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a request's head, from the first of its method to the last of its empty line. Default
+    /// 16 KB. Past it: 431. Per connection.
+    pub max_head: usize,
+    /// Header fields of a request. Default 100, at most [`Limits::MOST_HEADERS`]. Past it: 431.
+    pub max_headers: usize,
+    /// Bytes of a request's target. Default 8 KB. Past it: 414.
+    pub max_target: usize,
+    /// Bytes of a body that is read only to be thrown away, so that the connection can go on. Default
+    /// 64 KB. Past it the connection closes.
+    pub max_discard: u64,
+    /// Requests on one connection, none for no bound (the default). The last answer says
+    /// `Connection: close`.
+    pub requests_per_connection: Option<u32>,
+    /// From the first byte of a head, or from a connection's begin, to the head's end; however the bytes
+    /// trickle. Default 10 s. Past it: 408.
+    pub head_timeout: Duration,
+    /// The window in which a body must make progress of [`Limits::min_rate`]. Default 30 s. Past it: 408.
+    pub body_timeout: Duration,
+    /// The window in which a send must make progress of [`Limits::min_rate`]. Default 60 s. Past it the
+    /// connection closes.
+    pub send_timeout: Duration,
+    /// Bytes a second that a peer must take or give, over each window. Default 240.
+    pub min_rate: u64,
+    /// How long a connection may rest between requests. Default 75 s.
+    pub idle_timeout: Duration,
+    /// How long a single answer that waits for something else than the peer may take. Default 30 s.
+    /// Past it: 503.
+    pub later_timeout: Duration,
+}
+
+impl Limits {
+    /// The greatest value of [`Limits::max_headers`]: the header table lives on the stack.
+    pub const MOST_HEADERS: usize = 256;
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            max_head: 16 * 1024,
+            max_headers: 100,
+            max_target: 8 * 1024,
+            max_discard: 64 * 1024,
+            requests_per_connection: None,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            send_timeout: Duration::from_secs(60),
+            min_rate: 240,
+            idle_timeout: Duration::from_secs(75),
+            later_timeout: Duration::from_secs(30),
+        }
+    }
+}

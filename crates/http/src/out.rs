@@ -1,0 +1,248 @@
+//! What goes out on a connection, in order.
+//!
+//! An answer is staged bytes, shared bytes and files, in any sequence; several answers to pipelined
+//! requests stand behind each other and leave in one flush. The common answer is staged bytes alone,
+//! and for it this is one `Vec` and nothing else.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::IoSlice;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A regular file that was opened for sending, with what it was when it was opened.
+#[derive(Debug)]
+pub struct OpenFile {
+    /// The handle. Nothing in this crate reads it.
+    pub file: File,
+    /// Its size in bytes when it was opened.
+    pub size: u64,
+}
+
+/// A piece of output that is not copied into the stage.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// Bytes that several connections may be sending at once.
+    Shared(Arc<[u8]>, Range<usize>),
+    /// A range of a file.
+    File(Arc<OpenFile>, Range<u64>),
+}
+
+/// Is told how many of the bytes pushed before it never left: 0 when all did.
+pub type Watch = Box<dyn FnOnce(u64) + Send>;
+
+enum Segment {
+    Staged(usize),
+    Shared(Arc<[u8]>, Range<usize>),
+    File(Arc<OpenFile>, Range<u64>),
+    Watch(Watch),
+}
+
+impl Segment {
+    fn len(&self) -> u64 {
+        match self {
+            Segment::Staged(count) => *count as u64,
+            Segment::Shared(_, range) => range.len() as u64,
+            Segment::File(_, range) => range.end - range.start,
+            Segment::Watch(_) => 0,
+        }
+    }
+}
+
+/// Ordered output of one connection. It does not fail: [`Out::full`] is asked before each answer, and
+/// what goes past the bound is at most one answer.
+#[derive(Default)]
+pub struct Out {
+    /// Staged bytes; those before `gone` have left.
+    staged: Vec<u8>,
+    gone: usize,
+    /// Everything in front of the last `tail` staged bytes, in order; empty in the common case.
+    segments: VecDeque<Segment>,
+    tail: usize,
+}
+
+impl Out {
+    /// Staged bytes at which no further answer is begun.
+    pub const STAGED_BOUND: usize = 64 * 1024;
+    /// Parts at which no further answer is begun.
+    pub const PARTS_BOUND: usize = 32;
+
+    /// Nothing to send, nothing allocated.
+    pub fn new() -> Out {
+        Out::default()
+    }
+
+    /// Copies `bytes` behind what is there.
+    pub fn stage(&mut self, bytes: &[u8]) {
+        self.staged.extend_from_slice(bytes);
+        self.tail += bytes.len();
+    }
+
+    /// Puts `part` behind what is there, without copying it. An empty one is dropped.
+    pub fn push(&mut self, part: Part) {
+        let segment = match part {
+            Part::Shared(bytes, range) => Segment::Shared(bytes, range),
+            Part::File(file, range) => Segment::File(file, range),
+        };
+        if segment.len() > 0 {
+            self.push_segment(segment);
+        }
+    }
+
+    /// Calls `watch` when everything before it has left, or when it never will.
+    pub fn watch(&mut self, watch: Watch) {
+        if self.is_empty() {
+            watch(0);
+        } else {
+            self.push_segment(Segment::Watch(watch));
+        }
+    }
+
+    fn push_segment(&mut self, segment: Segment) {
+        if self.tail > 0 {
+            self.segments.push_back(Segment::Staged(std::mem::take(&mut self.tail)));
+        }
+        self.segments.push_back(segment);
+    }
+
+    /// Whether the next answer has to wait for a flush.
+    pub fn full(&self) -> bool {
+        self.staged.len() - self.gone >= Out::STAGED_BOUND || self.segments.len() >= Out::PARTS_BOUND
+    }
+
+    /// Whether nothing is to be sent.
+    pub fn is_empty(&self) -> bool {
+        self.tail == 0 && self.segments.is_empty()
+    }
+
+    /// Bytes that are still to be sent.
+    pub fn len(&self) -> u64 {
+        self.tail as u64 + self.segments.iter().map(Segment::len).sum::<u64>()
+    }
+
+    /// All of the output, where it is staged bytes and nothing else: the common case.
+    pub fn staged_alone(&self) -> Option<&[u8]> {
+        self.segments.is_empty().then(|| &self.staged[self.gone..])
+    }
+
+    /// Fills `slices` with the bytes in memory at the front, up to the first file; says how many slices
+    /// were filled, and whether more output follows them.
+    pub fn memory<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> (usize, bool) {
+        let (mut at, mut filled, mut taken) = (self.gone, 0, 0);
+        for segment in &self.segments {
+            let bytes: &[u8] = match segment {
+                Segment::Staged(count) => {
+                    at += count;
+                    &self.staged[at - count..at]
+                }
+                Segment::Shared(bytes, range) => &bytes[range.clone()],
+                Segment::File(..) => return (filled, true),
+                Segment::Watch(_) => {
+                    taken += 1;
+                    continue;
+                }
+            };
+            if filled == slices.len() {
+                return (filled, true);
+            }
+            slices[filled] = IoSlice::new(bytes);
+            (filled, taken) = (filled + 1, taken + 1);
+        }
+        debug_assert_eq!(taken, self.segments.len());
+        if self.tail == 0 {
+            return (filled, false);
+        }
+        if filled == slices.len() {
+            return (filled, true);
+        }
+        slices[filled] = IoSlice::new(&self.staged[at..]);
+        (filled + 1, false)
+    }
+
+    /// The file at the front and the range of it that is still to be sent, where a file is at the front;
+    /// and whether more output follows it.
+    pub fn file(&self) -> Option<(&Arc<OpenFile>, Range<u64>, bool)> {
+        match self.segments.front() {
+            Some(Segment::File(file, range)) => {
+                let last = self.tail == 0
+                    && self.segments.iter().skip(1).all(|behind| matches!(behind, Segment::Watch(_)));
+                Some((file, range.clone(), !last))
+            }
+            _ => None,
+        }
+    }
+
+    /// Drops the first `count` bytes: they have left. Panics when there are fewer.
+    pub fn advance(&mut self, count: u64) {
+        if self.segments.is_empty() {
+            let count = usize::try_from(count).expect("staged bytes fit a usize");
+            self.tail = self.tail.checked_sub(count).expect("no more leaves than was staged");
+            self.gone += count;
+        } else {
+            self.advance_segments(count);
+        }
+        if self.tail == 0 && self.segments.is_empty() {
+            self.staged.clear();
+            self.gone = 0;
+        }
+    }
+
+    fn advance_segments(&mut self, mut count: u64) {
+        while let Some(segment) = self.segments.front_mut() {
+            let step = count.min(segment.len());
+            count -= step;
+            match segment {
+                Segment::Staged(left) => {
+                    *left -= step as usize;
+                    self.gone += step as usize;
+                }
+                Segment::Shared(_, range) => range.start += step as usize,
+                Segment::File(_, range) => range.start += step,
+                Segment::Watch(_) => {}
+            }
+            if segment.len() > 0 {
+                return;
+            }
+            if let Some(Segment::Watch(watch)) = self.segments.pop_front() {
+                watch(0);
+            }
+        }
+        let rest = usize::try_from(count).expect("staged bytes fit a usize");
+        self.tail = self.tail.checked_sub(rest).expect("no more leaves than was pushed");
+        self.gone += rest;
+    }
+
+    /// Moves the staged bytes out, where they are all there is, and puts `empty` in their place. For a
+    /// driver that owns bytes until the kernel is done with them. `None` when parts are in the way or
+    /// some of the bytes have left.
+    pub fn take_staged(&mut self, empty: Vec<u8>) -> Option<Vec<u8>> {
+        if !self.segments.is_empty() || self.gone > 0 || self.tail == 0 {
+            return None;
+        }
+        debug_assert!(empty.is_empty());
+        self.tail = 0;
+        Some(std::mem::replace(&mut self.staged, empty))
+    }
+
+    /// Drops everything and tells the watches how much never left. Keeps at most `capacity` bytes of
+    /// memory.
+    pub fn clear(&mut self, capacity: usize) {
+        let mut unsent = 0;
+        for segment in self.segments.drain(..) {
+            unsent += segment.len();
+            if let Segment::Watch(watch) = segment {
+                watch(std::mem::take(&mut unsent));
+            }
+        }
+        self.staged.clear();
+        (self.gone, self.tail) = (0, 0);
+        self.staged.shrink_to(capacity);
+        self.segments.shrink_to(Out::PARTS_BOUND);
+    }
+}
+
+impl Drop for Out {
+    fn drop(&mut self) {
+        self.clear(0);
+    }
+}

@@ -1,0 +1,3 @@
+//! The `tenfold` binary.
+
+fn main() {}
