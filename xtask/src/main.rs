@@ -1,1 +1,122 @@
-fn main() {}
+//! What a contributor runs, as `cargo xtask COMMAND`: the tools that tests need, every test, the book, the
+//! measuring tools. `.ci/run` calls the same commands and nothing else.
+
+mod house;
+mod setup;
+mod shell;
+#[allow(unreachable_pub, reason = "written like a library: it knows nothing of the rest")]
+mod site;
+mod steps;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use steps::Selection;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  setup [--no-peers]  install what tests and measurements need, from Debian's packages and rustup
+                      (--no-peers: without nginx, lighttpd and h2o, which are only measured against)
+  test [--only STEP]... [--all]
+                      every step, or those that are named; --all: the long suites too
+  test --list         the steps of `test`
+  lint                format, clippy and the rules of the house
+  site [--check]      render docs/ into examples/site/book, or say what is out of date there
+  browser             the whole-server tests that drive a browser
+  fuzz [CASES]        the fuzz harnesses alone, with many more cases than `test` gives them
+  bench               build the floor programs and the files that measurements ask for";
+
+/// Why a command did not end well; each kind has its exit code.
+enum Failure {
+    /// The command line is wrong: exit code 2.
+    Usage(String),
+    /// Something was tried and failed: exit code 1.
+    Failed(String),
+}
+
+impl From<String> for Failure {
+    fn from(what: String) -> Self {
+        Failure::Failed(what)
+    }
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match command(&root(), &words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Failed(what)) => {
+            eprintln!("xtask: {what}");
+            ExitCode::from(1)
+        }
+        Err(Failure::Usage(what)) => {
+            eprintln!("xtask: {what}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The folder of the workspace: this package lies directly in it.
+fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().expect("the package's folder has a parent, the workspace").to_owned()
+}
+
+fn command(root: &Path, words: &[&str]) -> Result<(), Failure> {
+    match words {
+        [] | ["help" | "--help" | "-h"] => println!("{USAGE}"),
+        ["setup"] => setup::setup(true)?,
+        ["setup", "--no-peers"] => setup::setup(false)?,
+        ["test", "--list"] => steps::list(),
+        ["test", options @ ..] => steps::test(root, &selection(options)?)?,
+        ["lint"] => steps::test(root, &Selection::only(&["format", "clippy", "house"]))?,
+        ["site"] => render_site(root)?,
+        ["site", "--check"] => site::check(root)?,
+        ["browser"] => steps::browser(root)?,
+        ["fuzz"] => steps::fuzz(root, steps::FUZZ_CASES)?,
+        ["fuzz", cases] => steps::fuzz(root, number(cases)?)?,
+        ["bench"] => make_bench(root)?,
+        [other, ..] => return Err(Failure::Usage(format!("`{other}` cannot be run that way"))),
+    }
+    Ok(())
+}
+
+fn selection(options: &[&str]) -> Result<Selection, Failure> {
+    let mut selection = Selection::default();
+    let mut rest = options.iter();
+    while let Some(option) = rest.next() {
+        match (*option, rest.len()) {
+            ("--all", _) => selection.all = true,
+            ("--only", 1..) => selection.names.extend(rest.next().map(|name| (*name).to_owned())),
+            ("--only", 0) => return Err(Failure::Usage("--only needs the name of a step".to_owned())),
+            (other, _) => return Err(Failure::Usage(format!("`{other}` is no option of test"))),
+        }
+    }
+    match selection.unknown() {
+        None => Ok(selection),
+        Some(name) => {
+            Err(Failure::Usage(format!("there is no step `{name}`; the steps are {}", steps::names())))
+        }
+    }
+}
+
+fn number(text: &str) -> Result<u32, Failure> {
+    text.parse().map_err(|_| Failure::Usage(format!("`{text}` is no number of cases")))
+}
+
+fn render_site(root: &Path) -> Result<(), String> {
+    let pages = site::render(root)?;
+    println!("{} pages written", pages.len());
+    Ok(())
+}
+
+fn make_bench(root: &Path) -> Result<(), String> {
+    steps::make_bench(root)?;
+    shell::run(root, "sh", &["bench/make-www.sh"], &[])?;
+    println!(
+        "\n  cargo build --release    what is measured\n  bench/compare.py         Tenfold beside the floor and \
+         its peers\n  bench/README.md          the tools, and how to read what they print"
+    );
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! The tools that tests and measurements need beyond cargo: what each is for, whether it is there, and how
+//! it is installed.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::shell;
+
+/// A tool, by the name that steps ask for it.
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    why: &'static str,
+    probe: Probe,
+    source: Source,
+}
+
+/// How it is seen that a tool is there, wherever it came from.
+enum Probe {
+    Program(&'static str),
+    File(&'static str),
+    Runs(&'static [&'static str]),
+}
+
+enum Source {
+    /// A package of Debian.
+    Debian,
+    /// A package of Debian that is a server to be measured against.
+    Peer,
+    /// What `rustup` is told.
+    Rustup(&'static [&'static str]),
+}
+
+use Probe::{File, Program, Runs};
+use Source::{Debian, Peer, Rustup};
+
+const TOOLS: &[Tool] = &[
+    tool("rustfmt", "the format of the sources", Runs(&["cargo", "fmt", "--version"]), COMPONENTS),
+    tool("clippy", "the lints", Runs(&["cargo", "clippy", "--version"]), COMPONENTS),
+    tool(
+        "nightly",
+        "the address sanitizer",
+        Runs(&["rustup", "run", "nightly", "cargo", "--version"]),
+        NIGHTLY,
+    ),
+    tool("gcc", "the floor programs of bench/", Program("gcc"), Debian),
+    tool("make", "the floor programs of bench/", Program("make"), Debian),
+    tool("liburing-dev", "the floor program on io_uring", File("/usr/include/liburing.h"), Debian),
+    tool("strace", "tests that count system calls", Program("strace"), Debian),
+    tool(
+        "wrk",
+        "many connections kept busy, in tests of system calls and in measurements",
+        Program("wrk"),
+        Debian,
+    ),
+    tool("iproute2", "ss: which processes listen on a port", Program("ss"), Debian),
+    tool("curl", "a client that is not ours", Program("curl"), Debian),
+    tool("python3", "the measuring tools", Program("python3"), Debian),
+    tool("chromium", "the demonstration site in a real browser", Program("chromium"), Debian),
+    tool(
+        "fonts-liberation",
+        "letters in the browser's screenshots",
+        File("/usr/share/fonts/truetype"),
+        Debian,
+    ),
+    tool("nginx-light", "measured against", Program("nginx"), Peer),
+    tool("lighttpd", "measured against", Program("lighttpd"), Peer),
+    tool("h2o", "measured against", Program("h2o"), Peer),
+];
+
+const COMPONENTS: Source = Rustup(&["component", "add", "rustfmt", "clippy"]);
+const NIGHTLY: Source = Rustup(&["toolchain", "install", "nightly", "--profile", "minimal"]);
+
+const fn tool(name: &'static str, why: &'static str, probe: Probe, source: Source) -> Tool {
+    Tool { name, why, probe, source }
+}
+
+impl Tool {
+    fn is_there(&self) -> bool {
+        match self.probe {
+            Program(name) => shell::on_path(name),
+            File(path) => Path::new(path).exists(),
+            Runs([program, args @ ..]) => shell::succeeds(program, args),
+            Runs([]) => unreachable!("the table names a program in every row"),
+        }
+    }
+}
+
+/// Those of the named tools that are missing, each as a line that says what to do.
+pub(crate) fn missing(names: &[&str]) -> Vec<String> {
+    let asked = |name: &&str| {
+        let known = TOOLS.iter().find(|tool| tool.name == *name);
+        known.unwrap_or_else(|| panic!("{name} has a row in the table of tools"))
+    };
+    let absent = names.iter().map(asked).filter(|tool| !tool.is_there());
+    absent
+        .map(|tool| format!("{} is missing ({}): `cargo xtask setup` installs it", tool.name, tool.why))
+        .collect()
+}
+
+/// Installs what is not there yet; one line when everything is.
+///
+/// # Errors
+/// Says which installation failed, or which tool is still missing after all of them.
+pub(crate) fn setup(with_peers: bool) -> Result<(), String> {
+    let wanted = || TOOLS.iter().filter(|tool| with_peers || !matches!(tool.source, Peer));
+    let absent: Vec<&Tool> = wanted().filter(|tool| !tool.is_there()).collect();
+    if absent.is_empty() {
+        println!("setup: all {} tools are there", wanted().count());
+        return Ok(());
+    }
+    for tool in &absent {
+        println!("{}: {}", tool.name, tool.why);
+    }
+    install_toolchains(&absent)?;
+    install_packages(&absent)?;
+    let names: Vec<&str> = absent.iter().filter(|tool| !tool.is_there()).map(|tool| tool.name).collect();
+    if names.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("still missing after the installation: {}", names.join(", ")))
+    }
+}
+
+fn install_toolchains(absent: &[&Tool]) -> Result<(), String> {
+    let mut done: Vec<&[&str]> = Vec::new();
+    for tool in absent {
+        let Rustup(args) = tool.source else { continue };
+        if done.contains(&args) {
+            continue;
+        }
+        if !shell::on_path("rustup") {
+            return Err(format!("{} needs rustup, which is missing: install Rust by rustup", tool.name));
+        }
+        shell::run(Path::new("/"), "rustup", args, &[])?;
+        done.push(args);
+    }
+    Ok(())
+}
+
+fn install_packages(absent: &[&Tool]) -> Result<(), String> {
+    let packages: Vec<&str> =
+        absent.iter().filter(|tool| matches!(tool.source, Debian | Peer)).map(|tool| tool.name).collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    if !shell::on_path("apt-get") {
+        let list = packages.join(", ");
+        return Err(format!(
+            "there is no apt-get here; install by this system's means what Debian calls {list}"
+        ));
+    }
+    apt_get(&["update", "-q"])?;
+    apt_get(&[&["install", "-q", "-y", "--no-install-recommends"], packages.as_slice()].concat())?;
+    if absent.iter().any(|tool| matches!(tool.source, Peer)) {
+        println!(
+            "setup: Debian may have started the peers as services; \
+             `systemctl disable --now nginx lighttpd h2o` ends that"
+        );
+    }
+    Ok(())
+}
+
+/// Runs apt-get as root, waiting for another one that is at work.
+fn apt_get(args: &[&str]) -> Result<(), String> {
+    const ENV: &[&str] =
+        &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=300"];
+    // The owner of our own entry in /proc is the effective user.
+    let root = std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
+    let line: Vec<&str> = if root { [ENV, args].concat() } else { [&["sudo"], ENV, args].concat() };
+    shell::run(Path::new("/"), line[0], &line[1..], &[])
+}

@@ -1,0 +1,199 @@
+//! The steps of `cargo xtask test`: a table, and how one after the other is run. A step whose tool is missing
+//! fails and says so; none is left out silently.
+
+use std::path::Path;
+use std::time::Instant;
+
+use crate::{house, setup, shell, site};
+
+/// One step: it passes or it fails.
+struct Step {
+    name: &'static str,
+    about: &'static str,
+    /// Tools of [`setup`] that it needs.
+    needs: &'static [&'static str],
+    run: fn(&Path, &Selection) -> Result<(), String>,
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "format", about: "the sources are formatted", needs: &["rustfmt"], run: format },
+    Step { name: "house", about: "the rules of the house that no compiler knows", needs: &[], run: rules },
+    Step { name: "book", about: "the demonstration site says what docs/ says", needs: &[], run: book },
+    Step {
+        name: "bench",
+        about: "the floor programs compile, the measuring tools parse",
+        needs: &["gcc", "make", "liburing-dev", "python3"],
+        run: |root, _| bench(root),
+    },
+    Step { name: "clippy", about: "no warning, in any target", needs: &["clippy"], run: clippy },
+    Step { name: "rustdoc", about: "no warning in the documentation", needs: &[], run: rustdoc },
+    Step { name: "unit", about: "the tests of every crate, fuzz harnesses briefly", needs: &[], run: unit },
+    Step {
+        name: "sanitizer",
+        about: "sys and engine under the address sanitizer",
+        needs: &["nightly"],
+        run: sanitizer,
+    },
+    Step {
+        name: "server",
+        about: "the whole server, on every engine",
+        needs: &[
+            "gcc",
+            "make",
+            "liburing-dev",
+            "strace",
+            "wrk",
+            "iproute2",
+            "curl",
+            "chromium",
+            "fonts-liberation",
+        ],
+        run: |root, selection| server(root, selection, &[]),
+    },
+];
+
+/// Cases per harness of `cargo xtask fuzz` where no number is given: some minutes.
+pub(crate) const FUZZ_CASES: u32 = 200_000;
+
+/// Which steps are run, and how much of them.
+#[derive(Default)]
+pub(crate) struct Selection {
+    /// Steps by name; none means every one.
+    pub(crate) names: Vec<String>,
+    /// The long suites too.
+    pub(crate) all: bool,
+}
+
+impl Selection {
+    pub(crate) fn only(names: &[&str]) -> Self {
+        Selection { names: names.iter().map(|name| (*name).to_owned()).collect(), all: false }
+    }
+
+    /// The first name that no step has.
+    pub(crate) fn unknown(&self) -> Option<&str> {
+        self.names.iter().map(String::as_str).find(|name| STEPS.iter().all(|step| step.name != *name))
+    }
+
+    fn has(&self, step: &Step) -> bool {
+        self.names.is_empty() || self.names.iter().any(|name| name == step.name)
+    }
+}
+
+/// The names of all steps, for an error.
+pub(crate) fn names() -> String {
+    STEPS.iter().map(|step| step.name).collect::<Vec<_>>().join(", ")
+}
+
+/// Prints the table of steps.
+pub(crate) fn list() {
+    for step in STEPS {
+        println!("{:<11}{}", step.name, step.about);
+    }
+}
+
+/// Runs the selected steps, all of them even when one fails, and says how many passed.
+///
+/// # Errors
+/// Names the steps that failed.
+pub(crate) fn test(root: &Path, selection: &Selection) -> Result<(), String> {
+    let (mut passed, mut failed) = (0, Vec::new());
+    for step in STEPS.iter().filter(|step| selection.has(step)) {
+        println!("\n== {}: {}", step.name, step.about);
+        let start = Instant::now();
+        let outcome = run_step(step, root, selection);
+        let seconds = start.elapsed().as_secs_f64();
+        match outcome {
+            Ok(()) => {
+                passed += 1;
+                println!("== {}: passed in {seconds:.1} s", step.name);
+            }
+            Err(why) => {
+                failed.push(step.name);
+                println!("{why}\n== {}: FAILED in {seconds:.1} s", step.name);
+            }
+        }
+    }
+    println!("\nsteps: {passed} passed, {} failed", failed.len());
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+}
+
+fn run_step(step: &Step, root: &Path, selection: &Selection) -> Result<(), String> {
+    match setup::missing(step.needs).as_slice() {
+        [] => (step.run)(root, selection),
+        lines => Err(lines.join("\n")),
+    }
+}
+
+fn format(root: &Path, _: &Selection) -> Result<(), String> {
+    shell::run(root, "cargo", &["fmt", "--all", "--check"], &[])
+}
+
+fn clippy(root: &Path, _: &Selection) -> Result<(), String> {
+    shell::run(root, "cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])
+}
+
+fn rules(root: &Path, _: &Selection) -> Result<(), String> {
+    house::check(root)
+}
+
+fn book(root: &Path, _: &Selection) -> Result<(), String> {
+    site::check(root)
+}
+
+fn bench(root: &Path) -> Result<(), String> {
+    make_bench(root)?;
+    const PARSE: &str = "import ast, glob; [ast.parse(open(f).read(), f) for f in glob.glob('bench/*.py')]";
+    shell::run(root, "python3", &["-c", PARSE], &[])
+}
+
+/// Builds the floor programs of `bench/`; a warning of the C compiler is an error.
+pub(crate) fn make_bench(root: &Path) -> Result<(), String> {
+    shell::run(root, "make", &["--silent", "-C", "bench", "CFLAGS=-O2 -Wall -Wextra -Werror"], &[])
+}
+
+fn rustdoc(root: &Path, _: &Selection) -> Result<(), String> {
+    let args = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+    shell::run(root, "cargo", &args, &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+fn unit(root: &Path, _: &Selection) -> Result<(), String> {
+    shell::run(root, "cargo", &["test", "--workspace", "--exclude", "tenfold-tests"], &[])
+}
+
+/// The prebuilt standard library does for the address sanitizer; a named target keeps it off build scripts
+/// and procedural macros, which are loaded by a compiler that has none.
+fn sanitizer(root: &Path, _: &Selection) -> Result<(), String> {
+    let target = "x86_64-unknown-linux-gnu";
+    let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", target];
+    let args = [&cargo[..], &["-p", "tenfold-sys", "-p", "tenfold-engine"]].concat();
+    shell::run(root, "rustup", &args, &[("RUSTFLAGS", "-Zsanitizer=address")])
+}
+
+/// The suites of `tests/` against the release build; `filter` goes to their harness.
+fn server(root: &Path, selection: &Selection, filter: &[&str]) -> Result<(), String> {
+    make_bench(root)?;
+    shell::run(root, "cargo", &["build", "--release", "--package", "tenfold"], &[])?;
+    let args = [&["test", "--package", "tenfold-tests", "--"], filter].concat();
+    let vars: &[(&str, &str)] = if selection.all { &[("TENFOLD_TEST_ALL", "1")] } else { &[] };
+    shell::run(root, "cargo", &args, vars)
+}
+
+/// The whole-server tests that drive a browser, alone.
+///
+/// # Errors
+/// Says what is missing or which run failed.
+pub(crate) fn browser(root: &Path) -> Result<(), String> {
+    match setup::missing(&["gcc", "make", "liburing-dev", "chromium", "fonts-liberation"]).as_slice() {
+        [] => server(root, &Selection::default(), &["browser"]),
+        lines => Err(lines.join("\n")),
+    }
+}
+
+/// The tests whose names say that they fuzz, optimised, with so many cases each.
+///
+/// # Errors
+/// Says that a case failed; the harness printed it.
+pub(crate) fn fuzz(root: &Path, cases: u32) -> Result<(), String> {
+    let args = ["test", "--release", "--workspace", "--exclude", "tenfold-tests", "--", "fuzz"];
+    shell::run(root, "cargo", &args, &[("PROPTEST_CASES", &cases.to_string())])
+}
