@@ -1,0 +1,231 @@
+//! What is to run: a model with a topology, a sender and its triggers, as a combination that is legal.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::table::{Driver, Engine, MODELS};
+
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$variant_doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$variant_doc])* $variant),+ }
+
+        impl $name {
+            /// Every choice, in the order in which they are shown.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $($name::$variant => $text),+ })
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<$name, String> {
+                match text {
+                    $($text => Ok($name::$variant),)+
+                    _ => Err(format!(concat!("there is no ", $what, " {:?}; there are {}"), text, [$($text),+].join(", "))),
+                }
+            }
+        }
+    };
+}
+
+choice! {
+    /// How workers stand to listening sockets.
+    Topology, "topology" {
+        /// One worker on one socket.
+        Single = "single",
+        /// Several worker threads on one socket.
+        Threads = "threads",
+        /// Several worker processes, a socket each (`SO_REUSEPORT`, `man 7 socket`).
+        ReuseportProcesses = "reuseport-processes",
+    }
+}
+
+choice! {
+    /// How a file gets to a socket.
+    Sender, "sender" {
+        /// Whole responses from memory up to a measured size, `sendfile` beyond.
+        Auto = "auto",
+        /// Read into a buffer, then send the buffer.
+        Copy = "copy",
+        /// `man 2 sendfile`.
+        Sendfile = "sendfile",
+    }
+}
+
+choice! {
+    /// When `epoll` reports a descriptor (`man 7 epoll`).
+    Trigger, "trigger" {
+        /// As long as it is ready.
+        Level = "lt",
+        /// When it becomes ready.
+        Edge = "et",
+    }
+}
+
+/// The triggers of the listener and of connections, as in `lt+et`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Triggers {
+    /// Of the listening sockets.
+    pub listener: Trigger,
+    /// Of accepted connections.
+    pub connections: Trigger,
+}
+
+impl Triggers {
+    /// All four combinations, the default first.
+    pub const ALL: [Triggers; 4] = [
+        Triggers { listener: Trigger::Level, connections: Trigger::Edge },
+        Triggers { listener: Trigger::Level, connections: Trigger::Level },
+        Triggers { listener: Trigger::Edge, connections: Trigger::Level },
+        Triggers { listener: Trigger::Edge, connections: Trigger::Edge },
+    ];
+}
+
+impl Default for Triggers {
+    fn default() -> Triggers {
+        Triggers::ALL[0]
+    }
+}
+
+impl fmt::Display for Triggers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}+{}", self.listener, self.connections)
+    }
+}
+
+impl FromStr for Triggers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Triggers, String> {
+        let found = Triggers::ALL.into_iter().find(|triggers| triggers.to_string() == text);
+        found.ok_or_else(|| {
+            let all: Vec<_> = Triggers::ALL.iter().map(Triggers::to_string).collect();
+            format!("there is no trigger {text:?}; there are {} (listener+connections)", all.join(", "))
+        })
+    }
+}
+
+/// What a worker, or several, will run. Made by [`Plan::new`], so that it is legal.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The I/O model.
+    pub engine: Engine,
+    /// How workers stand to listening sockets.
+    pub topology: Topology,
+    /// How many workers: 1 for [`Topology::Single`].
+    pub workers: usize,
+    /// How files are sent.
+    pub sender: Sender,
+    /// The triggers of `epoll`.
+    pub triggers: Triggers,
+    /// Bounds on connections.
+    pub bounds: Bounds,
+}
+
+/// Bounds that an engine keeps. Each is exact.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// Connections at once, per worker. Past it new ones are accepted and closed, and counted.
+    pub connections: usize,
+    /// How long a connection whose output is shut down is drained. Default 2 s.
+    pub linger_time: Duration,
+    /// Bytes that are drained from it. Default 256 KB.
+    pub linger_bytes: u64,
+    /// Bytes of a file sent on one connection before others have their turn. Default 1 MB.
+    pub turn_bytes: usize,
+    /// Answers computed in place at once by a blocking engine, whole server. Default 4.
+    pub inline_jobs: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            connections: 10_000,
+            linger_time: Duration::from_secs(2),
+            linger_bytes: 256 * 1024,
+            turn_bytes: 1024 * 1024,
+            inline_jobs: 4,
+        }
+    }
+}
+
+impl Plan {
+    /// A plan for `engine` with the defaults of `workers` workers.
+    ///
+    /// # Errors
+    /// In words, where the combination makes no sense, with the ones that do.
+    pub fn new(
+        engine: Engine,
+        topology: Option<Topology>,
+        workers: Option<usize>,
+        sender: Sender,
+        triggers: Option<Triggers>,
+        bounds: Bounds,
+    ) -> Result<Plan, String> {
+        let model = engine.model();
+        let legal = join(model.topologies);
+        let topology = match topology {
+            Some(topology) if model.topologies.contains(&topology) => topology,
+            Some(topology) => {
+                return Err(format!("engine {engine} does not run in topology {topology}; it runs in {legal}"));
+            }
+            None if workers.unwrap_or(1) > 1 && model.topologies.contains(&Topology::ReuseportProcesses) => {
+                Topology::ReuseportProcesses
+            }
+            None => Topology::Single,
+        };
+        let workers = match (topology, workers) {
+            (_, Some(0)) => return Err("workers is 0; at least 1 is needed".into()),
+            (Topology::Single, Some(count)) if count > 1 && model.topologies.len() == 1 => {
+                return Err(format!("engine {engine} has one worker, not {count}"));
+            }
+            (Topology::Single, Some(count)) if count > 1 => {
+                return Err(format!("topology single has one worker, not {count}; for more choose one of {legal}"));
+            }
+            (Topology::Single, _) => 1,
+            (_, Some(count)) if count > Plan::MOST_WORKERS => {
+                return Err(format!("workers is {count}; the most is {}", Plan::MOST_WORKERS));
+            }
+            (_, Some(count)) => count,
+            (_, None) => std::thread::available_parallelism().map_or(1, usize::from).min(Plan::MOST_WORKERS),
+        };
+        if !model.senders.contains(&sender) {
+            return Err(format!("engine {engine} has no sender {sender}; it has {}", join(model.senders)));
+        }
+        if triggers.is_some() && !model.triggers {
+            let able: Vec<_> = MODELS.iter().filter(|model| model.triggers).map(|model| model.name).collect();
+            return Err(format!("engine {engine} has no trigger to choose; {} has", able.join(", ")));
+        }
+        Ok(Plan { engine, topology, workers, sender, triggers: triggers.unwrap_or_default(), bounds })
+    }
+
+    /// The greatest number of workers.
+    pub const MOST_WORKERS: usize = 256;
+
+    /// How many processes serve: one, or one per worker.
+    pub fn processes(&self) -> usize {
+        if self.topology == Topology::ReuseportProcesses { self.workers } else { 1 }
+    }
+
+    /// How many listening sockets each address has.
+    pub fn sockets_per_address(&self) -> usize {
+        self.processes()
+    }
+
+    /// Whether accepted sockets block.
+    pub fn blocking(&self) -> bool {
+        self.engine.model().driver == Driver::Blocking
+    }
+}
+
+fn join<T: fmt::Display>(all: &[T]) -> String {
+    all.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,43 @@
+//! What runs on an engine: anything that can serve a connection that is an [`Io`].
+
+use std::future::Future;
+
+use tenfold_http::{Instant, Io, Next};
+
+/// A protocol, written once, for every engine. Cloned for each worker thread.
+pub trait Protocol: Clone + Send + 'static {
+    /// What is remembered of a connection while it is parked. It lies in the connection's slot, so it is
+    /// small.
+    type State: Default;
+
+    /// Serves `io` until there is nothing in hand.
+    fn serve<I: Io>(&self, io: &mut I, state: &mut Self::State) -> impl Future<Output = Next>;
+
+    /// Hears what the engine does with connections, for counters.
+    fn observe(&self, _event: Event) {}
+
+    /// Called on the worker's thread before it waits: the place to write what was buffered. Says when it
+    /// wants to be called again at the latest.
+    fn rest(&self) -> Instant {
+        Instant::NEVER
+    }
+}
+
+/// What an engine does with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// One was accepted.
+    Accepted,
+    /// One was closed.
+    Closed,
+    /// One was accepted and closed at once: [`crate::plan::Bounds::connections`].
+    TooMany,
+    /// None could be accepted: no descriptors or memory are left (EMFILE, ENFILE, ENOBUFS, ENOMEM).
+    Exhausted,
+    /// One was closed because nothing came in time.
+    Expired,
+    /// The task of one panicked; it was closed.
+    Panicked,
+    /// Bytes were given to the kernel.
+    Sent(u64),
+}

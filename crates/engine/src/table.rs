@@ -1,0 +1,164 @@
+//! The table of I/O models. Help, validation, `tenfold engines`, the tests and the laboratory read it;
+//! a model that is not in it does not exist.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::plan::{Sender, Topology};
+
+/// An I/O model, by the name it has on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// One blocking process: accept, serve until closed, accept the next.
+    Naive,
+    /// A process per connection.
+    Fork,
+    /// Readiness by `epoll`.
+    Epoll,
+    /// Completion by `io_uring`.
+    Uring,
+}
+
+/// Which of the three drivers runs a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Driver {
+    /// Calls that wait.
+    Blocking,
+    /// Calls that are tried, and a selector that says when to try again.
+    Readiness,
+    /// Operations that are handed over, and completions that come back.
+    Completion,
+}
+
+/// What is known of a model before it runs.
+#[derive(Debug)]
+pub struct Model {
+    /// The model.
+    pub engine: Engine,
+    /// Its name in flags, variables and files.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// How it drives connections.
+    pub driver: Driver,
+    /// The system calls of a connection's life, as `strace` shows them.
+    pub calls: &'static str,
+    /// What it needs of the kernel beyond sockets; probed before it runs.
+    pub needs: &'static [Facility],
+    /// The topologies it runs in, the default first.
+    pub topologies: &'static [Topology],
+    /// The senders it has.
+    pub senders: &'static [Sender],
+    /// Whether `--trigger` means something to it.
+    pub triggers: bool,
+    /// How many connections it serves at once, in words.
+    pub at_once: &'static str,
+    /// The file that implements it.
+    pub file: &'static str,
+}
+
+/// A facility of the kernel that can be missing or forbidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Facility {
+    /// `io_uring_setup(2)` with single issuer and deferred task work (Linux 6.1).
+    Ring,
+    /// Multishot accept (Linux 5.19).
+    MultishotAccept,
+    /// Multishot receive (Linux 6.0).
+    MultishotReceive,
+    /// A ring of provided buffers (Linux 5.19).
+    BufferRing,
+}
+
+impl Facility {
+    /// What it is called in a message.
+    pub fn name(self) -> &'static str {
+        match self {
+            Facility::Ring => "io_uring with IORING_SETUP_SINGLE_ISSUER and IORING_SETUP_DEFER_TASKRUN (Linux 6.1)",
+            Facility::MultishotAccept => "IORING_ACCEPT_MULTISHOT (Linux 5.19)",
+            Facility::MultishotReceive => "IORING_RECV_MULTISHOT (Linux 6.0)",
+            Facility::BufferRing => "IORING_REGISTER_PBUF_RING (Linux 5.19)",
+        }
+    }
+}
+
+/// Every model, in the order in which they are shown.
+pub static MODELS: &[Model] = &[
+    Model {
+        engine: Engine::Naive,
+        name: "naive",
+        summary: "one blocking process: accept, serve until closed, accept the next",
+        driver: Driver::Blocking,
+        calls: "accept4, recv, send or sendfile, close",
+        needs: &[],
+        topologies: &[Topology::Single],
+        senders: &[Sender::Auto, Sender::Copy, Sender::Sendfile],
+        triggers: false,
+        at_once: "one",
+        file: "crates/engine/src/models/naive.rs",
+    },
+    Model {
+        engine: Engine::Fork,
+        name: "fork",
+        summary: "a process per connection, which ends with its connection",
+        driver: Driver::Blocking,
+        calls: "accept4, fork, recv, send or sendfile, close, exit, wait4",
+        needs: &[],
+        topologies: &[Topology::Single],
+        senders: &[Sender::Auto, Sender::Copy, Sender::Sendfile],
+        triggers: false,
+        at_once: "as many as max-connections allows, a process each",
+        file: "crates/engine/src/models/fork.rs",
+    },
+    Model {
+        engine: Engine::Epoll,
+        name: "epoll",
+        summary: "readiness: non-blocking calls, and epoll says when to try again",
+        driver: Driver::Readiness,
+        calls: "epoll_wait, accept4, recv, send or sendfile, epoll_ctl once a connection, close",
+        needs: &[],
+        topologies: &[Topology::Single, Topology::Threads, Topology::ReuseportProcesses],
+        senders: &[Sender::Auto, Sender::Copy, Sender::Sendfile],
+        triggers: true,
+        at_once: "as many as max-connections allows",
+        file: "crates/engine/src/models/epoll.rs",
+    },
+    Model {
+        engine: Engine::Uring,
+        name: "uring",
+        summary: "completion: operations are handed to the kernel in batches and come back done",
+        driver: Driver::Completion,
+        calls: "io_uring_enter (multishot accept and recv, send, close); sendfile for large files",
+        needs: &[Facility::Ring, Facility::MultishotAccept, Facility::MultishotReceive, Facility::BufferRing],
+        topologies: &[Topology::Single, Topology::Threads, Topology::ReuseportProcesses],
+        senders: &[Sender::Auto, Sender::Copy, Sender::Sendfile],
+        triggers: false,
+        at_once: "as many as max-connections allows",
+        file: "crates/engine/src/models/uring.rs",
+    },
+];
+
+impl Engine {
+    /// The model's line of the table.
+    pub fn model(self) -> &'static Model {
+        MODELS.iter().find(|model| model.engine == self).expect("every engine has its line in the table")
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.model().name)
+    }
+}
+
+impl FromStr for Engine {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Engine, String> {
+        let found = MODELS.iter().find(|model| model.name == name).map(|model| model.engine);
+        found.ok_or_else(|| {
+            let names: Vec<_> = MODELS.iter().map(|model| model.name).collect();
+            format!("there is no engine {name:?}; there are {}", names.join(", "))
+        })
+    }
+}
