@@ -163,8 +163,8 @@ fn unit(root: &Path, _: &Selection) -> Result<(), String> {
 /// The prebuilt standard library does for the address sanitizer; a named target keeps it off build scripts
 /// and procedural macros, which are loaded by a compiler that has none.
 fn sanitizer(root: &Path, _: &Selection) -> Result<(), String> {
-    let target = "x86_64-unknown-linux-gnu";
-    let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", target];
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &target];
     let args = [&cargo[..], &["-p", "tenfold-sys", "-p", "tenfold-engine"]].concat();
     shell::run(root, "rustup", &args, &[("RUSTFLAGS", "-Zsanitizer=address")])
 }
