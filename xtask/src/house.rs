@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 /// Lines of a file that are worth a second look; more is a warning, not a failure.
 const LONG_FILE: usize = 400;
 
+/// The folder of the I/O models, and the most lines that one may have: who wants to see what a model costs reads
+/// one small file.
+const MODELS: (&str, usize) = ("crates/engine/src/models", 200);
+
 /// Which of our own crates each crate may use outside its tests; arrows point one way.
 const ARROWS: &[(&str, &[&str])] = &[
     ("http", &[]),
@@ -26,6 +30,9 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
         let text = read(root, &file)?;
         broken.extend(misplaced_unsafe(&file, &text));
         let lines = text.lines().count();
+        if file.starts_with(MODELS.0) && lines > MODELS.1 {
+            broken.push(format!("{}: {lines} lines; an I/O model has at most {}", file.display(), MODELS.1));
+        }
         if lines > LONG_FILE {
             println!("warning: {} has {lines} lines, worth a second look above {LONG_FILE}", file.display());
         }

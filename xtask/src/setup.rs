@@ -43,6 +43,7 @@ const TOOLS: &[Tool] = &[
         NIGHTLY,
     ),
     tool("gcc", "the floor programs of bench/", Program("gcc"), Debian),
+    tool("libc6-dev", "the floor programs of bench/", File("/usr/include/stdio.h"), Debian),
     tool("make", "the floor programs of bench/", Program("make"), Debian),
     tool("liburing-dev", "the floor program on io_uring", File("/usr/include/liburing.h"), Debian),
     tool("strace", "tests that count system calls", Program("strace"), Debian),

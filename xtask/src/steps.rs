@@ -22,7 +22,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "bench",
         about: "the floor programs compile, the measuring tools parse",
-        needs: &["gcc", "make", "liburing-dev", "python3"],
+        needs: &["gcc", "libc6-dev", "make", "liburing-dev", "python3"],
         run: |root, _| bench(root),
     },
     Step { name: "clippy", about: "no warning, in any target", needs: &["clippy"], run: clippy },
@@ -183,7 +183,9 @@ fn server(root: &Path, selection: &Selection, filter: &[&str]) -> Result<(), Str
 /// # Errors
 /// Says what is missing or which run failed.
 pub(crate) fn browser(root: &Path) -> Result<(), String> {
-    match setup::missing(&["gcc", "make", "liburing-dev", "chromium", "fonts-liberation"]).as_slice() {
+    match setup::missing(&["gcc", "libc6-dev", "make", "liburing-dev", "chromium", "fonts-liberation"])
+        .as_slice()
+    {
         [] => server(root, &Selection::default(), &["browser"]),
         lines => Err(lines.join("\n")),
     }
