@@ -2,4 +2,5 @@
 //! it stands on.
 
 pub mod eventfd;
+pub mod file;
 pub mod lifecycle;
