@@ -15,6 +15,20 @@ struct Step {
     run: fn(&Path, &Selection) -> Result<(), String>,
 }
 
+/// Tools of the whole-server tests.
+const SERVER_TOOLS: &[&str] = &[
+    "gcc",
+    "libc6-dev",
+    "make",
+    "liburing-dev",
+    "strace",
+    "wrk",
+    "iproute2",
+    "curl",
+    "chromium",
+    "fonts-liberation",
+];
+
 const STEPS: &[Step] = &[
     Step { name: "format", about: "the sources are formatted", needs: &["rustfmt"], run: format },
     Step { name: "house", about: "the rules of the house that no compiler knows", needs: &[], run: rules },
@@ -37,17 +51,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "server",
         about: "the whole server, on every engine",
-        needs: &[
-            "gcc",
-            "make",
-            "liburing-dev",
-            "strace",
-            "wrk",
-            "iproute2",
-            "curl",
-            "chromium",
-            "fonts-liberation",
-        ],
+        needs: SERVER_TOOLS,
         run: |root, selection| server(root, selection, &[]),
     },
 ];
