@@ -172,5 +172,6 @@ pub(crate) fn valid_host(value: &[u8]) -> bool {
         Some(colon) => &value[..colon],
         None => value,
     };
-    name.len() <= 255 && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(byte))
+    name.len() <= 255
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(byte))
 }

@@ -118,7 +118,11 @@ pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result
             return Err(Refusal::Malformed("a line ends with a bare line feed"));
         }
         if at >= 3 && input[at - 3] == b'\r' && input[at - 2] == b'\n' {
-            return if at < limits.max_head { Ok(Scan::Whole(at + 1)) } else { Err(too_large(input, limits)) };
+            return if at < limits.max_head {
+                Ok(Scan::Whole(at + 1))
+            } else {
+                Err(too_large(input, limits))
+            };
         }
     }
     *scanned = input.len();

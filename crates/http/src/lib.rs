@@ -9,11 +9,14 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod condition;
 mod framing;
 pub mod head;
 pub mod io;
 pub mod limits;
 pub mod out;
+pub mod range;
+pub mod response;
 pub mod serve;
 pub mod service;
 pub mod target;

@@ -214,7 +214,12 @@ async fn finish<I: Io>(io: &mut I, limits: &Limits, how: Finish) -> Next {
 }
 
 /// Waits for an answer, while the peer is there and the time lasts.
-async fn later<I, S>(io: &mut I, service: &S, limits: &Limits, mut waiting: Box<Waiting>) -> Result<After, IoError>
+async fn later<I, S>(
+    io: &mut I,
+    service: &S,
+    limits: &Limits,
+    mut waiting: Box<Waiting>,
+) -> Result<After, IoError>
 where
     I: Io,
     S: Service + ?Sized,

@@ -94,11 +94,10 @@ impl Refusal {
             Refusal::UnknownVersion => 505,
         }
     }
-}
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    /// What is wrong, in a few words.
+    pub fn words(self) -> &'static str {
+        match self {
             Refusal::Malformed(what) => what,
             Refusal::TimedOut => "the request did not arrive in time",
             Refusal::TargetTooLong => "the target is too long",
@@ -108,6 +107,12 @@ impl fmt::Display for Refusal {
             Refusal::UnknownVersion => "only HTTP/1.0 and HTTP/1.1 are spoken here",
             Refusal::UnknownExpectation => "the expectation can not be met",
             Refusal::Overdue => "the answer took too long",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words())
     }
 }

@@ -1,0 +1,261 @@
+//! Whether a conditional request holds (RFC 9110 §13).
+
+use std::time::UNIX_EPOCH;
+
+use crate::head::{Head, Method};
+
+/// What tells one version of a representation from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validators<'a> {
+    /// The entity tag, strong, with its quotes.
+    pub etag: &'a [u8],
+    /// The time of the last modification in seconds since 1970, where it is known.
+    pub modified: Option<u64>,
+}
+
+/// What the conditions of a request come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Answer as if there were no condition.
+    Proceed,
+    /// The peer has this version: 304.
+    NotModified,
+    /// 412.
+    PreconditionFailed,
+}
+
+/// Evaluates the conditions of `head` against what exists, in the order of RFC 9110 §13.2.2. `If-Range` is
+/// the business of [`range_applies`].
+pub fn evaluate(head: &Head<'_>, validators: Validators<'_>) -> Verdict {
+    match listed(head, "if-match", |tag| tag.strong && tag.text == validators.etag) {
+        Some(false) => return Verdict::PreconditionFailed,
+        Some(true) => {}
+        None => {
+            if let (Some(date), Some(modified)) = (date(head, "if-unmodified-since"), validators.modified)
+                && modified > date
+            {
+                return Verdict::PreconditionFailed;
+            }
+        }
+    }
+    let reads = matches!(head.method, Method::Get | Method::Head);
+    match listed(head, "if-none-match", |tag| tag.text == validators.etag) {
+        Some(true) if reads => Verdict::NotModified,
+        Some(true) => Verdict::PreconditionFailed,
+        Some(false) => Verdict::Proceed,
+        None => match (date(head, "if-modified-since"), validators.modified) {
+            (Some(date), Some(modified)) if reads && modified <= date => Verdict::NotModified,
+            _ => Verdict::Proceed,
+        },
+    }
+}
+
+/// Whether a `Range` of this request may be answered with a part: there is no `If-Range`, or it names
+/// exactly the version that exists (RFC 9110 §13.1.5). Where it may not, the whole is sent.
+pub fn range_applies(head: &Head<'_>, validators: Validators<'_>) -> bool {
+    let mut values = head.values("if-range");
+    let Some(value) = values.next() else { return true };
+    if values.next().is_some() {
+        return false;
+    }
+    if value.ends_with(b"\"") {
+        return value == validators.etag;
+    }
+    validators.modified.is_some_and(|modified| parse_date(value) == Some(modified))
+}
+
+/// Whether one of the entity tags in the fields called `name`, or `*`, matches; none where there is no
+/// such field. A list ends where it is malformed: what follows can not be told apart.
+fn listed(head: &Head<'_>, name: &str, matches: impl Fn(Tag<'_>) -> bool) -> Option<bool> {
+    let mut values = head.values(name).peekable();
+    values.peek()?;
+    Some(values.any(|value| value == b"*" || Tags { rest: value }.any(&matches)))
+}
+
+/// An entity tag (RFC 9110 §8.8.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tag<'a> {
+    strong: bool,
+    /// With its quotes.
+    text: &'a [u8],
+}
+
+/// The entity tags of a list. A tag may hold commas, so a list can not be split at them.
+struct Tags<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Tags<'a> {
+    type Item = Tag<'a>;
+
+    fn next(&mut self) -> Option<Tag<'a>> {
+        let begin = self.rest.iter().position(|byte| !b", \t".contains(byte))?;
+        let rest = &self.rest[begin..];
+        let (strong, rest) = match rest.strip_prefix(b"W/") {
+            Some(rest) => (false, rest),
+            None => (true, rest),
+        };
+        let inner = rest.strip_prefix(b"\"")?;
+        let end = inner.iter().position(|&byte| byte == b'"')?;
+        let (text, behind) = rest.split_at(end + 2);
+        // `"a"b` is no tag, and neither is what follows it in the list.
+        let ends = behind.trim_ascii_start().first().is_none_or(|&byte| byte == b',');
+        let valid = text[1..=end].iter().all(|&byte| byte > b' ' && byte != 0x7f);
+        self.rest = if ends { behind } else { &[] };
+        (ends && valid).then_some(Tag { strong, text })
+    }
+}
+
+/// The date in the only field called `name`. One that is no date counts for nothing.
+fn date(head: &Head<'_>, name: &str) -> Option<u64> {
+    parse_date(head.only(name)?)
+}
+
+fn parse_date(value: &[u8]) -> Option<u64> {
+    let date = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
+    Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Verdict::{NotModified, PreconditionFailed, Proceed};
+    use super::*;
+    use crate::{Limits, head};
+
+    const THEN: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+    const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
+    const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
+    const VALIDATORS: Validators<'_> = Validators { etag: b"\"v,1\"", modified: Some(784_111_777) };
+
+    fn with_head<T>(method: &str, fields: &[(&str, &str)], use_it: impl FnOnce(&Head<'_>) -> T) -> T {
+        let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let mut bytes = format!("{method} / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes();
+        let mut table = head::table();
+        let head = Head::parse(&mut bytes, &mut table, &Limits::default()).expect("the head is well-formed");
+        use_it(&head)
+    }
+
+    #[track_caller]
+    fn check(method: &str, fields: &[(&str, &str)], expected: Verdict) {
+        let verdict = with_head(method, fields, |head| evaluate(head, VALIDATORS));
+        assert_eq!(verdict, expected, "{method} with {fields:?}");
+    }
+
+    #[test]
+    fn without_a_condition_everything_proceeds() {
+        check("GET", &[], Proceed);
+        check("POST", &[], Proceed);
+    }
+
+    #[test]
+    fn if_none_match_compares_weakly() {
+        for value in ["\"v,1\"", "W/\"v,1\"", "*", "\"a\", \"v,1\"", "\"a\",,W/\"v,1\" , \"b\"", ",\t\"v,1\""]
+        {
+            check("GET", &[("If-None-Match", value)], NotModified);
+            check("HEAD", &[("If-None-Match", value)], NotModified);
+            check("POST", &[("If-None-Match", value)], PreconditionFailed);
+        }
+    }
+
+    #[test]
+    fn a_tag_that_is_none_does_not_match() {
+        for value in [
+            "\"v\"",
+            "v,1",
+            "\"v,1",
+            "v,1\"",
+            "w/\"v,1\"",
+            "W/ \"v,1\"",
+            "\"v,1\"x",
+            "\"a\"\"v,1\"",
+            "",
+            "'v,1'",
+            "\"v 1\"",
+            "\"a\" \"v,1\"",
+        ] {
+            check("GET", &[("If-None-Match", value)], Proceed);
+            check("GET", &[("If-Match", value)], PreconditionFailed);
+        }
+    }
+
+    #[test]
+    fn lists_go_on_over_several_fields() {
+        check("GET", &[("If-None-Match", "\"a\""), ("if-none-match", "\"v,1\"")], NotModified);
+        check("GET", &[("If-Match", "\"a\""), ("if-match", "\"v,1\"")], Proceed);
+    }
+
+    #[test]
+    fn if_match_compares_strongly() {
+        check("GET", &[("If-Match", "\"v,1\"")], Proceed);
+        check("GET", &[("If-Match", "*")], Proceed);
+        check("GET", &[("If-Match", "\"a\", \"v,1\"")], Proceed);
+        check("GET", &[("If-Match", "W/\"v,1\"")], PreconditionFailed);
+        check("GET", &[("If-Match", "\"a\"")], PreconditionFailed);
+    }
+
+    #[test]
+    fn dates_are_compared_to_the_second_in_every_format() {
+        for (value, verdict) in [
+            (THEN, NotModified),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", NotModified),
+            ("Sun Nov  6 08:49:37 1994", NotModified),
+            (AFTER, NotModified),
+            (BEFORE, Proceed),
+            ("Sun Nov  6 08:49:36 1994", Proceed),
+        ] {
+            check("GET", &[("If-Modified-Since", value)], verdict);
+        }
+        check("GET", &[("If-Unmodified-Since", THEN)], Proceed);
+        check("GET", &[("If-Unmodified-Since", BEFORE)], PreconditionFailed);
+    }
+
+    #[test]
+    fn what_is_no_date_counts_for_nothing() {
+        for value in ["", "yesterday", "784111777", "Mon, 06 Nov 1994 08:49:37 GMT", "\u{663e}"] {
+            check("GET", &[("If-Modified-Since", value)], Proceed);
+            check("GET", &[("If-Unmodified-Since", value)], Proceed);
+        }
+        check("GET", &[("If-Modified-Since", THEN), ("If-Modified-Since", THEN)], Proceed);
+        check("POST", &[("If-Modified-Since", THEN)], Proceed);
+    }
+
+    #[test]
+    fn the_entity_tag_outranks_the_date() {
+        check("GET", &[("If-None-Match", "\"a\""), ("If-Modified-Since", THEN)], Proceed);
+        check("GET", &[("If-None-Match", "\"v,1\""), ("If-Modified-Since", BEFORE)], NotModified);
+        check("GET", &[("If-Match", "\"v,1\""), ("If-Unmodified-Since", BEFORE)], Proceed);
+        check("GET", &[("If-Match", "\"a\""), ("If-None-Match", "\"v,1\"")], PreconditionFailed);
+        check("GET", &[("If-Match", "\"v,1\""), ("If-None-Match", "\"v,1\"")], NotModified);
+    }
+
+    #[test]
+    fn without_a_known_date_only_tags_count() {
+        let undated = Validators { modified: None, ..VALIDATORS };
+        for name in ["If-Modified-Since", "If-Unmodified-Since"] {
+            assert_eq!(with_head("GET", &[(name, BEFORE)], |head| evaluate(head, undated)), Proceed);
+        }
+        assert!(!with_head("GET", &[("If-Range", THEN)], |head| range_applies(head, undated)));
+    }
+
+    #[test]
+    fn if_range_holds_for_exactly_this_version() {
+        for (value, applies) in [
+            ("\"v,1\"", true),
+            ("W/\"v,1\"", false),
+            ("\"a\"", false),
+            ("\"v,1\", \"a\"", false),
+            ("*", false),
+            ("", false),
+            (THEN, true),
+            (AFTER, false),
+            (BEFORE, false),
+        ] {
+            let found = with_head("GET", &[("If-Range", value)], |head| range_applies(head, VALIDATORS));
+            assert_eq!(found, applies, "{value}");
+        }
+        assert!(with_head("GET", &[], |head| range_applies(head, VALIDATORS)));
+        assert!(!with_head("GET", &[("If-Range", THEN), ("If-Range", THEN)], |head| {
+            range_applies(head, VALIDATORS)
+        }));
+    }
+}
