@@ -24,7 +24,7 @@ usage: cargo xtask COMMAND
   lint                format, clippy and the rules of the house
   site [--check]      render docs/ into examples/site/book, or say what is out of date there
   browser             the whole-server tests that drive a browser
-  fuzz [CASES]        the fuzz harnesses alone, with many more cases than `test` gives them
+  fuzz [CASES]        parsers against generated input, many more cases than in `test`
   bench               build the floor programs and the files that measurements ask for";
 
 /// Why a command did not end well; each kind has its exit code.
