@@ -476,4 +476,57 @@ mod tests {
         assert_eq!(slug("What it is"), "what-it-is");
         assert_eq!(slug("`head-timeout` and others"), "head-timeout-and-others");
     }
+
+    /// A repository of these files, in a folder of its own.
+    fn repository(name: &str, files: &[(&str, &str)]) -> PathBuf {
+        let root = std::env::temp_dir().join(format!("tenfold-book-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        for (path, text) in files {
+            let file = root.join(path);
+            fs::create_dir_all(file.parent().expect("a file lies in a folder"))
+                .expect("a folder can be made");
+            fs::write(file, text).expect("a file can be written");
+        }
+        root
+    }
+
+    #[test]
+    fn what_was_rendered_is_what_is_checked() {
+        let text = "# B\n\n[c](c/README.md#more) [code](../code.rs)\n";
+        let root = repository(
+            "fresh",
+            &[
+                ("code.rs", ""),
+                ("docs/README.md", "# A\n\n## Part\n\n- [B](b.md)\n- [C](c/README.md)\n"),
+                ("docs/b.md", text),
+                ("docs/c/README.md", "# C\n\n## More\n"),
+                ("examples/site/book/old.html", "a page whose text is gone"),
+            ],
+        );
+        assert!(check(&root).is_err_and(|e| e.contains("old.html")));
+        assert_eq!(render(&root).map(|files| files.len()), Ok(3));
+        assert_eq!(check(&root), Ok(()));
+        let page = fs::read_to_string(root.join(BOOK).join("b.html")).expect("the page was rendered");
+        assert!(page.contains("<p><a href=\"c/index.html#more\">c</a> code</p>"), "{page}");
+        fs::write(root.join("docs/b.md"), "# B\n\nchanged\n").expect("a file can be written");
+        assert!(check(&root).is_err_and(|e| e.contains("book/b.html is not what docs/ gives")));
+        fs::remove_dir_all(root).expect("the folder was made by this test");
+    }
+
+    #[test]
+    fn a_page_that_is_not_listed_and_a_link_that_leads_nowhere_are_errors() {
+        let contents = ("docs/README.md", "# A\n\n## Part\n\n- [B](b.md)\n");
+        for (name, files, says) in [
+            ("unlisted", vec![contents, ("docs/b.md", "# B"), ("docs/x.md", "# X")], "x.md is not listed"),
+            ("listed", vec![contents], "lists b.md, which does not exist"),
+            ("dead", vec![contents, ("docs/b.md", "# B\n\n[x](x.md)")], "links to x.md, which is no page"),
+            ("anchor", vec![contents, ("docs/b.md", "# B\n\n[x](#x)")], "has no such heading"),
+            ("raw", vec![contents, ("docs/b.md", "# B\n\n<b>x</b>")], "raw HTML is not part of the book"),
+        ] {
+            let root = repository(name, &files);
+            let result = render(&root);
+            assert!(result.as_ref().is_err_and(|e| e.contains(says)), "{name}: {result:?}");
+            fs::remove_dir_all(root).expect("the folder was made by this test");
+        }
+    }
 }
