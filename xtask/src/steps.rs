@@ -173,10 +173,9 @@ fn sanitizer(root: &Path, _: &Selection) -> Result<(), String> {
     shell::run(root, "rustup", &args, &[("RUSTFLAGS", "-Zsanitizer=address")])
 }
 
-/// The suites of `tests/` against the release build; `filter` goes to their harness.
+/// The suites of `tests/`, which build the server that they test; `filter` goes to their harness.
 fn server(root: &Path, selection: &Selection, filter: &[&str]) -> Result<(), String> {
     make_bench(root)?;
-    shell::run(root, "cargo", &["build", "--release", "--package", "tenfold"], &[])?;
     let args = [&["test", "--package", "tenfold-tests", "--"], filter].concat();
     let vars: &[(&str, &str)] = if selection.all { &[("TENFOLD_TEST_ALL", "1")] } else { &[] };
     shell::run(root, "cargo", &args, vars)
