@@ -518,7 +518,7 @@ mod tests {
         let contents = ("docs/README.md", "# A\n\n## Part\n\n- [B](b.md)\n");
         for (name, files, says) in [
             ("unlisted", vec![contents, ("docs/b.md", "# B"), ("docs/x.md", "# X")], "x.md is not listed"),
-            ("listed", vec![contents], "lists b.md, which does not exist"),
+            ("absent", vec![contents], "links to b.md, which is no page"),
             ("dead", vec![contents, ("docs/b.md", "# B\n\n[x](x.md)")], "links to x.md, which is no page"),
             ("anchor", vec![contents, ("docs/b.md", "# B\n\n[x](#x)")], "has no such heading"),
             ("raw", vec![contents, ("docs/b.md", "# B\n\n<b>x</b>")], "raw HTML is not part of the book"),
