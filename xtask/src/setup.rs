@@ -86,6 +86,12 @@ impl Tool {
     }
 }
 
+/// Whether the table has a row of that name.
+#[cfg(test)]
+pub(crate) fn knows(name: &str) -> bool {
+    TOOLS.iter().any(|tool| tool.name == name)
+}
+
 /// Those of the named tools that are missing, each as a line that says what to do.
 pub(crate) fn missing(names: &[&str]) -> Vec<String> {
     let asked = |name: &&str| {

@@ -48,12 +48,7 @@ const STEPS: &[Step] = &[
         needs: &["nightly"],
         run: sanitizer,
     },
-    Step {
-        name: "server",
-        about: "the whole server, on every engine",
-        needs: SERVER_TOOLS,
-        run: |root, selection| server(root, selection, &[]),
-    },
+    Step { name: "server", about: "the whole server, on every engine", needs: SERVER_TOOLS, run: server },
 ];
 
 /// Cases per property of `cargo xtask fuzz` where no number is given: some minutes.
@@ -173,12 +168,11 @@ fn sanitizer(root: &Path, _: &Selection) -> Result<(), String> {
     shell::run(root, "rustup", &args, &[("RUSTFLAGS", "-Zsanitizer=address")])
 }
 
-/// The suites of `tests/`, which build the server that they test; `filter` goes to their harness.
-fn server(root: &Path, selection: &Selection, filter: &[&str]) -> Result<(), String> {
+/// The suites of `tests/`; they ask for the floor programs to compare system calls with.
+fn server(root: &Path, selection: &Selection) -> Result<(), String> {
     make_bench(root)?;
-    let args = [&["test", "--package", "tenfold-tests", "--"], filter].concat();
     let vars: &[(&str, &str)] = if selection.all { &[("TENFOLD_TEST_ALL", "1")] } else { &[] };
-    shell::run(root, "cargo", &args, vars)
+    shell::run(root, "cargo", &["test", "--package", "tenfold-tests"], vars)
 }
 
 /// The whole-server tests that drive a browser, alone.
@@ -186,10 +180,8 @@ fn server(root: &Path, selection: &Selection, filter: &[&str]) -> Result<(), Str
 /// # Errors
 /// Says what is missing or which run failed.
 pub(crate) fn browser(root: &Path) -> Result<(), String> {
-    match setup::missing(&["gcc", "libc6-dev", "make", "liburing-dev", "chromium", "fonts-liberation"])
-        .as_slice()
-    {
-        [] => server(root, &Selection::default(), &["browser"]),
+    match setup::missing(&["chromium", "fonts-liberation"]).as_slice() {
+        [] => shell::run(root, "cargo", &["test", "--package", "tenfold-tests", "--", "browser"], &[]),
         lines => Err(lines.join("\n")),
     }
 }
@@ -202,4 +194,27 @@ pub(crate) fn browser(root: &Path) -> Result<(), String> {
 pub(crate) fn fuzz(root: &Path, cases: u32) -> Result<(), String> {
     let args = ["test", "--release", "-p", "tenfold-http", "-p", "tenfold-site", "--lib", "--tests"];
     shell::run(root, "cargo", &args, &[("PROPTEST_CASES", &cases.to_string())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_of_a_step_is_one_that_setup_knows() {
+        for step in STEPS {
+            for tool in step.needs {
+                assert!(setup::knows(tool), "{} needs {tool}", step.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_step_is_selected_by_its_name_and_an_unknown_name_is_found() {
+        assert_eq!(Selection::only(&["unit", "house"]).unknown(), None);
+        assert_eq!(Selection::only(&["unit", "nonsense"]).unknown(), Some("nonsense"));
+        let selected = |selection: &Selection| STEPS.iter().filter(|step| selection.has(step)).count();
+        assert_eq!(selected(&Selection::only(&["unit"])), 1);
+        assert_eq!(selected(&Selection::default()), STEPS.len());
+    }
 }
