@@ -17,6 +17,7 @@ pub mod limits;
 pub mod out;
 pub mod range;
 pub mod response;
+pub mod script;
 pub mod serve;
 pub mod service;
 pub mod target;

@@ -1,0 +1,303 @@
+//! A connection that is played from a script, for tests: no socket, no thread, no real time.
+//!
+//! A [`Script`] says what the peer sends and when, how it takes what is sent to it, and where the driver
+//! says "not yet" or fails. [`Script::run`] plays it against a [`Service`] on a virtual clock, which jumps
+//! to the next moment at which something can happen, and tells what came of it.
+//!
+//! ```
+//! # use tenfold_http::{Answer, Head, Limits, Next, Out, Peer, Refusal, Service, response, script::Script};
+//! # struct Empty;
+//! # impl Service for Empty {
+//! #     fn answer(&self, head: &Head<'_>, _: &Peer, out: &mut Out) -> Answer {
+//! #         let mut head = response::ResponseHead::answering(head, 200, out);
+//! #         head.content_length(0);
+//! #         Answer::Done
+//! #     }
+//! #     fn refuse(&self, refusal: Refusal, _: &[u8], _: &Peer, out: &mut Out) {
+//! #         response::refusal(refusal, out);
+//! #     }
+//! # }
+//! let outcome = Script::new().sends("GET / HTTP/1.0\r\n").sends("\r\n").run(&Empty, &Limits::default());
+//! assert!(outcome.sent.starts_with(b"HTTP/1.1 200 OK\r\n"));
+//! assert_eq!(outcome.next, Next::Close);
+//! ```
+
+mod io;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+pub use io::ScriptIo;
+
+use crate::clock::{self, Instant};
+use crate::io::{Finish, IoError};
+use crate::limits::Limits;
+use crate::out::OpenFile;
+use crate::serve::serve_connection;
+use crate::service::{Next, Service, Session};
+
+/// When every script begins, on the monotonic clock.
+pub const BEGIN: Instant = Instant(1_000_000);
+
+/// When every script begins, in seconds since 1970: Sun, 06 Nov 1994 08:49:37 GMT.
+pub const BEGIN_UNIX: u64 = 784_111_777;
+
+/// Reads a range of a file that is to be sent, in place of the system.
+pub type ReadFile = fn(&OpenFile, Range<u64>, &mut Vec<u8>) -> Result<(), IoError>;
+
+/// What the peer does at a moment.
+#[derive(Debug)]
+enum Step {
+    /// It sends bytes; one receive brings at most these.
+    Bytes(Vec<u8>),
+    /// It ends its output.
+    End,
+    /// It is gone, in both directions.
+    Reset,
+}
+
+/// Where the driver answers `Pending` once, although it could go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pauses {
+    Never,
+    Always,
+    At(usize),
+}
+
+/// What happens outside the connection at a moment.
+type Action = Box<dyn FnOnce() + Send>;
+
+/// What happens on a connection. Everything said about time is after what was said before it.
+pub struct Script {
+    io: ScriptIo,
+    actions: VecDeque<(Instant, Action)>,
+    session: Session,
+    at: Instant,
+}
+
+/// What came of a script.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Everything the peer was sent.
+    pub sent: Vec<u8>,
+    /// What the connection came to at last. `Park` where nothing else came until its moment.
+    pub next: Next,
+    /// How the output ended, where it was ended.
+    pub finish: Option<Finish>,
+    /// What was remembered of the connection.
+    pub session: Session,
+    /// How often the connection was parked and taken up again.
+    pub parked: usize,
+    /// Receives that brought bytes.
+    pub receives: usize,
+    /// Flushes that sent bytes and came to their end.
+    pub flushes: usize,
+    /// Driver operations in all, those that answered `Pending` included.
+    pub operations: usize,
+    /// How long it took, on the virtual clock.
+    pub took: Duration,
+}
+
+impl Default for Script {
+    fn default() -> Script {
+        Script::new()
+    }
+}
+
+impl Script {
+    /// A peer that connects, takes everything at once and sends nothing.
+    pub fn new() -> Script {
+        Script { io: ScriptIo::new(), actions: VecDeque::new(), session: Session::default(), at: BEGIN }
+    }
+
+    /// The peer sends `bytes`, in a piece of its own.
+    #[must_use]
+    pub fn sends(mut self, bytes: impl AsRef<[u8]>) -> Script {
+        if !bytes.as_ref().is_empty() {
+            self.io.steps.push_back((self.at, Step::Bytes(bytes.as_ref().to_vec())));
+        }
+        self
+    }
+
+    /// The peer sends `bytes` one by one, with `gap` before each.
+    #[must_use]
+    pub fn drips(self, bytes: impl AsRef<[u8]>, gap: Duration) -> Script {
+        bytes.as_ref().iter().fold(self, |script, &byte| script.waits(gap).sends([byte]))
+    }
+
+    /// The peer ends its output and still listens.
+    #[must_use]
+    pub fn ends(mut self) -> Script {
+        self.io.steps.push_back((self.at, Step::End));
+        self
+    }
+
+    /// The peer is gone.
+    #[must_use]
+    pub fn resets(mut self) -> Script {
+        self.io.steps.push_back((self.at, Step::Reset));
+        self
+    }
+
+    /// Nothing happens for `length`.
+    #[must_use]
+    pub fn waits(mut self, length: Duration) -> Script {
+        self.at = self.at + length;
+        self
+    }
+
+    /// Something happens elsewhere: an answer that was waited for is ready, say.
+    #[must_use]
+    pub fn meanwhile(mut self, action: impl FnOnce() + Send + 'static) -> Script {
+        self.actions.push_back((self.at, Box::new(action)));
+        self
+    }
+
+    /// The server begins to leave.
+    #[must_use]
+    pub fn drains(mut self) -> Script {
+        self.io.draining_from = self.at;
+        self
+    }
+
+    /// The peer takes at most `bytes` at a time, and the next ones after `gap`. 0 bytes: nothing, ever.
+    #[must_use]
+    pub fn takes(mut self, bytes: usize, gap: Duration) -> Script {
+        (self.io.takes, self.io.gap) = (bytes, gap);
+        self
+    }
+
+    /// The peer is gone when it has got this many bytes.
+    #[must_use]
+    pub fn gone_after(mut self, bytes: usize) -> Script {
+        self.io.gone_after = bytes;
+        self
+    }
+
+    /// Every operation of the driver answers `Pending` once before it does anything.
+    #[must_use]
+    pub fn pausing(mut self) -> Script {
+        self.io.pauses = Pauses::Always;
+        self
+    }
+
+    /// The operation of this number, counted from 0, answers `Pending` once.
+    #[must_use]
+    pub fn pausing_at(mut self, operation: usize) -> Script {
+        self.io.pauses = Pauses::At(operation);
+        self
+    }
+
+    /// The operation of this number, counted from 0, fails.
+    #[must_use]
+    pub fn failing_at(mut self, operation: usize, error: IoError) -> Script {
+        self.io.fault = Some((operation, error));
+        self
+    }
+
+    /// The driver never parks, as one that blocks.
+    #[must_use]
+    pub fn blocking(mut self) -> Script {
+        self.io.parks = false;
+        self
+    }
+
+    /// Files are read by `read`; without it, the byte at each offset is the offset modulo 251.
+    #[must_use]
+    pub fn reading_files_with(mut self, read: ReadFile) -> Script {
+        self.io.read = read;
+        self
+    }
+
+    /// Plays the script to its end. Panics where the connection waits for something that never comes, or
+    /// breaks the contract of [`crate::Io`].
+    pub fn run<S: Service + ?Sized>(mut self, service: &S, limits: &Limits) -> Outcome {
+        set_clock(BEGIN);
+        let mut parked = 0;
+        let next = loop {
+            self.io.activate();
+            let next = {
+                let serving = pin!(serve_connection(&mut self.io, service, limits, &mut self.session));
+                play(serving, &mut self.actions)
+            };
+            let Next::Park(by) = next else { break next };
+            self.io.assert_empty();
+            match self.io.next_step() {
+                Some(at) if at < by => {
+                    act(&mut self.actions, at);
+                    set_clock(at.max(clock::now()));
+                }
+                _ => break next,
+            }
+            parked += 1;
+        };
+        Outcome {
+            next,
+            parked,
+            finish: self.io.finish,
+            session: self.session,
+            receives: self.io.receives,
+            flushes: self.io.flushes,
+            operations: self.io.operations,
+            took: clock::now().since(BEGIN),
+            sent: self.io.into_sent(),
+        }
+    }
+}
+
+/// Sets the virtual clock of this thread: both clocks go on by the same time.
+fn set_clock(now: Instant) {
+    clock::set(now, BEGIN_UNIX + now.since(BEGIN).as_secs());
+}
+
+/// Does what happens elsewhere up to `until`.
+fn act(actions: &mut VecDeque<(Instant, Action)>, until: Instant) {
+    while actions.front().is_some_and(|(at, _)| *at <= until) {
+        let (at, action) = actions.pop_front().expect("there is a front");
+        set_clock(at.max(clock::now()));
+        action();
+    }
+}
+
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Drives one future to its end; the clock jumps when nothing is left to do at a moment.
+fn play(
+    mut serving: Pin<&mut impl Future<Output = Next>>,
+    actions: &mut VecDeque<(Instant, Action)>,
+) -> Next {
+    // Far more than any script needs: who gets there spins.
+    const MOST_POLLS: usize = 10_000_000;
+    let woken = Arc::new(Woken(AtomicBool::new(true)));
+    let waker = Waker::from(Arc::clone(&woken));
+    for _ in 0..MOST_POLLS {
+        if woken.0.swap(false, Ordering::Acquire) {
+            io::ALARM.set(Instant::NEVER);
+            if let Poll::Ready(next) = serving.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return next;
+            }
+            continue;
+        }
+        let alarm = io::ALARM.get();
+        let action = actions.front().map_or(Instant::NEVER, |(at, _)| *at);
+        let next = alarm.min(action);
+        assert!(next < Instant::NEVER, "the connection waits for something that never comes");
+        set_clock(next.max(clock::now()));
+        act(actions, next);
+        if alarm <= next {
+            woken.0.store(true, Ordering::Release);
+        }
+    }
+    panic!("the connection spins: {MOST_POLLS} polls and no end");
+}

@@ -1,0 +1,267 @@
+//! The driver that a script plays.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::ops::Range;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::{Pauses, ReadFile, Step};
+use crate::clock::{self, Instant};
+use crate::io::{Finish, Io, IoError, Local, Patience, Peer, Received};
+use crate::out::{OpenFile, Out};
+
+thread_local! {
+    /// The earliest moment at which a wait that answered `Pending` can go on by itself.
+    pub(super) static ALARM: Cell<Instant> = const { Cell::new(Instant::NEVER) };
+}
+
+/// An [`Io`] whose other end is a [`super::Script`].
+pub struct ScriptIo {
+    /// What was received; the bytes before `consumed` are done with.
+    input: Vec<u8>,
+    consumed: usize,
+    out: Out,
+    pub(super) steps: VecDeque<(Instant, Step)>,
+    pub(super) draining_from: Instant,
+    pub(super) takes: usize,
+    pub(super) gap: Duration,
+    takes_again: Instant,
+    pub(super) gone_after: usize,
+    pub(super) pauses: Pauses,
+    paused: bool,
+    pub(super) fault: Option<(usize, IoError)>,
+    pub(super) parks: bool,
+    pub(super) read: ReadFile,
+    sent: Vec<u8>,
+    sent_before: usize,
+    in_flush: usize,
+    pub(super) finish: Option<Finish>,
+    pub(super) receives: usize,
+    pub(super) flushes: usize,
+    pub(super) operations: usize,
+}
+
+impl ScriptIo {
+    pub(super) fn new() -> ScriptIo {
+        ScriptIo {
+            input: Vec::new(),
+            consumed: 0,
+            out: Out::new(),
+            steps: VecDeque::new(),
+            draining_from: Instant::NEVER,
+            takes: usize::MAX,
+            gap: Duration::ZERO,
+            takes_again: Instant(0),
+            gone_after: usize::MAX,
+            pauses: Pauses::Never,
+            paused: false,
+            fault: None,
+            parks: true,
+            read: read_pattern,
+            sent: Vec::new(),
+            sent_before: 0,
+            in_flush: 0,
+            finish: None,
+            receives: 0,
+            flushes: 0,
+            operations: 0,
+        }
+    }
+
+    /// Begins an activation: a connection is served, for the first time or after it was parked.
+    pub(super) fn activate(&mut self) {
+        self.sent_before = self.sent.len();
+    }
+
+    /// A connection that is parked gives its buffers back, so nothing may be in them.
+    pub(super) fn assert_empty(&self) {
+        assert!(self.in_hand() == 0, "parked with {} received bytes in hand", self.in_hand());
+        assert!(self.out.is_empty(), "parked with {} bytes to send", self.out.len());
+    }
+
+    /// When the peer does something next.
+    pub(super) fn next_step(&self) -> Option<Instant> {
+        self.steps.front().map(|(at, _)| *at)
+    }
+
+    pub(super) fn into_sent(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.sent)
+    }
+
+    fn in_hand(&self) -> usize {
+        self.input.len() - self.consumed
+    }
+
+    /// Counts an operation, and answers in its place where the script says so.
+    fn interfere<T>(&mut self, cx: &mut Context<'_>) -> Option<Poll<Result<T, IoError>>> {
+        let paused = std::mem::take(&mut self.paused);
+        if let Some((at, error)) = self.fault
+            && at == self.operations
+        {
+            self.operations += 1;
+            return Some(Poll::Ready(Err(error)));
+        }
+        if !paused && (self.pauses == Pauses::Always || self.pauses == Pauses::At(self.operations)) {
+            self.paused = true;
+            cx.waker().wake_by_ref();
+            return Some(Poll::Pending);
+        }
+        self.operations += 1;
+        None
+    }
+
+    /// Waits until `by`, or until `event`.
+    fn wait<T>(by: Instant, event: Instant) -> Poll<Result<T, IoError>> {
+        if by <= clock::now() {
+            return Poll::Ready(Err(IoError::TimedOut));
+        }
+        ALARM.set(ALARM.get().min(by).min(event));
+        Poll::Pending
+    }
+
+    /// When the peer resets the connection.
+    fn reset_at(&self) -> Instant {
+        let reset = self.steps.iter().find(|(_, step)| matches!(step, Step::Reset));
+        reset.map_or(Instant::NEVER, |(at, _)| *at)
+    }
+
+    fn gone(&self) -> bool {
+        self.reset_at() <= clock::now() || self.sent.len() >= self.gone_after
+    }
+
+    /// Sends at most `most` bytes from the front of the output; says how many.
+    fn send(&mut self, most: usize) -> Result<usize, IoError> {
+        let before = self.sent.len();
+        let most = most.min(self.gone_after - before);
+        if let Some((file, range, _)) = self.out.file() {
+            let end = range.end.min(range.start.saturating_add(most as u64));
+            (self.read)(file, range.start..end, &mut self.sent)?;
+        } else {
+            // Few slices, so that output of many pieces takes several rounds.
+            let mut slices = [IoSlice::new(&[]); 3];
+            let (filled, _) = self.out.memory(&mut slices);
+            for slice in &slices[..filled] {
+                let room = most - (self.sent.len() - before);
+                self.sent.extend_from_slice(&slice[..slice.len().min(room)]);
+            }
+        }
+        let count = self.sent.len() - before;
+        self.out.advance(count as u64);
+        Ok(count)
+    }
+}
+
+/// Fills in what a file would hold, so that each byte tells its offset.
+fn read_pattern(_: &OpenFile, range: Range<u64>, to: &mut Vec<u8>) -> Result<(), IoError> {
+    to.extend(range.map(|offset| (offset % 251) as u8));
+    Ok(())
+}
+
+impl Io for ScriptIo {
+    fn split(&mut self) -> (&mut [u8], &mut Out) {
+        (&mut self.input[self.consumed..], &mut self.out)
+    }
+
+    fn consume(&mut self, count: usize) {
+        assert!(count <= self.in_hand(), "consumed {count} bytes of {}", self.in_hand());
+        self.consumed += count;
+    }
+
+    fn peer(&self) -> &Peer {
+        &Peer::Unix
+    }
+
+    fn local(&self) -> &Local {
+        &Local { listener: 0 }
+    }
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: usize,
+        patience: Patience,
+        by: Instant,
+    ) -> Poll<Result<Received, IoError>> {
+        if let Some(instead) = self.interfere(cx) {
+            return instead;
+        }
+        self.input.drain(..std::mem::take(&mut self.consumed));
+        let in_hand = self.in_hand();
+        let room = room.saturating_sub(in_hand);
+        if room == 0 {
+            return Poll::Ready(Ok(Received::Full));
+        }
+        let now = clock::now();
+        match self.steps.front_mut() {
+            Some((at, step)) if *at <= now => match step {
+                Step::End => Poll::Ready(Ok(Received::End)),
+                Step::Reset => Poll::Ready(Err(IoError::Gone)),
+                Step::Bytes(bytes) => {
+                    self.input.extend(bytes.drain(..room.min(bytes.len())));
+                    if bytes.is_empty() {
+                        self.steps.pop_front();
+                    }
+                    self.receives += 1;
+                    Poll::Ready(Ok(Received::Bytes))
+                }
+            },
+            _ if patience == Patience::Park && self.parks && in_hand == 0 => Poll::Ready(Ok(Received::Idle)),
+            _ => ScriptIo::wait(by, self.next_step().unwrap_or(Instant::NEVER)),
+        }
+    }
+
+    fn poll_lost(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<IoError> {
+        let lost = match self.interfere::<()>(cx) {
+            Some(instead) => instead,
+            None if self.gone() => Poll::Ready(Err(IoError::Gone)),
+            None => ScriptIo::wait(by, self.reset_at()),
+        };
+        lost.map(|lost| lost.expect_err("a wait for the worst never ends well"))
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
+        if let Some(instead) = self.interfere(cx) {
+            return instead;
+        }
+        while !self.out.is_empty() {
+            if self.gone() {
+                return Poll::Ready(Err(IoError::Gone));
+            }
+            let now = clock::now();
+            if self.takes == 0 {
+                return ScriptIo::wait(by, self.reset_at());
+            }
+            if self.takes_again > now {
+                return ScriptIo::wait(by, self.takes_again.min(self.reset_at()));
+            }
+            self.in_flush += self.send(self.takes)?;
+            self.takes_again = if self.takes == usize::MAX { now } else { now + self.gap };
+            if self.gap.is_zero() && self.takes < usize::MAX && !self.out.is_empty() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+        self.flushes += usize::from(std::mem::take(&mut self.in_flush) > 0);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_finish(&mut self, cx: &mut Context<'_>, how: Finish, _by: Instant) -> Poll<()> {
+        if let Some(Poll::Pending) = self.interfere::<()>(cx) {
+            return Poll::Pending;
+        }
+        assert!(self.finish.is_none(), "the output is ended twice");
+        assert!(self.out.is_empty(), "the output is ended with {} bytes to send", self.out.len());
+        self.finish = Some(how);
+        Poll::Ready(())
+    }
+
+    fn sent(&self) -> u64 {
+        (self.sent.len() - self.sent_before) as u64
+    }
+
+    fn draining(&self) -> bool {
+        self.draining_from <= clock::now()
+    }
+}
