@@ -74,6 +74,7 @@ def parse():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", help="file for the tables; default: results/DATE-TIME.txt")
     args = parser.parse_args()
+    args.tenfold = str(pathlib.Path(args.tenfold).resolve())  # servers start in a folder of their own
     args.workloads = list(WORKLOADS) if args.workloads == ["all"] else args.workloads or USUAL
     args.engines = [engine for engine in args.engines.split(",") if engine]
     args.peers = [] if args.peers == "none" else [peer for peer in args.peers.split(",") if peer]
