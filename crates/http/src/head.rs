@@ -117,6 +117,9 @@ pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result
         if at == 0 || input[at - 1] != b'\r' {
             return Err(Refusal::Malformed("a line ends with a bare line feed"));
         }
+        if at == 1 {
+            return Err(Refusal::Malformed("more than one empty line stands in front of the request"));
+        }
         if at >= 3 && input[at - 3] == b'\r' && input[at - 2] == b'\n' {
             return if at < limits.max_head {
                 Ok(Scan::Whole(at + 1))
@@ -132,10 +135,11 @@ pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result
     Ok(Scan::Partial)
 }
 
-/// Which bound a head broke that is too large: the target's, where even the request line is not whole.
+/// Which bound a head broke that is too large: the target's, or that of all of it.
 fn too_large(input: &[u8], limits: &Limits) -> Refusal {
-    let line = memchr::memchr(b'\r', input).unwrap_or(input.len());
-    if line > limits.max_target { Refusal::TargetTooLong } else { Refusal::HeadTooLarge }
+    let line = &input[..memchr::memchr(b'\r', input).unwrap_or(input.len())];
+    let target = line.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
+    if target.len() > limits.max_target { Refusal::TargetTooLong } else { Refusal::HeadTooLarge }
 }
 
 impl<'a> Head<'a> {
@@ -145,7 +149,7 @@ impl<'a> Head<'a> {
         table: &'a mut Table<'a>,
         limits: &Limits,
     ) -> Result<Head<'a>, Refusal> {
-        settle_version(bytes)?;
+        let line = settle_version(bytes)?;
         let bytes: &'a [u8] = bytes;
         let mut request = httparse::Request::new(&mut []);
         let most = limits.max_headers.min(Limits::MOST_HEADERS);
@@ -164,7 +168,6 @@ impl<'a> Head<'a> {
         let version = if request.version == Some(0) { Version::Http10 } else { Version::Http11 };
         let fields: &'a [Header<'a>] = request.headers;
         let framing = framing::read(fields, version)?;
-        let line = memchr::memchr(b'\r', bytes).unwrap_or(bytes.len());
         Ok(Head {
             method,
             target,
@@ -191,19 +194,26 @@ impl<'a> Head<'a> {
     }
 }
 
+/// Parses `bytes`, one whole head with its empty line, within the default bounds, and hands over what came
+/// of it: for services' own tests, which have no connection to read a head from.
+pub fn parse_head<T>(bytes: &mut [u8], use_it: impl FnOnce(Result<Head<'_>, Refusal>) -> T) -> T {
+    let mut table = table();
+    use_it(Head::parse(bytes, &mut table, &Limits::default()))
+}
+
 /// `httparse` knows the minor versions 0 and 1. A higher one is served as 1.1, so it is read as one; a
-/// major version other than 1 is refused as such and not as malformed.
-fn settle_version(bytes: &mut [u8]) -> Result<(), Refusal> {
+/// major version other than 1 is refused as such and not as malformed. Says how long the line is.
+fn settle_version(bytes: &mut [u8]) -> Result<usize, Refusal> {
     let line = memchr::memchr(b'\r', bytes).unwrap_or(bytes.len());
     if line < 9 {
         return Err(Refusal::Malformed("the request line is too short"));
     }
     match &bytes[line - 9..line] {
-        b" HTTP/1.1" | b" HTTP/1.0" => Ok(()),
+        b" HTTP/1.1" | b" HTTP/1.0" => Ok(line),
         [b' ', b'H', b'T', b'T', b'P', b'/', major @ b'0'..=b'9', b'.', b'0'..=b'9'] => match major {
             b'1' => {
                 bytes[line - 1] = b'1';
-                Ok(())
+                Ok(line)
             }
             _ => Err(Refusal::UnknownVersion),
         },

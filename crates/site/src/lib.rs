@@ -1,1 +1,86 @@
-//! See ARCHITECTURE.md.
+//! What a URL means: files beneath a root, with their types, validators and redirects, and what is said
+//! where there is none.
+//!
+//! A [`Site`] is shared by all workers; each keeps what it has served in a store of its own, so that a hit
+//! takes no lock and makes no system call. One request goes through the modules in this order:
+//!
+//! [`path`] reads the path · [`store`] answers from what this worker remembers, or else [`resolve`] asks
+//! the file system beneath the root · [`resource`] writes a file's 200, 206, 304, 412 or 416 · [`message`]
+//! writes everything that is no file.
+
+#![forbid(unsafe_code)]
+
+mod clock_cache;
+mod media_type;
+mod message;
+pub mod path;
+mod resolve;
+mod resource;
+mod settings;
+mod store;
+mod template;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tenfold_http::{Head, Method, Out};
+use tenfold_sys::file::Root;
+
+pub use path::{PathError, SitePath};
+pub use settings::Settings;
+
+/// A folder as a site.
+///
+/// It is used by any number of threads and by processes forked later. Dropping it (a reload puts another
+/// one in its place) frees what the workers keep for it, when they next meet a site that is new to them.
+#[derive(Debug)]
+pub struct Site {
+    /// Tells the sites of a process apart, in the stores of its threads.
+    id: u64,
+    /// Stores hold a weak reference: they see that the site is gone.
+    alive: Arc<()>,
+    root: Root,
+    settings: Settings,
+}
+
+/// What was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The status code.
+    pub status: u16,
+    /// Bytes of body that follow the head: what was promised, 0 for a HEAD.
+    pub body: u64,
+    /// The error number (`man 3 errno`) behind a 500 or a 503, for the log.
+    pub failure: Option<i32>,
+}
+
+impl Outcome {
+    fn of(status: u16, body: u64) -> Outcome {
+        Outcome { status, body, failure: None }
+    }
+}
+
+impl Site {
+    /// The site in `root`. Nothing is read before it is asked for.
+    pub fn new(root: Root, settings: Settings) -> Site {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Site { id, alive: Arc::new(()), root, settings }
+    }
+
+    /// Puts the whole response to `head` behind what is in `out`. What is not in this worker's store is
+    /// opened, and read where it is small, here and now.
+    ///
+    /// What is remembered is looked at again after a second: a file that was changed, replaced or removed
+    /// is served as it is then.
+    pub fn respond(&self, head: &Head<'_>, out: &mut Out) -> Outcome {
+        match head.method {
+            Method::Get | Method::Head => store::with(self, |store| store.respond(self, head, out)),
+            Method::Options if head.target.path == "*" => message::options(head, out),
+            _ => message::method_not_allowed(head, out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -98,10 +98,10 @@ impl Facts {
                 _ => Kind::Special,
             },
             size: u64::try_from(stat.st_size).unwrap_or(0),
-            modified: Timestamp { seconds: stat.st_mtime as i64, nanoseconds: stat.st_mtime_nsec as u32 },
-            changed: Timestamp { seconds: stat.st_ctime as i64, nanoseconds: stat.st_ctime_nsec as u32 },
-            device: stat.st_dev as u64,
-            inode: stat.st_ino as u64,
+            modified: Timestamp { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 },
+            changed: Timestamp { seconds: stat.st_ctime, nanoseconds: stat.st_ctime_nsec as u32 },
+            device: stat.st_dev,
+            inode: stat.st_ino,
         }
     }
 }

@@ -1,0 +1,88 @@
+//! The media type of a file, by the extension of its name.
+
+/// For names that say nothing: a browser offers it to be saved, and with `nosniff` does not guess.
+const UNKNOWN: &str = "application/octet-stream";
+
+/// Where browsers and players expect another type than the general table has.
+const CORRECTIONS: &[(&str, &str)] = &[
+    ("m4a", "audio/mp4"),        // RFC 4337
+    ("map", "application/json"), // source maps, ECMA-426
+    ("ts", "video/mp2t"),        // segments of HLS, RFC 8216 §10
+];
+
+/// The value of `Content-Type` for a file of this name. Text says that it is UTF-8.
+pub(crate) fn of(name: &str) -> String {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let corrected = CORRECTIONS.iter().find(|(known, _)| extension.eq_ignore_ascii_case(known));
+    let essence = match corrected {
+        Some((_, essence)) => essence,
+        None => mime_infer::from_ext(extension).first_raw().unwrap_or(UNKNOWN),
+    };
+    let charset = if is_text(essence) { "; charset=utf-8" } else { "" };
+    format!("{essence}{charset}")
+}
+
+fn is_text(essence: &str) -> bool {
+    let named = ["application/javascript", "application/json", "application/xml", "application/toml"];
+    essence.starts_with("text/")
+        || essence.ends_with("+json")
+        || essence.ends_with("+xml")
+        || named.contains(&essence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenfold_http::response::FieldValue;
+
+    #[test]
+    fn h59_text_says_its_charset() {
+        for (name, expected) in [
+            ("index.html", "text/html; charset=utf-8"),
+            ("a/b/site.css", "text/css; charset=utf-8"),
+            ("site.js", "text/javascript; charset=utf-8"),
+            ("module.mjs", "text/javascript; charset=utf-8"),
+            ("data.json", "application/json; charset=utf-8"),
+            ("icon.svg", "image/svg+xml; charset=utf-8"),
+            ("feed.xml", "text/xml; charset=utf-8"),
+            ("robots.txt", "text/plain; charset=utf-8"),
+            ("app.webmanifest", "application/manifest+json; charset=utf-8"),
+            ("script.js.map", "application/json; charset=utf-8"),
+        ] {
+            assert_eq!(of(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn media_are_what_players_expect() {
+        for (name, expected) in [
+            ("film.mp4", "video/mp4"),
+            ("film.webm", "video/webm"),
+            ("segment.ts", "video/mp2t"),
+            ("song.M4A", "audio/mp4"),
+            ("photo.JPG", "image/jpeg"),
+            ("photo.png", "image/png"),
+            ("photo.avif", "image/avif"),
+            ("font.woff2", "font/woff2"),
+            ("code.wasm", "application/wasm"),
+            ("notes.pdf", "application/pdf"),
+        ] {
+            assert_eq!(of(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_says_nothing_is_bytes() {
+        for name in ["LICENSE", "a.b/c", "x.unheardof", "trailing.", "", "archive.tar.", "a.html/raw"] {
+            assert_eq!(of(name), UNKNOWN, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_type_can_stand_in_a_field() {
+        for name in ["a.html", "a.mp4", "a", "a.é", "a.ſvg"] {
+            assert!(FieldValue::new(of(name).as_bytes()).is_some(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Responses that are no file: refusals, redirects, what is allowed. Their body is a line of text.
+
+use tenfold_http::response::{FieldName, FieldValue, PLAIN_TEXT, ResponseHead, reason};
+use tenfold_http::{Head, Method, Out};
+
+use crate::Outcome;
+
+const ALLOWED: FieldValue<'static> = FieldValue::constant("GET, HEAD");
+pub(crate) const NOSNIFF: FieldValue<'static> = FieldValue::constant("nosniff");
+
+/// Answers with a status and a line that says it.
+pub(crate) fn plain(request: &Head<'_>, status: u16, out: &mut Out) -> Outcome {
+    with_fields(request, status, out, |_| {})
+}
+
+/// Answers with a status, a line that says it, and the fields that `more` adds.
+pub(crate) fn with_fields(
+    request: &Head<'_>,
+    status: u16,
+    out: &mut Out,
+    more: impl FnOnce(&mut ResponseHead<'_>),
+) -> Outcome {
+    let code =
+        [b'0' + (status / 100 % 10) as u8, b'0' + (status / 10 % 10) as u8, b'0' + (status % 10) as u8];
+    let line = [&code[..], b" ", reason(status).as_bytes(), b"\n"];
+    let length = line.iter().map(|piece| piece.len() as u64).sum();
+    let mut head = ResponseHead::answering(request, status, out);
+    head.content_type(PLAIN_TEXT);
+    head.content_length(length);
+    more(&mut head);
+    head.field(FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    head.end();
+    if request.method == Method::Head {
+        return Outcome::of(status, 0);
+    }
+    line.iter().for_each(|piece| out.stage(piece));
+    Outcome::of(status, length)
+}
+
+/// 405: a site is read, and nothing else.
+pub(crate) fn method_not_allowed(request: &Head<'_>, out: &mut Out) -> Outcome {
+    with_fields(request, 405, out, |head| head.field(FieldName::ALLOW, ALLOWED))
+}
+
+/// The answer to `OPTIONS *`: what the server as a whole allows (RFC 9110 §9.3.7).
+pub(crate) fn options(request: &Head<'_>, out: &mut Out) -> Outcome {
+    let mut head = ResponseHead::answering(request, 204, out);
+    head.field(FieldName::ALLOW, ALLOWED);
+    head.end();
+    Outcome::of(204, 0)
+}
+
+/// 301 from a directory's name to the directory: a path on this site, with the query that came.
+///
+/// `canonical` begins with one slash and never two, so that a browser can not take it for another host.
+pub(crate) fn to_directory(request: &Head<'_>, canonical: &str, out: &mut Out) -> Outcome {
+    let query = request.target.query;
+    let mut location = String::with_capacity(canonical.len() + 2 + query.map_or(0, str::len));
+    location.push_str(canonical);
+    location.push('/');
+    if let Some(query) = query {
+        location.push('?');
+        location.push_str(query);
+    }
+    match FieldValue::new(location.as_bytes()) {
+        Some(location) => with_fields(request, 301, out, |head| head.field(FieldName::LOCATION, location)),
+        None => plain(request, 400, out),
+    }
+}
+
+/// 503: descriptors or memory ran out; it is worth asking again soon.
+pub(crate) fn unavailable(request: &Head<'_>, errno: i32, out: &mut Out) -> Outcome {
+    let outcome = with_fields(request, 503, out, |head| head.number(FieldName::RETRY_AFTER, 1));
+    Outcome { failure: Some(errno), ..outcome }
+}
+
+/// 500: the file is there and can not be had.
+pub(crate) fn failed(request: &Head<'_>, errno: i32, out: &mut Out) -> Outcome {
+    Outcome { failure: Some(errno), ..plain(request, 500, out) }
+}

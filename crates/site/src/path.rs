@@ -1,0 +1,272 @@
+//! What a request's path names: decoded once, and one spelling for each file.
+//!
+//! Everything behind this module (the cache, the file system, later authorisation) sees a [`SitePath`] and
+//! nothing else, so they can not understand the same bytes differently. The rules, each without asking the
+//! file system:
+//!
+//! - Percent-encoding is undone exactly once: `%252e` is the four characters `%2e`.
+//! - A bad `%`, bytes that are not UTF-8 (overlong forms too) and control characters, NUL first of all, are
+//!   malformed: 400. So is a backslash, encoded or not, because browsers take it for a slash.
+//! - `%2f` is no separator, and no file name holds a slash: 404.
+//! - Empty segments mean nothing: `//a///b` is `/a/b`.
+//! - A segment that begins with a dot names nothing, encoded or not: 404. That is `.` and `..`, and every
+//!   dotfile. `/.well-known` alone, as the first segment, is served (RFC 8615).
+//! - A segment that ends with `~`, an editor's backup, names nothing either: 404.
+
+use std::fmt::Write;
+
+/// A path beneath the root, in the one form that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SitePath {
+    relative: String,
+    canonical: String,
+}
+
+/// Why a path names nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathError {
+    /// No client that means well sends it: 400.
+    Malformed,
+    /// Whatever is there is not shown: 404.
+    Hidden,
+}
+
+impl SitePath {
+    /// Reads the path of a target: percent-encoded, beginning with `/`, without a query.
+    pub fn parse(path: &str) -> Result<SitePath, PathError> {
+        let mut relative = String::with_capacity(path.len());
+        let mut hidden = false;
+        for segment in path.split('/').filter(|segment| !segment.is_empty()) {
+            let first = relative.is_empty();
+            let name = decode(segment)?;
+            hidden |= is_hidden(&name, first);
+            if !relative.is_empty() {
+                relative.push('/');
+            }
+            relative.push_str(&name);
+        }
+        if hidden {
+            return Err(PathError::Hidden);
+        }
+        let mut canonical = String::with_capacity(path.len() + 1);
+        canonical.push('/');
+        encode(&relative, &mut canonical);
+        if path.ends_with('/') && !relative.is_empty() {
+            canonical.push('/');
+        }
+        Ok(SitePath { relative, canonical })
+    }
+
+    /// Decoded, relative to the root, without a slash at either end; empty for the root itself.
+    pub fn relative(&self) -> &str {
+        &self.relative
+    }
+
+    /// The one encoded spelling: it begins with exactly one slash, and reading it again gives this path.
+    pub fn canonical(&self) -> &str {
+        &self.canonical
+    }
+
+    /// Whether it ends with a slash: it asks for a directory.
+    pub fn asks_for_directory(&self) -> bool {
+        self.canonical.ends_with('/')
+    }
+}
+
+/// Undoes percent-encoding, once.
+fn decode(segment: &str) -> Result<String, PathError> {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes().iter();
+    while let Some(&byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => match (rest.next().and_then(digit), rest.next().and_then(digit)) {
+                (Some(high), Some(low)) => high << 4 | low,
+                _ => return Err(PathError::Malformed),
+            },
+            byte => byte,
+        });
+    }
+    let name = String::from_utf8(bytes).map_err(|_| PathError::Malformed)?;
+    if name.bytes().any(|byte| byte.is_ascii_control() || byte == b'\\') {
+        return Err(PathError::Malformed);
+    }
+    Ok(name)
+}
+
+fn digit(byte: &u8) -> Option<u8> {
+    char::from(*byte).to_digit(16).map(|digit| digit as u8)
+}
+
+fn is_hidden(name: &str, first: bool) -> bool {
+    let well_known = first && name == ".well-known";
+    (name.starts_with('.') && !well_known) || name.ends_with('~') || name.contains('/')
+}
+
+/// Encodes what RFC 3986 §3.3 does not let stand in a path.
+fn encode(relative: &str, into: &mut String) {
+    for byte in relative.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
+            into.push(char::from(byte));
+        } else {
+            write!(into, "%{byte:02X}").expect("writing to a String does not fail");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn relative(path: &str) -> Result<String, PathError> {
+        SitePath::parse(path).map(|path| path.relative)
+    }
+
+    fn canonical(path: &str) -> String {
+        SitePath::parse(path).expect("the path is good").canonical
+    }
+
+    #[test]
+    fn h39_no_spelling_of_dots_names_anything() {
+        for path in [
+            "/..",
+            "/../x",
+            "/a/..",
+            "/a/../b",
+            "/%2e%2e/x",
+            "/.%2e/x",
+            "/%2e./x",
+            "/%2E%2E",
+            "/.",
+            "/a/./b",
+            "/%2e/x",
+            "/..;/x",
+            "/..;a=b/x",
+            "/...",
+            "/a/..%2f..%2fx",
+            "/%2e%2e%2fx",
+        ] {
+            assert_eq!(relative(path), Err(PathError::Hidden), "{path}");
+        }
+    }
+
+    #[test]
+    fn h40_a_path_is_decoded_once() {
+        assert_eq!(relative("/a/%252e%252e/b").as_deref(), Ok("a/%2e%2e/b"));
+        assert_eq!(relative("/%2541").as_deref(), Ok("%41"));
+        assert_eq!(relative("/%41").as_deref(), Ok("A"));
+        assert_eq!(relative("/a%252fb").as_deref(), Ok("a%2fb"));
+    }
+
+    #[test]
+    fn h41_a_backslash_is_malformed_in_either_spelling() {
+        for path in ["/a\\b", "/a%5cb", "/%5C", "/..%5c..%5cx", "/%5cevil/"] {
+            assert_eq!(relative(path), Err(PathError::Malformed), "{path}");
+        }
+    }
+
+    #[test]
+    fn h42_what_is_not_text_is_malformed() {
+        for path in [
+            "/%00",
+            "/a%00.html",
+            "/%",
+            "/%4",
+            "/%zz",
+            "/%4g",
+            "/%+1",
+            "/a%",
+            "/%c0%ae",
+            "/%c0%af",
+            "/%e0%80%af",
+            "/%ff",
+            "/%ed%a0%80",
+            "/%0d%0aX",
+            "/%1b",
+            "/%7f",
+            "/.%00",
+        ] {
+            assert_eq!(relative(path), Err(PathError::Malformed), "{path}");
+        }
+        assert_eq!(relative("/%c3%a9").as_deref(), Ok("é"));
+    }
+
+    #[test]
+    fn h43_an_encoded_slash_is_none_and_empty_segments_are_nothing() {
+        for path in ["/a%2fb", "/%2F", "/%2fetc/passwd"] {
+            assert_eq!(relative(path), Err(PathError::Hidden), "{path}");
+        }
+        assert_eq!(relative("//a///b").as_deref(), Ok("a/b"));
+        assert_eq!(canonical("//a///b//"), "/a/b/");
+        assert_eq!((relative("/").as_deref(), canonical("/")), (Ok(""), "/".to_owned()));
+        assert_eq!((relative("//").as_deref(), canonical("//")), (Ok(""), "/".to_owned()));
+    }
+
+    #[test]
+    fn h47_dotfiles_and_backups_are_hidden_and_well_known_is_not() {
+        for path in [
+            "/.git",
+            "/.git/config",
+            "/.env",
+            "/a/.htaccess",
+            "/%2egit/config",
+            "/a/.hidden/b",
+            "/page.html~",
+            "/dir~/page",
+            "/page%7e",
+            "/a/.well-known/b",
+            "/.well-known/.env",
+            "/.Well-Known/x",
+            "/~",
+        ] {
+            assert_eq!(relative(path), Err(PathError::Hidden), "{path}");
+        }
+        assert_eq!(relative("/.well-known/security.txt").as_deref(), Ok(".well-known/security.txt"));
+        assert_eq!(relative("/~user/a.b").as_deref(), Ok("~user/a.b"));
+    }
+
+    #[test]
+    fn there_is_one_spelling() {
+        for path in ["/a b", "/a%20b", "//a%20b", "/%61%20b"] {
+            assert_eq!(canonical(path), "/a%20b", "{path}");
+        }
+        assert_eq!(canonical("/%c3%a9|[x]/"), "/%C3%A9%7C%5Bx%5D/");
+        assert!(SitePath::parse("/a/").expect("the path is good").asks_for_directory());
+    }
+
+    proptest! {
+        /// Pieces that attacks on paths are made of, in any order.
+        #[test]
+        fn h39_no_decoded_path_escapes(
+            pieces in prop::collection::vec(prop::sample::select(vec![
+                "/", "..", ".", "%2e", "%2E", "%2f", "%5c", "\\", "%25", "25", "2e", "%00", "%c0%ae", ";", "a",
+                "~", "%0d%0a", ".well-known", "%", "é",
+            ]), 0..24)
+        ) {
+            stays_inside(&format!("/{}", pieces.concat()))?;
+        }
+
+        #[test]
+        fn h39_no_decoded_text_escapes(text in "\\PC{0,40}") {
+            stays_inside(&format!("/{text}"))?;
+        }
+    }
+
+    fn stays_inside(path: &str) -> Result<(), TestCaseError> {
+        let Ok(parsed) = SitePath::parse(path) else { return Ok(()) };
+        let relative = parsed.relative();
+        prop_assert!(!relative.starts_with('/') && !relative.ends_with('/'));
+        prop_assert!(!relative.bytes().any(|byte| byte.is_ascii_control() || byte == b'\\'));
+        if !relative.is_empty() {
+            for (at, segment) in relative.split('/').enumerate() {
+                prop_assert!(!segment.is_empty());
+                prop_assert!(!segment.starts_with('.') || (at == 0 && segment == ".well-known"));
+            }
+        }
+        let canonical = parsed.canonical();
+        prop_assert!(canonical.starts_with('/') && !canonical.starts_with("//"));
+        prop_assert!(canonical.bytes().all(|byte| byte.is_ascii_graphic()));
+        prop_assert_eq!(SitePath::parse(canonical), Ok(parsed.clone()));
+        Ok(())
+    }
+}

@@ -1,0 +1,166 @@
+//! What the file system has for a path.
+
+use std::fs::File;
+use std::io;
+
+use tenfold_http::OpenFile;
+use tenfold_sys::file::{self, Facts, FileError, Kind, Root};
+
+use crate::Settings;
+use crate::path::SitePath;
+use crate::resource::{Opened, Resource};
+
+/// Why a path is answered with something else than a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// 404.
+    NotFound,
+    /// 403: it may not be read, or it is a device, a FIFO or a socket.
+    Forbidden,
+    /// 301: it is a directory that was asked for as a file.
+    Directory,
+    /// 503, for this reason of the system.
+    Exhausted(i32),
+    /// 500, for this reason of the system.
+    Failed(i32),
+}
+
+/// A name beneath the root.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    name: String,
+    /// What it means when a directory has this name.
+    directory: Absence,
+}
+
+impl Wanted {
+    /// The file that a path asks for; that is the index, where it asks for a directory.
+    pub(crate) fn by_path(path: &SitePath, settings: &Settings) -> Wanted {
+        match (path.relative(), path.asks_for_directory()) {
+            (relative, false) => Wanted { name: relative.to_owned(), directory: Absence::Directory },
+            ("", true) => Wanted::file(&settings.index),
+            (relative, true) => Wanted::file(&format!("{relative}/{}", settings.index)),
+        }
+    }
+
+    /// A file and nothing else.
+    pub(crate) fn file(name: &str) -> Wanted {
+        Wanted { name: name.to_owned(), directory: Absence::NotFound }
+    }
+
+    /// What has the name now. Nothing is opened: opening a device or a FIFO does something to it.
+    fn look(&self, root: &Root) -> Result<Facts, Absence> {
+        count_visit();
+        self.servable(root.look(&self.name)?)
+    }
+
+    fn open(&self, root: &Root) -> Result<(File, Facts), Absence> {
+        count_visit();
+        let (file, facts) = root.open_file(&self.name)?;
+        Ok((file, self.servable(facts)?))
+    }
+
+    fn servable(&self, facts: Facts) -> Result<Facts, Absence> {
+        match facts.kind {
+            Kind::File => Ok(facts),
+            Kind::Directory => Err(self.directory),
+            Kind::Special => Err(Absence::Forbidden),
+        }
+    }
+}
+
+/// A file that was found.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) resource: Resource,
+    /// False where it changed while it was read: then it is sent through its handle this once, so that one
+    /// version goes out or the connection ends.
+    pub(crate) keep: bool,
+}
+
+/// Opens what is wanted, and reads it where it is small, as the body of responses with this status.
+pub(crate) fn load(
+    root: &Root,
+    wanted: &Wanted,
+    status: u16,
+    settings: &Settings,
+) -> Result<Loaded, Absence> {
+    wanted.look(root)?;
+    let (file, facts) = wanted.open(root)?;
+    let size = usize::try_from(facts.size).unwrap_or(usize::MAX);
+    let small = facts.size <= settings.memory_up_to && size <= settings.cache_bytes;
+    let bytes = if small { read(&file, size, &facts)? } else { None };
+    let keep = !small || bytes.is_some();
+    let opened = match bytes {
+        Some(bytes) => Opened::Read(bytes),
+        None => Opened::File(OpenFile { file, size: facts.size }),
+    };
+    Ok(Loaded { resource: Resource::new(status, &wanted.name, facts, opened), keep })
+}
+
+/// Whether the name still has this version of a file.
+pub(crate) fn is_still(root: &Root, wanted: &Wanted, resource: &Resource) -> bool {
+    wanted.look(root).is_ok_and(|facts| resource.is_still(&facts))
+}
+
+/// All of a file, where it was the same before and after.
+fn read(file: &File, size: usize, before: &Facts) -> Result<Option<Vec<u8>>, Absence> {
+    let bytes = file::read_whole(file, size)?;
+    let after = file::facts(file)?;
+    Ok(bytes.filter(|_| after == *before))
+}
+
+impl From<FileError> for Absence {
+    fn from(error: FileError) -> Absence {
+        match error {
+            FileError::Absent => Absence::NotFound,
+            FileError::Forbidden => Absence::Forbidden,
+            FileError::Exhausted(errno) => Absence::Exhausted(errno),
+            FileError::System(errno) => Absence::Failed(errno),
+        }
+    }
+}
+
+impl From<io::Error> for Absence {
+    fn from(error: io::Error) -> Absence {
+        Absence::Failed(error.raw_os_error().unwrap_or_default())
+    }
+}
+
+/// Counts the visits to the file system, for the tests that say there is none.
+fn count_visit() {
+    #[cfg(test)]
+    VISITS.set(VISITS.get() + 1);
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Visits of this thread to the file system.
+    pub(crate) static VISITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::time::SystemTime;
+
+    #[test]
+    fn h51_a_file_that_changes_while_it_is_read_is_not_taken_for_one_version() {
+        let path = std::env::temp_dir().join(format!("tenfold-resolve-{}", std::process::id()));
+        let write = |bytes: &[u8]| fs::write(&path, bytes).expect("the temporary directory can be written");
+        write(b"first");
+        let file = File::open(&path).expect("it was just written");
+        let before = file::facts(&file).expect("it is open");
+        assert_eq!(read(&file, 5, &before), Ok(Some(b"first".to_vec())));
+        write(b"other");
+        let other_time = fs::File::options().write(true).open(&path);
+        other_time.and_then(|file| file.set_modified(SystemTime::UNIX_EPOCH)).expect("the file is ours");
+        assert_eq!(read(&file, 5, &before), Ok(None));
+        write(b"longer than it was");
+        assert_eq!(read(&file, 5, &before), Ok(None));
+        write(b"less");
+        assert_eq!(read(&file, 5, &before), Ok(None));
+        fs::remove_file(&path).expect("the file is ours");
+    }
+}

@@ -1,0 +1,226 @@
+//! A file as a representation: what a request gets of it, and what it is told about it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tenfold_http::clock;
+use tenfold_http::condition::{self, Validators, Verdict};
+use tenfold_http::range::{self, Ranges};
+use tenfold_http::response::{FieldName, FieldValue, ResponseHead};
+use tenfold_http::{Head, Method, OpenFile, Out, Part};
+use tenfold_sys::file::Facts;
+
+use crate::message::NOSNIFF;
+use crate::template::Template;
+use crate::{Outcome, media_type, message};
+
+/// Bytes up to which a body is copied behind its head, so that both leave in one piece; a larger one is
+/// shared instead. At this size the copy costs about as much as a second vector for the kernel to walk, and
+/// sixteen of them fill the stage of a connection.
+pub(crate) const JOINED_UP_TO: usize = 4096;
+
+/// Seconds after which a file's times tell versions of it apart. Two changes within one tick of the
+/// kernel's clock, at most 10 ms, leave the same times; the rest is generous.
+const SETTLED_AFTER: i64 = 2;
+
+/// One version of a file, ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    status: u16,
+    /// The whole response, with the body where it is joined.
+    template: Template,
+    content: Content,
+    description: Description,
+    facts: Facts,
+    settled: bool,
+}
+
+/// How a file was opened.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// It was read, whole.
+    Read(Vec<u8>),
+    /// It is open.
+    File(OpenFile),
+}
+
+/// Where the bytes of a representation are.
+#[derive(Debug)]
+enum Content {
+    /// Behind the head.
+    Joined,
+    /// In memory, apart from the head.
+    Shared(Arc<[u8]>),
+    /// In the file.
+    File(Arc<OpenFile>),
+}
+
+/// What the fields of a response say about a file.
+#[derive(Debug)]
+struct Description {
+    media_type: String,
+    etag: String,
+    modified: Option<u64>,
+}
+
+impl Resource {
+    /// The file called `name` (its extension counts) as the body of responses with this status.
+    pub(crate) fn new(status: u16, name: &str, facts: Facts, opened: Opened) -> Resource {
+        let description = Description::of(name, &facts);
+        let (joined, content) = match opened {
+            Opened::Read(bytes) if bytes.len() <= JOINED_UP_TO => (bytes, Content::Joined),
+            Opened::Read(bytes) => (Vec::new(), Content::Shared(bytes.into())),
+            Opened::File(file) => (Vec::new(), Content::File(Arc::new(file))),
+        };
+        let template = Template::new(status, &joined, |head| match status {
+            200 => description.write(head, facts.size, None),
+            _ => description.write_bare(head, facts.size),
+        });
+        let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
+        let settled = facts.changed.seconds.saturating_add(SETTLED_AFTER) <= now;
+        Resource { status, template, content, description, facts, settled }
+    }
+
+    /// Answers with the file, a part of it, or that the peer has it already.
+    #[inline]
+    pub(crate) fn respond(&mut self, request: &Head<'_>, out: &mut Out) -> Outcome {
+        if request.selective
+            && let Some(outcome) = self.select(request, out)
+        {
+            return outcome;
+        }
+        self.whole(request, out)
+    }
+
+    /// Answers with the whole file, whatever the request's conditions and ranges.
+    #[inline]
+    pub(crate) fn whole(&mut self, request: &Head<'_>, out: &mut Out) -> Outcome {
+        if request.method == Method::Head {
+            self.template.stage(request, false, out);
+            return Outcome::of(self.status, 0);
+        }
+        self.template.stage(request, true, out);
+        match &self.content {
+            Content::Joined => {}
+            Content::Shared(bytes) => out.push(Part::Shared(Arc::clone(bytes), 0..bytes.len())),
+            Content::File(file) => out.push(Part::File(Arc::clone(file), 0..self.facts.size)),
+        }
+        Outcome::of(self.status, self.facts.size)
+    }
+
+    /// Answers what the conditions and the range of a request ask for; none where that is the whole file.
+    fn select(&self, request: &Head<'_>, out: &mut Out) -> Option<Outcome> {
+        let validators = self.description.validators();
+        match condition::evaluate(request, validators) {
+            Verdict::Proceed => {}
+            Verdict::NotModified => return Some(self.not_modified(request, out)),
+            Verdict::PreconditionFailed => return Some(message::plain(request, 412, out)),
+        }
+        let ranged = request.method == Method::Get && condition::range_applies(request, validators);
+        let value = request.only("range").filter(|_| ranged)?;
+        match range::select(value, self.facts.size) {
+            Ranges::Whole => None,
+            Ranges::One(range) => Some(self.part(range, request, out)),
+            Ranges::Unsatisfiable => Some(message::with_fields(request, 416, out, |head| {
+                head.unsatisfied_range(self.facts.size);
+            })),
+        }
+    }
+
+    /// 304 carries what a 200 would say that caches act on, and no other description of the content
+    /// (RFC 9110 §15.4.5).
+    fn not_modified(&self, request: &Head<'_>, out: &mut Out) -> Outcome {
+        let mut head = ResponseHead::answering(request, 304, out);
+        head.field(FieldName::ETAG, self.description.etag());
+        head.end();
+        Outcome::of(304, 0)
+    }
+
+    fn part(&self, range: Range<u64>, request: &Head<'_>, out: &mut Out) -> Outcome {
+        let length = range.end - range.start;
+        let mut head = ResponseHead::answering(request, 206, out);
+        self.description.write(&mut head, length, Some((&range, self.facts.size)));
+        head.end();
+        match &self.content {
+            Content::Joined => out.stage(&self.template.body()[in_memory(&range)]),
+            Content::Shared(bytes) if length <= JOINED_UP_TO as u64 => out.stage(&bytes[in_memory(&range)]),
+            Content::Shared(bytes) => out.push(Part::Shared(Arc::clone(bytes), in_memory(&range))),
+            Content::File(file) => out.push(Part::File(Arc::clone(file), range)),
+        }
+        Outcome::of(206, length)
+    }
+
+    /// Whether a file with these facts is surely this version of it.
+    pub(crate) fn is_still(&self, facts: &Facts) -> bool {
+        self.settled && self.facts == *facts
+    }
+
+    /// Whether it keeps a file open.
+    pub(crate) fn holds_file(&self) -> bool {
+        matches!(self.content, Content::File(_))
+    }
+
+    /// Bytes of memory beside this value itself.
+    pub(crate) fn weight(&self) -> usize {
+        let shared = match &self.content {
+            Content::Shared(bytes) => bytes.len(),
+            _ => 0,
+        };
+        self.template.weight() + shared + self.description.media_type.len() + self.description.etag.len()
+    }
+}
+
+/// A range of bytes that were read, as indices of them.
+fn in_memory(range: &Range<u64>) -> Range<usize> {
+    // No larger than a file that was read into memory.
+    range.start as usize..range.end as usize
+}
+
+impl Description {
+    fn of(name: &str, facts: &Facts) -> Description {
+        let modified = facts.modified;
+        // The inode tells a replaced file from the one before, where both have the same size and a time
+        // that was set on purpose, as archives and reproducible builds do.
+        let etag = format!(
+            "\"{:x}.{:x}-{:x}-{:x}\"",
+            modified.seconds, modified.nanoseconds, facts.size, facts.inode
+        );
+        // A date in the future may not be sent (RFC 9110 §8.8.2.1), and one before 1970 helps nobody.
+        let past = u64::try_from(modified.seconds).ok().filter(|&seconds| seconds <= clock::unix_seconds());
+        Description { media_type: media_type::of(name), etag, modified: past }
+    }
+
+    fn validators(&self) -> Validators<'_> {
+        Validators { etag: self.etag.as_bytes(), modified: self.modified }
+    }
+
+    fn etag(&self) -> FieldValue<'_> {
+        FieldValue::new(self.etag.as_bytes()).expect("a quoted run of digits is a field value")
+    }
+
+    /// Writes the fields of a 200, or of a 206 with this part of so many bytes.
+    fn write(&self, head: &mut ResponseHead<'_>, length: u64, part: Option<(&Range<u64>, u64)>) {
+        self.write_content(head, length);
+        if let Some((range, size)) = part {
+            head.content_range(range, size);
+        }
+        if let Some(modified) = self.modified {
+            head.date(FieldName::LAST_MODIFIED, modified);
+        }
+        head.field(FieldName::ETAG, self.etag());
+        head.field(FieldName::ACCEPT_RANGES, FieldValue::constant("bytes"));
+        head.field(FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    }
+
+    /// Writes the fields of a page that stands for something else: it has no validators of its own.
+    fn write_bare(&self, head: &mut ResponseHead<'_>, length: u64) {
+        self.write_content(head, length);
+        head.field(FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    }
+
+    fn write_content(&self, head: &mut ResponseHead<'_>, length: u64) {
+        let media_type = FieldValue::new(self.media_type.as_bytes());
+        head.content_type(media_type.expect("media types come from a table of field values"));
+        head.content_length(length);
+    }
+}

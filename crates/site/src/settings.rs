@@ -1,0 +1,34 @@
+//! What can be set about a site.
+
+/// Settings of a site. The bounds hold per worker: per thread of a process, and per process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The file that stands for its directory, beneath it. Default `index.html`.
+    pub index: String,
+    /// The body of 404 responses: a file beneath the root. Where it is missing, or none is named, a line of
+    /// text takes its place. Default `404.html`.
+    pub error_page_404: Option<String>,
+    /// Bytes up to which a file is read once and answered from memory. 0 answers every file through its
+    /// handle, so that an explicit sender does what it says. Default 64 KB.
+    pub memory_up_to: u64,
+    /// Bytes of responses that are remembered, with what it takes to remember them. A sixteenth as much is
+    /// set aside for remembering what is not there. Default 32 MB.
+    pub cache_bytes: usize,
+    /// Responses that are remembered; as many again for what is not there. Default 4096.
+    pub cache_entries: usize,
+    /// Files that are kept open. One more stays open for as long as somebody receives it. Default 256.
+    pub open_files: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            index: "index.html".to_owned(),
+            error_page_404: Some("404.html".to_owned()),
+            memory_up_to: 64 * 1024,
+            cache_bytes: 32 * 1024 * 1024,
+            cache_entries: 4096,
+            open_files: 256,
+        }
+    }
+}
