@@ -5,10 +5,23 @@
 
 #![forbid(unsafe_code)]
 
+mod driver;
+mod inbox;
+mod input;
+mod models;
 pub mod plan;
 pub mod protocol;
+mod slots;
 pub mod table;
+mod timer;
+mod topology;
+
+use std::time::Duration;
 
 pub use plan::{Bounds, Plan, Sender, Topology, Trigger, Triggers};
 pub use protocol::{Event, Protocol};
 pub use table::{Driver, Engine, Facility, MODELS, Model};
+pub use topology::run;
+
+/// How long a worker that ran out of descriptors waits before it accepts again.
+pub(crate) const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);

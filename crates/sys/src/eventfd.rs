@@ -28,7 +28,8 @@ impl EventFd {
         let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
     }
 
-    pub(crate) fn number(&self) -> RawFd {
+    /// Its number, for a selector's registration.
+    pub fn number(&self) -> RawFd {
         self.0.as_raw_fd()
     }
 }

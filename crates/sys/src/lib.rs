@@ -4,3 +4,12 @@
 pub mod eventfd;
 pub mod file;
 pub mod lifecycle;
+pub mod clock;
+pub mod epoll;
+pub mod memory;
+pub mod socket;
+pub mod limits;
+pub mod process;
+pub mod shared;
+pub mod signal;
+pub mod user;

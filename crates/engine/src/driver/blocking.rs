@@ -1,0 +1,222 @@
+//! The blocking driver: every call waits, one connection at a time.
+//!
+//! Calls wait in slices (`SO_RCVTIMEO`, `SO_SNDTIMEO`), so that a deadline and the end of the server are
+//! seen within one. There is no `poll()` in front of `recv`: that would be another model.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use tenfold_http::{Finish, Instant, Io, IoError, Local, Next, Out, Patience, Peer, Received};
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::socket::Socket;
+
+use super::files::{Sent, send_some};
+use super::{connection_error, interrupted, read_clock};
+use crate::input::Input;
+use crate::plan::{Bounds, Sender};
+use crate::protocol::{Event, Protocol};
+
+/// The longest that a call waits before the clock and the phase are looked at.
+pub(crate) const SLICE: Duration = Duration::from_secs(1);
+
+/// A connection on a socket that blocks.
+pub(crate) struct BlockingIo {
+    socket: Socket,
+    input: Input,
+    out: Out,
+    sent: u64,
+    peer: Peer,
+    local: Local,
+    sender: Sender,
+}
+
+impl BlockingIo {
+    /// Waits in slices until `call` does something else than wait.
+    fn until<T>(by: Instant, leaving: bool, mut call: impl FnMut() -> Option<T>) -> Result<Option<T>, IoError> {
+        loop {
+            if let Some(value) = call() {
+                read_clock();
+                return Ok(Some(value));
+            }
+            if read_clock() >= by {
+                return Err(IoError::TimedOut);
+            }
+            match lifecycle::phase() {
+                Phase::Stopping => return Err(IoError::Gone),
+                Phase::Draining if leaving => return Ok(None),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Io for BlockingIo {
+    fn split(&mut self) -> (&mut [u8], &mut Out) {
+        (self.input.bytes(), &mut self.out)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.input.consume(count);
+    }
+
+    fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    fn local(&self) -> &Local {
+        &self.local
+    }
+
+    fn poll_receive(
+        &mut self,
+        _cx: &mut Context<'_>,
+        room: usize,
+        patience: Patience,
+        by: Instant,
+    ) -> Poll<Result<Received, IoError>> {
+        let resting = patience == Patience::Park && self.input.is_empty();
+        let (socket, into) = (&self.socket, self.input.room(room));
+        if into.is_empty() {
+            return Poll::Ready(Ok(Received::Full));
+        }
+        let received = BlockingIo::until(by, resting, || match socket.receive(into) {
+            Ok(count) => Some(Ok(count)),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock || interrupted(&error) => None,
+            Err(error) => Some(Err(connection_error(&error))),
+        });
+        Poll::Ready(match received {
+            Ok(Some(Ok(0))) => Ok(Received::End),
+            Ok(Some(Ok(count))) => {
+                self.input.filled(count);
+                Ok(Received::Bytes)
+            }
+            Ok(Some(Err(error))) | Err(error) => Err(error),
+            Ok(None) => Ok(Received::Idle),
+        })
+    }
+
+    fn poll_lost(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<IoError> {
+        match () {
+            () if read_clock() >= by => Poll::Ready(IoError::TimedOut),
+            () if lifecycle::phase() == Phase::Stopping => Poll::Ready(IoError::Gone),
+            () => Poll::Pending,
+        }
+    }
+
+    fn poll_flush(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
+        while !self.out.is_empty() {
+            let (socket, out, sender) = (&self.socket, &mut self.out, self.sender);
+            // One call may wait long before it has sent much; in slices its part is seen.
+            let step = BlockingIo::until(by, false, || match send_some(socket, out, sender, usize::MAX) {
+                Ok(Sent::Some(count)) => Some(Ok(count)),
+                Ok(Sent::Nothing) => None,
+                Err(error) => Some(Err(error)),
+            });
+            match step {
+                Ok(Some(Ok(count))) => self.sent += count as u64,
+                Ok(Some(Err(error))) | Err(error) => return Poll::Ready(Err(error)),
+                Ok(None) => {}
+            }
+            if !self.out.is_empty() && tenfold_http::clock::now() >= by {
+                return Poll::Ready(Err(IoError::TimedOut));
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_finish(&mut self, _cx: &mut Context<'_>, how: Finish, _by: Instant) -> Poll<()> {
+        if how == Finish::Linger {
+            self.socket.shut_down_writing();
+        }
+        Poll::Ready(())
+    }
+
+    fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    fn draining(&self) -> bool {
+        lifecycle::phase() != Phase::Serving
+    }
+}
+
+/// Serves a connection until it is closed.
+pub(crate) fn serve<P: Protocol>(
+    socket: Socket,
+    peer: Option<SocketAddr>,
+    listener: u16,
+    sender: Sender,
+    bounds: &Bounds,
+    protocol: &P,
+) {
+    if peer.is_none() && socket.set_wait_slice(SLICE).is_err() {
+        return;
+    }
+    let peer = peer.map_or(Peer::Unix, Peer::Internet);
+    let local = Local { listener };
+    let mut io = BlockingIo { socket, input: Input::default(), out: Out::new(), sent: 0, peer, local, sender };
+    let mut memory = P::State::default();
+    read_clock();
+    loop {
+        let before = io.sent;
+        let next = catch_unwind(AssertUnwindSafe(|| block_on(protocol.serve(&mut io, &mut memory))));
+        protocol.observe(Event::Sent(io.sent - before));
+        match next {
+            Ok(Next::Park(by)) => {
+                protocol.rest();
+                let now = read_clock();
+                if lifecycle::phase() != Phase::Serving || now >= by {
+                    return;
+                }
+            }
+            Ok(Next::Linger) => return linger(&io.socket, bounds),
+            Ok(Next::Close) => return,
+            Err(_) => return protocol.observe(Event::Panicked),
+        }
+    }
+}
+
+/// Reads and throws away what still comes, within a bound, so that closing does not reset what was sent.
+fn linger(socket: &Socket, bounds: &Bounds) {
+    let (mut scratch, mut left) = ([0; 4096], bounds.linger_bytes);
+    let by = read_clock() + bounds.linger_time;
+    while left > 0 && read_clock() < by && lifecycle::phase() != Phase::Stopping {
+        match socket.receive(&mut scratch) {
+            Ok(0) => return,
+            Ok(count) => left = left.saturating_sub(count as u64),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock || interrupted(&error) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+struct Unparker(Thread);
+
+impl Wake for Unparker {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+thread_local! {
+    static WAKER: Waker = Waker::from(Arc::new(Unparker(thread::current())));
+}
+
+/// Runs `future` to its end on this thread.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = WAKER.with(Waker::clone);
+    let mut cx = Context::from_waker(&waker);
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut cx) {
+            return value;
+        }
+        thread::park_timeout(SLICE);
+    }
+}

@@ -1,0 +1,107 @@
+//! Accepting: every connection that waits, a batch a turn, and a pause when descriptors run out.
+
+use std::net::SocketAddr;
+
+use tenfold_http::Instant;
+use tenfold_sys::socket::{Listener, Socket};
+
+use super::selector::Selector;
+use super::{FIRST_SPECIAL, special};
+use crate::driver::{exhausted, interrupted};
+use crate::protocol::{Event, Protocol};
+
+/// Connections accepted in one turn, so that a flood of them leaves time for those that are there.
+const BATCH: usize = 256;
+
+/// The listening sockets of a worker.
+pub(crate) struct Acceptor<'a> {
+    listeners: &'a [Listener],
+    /// Which of them may have connections waiting.
+    ready: Vec<bool>,
+    /// When accepting begins again after it failed for want of descriptors.
+    resumes: Instant,
+    open: bool,
+    left: usize,
+}
+
+impl<'a> Acceptor<'a> {
+    pub(crate) fn new(listeners: &'a [Listener]) -> Acceptor<'a> {
+        let ready = vec![false; listeners.len()];
+        Acceptor { listeners, ready, resumes: Instant::NEVER, open: false, left: BATCH }
+    }
+
+    /// Registers the listeners.
+    pub(crate) fn open(&mut self, selector: &mut impl Selector) -> Result<(), String> {
+        for (listener, place) in self.listeners.iter().zip(FIRST_SPECIAL..) {
+            listener
+                .set_nonblocking(true)
+                .and_then(|()| selector.watch_source(listener.number(), special(place)))
+                .map_err(|error| format!("cannot watch {}: {error}", listener.address()))?;
+        }
+        self.open = true;
+        self.resumes = Instant::NEVER;
+        // Edge-triggered or not, what waits already is not missed.
+        self.ready.fill(true);
+        Ok(())
+    }
+
+    /// Ends the registrations; connections that wait are left to whoever shares the sockets.
+    pub(crate) fn close(&mut self, selector: &mut impl Selector) {
+        if std::mem::take(&mut self.open) {
+            self.listeners.iter().for_each(|listener| selector.forget(listener.number()));
+        }
+        self.ready.fill(false);
+        self.resumes = Instant::NEVER;
+    }
+
+    /// Listener `place` has connections waiting.
+    pub(crate) fn ready(&mut self, place: usize) {
+        self.ready[place] = self.open;
+    }
+
+    /// Whether connections are known to wait.
+    pub(crate) fn pending(&self) -> bool {
+        self.ready.contains(&true)
+    }
+
+    /// When accepting begins again, where it pauses.
+    pub(crate) fn resumes(&self) -> Instant {
+        self.resumes
+    }
+
+    /// Begins a turn; ends a pause that has lasted long enough.
+    pub(crate) fn resume(&mut self, selector: &mut impl Selector, now: Instant) -> Result<(), String> {
+        self.left = BATCH;
+        if now >= self.resumes { self.open(selector) } else { Ok(()) }
+    }
+
+    /// The next connection; none where no more wait or the batch is done.
+    pub(crate) fn next<P: Protocol>(
+        &mut self,
+        selector: &mut impl Selector,
+        now: Instant,
+        protocol: &P,
+    ) -> Result<Option<(Socket, Option<SocketAddr>, u16)>, String> {
+        while self.left > 0 {
+            let Some(place) = self.ready.iter().position(|&ready| ready) else { return Ok(None) };
+            let listener = &self.listeners[place];
+            match listener.accept(true) {
+                Ok((socket, peer)) => {
+                    self.left -= 1;
+                    return Ok(Some((socket, peer, u16::try_from(place).unwrap_or(u16::MAX))));
+                }
+                Err(error) if interrupted(&error) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => self.ready[place] = false,
+                Err(error) if exhausted(&error) => {
+                    // A level-triggered listener would make the loop spin: it is not watched for a while.
+                    protocol.observe(Event::Exhausted);
+                    self.close(selector);
+                    self.resumes = now + crate::EXHAUSTED_PAUSE;
+                    return Ok(None);
+                }
+                Err(error) => return Err(format!("cannot accept on {}: {error}", listener.address())),
+            }
+        }
+        Ok(None)
+    }
+}

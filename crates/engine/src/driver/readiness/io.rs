@@ -1,0 +1,180 @@
+//! A connection on a socket that does not block: every call is tried first.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tenfold_http::{Finish, Instant, Io, IoError, Local, Out, Patience, Peer, Received, clock};
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::socket::Socket;
+
+use super::link::{AGAIN, ENDED, GONE, Link, READ, WRITE};
+use crate::driver::files::{Sent, send_some};
+use crate::driver::{connection_error, interrupted};
+use crate::input::Input;
+use crate::plan::Sender;
+
+/// Memory of the output that is kept from one activation to the next.
+const KEPT_OUT: usize = 32 * 1024;
+
+/// The `Io` of the readiness driver. It owns the socket while its connection is served.
+pub(crate) struct ReadinessIo {
+    socket: Option<Socket>,
+    link: Arc<Link>,
+    input: Input,
+    out: Out,
+    sent: u64,
+    peer: Peer,
+    local: Local,
+    sender: Sender,
+    turn_bytes: usize,
+}
+
+impl ReadinessIo {
+    pub(crate) fn new(sender: Sender, turn_bytes: usize) -> ReadinessIo {
+        ReadinessIo {
+            socket: None,
+            link: Arc::new(Link::new()),
+            input: Input::default(),
+            out: Out::new(),
+            sent: 0,
+            peer: Peer::Unix,
+            local: Local { listener: 0 },
+            sender,
+            turn_bytes,
+        }
+    }
+
+    /// Begins an activation.
+    pub(crate) fn begin(&mut self, socket: Socket, peer: Peer, listener: u16, ready: u8) {
+        self.socket = Some(socket);
+        (self.peer, self.local) = (peer, Local { listener });
+        self.sent = 0;
+        self.link.begin(ready);
+    }
+
+    /// Ends it: gives the socket back, and all memory but a little.
+    pub(crate) fn end(&mut self) -> Option<Socket> {
+        self.input.release();
+        self.out.clear(KEPT_OUT);
+        self.socket.take()
+    }
+
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    fn wait<T>(&mut self, bits: u8, by: Instant) -> Poll<Result<T, IoError>> {
+        if clock::now() >= by {
+            return Poll::Ready(Err(IoError::TimedOut));
+        }
+        self.input.settle();
+        self.link.wait_for(bits, by);
+        Poll::Pending
+    }
+
+    fn wait_for_bytes(&mut self, patience: Patience, by: Instant) -> Poll<Result<Received, IoError>> {
+        if patience == Patience::Park && self.input.is_empty() {
+            return Poll::Ready(Ok(Received::Idle));
+        }
+        self.wait(READ, by)
+    }
+}
+
+impl Io for ReadinessIo {
+    fn split(&mut self) -> (&mut [u8], &mut Out) {
+        (self.input.bytes(), &mut self.out)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.input.consume(count);
+    }
+
+    fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    fn local(&self) -> &Local {
+        &self.local
+    }
+
+    fn poll_receive(
+        &mut self,
+        _cx: &mut Context<'_>,
+        room: usize,
+        patience: Patience,
+        by: Instant,
+    ) -> Poll<Result<Received, IoError>> {
+        let Some(socket) = &self.socket else { return Poll::Ready(Err(IoError::Gone)) };
+        while self.link.is_ready(READ) {
+            let into = self.input.room(room);
+            if into.is_empty() {
+                return Poll::Ready(Ok(Received::Full));
+            }
+            let asked = into.len();
+            match socket.receive(into) {
+                Ok(0) => return Poll::Ready(Ok(Received::End)),
+                Ok(count) => {
+                    self.input.filled(count);
+                    // After a short receive nothing is left, unless the end came with the bytes: its
+                    // edge has been reported already.
+                    if count < asked && !self.link.is_ready(ENDED) {
+                        self.link.clear_ready(READ);
+                    }
+                    return Poll::Ready(Ok(Received::Bytes));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.link.clear_ready(READ),
+                Err(error) if interrupted(&error) => {}
+                Err(error) => return Poll::Ready(Err(connection_error(&error))),
+            }
+        }
+        if self.input.len() >= room {
+            return Poll::Ready(Ok(Received::Full));
+        }
+        self.wait_for_bytes(patience, by)
+    }
+
+    fn poll_lost(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<IoError> {
+        if self.link.is_ready(GONE) {
+            return Poll::Ready(IoError::Gone);
+        }
+        self.wait::<()>(0, by).map(|waited| waited.err().unwrap_or(IoError::Gone))
+    }
+
+    fn poll_flush(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
+        let Some(socket) = &self.socket else { return Poll::Ready(Err(IoError::Gone)) };
+        let mut left = self.turn_bytes;
+        while !self.out.is_empty() {
+            if !self.link.is_ready(WRITE) {
+                return self.wait(WRITE, by);
+            }
+            if left == 0 {
+                return self.wait(AGAIN, by);
+            }
+            match send_some(socket, &mut self.out, self.sender, left) {
+                Ok(Sent::Some(count)) => {
+                    self.sent += count as u64;
+                    left = left.saturating_sub(count);
+                }
+                Ok(Sent::Nothing) => self.link.clear_ready(WRITE),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_finish(&mut self, _cx: &mut Context<'_>, how: Finish, _by: Instant) -> Poll<()> {
+        if let (Finish::Linger, Some(socket)) = (how, &self.socket) {
+            socket.shut_down_writing();
+        }
+        Poll::Ready(())
+    }
+
+    fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    fn draining(&self) -> bool {
+        lifecycle::phase() != Phase::Serving
+    }
+}

@@ -1,0 +1,411 @@
+//! The readiness driver: a loop that waits for what is ready and polls the tasks that want it.
+//!
+//! It is generic over the mechanism ([`selector::Selector`]) and the protocol. A connection rests as a
+//! slot; when something arrives it gets a task and memory, and gives them back when nothing is in hand.
+
+pub(crate) mod accept;
+pub(crate) mod io;
+pub(crate) mod link;
+pub(crate) mod selector;
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Poll;
+
+use tenfold_http::{Instant, Io, Next};
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::socket::Listener;
+
+use self::accept::Acceptor;
+use self::io::ReadinessIo;
+use self::link::{AGAIN, GONE, Link, READ, WRITE};
+use self::selector::{NOTHING, READING, Selector, WRITING};
+use super::read_clock;
+use super::tasks::{Finished, Tasks, activation};
+use crate::inbox::Inbox;
+use crate::plan::Plan;
+use crate::protocol::{self, Protocol};
+use crate::slots::{Key, Slots, State};
+use crate::timer::Wheel;
+
+/// Words of registrations that are no connections: their places are past every slot's.
+const FIRST_SPECIAL: u32 = 0xffff_0000;
+const INBOX: u32 = 0xffff_fffe;
+const LIFECYCLE: u32 = 0xffff_fffd;
+
+/// A slot's flag: something was sent on the connection, so that between requests it may be closed.
+const SERVED: u8 = 1;
+
+fn special(place: u32) -> u64 {
+    Key { index: place, generation: 0 }.word()
+}
+
+/// Runs the loop on `selector` until the server leaves.
+pub(crate) fn serve<S: Selector, P: Protocol>(
+    selector: S,
+    plan: &Plan,
+    listeners: &[Listener],
+    protocol: &P,
+) -> Result<(), String> {
+    let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
+    let inbox = Arc::new(inbox);
+    let start = |io, memory| activation::<ReadinessIo, P>(io, memory, protocol);
+    let mut reactor = Reactor {
+        selector,
+        slots: Slots::new(),
+        tasks: Tasks::new(inbox.clone()),
+        wheel: Wheel::new(read_clock()),
+        links: Vec::new(),
+        again: Vec::new(),
+        inbox,
+        plan,
+        protocol,
+        start,
+    };
+    reactor.run(Acceptor::new(listeners))
+}
+
+/// What a task is polled for, beside its future.
+struct Active {
+    link: Arc<Link>,
+    number: i32,
+}
+
+struct Reactor<'a, S, P: Protocol, F, M> {
+    selector: S,
+    slots: Slots<P::State>,
+    tasks: Tasks<F, ReadinessIo>,
+    wheel: Wheel,
+    /// By task: where the driver meets the `Io` that the task owns, and its socket's number.
+    links: Vec<Option<Active>>,
+    /// Connections that are served again before the next wait.
+    again: Vec<Key>,
+    inbox: Arc<Inbox>,
+    plan: &'a Plan,
+    protocol: &'a P,
+    start: M,
+}
+
+impl<S, P, F, M> Reactor<'_, S, P, F, M>
+where
+    S: Selector,
+    P: Protocol,
+    F: Future<Output = Finished<ReadinessIo, P::State>>,
+    M: Fn(Box<ReadinessIo>, P::State) -> F,
+{
+    fn run(&mut self, mut acceptor: Acceptor<'_>) -> Result<(), String> {
+        let failed = |error| format!("cannot wait for events: {error}");
+        let watch = lifecycle::Watch::new().map_err(failed)?;
+        self.selector.watch_source(watch.event().number(), special(LIFECYCLE)).map_err(failed)?;
+        self.selector.watch_source(self.inbox.event().number(), special(INBOX)).map_err(failed)?;
+        acceptor.open(&mut self.selector)?;
+        let (mut events, mut keys, mut due) = (Vec::new(), Vec::new(), Vec::new());
+        loop {
+            match lifecycle::phase() {
+                Phase::Serving => {}
+                Phase::Draining if self.drain(&mut acceptor) => {}
+                Phase::Draining | Phase::Stopping => break,
+            }
+            let timeout = self.timeout(&acceptor);
+            self.selector.wait(timeout, &mut events).map_err(failed)?;
+            let woken = self.inbox.wake_up();
+            let now = read_clock();
+            for event in events.drain(..) {
+                match Key::from_word(event.word) {
+                    Key { index: INBOX, .. } => self.inbox.event().clear(),
+                    Key { index: LIFECYCLE, .. } => watch.event().clear(),
+                    Key { index, .. } if index >= FIRST_SPECIAL => acceptor.ready((index - FIRST_SPECIAL) as usize),
+                    key => self.event(key, event.ready),
+                }
+            }
+            self.accept(&mut acceptor, now)?;
+            if woken {
+                self.inbox.take(&mut keys);
+                keys.drain(..).for_each(|key| self.woken(key));
+            }
+            if !self.again.is_empty() {
+                std::mem::swap(&mut self.again, &mut keys);
+                keys.drain(..).for_each(|key| self.once_more(key));
+            }
+            self.wheel.expire(now, &mut due);
+            due.drain(..).for_each(|index| self.due(index, now));
+            self.tasks.trim();
+        }
+        read_clock();
+        self.protocol.rest();
+        Ok(())
+    }
+
+    /// How long the next wait may last, in milliseconds. From here on wakers tell the loop.
+    fn timeout(&mut self, acceptor: &Acceptor<'_>) -> Option<u32> {
+        let rest = self.protocol.rest();
+        if !self.inbox.fall_asleep() || !self.again.is_empty() || acceptor.pending() {
+            return Some(0);
+        }
+        let timer = self.wheel.next().unwrap_or(Instant::NEVER);
+        let by = timer.min(rest).min(acceptor.resumes());
+        (by != Instant::NEVER).then(|| {
+            // One more, so that the clock, which counts whole milliseconds, has passed it.
+            let wait = by.since(tenfold_http::clock::now()).as_millis() + 1;
+            u32::try_from(wait).unwrap_or(u32::MAX)
+        })
+    }
+
+    /// Leaves step by step; says whether connections are left.
+    fn drain(&mut self, acceptor: &mut Acceptor<'_>) -> bool {
+        acceptor.close(&mut self.selector);
+        for key in self.slots.keys(|slot| slot.state == State::Parked && slot.flags & SERVED != 0) {
+            self.close(key);
+        }
+        self.slots.used() > 0
+    }
+
+    fn accept(&mut self, acceptor: &mut Acceptor<'_>, now: Instant) -> Result<(), String> {
+        acceptor.resume(&mut self.selector, now)?;
+        while let Some((socket, peer, listener)) = acceptor.next(&mut self.selector, now, self.protocol)? {
+            if self.slots.used() >= self.plan.bounds.connections {
+                self.protocol.observe(protocol::Event::TooMany);
+                continue;
+            }
+            self.protocol.observe(protocol::Event::Accepted);
+            let key = self.slots.insert(socket, peer, listener);
+            // Its request is there already, mostly: it is tried before it is registered.
+            self.activate(key, READ | WRITE);
+        }
+        Ok(())
+    }
+
+    /// Something happened on connection `key`.
+    fn event(&mut self, key: Key, ready: u8) {
+        let Some(slot) = self.slots.find(key) else { return };
+        match slot.state {
+            State::Parked if ready & (READ | GONE) != 0 => self.activate(key, ready | READ | WRITE),
+            State::Lingering => self.linger(key),
+            State::Active => {
+                let task = slot.link;
+                let link = &self.link(task).link;
+                link.add_ready(ready);
+                if ready & (link.wants() | GONE) != 0 {
+                    self.poll(key, task);
+                }
+            }
+            State::Parked | State::Free | State::Closing => {}
+        }
+    }
+
+    /// The task of connection `key` was woken by something else than its socket.
+    fn woken(&mut self, key: Key) {
+        let Some(slot) = self.slots.find(key) else { return };
+        if slot.state == State::Active {
+            let task = slot.link;
+            self.tasks.woken(task);
+            self.poll(key, task);
+        }
+    }
+
+    fn once_more(&mut self, key: Key) {
+        let Some(slot) = self.slots.find(key) else { return };
+        match slot.state {
+            State::Parked => self.activate(key, READ | WRITE),
+            State::Active => {
+                let task = slot.link;
+                self.poll(key, task);
+            }
+            State::Lingering => self.linger(key),
+            State::Free | State::Closing => {}
+        }
+    }
+
+    /// The timer of slot `index` fired.
+    fn due(&mut self, index: u32, now: Instant) {
+        let Some(key) = self.slots.key_at(index) else { return };
+        let Some(slot) = self.slots.find(key) else { return };
+        slot.armed = Instant::NEVER;
+        if slot.deadline > now {
+            let deadline = slot.deadline;
+            return self.set_deadline(key, deadline);
+        }
+        match slot.state {
+            State::Active => {
+                let task = slot.link;
+                self.poll(key, task);
+            }
+            State::Parked => {
+                self.protocol.observe(protocol::Event::Expired);
+                self.close(key);
+            }
+            _ => self.close(key),
+        }
+    }
+
+    /// Gives connection `key` a task, and serves it.
+    fn activate(&mut self, key: Key, ready: u8) {
+        let Some(slot) = self.slots.find(key) else { return };
+        let Some(socket) = slot.socket.take() else { return };
+        let (peer, listener) = (slot.peer(), slot.listener);
+        let memory = std::mem::take(&mut slot.memory);
+        slot.state = State::Active;
+        let (plan, start, number) = (self.plan, &self.start, socket.number());
+        let mut link = None;
+        let task = self.tasks.begin(key, |used| {
+            let mut io = used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan.sender, plan.bounds.turn_bytes)));
+            io.begin(socket, peer, listener, ready);
+            link = Some(io.link().clone());
+            start(io, memory)
+        });
+        slot.link = task;
+        if self.links.len() <= task as usize {
+            self.links.resize_with(task as usize + 1, || None);
+        }
+        self.links[task as usize] = link.map(|link| Active { link, number });
+        self.poll(key, task);
+    }
+
+    fn link(&self, task: u32) -> &Active {
+        self.links[task as usize].as_ref().expect("a task that was begun has its link")
+    }
+
+    /// Polls the task that serves connection `key`.
+    fn poll(&mut self, key: Key, task: u32) {
+        match catch_unwind(AssertUnwindSafe(|| self.tasks.poll(task))) {
+            Ok(Poll::Pending) => self.wait(key, task),
+            Ok(Poll::Ready(finished)) => self.finished(key, task, finished),
+            Err(_) => {
+                // The socket went with the future.
+                self.tasks.end(task, None);
+                self.protocol.observe(protocol::Event::Panicked);
+                self.close(key);
+            }
+        }
+    }
+
+    /// The task of connection `key` waits: registers for what.
+    fn wait(&mut self, key: Key, task: u32) {
+        let active = self.link(task);
+        let (wants, deadline, number) = (active.link.wants(), active.link.deadline(), active.number);
+        if wants & AGAIN != 0 {
+            self.again.push(key);
+            return;
+        }
+        let mut interest = NOTHING;
+        if wants & READ != 0 {
+            interest |= READING;
+        }
+        if wants & WRITE != 0 {
+            interest |= WRITING;
+        }
+        if self.listen_for(key, number, interest) {
+            self.set_deadline(key, deadline);
+        }
+    }
+
+    /// Registers connection `key` for `interest`. Closes it, and says no, where that fails.
+    fn listen_for(&mut self, key: Key, number: i32, interest: u8) -> bool {
+        const REGISTERED: u8 = 0x80;
+        let edge = self.selector.edge();
+        let Some(slot) = self.slots.find(key) else { return false };
+        // What was registered under edge triggering stays, and the first registration is for reading:
+        // room to write is asked for only by those who need it.
+        let wanted = REGISTERED | if edge { interest | READING | slot.interest } else { interest };
+        let had = std::mem::replace(&mut slot.interest, wanted);
+        if had == wanted {
+            return true;
+        }
+        let bits = wanted & !REGISTERED;
+        let result = match had {
+            0 => self.selector.watch(number, key.word(), bits),
+            _ => self.selector.change(number, key.word(), bits),
+        };
+        if result.is_err() {
+            self.protocol.observe(protocol::Event::Exhausted);
+            self.close(key);
+        }
+        result.is_ok()
+    }
+
+    /// The task of connection `key` is done with it for now.
+    fn finished(&mut self, key: Key, task: u32, finished: Finished<ReadinessIo, P::State>) {
+        let Finished { mut io, memory, next } = finished;
+        let sent = io.sent();
+        let unread = io.link().is_ready(READ);
+        let socket = io.end();
+        self.tasks.end(task, Some(io));
+        if sent > 0 {
+            self.protocol.observe(protocol::Event::Sent(sent));
+        }
+        let Some(slot) = self.slots.find(key) else { return };
+        let number = socket.as_ref().map_or(-1, tenfold_sys::socket::Socket::number);
+        slot.socket = socket;
+        slot.memory = memory;
+        match next {
+            Next::Close => self.close(key),
+            Next::Park(by) => {
+                slot.state = State::Parked;
+                if sent > 0 {
+                    slot.flags |= SERVED;
+                }
+                if self.listen_for(key, number, READING) {
+                    self.set_deadline(key, by);
+                    if unread && self.selector.edge() {
+                        self.again.push(key);
+                    }
+                }
+            }
+            Next::Linger => {
+                slot.state = State::Lingering;
+                slot.link = 0;
+                let by = tenfold_http::clock::now() + self.plan.bounds.linger_time;
+                if self.listen_for(key, number, READING) {
+                    self.set_deadline(key, by);
+                    self.linger(key);
+                }
+            }
+        }
+    }
+
+    /// Arms the timer of connection `key` where its wait ends before the one that is armed.
+    fn set_deadline(&mut self, key: Key, deadline: Instant) {
+        let Some(slot) = self.slots.find(key) else { return };
+        slot.deadline = deadline;
+        if deadline < slot.armed {
+            slot.armed = deadline;
+            self.wheel.arm(key.index, deadline);
+        }
+    }
+
+    /// Throws away what arrives on a connection whose output is shut down; closes it at its end.
+    fn linger(&mut self, key: Key) {
+        let Some(slot) = self.slots.find(key) else { return };
+        let Some(socket) = &slot.socket else { return };
+        let mut scratch = [0; 8192];
+        loop {
+            match socket.receive(&mut scratch) {
+                Ok(0) => break,
+                Ok(count) => {
+                    slot.link = slot.link.saturating_add(count as u32);
+                    if u64::from(slot.link) > self.plan.bounds.linger_bytes {
+                        break;
+                    }
+                }
+                Err(error) if super::interrupted(&error) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(_) => break,
+            }
+        }
+        self.close(key);
+    }
+
+    /// Closes connection `key`.
+    fn close(&mut self, key: Key) {
+        let Some(slot) = self.slots.find(key) else { return };
+        if let Some(socket) = &slot.socket {
+            self.selector.closing(socket.number());
+        }
+        if slot.armed != Instant::NEVER {
+            self.wheel.disarm(key.index);
+        }
+        self.slots.remove(key);
+        self.protocol.observe(protocol::Event::Closed);
+    }
+}

@@ -1,0 +1,45 @@
+//! What a readiness mechanism has to give: watch, change, forget, wait.
+
+use std::io;
+use std::os::fd::RawFd;
+
+/// Bits of interest. A registration without any still hears of errors, where the mechanism reports them.
+pub(crate) const NOTHING: u8 = 0;
+/// Something to read, or the peer's end.
+pub(crate) const READING: u8 = 1;
+/// Room to write.
+pub(crate) const WRITING: u8 = 2;
+
+/// What became ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// The word of the registration.
+    pub(crate) word: u64,
+    /// Bits of [`super::link`].
+    pub(crate) ready: u8,
+}
+
+/// A readiness mechanism. Registrations are named by a word that comes back with each event.
+pub(crate) trait Selector {
+    /// Whether connections are reported only when they become ready. Interest that was registered stays
+    /// then, and what was reported once has to be remembered.
+    fn edge(&self) -> bool;
+
+    /// Registers a listening socket, or an eventfd, for reading.
+    fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()>;
+
+    /// Registers a connection.
+    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()>;
+
+    /// Changes what a registration hears of.
+    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()>;
+
+    /// Ends a registration whose descriptor stays open.
+    fn forget(&mut self, number: RawFd);
+
+    /// Ends a registration whose descriptor is closed next. Many mechanisms do so by themselves.
+    fn closing(&mut self, _number: RawFd) {}
+
+    /// Waits at most so many milliseconds, and puts what is ready into `events`. A signal ends the wait.
+    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()>;
+}

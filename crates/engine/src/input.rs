@@ -1,0 +1,148 @@
+//! Received bytes that are not consumed yet, and the memory they lie in.
+//!
+//! A worker has one large buffer, and lends it to the connection it drives. Only a connection that has to
+//! wait with a part of something in hand gets memory of its own, of about that size, which grows with
+//! what arrives.
+
+use std::cell::Cell;
+use std::ops::Range;
+
+/// Bytes of the lent buffer. It takes a head of any allowed size and many pipelined ones.
+pub(crate) const LENT_BYTES: usize = 64 * 1024;
+const SMALLEST: usize = 512;
+
+thread_local! {
+    static LENT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// What a connection has received.
+#[derive(Default)]
+pub(crate) struct Input {
+    bytes: Vec<u8>,
+    held: Range<usize>,
+    lent: bool,
+}
+
+impl Input {
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.held.clone()]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    pub(crate) fn consume(&mut self, count: usize) {
+        assert!(count <= self.held.len(), "no more is consumed than was received");
+        self.held.start += count;
+        if self.held.is_empty() {
+            self.held = 0..0;
+        }
+    }
+
+    /// Room behind what is held, so that at most `most` bytes are held in all. Not empty where fewer are
+    /// held.
+    pub(crate) fn room(&mut self, most: usize) -> &mut [u8] {
+        let held = self.held.len();
+        let most = most.max(held).min(LENT_BYTES.max(held));
+        if self.bytes.is_empty() {
+            self.bytes = LENT.take();
+            self.bytes.resize(LENT_BYTES, 0);
+            self.lent = true;
+        }
+        if self.held.end == self.bytes.len() && held < most {
+            if self.held.start > 0 {
+                self.bytes.copy_within(self.held.clone(), 0);
+                self.held = 0..held;
+            } else {
+                let wanted = (held * 2).clamp(SMALLEST, most.max(SMALLEST));
+                self.bytes.resize(wanted, 0);
+            }
+        }
+        let end = self.bytes.len().min(self.held.start + most);
+        &mut self.bytes[self.held.end..end.max(self.held.end)]
+    }
+
+    /// `count` bytes were put into the room.
+    pub(crate) fn filled(&mut self, count: usize) {
+        self.held.end += count;
+        debug_assert!(self.held.end <= self.bytes.len());
+    }
+
+    /// Before a wait: gives the lent buffer back, and keeps what is held in memory of its own.
+    pub(crate) fn settle(&mut self) {
+        if self.held.is_empty() {
+            return self.release();
+        }
+        if self.lent {
+            let held = self.held.len();
+            let mut own = vec![0; held.next_power_of_two().max(SMALLEST)];
+            own[..held].copy_from_slice(&self.bytes[self.held.clone()]);
+            LENT.set(std::mem::replace(&mut self.bytes, own));
+            (self.held, self.lent) = (0..held, false);
+        }
+    }
+
+    /// Forgets what is held, and gives all memory back.
+    pub(crate) fn release(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        if self.lent {
+            LENT.set(bytes);
+        }
+        (self.held, self.lent) = (0..0, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(input: &mut Input, bytes: &[u8], most: usize) -> usize {
+        let room = input.room(most);
+        let count = room.len().min(bytes.len());
+        room[..count].copy_from_slice(&bytes[..count]);
+        input.filled(count);
+        count
+    }
+
+    #[test]
+    fn bytes_survive_waits_one_by_one() {
+        let sent: Vec<u8> = (0..5000u32).map(|number| number as u8).collect();
+        let mut input = Input::default();
+        for byte in &sent {
+            assert_eq!(put(&mut input, &[*byte], 16_384), 1);
+            input.settle();
+        }
+        assert_eq!(input.bytes(), sent);
+        assert!(input.bytes.capacity() <= 8192, "{}", input.bytes.capacity());
+    }
+
+    #[test]
+    fn no_more_is_held_than_was_allowed() {
+        let mut input = Input::default();
+        assert_eq!(put(&mut input, &[7; 300], 100), 100);
+        assert!(input.room(100).is_empty());
+        input.settle();
+        assert!(input.room(100).is_empty());
+        input.consume(40);
+        assert_eq!(put(&mut input, &[8; 300], 100), 40);
+        assert_eq!(input.len(), 100);
+        assert_eq!(input.bytes()[60..], [8; 40]);
+    }
+
+    #[test]
+    fn an_input_with_nothing_in_hand_holds_no_memory() {
+        let mut input = Input::default();
+        put(&mut input, b"abc", 100);
+        input.consume(3);
+        input.settle();
+        assert_eq!(input.bytes.capacity(), 0);
+        let lent = LENT.take();
+        assert_eq!(lent.len(), LENT_BYTES);
+        LENT.set(lent);
+    }
+}

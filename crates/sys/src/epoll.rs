@@ -1,0 +1,124 @@
+//! `epoll` (`man 7 epoll`): interest is registered once, readiness comes back in batches.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::Timespec;
+
+/// What a registration wants to hear of, and what an event says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interest {
+    /// There is something to read, or the peer has ended its output.
+    pub read: bool,
+    /// There is room to write.
+    pub write: bool,
+    /// Report a change only (`EPOLLET`).
+    pub edge: bool,
+    /// Wake one of several waiting instances (`EPOLLEXCLUSIVE`); only for a first registration.
+    pub exclusive: bool,
+}
+
+impl Interest {
+    fn flags(self) -> EventFlags {
+        let mut flags = EventFlags::empty();
+        flags.set(EventFlags::IN, self.read);
+        flags.set(EventFlags::RDHUP, self.read && !self.exclusive);
+        flags.set(EventFlags::OUT, self.write);
+        flags.set(EventFlags::ET, self.edge);
+        flags.set(EventFlags::EXCLUSIVE, self.exclusive);
+        flags
+    }
+}
+
+/// What is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// The registration's word.
+    pub key: u64,
+    /// There is something to read.
+    pub read: bool,
+    /// There is room to write.
+    pub write: bool,
+    /// The peer has ended its output (`EPOLLRDHUP`).
+    pub ended: bool,
+    /// The connection is gone in both directions, or has failed (`EPOLLHUP`, `EPOLLERR`).
+    pub gone: bool,
+}
+
+/// An epoll instance with room for a batch of events.
+pub struct Epoll {
+    instance: OwnedFd,
+    batch: Vec<epoll::Event>,
+}
+
+impl Epoll {
+    /// A new instance that reports at most `batch` events a wait.
+    ///
+    /// # Errors
+    /// What `epoll_create1(2)` says: no descriptors are left, mostly.
+    pub fn new(batch: usize) -> io::Result<Epoll> {
+        Ok(Epoll { instance: epoll::create(CreateFlags::CLOEXEC)?, batch: Vec::with_capacity(batch) })
+    }
+
+    /// Registers `number` under `key`.
+    ///
+    /// # Errors
+    /// What `epoll_ctl(2)` says.
+    pub fn add(&self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::add(&self.instance, borrow(number), EventData::new_u64(key), interest.flags())?)
+    }
+
+    /// Changes what a registration wants to hear of.
+    ///
+    /// # Errors
+    /// What `epoll_ctl(2)` says.
+    pub fn modify(&self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::modify(&self.instance, borrow(number), EventData::new_u64(key), interest.flags())?)
+    }
+
+    /// Ends a registration. Closing the last descriptor of a socket does the same.
+    ///
+    /// # Errors
+    /// What `epoll_ctl(2)` says.
+    pub fn delete(&self, number: RawFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.instance, borrow(number))?)
+    }
+
+    /// Waits until something is ready, `milliseconds` have passed (none: for ever), or a signal came,
+    /// and hands out what is ready.
+    ///
+    /// # Errors
+    /// What `epoll_wait(2)` says; EINTR is none, but an empty batch.
+    pub fn wait(&mut self, milliseconds: Option<u32>) -> io::Result<impl Iterator<Item = Ready> + '_> {
+        let timeout = milliseconds.map(|count| Timespec {
+            tv_sec: i64::from(count / 1000),
+            tv_nsec: i64::from(count % 1000) * 1_000_000,
+        });
+        self.batch.clear();
+        match epoll::wait(&self.instance, rustix::buffer::spare_capacity(&mut self.batch), timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.batch.iter().map(|event| {
+            let flags = event.flags;
+            let gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+            Ready {
+                key: event.data.u64(),
+                read: gone || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
+                write: gone || flags.contains(EventFlags::OUT),
+                ended: flags.contains(EventFlags::RDHUP),
+                gone,
+            }
+        }))
+    }
+}
+
+/// A registration names a descriptor by its number, because the connection's task owns the socket.
+fn borrow<'a>(number: RawFd) -> BorrowedFd<'a> {
+    assert!(number >= 0, "a descriptor is not negative");
+    // SAFETY: the number is not -1. It is used for one `epoll_ctl(2)`, which reads and writes no memory
+    // through it: were it closed or another file's, the call would fail or change that file's interest.
+    unsafe { BorrowedFd::borrow_raw(number) }
+}
+

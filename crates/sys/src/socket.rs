@@ -1,0 +1,304 @@
+//! Sockets: listening ones, and the connections they accept.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileTypeExt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketAddrUnix, SocketFlags,
+    SocketType,
+};
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ListenAddress {
+    /// An address and a port, as in `127.0.0.1:8080` or `[::]:80`.
+    Internet(SocketAddr),
+    /// A Unix socket, as in `unix:/run/site.sock`.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenAddress::Internet(address) => address.fmt(f),
+            ListenAddress::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl FromStr for ListenAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ListenAddress, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return match path {
+                "" => Err("unix: needs a path behind it".into()),
+                _ => Ok(ListenAddress::Unix(path.into())),
+            };
+        }
+        text.parse().map(ListenAddress::Internet).map_err(|_| {
+            format!("{text:?} is no address; write 127.0.0.1:8080, [::]:80 or unix:PATH")
+        })
+    }
+}
+
+/// What is set on a listening socket; accepted ones inherit the TCP options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenOptions {
+    /// Connections that the kernel completes ahead of `accept` (`man 2 listen`); it cuts the number at
+    /// `net.core.somaxconn`.
+    pub backlog: i32,
+    /// `TCP_NODELAY`: send at once, however little (`man 7 tcp`).
+    pub tcp_nodelay: bool,
+    /// `TCP_DEFER_ACCEPT`: a connection is accepted when its first bytes are there (`man 7 tcp`).
+    pub defer_accept: bool,
+    /// `SO_REUSEPORT`: several sockets on one address, among which the kernel spreads connections.
+    pub reuse_port: bool,
+}
+
+/// A bound and listening socket.
+#[derive(Debug)]
+pub struct Listener {
+    socket: OwnedFd,
+    address: ListenAddress,
+}
+
+impl Listener {
+    /// Binds to `address` and listens.
+    ///
+    /// # Errors
+    /// What the system says: the address is in use, not of this machine, or its port is privileged. A
+    /// Unix socket that nobody listens on any more is replaced; one in use is not.
+    pub fn bind(address: &ListenAddress, options: &ListenOptions) -> io::Result<Listener> {
+        let socket = match address {
+            ListenAddress::Internet(at) => internet(at, options)?,
+            ListenAddress::Unix(path) => {
+                let at = SocketAddrUnix::new(path.as_path())?;
+                let socket = new_socket(AddressFamily::UNIX)?;
+                if is_stale(path, &at)? {
+                    std::fs::remove_file(path)?;
+                }
+                rustix::net::bind(&socket, &at)?;
+                socket
+            }
+        };
+        rustix::net::listen(&socket, options.backlog)?;
+        let address = match address {
+            ListenAddress::Internet(_) => {
+                let bound = rustix::net::getsockname(&socket)?;
+                ListenAddress::Internet(bound.try_into().map_err(io::Error::from)?)
+            }
+            ListenAddress::Unix(_) => address.clone(),
+        };
+        Ok(Listener { socket, address })
+    }
+
+    /// Where it listens, with the port that the system chose when none was asked for.
+    pub fn address(&self) -> &ListenAddress {
+        &self.address
+    }
+
+    /// A second handle to the same socket, with the same queue.
+    ///
+    /// # Errors
+    /// When no descriptors are left.
+    pub fn duplicate(&self) -> io::Result<Listener> {
+        Ok(Listener { socket: self.socket.try_clone()?, address: self.address.clone() })
+    }
+
+    /// Whether `accept` returns at once when nobody is there. Holds for every handle to the socket.
+    ///
+    /// # Errors
+    /// What `ioctl(2)` says.
+    pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
+        Ok(rustix::io::ioctl_fionbio(&self.socket, on)?)
+    }
+
+    /// Lets `accept`, and every receive and send on accepted connections, wait at most `slice`
+    /// (`SO_RCVTIMEO`, `SO_SNDTIMEO`; TCP sockets inherit them).
+    ///
+    /// # Errors
+    /// What `setsockopt(2)` says.
+    pub fn set_wait_slice(&self, slice: Duration) -> io::Result<()> {
+        set_wait_slice(self.socket.as_fd(), slice)
+    }
+
+    /// Accepts a connection. `None` stands for a peer on a Unix socket.
+    ///
+    /// # Errors
+    /// What `accept(2)` says. A connection that was reset while it waited is tried past.
+    pub fn accept(&self, nonblocking: bool) -> io::Result<(Socket, Option<SocketAddr>)> {
+        let flags = if nonblocking { SocketFlags::CLOEXEC | SocketFlags::NONBLOCK } else { SocketFlags::CLOEXEC };
+        loop {
+            match rustix::net::acceptfrom_with(&self.socket, flags) {
+                Ok((socket, peer)) => return Ok((Socket(socket), peer.and_then(internet_address))),
+                // Errors of the connection and not of the listener (man 2 accept, "Error handling").
+                Err(
+                    rustix::io::Errno::CONNABORTED
+                    | rustix::io::Errno::PROTO
+                    | rustix::io::Errno::NETDOWN
+                    | rustix::io::Errno::NOPROTOOPT
+                    | rustix::io::Errno::HOSTDOWN
+                    | rustix::io::Errno::NONET
+                    | rustix::io::Errno::HOSTUNREACH
+                    | rustix::io::Errno::NETUNREACH,
+                ) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Its number, for a selector's registration.
+    pub fn number(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn internet(at: &SocketAddr, options: &ListenOptions) -> io::Result<OwnedFd> {
+    let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = new_socket(family)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    if options.reuse_port {
+        sockopt::set_socket_reuseport(&socket, true)?;
+    }
+    if at.is_ipv6() {
+        // `[::]` means IPv6 alone: what is served is what is named.
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    sockopt::set_tcp_nodelay(&socket, options.tcp_nodelay)?;
+    if options.defer_accept {
+        defer_accept(socket.as_fd())?;
+    }
+    rustix::net::bind(&socket, at)?;
+    Ok(socket)
+}
+
+fn new_socket(family: AddressFamily) -> io::Result<OwnedFd> {
+    Ok(rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Whether a socket file is left from a server that has gone.
+fn is_stale(path: &std::path::Path, at: &SocketAddrUnix) -> io::Result<bool> {
+    match std::fs::symlink_metadata(path) {
+        Ok(facts) if facts.file_type().is_socket() => {
+            let probe = new_socket(AddressFamily::UNIX)?;
+            Ok(rustix::net::connect(&probe, at) == Err(rustix::io::Errno::CONNREFUSED))
+        }
+        _ => Ok(false),
+    }
+}
+
+fn defer_accept(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let seconds: libc::c_int = 1;
+    // SAFETY: the option takes an int; the pointer and length are those of a live one.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_DEFER_ACCEPT,
+            (&raw const seconds).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn set_wait_slice(socket: BorrowedFd<'_>, slice: Duration) -> io::Result<()> {
+    sockopt::set_socket_timeout(socket, Timeout::Recv, Some(slice))?;
+    Ok(sockopt::set_socket_timeout(socket, Timeout::Send, Some(slice))?)
+}
+
+fn internet_address(address: SocketAddrAny) -> Option<SocketAddr> {
+    address.try_into().ok()
+}
+
+/// A connection. Closed when dropped. Nothing here raises SIGPIPE.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+impl Socket {
+    /// Receives into `into`; 0 is the end (`man 2 recv`).
+    ///
+    /// # Errors
+    /// What the system says; `WouldBlock` where it would have waited.
+    #[inline]
+    pub fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::net::recv(&self.0, into, RecvFlags::empty())?.1)
+    }
+
+    /// Sends what fits of `bytes` (`man 2 send`). `more` says that more follows at once (`MSG_MORE`).
+    ///
+    /// # Errors
+    /// What the system says; `WouldBlock` where it would have waited.
+    #[inline]
+    pub fn send(&self, bytes: &[u8], more: bool) -> io::Result<usize> {
+        Ok(rustix::net::send(&self.0, bytes, send_flags(more))?)
+    }
+
+    /// Sends what fits of `slices` in one call (`man 2 sendmsg`).
+    ///
+    /// # Errors
+    /// What the system says; `WouldBlock` where it would have waited.
+    pub fn send_slices(&self, slices: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
+        let mut nothing = SendAncillaryBuffer::default();
+        Ok(rustix::net::sendmsg(&self.0, slices, &mut nothing, send_flags(more))?)
+    }
+
+    /// Sends at most `count` bytes of `file` from `offset` on (`man 2 sendfile`); 0 is the file's end.
+    ///
+    /// # Errors
+    /// What the system says; `WouldBlock` where it would have waited.
+    pub fn send_file(&self, file: &File, mut offset: u64, count: usize) -> io::Result<usize> {
+        Ok(rustix::fs::sendfile(&self.0, file, Some(&mut offset), count)?)
+    }
+
+    /// Ends our output; the peer sees an end when it has read the rest (`man 2 shutdown`).
+    pub fn shut_down_writing(&self) {
+        // It fails when the peer is gone, and then there is nobody to tell.
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Write);
+    }
+
+    /// See [`Listener::set_wait_slice`].
+    ///
+    /// # Errors
+    /// What `setsockopt(2)` says.
+    pub fn set_wait_slice(&self, slice: Duration) -> io::Result<()> {
+        set_wait_slice(self.0.as_fd(), slice)
+    }
+
+    /// Its number, for a selector's registration or an operation of a ring.
+    #[inline]
+    pub fn number(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<OwnedFd> for Socket {
+    fn from(descriptor: OwnedFd) -> Socket {
+        Socket(descriptor)
+    }
+}
+
+fn send_flags(more: bool) -> SendFlags {
+    if more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL }
+}
