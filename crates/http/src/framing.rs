@@ -30,11 +30,19 @@ pub(crate) struct Framing<'a> {
 struct Seen<'a> {
     host: Option<&'a [u8]>,
     length: Option<u64>,
-    chunked: bool,
+    coding: Option<Coding>,
     close: bool,
     keep_alive: bool,
     expects: bool,
     selective: bool,
+}
+
+/// A transfer coding that ends with `chunked`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    Chunked,
+    /// There is another one in front of it.
+    Unknown,
 }
 
 pub(crate) fn read<'a>(fields: &'a [Header<'a>], version: Version) -> Result<Framing<'a>, Refusal> {
@@ -45,13 +53,14 @@ pub(crate) fn read<'a>(fields: &'a [Header<'a>], version: Version) -> Result<Fra
     if seen.host.is_none() && version == Version::Http11 {
         return Err(Refusal::Malformed("Host is missing"));
     }
-    if seen.chunked && seen.length.is_some() {
-        return Err(Refusal::Malformed("Content-Length stands beside Transfer-Encoding"));
-    }
-    let body = match (seen.chunked, seen.length) {
-        (true, _) => Body::Chunked,
-        (false, None | Some(0)) => Body::Empty,
-        (false, Some(length)) => Body::Length(length),
+    let body = match (seen.coding, seen.length) {
+        (Some(_), Some(_)) => {
+            return Err(Refusal::Malformed("Content-Length stands beside Transfer-Encoding"));
+        }
+        (Some(Coding::Unknown), None) => return Err(Refusal::UnknownTransferCoding),
+        (Some(Coding::Chunked), None) => Body::Chunked,
+        (None, None | Some(0)) => Body::Empty,
+        (None, Some(length)) => Body::Length(length),
     };
     // A peer that waits for `100 Continue` sends no body to an answer that it gets instead; one that
     // does not wait sends it. Who can not tell closes (RFC 9110 §10.1.1).
@@ -131,19 +140,18 @@ impl<'a> Seen<'a> {
         if version == Version::Http10 {
             return Err(Refusal::Malformed("Transfer-Encoding stands in an HTTP/1.0 request"));
         }
-        if self.chunked {
+        if self.coding.is_some() {
             return Err(Refusal::Malformed("Transfer-Encoding stands twice"));
         }
-        if value.eq_ignore_ascii_case(b"chunked") {
-            self.chunked = true;
-            return Ok(());
+        let mut codings = value.rsplit(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+        let ends = codings.next().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"));
+        // Chunked twice, or nothing between two commas: two readers may differ about what is left.
+        if !ends || codings.clone().any(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"chunked"))
+        {
+            return Err(Refusal::Malformed("Transfer-Encoding does not end with the only chunked"));
         }
-        let last = value.rsplit(|&byte| byte == b',').next().unwrap_or_default().trim_ascii();
-        if last.eq_ignore_ascii_case(b"chunked") && !value.starts_with(b",") {
-            Err(Refusal::UnknownTransferCoding)
-        } else {
-            Err(Refusal::Malformed("Transfer-Encoding does not end with chunked"))
-        }
+        self.coding = Some(if codings.next().is_none() { Coding::Chunked } else { Coding::Unknown });
+        Ok(())
     }
 }
 
@@ -159,19 +167,29 @@ fn decimal(value: &[u8]) -> Option<u64> {
 /// Whether `value` is `uri-host [ ":" port ]` (RFC 9110 §7.2). Empty is valid: the target has no
 /// authority.
 pub(crate) fn valid_host(value: &[u8]) -> bool {
-    let port = |digits: &[u8]| digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit);
-    if let Some(rest) = value.strip_prefix(b"[") {
-        let Some(end) = memchr::memchr(b']', rest) else { return false };
-        let literal = std::str::from_utf8(&rest[..end]).unwrap_or_default();
-        let behind = &rest[end + 1..];
-        let ported = behind.is_empty() || behind.strip_prefix(b":").is_some_and(port);
-        return literal.parse::<std::net::Ipv6Addr>().is_ok() && ported;
-    }
-    let name = match memchr::memchr(b':', value) {
-        Some(colon) if !port(&value[colon + 1..]) || colon == 0 => return false,
-        Some(colon) => &value[..colon],
-        None => value,
+    let (name, port) = match value.strip_prefix(b"[") {
+        Some(rest) => {
+            let Some(end) = memchr::memchr(b']', rest) else { return false };
+            let literal = std::str::from_utf8(&rest[..end]).unwrap_or_default();
+            if literal.parse::<std::net::Ipv6Addr>().is_err() {
+                return false;
+            }
+            (&b"literal"[..], &rest[end + 1..])
+        }
+        None => value.split_at(memchr::memchr(b':', value).unwrap_or(value.len())),
     };
+    valid_name(name) && (port.is_empty() || (!name.is_empty() && valid_port(&port[1..]) && port[0] == b':'))
+}
+
+/// Whether `digits` are a port; none are the scheme's own (RFC 3986 §3.2.3).
+fn valid_port(digits: &[u8]) -> bool {
+    digits.is_empty() || decimal(digits).is_some_and(|port| port <= u64::from(u16::MAX))
+}
+
+/// Whether `name` is a registered name of a bounded length (RFC 3986 §3.2.2).
+fn valid_name(name: &[u8]) -> bool {
+    let mut escapes = name.split(|&byte| byte == b'%').skip(1);
     name.len() <= 255
         && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(byte))
+        && escapes.all(|behind| behind.len() >= 2 && behind[..2].iter().all(u8::is_ascii_hexdigit))
 }

@@ -110,8 +110,10 @@ pub(crate) enum Scan {
 }
 
 /// Looks for the end of the head that `input` begins with. `scanned` says how much of it was looked at
-/// before and is brought forward, so that bytes which come one by one are looked at once.
+/// before and is brought forward, so that bytes which come one by one are looked at once. What is found
+/// does not depend on how the bytes came.
 pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result<Scan, Refusal> {
+    let input = &input[..input.len().min(limits.max_head)];
     for found in memchr::memchr_iter(b'\n', &input[*scanned..]) {
         let at = *scanned + found;
         if at == 0 || input[at - 1] != b'\r' {
@@ -121,18 +123,11 @@ pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result
             return Err(Refusal::Malformed("more than one empty line stands in front of the request"));
         }
         if at >= 3 && input[at - 3] == b'\r' && input[at - 2] == b'\n' {
-            return if at < limits.max_head {
-                Ok(Scan::Whole(at + 1))
-            } else {
-                Err(too_large(input, limits))
-            };
+            return Ok(Scan::Whole(at + 1));
         }
     }
     *scanned = input.len();
-    if input.len() >= limits.max_head {
-        return Err(too_large(input, limits));
-    }
-    Ok(Scan::Partial)
+    if input.len() < limits.max_head { Ok(Scan::Partial) } else { Err(too_large(input, limits)) }
 }
 
 /// Which bound a head broke that is too large: the target's, or that of all of it.
@@ -194,11 +189,18 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Parses `bytes`, one whole head with its empty line, within the default bounds, and hands over what came
-/// of it: for services' own tests, which have no connection to read a head from.
+/// Parses `bytes`, exactly one head with its empty line, within the default bounds, as a connection would,
+/// and hands over what came of it. For services' own tests, which have no connection to read a head from.
 pub fn parse_head<T>(bytes: &mut [u8], use_it: impl FnOnce(Result<Head<'_>, Refusal>) -> T) -> T {
-    let mut table = table();
-    use_it(Head::parse(bytes, &mut table, &Limits::default()))
+    let limits = Limits::default();
+    match scan(bytes, &mut 0, &limits) {
+        Ok(Scan::Whole(length)) if length == bytes.len() => {
+            let mut table = table();
+            use_it(Head::parse(bytes, &mut table, &limits))
+        }
+        Ok(_) => use_it(Err(Refusal::Malformed("the head does not end where it should"))),
+        Err(refusal) => use_it(Err(refusal)),
+    }
 }
 
 /// `httparse` knows the minor versions 0 and 1. A higher one is served as 1.1, so it is read as one; a

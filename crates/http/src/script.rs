@@ -99,6 +99,8 @@ pub struct Outcome {
     pub flushes: usize,
     /// Driver operations in all, those that answered `Pending` included.
     pub operations: usize,
+    /// The most bytes that waited to be sent at a flush.
+    pub most_to_send: u64,
     /// How long it took, on the virtual clock.
     pub took: Duration,
 }
@@ -244,6 +246,7 @@ impl Script {
             receives: self.io.receives,
             flushes: self.io.flushes,
             operations: self.io.operations,
+            most_to_send: self.io.most_to_send,
             took: clock::now().since(BEGIN),
             sent: self.io.into_sent(),
         }

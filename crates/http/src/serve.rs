@@ -48,11 +48,12 @@ where
                     false if session.requests == 0 => now + limits.head_timeout,
                     false => now + limits.idle_timeout,
                 };
-                match poll_fn(|cx| io.poll_receive(cx, limits.max_head, Patience::Park, by)).await {
+                let room = limits.max_head + BLANK.len();
+                match poll_fn(|cx| io.poll_receive(cx, room, Patience::Park, by)).await {
                     Ok(Received::Bytes) => {}
                     Ok(Received::Idle) => return Next::Park(by),
                     Ok(Received::Full) => return refuse(io, service, limits, Refusal::HeadTooLarge).await,
-                    Err(IoError::TimedOut) if in_hand => {
+                    Err(IoError::TimedOut) if in_hand && io.split().0 != BLANK => {
                         return refuse(io, service, limits, Refusal::TimedOut).await;
                     }
                     Ok(Received::End) | Err(_) => return finish(io, limits, Finish::Close).await,
@@ -72,6 +73,9 @@ where
         }
     }
 }
+
+/// What may stand before a request line.
+const BLANK: &[u8] = b"\r\n";
 
 type Coming = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
@@ -113,17 +117,15 @@ where
         if out.full() {
             return Turn::Again;
         }
-        // One empty line before a request is passed over (RFC 9112 §2.2); a second one is malformed.
-        let blank = if input.starts_with(b"\r\n") { 2 } else { 0 };
+        // One empty line before a request is passed over (RFC 9112 §2.2); a second one is malformed. It
+        // stays in hand until the head is whole, so that empty lines win a peer no time.
+        let blank = if input.starts_with(BLANK) { BLANK.len() } else { 0 };
         let input = &mut input[blank..];
-        if input.is_empty() {
-            io.consume(blank);
-            return Turn::Incomplete;
-        }
-        let length = match head::scan(input, scanned, limits) {
+        let mut looked_at = scanned.saturating_sub(blank);
+        let length = match head::scan(input, &mut looked_at, limits) {
             Ok(Scan::Whole(length)) => length,
             Ok(Scan::Partial) => {
-                io.consume(blank);
+                *scanned = blank + looked_at;
                 return Turn::Incomplete;
             }
             Err(refusal) => {
@@ -233,23 +235,20 @@ where
         .await;
         let peer = *io.peer();
         let out = io.split().1;
-        let after = match reply {
-            Ok(reply) => match reply(out) {
-                Answer::Done => waiting.after,
-                Answer::Close => After::End(Finish::Linger),
-                Answer::Later(coming) => {
-                    waiting.coming = coming;
-                    continue;
-                }
-            },
+        let answer = match reply {
+            Ok(reply) => reply(out),
             Err(IoError::TimedOut) => {
                 service.refuse(Refusal::Overdue, b"", &peer, out);
-                After::End(Finish::Linger)
+                Answer::Close
             }
             Err(lost) => return Err(lost),
         };
         flush(io, limits).await?;
-        return Ok(after);
+        match answer {
+            Answer::Done => return Ok(waiting.after),
+            Answer::Close => return Ok(After::End(Finish::Linger)),
+            Answer::Later(coming) => waiting.coming = coming,
+        }
     }
 }
 

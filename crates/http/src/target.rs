@@ -18,17 +18,19 @@ pub struct Target<'a> {
 impl<'a> Target<'a> {
     pub(crate) fn parse(text: &'a str, method: Method) -> Result<Target<'a>, Refusal> {
         match text.as_bytes().first() {
+            _ if method == Method::Connect => Target::authority_form(text),
             Some(b'/') => Target::path_and_query(text, None),
             Some(b'*') if text == "*" && method == Method::Options => {
                 Ok(Target { path: text, query: None, authority: None })
             }
-            _ if method == Method::Connect => Target::authority_form(text),
             _ => Target::absolute(text),
         }
     }
 
     fn authority_form(text: &'a str) -> Result<Target<'a>, Refusal> {
-        if valid_host(text.as_bytes()) && !text.is_empty() {
+        // The port may not be left out (RFC 9112 §3.2.3).
+        let ported = text.ends_with(|last: char| last.is_ascii_digit()) && text.contains(':');
+        if valid_host(text.as_bytes()) && ported {
             Ok(Target { path: "*", query: None, authority: Some(text) })
         } else {
             Err(Refusal::Malformed("the target of CONNECT is not a host and port"))

@@ -41,6 +41,7 @@ pub struct ScriptIo {
     pub(super) receives: usize,
     pub(super) flushes: usize,
     pub(super) operations: usize,
+    pub(super) most_to_send: u64,
 }
 
 impl ScriptIo {
@@ -67,6 +68,7 @@ impl ScriptIo {
             receives: 0,
             flushes: 0,
             operations: 0,
+            most_to_send: 0,
         }
     }
 
@@ -225,6 +227,7 @@ impl Io for ScriptIo {
         if let Some(instead) = self.interfere(cx) {
             return instead;
         }
+        self.most_to_send = self.most_to_send.max(self.out.len());
         while !self.out.is_empty() {
             if self.gone() {
                 return Poll::Ready(Err(IoError::Gone));

@@ -1,0 +1,213 @@
+//! A small service that says what it was asked, and readers for what it answers.
+#![allow(dead_code, unreachable_pub, reason = "each suite is a program of its own and uses its part")]
+
+use std::fs::File;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use tenfold_http::response::{self, PLAIN_TEXT, ResponseHead};
+use tenfold_http::{Answer, Head, Limits, Method, OpenFile, Out, Part, Peer, Refusal, Reply, Service};
+
+/// Answers every request with a line that says what it was, and some paths in a way of their own:
+///
+/// - `/large`: [`LARGE`] bytes of a file
+/// - `/shared`: bytes that are not copied
+/// - `/close`: the connection ends after the answer
+/// - `/later`: when the [`Promise`] is kept
+/// - `/soon`: later, and at once
+/// - `/never`: never
+#[derive(Default)]
+pub struct Site {
+    /// Keeps `/later`.
+    pub promise: Promise,
+    /// The targets that were answered, in order.
+    pub asked: Mutex<Vec<String>>,
+}
+
+/// Bytes of the body of `/large`.
+pub const LARGE: u64 = 1_000_000;
+
+/// The body of `/shared`.
+pub const SHARED: &[u8] = b"bytes that several connections send";
+
+impl Service for Site {
+    fn answer(&self, head: &Head<'_>, _: &Peer, out: &mut Out) -> Answer {
+        self.asked.lock().expect("no test panics here").push(head.target.path.to_owned());
+        let (version, persistent, body) = (head.version, head.persistent, head.method != Method::Head);
+        let begin = move |out: &mut Out, length: u64| {
+            let mut head = ResponseHead::begin(200, version, persistent, out);
+            head.content_type(PLAIN_TEXT);
+            head.content_length(length);
+        };
+        let reply = move |out: &mut Out| {
+            begin(out, 6);
+            out.stage(b"later\n");
+            Answer::Done
+        };
+        match head.target.path {
+            "/large" => {
+                begin(out, LARGE);
+                if body {
+                    let file = File::open("/dev/null").expect("/dev/null opens");
+                    out.push(Part::File(Arc::new(OpenFile { file, size: LARGE }), 0..LARGE));
+                }
+            }
+            "/shared" => {
+                begin(out, SHARED.len() as u64);
+                out.push(Part::Shared(SHARED.into(), 0..SHARED.len()));
+            }
+            "/later" => {
+                let kept = self.promise.clone();
+                return Answer::Later(Box::pin(async move {
+                    kept.await;
+                    Box::new(reply) as Reply
+                }));
+            }
+            "/soon" => return Answer::Later(Box::pin(std::future::ready(Box::new(reply) as Reply))),
+            "/never" => {
+                let guard = Dropped(self.promise.clone());
+                return Answer::Later(Box::pin(async move {
+                    let _guard = guard;
+                    std::future::pending().await
+                }));
+            }
+            _ => {
+                let text = describe(head);
+                begin(out, text.len() as u64);
+                if body {
+                    out.stage(text.as_bytes());
+                }
+                if head.target.path == "/close" {
+                    return Answer::Close;
+                }
+            }
+        }
+        Answer::Done
+    }
+
+    fn refuse(&self, refusal: Refusal, _: &[u8], _: &Peer, out: &mut Out) {
+        response::refusal(refusal, out);
+    }
+}
+
+/// What a request was understood as.
+pub fn describe(head: &Head<'_>) -> String {
+    format!(
+        "{} {} {:?} host={} {:?}\n",
+        head.method.as_str(),
+        head.target.path,
+        head.target.query,
+        head.host.unwrap_or("none"),
+        head.body,
+    )
+}
+
+/// Something that comes about at a moment that a test chooses.
+#[derive(Clone, Default)]
+pub struct Promise(Arc<Mutex<(bool, Option<Waker>)>>);
+
+impl Promise {
+    pub fn keep(&self) {
+        let mut state = self.0.lock().expect("no test panics here");
+        state.0 = true;
+        if let Some(waker) = state.1.take() {
+            waker.wake();
+        }
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.0.lock().expect("no test panics here").0
+    }
+}
+
+impl Future for Promise {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.0.lock().expect("no test panics here");
+        if state.0 {
+            return Poll::Ready(());
+        }
+        state.1 = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+/// Keeps its promise when it is dropped.
+struct Dropped(Promise);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.keep();
+    }
+}
+
+/// The bounds a test starts from: small ones, so that their edges are near.
+pub fn limits() -> Limits {
+    Limits { max_head: 1024, max_headers: 16, max_target: 256, max_discard: 4096, ..Limits::default() }
+}
+
+/// One response, read strictly.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Response {
+    pub status: u16,
+    pub fields: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let field = self.fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        field.map(|(_, value)| value.as_str())
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("the body is text")
+    }
+}
+
+/// Reads all the responses in `bytes`, none of which is to a HEAD request. Panics where they are not
+/// exactly that.
+pub fn responses(mut bytes: &[u8]) -> Vec<Response> {
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let (response, rest) = response_in(bytes, true);
+        found.push(response);
+        bytes = rest;
+    }
+    found
+}
+
+/// Reads the only response in `bytes`.
+#[track_caller]
+pub fn only_response(bytes: &[u8]) -> Response {
+    let mut found = responses(bytes);
+    assert_eq!(found.len(), 1, "{}", String::from_utf8_lossy(bytes));
+    found.remove(0)
+}
+
+/// The statuses of all the responses in `bytes`.
+pub fn statuses(bytes: &[u8]) -> Vec<u16> {
+    responses(bytes).iter().map(|response| response.status).collect()
+}
+
+/// Reads one response, with its body where it has one; what follows is left.
+pub fn response_in(bytes: &[u8], has_body: bool) -> (Response, &[u8]) {
+    let shown = || String::from_utf8_lossy(&bytes[..bytes.len().min(300)]);
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
+    let end = end.unwrap_or_else(|| panic!("a head without an end: {}", shown()));
+    let head = std::str::from_utf8(&bytes[..end]).expect("the head is text");
+    let mut lines = head.split("\r\n");
+    let line = lines.next().expect("there is a first line");
+    let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).expect("a status line");
+    let fields: Vec<(String, String)> = lines
+        .map(|line| line.split_once(": ").expect("a field"))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    let length = fields.iter().find(|(name, _)| name == "Content-Length").expect("a length");
+    let length = if has_body { length.1.parse().expect("a number") } else { 0 };
+    let (body, rest) = bytes[end + 4..].split_at_checked(length).expect("a whole body");
+    (Response { status: status.parse().expect("a status"), fields, body: body.to_vec() }, rest)
+}

@@ -1,0 +1,106 @@
+//! Deadlines and least rates, on a virtual clock: who is slow and steady lives, who stalls does not.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{LARGE, Site, limits, only_response, statuses};
+use tenfold_http::script::{Outcome, Script};
+use tenfold_http::{Finish, Limits, Next};
+
+const GET: &str = "GET /a HTTP/1.1\r\nHost: here\r\n\r\n";
+const SECOND: Duration = Duration::from_secs(1);
+
+fn run(script: Script) -> Outcome {
+    script.run(&Site::default(), &limits())
+}
+
+#[test]
+fn a_connection_that_says_nothing_is_closed_without_a_word() {
+    let outcome = run(Script::new().blocking());
+    assert_eq!((outcome.sent.len(), outcome.next), (0, Next::Close));
+    assert_eq!(outcome.took, limits().head_timeout);
+}
+
+#[test]
+fn h23_a_head_by_drops_is_408_at_an_absolute_deadline() {
+    for gap in [SECOND / 10, SECOND, 9 * SECOND] {
+        let head = format!("GET /a HTTP/1.1\r\nHost: here\r\nX: {}\r\n\r\n", "x".repeat(500));
+        let outcome = run(Script::new().drips(head, gap));
+        let response = only_response(&outcome.sent);
+        assert_eq!((response.status, response.field("Connection")), (408, Some("close")));
+        assert_eq!((outcome.next, outcome.finish), (Next::Linger, Some(Finish::Linger)));
+        assert!(outcome.took <= gap + limits().head_timeout, "{:?}", outcome.took);
+    }
+}
+
+#[test]
+fn h23_empty_lines_by_drops_extend_nothing() {
+    let outcome = run(Script::new().drips("\r\n".repeat(100), SECOND * 9));
+    assert!(outcome.took <= 9 * SECOND + limits().head_timeout, "{:?}", outcome.took);
+    assert_eq!(outcome.parked, 1);
+}
+
+#[test]
+fn a_head_within_its_time_is_served_however_it_comes() {
+    let outcome = run(Script::new().drips(GET, SECOND / 10));
+    assert_eq!(statuses(&outcome.sent), [200]);
+}
+
+#[test]
+fn the_deadline_of_a_head_begins_with_its_own_first_byte() {
+    let script = Script::new().sends(GET).waits(60 * SECOND).sends("G").waits(9 * SECOND).sends(&GET[1..]);
+    assert_eq!(statuses(&run(script).sent), [200, 200]);
+    let script = Script::new().sends(GET).waits(60 * SECOND).sends("G").waits(11 * SECOND).sends(&GET[1..]);
+    assert_eq!(statuses(&run(script).sent), [200, 408]);
+    // A part of the next head behind the last has its time from the answer on.
+    let script = Script::new().sends(format!("{GET}G")).waits(11 * SECOND).sends(&GET[1..]);
+    assert_eq!(statuses(&run(script).sent), [200, 408]);
+}
+
+#[test]
+fn a_blocking_connection_rests_as_long_as_a_parked_one() {
+    let outcome = run(Script::new().blocking().sends(GET).waits(74 * SECOND).sends(GET));
+    assert_eq!(statuses(&outcome.sent), [200, 200]);
+}
+
+#[test]
+fn h24_a_body_by_drops_is_given_up() {
+    let request = "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 4000\r\n\r\n";
+    let outcome = run(Script::new().sends(request).drips("x".repeat(4000), SECOND));
+    assert_eq!((statuses(&outcome.sent), outcome.next), (vec![200], Next::Close));
+    assert!(outcome.took <= limits().body_timeout, "{:?}", outcome.took);
+}
+
+#[test]
+fn a_slow_and_steady_body_is_read() {
+    let limits = Limits { max_discard: 64 * 1024, ..limits() };
+    let request = "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n";
+    let mut script = Script::new().sends(request);
+    for _ in 0..200 {
+        script = script.waits(SECOND).sends("x".repeat(300));
+    }
+    let outcome = script.sends(GET).run(&Site::default(), &limits);
+    assert_eq!((statuses(&outcome.sent), outcome.took), (vec![200, 200], 200 * SECOND));
+}
+
+#[test]
+fn h25_a_reader_that_does_not_read_is_dropped_within_two_windows() {
+    for (step, gap) in [(0, SECOND), (1, SECOND), (239, SECOND)] {
+        let outcome = run(Script::new().sends("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").takes(step, gap));
+        assert_eq!((outcome.next, outcome.finish), (Next::Close, None), "{step} bytes a second");
+        assert!(outcome.took <= 2 * limits().send_timeout, "{:?}", outcome.took);
+    }
+    // It read well, and then it stalled.
+    let outcome =
+        run(Script::new().sends("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").takes(500_000, 100 * SECOND));
+    assert_eq!(outcome.next, Next::Close);
+}
+
+#[test]
+fn a_slow_and_steady_reader_gets_everything() {
+    let script = Script::new().sends("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").takes(300, SECOND);
+    let outcome = run(script);
+    assert_eq!(only_response(&outcome.sent).body.len() as u64, LARGE);
+    assert!(outcome.took >= 3300 * SECOND, "{:?}", outcome.took);
+}
