@@ -1,0 +1,74 @@
+//! The server under test.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// What the suite tests: the program, and whether the test layer was built into it.
+#[derive(Debug)]
+pub struct Binary {
+    /// The program.
+    pub path: PathBuf,
+    /// Whether it knows `--layer xor`.
+    pub layered: bool,
+}
+
+/// The folder of the workspace.
+pub fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the suite stands in the workspace")
+}
+
+/// The folder that cargo builds into: the one this program came from.
+pub fn target() -> PathBuf {
+    let me = std::env::current_exe().expect("a running program has a path");
+    // target/debug/deps/suite-0123456789abcdef
+    me.ancestors().nth(3).expect("cargo puts a test three folders deep").to_owned()
+}
+
+/// The server: the one that `TENFOLD_BIN` names, or one that is built now, optimised, with assertions on
+/// and with the test layer.
+///
+/// # Errors
+/// Says what failed.
+pub fn server() -> Result<&'static Binary, String> {
+    static SERVER: OnceLock<Result<Binary, String>> = OnceLock::new();
+    SERVER.get_or_init(find).as_ref().map_err(Clone::clone)
+}
+
+fn find() -> Result<Binary, String> {
+    if let Some(named) = std::env::var_os("TENFOLD_BIN") {
+        let path = PathBuf::from(&named);
+        if !path.is_file() {
+            return Err(format!("TENFOLD_BIN names {}, which is not there", path.display()));
+        }
+        return Ok(Binary { layered: knows_the_layer(&path)?, path });
+    }
+    build()?;
+    Ok(Binary { path: target().join("suite/tenfold"), layered: true })
+}
+
+/// A profile of its own, so that the server that people run is never the one with a test layer in it.
+fn build() -> Result<(), String> {
+    let profile = [
+        "profile.suite.inherits='release'",
+        "profile.suite.lto=false",
+        "profile.suite.codegen-units=16",
+        "profile.suite.debug-assertions=true",
+        "profile.suite.overflow-checks=true",
+    ];
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(workspace()).stdin(Stdio::null());
+    cargo.args(["build", "--package", "tenfold", "--features", "test-layer", "--profile", "suite"]);
+    cargo.arg("--target-dir").arg(target());
+    cargo.args(profile.iter().flat_map(|line| ["--config", line]));
+    let status = cargo.status().map_err(|error| format!("run cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("building the server failed: {status}")) }
+}
+
+/// Without a folder that exists it fails either way; only one that does not know the flag names it.
+fn knows_the_layer(path: &Path) -> Result<bool, String> {
+    let mut command = Command::new(path);
+    command.args(["serve", "/nonexistent", "--layer", "xor"]).stdin(Stdio::null());
+    let output = command.output().map_err(|error| format!("run {}: {error}", path.display()))?;
+    Ok(!String::from_utf8_lossy(&output.stderr).contains("--layer"))
+}

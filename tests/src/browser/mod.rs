@@ -1,0 +1,7 @@
+//! A real browser: headless Chromium, driven over the DevTools protocol.
+
+mod devtools;
+mod page;
+
+pub use devtools::DevTools;
+pub use page::Page;

@@ -1,0 +1,166 @@
+//! Every configuration that is legal, from the table of models.
+
+use std::fmt;
+
+use tenfold_engine::{Bounds, Engine, MODELS, Plan, Sender, Topology, Triggers};
+
+/// Workers in the topologies that have several.
+pub const WORKERS: usize = 2;
+
+/// What one server of the suite runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// The I/O model.
+    pub engine: Engine,
+    /// How workers stand to listening sockets.
+    pub topology: Topology,
+    /// How files are sent.
+    pub sender: Sender,
+    /// The triggers, where they are not the default.
+    pub triggers: Option<Triggers>,
+    /// Whether the test layer stands between the protocol and the socket.
+    pub layer: bool,
+}
+
+/// On how many configurations a case is worth its time. `TENFOLD_TEST_ALL=1` makes each of them `Every`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Breadth {
+    /// Every legal one.
+    Every,
+    /// Every engine with every sender, in its first topology.
+    Senders,
+    /// Every engine in every topology, with its first sender.
+    Topologies,
+    /// Every engine once.
+    Engines,
+    /// Every engine that can serve two connections at once, once.
+    Concurrent,
+    /// Every engine in topologies with several processes.
+    Processes,
+    /// `epoll` with each pair of triggers, in its first topology.
+    Triggers,
+    /// `epoll` once, for what only it does.
+    Epoll,
+    /// `uring` once, for what only it does.
+    Uring,
+}
+
+impl Config {
+    /// The first of an engine: first topology, first sender, default triggers.
+    pub fn of(engine: Engine) -> Config {
+        let model = engine.model();
+        Config {
+            engine,
+            topology: model.topologies[0],
+            sender: model.senders[0],
+            triggers: None,
+            layer: false,
+        }
+    }
+
+    /// Every legal configuration without the layer, in the order of the table.
+    pub fn all() -> Vec<Config> {
+        let mut all = Vec::new();
+        for model in MODELS {
+            for &topology in Topology::ALL {
+                for &sender in Sender::ALL {
+                    let others =
+                        Triggers::ALL.into_iter().filter(|triggers| *triggers != Triggers::default());
+                    for triggers in [None].into_iter().chain(others.map(Some)) {
+                        let config =
+                            Config { engine: model.engine, topology, sender, triggers, layer: false };
+                        if config.plan().is_ok() {
+                            all.push(config);
+                        }
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// The same with the layer.
+    pub fn layered(self) -> Config {
+        Config { layer: true, ..self }
+    }
+
+    fn plan(&self) -> Result<Plan, String> {
+        let workers = Some(self.workers());
+        Plan::new(self.engine, Some(self.topology), workers, self.sender, self.triggers, Bounds::default())
+    }
+
+    /// How many workers it is started with.
+    pub fn workers(&self) -> usize {
+        if self.topology == Topology::Single { 1 } else { WORKERS }
+    }
+
+    /// Whether it serves one connection at a time, so that cases have to wait for each other.
+    pub fn serial(&self) -> bool {
+        self.engine.model().at_once == "one"
+    }
+
+    /// Whether a process serves each connection and ends with it.
+    pub fn process_per_connection(&self) -> bool {
+        self.engine == Engine::Fork
+    }
+
+    /// The flags that ask for it.
+    pub fn flags(&self) -> Vec<String> {
+        let mut flags = vec!["--engine".into(), self.engine.to_string()];
+        flags.extend(["--topology".into(), self.topology.to_string()]);
+        if self.workers() > 1 {
+            flags.extend(["--workers".into(), self.workers().to_string()]);
+        }
+        flags.extend(["--send".into(), self.sender.to_string()]);
+        if let Some(triggers) = self.triggers {
+            flags.extend(["--trigger".into(), triggers.to_string()]);
+        }
+        if self.layer {
+            flags.extend(["--layer".into(), "xor".into()]);
+        }
+        flags
+    }
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}+{}+{}", self.engine, self.topology, self.sender)?;
+        if let Some(triggers) = self.triggers {
+            write!(f, "+{triggers}")?;
+        }
+        f.write_str(if self.layer { "+layer" } else { "" })
+    }
+}
+
+impl Breadth {
+    /// Whether a case of this breadth runs on `config`. The layer is crossed with engines and senders only.
+    pub fn covers(self, config: &Config) -> bool {
+        let model = config.engine.model();
+        let first_topology = config.topology == model.topologies[0];
+        let first_sender = config.sender == model.senders[0];
+        let default_triggers = config.triggers.is_none();
+        let excluded = match self {
+            Breadth::Concurrent => config.serial(),
+            Breadth::Processes => config.topology != Topology::ReuseportProcesses,
+            Breadth::Triggers => !model.triggers,
+            Breadth::Epoll => config.engine != Engine::Epoll,
+            Breadth::Uring => config.engine != Engine::Uring,
+            _ => false,
+        };
+        if excluded {
+            return false;
+        }
+        if std::env::var_os("TENFOLD_TEST_ALL").is_some_and(|value| value == "1") {
+            return true;
+        }
+        match self {
+            Breadth::Every => !config.layer || first_topology && default_triggers,
+            Breadth::Senders => first_topology && default_triggers,
+            Breadth::Topologies | Breadth::Processes => first_sender && default_triggers && !config.layer,
+            Breadth::Engines | Breadth::Concurrent | Breadth::Epoll | Breadth::Uring => {
+                first_topology && first_sender && default_triggers && !config.layer
+            }
+            Breadth::Triggers => first_topology && first_sender && !config.layer,
+        }
+    }
+}

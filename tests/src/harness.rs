@@ -1,0 +1,145 @@
+//! Every case on every configuration, as a test with a name: `theme::configuration::case`.
+
+use std::cell::RefCell;
+use std::panic::{self, AssertUnwindSafe};
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use crate::config::{Breadth, Config};
+use crate::server::Server;
+use crate::{binary, pool, site};
+
+/// Cases at once where the command line does not say: most of them wait more than they work.
+const THREADS: usize = 4;
+
+/// A statement about the server.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// What it states.
+    pub name: &'static str,
+    /// Where.
+    pub on: Breadth,
+    /// How it is checked.
+    pub run: Run,
+}
+
+/// How a case gets its server.
+#[derive(Clone, Copy, Debug)]
+pub enum Run {
+    /// It does no harm: one that others use too. Runs through the test layer as well.
+    Shared(fn(&Server)),
+    /// It starts its own.
+    Own(fn(&Config)),
+    /// It starts its own, and is worth running through the test layer as well.
+    OwnLayered(fn(&Config)),
+    /// It is about no configuration.
+    Once(fn()),
+    /// It is about no configuration, and only root can do it.
+    OnceAsRoot(fn()),
+}
+
+/// Cases about one thing.
+#[derive(Clone, Copy, Debug)]
+pub struct Theme {
+    /// The first part of their names.
+    pub name: &'static str,
+    /// The cases.
+    pub cases: &'static [Case],
+}
+
+/// Lists cases: `cases![Every Shared: first, second; Engines Own: third]`.
+#[macro_export]
+macro_rules! cases {
+    ($($on:ident $run:ident: $($name:ident),+ $(,)?);+ $(;)?) => {
+        &[$($($crate::harness::Case {
+            name: stringify!($name),
+            on: $crate::config::Breadth::$on,
+            run: $crate::harness::Run::$run($name),
+        }),+),+]
+    };
+}
+
+/// Runs what the command line selects of `themes`.
+pub fn main(themes: &[Theme]) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(THREADS);
+    // Listing needs no server.
+    let layered = arguments.list || {
+        match binary::server() {
+            Ok(server) => server.layered,
+            Err(why) => {
+                eprintln!("{why}");
+                return ExitCode::FAILURE;
+            }
+        }
+    };
+    if !layered {
+        eprintln!("this server has no test layer: nothing runs through it (cargo feature test-layer)");
+    }
+    remember_panics();
+    let conclusion = libtest_mimic::run(&arguments, trials(themes, layered));
+    let complaints = pool::close();
+    for complaint in &complaints {
+        eprintln!("a shared server did not end well: {complaint}");
+    }
+    site::remove_shared();
+    if conclusion.has_failed() || !complaints.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Ordered by configuration, so that few servers run at a time.
+fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    let all = |f: &mut dyn FnMut(&Theme, &Case)| {
+        themes.iter().for_each(|theme| theme.cases.iter().for_each(|case| f(theme, case)));
+    };
+    let plain = Config::all();
+    let through_the_layer = plain.iter().filter(|_| layered).map(|config| config.layered());
+    for config in plain.iter().copied().chain(through_the_layer) {
+        all(&mut |theme, case| {
+            let name = format!("{}::{config}::{}", theme.name, case.name);
+            match case.run {
+                _ if !case.on.covers(&config) => {}
+                Run::Shared(run) => {
+                    trials.push(trial(name, move || pool::with_server(&config, run)));
+                }
+                Run::OwnLayered(run) => trials.push(trial(name, move || run(&config))),
+                Run::Own(run) if !config.layer => trials.push(trial(name, move || run(&config))),
+                Run::Own(_) | Run::Once(_) | Run::OnceAsRoot(_) => {}
+            }
+        });
+    }
+    all(&mut |theme, case| {
+        let name = format!("{}::{}", theme.name, case.name);
+        match case.run {
+            Run::Once(run) => trials.push(trial(name, run)),
+            Run::OnceAsRoot(run) => {
+                trials.push(trial(name, run).with_ignored_flag(!crate::tools::is_root()));
+            }
+            _ => {}
+        }
+    });
+    trials
+}
+
+fn trial(name: String, run: impl FnOnce() + Send + 'static) -> Trial {
+    Trial::test(name, move || {
+        panic::catch_unwind(AssertUnwindSafe(run)).map_err(|_| {
+            let said = SAID.take();
+            Failed::from(if said.is_empty() { "a thread of the case panicked".to_owned() } else { said })
+        })
+    })
+}
+
+thread_local! {
+    static SAID: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Keeps what a panic says for the report at the end, instead of writing it between the results.
+fn remember_panics() {
+    panic::set_hook(Box::new(|info| {
+        let what = info.payload_as_str().unwrap_or("a panic without words");
+        let place = info.location().map_or_else(String::new, |at| format!("{}:{}: ", at.file(), at.line()));
+        SAID.set(format!("{place}{what}"));
+    }));
+}

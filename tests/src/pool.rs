@@ -1,0 +1,81 @@
+//! Servers that cases of one configuration share: started when the first asks, stopped when many others
+//! have been started since, or at the end.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::config::Config;
+use crate::server::{Launch, Server};
+use crate::site;
+
+/// Servers that run at once at most, beyond those in use.
+const KEPT: usize = 6;
+
+#[derive(Default)]
+struct Pool {
+    /// The one asked for longest ago first.
+    shared: Vec<Arc<Shared>>,
+    complaints: Vec<String>,
+}
+
+struct Shared {
+    config: Config,
+    server: OnceLock<Server>,
+    /// Held while a case uses a server that serves one connection at a time.
+    turn: Mutex<()>,
+}
+
+static POOL: Mutex<Option<Pool>> = Mutex::new(None);
+
+/// Runs `case` on a shared server of this configuration.
+///
+/// # Panics
+/// When `case` does, when the server can not be started, and when it ended or panicked meanwhile.
+pub fn with_server(config: &Config, case: impl FnOnce(&Server)) {
+    let shared = take(config);
+    let _turn = config.serial().then(|| lock(&shared.turn));
+    let server = shared.server.get_or_init(|| Launch::new(config, site::shared()).start());
+    let before = server.errors().len();
+    case(server);
+    let said = &server.errors()[before..];
+    assert!(server.ended().is_none(), "the server ended; it said:\n{said}");
+    assert!(!said.contains("panicked"), "something panicked in the server:\n{said}");
+}
+
+/// Stops all servers, and says what was wrong with any that were shared.
+pub fn close() -> Vec<String> {
+    let pool = lock(&POOL).take().unwrap_or_default();
+    let mut complaints = pool.complaints;
+    complaints.extend(pool.shared.into_iter().filter_map(stop));
+    complaints
+}
+
+fn take(config: &Config) -> Arc<Shared> {
+    let mut pool = lock(&POOL);
+    let pool = pool.get_or_insert_default();
+    let at = pool.shared.iter().position(|shared| shared.config == *config);
+    let known = at.map(|at| pool.shared.remove(at));
+    // One that ended harms the case in which it did, and not all that follow.
+    let ended = |shared: &Arc<Shared>| shared.server.get().is_some_and(|server| server.ended().is_some());
+    let shared = known.filter(|shared| !ended(shared)).unwrap_or_else(|| {
+        Arc::new(Shared { config: *config, server: OnceLock::new(), turn: Mutex::new(()) })
+    });
+    pool.shared.push(shared.clone());
+    let mut at = 0;
+    while pool.shared.len() > KEPT && at < pool.shared.len() {
+        if Arc::strong_count(&pool.shared[at]) == 1 {
+            let idle = pool.shared.remove(at);
+            pool.complaints.extend(stop(idle));
+        } else {
+            at += 1;
+        }
+    }
+    shared
+}
+
+fn stop(shared: Arc<Shared>) -> Option<String> {
+    Arc::into_inner(shared)?.server.into_inner()?.stop().err()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

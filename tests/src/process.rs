@@ -1,0 +1,76 @@
+//! What `/proc` says of processes, and signals to them (`man 5 proc`).
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A process by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Process(pub u32);
+
+impl Process {
+    /// Those that it started, directly, and that have not ended. A zombie has ended.
+    pub fn children(self) -> Vec<Process> {
+        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let mut found: Vec<Process> = numbers
+            .map(Process)
+            .filter(|process| process.stat(1).as_deref() == Some(&self.0.to_string()))
+            .collect();
+        found.retain(|process| process.is_running());
+        found.sort();
+        found
+    }
+
+    /// It and everything below it.
+    pub fn with_descendants(self) -> Vec<Process> {
+        let mut all = vec![self];
+        let mut at = 0;
+        while at < all.len() {
+            all.extend(all[at].children());
+            at += 1;
+        }
+        all
+    }
+
+    /// Whether it is there and has not ended.
+    pub fn is_running(self) -> bool {
+        self.stat(0).is_some_and(|state| state != "Z" && state != "X")
+    }
+
+    /// A field of `/proc/PID/stat`, counted from the state: 0 is the state, 1 the parent.
+    fn stat(self, field: usize) -> Option<String> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0)).ok()?;
+        // The name stands in parentheses and may hold anything.
+        let behind = &stat[stat.rfind(')')? + 1..];
+        behind.split_ascii_whitespace().nth(field).map(str::to_owned)
+    }
+
+    /// A line of `/proc/PID/status`, without its name.
+    pub fn status(self, name: &str) -> Option<String> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0)).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        Some(line.trim().to_owned())
+    }
+
+    /// What its open descriptors are, as `/proc/PID/fd` shows them; empty when it is gone.
+    pub fn descriptors(self) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", self.0)) else { return Vec::new() };
+        let links = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+        links.map(|link| link.to_string_lossy().into_owned()).collect()
+    }
+
+    /// Processor time used so far, by it and by children that it waited for.
+    pub fn processor_time(self) -> Duration {
+        // Fields 14 to 17 of the manual, in ticks of 10 ms: user and system, own and children's.
+        let ticks: u64 = (11..15).filter_map(|field| self.stat(field)?.parse::<u64>().ok()).sum();
+        Duration::from_millis(ticks * 10)
+    }
+
+    /// Sends a signal. That it is gone already is not an error.
+    pub fn signal(self, signal: Signal) {
+        let number = i32::try_from(self.0).ok().and_then(Pid::from_raw);
+        let _ = kill_process(number.expect("a process has a positive number"), signal);
+    }
+}

@@ -1,0 +1,102 @@
+//! A response as it came over the wire.
+
+/// A whole response. The head is kept as bytes, so that it can be compared to the last of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The three digits.
+    pub status: u16,
+    /// Status line and fields, each with its CR LF, without the empty line.
+    pub head: String,
+    /// What followed.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// Parses a head that ends with its empty line.
+    ///
+    /// # Panics
+    /// When it is not one of HTTP/1 to the letter: a server may be asked to be strict with itself.
+    #[track_caller]
+    pub fn of_head(bytes: &[u8]) -> Response {
+        let text =
+            std::str::from_utf8(bytes).unwrap_or_else(|_| panic!("a head that is not text: {bytes:?}"));
+        let head = text.strip_suffix("\r\n").expect("a head ends with an empty line").to_owned();
+        let first = head.lines().next().unwrap_or_default();
+        let status =
+            first.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..4)?.strip_suffix(' ')?.parse().ok());
+        let status = status.unwrap_or_else(|| panic!("a status line that is none: {first:?}"));
+        for line in head.split_inclusive("\r\n").skip(1) {
+            let (name, value) =
+                line.split_once(": ").unwrap_or_else(|| panic!("a field that is none: {line:?}"));
+            let value = value.strip_suffix("\r\n").unwrap_or_else(|| panic!("a line without end: {line:?}"));
+            let token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            assert!(!name.is_empty() && name.bytes().all(token), "a field name that is none: {line:?}");
+            assert!(value.bytes().all(|byte| byte >= b' ' && byte != 127), "a control character: {line:?}");
+        }
+        Response { status, head, body: Vec::new() }
+    }
+
+    /// The value of a field that stands once at most.
+    ///
+    /// # Panics
+    /// When it stands twice.
+    #[track_caller]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        let mut values = fields.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+        let first = values.next();
+        assert!(values.next().is_none(), "{name} stands twice in {}", self.head);
+        first
+    }
+
+    /// The value of a field that has to be there.
+    ///
+    /// # Panics
+    /// When it is not.
+    #[track_caller]
+    pub fn need(&self, name: &str) -> &str {
+        self.field(name).unwrap_or_else(|| panic!("{name} is missing in {}", self.head))
+    }
+
+    /// The length that the head promises, 0 where it promises none.
+    ///
+    /// # Panics
+    /// When the promise is no number.
+    #[track_caller]
+    pub fn promised(&self) -> usize {
+        self.field("content-length").map_or(0, |value| value.parse().expect("Content-Length is a number"))
+    }
+
+    /// Whether bytes follow the head, where the request was not a HEAD.
+    pub fn has_body(&self) -> bool {
+        !matches!(self.status, 100..=199 | 204 | 304)
+    }
+
+    /// Whether the head says that the connection ends.
+    pub fn closes(&self) -> bool {
+        self.field("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+    }
+
+    /// Head and body with the date blotted out: what every engine has to send alike.
+    pub fn dateless(&self) -> Vec<u8> {
+        let mut bytes = format!("{}\r\n", self.head).into_bytes();
+        bytes.extend_from_slice(&self.body);
+        blot_dates(&mut bytes);
+        bytes
+    }
+}
+
+/// Overwrites the values of all `Date` fields in a stretch of responses.
+pub fn blot_dates(bytes: &mut [u8]) {
+    const NAME: &[u8] = b"\r\nDate: ";
+    const DATE: usize = 29;
+    let mut at = 0;
+    while at + NAME.len() + DATE <= bytes.len() {
+        if bytes[at..].starts_with(NAME) {
+            bytes[at + NAME.len()..][..DATE].fill(b'#');
+            at += NAME.len() + DATE;
+        } else {
+            at += 1;
+        }
+    }
+}

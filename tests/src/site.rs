@@ -1,0 +1,180 @@
+//! Folders to serve, outside the sources.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+/// Bytes of the largest file of the shared site.
+pub const LARGE: usize = 64 * 1024 * 1024;
+
+/// When every file of a site was last modified, in seconds since 1970.
+pub const MODIFIED: u64 = 1_700_000_000;
+
+/// [`MODIFIED`] as it stands in a field.
+pub const MODIFIED_DATE: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
+
+/// A folder of its own that is removed with its value. Everybody may read it: a server that was started
+/// as root does not stay root.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// A new one; `name` is for people.
+    pub fn new(name: &str) -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("tenfold-{}-{number}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap_or_else(|error| panic!("create {}: {error}", path.display()));
+        let folder = Folder(path);
+        folder.allow(".", 0o755);
+        folder
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A place in it.
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file, with the folders above it, as of [`MODIFIED`].
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.at(name);
+        let parent = path.parent().expect("a file stands in a folder");
+        fs::create_dir_all(parent).unwrap_or_else(|error| panic!("create {}: {error}", parent.display()));
+        fs::write(&path, content).unwrap_or_else(|error| panic!("write {}: {error}", path.display()));
+        set_modified(&path, MODIFIED);
+        path
+    }
+
+    /// Sets the permissions of a file or folder.
+    pub fn allow(&self, name: &str, mode: u32) {
+        let path = self.at(name);
+        let outcome = fs::set_permissions(&path, Permissions::from_mode(mode));
+        outcome.unwrap_or_else(|error| panic!("set the mode of {}: {error}", path.display()));
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Sets when a file was last modified, in seconds since 1970.
+pub fn set_modified(path: &Path, seconds: u64) {
+    let time = UNIX_EPOCH + Duration::from_secs(seconds);
+    let outcome = File::options().append(true).open(path).and_then(|file| file.set_modified(time));
+    outcome.unwrap_or_else(|error| panic!("set the time of {}: {error}", path.display()));
+}
+
+/// Seconds since 1970, now.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970").as_secs()
+}
+
+/// `length` bytes that look like nothing in particular and are the same each time.
+pub fn bytes(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+/// What the shared site has at `name`, to compare with.
+pub fn content(name: &str) -> Vec<u8> {
+    match name {
+        "1k.html" => text(1024, "one kilobyte"),
+        "16k.bin" => bytes(16 * 1024, 16),
+        "128k.bin" => bytes(128 * 1024, 128),
+        "3m.bin" => bytes(3_000_001, 3),
+        "large.bin" => large().to_vec(),
+        "empty.txt" => Vec::new(),
+        "index.html" => text(700, "the front page"),
+        "folder/index.html" => text(300, "a page in a folder"),
+        "folder/page.html" => text(4000, "another page in a folder"),
+        "style.css" => b"body { color: black }\n".to_vec(),
+        "with space.txt" => b"a name with a space\n".to_vec(),
+        "\u{fc}ml\u{e4}ut.txt" => b"a name that is not ASCII\n".to_vec(),
+        ".well-known/hello.txt" => b"well known\n".to_vec(),
+        _ => panic!("the shared site has no {name}"),
+    }
+}
+
+const NAMES: [&str; 13] = [
+    "1k.html",
+    "16k.bin",
+    "128k.bin",
+    "3m.bin",
+    "large.bin",
+    "empty.txt",
+    "index.html",
+    "folder/index.html",
+    "folder/page.html",
+    "style.css",
+    "with space.txt",
+    "\u{fc}ml\u{e4}ut.txt",
+    ".well-known/hello.txt",
+];
+
+/// The content of `large.bin`.
+pub fn large() -> &'static [u8] {
+    static LARGE_BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    LARGE_BYTES.get_or_init(|| bytes(LARGE, 64))
+}
+
+fn text(length: usize, about: &str) -> Vec<u8> {
+    let mut page = format!("<!DOCTYPE html>\n<title>{about}</title>\n<p>{about}</p>\n").into_bytes();
+    while page.len() < length {
+        page.push(if page.len() % 80 == 79 { b'\n' } else { b'.' });
+    }
+    page
+}
+
+/// The site that most cases ask; nobody changes it. [`remove_shared`] removes it at the end.
+pub fn shared() -> &'static Path {
+    SHARED.get_or_init(build).path()
+}
+
+static SHARED: OnceLock<Folder> = OnceLock::new();
+
+/// Removes the shared site, where it was built.
+pub fn remove_shared() {
+    if let Some(folder) = SHARED.get() {
+        let _ = fs::remove_dir_all(folder.path());
+    }
+}
+
+fn build() -> Folder {
+    let site = Folder::new("site");
+    for name in NAMES {
+        site.write(name, content(name));
+    }
+    site.write(".secret", "nobody sees this\n");
+    site.write(".git/config", "nobody sees this\n");
+    site.write("folder/.hidden", "nobody sees this\n");
+    site.write("backup.html~", "nobody sees this\n");
+    let secret = site.write("locked.txt", "nobody may read this\n");
+    fs::set_permissions(&secret, Permissions::from_mode(0o000)).expect("our own file");
+    fs::create_dir(site.at("bare")).expect("a new folder in our own");
+    symlink("/etc/passwd", site.at("out.txt")).expect("a new link in our own folder");
+    symlink("/etc", site.at("etc")).expect("a new link in our own folder");
+    symlink("1k.html", site.at("in.html")).expect("a new link in our own folder");
+    mknodat(CWD, site.at("pipe"), FileType::Fifo, Mode::from_raw_mode(0o644), 0)
+        .expect("a new pipe in our own folder");
+    site
+}

@@ -1,0 +1,111 @@
+//! System calls of running processes, as `strace` sees them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::process::Process;
+use crate::site::Folder;
+use crate::time::{SOON, becomes_true};
+use crate::tools;
+
+/// `strace` at work on some processes and what they start.
+#[derive(Debug)]
+pub struct Tracer {
+    strace: Child,
+    folder: Folder,
+}
+
+/// What was called.
+#[derive(Debug)]
+pub struct Calls {
+    /// Lines of `strace`, each a call with its arguments and result; one that was interrupted by another
+    /// thread's stands once.
+    pub lines: Vec<String>,
+}
+
+impl Tracer {
+    /// Attaches to all threads of these processes.
+    ///
+    /// # Panics
+    /// When `strace` is missing or may not attach.
+    #[track_caller]
+    pub fn attach(processes: &[Process]) -> Tracer {
+        let folder = Folder::new("strace");
+        let mut command = Command::new(tools::program("strace"));
+        command.args(["-f", "-q", "-s", "64", "-o"]).arg(folder.at("calls"));
+        command.args(processes.iter().flat_map(|process| ["-p".to_owned(), process.0.to_string()]));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let strace = command.spawn().unwrap_or_else(|error| panic!("run strace: {error}"));
+        let tracer = strace.id().to_string();
+        // The kernel says whether a task is traced; what strace says of it comes too early.
+        becomes_true(SOON, "strace attaches (run as root, or with kernel.yama.ptrace_scope=0)", || {
+            processes.iter().all(|process| {
+                let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", process.0)) else { return false };
+                tasks.flatten().all(|task| {
+                    let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
+                    status.contains(&format!("TracerPid:\t{tracer}\n"))
+                })
+            })
+        });
+        Tracer { strace, folder }
+    }
+
+    /// Detaches and says what was called.
+    #[track_caller]
+    pub fn detach(mut self) -> Calls {
+        Process(self.strace.id()).signal(Signal::INT);
+        self.strace.wait().expect("our own child");
+        let text = fs::read_to_string(self.folder.at("calls")).expect("strace wrote its file");
+        let lines = text.lines().filter(|line| is_call(line)).map(str::to_owned).collect();
+        Calls { lines }
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        if matches!(self.strace.try_wait(), Ok(None)) {
+            Process(self.strace.id()).signal(Signal::INT);
+            let _ = self.strace.wait();
+        }
+    }
+}
+
+/// Whether a line is the begin of a call: neither its resumption nor a signal or an exit.
+fn is_call(line: &str) -> bool {
+    let call = without_process(line);
+    !call.starts_with("<...") && !call.starts_with("---") && !call.starts_with("+++") && call.contains('(')
+}
+
+/// A line is led by the number of the task.
+fn without_process(line: &str) -> &str {
+    line.trim_start_matches(|letter: char| letter.is_ascii_digit()).trim_start()
+}
+
+impl Calls {
+    /// How often each was called.
+    pub fn counts(&self) -> BTreeMap<&str, usize> {
+        let mut counts = BTreeMap::new();
+        for line in &self.lines {
+            let call = without_process(line);
+            let name = call.split('(').next().unwrap_or(call);
+            *counts.entry(name).or_default() += 1;
+        }
+        counts
+    }
+
+    /// How often any of these was called.
+    pub fn count(&self, names: &[&str]) -> usize {
+        let counts = self.counts();
+        names.iter().filter_map(|name| counts.get(name)).sum()
+    }
+
+    /// Calls other than these, as lines.
+    pub fn others(&self, names: &[&str]) -> Vec<&str> {
+        let other =
+            |line: &&str| !names.iter().any(|name| without_process(line).starts_with(&format!("{name}(")));
+        self.lines.iter().map(String::as_str).filter(other).collect()
+    }
+}

@@ -1,0 +1,22 @@
+//! Programs that cases need beyond the server.
+
+use std::path::PathBuf;
+
+/// Where the program is.
+///
+/// # Panics
+/// When it is missing, with the command that installs it: a case is never left out silently.
+#[track_caller]
+pub fn program(name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    match folders.find_map(|folder| Some(folder.join(name)).filter(|file| file.is_file())) {
+        Some(file) => file,
+        None => panic!("{name} is missing: `cargo xtask setup` installs it"),
+    }
+}
+
+/// Whether this runs as root; what only root can do is said to be ignored where it does not.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

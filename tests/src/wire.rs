@@ -1,0 +1,286 @@
+//! A raw client: bytes out, bytes in, and nothing done behind the caller's back.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::response::Response;
+
+/// What the test layer XORs every byte with.
+const LAYER_KEY: u8 = 0x5a;
+/// The closing record of the test layer, before it is XORed.
+const CLOSING_RECORD: u8 = 0xff;
+/// How long a read waits before the case fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection to a server, perhaps through the test layer.
+#[derive(Debug)]
+pub struct Wire {
+    stream: TcpStream,
+    layered: bool,
+    received: Vec<u8>,
+}
+
+/// How the other side ended a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// In order: an end of stream, and through the layer its closing record before it.
+    Closed,
+    /// Through the layer: an end of stream without closing record. What came is not complete.
+    Cut,
+    /// By a reset (ECONNRESET).
+    Reset,
+}
+
+/// What a read brought.
+enum Came {
+    Bytes,
+    End,
+    Reset,
+}
+
+impl Wire {
+    /// Connects.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn try_connect(address: SocketAddr, layered: bool) -> std::io::Result<Wire> {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Wire { stream, layered, received: Vec::new() })
+    }
+
+    /// Connects.
+    ///
+    /// # Panics
+    /// When that fails.
+    #[track_caller]
+    pub fn connect(address: SocketAddr, layered: bool) -> Wire {
+        Wire::try_connect(address, layered).unwrap_or_else(|error| panic!("connect to {address}: {error}"))
+    }
+
+    /// The socket itself, for what is done below bytes.
+    pub fn socket(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Sends all of `bytes`.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        if !self.layered {
+            return self.stream.write_all(bytes);
+        }
+        let mut covered = bytes.to_vec();
+        toggle(&mut covered);
+        self.stream.write_all(&covered)
+    }
+
+    /// Sends all of `bytes`.
+    ///
+    /// # Panics
+    /// When that fails.
+    #[track_caller]
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.try_send(bytes.as_ref()).unwrap_or_else(|error| panic!("send: {error}"));
+    }
+
+    /// Sends a GET request for `target` that says no more than it must.
+    ///
+    /// # Panics
+    /// When that fails.
+    #[track_caller]
+    pub fn get(&mut self, target: &str) {
+        self.send(request("GET", target, &[]));
+    }
+
+    /// Receives a response to anything but HEAD.
+    ///
+    /// # Panics
+    /// When it does not come whole.
+    #[track_caller]
+    pub fn response(&mut self) -> Response {
+        let mut response = self.head();
+        if response.has_body() {
+            let length = response.promised();
+            self.fill_to(length);
+            response.body = self.received.drain(..length).collect();
+        }
+        response
+    }
+
+    /// Receives a head alone: all of the response to HEAD, or what stands before a body that is read
+    /// otherwise.
+    ///
+    /// # Panics
+    /// When it does not come whole.
+    #[track_caller]
+    pub fn head(&mut self) -> Response {
+        let mut looked_at = 0usize;
+        let end = loop {
+            let from = looked_at.saturating_sub(3);
+            if let Some(found) = self.received[from..].windows(4).position(|four| four == b"\r\n\r\n") {
+                break from + found + 4;
+            }
+            looked_at = self.received.len();
+            self.need_more("the end of a head");
+        };
+        let bytes: Vec<u8> = self.received.drain(..end).collect();
+        Response::of_head(&bytes)
+    }
+
+    /// Receives as many bytes as `expected` has and compares them as they come.
+    ///
+    /// # Panics
+    /// When fewer come, or others.
+    #[track_caller]
+    pub fn expect_body(&mut self, mut expected: &[u8]) {
+        let whole = expected.len();
+        while !expected.is_empty() {
+            if self.received.is_empty() {
+                self.need_more("a body");
+            }
+            let count = expected.len().min(self.received.len());
+            let same = self.received[..count] == expected[..count];
+            assert!(
+                same,
+                "the body is another between bytes {} and +{count} of {whole}",
+                whole - expected.len()
+            );
+            self.received.drain(..count);
+            expected = &expected[count..];
+        }
+    }
+
+    /// Receives `count` bytes.
+    ///
+    /// # Panics
+    /// When fewer come.
+    #[track_caller]
+    pub fn take(&mut self, count: usize) -> Vec<u8> {
+        self.fill_to(count);
+        self.received.drain(..count).collect()
+    }
+
+    /// Receives until the other side ends, and says how it did.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    #[track_caller]
+    pub fn rest(&mut self) -> (Vec<u8>, End) {
+        loop {
+            match self.fill() {
+                Ok(Came::Bytes) => {}
+                Ok(Came::Reset) => return (std::mem::take(&mut self.received), End::Reset),
+                Ok(Came::End) => break,
+                Err(why) => panic!("waiting for the end of the connection: {why}{}", self.shown()),
+            }
+        }
+        let mut bytes = std::mem::take(&mut self.received);
+        if !self.layered || bytes.pop_if(|last| *last == CLOSING_RECORD).is_some() {
+            (bytes, End::Closed)
+        } else {
+            (bytes, End::Cut)
+        }
+    }
+
+    /// Expects that the other side ends the connection in order, without a further byte.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[track_caller]
+    pub fn expect_end(&mut self) {
+        let (bytes, end) = self.rest();
+        assert!(bytes.is_empty(), "bytes behind the last response: {:?}", String::from_utf8_lossy(&bytes));
+        assert_eq!(end, End::Closed, "the connection does not end in order");
+    }
+
+    /// Expects that the other side lets go of a connection that rests; a closing record may be sent, and a
+    /// reset does no harm.
+    ///
+    /// # Panics
+    /// When bytes of a response come, or no end.
+    #[track_caller]
+    pub fn expect_dropped(&mut self) {
+        let (bytes, _) = self.rest();
+        assert!(bytes.is_empty(), "bytes on a connection at rest: {:?}", String::from_utf8_lossy(&bytes));
+    }
+
+    /// Ends our direction; the other one stays open.
+    pub fn end_output(&self) {
+        // The peer may have closed already.
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Throws the connection away so that the peer gets a reset.
+    pub fn reset(self) {
+        let _ = rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO));
+    }
+
+    #[track_caller]
+    fn fill_to(&mut self, length: usize) {
+        while self.received.len() < length {
+            self.need_more("a body");
+        }
+    }
+
+    #[track_caller]
+    fn need_more(&mut self, what: &str) {
+        match self.fill() {
+            Ok(Came::Bytes) => {}
+            Ok(Came::End) => panic!("the connection ended before {what} was whole{}", self.shown()),
+            Ok(Came::Reset) => panic!("the connection was reset before {what} was whole{}", self.shown()),
+            Err(why) => panic!("waiting for {what}: {why}{}", self.shown()),
+        }
+    }
+
+    fn shown(&self) -> String {
+        let start = &self.received[..self.received.len().min(300)];
+        format!("; in hand {} bytes: {:?}", self.received.len(), String::from_utf8_lossy(start))
+    }
+
+    fn fill(&mut self) -> Result<Came, String> {
+        let before = self.received.len();
+        self.received.resize(before + 256 * 1024, 0);
+        let outcome = self.stream.read(&mut self.received[before..]);
+        self.received.truncate(before + *outcome.as_ref().unwrap_or(&0));
+        match outcome {
+            Ok(0) => Ok(Came::End),
+            Ok(_) => {
+                if self.layered {
+                    toggle(&mut self.received[before..]);
+                }
+                Ok(Came::Bytes)
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Came::Reset),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                Err(format!("nothing came for {PATIENCE:?}"))
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// Puts the layer on, or takes it off.
+fn toggle(bytes: &mut [u8]) {
+    const KEYS: u64 = u64::from_ne_bytes([LAYER_KEY; 8]);
+    let mut eights = bytes.chunks_exact_mut(8);
+    for eight in &mut eights {
+        let word = u64::from_ne_bytes((&*eight).try_into().expect("a chunk of eight has eight"));
+        eight.copy_from_slice(&(word ^ KEYS).to_ne_bytes());
+    }
+    eights.into_remainder().iter_mut().for_each(|byte| *byte ^= LAYER_KEY);
+}
+
+/// A request with a Host and further fields, without body.
+pub fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut text = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n");
+    for (name, value) in fields {
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    text.push_str("\r\n");
+    text.into_bytes()
+}

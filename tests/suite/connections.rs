@@ -1,0 +1,200 @@
+//! Connections: kept, ended, filled with many requests, and read or written slowly.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use tenfold_tests::cases;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::server::Server;
+use tenfold_tests::site;
+use tenfold_tests::wire::request;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "connections",
+    cases: cases![
+        Every Shared: kept_and_ended_by_version_and_field, sixteen_pipelined_requests, a_thousand_pipelined_requests,
+            a_byte_a_packet, half_closed_behind_a_request, half_closed_behind_many_requests,
+            a_body_nobody_wants_is_passed_over, an_empty_line_before_a_request, large_files_pipelined;
+        Senders Shared: a_slow_reader, five_hundred_at_once;
+    ],
+};
+
+fn kept_and_ended_by_version_and_field(server: &Server) {
+    let outcomes = [
+        ("HTTP/1.1", "", true),
+        ("HTTP/1.1", "Connection: keep-alive\r\n", true),
+        ("HTTP/1.1", "Connection: close\r\n", false),
+        ("HTTP/1.1", "Connection: keep-alive, close\r\n", false),
+        ("HTTP/1.1", "Connection: CLOSE\r\n", false),
+        ("HTTP/1.0", "", false),
+        ("HTTP/1.0", "Connection: close\r\n", false),
+        ("HTTP/1.0", "Connection: keep-alive\r\n", true),
+    ];
+    for (version, field, kept) in outcomes {
+        let mut wire = server.connect();
+        for _ in 0..3 {
+            wire.send(format!("GET /1k.html {version}\r\nHost: localhost\r\n{field}\r\n"));
+            let response = wire.response();
+            assert_eq!((response.status, response.body.len()), (200, 1024), "{version} {field:?}");
+            assert_eq!(response.closes(), !kept, "{version} {field:?}: {}", response.head);
+            if !kept {
+                break;
+            }
+            if version == "HTTP/1.0" {
+                assert_eq!(
+                    response.need("Connection").to_ascii_lowercase(),
+                    "keep-alive",
+                    "1.0 has to be told"
+                );
+            }
+        }
+        if !kept {
+            wire.expect_end();
+        }
+    }
+}
+
+fn sixteen_pipelined_requests(server: &Server) {
+    let targets =
+        ["/1k.html", "/16k.bin", "/none.html", "/folder", "/style.css", "/empty.txt", "/128k.bin", "/"];
+    let sixteen: Vec<&str> = targets.iter().chain(&targets).copied().collect();
+    let mut wire = server.connect();
+    let single: Vec<Vec<u8>> = sixteen
+        .iter()
+        .map(|target| {
+            wire.get(target);
+            wire.response().dateless()
+        })
+        .collect();
+    wire.send(sixteen.iter().flat_map(|target| request("GET", target, &[])).collect::<Vec<u8>>());
+    for (target, single) in sixteen.iter().zip(single) {
+        assert!(wire.response().dateless() == single, "{target} is answered otherwise in a pipeline");
+    }
+}
+
+fn a_thousand_pipelined_requests(server: &Server) {
+    let mut wire = server.connect();
+    let names = ["1k.html", "style.css", "folder/page.html"];
+    let bytes: Vec<u8> =
+        (0..1000).flat_map(|at| request("GET", &format!("/{}", names[at % names.len()]), &[])).collect();
+    wire.send(bytes);
+    for at in 0..1000 {
+        let body = wire.response().body;
+        assert!(body == site::content(names[at % names.len()]), "answer {at} is another's");
+    }
+}
+
+fn large_files_pipelined(server: &Server) {
+    let mut wire = server.connect();
+    let targets = ["3m.bin", "1k.html", "3m.bin", "128k.bin"];
+    wire.send(targets.iter().flat_map(|name| request("GET", &format!("/{name}"), &[])).collect::<Vec<u8>>());
+    for name in targets {
+        assert_eq!(wire.head().status, 200, "{name}");
+        wire.expect_body(&site::content(name));
+    }
+}
+
+fn a_byte_a_packet(server: &Server) {
+    let mut wire = server.connect();
+    wire.get("/1k.html");
+    let whole = wire.response().dateless();
+    for byte in request("GET", "/1k.html", &[]) {
+        wire.send([byte]);
+        // Long enough for the server to see each byte alone now and then.
+        std::thread::yield_now();
+    }
+    assert!(wire.response().dateless() == whole, "the answer is another");
+    let bytes = request("GET", "/1k.html", &[("X-Slow", "yes")]);
+    for byte in &bytes[..20] {
+        wire.send([*byte]);
+        sleep(Duration::from_millis(2));
+    }
+    wire.send(&bytes[20..]);
+    assert!(wire.response().dateless() == whole, "the answer is another");
+}
+
+fn half_closed_behind_a_request(server: &Server) {
+    for name in ["1k.html", "3m.bin"] {
+        let mut wire = server.connect();
+        wire.get(&format!("/{name}"));
+        wire.end_output();
+        let response = wire.head();
+        assert_eq!(response.status, 200, "{name}");
+        wire.expect_body(&site::content(name));
+        wire.expect_end();
+    }
+    let mut wire = server.connect();
+    wire.end_output();
+    wire.expect_dropped();
+    let mut wire = server.connect();
+    wire.send("GET / HT");
+    wire.end_output();
+    wire.expect_dropped();
+}
+
+fn half_closed_behind_many_requests(server: &Server) {
+    let mut wire = server.connect();
+    wire.send(request("GET", "/128k.bin", &[]).repeat(8));
+    wire.end_output();
+    let expected = site::content("128k.bin");
+    for at in 0..8 {
+        assert_eq!(wire.head().status, 200, "answer {at}");
+        wire.expect_body(&expected);
+    }
+    wire.expect_end();
+}
+
+fn a_body_nobody_wants_is_passed_over(server: &Server) {
+    let mut wire = server.connect();
+    for length in [1, 100, 10_000, 60_000] {
+        let mut bytes = request("POST", "/1k.html", &[("Content-Length", &length.to_string())]);
+        bytes.resize(bytes.len() + length, b'G');
+        bytes.extend(request("GET", "/1k.html", &[]));
+        wire.send(bytes);
+        assert_eq!(wire.response().status, 405, "{length}");
+        assert_eq!(wire.response().status, 200, "behind a body of {length}");
+    }
+    wire.send(request("POST", "/1k.html", &[("Content-Length", "10000000")]));
+    let response = wire.response();
+    assert_eq!(response.status, 405);
+    assert!(response.closes(), "a body past the bound ends the connection");
+    wire.send([b'x'; 100_000]);
+    wire.expect_end();
+}
+
+fn an_empty_line_before_a_request(server: &Server) {
+    let mut wire = server.connect();
+    for _ in 0..2 {
+        wire.send(b"\r\nGET /1k.html HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert_eq!(wire.response().status, 200, "RFC 9112 §2.2");
+    }
+}
+
+fn a_slow_reader(server: &Server) {
+    let mut wire = server.connect();
+    wire.get("/large.bin");
+    assert_eq!(wire.head().promised(), site::LARGE);
+    let large = site::large();
+    assert!(wire.take(1024) == large[..1024], "the first kilobyte");
+    sleep(Duration::from_millis(400));
+    let half = site::LARGE / 2;
+    wire.expect_body(&large[1024..half]);
+    sleep(Duration::from_millis(200));
+    wire.expect_body(&large[half..]);
+}
+
+/// On an engine that serves one connection after the other they wait for their turn.
+fn five_hundred_at_once(server: &Server) {
+    let serial = server.config.serial();
+    let mut wires: Vec<_> = (0..500).map(|_| server.connect()).collect();
+    let fields: &[_] = if serial { &[("Connection", "close")] } else { &[] };
+    for round in 0..if serial { 1 } else { 2 } {
+        for wire in &mut wires {
+            wire.send(request("GET", "/1k.html", fields));
+        }
+        for (at, wire) in wires.iter_mut().enumerate() {
+            let response = wire.response();
+            assert_eq!((response.status, response.body.len()), (200, 1024), "connection {at}, round {round}");
+        }
+    }
+}
