@@ -98,9 +98,13 @@ pub(crate) fn load(
     Ok(Loaded { resource: Resource::new(status, &wanted.name, facts, opened), keep })
 }
 
-/// Whether the name still has this version of a file.
+/// Whether the name still has this version of a file. Where that can not be seen for want of descriptors, it
+/// is believed: an old answer is better than none.
 pub(crate) fn is_still(root: &Root, wanted: &Wanted, resource: &Resource) -> bool {
-    wanted.look(root).is_ok_and(|facts| resource.is_still(&facts))
+    match wanted.look(root) {
+        Ok(facts) => resource.is_still(&facts),
+        Err(absence) => matches!(absence, Absence::Exhausted(_)),
+    }
 }
 
 /// All of a file, where it was the same before and after.

@@ -1,0 +1,180 @@
+//! What is remembered, for how long, and what it may cost.
+
+use std::sync::{Arc, Weak};
+
+use tenfold_http::OpenFile;
+
+use super::*;
+
+#[test]
+fn what_was_served_within_a_second_needs_no_file_call() {
+    let folder = Folder::new();
+    folder.write("index.html", "home");
+    folder.write("a b.txt", "text");
+    folder.write("docs/page", "page");
+    for site in [folder.in_memory(), folder.by_handle()] {
+        let all = || {
+            for target in [
+                "/",
+                "/index.html",
+                "/a%20b.txt",
+                "/%61%20b.txt",
+                "/docs",
+                "/docs/page",
+                "//docs//page",
+                "/nothing",
+                "/.env",
+                "/%zz",
+            ] {
+                get(&site, target);
+                ask(&site, "HEAD", target, &["Range: bytes=0-0"]);
+            }
+        };
+        assert!(visits(all) > 0);
+        assert_eq!(visits(all), 0);
+        pass(Duration::from_millis(999));
+        assert_eq!(visits(all), 0);
+        pass(Duration::from_millis(1));
+        // One look for each file, for the directory, for what is not there, and for the page that says so.
+        assert_eq!(visits(all), 7);
+        assert_eq!(visits(all), 0);
+    }
+}
+
+#[test]
+fn what_changes_is_served_changed_within_a_second() {
+    let folder = Folder::new();
+    for site in [folder.in_memory(), folder.by_handle()] {
+        let see = |target: &str| {
+            pass(Duration::from_secs(1));
+            let response = get(&site, target);
+            (response.status(), String::from_utf8(response.body).expect("text"))
+        };
+        assert_eq!(see("/page").0, 404);
+        folder.write("page", "one");
+        assert_eq!(see("/page"), (200, "one".to_owned()));
+        folder.write("page", "three");
+        assert_eq!(see("/page"), (200, "three".to_owned()));
+        folder.replace("page", "other");
+        assert_eq!(see("/page"), (200, "other".to_owned()));
+        fs::remove_file(folder.at("page")).expect("the file is ours");
+        assert_eq!(see("/page").0, 404);
+        folder.write("page/index.html", "directory");
+        assert_eq!(see("/page").0, 301);
+        assert_eq!(see("/page/"), (200, "directory".to_owned()));
+        fs::remove_dir_all(folder.at("page")).expect("the directory is ours");
+        assert_eq!(see("/page/").0, 404);
+    }
+}
+
+#[test]
+fn a_file_that_was_changed_a_moment_ago_is_read_again() {
+    let folder = Folder::new();
+    folder.write("page", "one");
+    let site = folder.in_memory();
+    clock::set(Instant(1000), unix_now());
+    get(&site, "/page");
+    clock::set(Instant(2000), unix_now());
+    // A look, then a look and an opening.
+    assert_eq!(visits(|| drop(get(&site, "/page"))), 3);
+    clock::set(Instant(3000), unix_now() + 10);
+    assert_eq!(visits(|| drop(get(&site, "/page"))), 3);
+    clock::set(Instant(4000), unix_now() + 10);
+    assert_eq!(visits(|| drop(get(&site, "/page"))), 1);
+}
+
+#[test]
+fn h36_names_that_are_not_there_push_out_no_file() {
+    let folder = Folder::new();
+    folder.write("good", "good");
+    let site = folder.site(Settings { cache_entries: 4, ..Settings::default() });
+    get(&site, "/good");
+    for at in 0..1000 {
+        assert_eq!(get(&site, &format!("/scan/{at}")).status(), 404);
+    }
+    assert_eq!(visits(|| drop(get(&site, "/good"))), 0);
+}
+
+#[test]
+fn h36_spellings_of_one_file_are_one_entry() {
+    let folder = Folder::new();
+    folder.write("other", "other");
+    folder.write("good", "good");
+    let site = folder.site(Settings { cache_entries: 2, ..Settings::default() });
+    get(&site, "/other");
+    get(&site, "/good");
+    let spellings =
+        ["/%67ood", "/g%6fod", "/go%6Fd", "/goo%64", "//good", "/%67%6f%6f%64", "/good?1", "/good?2"];
+    let again = || spellings.iter().for_each(|spelling| assert_eq!(get(&site, spelling).text(), "good"));
+    assert_eq!(visits(again), 0);
+    assert_eq!(visits(|| drop(get(&site, "/other"))), 0);
+}
+
+/// Asks for a file and says who holds it open.
+fn handle(site: &Site, target: &str) -> Weak<OpenFile> {
+    let mut out = Out::new();
+    let outcome = stage(site, &format!("GET {target} HTTP/1.0\r\n\r\n"), &mut out);
+    out.advance(out.len() - outcome.body);
+    let handle = Arc::downgrade(out.file().expect("a file follows its head").0);
+    out.clear(0);
+    handle
+}
+
+#[test]
+fn no_more_files_are_kept_open_than_the_bound() {
+    let folder = Folder::new();
+    for at in 0..6 {
+        folder.write(&format!("{at}"), "x");
+    }
+    for bound in [0, 1, 3] {
+        let site = folder.site(Settings { memory_up_to: 0, open_files: bound, ..Settings::default() });
+        let handles: Vec<_> = (0..6).map(|at| handle(&site, &format!("/{at}"))).collect();
+        let kept = handles.iter().filter(|handle| handle.strong_count() > 0).count();
+        assert_eq!(kept, bound);
+    }
+}
+
+#[test]
+fn a_site_that_is_gone_gives_back_what_was_kept_for_it() {
+    let folder = Folder::new();
+    folder.write("page", "first");
+    let first = folder.by_handle();
+    let kept = handle(&first, "/page");
+    assert_eq!(kept.strong_count(), 1);
+    folder.write("page", "other");
+    // Another site has a store of its own: what the first one remembers is not seen through it.
+    let second = folder.in_memory();
+    assert_eq!(get(&second, "/page").text(), "other");
+    drop(first);
+    assert_eq!(kept.strong_count(), 1);
+    get(&folder.in_memory(), "/page");
+    assert_eq!(kept.strong_count(), 0);
+}
+
+#[test]
+fn each_thread_has_a_store_of_its_own() {
+    let folder = Folder::new();
+    folder.write("page", "page");
+    let site = Arc::new(folder.in_memory());
+    let here = get(&site, "/page");
+    let (now, unix) = (clock::now(), clock::unix_seconds());
+    let there = std::thread::spawn({
+        let site = Arc::clone(&site);
+        move || {
+            clock::set(now, unix);
+            let mut answer = None;
+            assert!(visits(|| answer = Some(get(&site, "/page"))) > 0);
+            answer
+        }
+    });
+    assert_eq!(there.join().expect("the thread does not panic"), Some(here));
+}
+
+#[test]
+fn a_response_larger_than_the_whole_store_is_sent_through_its_handle() {
+    let folder = Folder::new();
+    folder.write("page", vec![b'x'; 10_000]);
+    let site = folder.site(Settings { cache_bytes: 9_999, ..Settings::default() });
+    handle(&site, "/page");
+    assert_eq!(get(&site, "/page").body.len(), 10_000);
+}

@@ -1,0 +1,236 @@
+//! What is answered for files, directories, and what is neither.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::sync::atomic::AtomicBool;
+
+use rustix::fs::{CWD, FileType, Mode};
+
+use super::*;
+
+#[test]
+fn a_file_is_answered_with_what_it_is() {
+    let folder = Folder::new();
+    folder.write("page.html", "<p>hello");
+    let at = SystemTime::UNIX_EPOCH + Duration::new(784_111_777, 5);
+    let file = fs::File::options().write(true).open(folder.at("page.html")).expect("it was just written");
+    file.set_modified(at).expect("the file is ours");
+    let response = get(&folder.in_memory(), "/page.html");
+    let date = clock::with_date(|date| String::from_utf8(date.to_vec()).expect("a date is text"));
+    let etag = response.field("ETag").expect("a file has an entity tag");
+    assert_eq!(
+        response.head,
+        format!(
+            "HTTP/1.1 200 OK\r\nServer: tenfold\r\nDate: {date}\r\nContent-Type: text/html; charset=utf-8\r\n\
+             Content-Length: 8\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nETag: {etag}\r\n\
+             Accept-Ranges: bytes\r\nX-Content-Type-Options: nosniff\r\n\r\n"
+        )
+    );
+    assert!(etag.starts_with("\"2ebc98a1.5-8-"), "{etag}");
+    assert_eq!(response.text(), "<p>hello");
+}
+
+#[test]
+fn the_answer_is_the_same_bytes_from_memory_and_through_a_handle() {
+    let folder = Folder::new();
+    for size in [0, 1, 4095, 4096, 4097, 65536, 65537, 300_000] {
+        let content: Vec<u8> = (0..size).map(|at: u32| (at % 251) as u8).collect();
+        folder.write("file.bin", &content);
+        let (memory, handle) = (folder.in_memory(), folder.by_handle());
+        let etag = get(&memory, "/file.bin").field("ETag").expect("a file has an entity tag").to_owned();
+        for method in ["GET", "HEAD"] {
+            for fields in [
+                &[][..],
+                &["Connection: close"],
+                &["Range: bytes=0-0"],
+                &["Range: bytes=1-4000"],
+                &["Range: bytes=1-5000"],
+                &["Range: bytes=-7"],
+                &["Range: bytes=999999-"],
+                &["Range: bytes=0-1,5-6"],
+                &["If-Range: \"other\"", "Range: bytes=0-0"],
+                &[&format!("If-None-Match: {etag}")],
+                &["If-Match: \"other\""],
+            ] {
+                // Twice: once when the store is cold, once when it is warm.
+                for _ in 0..2 {
+                    let one = ask(&memory, method, "/file.bin", fields);
+                    let two = ask(&handle, method, "/file.bin", fields);
+                    assert_eq!(one, two, "{size} bytes, {method} {fields:?}");
+                    assert!(method == "GET" || one.body.is_empty());
+                }
+            }
+        }
+        assert_eq!(get(&memory, "/file.bin").body, content);
+    }
+}
+
+#[test]
+fn large_bodies_are_shared_and_not_copied() {
+    let folder = Folder::new();
+    folder.write("joined", vec![b'x'; 4096]);
+    folder.write("shared", vec![b'x'; 4097]);
+    let site = folder.in_memory();
+    let mut out = Out::new();
+    stage(&site, "GET /joined HTTP/1.0\r\n\r\n", &mut out);
+    assert!(out.staged_alone().is_some());
+    stage(&site, "GET /shared HTTP/1.0\r\n\r\n", &mut out);
+    assert!(out.staged_alone().is_none());
+}
+
+#[test]
+fn a_directory_is_its_index_and_its_name_leads_to_it() {
+    let folder = Folder::new();
+    folder.write("index.html", "home");
+    folder.write("docs/index.html", "docs");
+    folder.write("a b/é/index.html", "deep");
+    fs::create_dir_all(folder.at("empty")).expect("the directory is ours");
+    fs::create_dir_all(folder.at("odd/index.html")).expect("the directory is ours");
+    for site in [folder.in_memory(), folder.by_handle()] {
+        for (target, body) in [
+            ("/", "home"),
+            ("/docs/", "docs"),
+            ("/docs/?x=1", "docs"),
+            ("/a%20b/%C3%A9/", "deep"),
+            ("//", "home"),
+        ] {
+            assert_eq!(get(&site, target).text(), body, "{target}");
+        }
+        for (target, location) in [
+            ("/docs", "/docs/"),
+            ("/docs?a=b&c=%20d", "/docs/?a=b&c=%20d"),
+            ("/docs?", "/docs/?"),
+            ("/empty", "/empty/"),
+            ("/a%20b/%c3%a9", "/a%20b/%C3%A9/"),
+        ] {
+            // Twice: the second answer is remembered.
+            for _ in 0..2 {
+                let response = get(&site, target);
+                assert_eq!(
+                    (response.status(), response.field("Location")),
+                    (301, Some(location)),
+                    "{target}"
+                );
+            }
+        }
+        for target in ["/empty/", "/odd/", "/docs/index.html/", "/docs/nothing", "/index.html/x"] {
+            assert_eq!(get(&site, target).status(), 404, "{target}");
+        }
+        assert_eq!(ask(&site, "HEAD", "/docs", &[]).status(), 301);
+    }
+}
+
+#[test]
+fn h44_a_link_that_leaves_the_root_is_not_there() {
+    let folder = Folder::new();
+    folder.write("page", "page");
+    folder.link("out", "../secret");
+    folder.link("absolute", folder.path.join("secret"));
+    folder.link("above", "..");
+    folder.link("loop", "loop");
+    folder.link("magic", "/proc/self/environ");
+    folder.link("inside", "page");
+    for site in [folder.in_memory(), folder.by_handle()] {
+        for target in ["/out", "/absolute", "/above/secret", "/above/", "/loop", "/magic"] {
+            let response = get(&site, target);
+            assert_eq!((response.status(), response.text()), (404, "404 Not Found\n"), "{target}");
+        }
+        assert_eq!(get(&site, "/inside").text(), "page");
+    }
+}
+
+#[test]
+fn h45_a_swap_of_links_shows_nothing_from_outside() {
+    let folder = Folder::new();
+    folder.write("one/secret", "public");
+    folder.link("two", "..");
+    let site = folder.site(Settings { cache_entries: 0, open_files: 0, ..Settings::default() });
+    let (one, two) = (folder.at("one"), folder.at("two"));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let exchange = rustix::fs::RenameFlags::EXCHANGE;
+                rustix::fs::renameat_with(CWD, &one, CWD, &two, exchange).expect("both are ours");
+            }
+        });
+        let mut outside = 0;
+        for _ in 0..1000 {
+            for target in ["/one/secret", "/two/secret"] {
+                let response = get(&site, target);
+                match response.status() {
+                    200 => assert_eq!(response.text(), "public"),
+                    404 => outside += 1,
+                    other => panic!("{target} is answered with {other}"),
+                }
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(outside > 0, "the link was never met");
+    });
+}
+
+#[test]
+fn h46_what_is_no_file_is_refused_without_waiting() {
+    let folder = Folder::new();
+    let fifo = Mode::from_raw_mode(0o644);
+    rustix::fs::mknodat(CWD, folder.at("fifo"), FileType::Fifo, fifo, 0).expect("the directory is ours");
+    let _listening = UnixListener::bind(folder.at("socket")).expect("the directory is ours");
+    for site in [folder.in_memory(), folder.by_handle()] {
+        for target in ["/fifo", "/socket", "/fifo"] {
+            assert_eq!(get(&site, target).status(), 403, "{target}");
+        }
+    }
+    let devices = Site::new(Root::open(Path::new("/dev")).expect("there are devices"), Settings::default());
+    for target in ["/null", "/zero", "/tty"] {
+        assert_eq!(get(&devices, target).status(), 403, "{target}");
+    }
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_refused() {
+    let folder = Folder::new();
+    folder.write("private", "private");
+    fs::set_permissions(folder.at("private"), fs::Permissions::from_mode(0o000)).expect("the file is ours");
+    // Root reads everything.
+    let expected = if fs::File::open(folder.at("private")).is_ok() { 200 } else { 403 };
+    assert_eq!(get(&folder.in_memory(), "/private").status(), expected);
+}
+
+#[test]
+fn h49_h50_a_file_that_changes_its_size_keeps_what_was_promised() {
+    let folder = Folder::new();
+    folder.write("log", "0123456789");
+    let site = folder.by_handle();
+    let mut out = Out::new();
+    let outcome = stage(&site, "GET /log HTTP/1.0\r\n\r\n", &mut out);
+    let file = fs::File::options().append(true).open(folder.at("log"));
+    file.and_then(|mut file| file.write_all(b"more")).expect("the file is ours");
+    assert_eq!(Response::of(outcome, &mut out).text(), "0123456789");
+    // A head and the range of the file are promised together: what is missing then is missed by who sends.
+    let outcome = stage(&site, "GET /log HTTP/1.0\r\n\r\n", &mut out);
+    let file = fs::File::options().write(true).open(folder.at("log")).expect("the file is ours");
+    file.set_len(4).expect("the file is ours");
+    let head = out.staged_alone().is_none().then(|| out.len() - outcome.body).expect("a file follows");
+    out.advance(head);
+    let (open, range, _) = out.file().expect("the file follows its head");
+    assert_eq!((open.size, range), (10, 0..10));
+    assert!(open.file.read_exact_at(&mut [0; 10], 0).is_err());
+    out.clear(0);
+}
+
+#[test]
+fn h51_a_file_that_is_replaced_while_it_is_sent_is_one_version() {
+    let folder = Folder::new();
+    for site in [folder.in_memory(), folder.by_handle()] {
+        folder.replace("page", "the first version");
+        let mut out = Out::new();
+        let outcome = stage(&site, "GET /page HTTP/1.0\r\n\r\n", &mut out);
+        folder.replace("page", "another version!!");
+        assert_eq!(Response::of(outcome, &mut out).text(), "the first version");
+        pass(Duration::from_secs(1));
+        assert_eq!(get(&site, "/page").text(), "another version!!");
+    }
+}

@@ -1,0 +1,136 @@
+//! Conditions and ranges.
+
+use super::*;
+
+fn site() -> (Folder, Site) {
+    let folder = Folder::new();
+    folder.write("page", "0123456789");
+    let site = folder.in_memory();
+    (folder, site)
+}
+
+fn etag(response: &Response) -> String {
+    response.field("ETag").expect("a file has an entity tag").to_owned()
+}
+
+#[test]
+fn h52_head_and_304_have_no_body_and_the_right_length() {
+    let (_folder, site) = site();
+    let whole = get(&site, "/page");
+    let head = ask(&site, "HEAD", "/page", &[]);
+    assert_eq!((&head.head, head.body.len()), (&whole.head, 0));
+
+    let etag = etag(&whole);
+    let modified = whole.field("Last-Modified").expect("a file has a date").to_owned();
+    for method in ["GET", "HEAD"] {
+        for condition in [
+            format!("If-None-Match: {etag}"),
+            format!("If-None-Match: \"a\", W/{etag}"),
+            "If-None-Match: *".to_owned(),
+            format!("If-Modified-Since: {modified}"),
+        ] {
+            let response = ask(&site, method, "/page", &[&condition, "Range: bytes=0-1"]);
+            assert_eq!((response.status(), response.body.len()), (304, 0), "{condition}");
+            assert_eq!(response.field("ETag"), Some(&etag[..]));
+            assert!(response.field("Date").is_some());
+            for absent in ["Content-Length", "Content-Type", "Content-Range"] {
+                assert_eq!(response.field(absent), None, "{condition}");
+            }
+        }
+    }
+    assert_eq!(ask(&site, "GET", "/page", &["If-None-Match: \"other\""]).status(), 200);
+    let failed = ask(&site, "GET", "/page", &["If-Match: \"other\""]);
+    assert_eq!((failed.status(), failed.text()), (412, "412 Precondition Failed\n"));
+    assert_eq!(ask(&site, "GET", "/page", &[&format!("If-Match: {etag}")]).status(), 200);
+}
+
+#[test]
+fn a_single_range_is_a_part() {
+    let (_folder, site) = site();
+    let whole = get(&site, "/page");
+    for (range, body, content_range) in [
+        ("bytes=0-0", "0", "bytes 0-0/10"),
+        ("bytes=3-5", "345", "bytes 3-5/10"),
+        ("bytes=8-", "89", "bytes 8-9/10"),
+        ("bytes=-3", "789", "bytes 7-9/10"),
+        ("bytes=5-18446744073709551615", "56789", "bytes 5-9/10"),
+    ] {
+        let response = ask(&site, "GET", "/page", &[&format!("Range: {range}")]);
+        assert_eq!((response.status(), response.text()), (206, body), "{range}");
+        assert_eq!(response.field("Content-Range"), Some(content_range));
+        assert_eq!(response.field("Content-Length"), Some(&body.len().to_string()[..]));
+        for same in ["Content-Type", "Last-Modified", "ETag", "Accept-Ranges", "X-Content-Type-Options"] {
+            assert_eq!(response.field(same), whole.field(same), "{range}");
+        }
+    }
+    for range in ["bytes=10-", "bytes=-0"] {
+        let response = ask(&site, "GET", "/page", &[&format!("Range: {range}")]);
+        assert_eq!(
+            (response.status(), response.field("Content-Range")),
+            (416, Some("bytes */10")),
+            "{range}"
+        );
+    }
+    for range in ["bytes=5-2", "bytes=a-b", "lines=0-1"] {
+        assert_eq!(ask(&site, "GET", "/page", &[&format!("Range: {range}")]), whole, "{range}");
+    }
+    assert_eq!(ask(&site, "HEAD", "/page", &["Range: bytes=0-0"]).head, whole.head);
+}
+
+#[test]
+fn h53_if_range_across_a_replacement_is_the_whole_new_file() {
+    let (folder, site) = site();
+    let etag = etag(&get(&site, "/page"));
+    let condition = format!("If-Range: {etag}");
+    assert_eq!(ask(&site, "GET", "/page", &[&condition, "Range: bytes=5-"]).text(), "56789");
+    folder.replace("page", "abcdefghij");
+    pass(Duration::from_secs(1));
+    let response = ask(&site, "GET", "/page", &[&condition, "Range: bytes=5-"]);
+    assert_eq!((response.status(), response.text()), (200, "abcdefghij"));
+}
+
+#[test]
+fn a_file_that_took_the_place_of_another_has_another_tag_though_its_times_are_the_same() {
+    let (folder, site) = site();
+    let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+    let set = |name: &str| {
+        let file = std::fs::File::options().write(true).open(folder.at(name));
+        file.and_then(|file| file.set_modified(then)).expect("the file is ours");
+    };
+    set("page");
+    let before = get(&site, "/page");
+    folder.write("new", "abcdefghij");
+    set("new");
+    std::fs::rename(folder.at("new"), folder.at("page")).expect("the directory is ours");
+    pass(Duration::from_secs(1));
+    let after = get(&site, "/page");
+    assert_eq!(before.field("Last-Modified"), after.field("Last-Modified"));
+    assert_ne!(etag(&before), etag(&after));
+}
+
+#[test]
+fn a_date_in_the_future_is_not_sent() {
+    let (folder, site) = site();
+    let file = std::fs::File::options().write(true).open(folder.at("page"));
+    let future = SystemTime::now() + Duration::from_secs(100_000);
+    file.and_then(|file| file.set_modified(future)).expect("the file is ours");
+    let response = get(&site, "/page");
+    assert_eq!((response.status(), response.field("Last-Modified")), (200, None));
+    assert!(response.field("ETag").is_some());
+}
+
+#[test]
+fn connection_is_said_as_the_request_needs_it() {
+    let (_folder, site) = site();
+    for target in ["/page", "/nothing"] {
+        for (line, expected) in [
+            ("HTTP/1.1\r\nHost: a", None),
+            ("HTTP/1.1\r\nHost: a\r\nConnection: close", Some("close")),
+            ("HTTP/1.0", Some("close")),
+            ("HTTP/1.0\r\nConnection: keep-alive", Some("keep-alive")),
+        ] {
+            let response = send(&site, &format!("GET {target} {line}\r\n\r\n"));
+            assert_eq!(response.field("Connection"), expected, "{target} {line}");
+        }
+    }
+}
