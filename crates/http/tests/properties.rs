@@ -1,0 +1,530 @@
+//! What holds for any input. Each test is also a fuzz target: `cargo bolero test -p tenfold-http NAME`.
+
+mod common;
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::IoSlice;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::Site;
+use tenfold_http::condition::{self, Validators};
+use tenfold_http::head::parse_head;
+use tenfold_http::range::{self, Ranges};
+use tenfold_http::script::Script;
+use tenfold_http::{Body, Head, Limits, OpenFile, Out, Part, Version};
+
+/// Request lines, fields and ends, as they stand in good requests and in bad ones.
+const LINES: [&str; 40] = [
+    "GET /a HTTP/1.1\r\n",
+    "GET /a HTTP/1.1\r\nHost: a\r\n",
+    "GET /a HTTP/1.1\r\nHost: a\r\n\r\n",
+    "HEAD /a/b?c=d HTTP/1.1\r\nHost: a\r\n",
+    "POST /b HTTP/1.1\r\nHost: a\r\n",
+    "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nxy",
+    "GET http://b/c HTTP/1.9\r\nHost: a\r\n",
+    "OPTIONS * HTTP/1.1\r\nHost: a\r\n",
+    "CONNECT b:80 HTTP/1.1\r\nHost: a\r\n",
+    "GET / HTTP/1.0\r\nConnection: keep-alive\r\n",
+    "GET / HTTP/1.0\r\n\r\n",
+    "Host: a\r\n",
+    "host:a:80\r\n",
+    "Content-Length: 2\r\n",
+    "Content-Length: 0\r\n",
+    "content-length:  07\t\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "Transfer-Encoding: gzip, chunked\r\n",
+    "Connection: close\r\n",
+    "Connection: x, Keep-Alive\r\n",
+    "Expect: 100-continue\r\n",
+    "If-None-Match: \"v\", W/\"w\"\r\n",
+    "If-Match: *\r\n",
+    "If-Range: \"v\"\r\n",
+    "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+    "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+    "Range: bytes=0-1\r\n",
+    "X: y\r\n",
+    "X:\r\n",
+    "X-Y_z: \u{e4} \t ;\r\n",
+    "Accept: */*\r\n",
+    "User-Agent: x/1.0 (y)\r\n",
+    "Cookie: a=b\r\n",
+    "\r\n",
+    "\r\n",
+    "\r\n",
+    "\r\n\r\n",
+    "\n",
+    "xy",
+    " x\r\n",
+];
+
+/// Smaller pieces, most of which break what they stand in.
+const PIECES: [&str; 40] = [
+    "GET ",
+    "POST ",
+    "/",
+    "/a/b.html?c=d",
+    "*",
+    "http://b/c",
+    "host:80",
+    "%41",
+    " HTTP/1.1\r\n",
+    " HTTP/2.0\r\n",
+    " HTTP/1.1",
+    "Host:",
+    "Content-Length: ",
+    "Transfer-Encoding: ",
+    "chunked",
+    "\"v\"",
+    "W/",
+    "\n",
+    "\r",
+    "\r\n",
+    " ",
+    "\t",
+    ":",
+    ",",
+    "-",
+    "0",
+    "1",
+    "?",
+    "99999999999999999999",
+    "x",
+    "\0",
+    "\x7f",
+    "\u{e4}",
+    "@",
+    "#",
+    "[::1]",
+    ".",
+    ";",
+    "=",
+    "Sun, 06 Nov 1994 08:49:37 GMT",
+];
+
+/// Makes something of random bytes that is often nearly a request, and sometimes one.
+fn assemble(choices: &[u8]) -> Vec<u8> {
+    let piece = |&choice: &u8| match choice {
+        0..192 => LINES[choice as usize % LINES.len()],
+        192.. => PIECES[choice as usize % PIECES.len()],
+    };
+    choices.iter().flat_map(|choice| piece(choice).bytes()).collect()
+}
+
+/// The same of small pieces alone.
+fn assemble_small(choices: &[u8]) -> Vec<u8> {
+    choices.iter().flat_map(|&choice| PIECES[choice as usize % PIECES.len()].bytes()).collect()
+}
+
+#[test]
+fn an_accepted_head_passes_a_strict_check() {
+    let accepted = AtomicUsize::new(0);
+    let check = |mut bytes: Vec<u8>| {
+        let before = bytes.clone();
+        parse_head(&mut bytes, |head| {
+            if let Ok(head) = head {
+                accepted.fetch_add(1, Ordering::Relaxed);
+                check_strictly(&before, &head);
+            }
+        });
+    };
+    bolero::check!().with_iterations(10_000).with_max_len(12).with_type::<(u8, Vec<u8>)>().for_each(
+        |(begin, choices)| {
+            check(choices.clone());
+            check([LINES[*begin as usize % 11].as_bytes(), &assemble(choices), b"\r\n"].concat());
+        },
+    );
+    // Else this says nothing.
+    assert!(accepted.into_inner() > 100, "hardly any head was accepted");
+}
+
+/// Reads `bytes` again, slowly and strictly, and compares.
+fn check_strictly(bytes: &[u8], head: &Head<'_>) {
+    let text = bytes.strip_suffix(b"\r\n\r\n").expect("a head ends with an empty line");
+    let lines: Vec<&[u8]> = split_at_line_ends(text);
+    assert!(bytes.iter().all(|&byte| byte >= b' ' && byte != 0x7f || b"\t\r\n".contains(&byte)));
+    assert!(lines.iter().all(|line| !line.contains(&b'\r') && !line.contains(&b'\n')), "a bare line end");
+    let parts: Vec<&[u8]> = lines[0].split(|&byte| byte == b' ').collect();
+    let [method, target, version] = parts[..] else { panic!("a request line has three parts") };
+    assert_eq!(head.method.as_str().as_bytes(), method);
+    assert!(target.iter().all(u8::is_ascii_graphic));
+    assert_eq!(head.version == Version::Http10, version == b"HTTP/1.0");
+    assert!(version.starts_with(b"HTTP/1.") && version.len() == 8 && version[7].is_ascii_digit());
+    let mut fields = Vec::new();
+    for line in &lines[1..] {
+        let colon = line.iter().position(|&byte| byte == b':').expect("a field has a colon");
+        let name = std::str::from_utf8(&line[..colon]).expect("a name is ASCII").to_ascii_lowercase();
+        assert!(
+            !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+        );
+        fields.push((name, line[colon + 1..].trim_ascii()));
+    }
+    let values = |name: &str| -> Vec<&[u8]> {
+        fields.iter().filter(|(known, _)| known == name).map(|(_, value)| *value).collect()
+    };
+    let (hosts, lengths, codings) = (values("host"), values("content-length"), values("transfer-encoding"));
+    assert!(hosts.len() == 1 || hosts.is_empty() && head.version == Version::Http10);
+    assert!(lengths.len() + codings.len() <= 1, "two framings");
+    let length = lengths
+        .first()
+        .map(|value| std::str::from_utf8(value).expect("digits").parse::<u64>().expect("digits"));
+    let body = match (length, codings.first()) {
+        (None | Some(0), None) => Body::Empty,
+        (Some(length), None) => Body::Length(length),
+        (_, Some(coding)) => {
+            assert!(coding.eq_ignore_ascii_case(b"chunked") && head.version == Version::Http11);
+            Body::Chunked
+        }
+    };
+    assert_eq!(head.body, body);
+    let closes = values("connection").iter().any(|value| {
+        value.split(|&byte| byte == b',').any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+    });
+    assert!(!(closes && head.persistent));
+    assert_eq!(head.host.is_some(), !hosts.is_empty() || head.target.authority.is_some());
+    assert!(head.target.path.starts_with('/') || head.target.path == "*");
+    let selective = fields.iter().any(|(name, _)| name == "range" || name.starts_with("if-"));
+    assert_eq!(head.selective, selective);
+    for (name, _) in &fields {
+        assert!(head.values(name).eq(values(name)), "the values of {name}");
+    }
+}
+
+fn split_at_line_ends(mut text: &[u8]) -> Vec<&[u8]> {
+    let mut lines = Vec::new();
+    while let Some(at) = text.windows(2).position(|pair| pair == b"\r\n") {
+        lines.push(&text[..at]);
+        text = &text[at + 2..];
+    }
+    lines.push(text);
+    lines
+}
+
+#[test]
+fn any_target_is_refused_or_holds_only_what_it_may() {
+    bolero::check!().with_iterations(20_000).with_max_len(24).with_type::<(bool, Vec<u8>)>().for_each(
+        |(raw, choices)| {
+            let target = if *raw { choices.clone() } else { assemble_small(choices) };
+            if target.contains(&b'\n') || target.contains(&b' ') {
+                return;
+            }
+            let mut bytes = [b"GET ", &target[..], b" HTTP/1.1\r\nHost: here\r\n\r\n"].concat();
+            parse_head(&mut bytes, |head| {
+                let Ok(head) = head else { return };
+                let found = head.target;
+                assert!(
+                    found.path.starts_with('/') && found.path.bytes().all(|byte| byte.is_ascii_graphic())
+                );
+                assert!(!found.path.contains(['?', '#', '\\', '"', '<', '>']));
+                assert!(!found.query.unwrap_or_default().contains('#'));
+                assert_eq!(head.host, Some(found.authority.unwrap_or("here")));
+                assert!(!head.host.unwrap_or_default().contains(['@', '/', '?', ' ']));
+                // Put together again, it is what came, where it came in origin-form.
+                if found.authority.is_none() {
+                    let query = found.query.map_or(String::new(), |query| format!("?{query}"));
+                    assert_eq!(format!("{}{query}", found.path).as_bytes(), target);
+                }
+            });
+        },
+    );
+}
+
+#[test]
+fn the_answers_do_not_depend_on_how_the_bytes_come() {
+    let limits =
+        Limits { max_head: 200, max_headers: 5, max_target: 50, max_discard: 20, ..Limits::default() };
+    bolero::check!().with_iterations(4000).with_max_len(32).with_type::<(Vec<u8>, Vec<u8>)>().for_each(
+        |(choices, splits)| {
+            let bytes = assemble(choices);
+            let whole = Script::new().sends(&bytes).ends().run(&Site::default(), &limits);
+            let (mut script, mut rest) = (Script::new(), &bytes[..]);
+            for &split in splits {
+                let (piece, behind) = rest.split_at(rest.len().min(split as usize % 16));
+                (script, rest) = (script.sends(piece), behind);
+            }
+            let split = script.sends(rest).ends().pausing().run(&Site::default(), &limits);
+            let shown = |sent: &[u8]| sent.escape_ascii().to_string();
+            assert_eq!(shown(&split.sent), shown(&whole.sent));
+            let drips = Script::new().drips(&bytes, Duration::ZERO).ends().run(&Site::default(), &limits);
+            assert_eq!(shown(&drips.sent), shown(&whole.sent));
+        },
+    );
+}
+
+#[test]
+fn a_range_is_within_the_representation() {
+    bolero::check!().with_iterations(20_000).with_max_len(24).with_type::<(u64, bool, Vec<u8>)>().for_each(
+        |(size, raw, text)| {
+            const PIECES: [&str; 12] = [
+                "0",
+                "1",
+                "5",
+                "9",
+                "-",
+                "-",
+                ",",
+                " ",
+                "18446744073709551615",
+                "18446744073709551616",
+                "99",
+                "x",
+            ];
+            let value: Vec<u8> = match raw {
+                true => text.clone(),
+                false => {
+                    text.iter().flat_map(|&choice| PIECES[choice as usize % PIECES.len()].bytes()).collect()
+                }
+            };
+            let size = if size % 3 == 0 { *size } else { size % 12 };
+            if let Ranges::One(range) = range::select(&[b"bytes=", &value[..]].concat(), size) {
+                assert!(range.start < range.end && range.end <= size);
+            }
+            range::select(&value, size);
+        },
+    );
+}
+
+#[test]
+fn a_single_range_is_what_the_arithmetic_says() {
+    type Range = (Option<u64>, Option<u64>, u64);
+    bolero::check!().with_iterations(20_000).with_type::<(bool, Range)>().for_each(
+        |(small, (first, last, size))| {
+            let near = |number: u64| if *small { number % 8 } else { number };
+            let (first, last, size) = (first.map(near), last.map(near), near(*size));
+            let shown = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
+            let found = range::select(format!("bytes={}-{}", shown(first), shown(last)).as_bytes(), size);
+            // In 128 bits nothing overflows, and the rules are those of RFC 9110 §14.1.2 word by word.
+            let (wide, whole) = (u128::from(size), found == Ranges::Whole);
+            let expected = match (first.map(u128::from), last.map(u128::from)) {
+                (None, None) => return assert!(whole),
+                (Some(first), Some(last)) if last < first => return assert!(whole),
+                (None, Some(0)) => None,
+                (None, Some(_)) if size == 0 => return assert!(whole),
+                (None, Some(count)) => Some((wide - count.min(wide), wide)),
+                (Some(first), _) if first >= wide => None,
+                (Some(first), last) => Some((first, last.map_or(wide, |last| (last + 1).min(wide)))),
+            };
+            let found = match found {
+                Ranges::One(range) => Some((u128::from(range.start), u128::from(range.end))),
+                Ranges::Unsatisfiable => None,
+                Ranges::Whole => panic!("a well-formed range was ignored"),
+            };
+            assert_eq!(found, expected);
+        },
+    );
+}
+
+#[test]
+fn conditions_never_panic_and_an_unknown_tag_never_matches() {
+    bolero::check!().with_iterations(10_000).with_max_len(16).with_type::<(bool, Vec<u8>)>().for_each(
+        |(raw, choices)| {
+            let value = if *raw { choices.clone() } else { assemble_small(choices) };
+            // A line end begins a field of its own.
+            if value.contains(&b'\n') {
+                return;
+            }
+            for name in ["If-Match", "If-None-Match", "If-Range", "If-Modified-Since", "If-Unmodified-Since"]
+            {
+                let mut bytes =
+                    [b"GET / HTTP/1.1\r\nHost: a\r\n", name.as_bytes(), b": ", &value[..], b"\r\n\r\n"]
+                        .concat();
+                parse_head(&mut bytes, |head| {
+                    let Ok(head) = head else { return };
+                    let validators = Validators { etag: b"\"other\"", modified: None };
+                    let verdict = condition::evaluate(&head, validators);
+                    let star = head.values(name).any(|value| value == b"*");
+                    if name == "If-None-Match" && !star {
+                        assert_eq!(verdict, condition::Verdict::Proceed);
+                    }
+                    if name == "If-Range" {
+                        assert!(!condition::range_applies(&head, validators));
+                    }
+                    condition::evaluate(&head, Validators { etag: b"\"v\"", modified: Some(784_111_777) });
+                });
+            }
+        },
+    );
+}
+
+/// What is done to an [`Out`].
+#[derive(Debug, bolero::TypeGenerator)]
+enum Operation {
+    Stage(u8),
+    Shared(u8, u8),
+    File(u8, u8),
+    Watch,
+    Advance(u16),
+    Take,
+    Clear,
+}
+
+/// What stands in a simple model of an [`Out`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Item {
+    Memory(u8),
+    File(u8),
+    Watch(usize),
+}
+
+/// An [`Out`] and a model of it, which is a queue of single bytes.
+struct Pair {
+    out: Out,
+    model: VecDeque<Item>,
+    /// What each watch was told, and what it should be told.
+    told: Arc<Mutex<Vec<Option<u64>>>>,
+    expected: Vec<Option<u64>>,
+    next: u8,
+    file: Arc<OpenFile>,
+}
+
+impl Pair {
+    fn new(file: Arc<OpenFile>) -> Pair {
+        Pair {
+            out: Out::new(),
+            model: VecDeque::new(),
+            told: Arc::default(),
+            expected: Vec::new(),
+            next: 0,
+            file,
+        }
+    }
+
+    fn fresh(&mut self, count: u8) -> Vec<u8> {
+        (0..count)
+            .map(|_| {
+                self.next = self.next.wrapping_add(1);
+                self.next
+            })
+            .collect()
+    }
+
+    fn unsent(&self) -> u64 {
+        self.model.iter().filter(|item| !matches!(item, Item::Watch(_))).count() as u64
+    }
+
+    fn apply(&mut self, operation: &Operation) {
+        match *operation {
+            Operation::Stage(count) => {
+                let bytes = self.fresh(count);
+                self.out.stage(&bytes);
+                self.model.extend(bytes.into_iter().map(Item::Memory));
+            }
+            Operation::Shared(skip, count) => {
+                let bytes = self.fresh(skip.saturating_add(count));
+                let range = skip as usize..bytes.len();
+                self.model.extend(bytes[range.clone()].iter().copied().map(Item::Memory));
+                self.out.push(Part::Shared(bytes.into(), range));
+            }
+            Operation::File(begin, count) => {
+                let range = u64::from(begin)..u64::from(begin) + u64::from(count);
+                self.model.extend(range.clone().map(|offset| Item::File((offset % 251) as u8)));
+                self.out.push(Part::File(Arc::clone(&self.file), range));
+            }
+            Operation::Watch => self.watch(),
+            Operation::Advance(count) => {
+                let count = self.unsent().min(u64::from(count));
+                self.out.advance(count);
+                self.leave(count);
+            }
+            Operation::Take => {
+                let all_staged = self.out.staged_alone().is_some_and(|bytes| !bytes.is_empty());
+                if let Some(taken) = self.out.take_staged(Vec::new()) {
+                    assert!(all_staged && taken.len() as u64 == self.unsent());
+                    assert!(taken.iter().copied().map(Item::Memory).eq(self.model.drain(..)));
+                }
+            }
+            Operation::Clear => {
+                self.out.clear(0);
+                let mut unsent = 0;
+                for item in self.model.drain(..) {
+                    unsent += 1;
+                    if let Item::Watch(number) = item {
+                        self.expected[number] = Some(unsent - 1);
+                        unsent = 0;
+                    }
+                }
+            }
+        }
+    }
+
+    fn watch(&mut self) {
+        let number = self.expected.len();
+        self.expected.push(if self.unsent() == 0 { Some(0) } else { None });
+        if self.unsent() > 0 {
+            self.model.push_back(Item::Watch(number));
+        }
+        self.told.lock().expect("no panic").push(None);
+        let told = Arc::clone(&self.told);
+        self.out.watch(Box::new(move |unsent| {
+            let before = told.lock().expect("no panic")[number].replace(unsent);
+            assert_eq!(before, None, "a watch is told once");
+        }));
+    }
+
+    /// Takes `count` bytes from the model, and the watches behind each that leaves.
+    fn leave(&mut self, mut count: u64) {
+        while let Some(&item) = self.model.front() {
+            match item {
+                Item::Watch(number) => self.expected[number] = Some(0),
+                _ if count == 0 => return,
+                _ => count -= 1,
+            }
+            self.model.pop_front();
+        }
+    }
+
+    /// Compares everything that can be asked.
+    fn compare(&self) {
+        assert_eq!(*self.told.lock().expect("no panic"), self.expected);
+        assert_eq!(self.out.len(), self.unsent());
+        assert_eq!(self.out.is_empty(), self.model.is_empty());
+        let bytes: Vec<Item> =
+            self.model.iter().copied().filter(|item| !matches!(item, Item::Watch(_))).collect();
+        for room in [1, 3, 64] {
+            let mut slices = vec![IoSlice::new(&[]); room];
+            let (filled, more) = self.out.memory(&mut slices);
+            let memory: Vec<Item> =
+                slices[..filled].iter().flat_map(|slice| slice.iter().copied()).map(Item::Memory).collect();
+            assert!(bytes.starts_with(&memory));
+            assert_eq!(more, memory.len() < bytes.len());
+            let file_follows = matches!(bytes.get(memory.len()), Some(Item::File(_)));
+            assert!(!more || file_follows || filled == room, "memory stops before it has to");
+        }
+        match self.out.file() {
+            Some((_, range, more)) => {
+                let length = (range.end - range.start) as usize;
+                assert!(
+                    bytes[..length].iter().copied().eq(range.map(|offset| Item::File((offset % 251) as u8)))
+                );
+                assert_eq!(more, length < bytes.len());
+            }
+            None => assert!(!matches!(bytes.first(), Some(Item::File(_)))),
+        }
+        if let Some(staged) = self.out.staged_alone() {
+            assert!(staged.iter().copied().map(Item::Memory).eq(bytes));
+        }
+    }
+}
+
+#[test]
+fn output_leaves_in_the_order_in_which_it_came() {
+    let file = Arc::new(OpenFile { file: File::open("/dev/null").expect("/dev/null opens"), size: 1000 });
+    bolero::check!().with_iterations(3000).with_max_len(256).with_type::<Vec<Operation>>().for_each(
+        |operations| {
+            let mut pair = Pair::new(Arc::clone(&file));
+            for operation in operations {
+                pair.apply(operation);
+                pair.compare();
+            }
+            let (told, count) = (Arc::clone(&pair.told), pair.expected.len());
+            drop(pair);
+            let told = told.lock().expect("no panic");
+            assert!(told.len() == count && told.iter().all(Option::is_some), "every watch is told at last");
+        },
+    );
+}
