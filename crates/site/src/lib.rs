@@ -4,9 +4,9 @@
 //! A [`Site`] is shared by all workers; each keeps what it has served in a store of its own, so that a hit
 //! takes no lock and makes no system call. One request goes through the modules in this order:
 //!
-//! [`path`] reads the path · [`store`] answers from what this worker remembers, or else [`resolve`] asks
-//! the file system beneath the root · [`resource`] writes a file's 200, 206, 304, 412 or 416 · [`message`]
-//! writes everything that is no file.
+//! `path` reads the path · `store` answers from what this worker remembers, or else `resolve` asks the file
+//! system beneath the root · `resource` writes a file's 200, 206, 304, 412 or 416 · `message` writes
+//! everything that is no file.
 
 #![forbid(unsafe_code)]
 

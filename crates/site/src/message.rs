@@ -1,6 +1,6 @@
 //! Responses that are no file: refusals, redirects, what is allowed. Their body is a line of text.
 
-use tenfold_http::response::{FieldName, FieldValue, PLAIN_TEXT, ResponseHead, reason};
+use tenfold_http::response::{Decimal, FieldName, FieldValue, PLAIN_TEXT, ResponseHead, reason};
 use tenfold_http::{Head, Method, Out};
 
 use crate::Outcome;
@@ -20,9 +20,8 @@ pub(crate) fn with_fields(
     out: &mut Out,
     more: impl FnOnce(&mut ResponseHead<'_>),
 ) -> Outcome {
-    let code =
-        [b'0' + (status / 100 % 10) as u8, b'0' + (status / 10 % 10) as u8, b'0' + (status % 10) as u8];
-    let line = [&code[..], b" ", reason(status).as_bytes(), b"\n"];
+    let code = Decimal::new(u64::from(status));
+    let line = [code.as_bytes(), b" ", reason(status).as_bytes(), b"\n"];
     let length = line.iter().map(|piece| piece.len() as u64).sum();
     let mut head = ResponseHead::answering(request, status, out);
     head.content_type(PLAIN_TEXT);
