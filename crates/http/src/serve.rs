@@ -5,7 +5,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use crate::clock::{self, Instant};
@@ -17,61 +17,95 @@ use crate::service::{Answer, Next, Refusal, Reply, Service, Session};
 
 /// Serves the requests that arrive on `io` until there is nothing in hand, and says what becomes of the
 /// connection then.
-pub async fn serve_connection<I, S>(io: &mut I, service: &S, limits: &Limits, session: &mut Session) -> Next
+#[expect(clippy::manual_async_fn, reason = "an async fn holds its arguments twice")]
+pub fn serve_connection<I, S>(
+    io: &mut I,
+    service: &S,
+    limits: &Limits,
+    session: &mut Session,
+) -> impl Future<Output = Next>
 where
     I: Io,
     S: Service + ?Sized,
 {
-    let mut scanned = 0;
-    let mut head_by = None;
-    let mut answered = false;
-    loop {
-        let before = session.requests;
-        let turn = turn(io, service, limits, session, &mut scanned);
-        if session.requests != before {
-            answered = true;
-            head_by = None;
-        }
-        if !io.split().1.is_empty() && flush(io, limits).await.is_err() {
-            return Next::Close;
-        }
-        match turn {
-            Turn::Again => {}
-            Turn::Incomplete => {
-                let now = clock::now();
-                let in_hand = !io.split().0.is_empty();
-                if !in_hand && answered {
-                    return if io.draining() { Next::Close } else { Next::Park(now + limits.idle_timeout) };
-                }
-                let by = match in_hand {
-                    true => *head_by.get_or_insert(now + limits.head_timeout),
-                    false if session.requests == 0 => now + limits.head_timeout,
-                    false => now + limits.idle_timeout,
-                };
-                let room = limits.max_head + BLANK.len();
-                match poll_fn(|cx| io.poll_receive(cx, room, Patience::Park, by)).await {
-                    Ok(Received::Bytes) => {}
-                    Ok(Received::Idle) => return Next::Park(by),
-                    Ok(Received::Full) => return refuse(io, service, limits, Refusal::HeadTooLarge).await,
-                    Err(IoError::TimedOut) if in_hand && io.split().0 != BLANK => {
-                        return refuse(io, service, limits, Refusal::TimedOut).await;
+    async move {
+        let mut progress = Progress { scanned: 0, head_by: Instant::NEVER, answered: false };
+        loop {
+            let turn = turn(io, service, limits, session, &mut progress);
+            if !io.split().1.is_empty() && flush(io, limits).await.is_err() {
+                return Next::Close;
+            }
+            let after = match turn {
+                Turn::Again => After::Continue,
+                Turn::Then(after) => after,
+                Turn::Wait(waiting) => match Box::pin(later(io, service, limits, waiting)).await {
+                    Ok(after) => after,
+                    Err(_) => return Next::Close,
+                },
+                Turn::Incomplete => {
+                    let by = match progress.wait(io, limits, session) {
+                        Ok(by) => by,
+                        Err(next) => return next,
+                    };
+                    match receive(io, limits, Patience::Park, by).await {
+                        Ok(Received::Bytes) => After::Continue,
+                        Ok(Received::Idle) => return Next::Park(by),
+                        Err(IoError::TimedOut) if begun(io) => {
+                            progress.head_by = OVERDUE;
+                            After::Continue
+                        }
+                        Ok(Received::End | Received::Full) | Err(_) => After::End(Finish::Close),
                     }
-                    Ok(Received::End) | Err(_) => return finish(io, limits, Finish::Close).await,
                 }
-            }
-            Turn::Then(after) => {
-                if let Some(next) = follow(io, limits, after).await {
-                    return next;
+            };
+            match after {
+                After::Continue => {}
+                After::Discard(length) => {
+                    if discard(io, limits, length).await.is_err() {
+                        return Next::Close;
+                    }
                 }
-            }
-            Turn::Wait(waiting) => {
-                let Ok(after) = later(io, service, limits, waiting).await else { return Next::Close };
-                if let Some(next) = follow(io, limits, after).await {
-                    return next;
-                }
+                After::End(how) => return finish(io, limits, how).await,
             }
         }
     }
+}
+
+/// How far the head in hand is.
+struct Progress {
+    /// Bytes in hand that hold no end of a head.
+    scanned: usize,
+    /// When the head has to be whole; `NEVER` while none has begun.
+    head_by: Instant,
+    /// Whether a request was answered in this activation.
+    answered: bool,
+}
+
+/// The deadline of a head whose time is over.
+const OVERDUE: Instant = Instant(0);
+
+impl Progress {
+    /// Until when to wait for more bytes; or what becomes of the connection instead.
+    fn wait<I: Io>(&mut self, io: &mut I, limits: &Limits, session: &Session) -> Result<Instant, Next> {
+        let now = clock::now();
+        if !io.split().0.is_empty() {
+            self.head_by = self.head_by.min(now + limits.head_timeout);
+            return Ok(self.head_by);
+        }
+        let idle = now + limits.idle_timeout;
+        match (self.answered, io.draining()) {
+            (true, true) => Err(Next::Close),
+            (true, false) => Err(Next::Park(idle)),
+            (false, _) if session.requests == 0 => Ok(now + limits.head_timeout),
+            (false, _) => Ok(idle),
+        }
+    }
+}
+
+/// Whether a part of a head is in hand. An empty line is none.
+fn begun<I: Io>(io: &mut I) -> bool {
+    let input = io.split().0;
+    !input.is_empty() && input != BLANK
 }
 
 /// What may stand before a request line.
@@ -106,7 +140,13 @@ struct Waiting {
 
 /// Answers the heads that are in hand, until there is none, the output is full, or something has to be
 /// waited for.
-fn turn<I, S>(io: &mut I, service: &S, limits: &Limits, session: &mut Session, scanned: &mut usize) -> Turn
+fn turn<I, S>(
+    io: &mut I,
+    service: &S,
+    limits: &Limits,
+    session: &mut Session,
+    progress: &mut Progress,
+) -> Turn
 where
     I: Io,
     S: Service + ?Sized,
@@ -121,11 +161,15 @@ where
         // stays in hand until the head is whole, so that empty lines win a peer no time.
         let blank = if input.starts_with(BLANK) { BLANK.len() } else { 0 };
         let input = &mut input[blank..];
-        let mut looked_at = scanned.saturating_sub(blank);
-        let length = match head::scan(input, &mut looked_at, limits) {
+        let mut scanned = progress.scanned.saturating_sub(blank);
+        let found = match head::scan(input, &mut scanned, limits) {
+            Ok(Scan::Partial) if progress.head_by == OVERDUE => Err(Refusal::TimedOut),
+            found => found,
+        };
+        let length = match found {
             Ok(Scan::Whole(length)) => length,
             Ok(Scan::Partial) => {
-                *scanned = blank + looked_at;
+                progress.scanned = blank + scanned;
                 return Turn::Incomplete;
             }
             Err(refusal) => {
@@ -133,7 +177,7 @@ where
                 return Turn::Then(After::End(Finish::Linger));
             }
         };
-        *scanned = 0;
+        *progress = Progress { scanned: 0, head_by: Instant::NEVER, answered: true };
         session.requests = session.requests.saturating_add(1);
         let more = input.len() > length;
         let (bytes, mut table) = (&mut input[..length], head::table());
@@ -182,39 +226,6 @@ fn first_line(input: &[u8]) -> &[u8] {
     &input[..memchr::memchr2(b'\r', b'\n', input).unwrap_or(input.len())]
 }
 
-/// Refuses what is in hand, and ends the connection so that the refusal arrives.
-async fn refuse<I, S>(io: &mut I, service: &S, limits: &Limits, refusal: Refusal) -> Next
-where
-    I: Io,
-    S: Service + ?Sized,
-{
-    let peer = *io.peer();
-    let (input, out) = io.split();
-    service.refuse(refusal, first_line(input), &peer, out);
-    match flush(io, limits).await {
-        Ok(()) => finish(io, limits, Finish::Linger).await,
-        Err(_) => Next::Close,
-    }
-}
-
-/// Does what has to follow an answer; says how the connection ends where it does.
-async fn follow<I: Io>(io: &mut I, limits: &Limits, after: After) -> Option<Next> {
-    match after {
-        After::Continue => None,
-        After::Discard(length) => discard(io, limits, length).await.is_err().then_some(Next::Close),
-        After::End(how) => Some(finish(io, limits, how).await),
-    }
-}
-
-async fn finish<I: Io>(io: &mut I, limits: &Limits, how: Finish) -> Next {
-    let by = clock::now() + limits.send_timeout;
-    poll_fn(|cx| io.poll_finish(cx, how, by)).await;
-    match how {
-        Finish::Close => Next::Close,
-        Finish::Linger => Next::Linger,
-    }
-}
-
 /// Waits for an answer, while the peer is there and the time lasts.
 async fn later<I, S>(
     io: &mut I,
@@ -252,44 +263,62 @@ where
     }
 }
 
-/// Reads a body that nobody wants, so that the next head is found behind it.
-async fn discard<I: Io>(io: &mut I, limits: &Limits, mut left: u64) -> Result<(), IoError> {
-    let mut pace = Pace::begin(limits.body_timeout, limits.min_rate, 0);
-    let whole = left;
-    loop {
-        let in_hand = io.split().0.len();
-        let step = in_hand.min(usize::try_from(left).unwrap_or(usize::MAX));
-        io.consume(step);
-        left -= step as u64;
-        if left == 0 {
-            return Ok(());
-        }
-        let by = pace.by;
-        match poll_fn(|cx| io.poll_receive(cx, limits.max_head, Patience::Wait, by)).await {
-            Ok(Received::Bytes | Received::Full) => {}
-            Ok(Received::End | Received::Idle) => return Err(IoError::Gone),
-            Err(IoError::TimedOut) => pace.renew(whole - left)?,
-            Err(error) => return Err(error),
-        }
-    }
+/// Receives more bytes. The room is that of the largest head and the empty line before it.
+fn receive<I: Io>(
+    io: &mut I,
+    limits: &Limits,
+    patience: Patience,
+    by: Instant,
+) -> impl Future<Output = Result<Received, IoError>> {
+    let room = limits.max_head.saturating_add(BLANK.len());
+    poll_fn(move |cx| io.poll_receive(cx, room, patience, by))
 }
 
-/// Sends what is staged, as long as the peer takes it at the least rate.
-async fn flush<I: Io>(io: &mut I, limits: &Limits) -> Result<(), IoError> {
-    let mut pace = Pace::begin(limits.send_timeout, limits.min_rate, io.sent());
-    poll_fn(|cx| {
+/// Reads a body that nobody wants, so that the next head is found behind it.
+fn discard<I: Io>(io: &mut I, limits: &Limits, mut left: u64) -> impl Future<Output = Result<(), IoError>> {
+    let mut pace = Pace::begin(limits.body_timeout, limits.min_rate, 0);
+    let (room, whole) = (limits.max_head, left);
+    poll_fn(move |cx| {
         loop {
-            match io.poll_flush(cx, pace.by) {
-                Poll::Ready(Err(IoError::TimedOut)) => {
-                    if let Err(late) = pace.renew(io.sent()) {
-                        return Poll::Ready(Err(late));
-                    }
-                }
-                other => return other,
+            let in_hand = io.split().0.len();
+            let step = in_hand.min(usize::try_from(left).unwrap_or(usize::MAX));
+            io.consume(step);
+            left -= step as u64;
+            if left == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            match ready!(io.poll_receive(cx, room, Patience::Wait, pace.by)) {
+                Ok(Received::Bytes | Received::Full) => {}
+                Ok(Received::End | Received::Idle) => return Poll::Ready(Err(IoError::Gone)),
+                Err(IoError::TimedOut) => pace.renew(whole - left)?,
+                Err(error) => return Poll::Ready(Err(error)),
             }
         }
     })
-    .await
+}
+
+/// Sends what is staged, as long as the peer takes it at the least rate.
+fn flush<I: Io>(io: &mut I, limits: &Limits) -> impl Future<Output = Result<(), IoError>> {
+    let mut pace = Pace::begin(limits.send_timeout, limits.min_rate, io.sent());
+    poll_fn(move |cx| {
+        loop {
+            match ready!(io.poll_flush(cx, pace.by)) {
+                Err(IoError::TimedOut) => pace.renew(io.sent())?,
+                other => return Poll::Ready(other),
+            }
+        }
+    })
+}
+
+/// Ends the output; says what becomes of the connection.
+fn finish<I: Io>(io: &mut I, limits: &Limits, how: Finish) -> impl Future<Output = Next> {
+    let by = clock::now() + limits.send_timeout;
+    poll_fn(move |cx| {
+        io.poll_finish(cx, how, by).map(|()| match how {
+            Finish::Close => Next::Close,
+            Finish::Linger => Next::Linger,
+        })
+    })
 }
 
 /// A start, a grace, and a least rate: in each window of time at least so many bytes have to move. A
@@ -315,5 +344,34 @@ impl Pace {
         self.moved = moved;
         self.by = clock::now() + self.window;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Peer;
+    use crate::out::Out;
+    use crate::script::ScriptIo;
+
+    struct Unit;
+
+    impl Service for Unit {
+        fn answer(&self, _: &Head<'_>, _: &Peer, _: &mut Out) -> Answer {
+            Answer::Close
+        }
+
+        fn refuse(&self, _: Refusal, _: &[u8], _: &Peer, _: &mut Out) {}
+    }
+
+    fn assert_send<T: Send>(future: T) -> T {
+        future
+    }
+
+    #[test]
+    fn the_future_of_a_connection_is_small_and_goes_to_any_thread() {
+        let (mut io, limits, mut session) = (ScriptIo::new(), Limits::default(), Session::default());
+        let size = size_of_val(&assert_send(serve_connection(&mut io, &Unit, &limits, &mut session)));
+        assert!(size <= 192, "{size} bytes");
     }
 }

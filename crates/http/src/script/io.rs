@@ -45,7 +45,7 @@ pub struct ScriptIo {
 }
 
 impl ScriptIo {
-    pub(super) fn new() -> ScriptIo {
+    pub(crate) fn new() -> ScriptIo {
         ScriptIo {
             input: Vec::new(),
             consumed: 0,
