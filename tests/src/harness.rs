@@ -33,6 +33,8 @@ pub enum Run {
     Own(fn(&Config)),
     /// It starts its own, and is worth running through the test layer as well.
     OwnLayered(fn(&Config)),
+    /// It starts its own, and only root can do it.
+    OwnAsRoot(fn(&Config)),
     /// It is about no configuration.
     Once(fn()),
     /// It is about no configuration, and only root can do it.
@@ -104,8 +106,13 @@ fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
                     trials.push(trial(name, move || pool::with_server(&config, run)));
                 }
                 Run::OwnLayered(run) => trials.push(trial(name, move || run(&config))),
-                Run::Own(run) if !config.layer => trials.push(trial(name, move || run(&config))),
-                Run::Own(_) | Run::Once(_) | Run::OnceAsRoot(_) => {}
+                _ if config.layer => {}
+                Run::Own(run) => trials.push(trial(name, move || run(&config))),
+                Run::OwnAsRoot(run) => {
+                    let trial = trial(name, move || run(&config));
+                    trials.push(trial.with_ignored_flag(!crate::tools::is_root()));
+                }
+                Run::Once(_) | Run::OnceAsRoot(_) => {}
             }
         });
     }

@@ -81,15 +81,24 @@ impl Launch {
         self.through("prlimit", &[&limit])
     }
 
-    /// Starts it and waits until it listens.
+    /// Starts it on an address of its own and waits until it listens.
     ///
     /// # Panics
     /// When it ends instead; with what it said.
     #[track_caller]
     pub fn start(self) -> Server {
         let address = free_address();
+        self.flag("--listen", address).start_at(address)
+    }
+
+    /// Starts it and waits until it says that it listens at this address, which it knows already.
+    ///
+    /// # Panics
+    /// When it ends instead; with what it said.
+    #[track_caller]
+    pub fn start_at(self, address: SocketAddr) -> Server {
         let folder = Folder::new("server");
-        let mut command = self.command(&["--listen".into(), address.to_string()]);
+        let mut command = self.command();
         command.arg("--control").arg(folder.at("control"));
         if self.logs {
             command.arg("--access-log").arg(folder.at("access.log"));
@@ -117,16 +126,15 @@ impl Launch {
     /// When it does not end.
     #[track_caller]
     pub fn refused(self) -> Output {
-        let mut command = self.command(&[]);
+        let mut command = self.command();
         run(&mut command)
     }
 
-    fn command(&self, further: &[String]) -> Command {
+    fn command(&self) -> Command {
         let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
         let mut words = self.wrapper.clone();
         words.extend([binary.path.display().to_string(), "serve".into()]);
         words.extend_from_slice(&self.flags);
-        words.extend_from_slice(further);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         command

@@ -132,6 +132,25 @@ impl Wire {
         Response::of_head(&bytes)
     }
 
+    /// Receives a head, where one comes before the connection ends.
+    ///
+    /// # Panics
+    /// When neither comes in time.
+    #[track_caller]
+    pub fn try_head(&mut self) -> Option<Response> {
+        while self.received.is_empty() {
+            match self.fill() {
+                Ok(Came::Bytes) => {}
+                Ok(Came::End | Came::Reset) => return None,
+                Err(why) => panic!("waiting for a head or an end: {why}"),
+            }
+        }
+        if self.layered && self.received == [CLOSING_RECORD] {
+            return None;
+        }
+        Some(self.head())
+    }
+
     /// Receives as many bytes as `expected` has and compares them as they come.
     ///
     /// # Panics

@@ -3,16 +3,48 @@
 //! `TENFOLD_BIN` names the server to test; without it, one is built. `TENFOLD_TEST_ALL=1` runs the cases
 //! that take long on every configuration, too.
 
+mod browser;
+mod changing;
+mod commands;
+mod compare;
 mod conditions;
 mod connections;
+mod deadlines;
+mod exhaustion;
 mod files;
+mod lifecycle;
+mod log;
+mod mechanisms;
+mod privileges;
 mod ranges;
 mod refusals;
+mod reload;
+mod syscalls;
 
 use std::process::ExitCode;
 
-use tenfold_tests::harness;
+use tenfold_tests::harness::{self, Theme};
+
+const THEMES: &[Theme] = &[
+    files::THEME,
+    ranges::THEME,
+    conditions::THEME,
+    refusals::THEME,
+    connections::THEME,
+    deadlines::THEME,
+    changing::THEME,
+    log::THEME,
+    lifecycle::THEME,
+    reload::THEME,
+    exhaustion::THEME,
+    mechanisms::THEME,
+    privileges::THEME,
+    commands::THEME,
+    compare::THEME,
+    syscalls::THEME,
+    browser::THEME,
+];
 
 fn main() -> ExitCode {
-    harness::main(&[files::THEME, ranges::THEME, conditions::THEME, refusals::THEME, connections::THEME])
+    harness::main(THEMES)
 }

@@ -1,0 +1,161 @@
+//! The demonstration site in a real browser.
+
+use serde_json::Value;
+use tenfold_tests::binary;
+use tenfold_tests::browser::Page;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::server::{Launch, Server};
+use tenfold_tests::time::{SOON, becomes_true};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "browser",
+    cases: cases![
+        Engines Own: the_site_opens_and_the_film_seeks;
+        Epoll Own: light_and_dark_at_every_width, from_page_to_page;
+    ],
+};
+
+/// As its README says, and with short rests: a browser opens several connections, and an engine that serves
+/// one at a time gets to the next only when one has rested long enough.
+fn start(config: &Config) -> Server {
+    let file = binary::workspace().join("examples/tenfold.toml");
+    let launch = Launch::bare(config).flag("--config", file.display());
+    if config.serial() { launch.flag("--idle-timeout", "300ms").start() } else { launch.start() }
+}
+
+fn url(server: &Server, path: &str) -> String {
+    format!("http://{}{path}", server.address)
+}
+
+#[track_caller]
+fn is_well(page: &mut Page, what: &str) {
+    let complaints = page.complaints();
+    assert!(complaints.is_empty(), "{what}: {complaints:#?}");
+}
+
+/// Requests of this kind in the access log, once there are any.
+#[track_caller]
+fn is_logged(server: &Server, what: &str, words: &[&str]) {
+    becomes_true(SOON, what, || {
+        server.log().lines().any(|line| words.iter().all(|word| line.contains(word)))
+    });
+}
+
+fn the_site_opens_and_the_film_seeks(config: &Config) {
+    let server = start(config);
+    let mut page = Page::open();
+    page.resize(1280, 900, false);
+    page.go(&url(&server, "/"));
+    let title = page.evaluate("document.title");
+    assert!(title.as_str().is_some_and(|title| title.contains("Tenfold")), "{title}");
+    let letters = page.evaluate("document.body.innerText.length");
+    assert!(letters.as_u64() > Some(500), "{letters} letters are to be seen");
+    is_well(&mut page, "the home page");
+    page.screenshot(&format!("home-{}", config.engine));
+
+    page.go(&url(&server, "/media.html"));
+    let pictures =
+        "Promise.all([...document.images].map(image => image.decode().then(() => image.naturalWidth)))";
+    let widths = page.evaluate(pictures);
+    let all_seen =
+        widths.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(|w| w.as_u64() > Some(0)));
+    assert!(all_seen, "pictures of these widths: {widths}");
+    let duration = page.evaluate(
+        "new Promise((done, failed) => {
+            const film = document.querySelector('video');
+            const known = () => done(film.duration);
+            film.addEventListener('error', () => failed(film.error.message));
+            if (film.readyState >= 1) known(); else film.addEventListener('loadedmetadata', known);
+            film.preload = 'auto';
+        })",
+    );
+    let duration = duration.as_f64().expect("a film has a length");
+    assert!(duration > 1.0, "{duration} s");
+    let middle = duration / 2.0;
+    let seek = format!(
+        "new Promise((done, failed) => {{
+            const film = document.querySelector('video');
+            film.addEventListener('error', () => failed(film.error.message));
+            film.addEventListener('seeked', () => done(film.currentTime));
+            film.currentTime = {middle};
+        }})"
+    );
+    let now = page.evaluate(&seek).as_f64().expect("a film has a time");
+    assert!((now - middle).abs() < 0.5, "at {now} s and not at {middle} s");
+    is_well(&mut page, "the page with the film");
+    page.screenshot(&format!("film-{}", config.engine));
+    is_logged(&server, "a part of the film is asked for", &["GET /media/waiting.mp4 ", " 206 "]);
+    drop(page);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// How light the page is behind its text, from 0 to 765.
+fn light(page: &mut Page) -> u64 {
+    let sum = "[document.body, document.documentElement]
+        .map(element => getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).map(Number))
+        .filter(colour => colour.length < 4 || colour[3] > 0)
+        .map(colour => Math.round(colour[0] + colour[1] + colour[2]))[0]";
+    page.evaluate(sum).as_u64().expect("the page has a colour")
+}
+
+const PAGES: [(&str, &str); 3] = [("home", "/"), ("media", "/media.html"), ("book", "/book/")];
+
+fn light_and_dark_at_every_width(config: &Config) {
+    let server = start(config);
+    let mut page = Page::open();
+    for (name, path) in PAGES {
+        for (form, width, height, mobile) in [("desktop", 1280, 900, false), ("phone", 375, 740, true)] {
+            page.resize(width, height, mobile);
+            let mut shades = Vec::new();
+            for scheme in ["light", "dark"] {
+                page.prefer(scheme);
+                page.go(&url(&server, path));
+                shades.push(light(&mut page));
+                let widths = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]");
+                let wide: Vec<u64> =
+                    widths.as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
+                assert!(wide[0] <= u64::from(width), "{name}, {form}: {widths} wide, it scrolls sideways");
+                is_well(&mut page, name);
+                page.screenshot(&format!("{name}-{form}-{scheme}"));
+            }
+            assert!(
+                shades[0] > 500 && shades[1] < 265,
+                "{name}, {form}: light {} and dark {}",
+                shades[0],
+                shades[1]
+            );
+        }
+    }
+    drop(page);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn from_page_to_page(config: &Config) {
+    let server = start(config);
+    let mut page = Page::open();
+    page.resize(1280, 900, false);
+    page.go(&url(&server, "/"));
+    page.go_by("document.querySelector('a[href^=\"book/\"]').click()");
+    let place = page.evaluate("location.pathname");
+    assert!(place.as_str().is_some_and(|place| place.starts_with("/book/")), "{place}");
+    is_well(&mut page, "the book");
+    page.go_by(
+        "[...document.querySelectorAll('a')].find(link => /engine|model|epoll/i.test(link.href)).click()",
+    );
+    is_well(&mut page, "a page of the book");
+    page.screenshot("book-page");
+    let deep = page.evaluate("location.pathname");
+    page.evaluate("history.back()");
+    becomes_true(SOON, "back again", || page.evaluate("location.pathname") == place);
+    page.evaluate("history.forward()");
+    becomes_true(SOON, "forward again", || page.evaluate("location.pathname") == deep);
+    page.reload();
+    is_well(&mut page, "the page again");
+    is_logged(&server, "what the browser has is not sent again", &[" 304 "]);
+    page.go(&url(&server, "/"));
+    is_well(&mut page, "home again");
+    drop(page);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}

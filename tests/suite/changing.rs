@@ -1,0 +1,111 @@
+//! Files that change while they are sent, and between two requests.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::time::Duration;
+
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::server::{Launch, Server};
+use tenfold_tests::site::{self, Folder};
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::wire::{End, Wire};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "changing",
+    cases: cases![
+        Senders OwnLayered: a_file_that_shrinks_ends_the_connection, a_file_that_grows_is_sent_as_promised,
+            a_file_that_is_replaced_is_sent_in_one_version;
+        Topologies Own: a_change_is_seen_soon;
+    ],
+};
+
+/// More than two sockets hold, so that the server is in the middle of it.
+const BYTES: usize = 24 << 20;
+
+/// Starts a server with a large file, asks for it and takes the beginning; the rest waits.
+fn begin(config: &Config, folder: &Folder) -> (Server, Wire, Vec<u8>) {
+    let whole = site::bytes(BYTES, 24);
+    folder.write("file.bin", &whole);
+    let server = Launch::new(config, folder.path()).start();
+    let mut wire = server.connect();
+    rustix::net::sockopt::set_socket_recv_buffer_size(wire.socket(), 64 * 1024).expect("a socket of ours");
+    wire.get("/file.bin");
+    let response = wire.head();
+    assert_eq!((response.status, response.promised()), (200, BYTES));
+    wire.expect_body(&whole[..1 << 20]);
+    (server, wire, whole)
+}
+
+fn a_file_that_shrinks_ends_the_connection(config: &Config) {
+    let folder = Folder::new("shrinks");
+    let (server, mut wire, whole) = begin(config, &folder);
+    let file = OpenOptions::new().write(true).open(folder.at("file.bin")).expect("our own file");
+    file.set_len(14 << 20).expect("our own file");
+    let (rest, end) = wire.rest();
+    let got = (1 << 20) + rest.len();
+    assert!(got < BYTES, "{got} bytes came of a file that shrank to {} bytes", 14 << 20);
+    assert!(rest == whole[1 << 20..got], "what came is not what was in the file: it was padded");
+    if config.layer {
+        assert_ne!(end, End::Closed, "the layer's closing record says that the response is complete");
+    }
+    drop(wire);
+    folder.write("other.html", "still here\n");
+    assert_eq!(server.get("/other.html").body, b"still here\n", "the server goes on");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn a_file_that_grows_is_sent_as_promised(config: &Config) {
+    let folder = Folder::new("grows");
+    let (server, mut wire, whole) = begin(config, &folder);
+    let mut file = OpenOptions::new().append(true).open(folder.at("file.bin")).expect("our own file");
+    file.write_all(&[b'+'; 100_000]).expect("our own file");
+    wire.expect_body(&whole[1 << 20..]);
+    folder.write("other.html", "still here\n");
+    wire.get("/other.html");
+    assert_eq!(wire.response().body, b"still here\n", "the next response begins right behind");
+    drop(wire);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn a_file_that_is_replaced_is_sent_in_one_version(config: &Config) {
+    let folder = Folder::new("replaced");
+    let (server, mut wire, whole) = begin(config, &folder);
+    let new = site::bytes(1000, 99);
+    folder.write("new.bin", &new);
+    fs::rename(folder.at("new.bin"), folder.at("file.bin")).expect("our own files");
+    wire.expect_body(&whole[1 << 20..]);
+    becomes_true(SOON, "the new version is served", || {
+        wire.get("/file.bin");
+        let response = wire.response();
+        assert!(response.body == new || response.body == whole, "a mixture of both versions");
+        response.body == new
+    });
+    drop(wire);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn a_change_is_seen_soon(config: &Config) {
+    let folder = Folder::new("changes");
+    let page = folder.write("page.html", "the first\n");
+    let server = Launch::new(config, folder.path()).start();
+    let mut wire = server.connect();
+    let mut ask = || {
+        wire.get("/page.html");
+        wire.response()
+    };
+    let first = ask();
+    assert_eq!(first.body, b"the first\n");
+    let bound = Duration::from_secs(5);
+
+    fs::write(&page, "the other\n").expect("our own file");
+    becomes_true(bound, "the change is seen", || ask().body == b"the other\n");
+    assert_ne!(ask().need("ETag"), first.need("ETag"), "another version has another tag");
+
+    fs::remove_file(&page).expect("our own file");
+    becomes_true(bound, "the removal is seen", || ask().status == 404);
+
+    fs::write(&page, "it is back\n").expect("our own file");
+    becomes_true(bound, "the return is seen", || ask().body == b"it is back\n");
+}

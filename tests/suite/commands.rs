@@ -1,0 +1,227 @@
+//! Command lines: wrong ones are refused in words, right ones say what there is.
+
+use std::net::TcpListener;
+use std::process::Output;
+
+use serde_json::Value;
+use tenfold_engine::{Engine, MODELS, Sender, Topology};
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::server::{Launch, free_address, tenfold};
+use tenfold_tests::site::{self, Folder};
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::wire::request;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "commands",
+    cases: cases![
+        Topologies Own: status_counts, the_start_says_what_runs;
+        Engines Own: a_port_in_use_is_said;
+        Every Once: wrong_words_name_the_right_ones, combinations_that_make_no_sense, a_root_that_is_none,
+            check_shows_line_and_column, engines_agree_with_the_table, status_without_a_server;
+        Every OnceAsRoot: a_root_that_can_not_be_read;
+    ],
+};
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Refused with this exit code, in words that hold all of `words`, and few of them.
+#[track_caller]
+fn expect_refused(output: &Output, code: i32, words: &[&str]) {
+    let text = said(output);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert!(output.stdout.is_empty(), "a refusal stands on standard output");
+    assert!(!text.contains("panicked"), "{text}");
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not said in: {text}");
+    }
+    assert!(text.lines().count() <= 8, "more than a person wants to read: {text}");
+}
+
+fn serve(words: &[&str]) -> Output {
+    let address = free_address().to_string();
+    let fixed = ["serve", site::shared().to_str().expect("a path in ASCII"), "--listen", &address];
+    tenfold(&[&fixed, words].concat())
+}
+
+fn wrong_words_name_the_right_ones() {
+    let models: Vec<&str> = MODELS.iter().map(|model| model.name).collect();
+    expect_refused(&serve(&["--engine", "kqueue"]), 2, &[&["kqueue"], models.as_slice()].concat());
+    expect_refused(&serve(&["--topology", "star"]), 2, &["star", "single", "threads", "reuseport-processes"]);
+    expect_refused(&serve(&["--send", "pigeon"]), 2, &["pigeon", "auto", "copy", "sendfile"]);
+    expect_refused(&serve(&["--trigger", "et"]), 2, &["lt+et", "lt+lt", "et+lt", "et+et"]);
+    expect_refused(&serve(&["--head-timeout", "soon"]), 2, &["head-timeout", "soon"]);
+    expect_refused(&serve(&["--head-timeout", "0s"]), 2, &["head-timeout"]);
+    expect_refused(&serve(&["--workers", "0"]), 2, &["workers"]);
+    expect_refused(&serve(&["--workers", "many"]), 2, &["workers", "many"]);
+    expect_refused(&serve(&["--max-head", "-1"]), 2, &["max-head"]);
+    expect_refused(&serve(&["--access-log"]), 2, &["access-log"]);
+    expect_refused(&serve(&["--no-such-flag"]), 2, &["--no-such-flag"]);
+    expect_refused(&serve(&["--listen", "localhost"]), 2, &["listen", "localhost"]);
+    expect_refused(&tenfold(&["srve"]), 2, &["srve"]);
+    expect_refused(&serve(&["--config", "/nonexistent.toml"]), 1, &["/nonexistent.toml"]);
+}
+
+fn combinations_that_make_no_sense() {
+    expect_refused(
+        &serve(&["--engine", "naive", "--topology", "threads"]),
+        2,
+        &["naive", "threads", "single"],
+    );
+    expect_refused(&serve(&["--engine", "naive", "--workers", "2"]), 2, &["naive", "workers"]);
+    expect_refused(&serve(&["--engine", "uring", "--trigger", "lt+et"]), 2, &["uring", "trigger", "epoll"]);
+    expect_refused(
+        &serve(&["--engine", "epoll", "--topology", "single", "--workers", "2"]),
+        2,
+        &["single", "threads", "reuseport-processes"],
+    );
+}
+
+fn a_root_that_is_none() {
+    let address = free_address().to_string();
+    for root in ["/nonexistent", "/dev/null"] {
+        expect_refused(&tenfold(&["serve", root, "--listen", &address]), 1, &[root]);
+    }
+}
+
+fn a_root_that_can_not_be_read() {
+    let folder = Folder::new("unreadable");
+    folder.allow(".", 0o700);
+    let root = folder.path().display().to_string();
+    let config = Config::of(Engine::Epoll);
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let launch = Launch::new(&config, folder.path()).through("setpriv", &nobody);
+    let output = launch.flag("--listen", free_address()).flag("--access-log", "off").refused();
+    expect_refused(&output, 1, &[&root, "ermission denied"]);
+    // Started as root, the workers are somebody who may not read it.
+    let output = Launch::new(&config, folder.path()).flag("--listen", free_address()).refused();
+    expect_refused(&output, 1, &[&root]);
+}
+
+fn a_port_in_use_is_said(config: &Config) {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = taken.local_addr().expect("a bound socket has an address").to_string();
+    let output = Launch::new(config, site::shared()).flag("--listen", &address).refused();
+    expect_refused(&output, 1, &[&address, "in use"]);
+}
+
+fn check_shows_line_and_column() {
+    let folder = Folder::new("check");
+    folder.write("site/index.html", "x");
+    let check = |text: &str| {
+        let file = folder.write("tenfold.toml", text);
+        tenfold(&["check", &file.display().to_string()])
+    };
+    let right = check("root = \"site\"\nengine = \"epoll\"\n");
+    assert_eq!(right.status.code(), Some(0), "{}", said(&right));
+
+    let wrong = [
+        ("root = \"site\"\nindx = \"index.html\"\n", ":2:1", "index"),
+        ("root = \"site\"\nengine = \"kqueue\"\n", ":2:10", "epoll"),
+        ("root = \"site\"\nhead-timeout = \"10 parsecs\"\n", ":2:16", "10s"),
+        ("root = \"site\"\nworkers = 0\n", ":2:11", "1"),
+        ("root = \"site\"\nindex = \n", ":2:", ""),
+        ("root = \"site\"\n[[nonsense]]\n", ":2:", "nonsense"),
+    ];
+    for (text, place, mend) in wrong {
+        let output = check(text);
+        assert_eq!(output.status.code(), Some(1), "{text:?}: {}", said(&output));
+        assert!(said(&output).contains(place), "{place} is not said in: {}", said(&output));
+        assert!(said(&output).contains(mend), "{mend:?} is not said in: {}", said(&output));
+    }
+    let both = check("root = \"site\"\nengine = \"kqueue\"\nworkers = 0\n");
+    assert!(
+        said(&both).contains(":2:") && said(&both).contains(":3:"),
+        "every error is shown: {}",
+        said(&both)
+    );
+    let missing = tenfold(&["check", "/nonexistent.toml"]);
+    assert_eq!(missing.status.code(), Some(1), "{}", said(&missing));
+}
+
+fn engines_agree_with_the_table() {
+    let output = tenfold(&["engines", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let told: Value = serde_json::from_slice(&output.stdout).expect("--json prints JSON");
+    let told = told.as_array().or_else(|| told["engines"].as_array()).expect("a list of engines").clone();
+    assert_eq!(told.len(), MODELS.len());
+    for (model, told) in MODELS.iter().zip(told) {
+        assert_eq!(told["name"], model.name);
+        let list = |name: &str| -> Vec<String> {
+            let all = told[name].as_array().unwrap_or_else(|| panic!("no {name} in {told}"));
+            all.iter().map(|one| one.as_str().unwrap_or_default().to_owned()).collect()
+        };
+        assert_eq!(list("topologies"), model.topologies.iter().map(Topology::to_string).collect::<Vec<_>>());
+        assert_eq!(list("senders"), model.senders.iter().map(Sender::to_string).collect::<Vec<_>>());
+    }
+    let matrix = tenfold(&["engines", "--matrix"]);
+    assert_eq!(matrix.status.code(), Some(0), "{}", said(&matrix));
+    let matrix = String::from_utf8_lossy(&matrix.stdout).into_owned();
+    for model in MODELS {
+        assert!(matrix.contains(model.name), "{} is not in:\n{matrix}", model.name);
+    }
+    let plain = tenfold(&["engines"]);
+    let plain = String::from_utf8_lossy(&plain.stdout).into_owned();
+    for model in MODELS {
+        assert!(
+            plain.contains(model.name) && plain.contains("accept4"),
+            "{} is not in:\n{plain}",
+            model.name
+        );
+    }
+}
+
+fn status_without_a_server() {
+    let output = tenfold(&["status", "--control", "/nonexistent/control"]);
+    expect_refused(&output, 1, &["/nonexistent/control"]);
+}
+
+fn status_counts(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    let mut wire = server.connect();
+    for _ in 0..5 {
+        wire.get("/1k.html");
+        wire.response();
+    }
+    for _ in 0..2 {
+        wire.get("/none.html");
+        wire.response();
+    }
+    wire.send(request("HEAD", "/1k.html", &[]));
+    wire.head();
+    // The blocking engines count when a wait begins; who reads counters is never ahead of them.
+    becomes_true(SOON, "what was done is counted", || server.status()["requests"] == 8);
+    let status = server.status();
+    assert_eq!(status["connections"]["open"], 1, "{status}");
+    assert_eq!(status["responses"]["200"], 6, "{status}");
+    assert_eq!(status["responses"]["404"], 2, "{status}");
+    assert!(status["bytes"].as_u64() > Some(5 * 1024), "{status}");
+    assert_eq!(status["workers"].as_array().map(Vec::len), Some(config.workers()), "{status}");
+    drop(wire);
+    let mut wire = server.connect();
+    wire.send("GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(wire.response().status, 400);
+    wire.expect_end();
+    drop(wire);
+    becomes_true(SOON, "a refusal is counted by its reason", || {
+        server.status()["refusals"]["malformed"] == 1
+    });
+    becomes_true(SOON, "a closed connection is not open", || server.status()["connections"]["open"] == 0);
+}
+
+fn the_start_says_what_runs(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    let said = server.errors();
+    let root = site::shared().display().to_string();
+    let address = format!("http://{}", server.address);
+    for word in
+        [address, root, config.engine.to_string(), config.topology.to_string(), config.sender.to_string()]
+    {
+        assert!(said.contains(&word), "{word:?} is not said in:\n{said}");
+    }
+    let plain = tenfold(&["--help"]);
+    assert_eq!(plain.status.code(), Some(0));
+}

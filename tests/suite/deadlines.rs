@@ -1,0 +1,166 @@
+//! Every wait has an end; and a peer that goes away leaves nothing behind.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::server::{Launch, Server};
+use tenfold_tests::site;
+use tenfold_tests::time::becomes_true;
+use tenfold_tests::wire::request;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "deadlines",
+    cases: cases![
+        Topologies Own: a_head_by_drops_is_408, a_body_by_drops_ends, a_connection_at_rest_is_dropped,
+            a_slow_line_that_moves_lives;
+        Senders Own: a_reader_that_does_not_read_is_dropped, resets_leave_nothing_behind;
+        Engines OwnLayered: a_head_by_drops_through_the_layer;
+    ],
+};
+
+/// For what is to happen after a second, on a machine that does other things, too.
+const BOUND: Duration = Duration::from_secs(15);
+
+fn impatient(config: &Config) -> Server {
+    let launch = Launch::new(config, site::shared());
+    let launch = launch.flag("--head-timeout", "1s").flag("--body-timeout", "1s");
+    launch.flag("--send-timeout", "1s").flag("--idle-timeout", "1s").start()
+}
+
+/// Drops do not move the deadline.
+fn a_head_by_drops_is_408(config: &Config) {
+    let server = impatient(config);
+    let mut wire = server.connect();
+    let begin = Instant::now();
+    let head = request("GET", "/1k.html", &[("X-Long", &"x".repeat(500))]);
+    for byte in &head {
+        // Once it has answered, the server may refuse what still comes.
+        if wire.try_send(&[*byte]).is_err() || begin.elapsed() > Duration::from_millis(2500) {
+            break;
+        }
+        sleep(Duration::from_millis(20));
+    }
+    let response = wire.response();
+    assert_eq!(response.status, 408);
+    assert!(response.closes(), "the response does not say that it is the last");
+    assert!(begin.elapsed() < BOUND, "it took {:?}", begin.elapsed());
+    wire.expect_end();
+    let mut wire = server.connect();
+    wire.get("/1k.html");
+    assert_eq!(wire.response().status, 200, "a head in time is answered");
+    drop(wire);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn a_head_by_drops_through_the_layer(config: &Config) {
+    a_head_by_drops_is_408(config);
+}
+
+fn a_body_by_drops_ends(config: &Config) {
+    let server = impatient(config);
+    let mut wire = server.connect();
+    wire.send(request("POST", "/1k.html", &[("Content-Length", "10000")]));
+    assert_eq!(wire.response().status, 405);
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(4) && wire.try_send(b"b").is_ok() {
+        sleep(Duration::from_millis(50));
+    }
+    let (rest, _) = wire.rest();
+    let rest = String::from_utf8_lossy(&rest).into_owned();
+    assert!(rest.is_empty() || rest.starts_with("HTTP/1.1 408 "), "{rest:?}");
+    assert!(begin.elapsed() < BOUND, "it took {:?}", begin.elapsed());
+    assert_eq!(server.get("/1k.html").status, 200, "the server goes on");
+}
+
+fn a_connection_at_rest_is_dropped(config: &Config) {
+    let server = impatient(config);
+    let mut wire = server.connect();
+    for _ in 0..3 {
+        wire.get("/1k.html");
+        assert_eq!(wire.response().status, 200);
+        sleep(Duration::from_millis(400));
+    }
+    let begin = Instant::now();
+    wire.expect_dropped();
+    assert!(begin.elapsed() < BOUND, "it took {:?}", begin.elapsed());
+    let mut silent = server.connect();
+    silent.send("G");
+    silent.rest();
+    assert_eq!(server.get("/1k.html").status, 200, "the server goes on");
+}
+
+/// Ten deadlines' worth of time, at a rate above the least.
+fn a_slow_line_that_moves_lives(config: &Config) {
+    let server = impatient(config);
+    let mut wire = server.connect();
+    rustix::net::sockopt::set_socket_recv_buffer_size(wire.socket(), 16 * 1024).expect("a socket of ours");
+    wire.get("/large.bin");
+    assert_eq!(wire.head().status, 200);
+    let large = site::large();
+    let mut at = 0;
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(5) {
+        wire.expect_body(&large[at..at + 200_000]);
+        at += 200_000;
+        sleep(Duration::from_millis(100));
+    }
+    wire.expect_body(&large[at..]);
+}
+
+fn a_reader_that_does_not_read_is_dropped(config: &Config) {
+    let server = impatient(config);
+    let base = settled(&server);
+    let mut stalled: Vec<_> = (0..if config.serial() { 1 } else { 5 }).map(|_| server.connect()).collect();
+    for wire in &mut stalled {
+        rustix::net::sockopt::set_socket_recv_buffer_size(wire.socket(), 64 * 1024)
+            .expect("a socket of ours");
+        wire.get("/large.bin");
+        assert_eq!(wire.head().status, 200);
+    }
+    becomes_true(BOUND, "stalled connections are dropped", || server.descriptors() <= base);
+    for mut wire in stalled {
+        let (rest, _) = wire.rest();
+        assert!(rest.len() < site::LARGE, "it was sent whole to somebody who did not read");
+    }
+    assert_eq!(server.get("/1k.html").status, 200, "the server goes on");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn resets_leave_nothing_behind(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    let base = settled(&server);
+    for round in 0..10usize {
+        let mut wire = server.connect();
+        wire.get("/large.bin");
+        wire.take(1 + round * 50_000);
+        wire.reset();
+        let mut wire = server.connect();
+        wire.get("/1k.html");
+        wire.reset();
+        let mut wire = server.connect();
+        wire.send("GET /1k.html HT");
+        wire.reset();
+    }
+    becomes_true(BOUND, "descriptors are given back", || server.descriptors() <= base);
+    assert_eq!(server.get("/1k.html").status, 200, "the server goes on");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Descriptors of a server that has served, and whose connections are gone; with the files it keeps open.
+fn settled(server: &Server) -> usize {
+    // Workers keep files open, each its own.
+    for _ in 0..16 {
+        for target in ["/1k.html", "/large.bin"] {
+            assert_eq!(server.ask("HEAD", target, &[("Connection", "close")]).status, 200);
+        }
+    }
+    let mut before = usize::MAX;
+    becomes_true(BOUND, "descriptors settle", || {
+        let now = server.descriptors();
+        std::mem::replace(&mut before, now) == now
+    });
+    before
+}

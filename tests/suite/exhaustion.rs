@@ -1,0 +1,123 @@
+//! More connections than there is room for.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::server::{Launch, Server};
+use tenfold_tests::site::{self, Folder};
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::wire::{Wire, request};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "exhaustion",
+    cases: cases![
+        Concurrent Own: connections_past_the_bound_are_closed_and_counted, the_bound_follows_the_descriptor_limit,
+            other_connections_go_on_and_service_returns;
+        Concurrent Own: no_descriptors_no_spin;
+    ],
+};
+
+const BOUND: usize = 20;
+
+/// A connection that was served once and rests; none where it was refused.
+fn served(server: &Server) -> Option<Wire> {
+    let mut wire = server.connect();
+    wire.try_send(&request("GET", "/1k.html", &[])).ok()?;
+    wire.try_head().filter(|response| response.status == 200)?;
+    wire.expect_body(&site::content("1k.html"));
+    Some(wire)
+}
+
+fn refusals(server: &Server) -> u64 {
+    let status = server.status();
+    let count =
+        |name: &str| status["refusals"][name].as_u64().unwrap_or_else(|| panic!("no {name} in {status}"));
+    count("too-many-connections") + count("exhausted")
+}
+
+fn connections_past_the_bound_are_closed_and_counted(config: &Config) {
+    let server = Launch::new(config, site::shared()).flag("--max-connections", BOUND).start();
+    let kept: Vec<_> =
+        (0..BOUND).map(|at| served(&server).unwrap_or_else(|| panic!("connection {at}"))).collect();
+    for _ in 0..10 {
+        assert!(served(&server).is_none(), "a connection past the bound was served");
+    }
+    becomes_true(SOON, "refusals are counted", || refusals(&server) == 10);
+    drop(kept);
+    becomes_true(SOON, "there is room again", || served(&server).is_some());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn other_connections_go_on_and_service_returns(config: &Config) {
+    let server = Launch::new(config, site::shared()).flag("--max-connections", BOUND).start();
+    let mut kept: Vec<_> =
+        (0..BOUND).map(|at| served(&server).unwrap_or_else(|| panic!("connection {at}"))).collect();
+    for _ in 0..3 {
+        assert!(served(&server).is_none(), "a connection past the bound was served");
+        for wire in &mut kept {
+            wire.get("/1k.html");
+            assert_eq!(wire.response().status, 200, "a connection within the bound");
+        }
+    }
+    drop(kept.pop());
+    let begin = Instant::now();
+    becomes_true(SOON, "service returns when one connection is gone", || served(&server).is_some());
+    assert!(begin.elapsed() < Duration::from_secs(2), "it took {:?}", begin.elapsed());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// With few descriptors and no word about connections, a bound follows, and nobody runs into the limit.
+fn the_bound_follows_the_descriptor_limit(config: &Config) {
+    if config.process_per_connection() {
+        // Each connection has a process, and that a table of descriptors.
+        return;
+    }
+    let server = Launch::new(config, site::shared()).descriptors(256).start();
+    let kept: Vec<_> = (0..300).filter_map(|_| served(&server)).collect();
+    assert!(kept.len() >= 16, "{} connections with 256 descriptors", kept.len());
+    assert!(kept.len() < 256, "{} connections with 256 descriptors", kept.len());
+    becomes_true(SOON, "refusals are counted", || refusals(&server) == 300 - kept.len() as u64);
+    assert!(!server.errors().contains("panicked"), "{}", server.errors());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// The limit is taken away from a running server, so that accept itself fails: it does not spin, and serves
+/// soon after.
+fn no_descriptors_no_spin(config: &Config) {
+    let folder = Folder::new("spin");
+    folder.write("1k.html", site::content("1k.html"));
+    let server = Launch::new(config, folder.path()).start();
+    let mut first = served(&server).expect("there is room");
+    let worker = *server.workers().first().expect("a worker serves");
+    let open = worker.descriptors().len();
+    let limit = |count: usize| {
+        let program = tenfold_tests::tools::program("prlimit");
+        let mut command = std::process::Command::new(program);
+        let status =
+            command.arg("--pid").arg(worker.0.to_string()).arg(format!("--nofile={count}:20000")).status();
+        assert!(status.expect("prlimit runs").success(), "the limit can not be set");
+    };
+    limit(open);
+    let mut waiting: Vec<_> = (0..10).map(|_| server.connect()).collect();
+    waiting.iter_mut().for_each(|wire| wire.send(request("GET", "/1k.html", &[("Connection", "close")])));
+    sleep(Duration::from_millis(300));
+    let before = server.processor_time();
+    sleep(Duration::from_secs(2));
+    let used = server.processor_time() - before;
+    assert!(
+        used < Duration::from_millis(500),
+        "{used:?} of processor time in 2 s without a descriptor to spare"
+    );
+    if !config.process_per_connection() {
+        first.get("/1k.html");
+        assert_eq!(first.response().status, 200, "who is connected is served on");
+    }
+    limit(1000);
+    let begin = Instant::now();
+    becomes_true(SOON, "service returns", || served(&server).is_some());
+    assert!(begin.elapsed() < Duration::from_secs(3), "it took {:?}", begin.elapsed());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}

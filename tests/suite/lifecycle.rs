@@ -1,0 +1,153 @@
+//! Workers that die, and servers that leave.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::process::Process;
+use tenfold_tests::server::{Launch, Server};
+use tenfold_tests::site;
+use tenfold_tests::time::{SOON, becomes_true, eventually};
+use tenfold_tests::wire::request;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "lifecycle",
+    cases: cases![
+        Topologies Own: a_worker_that_is_killed_is_replaced, queued_connections_outlive_their_worker,
+            a_download_outlives_quit, a_connection_at_rest_does_not_hold_up_a_drain,
+            a_second_term_does_not_wait, int_ends_it;
+        Processes Own: other_workers_do_not_notice;
+    ],
+};
+
+/// Waits until as many processes serve as before, and none of those that were killed.
+fn replaced(server: &Server, killed: &[Process], count: usize) {
+    eventually(SOON, "killed workers are replaced", || {
+        let now = server.workers();
+        (now.len() == count && now.iter().all(|worker| !killed.contains(worker))).then_some(())
+    });
+}
+
+fn workers(server: &Server) -> Vec<Process> {
+    assert_eq!(server.get("/1k.html").status, 200);
+    let workers = server.workers();
+    assert!(!workers.is_empty(), "no process below the supervisor serves");
+    workers
+}
+
+fn a_worker_that_is_killed_is_replaced(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    for round in 0..2 {
+        let before = workers(&server);
+        before[0].signal(Signal::KILL);
+        replaced(&server, &before[..1], before.len());
+        for _ in 0..8 {
+            assert_eq!(server.get("/1k.html").status, 200, "round {round}");
+        }
+    }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Connections that the kernel completed and nobody accepted stay with the socket, which the next worker
+/// inherits.
+fn queued_connections_outlive_their_worker(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    let before = workers(&server);
+    before.iter().for_each(|worker| worker.signal(Signal::STOP));
+    let mut queued: Vec<_> = (0..20).map(|_| server.connect()).collect();
+    for wire in &mut queued {
+        wire.send(request("GET", "/16k.bin", &[("Connection", "close")]));
+    }
+    before.iter().for_each(|worker| worker.signal(Signal::KILL));
+    for wire in &mut queued {
+        let response = wire.response();
+        assert_eq!((response.status, response.body.len()), (200, 16 * 1024));
+    }
+    replaced(&server, &before, before.len());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn other_workers_do_not_notice(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    let before = workers(&server);
+    assert_eq!(before.len(), config.workers(), "a process for each worker");
+    let mut wires: Vec<_> = (0..40).map(|_| server.connect()).collect();
+    for wire in &mut wires {
+        wire.get("/1k.html");
+        assert_eq!(wire.response().status, 200);
+    }
+    before[0].signal(Signal::KILL);
+    replaced(&server, &before[..1], before.len());
+    let mut alive = 0;
+    for wire in &mut wires {
+        if wire.try_send(&request("GET", "/1k.html", &[("Connection", "close")])).is_ok() {
+            alive += usize::from(!wire.rest().0.is_empty());
+        }
+    }
+    assert!((1..40).contains(&alive), "{alive} of 40 connections outlived one of {} workers", before.len());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn refuses_connections(server: &Server) -> bool {
+    TcpStream::connect_timeout(&server.address, Duration::from_secs(1)).is_err()
+}
+
+fn a_download_outlives_quit(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    let mut wire = server.connect();
+    wire.get("/large.bin");
+    assert_eq!(wire.head().promised(), site::LARGE);
+    wire.expect_body(&site::large()[..1000]);
+    server.process.signal(Signal::QUIT);
+    becomes_true(SOON, "new connections are refused", || refuses_connections(&server));
+    assert!(server.ended().is_none(), "it did not wait; it said:\n{}", server.errors());
+    wire.expect_body(&site::large()[1000..]);
+    wire.expect_dropped();
+    let status = server.ends_within(SOON);
+    assert!(status.success(), "{status}; it said:\n{}", server.errors());
+}
+
+fn a_connection_at_rest_does_not_hold_up_a_drain(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    let mut resting: Vec<_> = (0..if config.serial() { 1 } else { 10 }).map(|_| server.connect()).collect();
+    for wire in &mut resting {
+        wire.get("/1k.html");
+        assert_eq!(wire.response().status, 200);
+    }
+    // This one has said nothing yet.
+    let silent = server.connect();
+    server.process.signal(Signal::QUIT);
+    for wire in &mut resting {
+        wire.expect_dropped();
+    }
+    let status = server.ends_within(SOON);
+    assert!(status.success(), "{status}; it said:\n{}", server.errors());
+    drop(silent);
+}
+
+fn a_second_term_does_not_wait(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    let mut stalled = server.connect();
+    stalled.get("/large.bin");
+    assert_eq!(stalled.head().status, 200);
+    let all = server.process.with_descendants();
+    server.process.signal(Signal::TERM);
+    becomes_true(SOON, "new connections are refused", || refuses_connections(&server));
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(server.ended().is_none(), "the first TERM did not wait; it said:\n{}", server.errors());
+    server.process.signal(Signal::TERM);
+    server.ends_within(Duration::from_secs(5));
+    becomes_true(SOON, "no process is left", || all.iter().all(|process| !process.is_running()));
+}
+
+fn int_ends_it(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    let all = server.process.with_descendants();
+    server.process.signal(Signal::INT);
+    let status = server.ends_within(SOON);
+    assert!(status.success(), "{status}; it said:\n{}", server.errors());
+    becomes_true(SOON, "no process is left", || all.iter().all(|process| !process.is_running()));
+}

@@ -1,0 +1,151 @@
+//! A switch does what it says: processes, sockets, triggers and calls, seen from outside.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use tenfold_engine::{Engine, Sender, Topology, Trigger};
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::process::Process;
+use tenfold_tests::server::{Launch, Server};
+use tenfold_tests::site;
+use tenfold_tests::strace::Tracer;
+use tenfold_tests::time::{SOON, becomes_true};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "mechanisms",
+    cases: cases![
+        Topologies Own: a_topology_has_its_processes_threads_and_sockets, an_engine_makes_its_own_calls;
+        Triggers Own: triggers_are_those_asked_for;
+        Senders Own: a_sender_makes_its_call;
+    ],
+};
+
+/// Inodes of the sockets that listen on the server's port (`man 5 proc`, /proc/net/tcp).
+fn listening(server: &Server) -> BTreeSet<String> {
+    let table = fs::read_to_string("/proc/net/tcp").expect("Linux has it");
+    let port = format!(":{:04X}", server.address.port());
+    let rows = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+    let rows = rows.filter(|row| row.len() > 9 && row[1].ends_with(&port) && row[3] == "0A");
+    rows.map(|row| row[9].to_owned()).collect()
+}
+
+fn a_topology_has_its_processes_threads_and_sockets(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    let mut wire = server.connect();
+    wire.get("/1k.html");
+    assert_eq!(wire.response().status, 200);
+
+    let workers = server.workers();
+    let (processes, sockets) = match config.topology {
+        Topology::ReuseportProcesses => (config.workers(), config.workers()),
+        Topology::Single | Topology::Threads => (1, 1),
+    };
+    assert_eq!(workers.len(), processes, "processes that serve");
+    assert_eq!(listening(&server).len(), sockets, "sockets that listen");
+    let threads: usize = workers[0].status("Threads").and_then(|count| count.parse().ok()).unwrap_or(0);
+    if config.topology == Topology::Threads {
+        assert!(threads >= config.workers(), "{threads} threads");
+    }
+    assert_eq!(server.process.status("Threads").as_deref(), Some("1"), "a supervisor has one thread");
+
+    let for_connections = workers[0].children().len();
+    assert_eq!(for_connections, usize::from(config.process_per_connection()), "processes for one connection");
+    drop(wire);
+    becomes_true(SOON, "the process of a connection ends with it", || workers[0].children().is_empty());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Descriptors that `epoll` watches in this process, with their events (/proc/PID/fdinfo).
+fn watched(process: Process) -> Vec<(String, u64)> {
+    let folder = format!("/proc/{}", process.0);
+    let entries = fs::read_dir(format!("{folder}/fdinfo")).expect("the process is there");
+    let mut all = Vec::new();
+    for entry in entries.flatten() {
+        let info = fs::read_to_string(entry.path()).unwrap_or_default();
+        for line in info.lines().filter(|line| line.starts_with("tfd:")) {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let link = fs::read_link(format!("{folder}/fd/{}", words[1])).unwrap_or_default();
+            let events = u64::from_str_radix(words[3], 16).expect("events are shown in hexadecimal");
+            all.push((link.to_string_lossy().into_owned(), events));
+        }
+    }
+    all
+}
+
+fn triggers_are_those_asked_for(config: &Config) {
+    const EDGE: u64 = 1 << 31;
+    let server = Launch::new(config, site::shared()).start();
+    let mut wire = server.connect();
+    wire.get("/1k.html");
+    assert_eq!(wire.response().status, 200);
+    let triggers = config.triggers.unwrap_or_default();
+    let listeners: Vec<String> = listening(&server).iter().map(|inode| format!("socket:[{inode}]")).collect();
+    becomes_true(SOON, "the connection is watched", || watched(server.workers()[0]).len() >= 2);
+    let (mut seen_listener, mut seen_connection) = (false, false);
+    for (what, events) in watched(server.workers()[0]) {
+        let edge = if events & EDGE == 0 { Trigger::Level } else { Trigger::Edge };
+        if listeners.contains(&what) {
+            assert_eq!(edge, triggers.listener, "of the listener");
+            seen_listener = true;
+        } else if what.starts_with("socket:") && events & 1 != 0 {
+            assert_eq!(edge, triggers.connections, "of a connection");
+            seen_connection = true;
+        }
+    }
+    assert!(seen_listener && seen_connection, "listener {seen_listener}, connection {seen_connection}");
+}
+
+/// Requests of a connection of its own, seen by strace.
+fn calls_for(server: &Server, target: &str, count: usize) -> tenfold_tests::strace::Calls {
+    assert_eq!(server.get(target).status, 200);
+    let tracer = Tracer::attach(&server.workers());
+    for _ in 0..count {
+        assert_eq!(server.get(target).status, 200);
+    }
+    tracer.detach()
+}
+
+fn an_engine_makes_its_own_calls(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    let calls = calls_for(&server, "/1k.html", 20);
+    let counts = calls.counts();
+    let waits = calls.count(&["epoll_wait", "epoll_pwait", "epoll_pwait2"]);
+    let ring = calls.count(&["io_uring_enter"]);
+    let forks = calls.count(&["fork", "clone", "clone3", "vfork"]);
+    let others = calls.count(&["select", "pselect6", "poll", "ppoll"]);
+    assert_eq!(others, 0, "another way to wait: {counts:?}");
+    match config.engine {
+        Engine::Naive => assert_eq!((waits, ring, forks), (0, 0, 0), "{counts:?}"),
+        Engine::Fork => {
+            assert_eq!((waits, ring), (0, 0), "{counts:?}");
+            assert!(forks >= 20, "{counts:?}");
+        }
+        Engine::Epoll => assert!(waits > 0 && ring == 0 && forks == 0, "{counts:?}"),
+        Engine::Uring => {
+            assert!(waits == 0 && ring > 0 && forks == 0, "{counts:?}");
+            let classic = calls.count(&["accept4", "accept", "recvfrom", "read", "sendto", "send", "write"]);
+            assert!(classic <= 10, "calls that belong in the ring: {counts:?}");
+        }
+    }
+}
+
+fn a_sender_makes_its_call(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    for (target, large) in [("/1k.html", false), ("/3m.bin", true)] {
+        let calls = calls_for(&server, target, 3);
+        let counts = calls.counts();
+        let sendfile = calls.count(&["sendfile", "sendfile64"]);
+        let reads = calls.count(&["pread64", "preadv", "preadv2"]);
+        let memory = calls.count(&["sendto", "sendmsg", "writev", "write"]);
+        match config.sender {
+            Sender::Sendfile => assert!(sendfile >= 3 && reads == 0, "{target}: {counts:?}"),
+            Sender::Copy if config.engine == Engine::Uring => assert_eq!(sendfile, 0, "{target}: {counts:?}"),
+            Sender::Copy => assert!(reads >= 3 && sendfile == 0 && memory >= 3, "{target}: {counts:?}"),
+            Sender::Auto if large => assert!(sendfile >= 3 && reads == 0, "{target}: {counts:?}"),
+            // What is remembered is read again after a second at most.
+            Sender::Auto => assert!(sendfile == 0 && reads <= 3, "{target}: {counts:?}"),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! A server that was started as root does not stay root where it serves.
+
+use rustix::process::Signal;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::process::Process;
+use tenfold_tests::server::{Launch, tenfold};
+use tenfold_tests::site::{self, Folder};
+use tenfold_tests::time::{SOON, eventually};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "privileges",
+    cases: cases![
+        Topologies OwnAsRoot: workers_are_nobody, a_worker_that_was_replaced_is_nobody, a_named_user;
+        Every OnceAsRoot: a_user_that_does_not_exist;
+    ],
+};
+
+fn is_somebody(worker: Process, user: &str) {
+    let ids = worker.status("Uid").unwrap_or_default();
+    assert_eq!(
+        ids.split_ascii_whitespace().collect::<Vec<_>>(),
+        [user; 4],
+        "real, effective, saved, file system"
+    );
+    let groups = worker.status("Groups").unwrap_or_default();
+    assert!(!groups.split_ascii_whitespace().any(|group| group == "0"), "groups of root are left: {groups}");
+    for set in ["CapEff", "CapPrm", "CapInh", "CapAmb"] {
+        let capabilities = worker.status(set).unwrap_or_default();
+        assert_eq!(capabilities.trim_start_matches('0'), "", "{set}: {capabilities}");
+    }
+}
+
+fn workers_are_nobody(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    let mut wire = server.connect();
+    wire.get("/1k.html");
+    assert_eq!(wire.response().status, 200);
+    let serving: Vec<_> = server.process.with_descendants().into_iter().skip(1).collect();
+    assert!(!serving.is_empty(), "no process below the supervisor serves");
+    serving.into_iter().for_each(|process| is_somebody(process, "65534"));
+    drop(wire);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn a_worker_that_was_replaced_is_nobody(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    let first = server.workers()[0];
+    first.signal(Signal::KILL);
+    let next = eventually(SOON, "another worker", || {
+        let now = server.workers();
+        (now.len() == server_processes(config) && !now.contains(&first)).then_some(now)
+    });
+    assert_eq!(server.get("/1k.html").status, 200);
+    next.into_iter().for_each(|process| is_somebody(process, "65534"));
+}
+
+fn server_processes(config: &Config) -> usize {
+    if config.topology == tenfold_engine::Topology::ReuseportProcesses { config.workers() } else { 1 }
+}
+
+fn a_named_user(config: &Config) {
+    let server = Launch::new(config, site::shared()).flag("--user", "daemon").start();
+    assert_eq!(server.get("/1k.html").status, 200);
+    server.workers().into_iter().for_each(|process| is_somebody(process, "1"));
+}
+
+fn a_user_that_does_not_exist() {
+    let folder = Folder::new("user");
+    let root = folder.path().display().to_string();
+    let address = tenfold_tests::server::free_address().to_string();
+    let output = tenfold(&["serve", &root, "--listen", &address, "--user", "no-such-user"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(1 | 2)), "{said}");
+    assert!(said.contains("no-such-user"), "{said}");
+}

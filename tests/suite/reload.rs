@@ -1,0 +1,135 @@
+//! HUP: what can change does, what can not is refused by name, and a wrong file changes nothing.
+
+use std::fs;
+
+use rustix::process::Signal;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::server::{Launch, Server};
+use tenfold_tests::site::Folder;
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::wire::request;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "reload",
+    cases: cases![
+        Topologies Own: site_and_limits_change, a_wrong_file_changes_nothing, what_needs_a_restart_is_refused_by_name,
+            nobody_is_hurt_by_a_reload;
+    ],
+};
+
+/// A site with two front pages, and a configuration beside it.
+fn folder() -> Folder {
+    let folder = Folder::new("reload");
+    folder.write("site/index.html", "the first\n");
+    folder.write("site/other.html", "the other\n");
+    folder.write("site/large.bin", tenfold_tests::site::bytes(8 << 20, 8));
+    folder.write("new/index.html", "another folder\n");
+    folder
+}
+
+fn start(config: &Config, folder: &Folder, text: &str) -> Server {
+    let file = folder.write("tenfold.toml", text);
+    Launch::bare(config).flag("--config", file.display()).start()
+}
+
+fn reload(server: &Server, folder: &Folder, text: &str) {
+    fs::write(folder.at("tenfold.toml"), text).expect("our own file");
+    server.process.signal(Signal::HUP);
+}
+
+/// Waits until something more is said that holds `word`.
+#[track_caller]
+fn is_said(server: &Server, before: usize, word: &str) {
+    becomes_true(SOON, &format!("standard error tells of {word:?}"), || {
+        server.errors()[before..].contains(word)
+    });
+}
+
+fn site_and_limits_change(config: &Config) {
+    let folder = folder();
+    let server = start(config, &folder, "root = \"site\"\nindex = \"index.html\"\n");
+    assert_eq!(server.get("/").body, b"the first\n");
+    reload(&server, &folder, "root = \"site\"\nindex = \"other.html\"\nmax-target = \"100\"\n");
+    becomes_true(SOON, "the other page is served", || server.get("/").body == b"the other\n");
+    let long = format!("/{}", "a".repeat(200));
+    // Each worker takes it up by itself.
+    becomes_true(SOON, "the new bound holds", || (0..8).all(|_| server.get(&long).status == 414));
+    reload(&server, &folder, "root = \"new\"\n");
+    becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
+    becomes_true(SOON, "the default bound holds", || (0..8).all(|_| server.get(&long).status == 404));
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn a_wrong_file_changes_nothing(config: &Config) {
+    let folder = folder();
+    let right = "root = \"site\"\n";
+    let server = start(config, &folder, right);
+    let wrong = [
+        ("root = \"site\"\nindx = \"other.html\"\n", "indx"),
+        ("root = \"site\"\nhead-timeout = \"soon\"\n", "head-timeout"),
+        ("root = \"site\nindex", "tenfold.toml"),
+        ("root = \"nowhere\"\n", "nowhere"),
+    ];
+    for (text, word) in wrong {
+        let before = server.errors().len();
+        reload(&server, &folder, text);
+        is_said(&server, before, word);
+        assert_eq!(server.get("/").body, b"the first\n", "{text:?}");
+    }
+    fs::remove_file(folder.at("tenfold.toml")).expect("our own file");
+    let before = server.errors().len();
+    server.process.signal(Signal::HUP);
+    is_said(&server, before, "tenfold.toml");
+    assert_eq!(server.get("/").body, b"the first\n", "without its file");
+    reload(&server, &folder, "root = \"new\"\n");
+    becomes_true(SOON, "a right file is taken up again", || server.get("/").body == b"another folder\n");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn what_needs_a_restart_is_refused_by_name(config: &Config) {
+    let folder = folder();
+    // Flags win over the file; what only the file says can change in it.
+    let server = start(config, &folder, "root = \"site\"\nbacklog = 100\n");
+    let before = server.errors().len();
+    reload(&server, &folder, "root = \"new\"\nbacklog = 200\n");
+    is_said(&server, before, "backlog");
+    for _ in 0..4 {
+        assert_eq!(server.get("/").body, b"the first\n", "all of the old configuration stays");
+    }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    listen_is_refused(config, &folder);
+}
+
+fn listen_is_refused(config: &Config, folder: &Folder) {
+    let text = |address: &dyn std::fmt::Display| format!("root = \"site\"\nlisten = \"{address}\"\n");
+    let [first, second] = [tenfold_tests::server::free_address(), tenfold_tests::server::free_address()];
+    let file = folder.write("tenfold.toml", text(&first));
+    let server = Launch::bare(config).flag("--config", file.display()).start_at(first);
+    assert_eq!(server.get("/").body, b"the first\n");
+    let before = server.errors().len();
+    reload(&server, folder, &text(&second));
+    is_said(&server, before, "listen");
+    assert_eq!(server.get("/").body, b"the first\n");
+    assert!(std::net::TcpStream::connect(second).is_err(), "it listens where it must not");
+}
+
+/// A download goes on, and so does a connection at rest.
+fn nobody_is_hurt_by_a_reload(config: &Config) {
+    let folder = folder();
+    let server = start(config, &folder, "root = \"site\"\n");
+    let large = tenfold_tests::site::bytes(8 << 20, 8);
+    let mut wire = server.connect();
+    wire.get("/large.bin");
+    assert_eq!(wire.head().status, 200);
+    wire.expect_body(&large[..1000]);
+    reload(&server, &folder, "root = \"new\"\n");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    wire.expect_body(&large[1000..]);
+    wire.send(request("GET", "/", &[]));
+    assert_eq!(wire.response().status, 200, "the connection goes on");
+    drop(wire);
+    becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}

@@ -1,0 +1,164 @@
+//! System calls, counted exactly.
+
+use std::process::Command;
+use std::time::Instant;
+
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::floor::Floor;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::process::Process;
+use tenfold_tests::server::{Launch, Server};
+use tenfold_tests::site;
+use tenfold_tests::strace::{Calls, Tracer};
+use tenfold_tests::tools;
+use tenfold_tests::wire::{Wire, request};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "syscalls",
+    cases: cases![
+        Epoll Own: a_kept_connection_costs_three_calls_a_request, a_batch_costs_one_receive_and_one_send,
+            a_connection_for_each_request_costs_four;
+        Uring Own: sixty_four_connections_beside_the_floor;
+        Engines Own: a_cached_file_costs_no_file_call;
+    ],
+};
+
+const WAITS: [&str; 2] = ["epoll_wait", "epoll_pwait"];
+
+/// What is done once a second: looking at a file again, writing the log.
+const HOUSEKEEPING_PER_SECOND: usize = 8;
+
+fn ask(wire: &mut Wire, batches: usize, per_batch: usize) {
+    let batch = request("GET", "/1k.html", &[]).repeat(per_batch);
+    for _ in 0..batches {
+        wire.send(&batch);
+        for _ in 0..per_batch {
+            let response = wire.response();
+            assert_eq!((response.status, response.body.len()), (200, 1024));
+        }
+    }
+}
+
+/// Runs `drive` under strace; gives back the calls, and how many more than expected are housekeeping.
+fn traced(server: &Server, drive: impl FnOnce()) -> (Calls, usize) {
+    let begin = Instant::now();
+    let tracer = Tracer::attach(&server.workers());
+    drive();
+    let calls = tracer.detach();
+    let seconds = usize::try_from(begin.elapsed().as_secs()).expect("a test ends within the century");
+    (calls, (seconds + 1) * HOUSEKEEPING_PER_SECOND)
+}
+
+#[track_caller]
+fn expect_about(calls: &Calls, names: &[&str], expected: usize, slack: usize) {
+    let found = calls.count(names);
+    let counts = calls.counts();
+    assert!(
+        (expected - 1..=expected + slack).contains(&found),
+        "{found} of {names:?} and not {expected}; all: {counts:?}"
+    );
+}
+
+fn a_kept_connection_costs_three_calls_a_request(config: &Config) {
+    const REQUESTS: usize = 10_000;
+    let server = Launch::new(config, site::shared()).start();
+    let mut wire = server.connect();
+    ask(&mut wire, 100, 1);
+    let (calls, housekeeping) = traced(&server, || ask(&mut wire, REQUESTS, 1));
+    expect_about(&calls, &["recvfrom"], REQUESTS, 1);
+    expect_about(&calls, &["sendto"], REQUESTS, 1);
+    // A wait that ends because a second is over is one more.
+    expect_about(&calls, &WAITS, REQUESTS, 1 + housekeeping / HOUSEKEEPING_PER_SECOND);
+    let others = calls.others(&["recvfrom", "sendto", WAITS[0], WAITS[1]]);
+    assert!(others.len() <= housekeeping, "other calls than those of housekeeping: {others:#?}");
+}
+
+fn a_batch_costs_one_receive_and_one_send(config: &Config) {
+    const BATCHES: usize = 1000;
+    let server = Launch::new(config, site::shared()).start();
+    let mut wire = server.connect();
+    ask(&mut wire, 10, 16);
+    let (calls, housekeeping) = traced(&server, || ask(&mut wire, BATCHES, 16));
+    expect_about(&calls, &["recvfrom"], BATCHES, 1);
+    expect_about(&calls, &["sendto", "sendmsg", "writev"], BATCHES, 1);
+    let others = calls.others(&["recvfrom", "sendto", "sendmsg", "writev", WAITS[0], WAITS[1]]);
+    assert!(others.len() <= housekeeping, "other calls than those of housekeeping: {others:#?}");
+}
+
+/// Accept, receive, send, close; one more accept finds the queue empty.
+fn a_connection_for_each_request_costs_four(config: &Config) {
+    const REQUESTS: usize = 1000;
+    let server = Launch::new(config, site::shared()).start();
+    let close = [("Connection", "close")];
+    assert_eq!(server.ask("GET", "/1k.html", &close).status, 200);
+    let (calls, housekeeping) = traced(&server, || {
+        for _ in 0..REQUESTS {
+            assert_eq!(server.ask("GET", "/1k.html", &close).status, 200);
+        }
+    });
+    let accepted =
+        calls.lines.iter().filter(|line| line.contains("accept4(") && !line.contains("= -1")).count();
+    assert_eq!(accepted, REQUESTS, "{:?}", calls.counts());
+    expect_about(&calls, &["accept4"], REQUESTS, REQUESTS + 1);
+    expect_about(&calls, &["recvfrom"], REQUESTS, 1);
+    expect_about(&calls, &["sendto"], REQUESTS, 1);
+    expect_about(&calls, &["close"], REQUESTS, housekeeping);
+    let others = calls.others(&["accept4", "recvfrom", "sendto", "close", WAITS[0], WAITS[1]]);
+    assert!(others.len() <= housekeeping, "other calls than those of housekeeping: {:?}", calls.counts());
+}
+
+fn a_cached_file_costs_no_file_call(config: &Config) {
+    const REQUESTS: usize = 1000;
+    let server = Launch::new(config, site::shared()).start();
+    // The processes of `fork` remember nothing from one connection to the next.
+    let mut wire = server.connect();
+    ask(&mut wire, 10, 1);
+    let mut traced_processes = server.workers();
+    traced_processes.extend(server.workers().iter().flat_map(|worker| worker.children()));
+    let tracer = Tracer::attach(&traced_processes);
+    let begin = Instant::now();
+    ask(&mut wire, REQUESTS, 1);
+    let calls = tracer.detach();
+    let seconds = usize::try_from(begin.elapsed().as_secs()).expect("a test ends within the century");
+    let file_calls =
+        ["open", "openat", "openat2", "stat", "fstat", "newfstatat", "statx", "read", "pread64", "mmap"];
+    let found = calls.count(&file_calls);
+    assert!(
+        found <= (seconds + 1) * HOUSEKEEPING_PER_SECOND,
+        "{found} for {REQUESTS} requests: {:?}",
+        calls.counts()
+    );
+}
+
+/// Calls for each request, with wrk keeping 64 connections busy.
+fn calls_per_request(address: std::net::SocketAddr, processes: &[Process]) -> f64 {
+    let wrk = tools::program("wrk");
+    let tracer = Tracer::attach(processes);
+    let url = format!("http://{address}/1k.html");
+    let output = Command::new(wrk).args(["-t1", "-c64", "-d2s", &url]).output().expect("wrk runs");
+    let calls = tracer.detach();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let line = said
+        .lines()
+        .find(|line| line.contains(" requests in "))
+        .unwrap_or_else(|| panic!("wrk said: {said}"));
+    let requests: f64 =
+        line.split_ascii_whitespace().next().and_then(|count| count.parse().ok()).expect("a number");
+    assert!(requests > 1000.0, "{requests} requests are too few to count by: {said}");
+    assert!(!said.contains("Socket errors") && !said.contains("Non-2xx"), "wrk said: {said}");
+    let total = u32::try_from(calls.lines.len()).expect("a test makes fewer calls");
+    f64::from(total) / requests
+}
+
+fn sixty_four_connections_beside_the_floor(config: &Config) {
+    let server = Launch::new(config, site::shared()).start();
+    assert_eq!(server.get("/1k.html").status, 200);
+    let floor = Floor::uring();
+    let best = |address, processes: &[Process]| {
+        (0..2).map(|_| calls_per_request(address, processes)).fold(f64::INFINITY, f64::min)
+    };
+    let ours = best(server.address, &server.workers());
+    let least = best(floor.address, &[floor.process()]);
+    assert!(ours <= 1.4 * least, "{ours:.4} calls for a request; {least:.4} of the floor");
+}
