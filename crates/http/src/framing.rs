@@ -3,6 +3,8 @@
 //!
 //! Whatever two readers could understand differently is refused: that is how requests are smuggled.
 
+use std::net::Ipv6Addr;
+
 use httparse::Header;
 
 use crate::head::Version;
@@ -167,18 +169,17 @@ fn decimal(value: &[u8]) -> Option<u64> {
 /// Whether `value` is `uri-host [ ":" port ]` (RFC 9110 §7.2). Empty is valid: the target has no
 /// authority.
 pub(crate) fn valid_host(value: &[u8]) -> bool {
-    let (name, port) = match value.strip_prefix(b"[") {
-        Some(rest) => {
-            let Some(end) = memchr::memchr(b']', rest) else { return false };
-            let literal = std::str::from_utf8(&rest[..end]).unwrap_or_default();
-            if literal.parse::<std::net::Ipv6Addr>().is_err() {
-                return false;
-            }
-            (&b"literal"[..], &rest[end + 1..])
-        }
-        None => value.split_at(memchr::memchr(b':', value).unwrap_or(value.len())),
-    };
-    valid_name(name) && (port.is_empty() || (!name.is_empty() && valid_port(&port[1..]) && port[0] == b':'))
+    if let Some(rest) = value.strip_prefix(b"[") {
+        let Some(end) = memchr::memchr(b']', rest) else { return false };
+        let address = std::str::from_utf8(&rest[..end]).unwrap_or_default();
+        let behind = &rest[end + 1..];
+        return address.parse::<Ipv6Addr>().is_ok()
+            && (behind.is_empty() || behind.strip_prefix(b":").is_some_and(valid_port));
+    }
+    let name = value.iter().position(|&byte| !NAME[byte as usize]).unwrap_or(value.len());
+    let (name, behind) = value.split_at(name);
+    let ends = behind.is_empty() || (!name.is_empty() && behind[0] == b':' && valid_port(&behind[1..]));
+    ends && name.len() <= 255 && (!name.contains(&b'%') || valid_escapes(name))
 }
 
 /// Whether `digits` are a port; none are the scheme's own (RFC 3986 §3.2.3).
@@ -186,10 +187,26 @@ fn valid_port(digits: &[u8]) -> bool {
     digits.is_empty() || decimal(digits).is_some_and(|port| port <= u64::from(u16::MAX))
 }
 
-/// Whether `name` is a registered name of a bounded length (RFC 3986 §3.2.2).
-fn valid_name(name: &[u8]) -> bool {
-    let mut escapes = name.split(|&byte| byte == b'%').skip(1);
-    name.len() <= 255
-        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(byte))
-        && escapes.all(|behind| behind.len() >= 2 && behind[..2].iter().all(u8::is_ascii_hexdigit))
+fn valid_escapes(name: &[u8]) -> bool {
+    let mut behind = name.split(|&byte| byte == b'%').skip(1);
+    behind.all(|text| text.len() >= 2 && text[..2].iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Bytes that may stand in a registered name (RFC 3986 §3.2.2).
+static NAME: [bool; 256] = allowing(b"-._~!$&'()*+,;=%");
+
+/// A table that is true for letters, digits and `others`.
+pub(crate) const fn allowing(others: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    table
 }

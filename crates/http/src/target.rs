@@ -1,6 +1,6 @@
 //! What a request is about (RFC 9112 §3.2).
 
-use crate::framing::valid_host;
+use crate::framing::{allowing, valid_host};
 use crate::head::Method;
 use crate::service::Refusal;
 
@@ -61,14 +61,15 @@ impl<'a> Target<'a> {
     }
 
     fn path_and_query(text: &'a str, authority: Option<&'a str>) -> Result<Target<'a>, Refusal> {
-        let (path, query) = match text.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
+        let end = text.bytes().position(|byte| !PATH[byte as usize]).unwrap_or(text.len());
+        let (path, query) = match text.as_bytes().get(end) {
             None => (text, None),
+            Some(b'?') => (&text[..end], Some(&text[end + 1..])),
+            Some(_) => {
+                return Err(Refusal::Malformed("the target's path holds a character that has to be encoded"));
+            }
         };
-        if !path.bytes().all(|byte| PATH[byte as usize]) {
-            return Err(Refusal::Malformed("the target's path holds a character that has to be encoded"));
-        }
-        if !query.unwrap_or_default().bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+        if query.is_some_and(|query| !query.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')) {
             return Err(Refusal::Malformed("the target's query holds a character that has to be encoded"));
         }
         Ok(Target { path, query, authority })
@@ -77,20 +78,4 @@ impl<'a> Target<'a> {
 
 /// Bytes that may stand in a path: those of RFC 3986 §3.3, and `|`, `[` and `]`, which browsers leave as
 /// they are.
-static PATH: [bool; 256] = {
-    let mut table = [false; 256];
-    let allowed = b"/-._~%!$&'()*+,;=:@|[]";
-    let mut at = 0;
-    while at < allowed.len() {
-        table[allowed[at] as usize] = true;
-        at += 1;
-    }
-    let mut byte = 0;
-    while byte < 128 {
-        if (byte as u8).is_ascii_alphanumeric() {
-            table[byte] = true;
-        }
-        byte += 1;
-    }
-    table
-};
+static PATH: [bool; 256] = allowing(b"/-._~%!$&'()*+,;=:@|[]");
