@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod connections;
 mod driver;
 mod inbox;
 mod input;

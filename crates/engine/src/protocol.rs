@@ -13,6 +13,12 @@ pub trait Protocol: Clone + Send + 'static {
     /// Serves `io` until there is nothing in hand.
     fn serve<I: Io>(&self, io: &mut I, state: &mut Self::State) -> impl Future<Output = Next>;
 
+    /// When a connection that was just accepted is closed if it sends nothing. For a driver that serves
+    /// a connection only when its first bytes are there.
+    fn first_bytes_by(&self) -> Instant {
+        Instant::NEVER
+    }
+
     /// Hears what the engine does with connections, for counters.
     fn observe(&self, _event: Event) {}
 

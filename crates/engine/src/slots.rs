@@ -51,6 +51,8 @@ pub(crate) struct Slot<T> {
     /// What the selector was told to report, in the driver's own bits.
     pub(crate) interest: u8,
     pub(crate) flags: u8,
+    /// Operations in flight that name the socket, beside those in `interest`. Completion driver only.
+    pub(crate) sending: u8,
     pub(crate) listener: u16,
     /// The task that serves it; for a lingering connection, the bytes drained so far; for a free slot,
     /// the next free one.
@@ -145,6 +147,7 @@ impl<T: Default> Slots<T> {
         slot.state = State::Active;
         slot.interest = 0;
         slot.flags = 0;
+        slot.sending = 0;
         slot.listener = listener;
         slot.deadline = Instant::NEVER;
         slot.armed = Instant::NEVER;
@@ -164,6 +167,7 @@ impl<T: Default> Slots<T> {
             state: State::Free,
             interest: 0,
             flags: 0,
+            sending: 0,
             listener: 0,
             link: if place + 1 == CHUNK as u32 { NONE } else { first + place + 1 },
             deadline: Instant::NEVER,

@@ -61,6 +61,7 @@ fn worker<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Res
     match plan.engine {
         Engine::Naive => models::naive::run(plan, listeners, protocol),
         Engine::Epoll => models::epoll::run(plan, listeners, protocol),
-        Engine::Fork | Engine::Uring => Err("not built".into()),
+        Engine::Uring => models::uring::run(plan, listeners, protocol),
+        Engine::Fork => Err("not built".into()),
     }
 }

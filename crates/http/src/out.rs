@@ -31,6 +31,15 @@ pub enum Part {
 /// Is told how many of the bytes pushed before it never left: 0 when all did.
 pub type Watch = Box<dyn FnOnce(u64) + Send>;
 
+/// A piece of output that a driver has taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// The bytes of the vector from this place on.
+    Staged(Vec<u8>, usize),
+    /// A range of shared bytes.
+    Shared(Arc<[u8]>, Range<usize>),
+}
+
 enum Segment {
     Staged(usize),
     Shared(Arc<[u8]>, Range<usize>),
@@ -212,16 +221,37 @@ impl Out {
         self.gone += rest;
     }
 
-    /// Moves the staged bytes out, where they are all there is, and puts `empty` in their place. For a
-    /// driver that owns bytes until the kernel is done with them. `None` when parts are in the way or
-    /// some of the bytes have left.
-    pub fn take_staged(&mut self, empty: Vec<u8>) -> Option<Vec<u8>> {
-        if !self.segments.is_empty() || self.gone > 0 || self.tail == 0 {
-            return None;
+    /// Moves the first piece of memory out of the front, for a driver that owns bytes until the kernel is
+    /// done with them. Staged bytes come in a vector: the stage itself where they are all there is, with
+    /// `spare` put in its place, else a copy in `spare`. `None` where nothing, or a file, is at the front.
+    pub fn pop_memory(&mut self, mut spare: Vec<u8>) -> Option<Memory> {
+        debug_assert!(spare.is_empty());
+        if self.segments.is_empty() {
+            if self.tail == 0 {
+                return None;
+            }
+            self.tail = 0;
+            let from = std::mem::take(&mut self.gone);
+            return Some(Memory::Staged(std::mem::replace(&mut self.staged, spare), from));
         }
-        debug_assert!(empty.is_empty());
-        self.tail = 0;
-        Some(std::mem::replace(&mut self.staged, empty))
+        match self.segments.front()? {
+            Segment::File(..) => None,
+            Segment::Watch(_) => {
+                self.advance(0);
+                self.pop_memory(spare)
+            }
+            Segment::Staged(count) => {
+                let count = *count;
+                spare.extend_from_slice(&self.staged[self.gone..self.gone + count]);
+                self.advance(count as u64);
+                Some(Memory::Staged(spare, 0))
+            }
+            Segment::Shared(bytes, range) => {
+                let (bytes, range) = (bytes.clone(), range.clone());
+                self.advance(range.len() as u64);
+                Some(Memory::Shared(bytes, range))
+            }
+        }
     }
 
     /// Drops everything and tells the watches how much never left. Keeps at most `capacity` bytes of

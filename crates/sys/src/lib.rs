@@ -13,3 +13,4 @@ pub mod process;
 pub mod shared;
 pub mod signal;
 pub mod user;
+pub mod uring;

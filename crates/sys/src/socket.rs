@@ -272,6 +272,16 @@ impl Socket {
         let _ = rustix::net::shutdown(&self.0, Shutdown::Write);
     }
 
+    /// The address of the other end; none for a Unix socket, and for a peer that is gone.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        rustix::net::getpeername(&self.0).ok().flatten().and_then(internet_address)
+    }
+
+    /// Ends output and input, so that operations which wait on the socket come back.
+    pub fn shut_down(&self) {
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
+    }
+
     /// See [`Listener::set_wait_slice`].
     ///
     /// # Errors
@@ -290,6 +300,12 @@ impl Socket {
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+impl From<Socket> for OwnedFd {
+    fn from(socket: Socket) -> OwnedFd {
+        socket.0
     }
 }
 

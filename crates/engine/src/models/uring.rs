@@ -1,1 +1,33 @@
-//! `uring`
+//! `uring`: operations are handed to `io_uring` in batches, once a turn, and come back done.
+//!
+//! Connections are accepted by one multishot accept a listener. The first receive of a connection is
+//! one-shot; from then on one multishot receive brings bytes in buffers that the kernel picks from a ring.
+//! A response is one send. What arrives, leaves and closes in a turn costs one `io_uring_enter(2)`.
+//! The ring has no sendfile operation: for large files it waits for room to write, and `sendfile(2)` is
+//! called.
+
+use tenfold_sys::socket::Listener;
+use tenfold_sys::uring::Ring;
+
+use crate::driver::completion::{SIZES, serve};
+use crate::plan::Plan;
+use crate::protocol::Protocol;
+use crate::table::Facility;
+
+/// Serves until the server leaves.
+pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+    for listener in listeners {
+        // The ring waits for what would block; a descriptor that says it never does is given EAGAIN.
+        let set = listener.set_nonblocking(false);
+        set.map_err(|error| format!("cannot watch {}: {error}", listener.address()))?;
+    }
+    serve(plan, listeners, protocol)
+}
+
+/// What is missing on this kernel, with what the system said.
+pub(crate) fn probe() -> Vec<(Facility, String)> {
+    match Ring::new(SIZES) {
+        Ok(_) => Vec::new(),
+        Err((_, error)) => vec![(Facility::Ring, error.to_string())],
+    }
+}

@@ -22,12 +22,13 @@ pub(crate) struct Acceptor<'a> {
     resumes: Instant,
     open: bool,
     left: usize,
+    left_for_good: bool,
 }
 
 impl<'a> Acceptor<'a> {
     pub(crate) fn new(listeners: &'a [Listener]) -> Acceptor<'a> {
         let ready = vec![false; listeners.len()];
-        Acceptor { listeners, ready, resumes: Instant::NEVER, open: false, left: BATCH }
+        Acceptor { listeners, ready, resumes: Instant::NEVER, open: false, left: BATCH, left_for_good: false }
     }
 
     /// Registers the listeners.
@@ -52,6 +53,12 @@ impl<'a> Acceptor<'a> {
         }
         self.ready.fill(false);
         self.resumes = Instant::NEVER;
+    }
+
+    /// Closes for good; says whether it was left for the first time.
+    pub(crate) fn leave(&mut self, selector: &mut impl Selector) -> bool {
+        self.close(selector);
+        !std::mem::replace(&mut self.left_for_good, true)
     }
 
     /// Listener `place` has connections waiting.

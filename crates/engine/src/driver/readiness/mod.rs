@@ -23,11 +23,11 @@ use self::link::{AGAIN, GONE, Link, READ, WRITE};
 use self::selector::{NOTHING, READING, Selector, WRITING};
 use super::read_clock;
 use super::tasks::{Finished, Tasks, activation};
+use crate::connections::Connections;
 use crate::inbox::Inbox;
 use crate::plan::Plan;
 use crate::protocol::{self, Protocol};
-use crate::slots::{Key, Slots, State};
-use crate::timer::Wheel;
+use crate::slots::{Key, State};
 
 /// Words of registrations that are no connections: their places are past every slot's.
 const FIRST_SPECIAL: u32 = 0xffff_0000;
@@ -53,9 +53,8 @@ pub(crate) fn serve<S: Selector, P: Protocol>(
     let start = |io, memory| activation::<ReadinessIo, P>(io, memory, protocol);
     let mut reactor = Reactor {
         selector,
-        slots: Slots::new(),
+        connections: Connections::new(read_clock()),
         tasks: Tasks::new(inbox.clone()),
-        wheel: Wheel::new(read_clock()),
         links: Vec::new(),
         again: Vec::new(),
         inbox,
@@ -74,9 +73,8 @@ struct Active {
 
 struct Reactor<'a, S, P: Protocol, F, M> {
     selector: S,
-    slots: Slots<P::State>,
+    connections: Connections<P::State>,
     tasks: Tasks<F, ReadinessIo>,
-    wheel: Wheel,
     /// By task: where the driver meets the `Io` that the task owns, and its socket's number.
     links: Vec<Option<Active>>,
     /// Connections that are served again before the next wait.
@@ -100,7 +98,7 @@ where
         self.selector.watch_source(watch.event().number(), special(LIFECYCLE)).map_err(failed)?;
         self.selector.watch_source(self.inbox.event().number(), special(INBOX)).map_err(failed)?;
         acceptor.open(&mut self.selector)?;
-        let (mut events, mut keys, mut due) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut events, mut keys) = (Vec::new(), Vec::new());
         loop {
             match lifecycle::phase() {
                 Phase::Serving => {}
@@ -128,8 +126,8 @@ where
                 std::mem::swap(&mut self.again, &mut keys);
                 keys.drain(..).for_each(|key| self.once_more(key));
             }
-            self.wheel.expire(now, &mut due);
-            due.drain(..).for_each(|index| self.due(index, now));
+            self.connections.expire(now, &mut keys);
+            keys.drain(..).for_each(|key| self.due(key));
             self.tasks.trim();
         }
         read_clock();
@@ -143,8 +141,7 @@ where
         if !self.inbox.fall_asleep() || !self.again.is_empty() || acceptor.pending() {
             return Some(0);
         }
-        let timer = self.wheel.next().unwrap_or(Instant::NEVER);
-        let by = timer.min(rest).min(acceptor.resumes());
+        let by = self.connections.next_deadline().min(rest).min(acceptor.resumes());
         (by != Instant::NEVER).then(|| {
             // One more, so that the clock, which counts whole milliseconds, has passed it.
             let wait = by.since(tenfold_http::clock::now()).as_millis() + 1;
@@ -154,22 +151,24 @@ where
 
     /// Leaves step by step; says whether connections are left.
     fn drain(&mut self, acceptor: &mut Acceptor<'_>) -> bool {
-        acceptor.close(&mut self.selector);
-        for key in self.slots.keys(|slot| slot.state == State::Parked && slot.flags & SERVED != 0) {
+        if !acceptor.leave(&mut self.selector) {
+            return self.connections.count() > 0;
+        }
+        for key in self.connections.keys(|slot| slot.state == State::Parked && slot.flags & SERVED != 0) {
             self.close(key);
         }
-        self.slots.used() > 0
+        self.connections.count() > 0
     }
 
     fn accept(&mut self, acceptor: &mut Acceptor<'_>, now: Instant) -> Result<(), String> {
         acceptor.resume(&mut self.selector, now)?;
         while let Some((socket, peer, listener)) = acceptor.next(&mut self.selector, now, self.protocol)? {
-            if self.slots.used() >= self.plan.bounds.connections {
+            if self.connections.count() >= self.plan.bounds.connections {
                 self.protocol.observe(protocol::Event::TooMany);
                 continue;
             }
             self.protocol.observe(protocol::Event::Accepted);
-            let key = self.slots.insert(socket, peer, listener);
+            let key = self.connections.insert(socket, peer, listener);
             // Its request is there already, mostly: it is tried before it is registered.
             self.activate(key, READ | WRITE);
         }
@@ -178,7 +177,7 @@ where
 
     /// Something happened on connection `key`.
     fn event(&mut self, key: Key, ready: u8) {
-        let Some(slot) = self.slots.find(key) else { return };
+        let Some(slot) = self.connections.find(key) else { return };
         match slot.state {
             State::Parked if ready & (READ | GONE) != 0 => self.activate(key, ready | READ | WRITE),
             State::Lingering => self.linger(key),
@@ -196,7 +195,7 @@ where
 
     /// The task of connection `key` was woken by something else than its socket.
     fn woken(&mut self, key: Key) {
-        let Some(slot) = self.slots.find(key) else { return };
+        let Some(slot) = self.connections.find(key) else { return };
         if slot.state == State::Active {
             let task = slot.link;
             self.tasks.woken(task);
@@ -205,7 +204,7 @@ where
     }
 
     fn once_more(&mut self, key: Key) {
-        let Some(slot) = self.slots.find(key) else { return };
+        let Some(slot) = self.connections.find(key) else { return };
         match slot.state {
             State::Parked => self.activate(key, READ | WRITE),
             State::Active => {
@@ -217,15 +216,9 @@ where
         }
     }
 
-    /// The timer of slot `index` fired.
-    fn due(&mut self, index: u32, now: Instant) {
-        let Some(key) = self.slots.key_at(index) else { return };
-        let Some(slot) = self.slots.find(key) else { return };
-        slot.armed = Instant::NEVER;
-        if slot.deadline > now {
-            let deadline = slot.deadline;
-            return self.set_deadline(key, deadline);
-        }
+    /// The wait of connection `key` has ended.
+    fn due(&mut self, key: Key) {
+        let Some(slot) = self.connections.find(key) else { return };
         match slot.state {
             State::Active => {
                 let task = slot.link;
@@ -241,7 +234,7 @@ where
 
     /// Gives connection `key` a task, and serves it.
     fn activate(&mut self, key: Key, ready: u8) {
-        let Some(slot) = self.slots.find(key) else { return };
+        let Some(slot) = self.connections.find(key) else { return };
         let Some(socket) = slot.socket.take() else { return };
         let (peer, listener) = (slot.peer(), slot.listener);
         let memory = std::mem::take(&mut slot.memory);
@@ -296,7 +289,7 @@ where
             interest |= WRITING;
         }
         if self.listen_for(key, number, interest) {
-            self.set_deadline(key, deadline);
+            self.connections.set_deadline(key, deadline);
         }
     }
 
@@ -304,7 +297,7 @@ where
     fn listen_for(&mut self, key: Key, number: i32, interest: u8) -> bool {
         const REGISTERED: u8 = 0x80;
         let edge = self.selector.edge();
-        let Some(slot) = self.slots.find(key) else { return false };
+        let Some(slot) = self.connections.find(key) else { return false };
         // What was registered under edge triggering stays, and the first registration is for reading:
         // room to write is asked for only by those who need it.
         let wanted = REGISTERED | if edge { interest | READING | slot.interest } else { interest };
@@ -334,7 +327,7 @@ where
         if sent > 0 {
             self.protocol.observe(protocol::Event::Sent(sent));
         }
-        let Some(slot) = self.slots.find(key) else { return };
+        let Some(slot) = self.connections.find(key) else { return };
         let number = socket.as_ref().map_or(-1, tenfold_sys::socket::Socket::number);
         slot.socket = socket;
         slot.memory = memory;
@@ -346,7 +339,7 @@ where
                     slot.flags |= SERVED;
                 }
                 if self.listen_for(key, number, READING) {
-                    self.set_deadline(key, by);
+                    self.connections.set_deadline(key, by);
                     if unread && self.selector.edge() {
                         self.again.push(key);
                     }
@@ -357,26 +350,16 @@ where
                 slot.link = 0;
                 let by = tenfold_http::clock::now() + self.plan.bounds.linger_time;
                 if self.listen_for(key, number, READING) {
-                    self.set_deadline(key, by);
+                    self.connections.set_deadline(key, by);
                     self.linger(key);
                 }
             }
         }
     }
 
-    /// Arms the timer of connection `key` where its wait ends before the one that is armed.
-    fn set_deadline(&mut self, key: Key, deadline: Instant) {
-        let Some(slot) = self.slots.find(key) else { return };
-        slot.deadline = deadline;
-        if deadline < slot.armed {
-            slot.armed = deadline;
-            self.wheel.arm(key.index, deadline);
-        }
-    }
-
     /// Throws away what arrives on a connection whose output is shut down; closes it at its end.
     fn linger(&mut self, key: Key) {
-        let Some(slot) = self.slots.find(key) else { return };
+        let Some(slot) = self.connections.find(key) else { return };
         let Some(socket) = &slot.socket else { return };
         let mut scratch = [0; 8192];
         loop {
@@ -398,14 +381,11 @@ where
 
     /// Closes connection `key`.
     fn close(&mut self, key: Key) {
-        let Some(slot) = self.slots.find(key) else { return };
+        let Some(slot) = self.connections.find(key) else { return };
         if let Some(socket) = &slot.socket {
             self.selector.closing(socket.number());
         }
-        if slot.armed != Instant::NEVER {
-            self.wheel.disarm(key.index);
-        }
-        self.slots.remove(key);
+        self.connections.remove(key);
         self.protocol.observe(protocol::Event::Closed);
     }
 }

@@ -1,0 +1,81 @@
+//! Where the completion driver and a connection's `Io` meet: what has arrived, what is to be handed over,
+//! and what is waited for. Both live on the ring's thread.
+
+use std::cell::{Cell, RefCell};
+
+use tenfold_http::{Instant, IoError};
+use tenfold_sys::uring::{Bytes, Readable, RingBuffer};
+
+/// Bytes, an end, or an error have arrived.
+pub(super) const RECEIVED: u8 = 1;
+/// What was handed over has been sent.
+pub(super) const SENT: u8 = 2;
+/// There is room to write.
+pub(super) const WRITABLE: u8 = 4;
+/// A file was read.
+pub(super) const FILE_READ: u8 = 8;
+/// A wish: to be polled again after others had their turn.
+pub(super) const AGAIN: u8 = 16;
+/// A wish: to hear when the peer is gone.
+pub(super) const LOST: u8 = 32;
+
+/// A read that the `Io` asks for.
+pub(super) struct FileRead {
+    pub(super) file: Readable,
+    pub(super) offset: u64,
+    pub(super) memory: Vec<u8>,
+}
+
+/// Bytes to hand over, and whether more follows at once.
+pub(super) type Piece = (Bytes, bool);
+
+#[derive(Default)]
+pub(super) struct Link {
+    want: Cell<u8>,
+    deadline: Cell<Instant>,
+    /// Received just now, in the ring's own buffer: for this turn.
+    pub(super) current: RefCell<Option<RingBuffer>>,
+    /// Received while nobody read: bounded by the driver.
+    pub(super) inbox: RefCell<Vec<u8>>,
+    /// The peer has ended its output.
+    pub(super) ended: Cell<bool>,
+    /// The connection has failed.
+    pub(super) failed: Cell<Option<IoError>>,
+    /// To be handed over after the poll, in order.
+    pub(super) outgoing: RefCell<Vec<Piece>>,
+    /// Sends in flight.
+    pub(super) sending: Cell<u8>,
+    /// Bytes that completed sends have sent.
+    pub(super) sent: Cell<u64>,
+    pub(super) writable: Cell<bool>,
+    pub(super) file_read: RefCell<Option<FileRead>>,
+    /// A read that came back: its memory and its result.
+    pub(super) file_done: RefCell<Option<(Vec<u8>, i32)>>,
+    /// Memory to stage into: comes back with completed sends.
+    pub(super) spare: RefCell<Vec<Vec<u8>>>,
+}
+
+impl Link {
+    pub(super) fn begin(&self, sending: u8) {
+        self.want.set(0);
+        self.ended.set(false);
+        self.failed.set(None);
+        self.sending.set(sending);
+        self.sent.set(0);
+        self.writable.set(true);
+        self.file_done.take();
+    }
+
+    pub(super) fn wants(&self, bits: u8) -> bool {
+        self.want.get() & bits != 0
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline.get()
+    }
+
+    pub(super) fn wait_for(&self, bits: u8, by: Instant) {
+        self.want.set(bits);
+        self.deadline.set(by);
+    }
+}

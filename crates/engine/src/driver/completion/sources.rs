@@ -1,0 +1,134 @@
+//! Where work comes from beside connections: accepts on the listening sockets, and the eventfds.
+
+use tenfold_http::Instant;
+use tenfold_sys::eventfd::EventFd;
+use tenfold_sys::lifecycle;
+use tenfold_sys::socket::{Listener, Socket};
+use tenfold_sys::uring::{Completion, Ring};
+
+use super::{Kind, tag};
+use crate::driver::exhausted;
+use crate::inbox::Inbox;
+use crate::protocol::{Event, Protocol};
+use crate::slots::Key;
+
+const LIFECYCLE: u32 = 0xffff_fffd;
+const INBOX: u32 = 0xffff_fffe;
+
+pub(super) struct Sources<'a> {
+    listeners: &'a [Listener],
+    /// Which of them have an accept in flight.
+    accepting: Vec<bool>,
+    /// When accepting begins again after it failed for want of descriptors.
+    resumes: Instant,
+    left: bool,
+}
+
+fn source(place: u32) -> u64 {
+    tag(Kind::Source, Key { index: place, generation: 0 })
+}
+
+impl<'a> Sources<'a> {
+    pub(super) fn new(listeners: &'a [Listener]) -> Sources<'a> {
+        Sources { listeners, accepting: vec![false; listeners.len()], resumes: Instant::NEVER, left: false }
+    }
+
+    pub(super) fn open(&mut self, ring: &mut Ring, lifecycle: &EventFd, inbox: &EventFd) {
+        ring.poll_read(lifecycle.number(), source(LIFECYCLE));
+        ring.poll_read(inbox.number(), source(INBOX));
+        self.accept(ring);
+    }
+
+    fn accept(&mut self, ring: &mut Ring) {
+        self.resumes = Instant::NEVER;
+        for ((listener, accepting), place) in self.listeners.iter().zip(&mut self.accepting).zip(0..) {
+            if !std::mem::replace(accepting, true) {
+                ring.accept(listener.number(), source(place));
+            }
+        }
+    }
+
+    /// When accepting begins again, where it pauses.
+    pub(super) fn resumes(&self) -> Instant {
+        self.resumes
+    }
+
+    pub(super) fn resume(&mut self, ring: &mut Ring, now: Instant) {
+        if now >= self.resumes && !self.left {
+            self.accept(ring);
+        }
+    }
+
+    /// Accepts no more; says whether that is new.
+    pub(super) fn leave(&mut self, ring: &mut Ring) -> bool {
+        let first = !std::mem::replace(&mut self.left, true);
+        if first {
+            for place in 0..self.listeners.len() as u32 {
+                ring.cancel(source(place), tag(Kind::Cancel, Key { index: u32::MAX, generation: 0 }));
+            }
+        }
+        first
+    }
+
+    /// An accept or a poll has brought something: a connection, and the listener that it came to.
+    #[allow(clippy::too_many_arguments, reason = "what a turn of the loop has, each used once")]
+    pub(super) fn completed<P: Protocol>(
+        &mut self,
+        ring: &mut Ring,
+        place: u32,
+        completion: Completion,
+        now: Instant,
+        protocol: &P,
+        watch: &lifecycle::Watch,
+        inbox: &Inbox,
+    ) -> Result<Option<(Socket, u16)>, String> {
+        let event = match place {
+            LIFECYCLE => Some(watch.event()),
+            INBOX => Some(inbox.event()),
+            _ => None,
+        };
+        if let Some(event) = event {
+            event.clear();
+            if !completion.more {
+                ring.poll_read(event.number(), source(place));
+            }
+            return Ok(None);
+        }
+        if !completion.more {
+            self.accepting[place as usize] = false;
+        }
+        if completion.result < 0 {
+            self.failed(ring, place, completion.result, now, protocol)?;
+        } else if !completion.more && !self.left {
+            self.accept(ring);
+        }
+        Ok(completion.socket.map(|socket| (socket, place as u16)))
+    }
+
+    fn failed<P: Protocol>(
+        &mut self,
+        ring: &mut Ring,
+        place: u32,
+        result: i32,
+        now: Instant,
+        protocol: &P,
+    ) -> Result<(), String> {
+        const CANCELLED: i32 = 125;
+        // Errors of a connection that was reset while it waited (man 2 accept, "Error handling").
+        const OF_THE_CONNECTION: [i32; 8] = [103, 71, 100, 92, 112, 64, 113, 101];
+        let error = std::io::Error::from_raw_os_error(-result);
+        if self.left || -result == CANCELLED {
+            return Ok(());
+        }
+        if exhausted(&error) {
+            protocol.observe(Event::Exhausted);
+            self.resumes = now + crate::EXHAUSTED_PAUSE;
+            return Ok(());
+        }
+        if OF_THE_CONNECTION.contains(&-result) || super::super::interrupted(&error) {
+            self.accept(ring);
+            return Ok(());
+        }
+        Err(format!("cannot accept on {}: {error}", self.listeners[place as usize].address()))
+    }
+}

@@ -1,0 +1,147 @@
+//! A ring of buffers from which the kernel picks one for each receive
+//! (`man 3 io_uring_register_buf_ring`).
+//!
+//! A buffer belongs to the kernel from the moment it is put into the ring until a completion names it;
+//! from then on it belongs to one [`RingBuffer`], which puts it back when it is dropped.
+
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use io_uring::types::BufRingEntry;
+
+const PAGE: usize = 4096;
+/// What a buffer is filled with while it belongs to the kernel, where debug assertions are on: a byte that
+/// the kernel, or anybody, wrote past what it says it received shows.
+const CANARY: u8 = 0xa5;
+
+/// Buffers of pools that have ended. The kernel takes a ring apart some time after its descriptor is
+/// closed, and may write until then: this memory is never used for anything else.
+static RETIRED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+pub(super) struct Pool {
+    entries: NonNull<BufRingEntry>,
+    data: NonNull<u8>,
+    count: u16,
+    size: usize,
+    /// The ring's tail as we last published it.
+    tail: Cell<u16>,
+}
+
+fn allocate(bytes: usize) -> NonNull<u8> {
+    let layout = Layout::from_size_align(bytes, PAGE).expect("the size of a pool of buffers is small");
+    // SAFETY: the layout's size is not zero: a pool has at least one buffer of at least one byte.
+    let memory = unsafe { alloc_zeroed(layout) };
+    NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+impl Pool {
+    /// `count` buffers, a power of two, of `size` bytes.
+    pub(super) fn new(count: u16, size: usize) -> Pool {
+        assert!(count.is_power_of_two() && size > 0, "a ring of buffers has a power of two of them");
+        let entries = allocate(usize::from(count) * size_of::<BufRingEntry>()).cast();
+        let data = allocate(usize::from(count) * size);
+        let pool = Pool { entries, data, count, size, tail: Cell::new(0) };
+        (0..count).for_each(|id| pool.give(id));
+        pool
+    }
+
+    pub(super) fn address(&self) -> u64 {
+        self.entries.as_ptr() as u64
+    }
+
+    pub(super) fn count(&self) -> u16 {
+        self.count
+    }
+
+    fn start(&self, id: u16) -> *mut u8 {
+        assert!(id < self.count, "a buffer's number is one of the ring's");
+        // SAFETY: `id` is less than `count`, so the offset stays within the allocation.
+        unsafe { self.data.as_ptr().add(usize::from(id) * self.size) }
+    }
+
+    /// Gives buffer `id`, which is ours, to the kernel.
+    fn give(&self, id: u16) {
+        let start = self.start(id);
+        if cfg!(debug_assertions) {
+            // SAFETY: the buffer is ours and has `size` bytes.
+            unsafe { start.write_bytes(CANARY, self.size) };
+        }
+        let tail = self.tail.get();
+        let place = usize::from(tail & (self.count - 1));
+        // SAFETY: `place` is less than `count`. The kernel reads an entry only when the tail has passed
+        // it, which happens below.
+        let entry = unsafe { &mut *self.entries.as_ptr().add(place) };
+        entry.set_addr(start as u64);
+        entry.set_len(self.size as u32);
+        entry.set_bid(id);
+        self.tail.set(tail.wrapping_add(1));
+        // SAFETY: the tail lies in the ring's first entry, is aligned, and lives as long as the pool.
+        let shared = unsafe { AtomicU16::from_ptr(BufRingEntry::tail(self.entries.as_ptr()).cast_mut()) };
+        shared.store(self.tail.get(), Ordering::Release);
+    }
+
+    /// Takes buffer `id`, of which a completion said that it holds `length` bytes.
+    pub(super) fn take(self: &Rc<Pool>, id: u16, length: usize) -> RingBuffer {
+        assert!(length <= self.size, "the kernel fills no more than a buffer");
+        let start = self.start(id);
+        if cfg!(debug_assertions) {
+            // SAFETY: the completion made the buffer ours, and it has `size` bytes.
+            let behind = unsafe { std::slice::from_raw_parts(start.add(length), self.size - length) };
+            assert!(behind.iter().all(|&byte| byte == CANARY), "buffer {id} was written to while it was free");
+        }
+        RingBuffer { pool: self.clone(), id, start: 0, length }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let mut retired = RETIRED.lock().unwrap_or_else(PoisonError::into_inner);
+        retired.push(self.entries.as_ptr() as usize);
+        retired.push(self.data.as_ptr() as usize);
+    }
+}
+
+/// Received bytes, in a buffer of the ring. Dropping it gives the buffer back, so it is held for a turn
+/// and no longer.
+pub struct RingBuffer {
+    pool: Rc<Pool>,
+    id: u16,
+    start: usize,
+    length: usize,
+}
+
+impl RingBuffer {
+    /// Drops the first `count` bytes. Panics when there are fewer.
+    pub fn consume(&mut self, count: usize) {
+        assert!(count <= self.length, "no more is consumed than was received");
+        self.start += count;
+        self.length -= count;
+    }
+}
+
+impl Deref for RingBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the buffer belongs to this value alone; `start + length` is at most its size.
+        unsafe { std::slice::from_raw_parts(self.pool.start(self.id).add(self.start), self.length) }
+    }
+}
+
+impl DerefMut for RingBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and this value is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.pool.start(self.id).add(self.start), self.length) }
+    }
+}
+
+impl Drop for RingBuffer {
+    fn drop(&mut self) {
+        self.pool.give(self.id);
+    }
+}
