@@ -176,10 +176,23 @@ pub(crate) fn valid_host(value: &[u8]) -> bool {
         return address.parse::<Ipv6Addr>().is_ok()
             && (behind.is_empty() || behind.strip_prefix(b":").is_some_and(valid_port));
     }
-    let name = value.iter().position(|&byte| !NAME[byte as usize]).unwrap_or(value.len());
-    let (name, behind) = value.split_at(name);
+    let end = value.iter().position(|&byte| !NAME[byte as usize]).unwrap_or(value.len());
+    let end = if value.get(end) == Some(&b'%') { end_of_escaped(value) } else { end };
+    let (name, behind) = value.split_at(end);
     let ends = behind.is_empty() || (!name.is_empty() && behind[0] == b':' && valid_port(&behind[1..]));
-    ends && name.len() <= 255 && (!name.contains(&b'%') || valid_escapes(name))
+    ends && name.len() <= 255
+}
+
+/// Where a registered name ends that holds percent-encoded bytes.
+fn end_of_escaped(value: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        match &value[at..] {
+            [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => at += 3,
+            [byte, ..] if NAME[*byte as usize] => at += 1,
+            _ => return at,
+        }
+    }
 }
 
 /// Whether `digits` are a port; none are the scheme's own (RFC 3986 §3.2.3).
@@ -187,13 +200,8 @@ fn valid_port(digits: &[u8]) -> bool {
     digits.is_empty() || decimal(digits).is_some_and(|port| port <= u64::from(u16::MAX))
 }
 
-fn valid_escapes(name: &[u8]) -> bool {
-    let mut behind = name.split(|&byte| byte == b'%').skip(1);
-    behind.all(|text| text.len() >= 2 && text[..2].iter().all(u8::is_ascii_hexdigit))
-}
-
-/// Bytes that may stand in a registered name (RFC 3986 §3.2.2).
-static NAME: [bool; 256] = allowing(b"-._~!$&'()*+,;=%");
+/// Bytes that may stand in a registered name as they are (RFC 3986 §3.2.2).
+static NAME: [bool; 256] = allowing(b"-._~!$&'()*+,;=");
 
 /// A table that is true for letters, digits and `others`.
 pub(crate) const fn allowing(others: &[u8]) -> [bool; 256] {

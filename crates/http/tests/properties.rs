@@ -14,7 +14,7 @@ use tenfold_http::condition::{self, Validators};
 use tenfold_http::head::parse_head;
 use tenfold_http::range::{self, Ranges};
 use tenfold_http::script::Script;
-use tenfold_http::{Body, Head, Limits, OpenFile, Out, Part, Version};
+use tenfold_http::{Body, Head, Limits, Memory, OpenFile, Out, Part, Version};
 
 /// Request lines, fields and ends, as they stand in good requests and in bad ones.
 const LINES: [&str; 40] = [
@@ -359,7 +359,7 @@ enum Operation {
     File(u8, u8),
     Watch,
     Advance(u16),
-    Take,
+    Pop,
     Clear,
 }
 
@@ -431,13 +431,11 @@ impl Pair {
                 self.out.advance(count);
                 self.leave(count);
             }
-            Operation::Take => {
-                let all_staged = self.out.staged_alone().is_some_and(|bytes| !bytes.is_empty());
-                if let Some(taken) = self.out.take_staged(Vec::new()) {
-                    assert!(all_staged && taken.len() as u64 == self.unsent());
-                    assert!(taken.iter().copied().map(Item::Memory).eq(self.model.drain(..)));
-                }
-            }
+            Operation::Pop => match self.out.pop_memory(Vec::new()) {
+                Some(Memory::Staged(bytes, from)) => self.popped(&bytes[from..]),
+                Some(Memory::Shared(bytes, range)) => self.popped(&bytes[range]),
+                None => assert!(!matches!(self.model.front(), Some(Item::Memory(_)))),
+            },
             Operation::Clear => {
                 self.out.clear(0);
                 let mut unsent = 0;
@@ -450,6 +448,14 @@ impl Pair {
                 }
             }
         }
+    }
+
+    /// What was taken is the front of the model.
+    fn popped(&mut self, bytes: &[u8]) {
+        assert!(!bytes.is_empty());
+        let front = self.model.iter().filter(|item| !matches!(item, Item::Watch(_))).take(bytes.len());
+        assert!(front.copied().eq(bytes.iter().copied().map(Item::Memory)));
+        self.leave(bytes.len() as u64);
     }
 
     fn watch(&mut self) {
