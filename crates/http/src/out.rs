@@ -28,7 +28,8 @@ pub enum Part {
     File(Arc<OpenFile>, Range<u64>),
 }
 
-/// Is told how many of the bytes pushed before it never left: 0 when all did.
+/// Is told how many of the bytes between the watch before it and itself never left: 0 when all did. Bytes
+/// that a driver took over count as left.
 pub type Watch = Box<dyn FnOnce(u64) + Send>;
 
 /// A piece of output that a driver has taken over.
@@ -52,7 +53,7 @@ impl Segment {
         match self {
             Segment::Staged(count) => *count as u64,
             Segment::Shared(_, range) => range.len() as u64,
-            Segment::File(_, range) => range.end - range.start,
+            Segment::File(_, range) => range.end.saturating_sub(range.start),
             Segment::Watch(_) => 0,
         }
     }
@@ -87,10 +88,14 @@ impl Out {
         self.tail += bytes.len();
     }
 
-    /// Puts `part` behind what is there, without copying it. An empty one is dropped.
+    /// Puts `part` behind what is there, without copying it. An empty one is dropped. Panics when a range
+    /// of shared bytes reaches past them.
     pub fn push(&mut self, part: Part) {
         let segment = match part {
-            Part::Shared(bytes, range) => Segment::Shared(bytes, range),
+            Part::Shared(bytes, range) => {
+                assert!(range.end <= bytes.len(), "bytes {range:?} of {} are pushed", bytes.len());
+                Segment::Shared(bytes, range)
+            }
             Part::File(file, range) => Segment::File(file, range),
         };
         if segment.len() > 0 {

@@ -109,6 +109,17 @@ fn a_failure_at_any_operation_ends_the_connection() {
 }
 
 #[test]
+fn a_deadline_that_passes_at_any_operation_ends_the_connection_or_is_renewed() {
+    let request = "GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /never HTTP/1.1\r\nHost: a\r\n\r\n";
+    let script = || Script::new().blocking().sends(&request[..10]).waits(SECOND).sends(&request[10..]);
+    for at in 0..run(script()).operations {
+        let outcome = run(script().failing_at(at, IoError::TimedOut));
+        assert!(matches!(outcome.next, Next::Close | Next::Linger), "at {at}");
+        assert!(statuses(&outcome.sent).iter().all(|status| [200, 408, 503].contains(status)), "at {at}");
+    }
+}
+
+#[test]
 fn sixteen_pipelined_requests_leave_in_one_flush_in_order() {
     let requests: String = (0..16).map(|n| format!("GET /{n} HTTP/1.1\r\nHost: here\r\n\r\n")).collect();
     let outcome = run(Script::new().sends(requests));
