@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::Signal;
 
 use crate::binary;
+use crate::launch::free_address;
 use crate::process::Process;
-use crate::server::free_address;
 use crate::time::{SOON, eventually};
 use crate::tools;
 

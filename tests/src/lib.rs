@@ -15,6 +15,7 @@ pub mod config;
 pub mod floor;
 pub mod generate;
 pub mod harness;
+pub mod launch;
 pub mod pool;
 pub mod process;
 pub mod response;

@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::config::Config;
-use crate::server::{Launch, Server};
+use crate::launch::Launch;
+use crate::server::Server;
 use crate::site;
 
 /// Servers that run at once at most, beyond those in use.

@@ -19,6 +19,7 @@ pub struct Wire {
     stream: TcpStream,
     layered: bool,
     received: Vec<u8>,
+    scratch: Vec<u8>,
 }
 
 /// How the other side ended a connection.
@@ -49,7 +50,7 @@ impl Wire {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Wire { stream, layered, received: Vec::new() })
+        Ok(Wire { stream, layered, received: Vec::new(), scratch: vec![0; 128 * 1024] })
     }
 
     /// Connects.
@@ -262,16 +263,14 @@ impl Wire {
     }
 
     fn fill(&mut self) -> Result<Came, String> {
-        let before = self.received.len();
-        self.received.resize(before + 256 * 1024, 0);
-        let outcome = self.stream.read(&mut self.received[before..]);
-        self.received.truncate(before + *outcome.as_ref().unwrap_or(&0));
-        match outcome {
+        match self.stream.read(&mut self.scratch) {
             Ok(0) => Ok(Came::End),
-            Ok(_) => {
+            Ok(count) => {
+                let bytes = &mut self.scratch[..count];
                 if self.layered {
-                    toggle(&mut self.received[before..]);
+                    toggle(bytes);
                 }
+                self.received.extend_from_slice(bytes);
                 Ok(Came::Bytes)
             }
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Came::Reset),

@@ -6,7 +6,8 @@ use tenfold_tests::browser::Page;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::server::{Launch, Server};
+use tenfold_tests::launch::Launch;
+use tenfold_tests::server::Server;
 use tenfold_tests::time::{SOON, becomes_true};
 
 pub(crate) const THEME: Theme = Theme {

@@ -8,7 +8,7 @@ use tenfold_engine::{Engine, MODELS, Sender, Topology};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::server::{Launch, free_address, tenfold};
+use tenfold_tests::launch::{Launch, free_address, tenfold};
 use tenfold_tests::site::{self, Folder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::request;

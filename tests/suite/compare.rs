@@ -7,8 +7,9 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::generate::{Exchange, Random, exchange};
 use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::Launch;
 use tenfold_tests::response::blot_dates;
-use tenfold_tests::server::{Launch, Server};
+use tenfold_tests::server::Server;
 use tenfold_tests::site;
 
 pub(crate) const THEME: Theme =

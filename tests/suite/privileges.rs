@@ -4,8 +4,8 @@ use rustix::process::Signal;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{Launch, tenfold};
 use tenfold_tests::process::Process;
-use tenfold_tests::server::{Launch, tenfold};
 use tenfold_tests::site::{self, Folder};
 use tenfold_tests::time::{SOON, eventually};
 
@@ -69,7 +69,7 @@ fn a_named_user(config: &Config) {
 fn a_user_that_does_not_exist() {
     let folder = Folder::new("user");
     let root = folder.path().display().to_string();
-    let address = tenfold_tests::server::free_address().to_string();
+    let address = tenfold_tests::launch::free_address().to_string();
     let output = tenfold(&["serve", &root, "--listen", &address, "--user", "no-such-user"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(1 | 2)), "{said}");

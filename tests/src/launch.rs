@@ -1,0 +1,182 @@
+//! Starting the server, and running its other commands.
+
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use rustix::process::Signal;
+
+use crate::binary;
+use crate::config::Config;
+use crate::process::Process;
+use crate::server::{Server, lock};
+use crate::site::Folder;
+use crate::time::{SOON, eventually};
+use crate::tools;
+
+/// How a server is to be started.
+#[derive(Debug)]
+pub struct Launch {
+    config: Config,
+    wrapper: Vec<String>,
+    flags: Vec<String>,
+    logs: bool,
+}
+
+impl Launch {
+    /// A server of this configuration on this folder, with an access log of its own.
+    pub fn new(config: &Config, root: &Path) -> Launch {
+        Launch::bare(config).word(root.display())
+    }
+
+    /// A server of this configuration that has to be told what to serve.
+    pub fn bare(config: &Config) -> Launch {
+        Launch { config: *config, wrapper: Vec::new(), flags: config.flags(), logs: true }
+    }
+
+    /// With one more word on the command line.
+    pub fn word(mut self, word: impl ToString) -> Launch {
+        self.flags.push(word.to_string());
+        self
+    }
+
+    /// With a flag and its value.
+    pub fn flag(mut self, name: &str, value: impl ToString) -> Launch {
+        self.logs &= name != "--access-log";
+        self.flags.extend([name.to_owned(), value.to_string()]);
+        self
+    }
+
+    /// Started by another program, which becomes it.
+    pub fn through(mut self, program: &str, words: &[&str]) -> Launch {
+        self.wrapper.push(tools::program(program).display().to_string());
+        self.wrapper.extend(words.iter().map(|&word| word.to_owned()));
+        self
+    }
+
+    /// With so many descriptors for each of its processes.
+    pub fn descriptors(self, count: u32) -> Launch {
+        let limit = format!("--nofile={count}:{count}");
+        self.through("prlimit", &[&limit])
+    }
+
+    /// Starts it on an address of its own and waits until it listens.
+    ///
+    /// # Panics
+    /// When it ends instead; with what it said.
+    #[track_caller]
+    pub fn start(self) -> Server {
+        let address = free_address();
+        self.flag("--listen", address).start_at(address)
+    }
+
+    /// Starts it and waits until it says that it listens at this address, which it knows already.
+    ///
+    /// # Panics
+    /// When it ends instead; with what it said.
+    #[track_caller]
+    pub fn start_at(self, address: SocketAddr) -> Server {
+        let folder = Folder::new("server");
+        let mut command = self.command();
+        command.arg("--control").arg(folder.at("control"));
+        if self.logs {
+            command.arg("--access-log").arg(folder.at("access.log"));
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
+        let errors = Arc::new(Mutex::new(String::new()));
+        collect(child.stderr.take().expect("its standard error is a pipe"), errors.clone());
+        let process = Process(child.id());
+        let server =
+            Server { config: self.config, process, address, child: Mutex::new(child), folder, errors };
+        let sign = format!(":{}", address.port());
+        eventually(SOON, &format!("{command:?} says that it listens"), || {
+            if let Some(status) = server.ended() {
+                panic!("{command:?} ended at once, {status}, and said:\n{}", server.errors());
+            }
+            server.errors().contains(&sign).then_some(())
+        });
+        server
+    }
+
+    /// Runs it to its end: for command lines that it refuses.
+    ///
+    /// # Panics
+    /// When it does not end.
+    #[track_caller]
+    pub fn refused(self) -> Output {
+        let mut command = self.command();
+        run(&mut command)
+    }
+
+    fn command(&self) -> Command {
+        let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
+        let mut words = self.wrapper.clone();
+        words.extend([binary.path.display().to_string(), "serve".into()]);
+        words.extend_from_slice(&self.flags);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        command
+    }
+}
+
+/// Runs another of the server's commands to its end.
+///
+/// # Panics
+/// When it can not be run, or does not end.
+#[track_caller]
+pub fn tenfold(words: &[&str]) -> Output {
+    let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    run(Command::new(&binary.path).args(words))
+}
+
+#[track_caller]
+fn run(command: &mut Command) -> Output {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
+    let process = Process(child.id());
+    let (out, err) = (Arc::new(Mutex::new(String::new())), Arc::new(Mutex::new(String::new())));
+    let out_reader = collect(child.stdout.take().expect("its standard output is a pipe"), out.clone());
+    let err_reader = collect(child.stderr.take().expect("its standard error is a pipe"), err.clone());
+    let status = eventually(SOON, &format!("{command:?} ends"), || {
+        let ended = child.try_wait().expect("our own child");
+        if ended.is_none() && process.processor_time() > SOON {
+            process.signal(Signal::KILL);
+        }
+        ended
+    });
+    out_reader.join().expect("the reader does not panic");
+    err_reader.join().expect("the reader does not panic");
+    Output { status, stdout: lock(&out).clone().into_bytes(), stderr: lock(&err).clone().into_bytes() }
+}
+
+/// An address that no other server of this run has, and that is free now. Below the ports that the system
+/// gives to clients.
+pub fn free_address() -> SocketAddr {
+    const FIRST: u16 = 12_000;
+    const COUNT: u16 = 20_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let start = u16::try_from(std::process::id() % 97).expect("it is below 97") * 200;
+    loop {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        assert!(step < COUNT, "no port is free");
+        let port = FIRST + (start + step) % COUNT;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
+}
+
+fn collect(mut from: impl Read + Send + 'static, into: Arc<Mutex<String>>) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            lock(&into).push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+    })
+}
