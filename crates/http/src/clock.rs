@@ -4,8 +4,11 @@
 //! happens in that turn sees the same moment. Tests set it to whatever they like.
 
 use std::cell::{Cell, RefCell};
+use std::io::Write;
 use std::ops::Add;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use httpdate::HttpDate;
 
 /// A moment on the monotonic clock, in milliseconds since an arbitrary start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,8 +72,10 @@ pub fn with_date<T>(use_it: impl FnOnce(&[u8; DATE_BYTES]) -> T) -> T {
 /// `unix_seconds` as an HTTP date (IMF-fixdate). Seconds after the year 9999 are shown as its last.
 pub fn format_date(unix_seconds: u64) -> [u8; DATE_BYTES] {
     const LAST: u64 = 253_402_300_799;
-    let text = httpdate::fmt_http_date(at(unix_seconds.min(LAST)));
-    text.as_bytes().try_into().expect("an IMF-fixdate has 29 bytes")
+    let mut text = [b' '; DATE_BYTES];
+    write!(&mut text[..], "{}", HttpDate::from(at(unix_seconds.min(LAST))))
+        .expect("an IMF-fixdate has 29 bytes");
+    text
 }
 
 fn at(unix_seconds: u64) -> SystemTime {

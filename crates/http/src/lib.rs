@@ -10,6 +10,7 @@
 
 pub mod clock;
 pub mod condition;
+mod field;
 mod framing;
 pub mod head;
 pub mod io;
@@ -21,6 +22,7 @@ pub mod script;
 pub mod serve;
 pub mod service;
 pub mod target;
+mod waits;
 
 pub use clock::Instant;
 pub use framing::Body;

@@ -1,12 +1,11 @@
 //! The life of a connection.
 //!
 //! [`serve_connection`] is written once and runs on every I/O model. What does not wait (finding a head,
-//! parsing it, answering it) is the synchronous [`turn`]; the future only holds what outlives a wait.
+//! parsing it, answering it) is one synchronous step; the future only holds what outlives a wait.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::task::{Poll, ready};
-use std::time::Duration;
+use std::task::Poll;
 
 use crate::clock::{self, Instant};
 use crate::framing::Body;
@@ -14,6 +13,7 @@ use crate::head::{self, Head, Scan};
 use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::limits::Limits;
 use crate::service::{Answer, Next, Refusal, Reply, Service, Session};
+use crate::waits::{BLANK, discard, finish, flush, receive};
 
 /// Serves the requests that arrive on `io` until there is nothing in hand, and says what becomes of the
 /// connection then.
@@ -107,9 +107,6 @@ fn begun<I: Io>(io: &mut I) -> bool {
     let input = io.split().0;
     !input.is_empty() && input != BLANK
 }
-
-/// What may stand before a request line.
-const BLANK: &[u8] = b"\r\n";
 
 type Coming = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
@@ -260,90 +257,6 @@ where
             Answer::Close => return Ok(After::End(Finish::Linger)),
             Answer::Later(coming) => waiting.coming = coming,
         }
-    }
-}
-
-/// Receives more bytes. The room is that of the largest head and the empty line before it.
-fn receive<I: Io>(
-    io: &mut I,
-    limits: &Limits,
-    patience: Patience,
-    by: Instant,
-) -> impl Future<Output = Result<Received, IoError>> {
-    let room = limits.max_head.saturating_add(BLANK.len());
-    poll_fn(move |cx| io.poll_receive(cx, room, patience, by))
-}
-
-/// Reads a body that nobody wants, so that the next head is found behind it.
-fn discard<I: Io>(io: &mut I, limits: &Limits, mut left: u64) -> impl Future<Output = Result<(), IoError>> {
-    let mut pace = Pace::begin(limits.body_timeout, limits.min_rate, 0);
-    let (room, whole) = (limits.max_head, left);
-    poll_fn(move |cx| {
-        loop {
-            let in_hand = io.split().0.len();
-            let step = in_hand.min(usize::try_from(left).unwrap_or(usize::MAX));
-            io.consume(step);
-            left -= step as u64;
-            if left == 0 {
-                return Poll::Ready(Ok(()));
-            }
-            match ready!(io.poll_receive(cx, room, Patience::Wait, pace.by)) {
-                Ok(Received::Bytes | Received::Full) => {}
-                Ok(Received::End | Received::Idle) => return Poll::Ready(Err(IoError::Gone)),
-                Err(IoError::TimedOut) => pace.renew(whole - left)?,
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
-    })
-}
-
-/// Sends what is staged, as long as the peer takes it at the least rate.
-fn flush<I: Io>(io: &mut I, limits: &Limits) -> impl Future<Output = Result<(), IoError>> {
-    let mut pace = Pace::begin(limits.send_timeout, limits.min_rate, io.sent());
-    poll_fn(move |cx| {
-        loop {
-            match ready!(io.poll_flush(cx, pace.by)) {
-                Err(IoError::TimedOut) => pace.renew(io.sent())?,
-                other => return Poll::Ready(other),
-            }
-        }
-    })
-}
-
-/// Ends the output; says what becomes of the connection.
-fn finish<I: Io>(io: &mut I, limits: &Limits, how: Finish) -> impl Future<Output = Next> {
-    let by = clock::now() + limits.send_timeout;
-    poll_fn(move |cx| {
-        io.poll_finish(cx, how, by).map(|()| match how {
-            Finish::Close => Next::Close,
-            Finish::Linger => Next::Linger,
-        })
-    })
-}
-
-/// A start, a grace, and a least rate: in each window of time at least so many bytes have to move. A
-/// large file on a slow line lives; a line that stalls is dropped within two windows.
-struct Pace {
-    by: Instant,
-    window: Duration,
-    least: u64,
-    moved: u64,
-}
-
-impl Pace {
-    fn begin(window: Duration, rate: u64, moved: u64) -> Pace {
-        let least = rate.saturating_mul(window.as_secs()).max(1);
-        Pace { by: clock::now() + window, window, least, moved }
-    }
-
-    /// Begins the next window where enough has moved in this one; `moved` is what has moved in all.
-    fn renew(&mut self, moved: u64) -> Result<(), IoError> {
-        if moved - self.moved < self.least {
-            return Err(IoError::TimedOut);
-        }
-        self.moved = moved;
-        self.by = clock::now() + self.window;
-        Ok(())
     }
 }
 

@@ -1,0 +1,104 @@
+//! What a connection waits for: bytes, the end of a body, its output's way, its own end. None of it lasts
+//! longer than a deadline and a least rate allow.
+//!
+//! These are futures of their own and no `async fn`s, which would hold their arguments twice.
+
+use std::future::{Future, poll_fn};
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use crate::clock::{self, Instant};
+use crate::io::{Finish, Io, IoError, Patience, Received};
+use crate::limits::Limits;
+use crate::service::Next;
+
+/// What may stand before a request line.
+pub(crate) const BLANK: &[u8] = b"\r\n";
+
+/// Receives more bytes. The room is that of the largest head and the empty line before it.
+pub(crate) fn receive<I: Io>(
+    io: &mut I,
+    limits: &Limits,
+    patience: Patience,
+    by: Instant,
+) -> impl Future<Output = Result<Received, IoError>> {
+    let room = limits.max_head.saturating_add(BLANK.len());
+    poll_fn(move |cx| io.poll_receive(cx, room, patience, by))
+}
+
+/// Reads a body that nobody wants, so that the next head is found behind it.
+pub(crate) fn discard<I: Io>(
+    io: &mut I,
+    limits: &Limits,
+    mut left: u64,
+) -> impl Future<Output = Result<(), IoError>> {
+    let mut pace = Pace::begin(limits.body_timeout, limits.min_rate, 0);
+    let (room, whole) = (limits.max_head, left);
+    poll_fn(move |cx| {
+        loop {
+            let in_hand = io.split().0.len();
+            let step = in_hand.min(usize::try_from(left).unwrap_or(usize::MAX));
+            io.consume(step);
+            left -= step as u64;
+            if left == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            match ready!(io.poll_receive(cx, room, Patience::Wait, pace.by)) {
+                Ok(Received::Bytes | Received::Full) => {}
+                Ok(Received::End | Received::Idle) => return Poll::Ready(Err(IoError::Gone)),
+                Err(IoError::TimedOut) => pace.renew(whole - left)?,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    })
+}
+
+/// Sends what is staged, as long as the peer takes it at the least rate.
+pub(crate) fn flush<I: Io>(io: &mut I, limits: &Limits) -> impl Future<Output = Result<(), IoError>> {
+    let mut pace = Pace::begin(limits.send_timeout, limits.min_rate, io.sent());
+    poll_fn(move |cx| {
+        loop {
+            match ready!(io.poll_flush(cx, pace.by)) {
+                Err(IoError::TimedOut) => pace.renew(io.sent())?,
+                other => return Poll::Ready(other),
+            }
+        }
+    })
+}
+
+/// Ends the output; says what becomes of the connection.
+pub(crate) fn finish<I: Io>(io: &mut I, limits: &Limits, how: Finish) -> impl Future<Output = Next> {
+    let by = clock::now() + limits.send_timeout;
+    poll_fn(move |cx| {
+        io.poll_finish(cx, how, by).map(|()| match how {
+            Finish::Close => Next::Close,
+            Finish::Linger => Next::Linger,
+        })
+    })
+}
+
+/// A start, a grace, and a least rate: in each window of time at least so many bytes have to move. A
+/// large file on a slow line lives; a line that stalls is dropped within two windows.
+struct Pace {
+    by: Instant,
+    window: Duration,
+    least: u64,
+    moved: u64,
+}
+
+impl Pace {
+    fn begin(window: Duration, rate: u64, moved: u64) -> Pace {
+        let least = rate.saturating_mul(window.as_secs()).max(1);
+        Pace { by: clock::now() + window, window, least, moved }
+    }
+
+    /// Begins the next window where enough has moved in this one; `moved` is what has moved in all.
+    fn renew(&mut self, moved: u64) -> Result<(), IoError> {
+        if moved - self.moved < self.least {
+            return Err(IoError::TimedOut);
+        }
+        self.moved = moved;
+        self.by = clock::now() + self.window;
+        Ok(())
+    }
+}
