@@ -1,3 +1,34 @@
-//! The `tenfold` binary.
+//! `tenfold`: an HTTP server for static sites and media whose I/O model is a switch.
+//!
+//! [`cli`] reads what was typed, [`settings`] what it means, [`blueprint`] what will run; [`supervisor`]
+//! opens everything, forks the workers and watches over them, and a worker runs [`app`] on an engine.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+mod app;
+mod blueprint;
+mod check;
+mod cli;
+mod counters;
+mod diagnostics;
+mod engines;
+mod log;
+mod null;
+mod settings;
+mod startup;
+mod status;
+mod supervisor;
+mod worker;
+
+use std::process::ExitCode;
+
+use cli::Command;
+
+fn main() -> ExitCode {
+    match cli::parse() {
+        Command::Serve(serve) => supervisor::serve(serve),
+        Command::Check(given) => check::check(&given),
+        Command::Engines { matrix, json } => engines::show(matrix, json),
+        Command::Status { control, json } => status::show(control, json),
+    }
+}

@@ -1,0 +1,117 @@
+//! The server's own protocol: HTTP over a site, counted and logged.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tenfold_engine::{Event, Protocol};
+use tenfold_http::{
+    Answer, Head, Instant, Io, Limits, Next, Out, Peer, Refusal, Service, Session, clock, response,
+    serve_connection,
+};
+use tenfold_site::{Outcome, Site};
+
+use crate::counters::Counter;
+use crate::diagnostics::error;
+use crate::log::{Fields, combined};
+use crate::worker::Crew;
+
+/// HTTP over a site. A clone for each thread.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Shared>);
+
+struct Shared {
+    site: Site,
+    limits: Limits,
+    crew: Arc<Crew>,
+    /// When a failure of the system was last said, in seconds since 1970.
+    complained: AtomicU64,
+}
+
+impl App {
+    /// Serves `site` within `limits`.
+    pub(crate) fn new(site: Site, limits: Limits, crew: Arc<Crew>) -> App {
+        App(Arc::new(Shared { site, limits, crew, complained: AtomicU64::new(0) }))
+    }
+}
+
+impl Protocol for App {
+    type State = Session;
+
+    async fn serve<I: Io>(&self, io: &mut I, state: &mut Session) -> Next {
+        serve_connection(io, &*self.0, &self.0.limits, state).await
+    }
+
+    #[inline]
+    fn observe(&self, event: Event) {
+        self.0.crew.observe(event);
+    }
+
+    #[inline]
+    fn rest(&self) -> Instant {
+        self.0.crew.rest()
+    }
+
+    fn leave(&self) {
+        self.0.crew.leave();
+    }
+}
+
+impl Service for Shared {
+    fn answer(&self, head: &Head<'_>, peer: &Peer, out: &mut Out) -> Answer {
+        let outcome = self.site.respond(head, out);
+        // A file may turn out shorter than what was promised, and a client may go: the log says what left.
+        let whole = out.staged_alone().is_some();
+        let begun = self.crew.with(|own| {
+            own.tally.add(Counter::Requests, 1);
+            own.tally.respond(outcome.status);
+            let writer = own.writer.as_mut()?;
+            let fields = Fields { referer: first(head, "referer"), agent: first(head, "user-agent") };
+            if whole {
+                writer.add(peer, head.line, outcome.status, outcome.body, fields);
+                None
+            } else {
+                Some(writer.begin(peer, head.line, outcome.status, fields))
+            }
+        });
+        if let Some(begun) = begun.flatten() {
+            let (crew, body) = (self.crew.clone(), outcome.body);
+            out.watch(Box::new(move |unsent| {
+                crew.with(|own| {
+                    own.writer.as_mut().map(|writer| writer.finish(&begun, body.saturating_sub(unsent)))
+                });
+            }));
+        }
+        if let Some(number) = outcome.failure {
+            self.complain(head, outcome, number);
+        }
+        Answer::Done
+    }
+
+    fn refuse(&self, refusal: Refusal, first_line: &[u8], peer: &Peer, out: &mut Out) {
+        let body = response::refusal(refusal, out);
+        self.crew.with(|own| {
+            own.tally.refuse(refusal);
+            if let Some(writer) = own.writer.as_mut() {
+                writer.add(peer, first_line, refusal.status(), body, Fields::default());
+            }
+        });
+    }
+}
+
+impl Shared {
+    /// Says what the system said of a file, once a second at most.
+    #[cold]
+    fn complain(&self, head: &Head<'_>, outcome: Outcome, number: i32) {
+        let second = clock::unix_seconds();
+        if self.complained.swap(second, Ordering::Relaxed) != second {
+            let mut path = Vec::new();
+            combined::escape(&mut path, head.target.path.as_bytes());
+            let (path, why) = (String::from_utf8_lossy(&path), std::io::Error::from_raw_os_error(number));
+            error!("{path} was answered with {}: {why}", outcome.status);
+        }
+    }
+}
+
+fn first<'a>(head: &Head<'a>, name: &str) -> Option<&'a [u8]> {
+    head.values(name).next()
+}

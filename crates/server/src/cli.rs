@@ -1,0 +1,191 @@
+//! The command line: what was typed. Flags of settings come from their table.
+
+use std::path::PathBuf;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+
+use crate::settings::Given;
+use crate::settings::table::{ROWS, Row};
+
+/// What was asked for.
+pub(crate) enum Command {
+    Serve(Serve),
+    Check(Given),
+    Engines { matrix: bool, json: bool },
+    Status { control: Option<PathBuf>, json: bool },
+}
+
+/// `tenfold serve`.
+#[derive(Clone, Debug)]
+pub(crate) struct Serve {
+    pub(crate) given: Given,
+    pub(crate) null: Option<NullResponse>,
+}
+
+/// What `serve --null` answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NullResponse {
+    /// Bytes of its body.
+    pub(crate) body: usize,
+    /// Whether the connection ends after it.
+    pub(crate) close: bool,
+}
+
+/// Bytes of a `--null` body at most: it is staged for every request.
+const MOST_NULL_BODY: u32 = 1 << 20;
+
+/// Reads the command line; ends the process with 2 where it is wrong, and with 0 where it asks for help.
+pub(crate) fn parse() -> Command {
+    let matches = program().get_matches();
+    match matches.subcommand() {
+        Some(("serve", serve)) => Command::Serve(read_serve(serve)),
+        Some(("check", check)) => {
+            let mut given = Given { config: check.get_one("config").cloned(), ..Given::default() };
+            given.take_variables();
+            Command::Check(given)
+        }
+        Some(("engines", engines)) => {
+            Command::Engines { matrix: engines.get_flag("matrix"), json: engines.get_flag("json") }
+        }
+        Some(("status", status)) => {
+            let variable = || std::env::var_os("TENFOLD_CONTROL").map(PathBuf::from);
+            let control = status.get_one::<PathBuf>("control").cloned().or_else(variable);
+            Command::Status { control, json: status.get_flag("json") }
+        }
+        _ => unreachable!("a command is required, and these are all"),
+    }
+}
+
+fn read_serve(matches: &ArgMatches) -> Serve {
+    let values = |row: &Row| matches.get_many::<String>(row.name).map(|all| all.cloned().collect());
+    let mut flags: Vec<_> =
+        ROWS.iter().filter_map(|row| values(row).map(|values: Vec<String>| (row.name, values))).collect();
+    if let Some(folder) = matches.get_one::<String>("DIR") {
+        flags.push(("root", vec![folder.clone()]));
+    }
+    let mut given = Given { flags, config: matches.get_one("config").cloned(), ..Given::default() };
+    given.take_variables();
+    let null = matches.get_flag("null").then(|| NullResponse {
+        body: matches.get_one("null-body").map_or(0, |bytes: &u32| *bytes as usize),
+        close: matches.get_flag("null-close"),
+    });
+    Serve { given, null }
+}
+
+fn program() -> clap::Command {
+    let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON");
+    let config = |arg: Arg| arg.value_name("FILE").value_parser(value_parser!(PathBuf));
+    let check = config(Arg::new("config")).help("The file; the variables alone where none is named");
+    let control = Arg::new("control").long("control").value_name("PATH").value_parser(value_parser!(PathBuf));
+    let matrix = Arg::new("matrix").long("matrix").action(ArgAction::SetTrue);
+    clap::Command::new("tenfold")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("An HTTP server for static sites and media whose I/O model is a switch")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommand(serve_command(config(Arg::new("config").long("config"))))
+        .subcommand(
+            clap::Command::new("check")
+                .about("Read the configuration, say what is wrong and where")
+                .arg(check),
+        )
+        .subcommand(
+            clap::Command::new("engines")
+                .about("What this build and this kernel run, with which system calls, and why not where not")
+                .arg(matrix.help("Print every legal combination"))
+                .arg(json()),
+        )
+        .subcommand(
+            clap::Command::new("status")
+                .about("The running server's counters")
+                .arg(control.help("The server's control socket; found where there is one server"))
+                .arg(json()),
+        )
+}
+
+fn serve_command(config: Arg) -> clap::Command {
+    let null = |name: &'static str| Arg::new(name).long(name).help_heading("Measuring");
+    clap::Command::new("serve")
+        .about("Serve a folder, or what --config says")
+        .after_help(
+            "Every setting is also a variable (TENFOLD_IDLE_TIMEOUT) and a key of the file (idle-timeout).\n\
+             A flag wins over a variable, a variable over the file, the file over the default.",
+        )
+        .arg(
+            Arg::new("DIR")
+                .help("The folder to serve; this one where none is named")
+                .value_parser(NonEmptyStringValueParser::new())
+                .conflicts_with("root"),
+        )
+        .arg(config.help("A file of settings (TOML); paths in it are relative to it"))
+        .args(ROWS.iter().map(flag))
+        .arg(null("null").action(ArgAction::SetTrue).help("Answer all requests with one response, unread"))
+        .arg(
+            null("null-body")
+                .value_name("BYTES")
+                .value_parser(value_parser!(u32).range(..=i64::from(MOST_NULL_BODY)))
+                .requires("null")
+                .help("Bytes of its body [default: 0]"),
+        )
+        .arg(
+            null("null-close")
+                .action(ArgAction::SetTrue)
+                .requires("null")
+                .help("Close the connection after it"),
+        )
+}
+
+fn flag(row: &Row) -> Arg {
+    let action = if row.is_many() { ArgAction::Append } else { ArgAction::Set };
+    let help = format!("{} [default: {}]", row.about, row.shown_initial());
+    Arg::new(row.name)
+        .long(row.name)
+        .value_name(row.value)
+        .action(action)
+        .help(help)
+        .help_heading(row.heading)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        program().debug_assert();
+    }
+
+    #[test]
+    fn every_setting_is_a_flag_and_a_folder_is_the_root() {
+        for row in ROWS {
+            let words = ["tenfold", "serve", &format!("--{}", row.name), "x"].map(str::to_owned);
+            let matches = program().try_get_matches_from(words).expect(row.name);
+            let serve = matches.subcommand_matches("serve").expect("it was typed");
+            assert_eq!(read_serve(serve).given.flags, [(row.name, vec!["x".to_owned()])]);
+        }
+        let matches = program().try_get_matches_from(["tenfold", "serve", "site"]).expect("legal");
+        let serve = matches.subcommand_matches("serve").expect("it was typed");
+        assert_eq!(read_serve(serve).given.flags, [("root", vec!["site".to_owned()])]);
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        for words in [
+            &["serve", "site", "--root", "other"][..],
+            &["serve", "--null-body", "5"],
+            &["serve", "--null", "--null-body", "1048577"],
+            &["serve", "--engine", "epoll", "--engine", "uring"],
+            &["serve", "--no-such-flag"],
+            &[],
+        ] {
+            let words = std::iter::once(&"tenfold").chain(words);
+            assert!(
+                program().try_get_matches_from(words.clone()).is_err(),
+                "{:?}",
+                words.collect::<Vec<_>>()
+            );
+        }
+    }
+}

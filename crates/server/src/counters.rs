@@ -1,0 +1,248 @@
+//! What workers count, in memory that the supervisor reads: a row of numbers each, written by its owner.
+//!
+//! A worker is alone on its row, so counting is a load and a store of a line that stays in its cache. The
+//! processes of `fork` share the row of their parent; there it is an atomic addition.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tenfold_engine::Event;
+use tenfold_http::Refusal;
+
+/// A number that is counted. The refusals stand from [`Counter::Malformed`] on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Counter {
+    /// 1 when the worker has begun to serve.
+    Ready,
+    Accepted,
+    Closed,
+    Requests,
+    /// Bytes given to the kernel.
+    Sent,
+    /// Lines of the access log that could not be written.
+    LinesLost,
+    Panicked,
+    Malformed,
+    TimedOut,
+    TargetTooLong,
+    HeadTooLarge,
+    UnknownMethod,
+    UnknownTransferCoding,
+    UnknownVersion,
+    UnknownExpectation,
+    Overdue,
+    /// Connections past the bound.
+    TooMany,
+    /// Connections that could not be accepted for want of descriptors or memory.
+    Exhausted,
+    /// Connections on which nothing came in time.
+    Expired,
+}
+
+/// Why requests and connections were refused, as `tenfold status` names it.
+pub(crate) const REFUSALS: &[(Counter, &str)] = &[
+    (Counter::Malformed, "malformed"),
+    (Counter::TimedOut, "timed-out"),
+    (Counter::TargetTooLong, "target-too-long"),
+    (Counter::HeadTooLarge, "head-too-large"),
+    (Counter::UnknownMethod, "unknown-method"),
+    (Counter::UnknownTransferCoding, "unknown-transfer-coding"),
+    (Counter::UnknownVersion, "unknown-version"),
+    (Counter::UnknownExpectation, "unknown-expectation"),
+    (Counter::Overdue, "overdue"),
+    (Counter::TooMany, "too-many-connections"),
+    (Counter::Exhausted, "exhausted"),
+    (Counter::Expired, "expired"),
+];
+
+const NUMBERS: usize = Counter::Expired as usize + 1;
+const FIRST_STATUS: u16 = 100;
+const LAST_STATUS: u16 = 599;
+
+/// Words of a row: the counters, then one for each status code.
+pub(crate) const WORDS: usize = NUMBERS + (LAST_STATUS - FIRST_STATUS + 1) as usize;
+
+/// The row of a worker, for the worker.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tally {
+    words: &'static [AtomicU64],
+    shared: bool,
+}
+
+impl Tally {
+    /// To count in `words`, a row of [`WORDS`]; `shared` where other processes count there, too.
+    pub(crate) fn new(words: &'static [AtomicU64], shared: bool) -> Tally {
+        assert_eq!(words.len(), WORDS, "a row has a word for each counter");
+        Tally { words, shared }
+    }
+
+    /// Counts `by` more.
+    #[inline]
+    pub(crate) fn add(&self, counter: Counter, by: u64) {
+        self.add_at(counter as usize, by);
+    }
+
+    #[inline]
+    fn add_at(&self, place: usize, by: u64) {
+        let word = &self.words[place];
+        if self.shared {
+            word.fetch_add(by, Ordering::Relaxed);
+        } else {
+            word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a response by its status.
+    #[inline]
+    pub(crate) fn respond(&self, status: u16) {
+        if (FIRST_STATUS..=LAST_STATUS).contains(&status) {
+            self.add_at(NUMBERS + usize::from(status - FIRST_STATUS), 1);
+        }
+    }
+
+    /// Counts a refusal by its reason, and the response that says so.
+    pub(crate) fn refuse(&self, refusal: Refusal) {
+        self.add(reason(refusal), 1);
+        self.respond(refusal.status());
+    }
+
+    /// Counts what an engine does.
+    #[inline]
+    pub(crate) fn observe(&self, event: Event) {
+        match event {
+            Event::Accepted => self.add(Counter::Accepted, 1),
+            Event::Closed => self.add(Counter::Closed, 1),
+            Event::TooMany => self.add(Counter::TooMany, 1),
+            Event::Exhausted => self.add(Counter::Exhausted, 1),
+            Event::Expired => self.add(Counter::Expired, 1),
+            Event::Panicked => self.add(Counter::Panicked, 1),
+            Event::Sent(bytes) => self.add(Counter::Sent, bytes),
+        }
+    }
+
+    /// Says that the worker serves.
+    #[inline]
+    pub(crate) fn ready(&self) {
+        let word = &self.words[Counter::Ready as usize];
+        if word.load(Ordering::Relaxed) == 0 {
+            word.store(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn reason(refusal: Refusal) -> Counter {
+    match refusal {
+        Refusal::Malformed(_) => Counter::Malformed,
+        Refusal::TimedOut => Counter::TimedOut,
+        Refusal::TargetTooLong => Counter::TargetTooLong,
+        Refusal::HeadTooLarge => Counter::HeadTooLarge,
+        Refusal::UnknownMethod => Counter::UnknownMethod,
+        Refusal::UnknownTransferCoding => Counter::UnknownTransferCoding,
+        Refusal::UnknownVersion => Counter::UnknownVersion,
+        Refusal::UnknownExpectation => Counter::UnknownExpectation,
+        Refusal::Overdue => Counter::Overdue,
+    }
+}
+
+/// Whether the worker of a row serves.
+pub(crate) fn is_ready(row: &[AtomicU64]) -> bool {
+    row[Counter::Ready as usize].load(Ordering::Relaxed) != 0
+}
+
+/// Settles the row of a worker that is gone, before another takes it: its connections went with it.
+pub(crate) fn settle(row: &[AtomicU64]) {
+    let accepted = row[Counter::Accepted as usize].load(Ordering::Relaxed);
+    row[Counter::Closed as usize].store(accepted, Ordering::Relaxed);
+    row[Counter::Ready as usize].store(0, Ordering::Relaxed);
+}
+
+/// The numbers of a row at a moment, or the sum of several.
+#[derive(Clone, Debug)]
+pub(crate) struct Sums(Vec<u64>);
+
+impl Default for Sums {
+    fn default() -> Sums {
+        Sums(vec![0; WORDS])
+    }
+}
+
+impl Sums {
+    /// Adds what a row says now.
+    pub(crate) fn add(&mut self, row: &[AtomicU64]) {
+        self.0.iter_mut().zip(row).for_each(|(sum, word)| *sum += word.load(Ordering::Relaxed));
+    }
+
+    /// Adds other sums.
+    pub(crate) fn add_sums(&mut self, other: &Sums) {
+        self.0.iter_mut().zip(&other.0).for_each(|(sum, more)| *sum += more);
+    }
+
+    /// One number.
+    pub(crate) fn of(&self, counter: Counter) -> u64 {
+        self.0[counter as usize]
+    }
+
+    /// Connections that are open. Accepted and closed are read one after the other, and written by others
+    /// meanwhile, so the difference never goes below zero but may be off by what happened in between.
+    pub(crate) fn open(&self) -> u64 {
+        self.of(Counter::Accepted).saturating_sub(self.of(Counter::Closed))
+    }
+
+    /// The status codes that occurred, and how often.
+    pub(crate) fn responses(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        let all = (FIRST_STATUS..=LAST_STATUS).zip(self.0[NUMBERS..].iter().copied());
+        all.filter(|(_, count)| *count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> &'static [AtomicU64] {
+        (0..WORDS).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak()
+    }
+
+    #[test]
+    fn what_is_counted_is_summed() {
+        let rows = [row(), row()];
+        let (alone, shared) = (Tally::new(rows[0], false), Tally::new(rows[1], true));
+        for tally in [alone, shared] {
+            tally.observe(Event::Accepted);
+            tally.observe(Event::Accepted);
+            tally.observe(Event::Closed);
+            tally.observe(Event::Sent(100));
+            tally.respond(200);
+            tally.respond(599);
+            tally.refuse(Refusal::Malformed("of a test"));
+        }
+        let mut sums = Sums::default();
+        rows.iter().for_each(|row| sums.add(row));
+        assert_eq!(sums.open(), 2);
+        assert_eq!(sums.of(Counter::Sent), 200);
+        assert_eq!(sums.of(Counter::Malformed), 2);
+        assert_eq!(sums.responses().collect::<Vec<_>>(), [(200, 2), (400, 2), (599, 2)]);
+    }
+
+    #[test]
+    fn a_worker_that_is_gone_takes_its_connections_with_it() {
+        let row = row();
+        let tally = Tally::new(row, false);
+        tally.ready();
+        tally.observe(Event::Accepted);
+        assert!(is_ready(row));
+        settle(row);
+        let mut sums = Sums::default();
+        sums.add(row);
+        assert_eq!((sums.open(), sums.of(Counter::Accepted)), (0, 1));
+        assert!(!is_ready(row));
+    }
+
+    #[test]
+    fn every_refusal_has_a_name_and_every_name_a_counter_of_its_own() {
+        let mut places: Vec<_> = REFUSALS.iter().map(|(counter, _)| *counter as usize).collect();
+        places.dedup();
+        let first = Counter::Malformed as usize;
+        assert_eq!(places, (first..NUMBERS).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,172 @@
+//! `tenfold engines`: the models of this build, whether this kernel runs them, and with which system calls.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use tenfold_engine::{Bounds, Engine, Facility, MODELS, Model, Plan, Sender, Topology, Triggers};
+
+/// What is missing for an engine, and what the system said.
+pub(crate) fn missing(engine: Engine) -> Vec<(Facility, String)> {
+    tenfold_engine::probe(engine).err().unwrap_or_default()
+}
+
+/// Sees that this kernel has what `engine` needs.
+///
+/// # Errors
+/// In words, what is missing, what the system said, and which engines can be run.
+pub(crate) fn require(engine: Engine) -> Result<(), String> {
+    let missing = missing(engine);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let able = MODELS.iter().filter(|model| self::missing(model.engine).is_empty());
+    let able: Vec<_> = able.map(|model| model.name).collect();
+    Err(format!("engine {engine} does not run here: {}; {} can", listed(&missing), able.join(", ")))
+}
+
+fn listed(missing: &[(Facility, String)]) -> String {
+    let all: Vec<_> = missing.iter().map(|(facility, said)| format!("{}: {said}", facility.name())).collect();
+    all.join("; ")
+}
+
+/// Prints the models, or the legal combinations.
+pub(crate) fn show(matrix: bool, as_json: bool) -> ExitCode {
+    let text = match (matrix, as_json) {
+        (false, false) => MODELS.iter().map(|model| described(model, &missing(model.engine))).collect(),
+        (false, true) => pretty(MODELS.iter().map(|model| as_value(model, &missing(model.engine))).collect()),
+        (true, false) => combinations_table(),
+        (true, true) => pretty(combinations().iter().map(combination_value).collect()),
+    };
+    match io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn described(model: &Model, missing: &[(Facility, String)]) -> String {
+    let runs = if missing.is_empty() { "yes".to_owned() } else { format!("no: {}", listed(missing)) };
+    let triggers = match model.triggers {
+        true => format!("\n  triggers    {}", joined(&Triggers::ALL)),
+        false => String::new(),
+    };
+    format!(
+        "{}: {}\n  runs here   {runs}\n  calls       {}\n  at once     {}\n  topologies  {}\n  senders     \
+         {}{triggers}\n  code        {}\n\n",
+        model.name,
+        model.summary,
+        model.calls,
+        model.at_once,
+        joined(model.topologies),
+        joined(model.senders),
+        model.file,
+    )
+}
+
+fn joined<T: ToString>(all: &[T]) -> String {
+    all.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn as_value(model: &Model, missing: &[(Facility, String)]) -> Value {
+    let words = |all: Vec<String>| Value::from(all);
+    json!({
+        "name": model.name,
+        "summary": model.summary,
+        "runs": missing.is_empty(),
+        "missing": missing.iter().map(|(facility, said)| json!({
+            "facility": facility.name(),
+            "said": said,
+        })).collect::<Vec<_>>(),
+        "calls": model.calls,
+        "needs": model.needs.iter().map(|facility| facility.name()).collect::<Vec<_>>(),
+        "at_once": model.at_once,
+        "topologies": words(model.topologies.iter().map(Topology::to_string).collect()),
+        "senders": words(model.senders.iter().map(Sender::to_string).collect()),
+        "triggers": words(if model.triggers { Triggers::ALL.iter().map(Triggers::to_string).collect() } else { Vec::new() }),
+        "code": model.file,
+    })
+}
+
+fn pretty(values: Vec<Value>) -> String {
+    let mut text = serde_json::to_string_pretty(&values).expect("strings and numbers can be written");
+    text.push('\n');
+    text
+}
+
+/// Every combination that a plan can be made of.
+fn combinations() -> Vec<Plan> {
+    let mut all = Vec::new();
+    for model in MODELS {
+        for &topology in Topology::ALL {
+            for &sender in Sender::ALL {
+                let triggers: Vec<_> = match model.triggers {
+                    true => Triggers::ALL.iter().copied().map(Some).collect(),
+                    false => vec![None],
+                };
+                let plans = triggers.into_iter().filter_map(|triggers| {
+                    let workers = (topology != Topology::Single).then_some(2);
+                    Plan::new(model.engine, Some(topology), workers, sender, triggers, Bounds::default()).ok()
+                });
+                all.extend(plans);
+            }
+        }
+    }
+    all
+}
+
+fn shown_triggers(plan: &Plan) -> String {
+    if plan.engine.model().triggers { plan.triggers.to_string() } else { "-".to_owned() }
+}
+
+fn combinations_table() -> String {
+    let mut text =
+        format!("{:<8} {:<20} {:<10} {:<8} {}\n", "engine", "topology", "send", "trigger", "runs here");
+    let runs: Vec<_> = MODELS.iter().map(|model| (model.engine, missing(model.engine).is_empty())).collect();
+    for plan in combinations() {
+        let able = runs.contains(&(plan.engine, true));
+        text += &format!(
+            "{:<8} {:<20} {:<10} {:<8} {}\n",
+            plan.engine.to_string(),
+            plan.topology.to_string(),
+            plan.sender.to_string(),
+            shown_triggers(&plan),
+            if able { "yes" } else { "no" }
+        );
+    }
+    text
+}
+
+fn combination_value(plan: &Plan) -> Value {
+    json!({
+        "engine": plan.engine.to_string(),
+        "topology": plan.topology.to_string(),
+        "send": plan.sender.to_string(),
+        "trigger": plan.engine.model().triggers.then(|| plan.triggers.to_string()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_model_is_in_the_matrix_with_every_sender_and_topology_it_has() {
+        let all = combinations();
+        for model in MODELS {
+            let triggers = if model.triggers { Triggers::ALL.len() } else { 1 };
+            let expected = model.topologies.len() * model.senders.len() * triggers;
+            let found = all.iter().filter(|plan| plan.engine == model.engine).count();
+            assert_eq!(found, expected, "{}", model.name);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_said_with_what_the_system_said() {
+        let model = Engine::Uring.model();
+        let missing = [(Facility::Ring, "Operation not permitted (os error 1)".to_owned())];
+        let text = described(model, &missing);
+        assert!(text.contains("runs here   no: io_uring with IORING_SETUP_SINGLE_ISSUER"), "{text}");
+        assert!(text.contains("(Linux 6.1): Operation not permitted (os error 1)\n"), "{text}");
+        assert_eq!(as_value(model, &missing)["runs"], false);
+    }
+}

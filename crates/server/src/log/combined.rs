@@ -1,0 +1,212 @@
+//! A line of the `combined` format: client, time, request line, status, bytes, `Referer`, `User-Agent`.
+//!
+//! What a client sent is escaped, so that a request is one line, its fields stay in their places, and a
+//! terminal that shows it is told nothing.
+
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+
+use tenfold_http::response::Decimal;
+use tenfold_http::{Peer, clock};
+
+/// Bytes of a client's text that are logged; what is longer is cut there, and ends with `...`.
+const MOST_BYTES: usize = 8 * 1024;
+
+/// Writes a line up to where the bytes stand: `127.0.0.1 - - [...] "GET / HTTP/1.1" 200 `.
+pub(super) fn begin(line: &mut Vec<u8>, date: &mut Date, peer: &Peer, request: &[u8], status: u16) {
+    match peer {
+        Peer::Internet(address) => put_address(line, address),
+        Peer::Unix => line.extend_from_slice(b"unix:"),
+    }
+    line.extend_from_slice(b" - - [");
+    line.extend_from_slice(date.now());
+    line.extend_from_slice(b"] \"");
+    escape(line, request);
+    line.extend_from_slice(b"\" ");
+    put_number(line, u64::from(status));
+    line.push(b' ');
+}
+
+/// Writes the rest of a line, its end included. No bytes are shown as `-`.
+pub(super) fn end(line: &mut Vec<u8>, bytes: u64, referer: Option<&[u8]>, agent: Option<&[u8]>) {
+    match bytes {
+        0 => line.push(b'-'),
+        _ => put_number(line, bytes),
+    }
+    for field in [referer, agent] {
+        line.extend_from_slice(b" \"");
+        match field {
+            Some(value) => escape(line, value),
+            None => line.push(b'-'),
+        }
+        line.push(b'"');
+    }
+    line.push(b'\n');
+}
+
+fn put_number(line: &mut Vec<u8>, number: u64) {
+    line.extend_from_slice(Decimal::new(number).as_bytes());
+}
+
+fn put_address(line: &mut Vec<u8>, address: &SocketAddr) {
+    // A client that came over IPv4 to an IPv6 socket is shown as it shows itself.
+    match address.ip().to_canonical() {
+        IpAddr::V4(address) => {
+            for (place, part) in address.octets().into_iter().enumerate() {
+                if place > 0 {
+                    line.push(b'.');
+                }
+                put_number(line, u64::from(part));
+            }
+        }
+        IpAddr::V6(address) => {
+            write!(line, "{address}").expect("memory does not fail to be written");
+        }
+    }
+}
+
+/// Writes `text` with quotes, backslashes and all that is not printable ASCII as `\xHH`.
+pub(crate) fn escape(line: &mut Vec<u8>, text: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let shown = &text[..text.len().min(MOST_BYTES)];
+    let mut plain = 0;
+    for (at, &byte) in shown.iter().enumerate() {
+        if !PLAIN[usize::from(byte)] {
+            line.extend_from_slice(&shown[plain..at]);
+            line.extend_from_slice(&[
+                b'\\',
+                b'x',
+                DIGITS[usize::from(byte >> 4)],
+                DIGITS[usize::from(byte & 15)],
+            ]);
+            plain = at + 1;
+        }
+    }
+    line.extend_from_slice(&shown[plain..]);
+    if shown.len() < text.len() {
+        line.extend_from_slice(b"...");
+    }
+}
+
+static PLAIN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = b' ' as usize;
+    while byte <= b'~' as usize {
+        table[byte] = byte != b'"' as usize && byte != b'\\' as usize;
+        byte += 1;
+    }
+    table
+};
+
+/// The time of a line, `21/Nov/2026:08:00:00 +0000`, formatted once a second.
+#[derive(Debug)]
+pub(super) struct Date {
+    second: u64,
+    text: [u8; 26],
+}
+
+impl Default for Date {
+    fn default() -> Date {
+        Date { second: u64::MAX, text: *b"01/Jan/1970:00:00:00 +0000" }
+    }
+}
+
+impl Date {
+    fn now(&mut self) -> &[u8] {
+        let second = clock::unix_seconds();
+        if self.second != second {
+            self.second = second;
+            // From `Sat, 21 Nov 2026 08:00:00 GMT` (RFC 9110 §5.6.7): the same fields at other places.
+            clock::with_date(|date| {
+                self.text[..2].copy_from_slice(&date[5..7]);
+                self.text[3..6].copy_from_slice(&date[8..11]);
+                self.text[7..11].copy_from_slice(&date[12..16]);
+                self.text[12..20].copy_from_slice(&date[17..25]);
+            });
+        }
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tenfold_http::Instant;
+
+    use super::*;
+
+    fn line(peer: &str, request: &[u8], status: u16, bytes: u64, agent: Option<&[u8]>) -> String {
+        clock::set(Instant(1), 1_795_248_000);
+        let mut line = Vec::new();
+        let peer = Peer::Internet(peer.parse().expect("an address"));
+        begin(&mut line, &mut Date::default(), &peer, request, status);
+        end(&mut line, bytes, None, agent);
+        String::from_utf8(line).expect("a line is ASCII")
+    }
+
+    #[test]
+    fn a_line_is_what_log_tools_read() {
+        assert_eq!(
+            line("127.0.0.1:5000", b"GET /site.css HTTP/1.1", 200, 11873, Some(b"Mozilla/5.0 (X11)")),
+            "127.0.0.1 - - [21/Nov/2026:08:00:00 +0000] \"GET /site.css HTTP/1.1\" 200 11873 \"-\" \
+             \"Mozilla/5.0 (X11)\"\n"
+        );
+    }
+
+    #[test]
+    fn no_bytes_are_a_dash_and_mapped_addresses_are_those_of_ipv4() {
+        assert_eq!(
+            line("[::ffff:10.0.0.255]:5000", b"HEAD / HTTP/1.1", 304, 0, None),
+            "10.0.0.255 - - [21/Nov/2026:08:00:00 +0000] \"HEAD / HTTP/1.1\" 304 - \"-\" \"-\"\n"
+        );
+        assert!(line("[2001:db8::1]:5000", b"", 400, 9, None).starts_with("2001:db8::1 - - ["));
+    }
+
+    #[test]
+    fn h55_control_characters_quotes_and_terminal_escapes_are_escaped() {
+        let shown = line("127.0.0.1:1", b"GET /\x1b[31m\"\\\r\n\x7f\xc2\x9b HTTP/1.1", 400, 9, Some(b"\x07"));
+        assert!(
+            shown.contains(r#""GET /\x1B[31m\x22\x5C\x0D\x0A\x7F\xC2\x9B HTTP/1.1" 400 9 "-" "\x07""#),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn long_text_is_cut_and_says_so() {
+        let mut text = Vec::new();
+        escape(&mut text, &[b'a'; MOST_BYTES]);
+        assert_eq!(text.len(), MOST_BYTES);
+        text.clear();
+        escape(&mut text, &[b'a'; MOST_BYTES + 1]);
+        assert!(text.ends_with(b"a...") && text.len() == MOST_BYTES + 3);
+    }
+
+    proptest! {
+        /// One request is one line of printable ASCII with its quotes where they belong, and what was sent
+        /// can be read back from it.
+        #[test]
+        fn whatever_was_sent_is_one_line_with_six_quotes(
+            request in prop::collection::vec(any::<u8>(), 0..200),
+            agent in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let shown = line("127.0.0.1:1", &request, 200, 1, Some(&agent));
+            let body = shown.strip_suffix('\n').expect("a line ends");
+            prop_assert!(body.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+            let parts: Vec<_> = body.split('"').collect();
+            prop_assert_eq!(parts.len(), 7);
+            prop_assert_eq!(unescape(parts[1]), request);
+            prop_assert_eq!(unescape(parts[5]), agent);
+        }
+    }
+
+    fn unescape(text: &str) -> Vec<u8> {
+        let (mut bytes, mut rest) = (Vec::new(), text);
+        while let Some(at) = rest.find("\\x") {
+            bytes.extend_from_slice(&rest.as_bytes()[..at]);
+            bytes.push(u8::from_str_radix(&rest[at + 2..at + 4], 16).expect("two digits"));
+            rest = &rest[at + 4..];
+        }
+        bytes.extend_from_slice(rest.as_bytes());
+        bytes
+    }
+}

@@ -1,0 +1,122 @@
+//! Whole lines to a descriptor.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// An open log, as one worker writes to it.
+#[derive(Debug)]
+pub(super) struct Sink {
+    file: File,
+    /// Bytes that go out in one call at most: what others write does not come between them.
+    most: usize,
+    /// A line was begun and not ended.
+    torn: bool,
+}
+
+/// Bytes that a pipe takes in one piece (`PIPE_BUF`, `man 7 pipe`).
+const PIPE_PIECE: usize = 4096;
+/// How long a pipe that does not wait may be full.
+const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+impl Sink {
+    pub(super) fn new(file: File) -> Sink {
+        let pipe = file.metadata().is_ok_and(|facts| facts.file_type().is_fifo());
+        Sink { file, most: if pipe { PIPE_PIECE } else { usize::MAX }, torn: false }
+    }
+
+    /// Writes `lines`, whole ones. Says how many were lost with which error, where any were.
+    pub(super) fn write(&mut self, mut lines: &[u8]) -> Result<(), (u64, io::Error)> {
+        // What was begun by a failed write is ended, so that the next line is whole again.
+        let result = if self.torn { self.write_all(b"\n") } else { Ok(()) };
+        if let Err((_, error)) = result {
+            return Err((count(lines), error));
+        }
+        while !lines.is_empty() {
+            let (piece, rest) = lines.split_at(whole_lines(lines, self.most));
+            if let Err((written, error)) = self.write_all(piece) {
+                return Err((count(&lines[written..]), error));
+            }
+            lines = rest;
+        }
+        Ok(())
+    }
+
+    fn write_all(&mut self, piece: &[u8]) -> Result<(), (usize, io::Error)> {
+        let mut written = 0;
+        while written < piece.len() {
+            match self.file.write(&piece[written..]) {
+                Ok(0) => return Err((written, io::ErrorKind::WriteZero.into())),
+                Ok(count) => {
+                    written += count;
+                    self.torn = piece[written - 1] != b'\n';
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Whoever shares the pipe with us may have told it not to wait.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.wait() => {}
+                Err(error) => return Err((written, error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&self) -> bool {
+        matches!(poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], Some(&PATIENCE)), Ok(1))
+    }
+}
+
+/// Bytes of the whole lines that fit in `most`; of the first line, where it alone does not.
+fn whole_lines(lines: &[u8], most: usize) -> usize {
+    if lines.len() <= most {
+        return lines.len();
+    }
+    match memchr::memrchr(b'\n', &lines[..most]) {
+        Some(end) => end + 1,
+        None => memchr::memchr(b'\n', lines).map_or(lines.len(), |end| end + 1),
+    }
+}
+
+fn count(lines: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', lines).count() as u64
+}
+
+/// Lines wait in a worker's buffer this long at most.
+pub(super) const LATEST: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_gets_pieces_that_end_with_a_line() {
+        let lines = b"first\nsecond\nthird\n";
+        assert_eq!(whole_lines(lines, 100), lines.len());
+        assert_eq!(whole_lines(lines, 13), 13);
+        assert_eq!(whole_lines(lines, 12), 6);
+        assert_eq!(whole_lines(lines, 3), 6);
+    }
+
+    #[test]
+    fn what_can_not_be_written_is_counted() {
+        let full = File::options().write(true).open("/dev/full").expect("Linux has it");
+        let (lost, error) = Sink::new(full).write(b"one\ntwo\n").expect_err("it is full");
+        assert_eq!((lost, error.kind()), (2, io::ErrorKind::StorageFull));
+    }
+
+    #[test]
+    fn a_line_that_was_torn_is_ended_before_the_next() {
+        let (mut reader, writer) = io::pipe().expect("there are descriptors");
+        let mut sink = Sink::new(std::os::fd::OwnedFd::from(writer).into());
+        sink.torn = true;
+        sink.write(b"whole\n").expect("somebody reads");
+        drop(sink);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).expect("it ends");
+        assert_eq!(text, "\nwhole\n");
+    }
+}

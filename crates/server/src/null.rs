@@ -1,0 +1,98 @@
+//! `serve --null`: one fixed response to whatever ends with an empty line. What the engine itself costs.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use tenfold_engine::{Event, Protocol};
+use tenfold_http::{Finish, Instant, Io, Limits, Next, Patience, Received, clock};
+
+use crate::cli::NullResponse;
+use crate::worker::Crew;
+
+/// Answers the ends of requests, and looks at nothing else.
+#[derive(Clone)]
+pub(crate) struct Null {
+    response: Arc<[u8]>,
+    close: bool,
+    limits: Limits,
+    crew: Arc<Crew>,
+}
+
+impl Null {
+    /// Answers with `response`.
+    pub(crate) fn new(response: NullResponse, limits: Limits, crew: Arc<Crew>) -> Null {
+        let NullResponse { body, close } = response;
+        let connection = if close { "Connection: close\r\n" } else { "" };
+        let mut response =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {body}\r\n{connection}\r\n").into_bytes();
+        response.resize(response.len() + body, b'x');
+        Null { response: response.into(), close, limits, crew }
+    }
+
+    /// Answers the requests whose ends are in hand, as many as the output takes. Says whether there were any,
+    /// and whether some are left.
+    fn answer<I: Io>(&self, io: &mut I) -> (bool, bool) {
+        let (input, out) = io.split();
+        let (mut consumed, mut left) = (0, false);
+        for end in memchr::memmem::find_iter(input, b"\r\n\r\n") {
+            if out.full() || (self.close && consumed > 0) {
+                left = true;
+                break;
+            }
+            out.stage(&self.response);
+            consumed = end + 4;
+        }
+        // Where no end is in sight, what came is thrown away, but for what may be the begin of one.
+        let kept = if input.len() - consumed >= self.limits.max_head { 3 } else { input.len() - consumed };
+        let answered = consumed > 0;
+        let whole = input.len();
+        io.consume(if left { consumed } else { whole - kept });
+        (answered, left)
+    }
+}
+
+impl Protocol for Null {
+    type State = ();
+
+    async fn serve<I: Io>(&self, io: &mut I, _: &mut ()) -> Next {
+        loop {
+            let (answered, left) = self.answer(io);
+            if answered {
+                let by = clock::now() + self.limits.send_timeout;
+                if poll_fn(|cx| io.poll_flush(cx, by)).await.is_err() {
+                    return Next::Close;
+                }
+                if self.close {
+                    poll_fn(|cx| io.poll_finish(cx, Finish::Close, by)).await;
+                    return Next::Close;
+                }
+            }
+            if left {
+                continue;
+            }
+            let by = clock::now() + self.limits.idle_timeout;
+            if io.split().0.is_empty() && answered {
+                return if io.draining() { Next::Close } else { Next::Park(by) };
+            }
+            match poll_fn(|cx| io.poll_receive(cx, self.limits.max_head, Patience::Park, by)).await {
+                Ok(Received::Bytes | Received::Full) => {}
+                Ok(Received::Idle) => return Next::Park(by),
+                Ok(Received::End) | Err(_) => return Next::Close,
+            }
+        }
+    }
+
+    #[inline]
+    fn observe(&self, event: Event) {
+        self.crew.observe(event);
+    }
+
+    #[inline]
+    fn rest(&self) -> Instant {
+        self.crew.rest()
+    }
+
+    fn leave(&self) {
+        self.crew.leave();
+    }
+}

@@ -1,0 +1,91 @@
+//! The configuration file: TOML, whose keys are the settings. A key that is none, or a value that is not
+//! legal, is shown where it stands.
+
+use std::ops::Range;
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+
+use super::table::{self, ROWS, Row};
+use super::units::meant;
+use super::{Problem, Settings, Source};
+
+/// Reads the file at `path` into `settings`, and what is wrong with it into `problems`.
+pub(super) fn read(path: &Path, settings: &mut Settings, problems: &mut Vec<Problem>) {
+    match std::fs::read_to_string(path) {
+        Ok(content) => read_text(path, &content, settings, problems),
+        Err(error) => {
+            problems.push(Problem::failure(format!(
+                "can not read the configuration {}: {error}",
+                path.display()
+            )));
+        }
+    }
+}
+
+pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, problems: &mut Vec<Problem>) {
+    let base = path.parent().unwrap_or(Path::new(""));
+    let mut complain = |what: String, bytes: Range<usize>, mend: String| {
+        problems.push(Problem::at(what, path, content, bytes, mend));
+    };
+    let document = match DeTable::parse(content) {
+        Ok(document) => document,
+        Err(error) => {
+            let end = content.len();
+            return complain(
+                "this is not TOML".into(),
+                error.span().unwrap_or(end..end),
+                error.message().into(),
+            );
+        }
+    };
+    let mut entries: Vec<_> = document.get_ref().iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    for (key, value) in entries {
+        let name = key.get_ref().as_ref();
+        let Some(row) = table::row(name) else {
+            complain(format!("there is no setting {name:?}"), key.span(), mend_key(name));
+            continue;
+        };
+        let result = texts(row, value.get_ref()).and_then(|texts| {
+            let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+            settings.take(row, &texts, base, Source::File)
+        });
+        if let Err(why) = result {
+            complain(format!("{name} has a value that is not legal"), value.span(), why);
+        }
+    }
+}
+
+/// How to mend a key that is no setting.
+fn mend_key(name: &str) -> String {
+    if name == "config" {
+        return "a configuration can not name another one".into();
+    }
+    match meant(name, ROWS.iter().map(|row| row.name)) {
+        Some(near) => format!("did you mean {near}?"),
+        None => "`tenfold serve --help` lists them all".into(),
+    }
+}
+
+/// A value of the file as the text that a flag would have.
+fn texts(row: &Row, value: &DeValue<'_>) -> Result<Vec<String>, String> {
+    match value {
+        DeValue::Array(values) if row.is_many() => {
+            values.iter().map(|value| text(row, value.get_ref())).collect()
+        }
+        DeValue::Array(_) => Err("one value is needed, not a list".into()),
+        _ => Ok(vec![text(row, value)?]),
+    }
+}
+
+fn text(row: &Row, value: &DeValue<'_>) -> Result<String, String> {
+    let counts = row.value.starts_with('N') || row.value == "BYTES" || row.value == "TIME";
+    match value {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Integer(number) if counts && number.radix() == 10 => Ok(number.as_str().to_owned()),
+        DeValue::Boolean(true) if row.value == "on|off" => Ok("on".into()),
+        DeValue::Boolean(false) if row.value.ends_with("|off") => Ok("off".into()),
+        _ => Err(format!("{} is not written as a TOML {}; put it in quotes", row.name, value.type_str())),
+    }
+}

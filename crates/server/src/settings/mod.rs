@@ -1,0 +1,206 @@
+//! What the server is told: by flags, variables and a file, each setting with one name.
+//!
+//! [`Given`] is what was typed and where; [`Given::resolve`] makes [`Settings`] of it, which is what it
+//! means. [`table`] has a row for each setting, [`file`] reads the file.
+
+pub(crate) mod file;
+mod problem;
+mod rows;
+pub(crate) mod table;
+pub(crate) mod units;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tenfold_engine::{Engine, Sender, Topology, Triggers};
+use tenfold_http::Limits;
+use tenfold_sys::socket::ListenAddress;
+
+pub(crate) use crate::diagnostics::Level;
+pub(crate) use problem::Problem;
+use table::{Initial, ROWS, Row, Set, Text};
+
+/// What is to run, as it was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) listen: Vec<ListenAddress>,
+    pub(crate) root: PathBuf,
+    pub(crate) index: String,
+    pub(crate) engine: EngineChoice,
+    pub(crate) topology: Option<Topology>,
+    pub(crate) workers: Option<usize>,
+    pub(crate) trigger: Option<Triggers>,
+    /// Always there once the table has been read.
+    pub(crate) send: Option<Sender>,
+    pub(crate) tcp_nodelay: bool,
+    pub(crate) backlog: u32,
+    pub(crate) defer_accept: bool,
+    pub(crate) limits: Limits,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) max_connections: Option<usize>,
+    pub(crate) access_log: LogTarget,
+    pub(crate) log_level: Level,
+    pub(crate) user: Option<String>,
+    pub(crate) control: Control,
+    /// What was said of each setting last, and where.
+    said: Vec<Said>,
+}
+
+/// The I/O model that was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum EngineChoice {
+    /// The server chooses, and says why.
+    #[default]
+    Auto,
+    /// This one and no other.
+    Named(Engine),
+}
+
+/// Where the access log goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LogTarget {
+    #[default]
+    Off,
+    /// Standard output.
+    Output,
+    File(PathBuf),
+}
+
+/// Where the control socket is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// Where this system keeps such things.
+    #[default]
+    Usual,
+    Off,
+    At(PathBuf),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Said {
+    name: &'static str,
+    values: Vec<String>,
+    base: PathBuf,
+    source: Source,
+}
+
+/// Where a setting came from; the later wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Default,
+    File,
+    Variable,
+    Flag,
+}
+
+/// What was typed. It is kept, so that a reload reads the file again and sees the same flags.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    /// Values by the name of the setting.
+    pub(crate) flags: Vec<(&'static str, Vec<String>)>,
+    /// The same, of variables.
+    pub(crate) variables: Vec<(&'static str, Vec<String>)>,
+    /// The file to read.
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl Given {
+    /// Takes the variables of this process.
+    pub(crate) fn take_variables(&mut self) {
+        let value = |row: &Row| std::env::var(row.variable()).ok().filter(|value| !value.is_empty());
+        let list = |row: &Row, value: String| match row.is_many() {
+            true => value.split([',', ' ']).filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+            false => vec![value],
+        };
+        self.variables =
+            ROWS.iter().filter_map(|row| value(row).map(|value| (row.name, list(row, value)))).collect();
+        if self.config.is_none() {
+            let file = std::env::var_os("TENFOLD_CONFIG").filter(|file| !file.is_empty());
+            self.config = file.map(PathBuf::from);
+        }
+    }
+
+    /// What it all means.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, also where another source wins.
+    pub(crate) fn resolve(&self) -> Result<Settings, Vec<Problem>> {
+        let mut settings = Settings::default();
+        let mut problems = Vec::new();
+        for row in ROWS {
+            if let Initial::Value(text) = row.initial {
+                let result = settings.take(row, &[text], Path::new(""), Source::Default);
+                debug_assert_eq!(result, Ok(()), "the default of {} is legal", row.name);
+            }
+        }
+        if let Some(path) = &self.config {
+            file::read(path, &mut settings, &mut problems);
+        }
+        let places = [(&self.variables, Source::Variable), (&self.flags, Source::Flag)];
+        for (said, source) in places {
+            for (name, values) in said {
+                let row = table::row(name).expect("only settings are collected");
+                let values: Vec<_> = values.iter().map(String::as_str).collect();
+                if let Err(why) = settings.take(row, &values, Path::new(""), source) {
+                    let place = if source == Source::Flag { format!("--{name}") } else { row.variable() };
+                    problems.push(Problem::new(format!("{place}: {why}")));
+                }
+            }
+        }
+        if problems.is_empty() { Ok(settings) } else { Err(problems) }
+    }
+}
+
+impl Settings {
+    /// Reads `values` into the setting of `row`, and remembers it.
+    fn take(&mut self, row: &Row, values: &[&str], base: &Path, source: Source) -> Result<(), String> {
+        self.apply(row, values, base)?;
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        self.said.retain(|said| said.name != row.name);
+        self.said.push(Said { name: row.name, values, base: base.to_owned(), source });
+        Ok(())
+    }
+
+    fn apply(&mut self, row: &Row, values: &[&str], base: &Path) -> Result<(), String> {
+        let text = |text| Text { text, base };
+        match (&row.set, values) {
+            (Set::Many(set), _) => set(self, &values.iter().map(|value| text(value)).collect::<Vec<_>>()),
+            (Set::One(set), [only]) => set(self, text(only)),
+            (Set::One(_), _) => Err(format!("one value is needed, not {}", values.len())),
+        }
+    }
+
+    fn said(&self, name: &str) -> Option<&Said> {
+        self.said.iter().find(|said| said.name == name)
+    }
+
+    /// Where a setting came from.
+    pub(crate) fn source(&self, name: &str) -> Source {
+        self.said(name).map_or(Source::Default, |said| said.source)
+    }
+
+    /// Whether somebody asked for what a setting is.
+    pub(crate) fn is_explicit(&self, name: &str) -> bool {
+        self.source(name) != Source::Default
+    }
+
+    /// The settings that can not change without a restart, and would.
+    pub(crate) fn fixed_changes(&self, newer: &Settings) -> Vec<&'static str> {
+        let changes = |row: &&Row| row.fixed && self.only(row) != newer.only(row);
+        ROWS.iter().filter(changes).map(|row| row.name).collect()
+    }
+
+    /// Settings with nothing in them but the one of `row`.
+    fn only(&self, row: &Row) -> Settings {
+        let mut settings = Settings::default();
+        if let Some(said) = self.said(row.name) {
+            let values: Vec<_> = said.values.iter().map(String::as_str).collect();
+            let result = settings.apply(row, &values, &said.base);
+            debug_assert_eq!(result, Ok(()), "what was read once can be read again");
+        }
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! What is wrong with a setting, as it is shown.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+/// Something wrong with what the server was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    what: String,
+    place: Option<Place>,
+    failure: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    file: String,
+    content: String,
+    bytes: Range<usize>,
+    mend: String,
+}
+
+impl Problem {
+    /// One that a line can tell.
+    pub(crate) fn new(what: String) -> Problem {
+        Problem { what, place: None, failure: false }
+    }
+
+    /// One that is the system's and not of what was written: a file that can not be read.
+    pub(crate) fn failure(what: String) -> Problem {
+        Problem { what, place: None, failure: true }
+    }
+
+    /// One at these bytes of a file, and how to mend it.
+    pub(crate) fn at(what: String, file: &Path, content: &str, bytes: Range<usize>, mend: String) -> Problem {
+        // An empty range, as at the end of the file, would be shown nowhere.
+        let end = bytes.end.clamp(bytes.start, content.len());
+        let place = Place {
+            file: file.display().to_string(),
+            content: content.to_owned(),
+            bytes: bytes.start..end,
+            mend,
+        };
+        Problem { what, place: Some(place), failure: false }
+    }
+
+    /// Whether it is the system's.
+    pub(crate) fn is_failure(&self) -> bool {
+        self.failure
+    }
+
+    /// Whether it is shown in the lines of a file.
+    pub(crate) fn is_placed(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// The problem for a person, with the lines it is about; `styled` for a terminal.
+    pub(crate) fn render(&self, styled: bool) -> String {
+        let Some(place) = &self.place else { return self.what.clone() };
+        let mark = AnnotationKind::Primary.span(place.bytes.clone()).label(place.mend.as_str());
+        let snippet = Snippet::source(place.content.as_str()).path(place.file.as_str()).annotation(mark);
+        let report = [Level::ERROR.primary_title(self.what.as_str()).element(snippet)];
+        let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
+        renderer.decor_style(DecorStyle::Ascii).render(&report)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}

@@ -1,0 +1,124 @@
+//! What a setting is. Flags, `TENFOLD_` variables, keys of the file, `--help`, defaults and what may change
+//! on a reload all come from one table of them: [`ROWS`].
+
+use std::path::{Path, PathBuf};
+
+use tenfold_sys::socket::ListenAddress;
+
+use super::Settings;
+pub(crate) use super::rows::ROWS;
+
+/// One setting.
+pub(crate) struct Row {
+    /// Its name: `--NAME`, and the key in the file.
+    pub(crate) name: &'static str,
+    /// What stands for its value in the help.
+    pub(crate) value: &'static str,
+    /// What it means, in one line.
+    pub(crate) about: &'static str,
+    /// Under which heading the help shows it.
+    pub(crate) heading: &'static str,
+    /// What it is when nobody says anything.
+    pub(crate) initial: Initial,
+    /// Whether it stays as it was at the start until a restart.
+    pub(crate) fixed: bool,
+    /// Whether it means something to `--null`, which reads no request.
+    pub(crate) null: bool,
+    /// Reads it.
+    pub(crate) set: Set,
+}
+
+/// The default of a setting.
+pub(crate) enum Initial {
+    /// This text, read like any other.
+    Value(&'static str),
+    /// What follows from something else, in words.
+    Follows(&'static str),
+}
+
+/// How a setting is read.
+pub(crate) enum Set {
+    /// One value; the last source wins.
+    One(fn(&mut Settings, Text<'_>) -> Result<(), String>),
+    /// Several; a source that names any replaces all of the source before.
+    Many(fn(&mut Settings, &[Text<'_>]) -> Result<(), String>),
+}
+
+/// A value as it was written, and the folder that a relative path in it begins at.
+#[derive(Clone, Copy)]
+pub(crate) struct Text<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) base: &'a Path,
+}
+
+impl Text<'_> {
+    pub(super) fn path(&self) -> Result<PathBuf, String> {
+        if self.text.is_empty() { Err("a path is missing".into()) } else { Ok(self.base.join(self.text)) }
+    }
+
+    pub(super) fn address(&self) -> Result<ListenAddress, String> {
+        Ok(match self.text.parse()? {
+            ListenAddress::Unix(path) => ListenAddress::Unix(self.base.join(path)),
+            internet => internet,
+        })
+    }
+}
+
+impl Row {
+    /// The name of its variable.
+    pub(crate) fn variable(&self) -> String {
+        format!("TENFOLD_{}", self.name.to_ascii_uppercase().replace('-', "_"))
+    }
+
+    /// Whether it takes several values.
+    pub(crate) fn is_many(&self) -> bool {
+        matches!(self.set, Set::Many(_))
+    }
+
+    /// Its default in words.
+    pub(crate) fn shown_initial(&self) -> &'static str {
+        match self.initial {
+            Initial::Value(text) | Initial::Follows(text) => text,
+        }
+    }
+}
+
+/// The row of this name.
+pub(crate) fn row(name: &str) -> Option<&'static Row> {
+    ROWS.iter().find(|row| row.name == name)
+}
+
+/// Begins the row of a setting with one value: its name, what stands for its value, and its heading; its
+/// default; its meaning.
+pub(super) const fn one(
+    (name, value, heading): (&'static str, &'static str, &'static str),
+    initial: Initial,
+    about: &'static str,
+    set: fn(&mut Settings, Text<'_>) -> Result<(), String>,
+) -> Row {
+    Row { name, value, about, heading, initial, fixed: false, null: true, set: Set::One(set) }
+}
+
+/// The same for a setting with several values.
+pub(super) const fn many(
+    (name, value, heading): (&'static str, &'static str, &'static str),
+    initial: Initial,
+    about: &'static str,
+    set: fn(&mut Settings, &[Text<'_>]) -> Result<(), String>,
+) -> Row {
+    Row { name, value, about, heading, initial, fixed: false, null: true, set: Set::Many(set) }
+}
+
+impl Row {
+    /// It stays until a restart.
+    pub(super) const fn fixed(mut self) -> Row {
+        self.fixed = true;
+        self
+    }
+
+    /// It means nothing to `--null`.
+    pub(super) const fn not_null(mut self) -> Row {
+        self.null = false;
+        self
+    }
+}

@@ -1,0 +1,191 @@
+use super::*;
+
+fn flags(words: &[(&'static str, &str)]) -> Given {
+    let flags = words.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
+    Given { flags, ..Given::default() }
+}
+
+fn from_file(content: &str) -> Result<Settings, Vec<Problem>> {
+    let mut settings = Given::default().resolve().expect("the defaults are legal");
+    let mut problems = Vec::new();
+    file::read_text(Path::new("conf/tenfold.toml"), content, &mut settings, &mut problems);
+    if problems.is_empty() { Ok(settings) } else { Err(problems) }
+}
+
+fn refusal(content: &str) -> String {
+    let problems = from_file(content).expect_err(content);
+    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n\n")
+}
+
+#[test]
+fn defaults_are_those_of_the_book() {
+    let settings = Given::default().resolve().expect("legal");
+    assert_eq!(settings.listen, ["127.0.0.1:8080".parse().expect("an address")]);
+    assert_eq!((settings.root, settings.index.as_str()), (PathBuf::from("."), "index.html"));
+    assert_eq!((settings.engine, settings.topology, settings.workers), (EngineChoice::Auto, None, None));
+    assert_eq!((settings.tcp_nodelay, settings.backlog, settings.defer_accept), (true, 4096, true));
+    assert_eq!(settings.limits, Limits::default());
+    assert_eq!(settings.access_log, LogTarget::Output);
+    assert_eq!((settings.user, settings.control), (None, Control::Usual));
+}
+
+#[test]
+fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
+    let folder = std::env::temp_dir().join(format!("tenfold-settings-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let file = folder.join("tenfold.toml");
+    std::fs::write(
+        &file,
+        "backlog = 1\nmax-headers = 1\nindex = \"of-file\"\nlisten = [\"[::]:1\", \"[::]:2\"]\n",
+    )
+    .expect("our own file");
+    let said = |name, value: &str| (name, vec![value.to_owned()]);
+    let given = Given {
+        flags: vec![said("backlog", "3")],
+        variables: vec![said("backlog", "2"), said("max-headers", "2"), said("listen", "[::]:3")],
+        config: Some(file),
+    };
+    let settings = given.resolve().expect("legal");
+    std::fs::remove_dir_all(&folder).expect("our own folder");
+    assert_eq!(settings.backlog, 3);
+    assert_eq!(settings.limits.max_headers, 2);
+    assert_eq!(settings.index, "of-file");
+    assert_eq!(settings.limits.max_target, 8 * 1024);
+    assert_eq!(settings.listen, ["[::]:3".parse().expect("an address")], "a list is replaced whole");
+    assert_eq!(settings.source("backlog"), Source::Flag);
+    assert_eq!(settings.source("max-headers"), Source::Variable);
+    assert_eq!(settings.source("index"), Source::File);
+    assert!(!settings.is_explicit("max-target"));
+}
+
+#[test]
+fn a_wrong_value_is_refused_even_where_another_wins() {
+    let mut given = flags(&[("backlog", "3")]);
+    given.variables = vec![("backlog", vec!["many".to_owned()])];
+    let problems = given.resolve().expect_err("one is wrong");
+    assert_eq!(problems.len(), 1);
+    assert_eq!(problems[0].to_string(), "TENFOLD_BACKLOG: \"many\" is not a number from 1 to 65535");
+}
+
+/// A value that is wrong for each setting, and what is said.
+const WRONG: &[(&str, &str, &str)] = &[
+    ("listen", "localhost", "\"localhost\" is no address; write 127.0.0.1:8080, [::]:80 or unix:PATH"),
+    ("root", "", "a path is missing"),
+    ("index", "a/b", "\"a/b\" is not the name of a file, such as index.html"),
+    ("engine", "kqueue", "there is no engine \"kqueue\"; there are naive, fork, epoll, uring and auto"),
+    ("topology", "star", "there is no topology \"star\"; there are single, threads, reuseport-processes"),
+    ("workers", "257", "\"257\" is not a number from 1 to 256"),
+    (
+        "trigger",
+        "et",
+        "there is no trigger \"et\"; there are lt+et, lt+lt, et+lt, et+et (listener+connections)",
+    ),
+    ("send", "pigeon", "there is no sender \"pigeon\"; there are auto, copy, sendfile"),
+    ("timer", "heap", "there is no timer \"heap\"; there is wheel"),
+    ("tcp-nodelay", "yes", "\"yes\" is neither on nor off"),
+    ("backlog", "0", "\"0\" is not a number from 1 to 65535"),
+    ("defer-accept", "1", "\"1\" is neither on nor off"),
+    ("head-timeout", "0s", "\"0s\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),
+    ("body-timeout", "10", "\"10\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),
+    ("send-timeout", "25h", "\"25h\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),
+    ("min-rate", "0", "\"0\" is not a size from 1 bytes to 1 GB, such as 4096, 16k, 64 KB or 1 MB"),
+    ("idle-timeout", "off", "\"off\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),
+    ("drain-timeout", "soon", "\"soon\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),
+    ("max-connections", "0", "\"0\" is not a number from 1 to 100000000"),
+    ("max-head", "63", "\"63\" is not a size from 64 bytes to 1 MB, such as 4096, 16k, 64 KB or 1 MB"),
+    ("max-headers", "257", "\"257\" is not a number from 1 to 256"),
+    ("max-target", "2 MB", "\"2 MB\" is not a size from 1 bytes to 1 MB, such as 4096, 16k, 64 KB or 1 MB"),
+    ("requests-per-connection", "0", "\"0\" is not a number from 1 to 4294967295, or off"),
+    ("access-log", "", "a path is missing"),
+    ("log-format", "json", "there is no log format \"json\"; there is combined"),
+    ("log-mode", "async", "there is no log mode \"async\"; there is buffered"),
+    ("log-level", "loud", "there is no level \"loud\"; there are error, warn, info, debug"),
+    ("control", "", "a path is missing"),
+];
+
+#[test]
+fn a_wrong_value_names_the_legal_ones() {
+    for (name, value, expected) in WRONG {
+        let problems = flags(&[(name, value)]).resolve().expect_err(name);
+        assert_eq!(problems.len(), 1, "{name}");
+        assert_eq!(problems[0].to_string(), format!("--{name}: {expected}"));
+    }
+    let unlisted: Vec<_> = ROWS
+        .iter()
+        .map(|row| row.name)
+        .filter(|name| WRONG.iter().all(|(listed, ..)| listed != name))
+        .collect();
+    assert_eq!(unlisted, ["user"], "any word may be a user's name");
+}
+
+#[test]
+fn a_key_that_is_none_is_shown_with_the_one_that_was_meant() {
+    assert_eq!(
+        refusal("root = \"site\"\nidle-timout = \"75s\"\n"),
+        "error: there is no setting \"idle-timout\"\n\
+         \x20--> conf/tenfold.toml:2:1\n\
+         \x20 |\n\
+         2 | idle-timout = \"75s\"\n\
+         \x20 | ^^^^^^^^^^^ did you mean idle-timeout?"
+    );
+}
+
+#[test]
+fn a_value_that_is_wrong_is_shown_where_it_stands() {
+    assert_eq!(
+        refusal("engine = \"kqueue\"\n"),
+        "error: engine has a value that is not legal\n\
+         \x20--> conf/tenfold.toml:1:10\n\
+         \x20 |\n\
+         1 | engine = \"kqueue\"\n\
+         \x20 |          ^^^^^^^^ there is no engine \"kqueue\"; there are naive, fork, epoll, uring and auto"
+    );
+}
+
+#[test]
+fn a_file_that_is_not_toml_is_shown_where_it_breaks() {
+    let said = refusal("root = \"site\"\nindex = \n");
+    assert!(said.starts_with("error: this is not TOML\n --> conf/tenfold.toml:2:"), "{said}");
+}
+
+#[test]
+fn all_that_is_wrong_is_said_in_the_order_of_the_file() {
+    let said = refusal("workers = 0\nengine = \"kqueue\"\n[[nonsense]]\n");
+    let place = |line: &str| said.find(line).unwrap_or_else(|| panic!("{line} is not in {said}"));
+    assert!(place(":1:11") < place(":2:10") && place(":2:10") < place(":3:"), "{said}");
+}
+
+#[test]
+fn the_file_may_say_things_in_its_own_way() {
+    let settings = from_file(
+        "tcp-nodelay = false\naccess-log = false\nmax-head = 4096\nlisten = [\"127.0.0.1:1\", \"unix:site.sock\"]\n",
+    )
+    .expect("legal");
+    assert!(!settings.tcp_nodelay);
+    assert_eq!(settings.access_log, LogTarget::Off);
+    assert_eq!(settings.limits.max_head, 4096);
+    assert_eq!(settings.listen[1], ListenAddress::Unix("conf/site.sock".into()));
+    let said = refusal("root = true\n");
+    assert!(said.contains("root is not written as a TOML boolean; put it in quotes"), "{said}");
+}
+
+#[test]
+fn paths_in_the_file_are_relative_to_it() {
+    let settings = from_file("root = \"site\"\naccess-log = \"/var/log/tenfold.log\"\n").expect("legal");
+    assert_eq!(settings.root, Path::new("conf/site"));
+    assert_eq!(settings.access_log, LogTarget::File("/var/log/tenfold.log".into()));
+}
+
+#[test]
+fn what_can_not_change_on_a_reload_is_named() {
+    let settings = |words| flags(words).resolve().expect("legal");
+    let old = settings(&[("backlog", "100"), ("head-timeout", "1s")]);
+    assert!(old.fixed_changes(&old).is_empty());
+    assert!(
+        old.fixed_changes(&settings(&[("backlog", "100"), ("head-timeout", "2s"), ("root", "x")])).is_empty()
+    );
+    assert_eq!(
+        old.fixed_changes(&settings(&[("listen", "[::]:1"), ("workers", "2")])),
+        ["listen", "workers", "backlog"]
+    );
+}

@@ -1,0 +1,167 @@
+//! Values as people write them. Every refusal names what would be legal.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// A whole number within bounds.
+pub(crate) fn number<T>(text: &str, bounds: RangeInclusive<T>) -> Result<T, String>
+where
+    T: TryFrom<u64> + Into<u64> + Copy + PartialOrd + std::fmt::Display,
+{
+    let wrong = || format!("{text:?} is not a number from {} to {}", bounds.start(), bounds.end());
+    let number = text.parse::<u64>().map_err(|_| wrong())?;
+    let number = T::try_from(number).map_err(|_| wrong())?;
+    if bounds.contains(&number) { Ok(number) } else { Err(wrong()) }
+}
+
+const DURATIONS: &[(&str, u64)] = &[("ms", 1), ("s", 1000), ("m", 60 * 1000), ("h", 60 * 60 * 1000)];
+
+/// A length of time with its unit, within bounds: `250ms`, `10s`, `2m`, `1h`.
+pub(crate) fn duration(text: &str, bounds: RangeInclusive<Duration>) -> Result<Duration, String> {
+    let wrong = || {
+        let (from, to) = (shown_duration(*bounds.start()), shown_duration(*bounds.end()));
+        format!("{text:?} is not a duration from {from} to {to}, such as 250ms, 10s, 2m or 1h")
+    };
+    let (count, unit) = split(text).ok_or_else(wrong)?;
+    let (_, scale) = DURATIONS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+    let duration = count.checked_mul(*scale).map(Duration::from_millis).ok_or_else(wrong)?;
+    if bounds.contains(&duration) { Ok(duration) } else { Err(wrong()) }
+}
+
+/// A length of time in the largest unit that shows it whole.
+pub(crate) fn shown_duration(duration: Duration) -> String {
+    let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let fits = |scale: u64| milliseconds != 0 && milliseconds.is_multiple_of(scale);
+    let (unit, scale) = DURATIONS.iter().rev().find(|(_, scale)| fits(*scale)).unwrap_or(&DURATIONS[1]);
+    format!("{}{unit}", milliseconds / scale)
+}
+
+/// Bytes within bounds: a bare number, or one with `k`, `KB`, `MB` or `GB`, each 1024 times the one before.
+pub(crate) fn size(text: &str, bounds: RangeInclusive<u64>) -> Result<u64, String> {
+    let wrong = || {
+        let (from, to) = (shown_size(*bounds.start()), shown_size(*bounds.end()));
+        format!("{text:?} is not a size from {from} to {to}, such as 4096, 16k, 64 KB or 1 MB")
+    };
+    let (count, unit) = split(text).ok_or_else(wrong)?;
+    let power = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 1,
+        "m" | "mb" | "mib" => 2,
+        "g" | "gb" | "gib" => 3,
+        _ => return Err(wrong()),
+    };
+    let size = count.checked_mul(1 << (10 * power)).ok_or_else(wrong)?;
+    if bounds.contains(&size) { Ok(size) } else { Err(wrong()) }
+}
+
+/// Bytes in the largest unit that shows them whole.
+pub(crate) fn shown_size(size: u64) -> String {
+    let units = [("GB", 1u64 << 30), ("MB", 1 << 20), ("KB", 1 << 10)];
+    match units.iter().find(|(_, scale)| size != 0 && size.is_multiple_of(*scale)) {
+        Some((unit, scale)) => format!("{} {unit}", size / scale),
+        None => format!("{size} bytes"),
+    }
+}
+
+/// `on` or `off`.
+pub(crate) fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" | "true" => Ok(true),
+        "off" | "false" => Ok(false),
+        _ => Err(format!("{text:?} is neither on nor off")),
+    }
+}
+
+/// One of several words.
+pub(crate) fn word<T: Copy>(text: &str, what: &str, words: &[(&str, T)]) -> Result<T, String> {
+    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+        let all: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        match all.as_slice() {
+            [only] => format!("there is no {what} {text:?}; there is {only}"),
+            _ => format!("there is no {what} {text:?}; there are {}", all.join(", ")),
+        }
+    })
+}
+
+/// The word among `words` that somebody who wrote `text` may have meant.
+pub(crate) fn meant<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let text = text.to_ascii_lowercase().replace('_', "-");
+    let near = words.map(|word| (strsim::damerau_levenshtein(&text, word), word));
+    let (distance, word) = near.min_by_key(|(distance, _)| *distance)?;
+    (distance <= 1 + word.len() / 4).then_some(word)
+}
+
+/// A number and what stands behind it, blanks aside.
+fn split(text: &str) -> Option<(u64, &str)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (count, unit) = text.split_at(digits);
+    Some((count.parse().ok()?, unit.trim_start_matches(' ')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    const TICK: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn durations_have_units() {
+        let read = |text| duration(text, TICK..=DAY);
+        assert_eq!(read("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(read("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(read("2 m"), Ok(Duration::from_secs(120)));
+        assert_eq!(read("24h"), Ok(DAY));
+        for wrong in ["", "10", "s", "-1s", "1.5s", "0s", "25h", "10 seconds", "99999999999999999999s"] {
+            let message = read(wrong).expect_err(wrong);
+            assert_eq!(
+                message,
+                format!("{wrong:?} is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h")
+            );
+        }
+    }
+
+    #[test]
+    fn sizes_are_counted_by_1024() {
+        let read = |text| size(text, 64..=1 << 30);
+        assert_eq!(read("64"), Ok(64));
+        assert_eq!(read("16k"), Ok(16 * 1024));
+        assert_eq!(read("16 KB"), Ok(16 * 1024));
+        assert_eq!(read("1 MB"), Ok(1024 * 1024));
+        assert_eq!(read("1GiB"), Ok(1 << 30));
+        for wrong in ["63", "2 GB", "16 kilos", "KB", "", "18446744073709551615 GB"] {
+            let message = read(wrong).expect_err(wrong);
+            assert_eq!(
+                message,
+                format!("{wrong:?} is not a size from 64 bytes to 1 GB, such as 4096, 16k, 64 KB or 1 MB")
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_keep_to_their_bounds_exactly() {
+        assert_eq!(number("1", 1..=256u32), Ok(1));
+        assert_eq!(number("256", 1..=256u32), Ok(256));
+        for wrong in ["0", "257", "-1", "1e2", " 1", "4294967296"] {
+            let message = number(wrong, 1..=256u32).expect_err(wrong);
+            assert_eq!(message, format!("{wrong:?} is not a number from 1 to 256"));
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_shown_as_it_would_be_written() {
+        assert_eq!(shown_duration(Duration::from_secs(75)), "75s");
+        assert_eq!(shown_duration(Duration::from_secs(120)), "2m");
+        assert_eq!(shown_duration(Duration::from_millis(1500)), "1500ms");
+        assert_eq!(shown_size(16 * 1024), "16 KB");
+        assert_eq!(shown_size(1000), "1000 bytes");
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_understood_and_another_word_is_not() {
+        let names = ["engine", "backlog", "idle-timeout"];
+        assert_eq!(meant("enigne", names.into_iter()), Some("engine"));
+        assert_eq!(meant("idle_timeout", names.into_iter()), Some("idle-timeout"));
+        assert_eq!(meant("colour", names.into_iter()), None);
+    }
+}

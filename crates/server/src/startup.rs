@@ -1,0 +1,211 @@
+//! What is said when the server serves: where, what, how, and what is off.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::path::Path;
+
+use tenfold_engine::{Engine, Sender};
+use tenfold_sys::socket::ListenAddress;
+use tenfold_sys::user::User;
+
+use crate::blueprint::Blueprint;
+use crate::cli::NullResponse;
+use crate::diagnostics::{self, Level};
+use crate::settings::units::{shown_duration, shown_size};
+use crate::settings::{Control, LogTarget, Settings};
+
+/// What there is to say.
+pub(crate) struct Facts<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) blueprint: &'a Blueprint,
+    pub(crate) addresses: &'a [ListenAddress],
+    pub(crate) user: Option<&'a User>,
+    pub(crate) control: Option<&'a Path>,
+    pub(crate) null: Option<NullResponse>,
+}
+
+/// Says it in one block.
+pub(crate) fn announce(facts: &Facts<'_>) {
+    if facts.settings.log_level >= Level::Info {
+        diagnostics::raw(&block(facts, diagnostics::coloured()));
+    }
+}
+
+fn block(facts: &Facts<'_>, coloured: bool) -> String {
+    let (strong, faint, plain) = if coloured { ("\x1b[1m", "\x1b[2m", "\x1b[0m") } else { ("", "", "") };
+    let mut text =
+        format!("{strong}tenfold {}{plain}, process {}\n", env!("CARGO_PKG_VERSION"), std::process::id());
+    for address in facts.addresses {
+        let _ = writeln!(text, "  {faint}serves{plain}   {strong}{}{plain}", link(address));
+    }
+    let lines = [
+        ("root", root(facts)),
+        ("engine", engine(facts)),
+        ("files", files(facts)),
+        ("bounds", bounds(facts)),
+        ("log", log(facts)),
+        ("user", user(facts)),
+        ("control", control(facts)),
+        ("off", off(facts)),
+    ];
+    for (name, said) in lines {
+        if let Some(said) = said {
+            let _ = writeln!(text, "  {faint}{name:<8}{plain} {said}");
+        }
+    }
+    text
+}
+
+/// An address as a link that a terminal lets people follow.
+fn link(address: &ListenAddress) -> String {
+    match address {
+        ListenAddress::Internet(at) if at.ip().is_unspecified() => {
+            let own =
+                if at.is_ipv4() { IpAddr::from([127, 0, 0, 1]).to_string() } else { "[::1]".to_owned() };
+            format!("http://{own}:{}/ and every other address of this machine ({at})", at.port())
+        }
+        ListenAddress::Internet(at) => format!("http://{at}/"),
+        ListenAddress::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
+fn root(facts: &Facts<'_>) -> Option<String> {
+    if let Some(null) = facts.null {
+        let close = if null.close { ", and closes" } else { "" };
+        return Some(format!("none: every request gets one response of {} bytes{close}", null.body));
+    }
+    let root = std::path::absolute(&facts.settings.root).unwrap_or_else(|_| facts.settings.root.clone());
+    Some(format!("{} ({})", root.display(), facts.settings.index))
+}
+
+fn engine(facts: &Facts<'_>) -> Option<String> {
+    let plan = &facts.blueprint.plan;
+    let workers = if plan.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", plan.workers) };
+    let triggers =
+        if plan.engine.model().triggers { format!(", trigger {}", plan.triggers) } else { String::new() };
+    let reason = facts.blueprint.reason.map(|why| format!(" (auto: {why})")).unwrap_or_default();
+    Some(format!("{}, topology {}, {workers}{triggers}{reason}", plan.engine, plan.topology))
+}
+
+fn files(facts: &Facts<'_>) -> Option<String> {
+    let up_to = shown_size(facts.blueprint.site.memory_up_to);
+    match (facts.null, facts.blueprint.plan.sender) {
+        (Some(_), _) => None,
+        (None, Sender::Auto) => Some(format!("auto: up to {up_to} from memory, sendfile beyond")),
+        (None, sender) => Some(format!("{sender}, every one")),
+    }
+}
+
+fn bounds(facts: &Facts<'_>) -> Option<String> {
+    let plan = &facts.blueprint.plan;
+    let count = plan.bounds.connections;
+    let connections = match plan.engine {
+        Engine::Naive => "1 connection at once".to_owned(),
+        _ if facts.settings.max_connections.is_some() => format!("{count} connections a worker"),
+        Engine::Fork => format!("{count} connections, a process each"),
+        _ => format!("{count} connections a worker (from {} descriptors)", facts.blueprint.descriptors),
+    };
+    let backlog = match facts.blueprint.kernel_backlog {
+        Some(kernel) => {
+            format!("backlog {kernel} (net.core.somaxconn; {} was wished)", facts.settings.backlog)
+        }
+        None => format!("backlog {}", facts.settings.backlog),
+    };
+    let idle = shown_duration(facts.settings.limits.idle_timeout);
+    Some(format!("{connections}, {backlog}, idle {idle}"))
+}
+
+fn log(facts: &Facts<'_>) -> Option<String> {
+    match (&facts.settings.access_log, facts.null) {
+        (LogTarget::Off, _) | (_, Some(_)) => None,
+        (LogTarget::Output, None) => Some("standard output, combined, buffered".to_owned()),
+        (LogTarget::File(path), None) => Some(format!("{}, combined, buffered", path.display())),
+    }
+}
+
+fn user(facts: &Facts<'_>) -> Option<String> {
+    facts.user.map(|user| format!("{} serves; the supervisor stays root", user.name))
+}
+
+fn control(facts: &Facts<'_>) -> Option<String> {
+    facts.control.map(|path| path.display().to_string())
+}
+
+/// What a person may miss, and why it is not there.
+fn off(facts: &Facts<'_>) -> Option<String> {
+    let mut off = Vec::new();
+    match (facts.null, &facts.settings.access_log) {
+        (Some(_), _) => off.push("site and log (--null)"),
+        (None, LogTarget::Off) => off.push("access log (access-log off)"),
+        _ => {}
+    }
+    if facts.settings.control == Control::Off {
+        off.push("`tenfold status` (control off)");
+    }
+    if facts.null.is_none() {
+        off.push("folder listings, dotfiles and links that leave the root (for safety)");
+    }
+    off.push("TLS (not in this version)");
+    Some(off.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Given;
+
+    fn said(flags: &[(&'static str, &str)]) -> String {
+        let flags = flags.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
+        let settings = Given { flags, ..Given::default() }.resolve().expect("legal");
+        let blueprint = Blueprint::draw(&settings, 1024).expect("it can be done");
+        let addresses = settings.listen.clone();
+        block(
+            &Facts {
+                settings: &settings,
+                blueprint: &blueprint,
+                addresses: &addresses,
+                user: None,
+                control: Some(Path::new("/run/tenfold.sock")),
+                null: None,
+            },
+            false,
+        )
+    }
+
+    #[test]
+    fn the_start_says_where_what_and_how() {
+        let flags = [("root", "/srv/site"), ("engine", "epoll"), ("workers", "1"), ("backlog", "64")];
+        let said = said(&flags);
+        let (first, rest) = said.split_once('\n').expect("several lines");
+        assert!(first.starts_with("tenfold 0."), "{first}");
+        assert_eq!(
+            rest,
+            "  serves   http://127.0.0.1:8080/\n\
+             \x20 root     /srv/site (index.html)\n\
+             \x20 engine   epoll, topology single, 1 worker, trigger lt+et\n\
+             \x20 files    auto: up to 64 KB from memory, sendfile beyond\n\
+             \x20 bounds   368 connections a worker (from 1024 descriptors), backlog 64, idle 75s\n\
+             \x20 log      standard output, combined, buffered\n\
+             \x20 control  /run/tenfold.sock\n\
+             \x20 off      folder listings, dotfiles and links that leave the root (for safety), \
+             TLS (not in this version)\n"
+        );
+    }
+
+    #[test]
+    fn auto_says_what_it_chose_and_why() {
+        let said = said(&[]);
+        assert!(said.contains("  engine   epoll, topology "), "{said}");
+        assert!(said.contains("(auto: it serves many connections at once and every Linux has it)"), "{said}");
+    }
+
+    #[test]
+    fn every_address_of_the_machine_is_said_to_be_that() {
+        let said = said(&[("listen", "0.0.0.0:80"), ("access-log", "off")]);
+        assert!(
+            said.contains("http://127.0.0.1:80/ and every other address of this machine (0.0.0.0:80)"),
+            "{said}"
+        );
+        assert!(said.contains("access log (access-log off)"), "{said}");
+    }
+}

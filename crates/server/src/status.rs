@@ -1,0 +1,282 @@
+//! `tenfold status`: what the running server counts, as it tells over its control socket.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenfold_sys::user;
+
+use crate::counters::{Counter, REFUSALS, Sums};
+use crate::diagnostics::error;
+
+/// What the server says of itself.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) version: String,
+    /// The supervisor's.
+    pub(crate) process: u32,
+    pub(crate) uptime_seconds: u64,
+    /// How many configurations were taken up, the first one included.
+    pub(crate) generation: u32,
+    pub(crate) leaving: bool,
+    pub(crate) listen: Vec<String>,
+    pub(crate) engine: String,
+    pub(crate) topology: String,
+    pub(crate) send: String,
+    /// The sum of all workers there are and were.
+    #[serde(flatten)]
+    pub(crate) total: Numbers,
+    pub(crate) workers: Vec<Worker>,
+}
+
+/// One worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Worker {
+    /// From 1.
+    pub(crate) worker: usize,
+    pub(crate) generation: u32,
+    pub(crate) process: Option<i32>,
+    pub(crate) state: String,
+    pub(crate) restarts: u64,
+    #[serde(flatten)]
+    pub(crate) numbers: Numbers,
+}
+
+/// What is counted.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Numbers {
+    pub(crate) connections: Connections,
+    pub(crate) requests: u64,
+    /// By status code; those that occurred.
+    pub(crate) responses: BTreeMap<String, u64>,
+    /// By reason.
+    pub(crate) refusals: BTreeMap<String, u64>,
+    /// Given to the kernel.
+    pub(crate) bytes: u64,
+    pub(crate) log_lines_lost: u64,
+    pub(crate) panics: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Connections {
+    pub(crate) open: u64,
+    pub(crate) accepted: u64,
+}
+
+impl Numbers {
+    /// What was counted, with names.
+    pub(crate) fn of(sums: &Sums) -> Numbers {
+        Numbers {
+            connections: Connections { open: sums.open(), accepted: sums.of(Counter::Accepted) },
+            requests: sums.of(Counter::Requests),
+            responses: sums.responses().map(|(status, count)| (status.to_string(), count)).collect(),
+            refusals: REFUSALS.iter().map(|&(counter, name)| (name.to_owned(), sums.of(counter))).collect(),
+            bytes: sums.of(Counter::Sent),
+            log_lines_lost: sums.of(Counter::LinesLost),
+            panics: sums.of(Counter::Panicked),
+        }
+    }
+}
+
+/// Where control sockets are when nobody says otherwise.
+pub(crate) fn runtime_folder() -> PathBuf {
+    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    match own.filter(|folder| folder.is_dir()) {
+        Some(folder) => folder,
+        None if user::is_root() && Path::new("/run").is_dir() => "/run".into(),
+        None => std::env::temp_dir(),
+    }
+}
+
+/// The name of the control socket of a server that listens on `address`.
+pub(crate) fn socket_name(address: &str) -> String {
+    format!("{PREFIX}{}{SUFFIX}", address.replace(['/', ' '], "_"))
+}
+
+const PREFIX: &str = "tenfold-";
+const SUFFIX: &str = ".sock";
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks the server at `control`, or the only one there is, and prints what it says.
+pub(crate) fn show(control: Option<PathBuf>, json: bool) -> ExitCode {
+    let asked = control.map_or_else(find, Ok).and_then(|path| ask(&path));
+    let printed = asked.and_then(|(text, report)| {
+        let shown = if json { text } else { report.to_string() };
+        io::stdout().write_all(shown.as_bytes()).map_err(|error| format!("can not print: {error}"))
+    });
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            error!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn ask(path: &Path) -> Result<(String, Report), String> {
+    let text = || -> io::Result<String> {
+        let mut stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = text().map_err(|error| format!("no server answers at {}: {error}", path.display()))?;
+    let report = serde_json::from_str(&text).map_err(|error| {
+        format!("what answers at {} is no server of this version: {error}", path.display())
+    })?;
+    Ok((text, report))
+}
+
+/// The control socket of the one server that this user, or root, runs here.
+fn find() -> Result<PathBuf, String> {
+    let folder = runtime_folder();
+    let ours = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let facts = fs::symlink_metadata(path);
+        name.starts_with(PREFIX)
+            && name.ends_with(SUFFIX)
+            && facts.is_ok_and(|facts| facts.file_type().is_socket() && [0, user::own()].contains(&facts.uid()))
+            // One that nobody answers is left of a server that was killed.
+            && UnixStream::connect(path).is_ok()
+    };
+    let entries =
+        fs::read_dir(&folder).map_err(|error| format!("can not look in {}: {error}", folder.display()))?;
+    let mut found: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(ours).collect();
+    found.sort();
+    match found.as_slice() {
+        [only] => Ok(only.clone()),
+        [] => Err(format!("no server is found in {}; name its socket with --control", folder.display())),
+        several => {
+            let several: Vec<_> =
+                several.iter().map(|path| format!("--control {}", path.display())).collect();
+            Err(format!("several servers run; say {}", several.join(" or ")))
+        }
+    }
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let leaving = if self.leaving { ", leaving" } else { "" };
+        writeln!(f, "tenfold {} on {}{leaving}", self.version, self.listen.join(", "))?;
+        writeln!(
+            f,
+            "process {}, up {}, configuration {}",
+            self.process,
+            uptime(self.uptime_seconds),
+            self.generation
+        )?;
+        writeln!(f, "engine {}, topology {}, send {}\n", self.engine, self.topology, self.send)?;
+        writeln!(
+            f,
+            "{:<8} {:>8} {:<11} {:>6} {:>10} {:>12} {:>15} {:>8}",
+            "worker", "process", "state", "open", "accepted", "requests", "bytes", "restarts"
+        )?;
+        for worker in &self.workers {
+            let process = worker.process.map_or("-".to_owned(), |process| process.to_string());
+            let restarts = worker.restarts.to_string();
+            row(f, [&worker.worker.to_string(), &process, &worker.state, &restarts], &worker.numbers)?;
+        }
+        row(f, ["all", "", "", ""], &self.total)?;
+        let counts = |all: &BTreeMap<String, u64>| {
+            let some: Vec<_> = all
+                .iter()
+                .filter(|(_, count)| **count > 0)
+                .map(|(name, count)| format!("{name} {count}"))
+                .collect();
+            if some.is_empty() { "none".to_owned() } else { some.join(", ") }
+        };
+        writeln!(f, "\nresponses  {}", counts(&self.total.responses))?;
+        writeln!(f, "refusals   {}", counts(&self.total.refusals))?;
+        writeln!(f, "log lines lost  {}", self.total.log_lines_lost)?;
+        writeln!(f, "panics     {}", self.total.panics)
+    }
+}
+
+fn row(f: &mut std::fmt::Formatter<'_>, words: [&str; 4], numbers: &Numbers) -> std::fmt::Result {
+    let [worker, process, state, restarts] = words;
+    let Connections { open, accepted } = numbers.connections;
+    let (requests, bytes) = (numbers.requests, numbers.bytes);
+    writeln!(
+        f,
+        "{worker:<8} {process:>8} {state:<11} {open:>6} {accepted:>10} {requests:>12} {bytes:>15} {restarts:>8}"
+    )
+}
+
+fn uptime(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, _, _) => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        Report {
+            version: "1".into(),
+            process: 10,
+            uptime_seconds: 61,
+            generation: 1,
+            leaving: false,
+            listen: vec!["127.0.0.1:8080".into()],
+            engine: "epoll".into(),
+            topology: "single".into(),
+            send: "auto".into(),
+            total: Numbers::of(&Sums::default()),
+            workers: vec![Worker {
+                worker: 1,
+                generation: 1,
+                process: Some(11),
+                state: "serving".into(),
+                restarts: 0,
+                numbers: Numbers::of(&Sums::default()),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_report_survives_its_json_and_has_every_reason() {
+        let text = serde_json::to_string(&report()).expect("it can be written");
+        let again: Report = serde_json::from_str(&text).expect("it can be read");
+        assert_eq!(again.to_string(), report().to_string());
+        assert_eq!(again.total.refusals.len(), REFUSALS.len());
+    }
+
+    #[test]
+    fn a_report_is_a_table_for_people() {
+        assert_eq!(
+            report().to_string(),
+            "tenfold 1 on 127.0.0.1:8080\n\
+             process 10, up 1 min 1 s, configuration 1\n\
+             engine epoll, topology single, send auto\n\
+             \n\
+             worker    process state         open   accepted     requests           bytes restarts\n\
+             1              11 serving          0          0            0               0        0\n\
+             all                                0          0            0               0         \n\
+             \n\
+             responses  none\n\
+             refusals   none\n\
+             log lines lost  0\n\
+             panics     0\n"
+        );
+    }
+
+    #[test]
+    fn sockets_are_named_by_addresses_without_folders() {
+        assert_eq!(socket_name("127.0.0.1:8080"), "tenfold-127.0.0.1:8080.sock");
+        assert_eq!(socket_name("unix:/run/site"), "tenfold-unix:_run_site.sock");
+    }
+}

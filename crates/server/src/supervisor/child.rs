@@ -1,0 +1,81 @@
+//! What a worker process does, from the fork to its exit.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tenfold_engine::{Engine, run};
+use tenfold_site::Site;
+use tenfold_sys::lifecycle;
+use tenfold_sys::process::{self, Pid};
+use tenfold_sys::signal::Signal;
+use tenfold_sys::socket::Listener;
+use tenfold_sys::user::{self, User};
+
+use super::generation::Generation;
+use crate::app::App;
+use crate::cli::NullResponse;
+use crate::diagnostics::error;
+use crate::null::Null;
+use crate::worker::Crew;
+
+/// Exit codes of a worker: it could not serve, or something of its own failed.
+const CAN_NOT_SERVE: i32 = 1;
+const PANICKED: i32 = 101;
+
+/// What a worker gets.
+pub(super) struct Work {
+    pub(super) place: usize,
+    pub(super) supervisor: Pid,
+    pub(super) generation: Generation,
+    pub(super) listeners: Vec<Listener>,
+}
+
+/// Serves until it is told to leave, and ends the process.
+pub(super) fn run_and_exit(work: Work, user: Option<&User>, null: Option<NullResponse>) -> ! {
+    let place = work.place + 1;
+    let code = match catch_unwind(AssertUnwindSafe(|| serve(work, user, null))) {
+        Ok(Ok(())) => 0,
+        Ok(Err(why)) => {
+            error!("worker {place}: {why}");
+            CAN_NOT_SERVE
+        }
+        // The panic has said where it was.
+        Err(_) => PANICKED,
+    };
+    std::process::exit(code)
+}
+
+fn serve(work: Work, user: Option<&User>, null: Option<NullResponse>) -> Result<(), String> {
+    let Work { place, supervisor, generation, listeners } = work;
+    let Generation { settings, blueprint, root, log, rows, .. } = generation;
+    give_up_privileges(user)?;
+    // Set after the change of user, which forgets it.
+    let alone = process::end_with(supervisor, Signal::Interrupt).map(|there| !there);
+    if alone.map_err(|error| format!("can not follow the supervisor: {error}"))? {
+        return Ok(());
+    }
+    lifecycle::reset();
+    lifecycle::install_worker_signals().map_err(|error| format!("can not receive signals: {error}"))?;
+    let plan = &blueprint.plan;
+    // The rows are read and written until the process ends.
+    let rows = Box::leak(Box::new(rows));
+    let crew = Crew::new(rows, place, plan.engine == Engine::Fork, log);
+    match (null, root) {
+        (Some(response), _) => run(plan, &listeners, Null::new(response, settings.limits, crew))?,
+        (None, Some(root)) => {
+            let whom = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
+            root.look("")
+                .map_err(|why| format!("can not read the root {}{whom}: {why}", root.path().display()))?;
+            let app = App::new(Site::new(root, blueprint.site.clone()), settings.limits, crew);
+            run(plan, &listeners, app)?;
+        }
+        (None, None) => return Err("there is nothing to serve".into()),
+    }
+    Ok(())
+}
+
+fn give_up_privileges(user: Option<&User>) -> Result<(), String> {
+    if let Some(user) = user {
+        user.become_it().map_err(|error| format!("can not become user {}: {error}", user.name))?;
+    }
+    user::renounce().map_err(|error| format!("can not give up privileges: {error}"))
+}

@@ -1,0 +1,155 @@
+//! The control socket: whoever connects is told the status, as JSON, and the connection ends.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::Mode;
+use rustix::process::umask;
+use tenfold_sys::socket::ListenAddress;
+
+use super::Supervisor;
+use super::generation::Stage;
+use crate::diagnostics::warning;
+use crate::settings::Control;
+use crate::status::{self, Numbers, Report, Worker};
+
+/// How long somebody who asked may take to read the answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Questions answered before signals are looked at again.
+const MOST_AT_ONCE: usize = 16;
+
+/// The socket and where it is.
+pub(super) struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl ControlSocket {
+    /// Opens the socket where it was asked for, or where it usually is: there it is done without where it
+    /// can not be had.
+    ///
+    /// # Errors
+    /// In words, where a path was asked for and can not be had.
+    pub(super) fn open(
+        control: &Control,
+        addresses: &[ListenAddress],
+    ) -> Result<Option<ControlSocket>, String> {
+        let wrong =
+            |path: &Path, error| format!("can not open the control socket {}: {error}", path.display());
+        match control {
+            Control::Off => Ok(None),
+            Control::At(path) => ControlSocket::at(path).map(Some).map_err(|error| wrong(path, error)),
+            Control::Usual => {
+                let name = addresses.first().map(ListenAddress::to_string).unwrap_or_default();
+                let path = status::runtime_folder().join(status::socket_name(&name));
+                match ControlSocket::at(&path) {
+                    Ok(socket) => Ok(Some(socket)),
+                    Err(error) => {
+                        warning!("{}; `tenfold status` will not find this server", wrong(&path, error));
+                        Ok(None)
+                    }
+                }
+            }
+        }
+    }
+
+    fn at(path: &Path) -> io::Result<ControlSocket> {
+        if UnixStream::connect(path).is_ok() {
+            return Err(io::Error::new(ErrorKind::AddrInUse, "another server answers there"));
+        }
+        match fs::symlink_metadata(path) {
+            // What is left of a server that was killed.
+            Ok(facts) if std::os::unix::fs::FileTypeExt::is_socket(&facts.file_type()) => {
+                fs::remove_file(path)?
+            }
+            _ => {}
+        }
+        // Whoever may connect may see who runs what: from the first moment that is its owner alone.
+        let before = umask(Mode::RWXG | Mode::RWXO);
+        let listener = UnixListener::bind(path);
+        umask(before);
+        let listener = listener?;
+        listener.set_nonblocking(true)?;
+        Ok(ControlSocket { listener, path: std::path::absolute(path)? })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes the file, when the server leaves.
+    pub(super) fn remove(&self) {
+        // It may have been removed by whoever looks after that folder.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl AsFd for ControlSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Supervisor {
+    /// Tells everybody who has asked.
+    pub(super) fn answer_control(&self) {
+        let Some(control) = &self.control else { return };
+        for _ in 0..MOST_AT_ONCE {
+            let Ok((stream, _)) = control.listener.accept() else { return };
+            if let Err(error) = tell(stream, &self.report()) {
+                warning!("somebody asked for the status and did not take it: {error}");
+            }
+        }
+    }
+
+    fn report(&self) -> Report {
+        let mut total = self.past.clone();
+        let mut workers = Vec::new();
+        for generation in &self.generations {
+            for seen in generation.seen() {
+                total.add_sums(&seen.sums);
+                workers.push(Worker {
+                    worker: seen.place + 1,
+                    generation: generation.number,
+                    process: seen.pid.map(|pid| pid.as_raw_nonzero().get()),
+                    state: match (generation.stage, seen.pid) {
+                        (Stage::Serving, None) => "restarting",
+                        (Stage::Starting, _) => "starting",
+                        (Stage::Serving, _) => "serving",
+                        (Stage::Draining, _) => "draining",
+                        (Stage::Failed, _) => "failed",
+                    }
+                    .to_owned(),
+                    restarts: seen.restarts,
+                    numbers: Numbers::of(&seen.sums),
+                });
+            }
+        }
+        let plan = self.generations.last().map(|newest| &newest.blueprint.plan);
+        Report {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            process: std::process::id(),
+            uptime_seconds: self.began.elapsed().as_secs(),
+            generation: self.count,
+            leaving: self.leaving.is_some(),
+            listen: self.addresses.iter().map(ListenAddress::to_string).collect(),
+            engine: plan.map(|plan| plan.engine.to_string()).unwrap_or_default(),
+            topology: plan.map(|plan| plan.topology.to_string()).unwrap_or_default(),
+            send: plan.map(|plan| plan.sender.to_string()).unwrap_or_default(),
+            total: Numbers::of(&total),
+            workers,
+        }
+    }
+}
+
+fn tell(mut stream: UnixStream, report: &Report) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut text = serde_json::to_vec(report)?;
+    text.push(b'\n');
+    stream.write_all(&text)
+}

@@ -1,0 +1,250 @@
+//! A configuration and the processes that serve it.
+
+use std::time::{Duration, Instant};
+
+use tenfold_engine::Topology;
+use tenfold_sys::file::Root;
+use tenfold_sys::process::{self, End, Pid};
+use tenfold_sys::shared::Rows;
+use tenfold_sys::signal::Signal;
+use tenfold_sys::user::User;
+
+use crate::blueprint::Blueprint;
+use crate::counters::{self, Sums};
+use crate::diagnostics::{error, warning};
+use crate::log::Log;
+use crate::settings::Settings;
+
+/// A worker that lived this long and died is replaced at once; one that did not is given a pause.
+const LIVED: Duration = Duration::from_secs(1);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A worker that does not serve after this time never will.
+const LATEST_START: Duration = Duration::from_secs(30);
+
+/// Where a generation is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Its workers begin.
+    Starting,
+    /// All of them serve; who dies is replaced.
+    Serving,
+    /// Another serves in its place, or the server leaves.
+    Draining,
+    /// It could not begin.
+    Failed,
+}
+
+/// A configuration and the processes that serve it.
+pub(super) struct Generation {
+    pub(super) number: u32,
+    pub(super) stage: Stage,
+    pub(super) settings: Settings,
+    pub(super) blueprint: Blueprint,
+    /// None where no site is served.
+    pub(super) root: Option<Root>,
+    pub(super) log: Log,
+    pub(super) rows: Rows,
+    workers: Vec<Worker>,
+}
+
+/// A process of a generation, or the place of one.
+struct Worker {
+    pid: Option<Pid>,
+    began: Instant,
+    /// Deaths in a row, each soon after the start.
+    failures: u32,
+    /// When it is started again.
+    again: Option<Instant>,
+    restarts: u64,
+}
+
+/// A worker for `tenfold status`.
+pub(super) struct Seen {
+    /// From 0; a thread where workers are threads.
+    pub(super) place: usize,
+    pub(super) pid: Option<Pid>,
+    pub(super) restarts: u64,
+    pub(super) sums: Sums,
+}
+
+impl Generation {
+    /// Opens what a configuration names.
+    ///
+    /// # Errors
+    /// In words: the root or the log can not be opened, or there is no memory.
+    pub(super) fn open(
+        number: u32,
+        settings: Settings,
+        blueprint: Blueprint,
+        user: Option<&User>,
+        null: bool,
+    ) -> Result<Generation, String> {
+        let (root, log) = match null {
+            true => (None, Log::default()),
+            false => {
+                let root = Root::open(&settings.root).map_err(|error| error.to_string())?;
+                (Some(root), Log::open(&settings.access_log, user)?)
+            }
+        };
+        let rows = Rows::new(blueprint.plan.workers, counters::WORDS)
+            .map_err(|error| format!("there is no memory to count in: {error}"))?;
+        let now = Instant::now();
+        let place = || Worker { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
+        let workers = (0..blueprint.plan.processes()).map(|_| place()).collect();
+        Ok(Generation { number, stage: Stage::Starting, settings, blueprint, root, log, rows, workers })
+    }
+
+    /// The places that are to have a process now and have none.
+    pub(super) fn missing(&self, now: Instant) -> Vec<usize> {
+        if !matches!(self.stage, Stage::Starting | Stage::Serving) {
+            return Vec::new();
+        }
+        let due = |worker: &Worker| worker.pid.is_none() && worker.again.is_some_and(|again| again <= now);
+        self.workers.iter().enumerate().filter(|(_, worker)| due(worker)).map(|(place, _)| place).collect()
+    }
+
+    /// When a place is to have a process again.
+    pub(super) fn again(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Starting | Stage::Serving => self.workers.iter().filter_map(|worker| worker.again).min(),
+            Stage::Draining | Stage::Failed => None,
+        }
+    }
+
+    pub(super) fn place_of(&self, pid: Pid) -> Option<usize> {
+        self.workers.iter().position(|worker| worker.pid == Some(pid))
+    }
+
+    pub(super) fn begun(&mut self, place: usize, pid: Pid) {
+        let worker = &mut self.workers[place];
+        (worker.pid, worker.began, worker.again) = (Some(pid), Instant::now(), None);
+    }
+
+    /// The system gave no process.
+    pub(super) fn not_begun(&mut self, place: usize) {
+        match self.stage {
+            Stage::Starting => self.fail(),
+            _ => self.workers[place].pause(),
+        }
+    }
+
+    /// The process at `place` has ended; `expected` where it was told to.
+    pub(super) fn lost(&mut self, place: usize, end: End, expected: bool) {
+        let rows = self.rows_of(place);
+        let worker = &mut self.workers[place];
+        let Some(pid) = worker.pid.take() else { return };
+        rows.for_each(|row| counters::settle(self.rows.row(row)));
+        let name = format!("worker {} (process {pid})", place + 1);
+        match self.stage {
+            _ if expected => {
+                if end != End::Exited(0) && end != End::Killed(9) {
+                    warning!("{name} {end}");
+                }
+            }
+            Stage::Starting => {
+                error!("{name} {end} before it served");
+                self.fail();
+            }
+            Stage::Serving => {
+                worker.pause();
+                worker.restarts += 1;
+                let pause = worker
+                    .again
+                    .map_or(Duration::ZERO, |again| again.saturating_duration_since(Instant::now()));
+                match pause.is_zero() {
+                    true => warning!("{name} {end}; another takes its place"),
+                    false => {
+                        warning!("{name} {end}; another takes its place in {} ms", pause.as_millis() + 1)
+                    }
+                }
+            }
+            Stage::Draining | Stage::Failed => {
+                if end != End::Exited(0) {
+                    warning!("{name} {end} while it was leaving");
+                }
+            }
+        }
+    }
+
+    /// The rows that the process at `place` counts in.
+    fn rows_of(&self, place: usize) -> std::ops::Range<usize> {
+        match self.blueprint.plan.topology {
+            Topology::ReuseportProcesses => place..place + 1,
+            Topology::Single | Topology::Threads => 0..self.rows.rows(),
+        }
+    }
+
+    /// Whether all of its workers serve.
+    pub(super) fn is_ready(&self) -> bool {
+        let all_there = self.workers.iter().all(|worker| worker.pid.is_some());
+        all_there && (0..self.rows.rows()).all(|row| counters::is_ready(self.rows.row(row)))
+    }
+
+    /// Whether it should have begun to serve by now.
+    pub(super) fn is_late(&self) -> bool {
+        self.workers.iter().any(|worker| worker.began.elapsed() > LATEST_START)
+    }
+
+    /// Whether it has ended.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self.stage, Stage::Draining | Stage::Failed)
+            && self.workers.iter().all(|worker| worker.pid.is_none())
+    }
+
+    /// Gives it up: it could not begin.
+    pub(super) fn fail(&mut self) {
+        self.stage = Stage::Failed;
+        self.tell(Signal::Interrupt);
+    }
+
+    /// Lets its workers finish what they do, and leave.
+    pub(super) fn drain(&mut self) {
+        if matches!(self.stage, Stage::Starting | Stage::Serving) {
+            self.stage = Stage::Draining;
+            self.tell(Signal::Quit);
+        }
+    }
+
+    /// Sends a signal to all of its processes.
+    pub(super) fn tell(&self, signal: Signal) {
+        self.workers.iter().filter_map(|worker| worker.pid).for_each(|pid| process::tell(pid, signal));
+    }
+
+    /// What its workers are and have counted.
+    pub(super) fn seen(&self) -> Vec<Seen> {
+        let threads = self.blueprint.plan.topology == Topology::Threads;
+        (0..self.rows.rows())
+            .map(|place| {
+                let worker = &self.workers[if threads { 0 } else { place }];
+                let mut sums = Sums::default();
+                sums.add(self.rows.row(place));
+                Seen { place, pid: worker.pid, restarts: worker.restarts, sums }
+            })
+            .collect()
+    }
+
+    /// What it has counted, when all its connections are gone.
+    pub(super) fn sums_without_connections(&self) -> Sums {
+        let mut sums = Sums::default();
+        for row in 0..self.rows.rows() {
+            counters::settle(self.rows.row(row));
+            sums.add(self.rows.row(row));
+        }
+        sums
+    }
+}
+
+impl Worker {
+    /// Plans its next start: at once where it lived, and later each time where it did not.
+    fn pause(&mut self) {
+        let now = Instant::now();
+        self.failures = if self.began.elapsed() >= LIVED { 0 } else { self.failures + 1 };
+        let pause = match self.failures {
+            // Once can happen to anybody.
+            0 | 1 => Duration::ZERO,
+            failures => FIRST_PAUSE.saturating_mul(1 << (failures - 2).min(16)).min(LONGEST_PAUSE),
+        };
+        self.again = Some(now + pause);
+    }
+}

@@ -1,0 +1,84 @@
+//! How the server leaves: QUIT lets everything finish, TERM within a bound, INT nothing.
+
+use std::time::{Duration, Instant};
+
+use tenfold_sys::signal::Signal;
+
+use super::Supervisor;
+use super::generation::Generation;
+use crate::diagnostics::{info, warning};
+
+/// How long workers have to stop before they are killed.
+const STOP: Duration = Duration::from_secs(2);
+
+/// How far the server is with leaving.
+pub(super) enum Leaving {
+    /// Workers finish what they do, until then at the latest.
+    Draining { by: Option<Instant> },
+    /// Workers were told to stop, and are killed then.
+    Stopping { by: Instant },
+    /// Workers were killed.
+    Killed,
+}
+
+impl Leaving {
+    /// When the next step is taken.
+    pub(super) fn by(&self) -> Option<Instant> {
+        match self {
+            Leaving::Draining { by } => *by,
+            Leaving::Stopping { by } => Some(*by),
+            Leaving::Killed => None,
+        }
+    }
+}
+
+impl Supervisor {
+    /// Begins to leave as `signal` says, or hurries up.
+    pub(super) fn leave(&mut self, signal: Signal) {
+        let bound = self.generations.last().map_or(Duration::ZERO, |newest| newest.settings.drain_timeout);
+        match (&self.leaving, signal) {
+            (None, Signal::Quit) => self.drain(None),
+            (None | Some(Leaving::Draining { by: None }), Signal::Terminate) => self.drain(Some(bound)),
+            (Some(Leaving::Draining { .. }), Signal::Quit) => {}
+            (None | Some(Leaving::Draining { .. }), _) => self.stop(),
+            (Some(Leaving::Stopping { .. } | Leaving::Killed), _) => {}
+        }
+    }
+
+    fn drain(&mut self, bound: Option<Duration>) {
+        match bound {
+            Some(bound) => info!("leaving when running answers are finished, in {bound:?} at the latest"),
+            None => info!("leaving when running answers are finished"),
+        }
+        self.generations.iter_mut().for_each(Generation::drain);
+        self.leaving = Some(Leaving::Draining { by: bound.map(|bound| Instant::now() + bound) });
+    }
+
+    fn stop(&mut self) {
+        info!("leaving at once");
+        self.generations.iter_mut().for_each(Generation::drain);
+        self.tell_all(Signal::Interrupt);
+        self.leaving = Some(Leaving::Stopping { by: Instant::now() + STOP });
+    }
+
+    /// Takes the next step of leaving when its time has come.
+    pub(super) fn press_on(&mut self) {
+        let due = self.leaving.as_ref().and_then(Leaving::by).is_some_and(|by| by <= Instant::now());
+        match &self.leaving {
+            Some(Leaving::Draining { .. }) if due => {
+                warning!("answers are cut off: the time to finish them is over");
+                self.stop();
+            }
+            Some(Leaving::Stopping { .. }) if due => {
+                warning!("a worker does not stop and is killed");
+                self.tell_all(Signal::Kill);
+                self.leaving = Some(Leaving::Killed);
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_all(&self, signal: Signal) {
+        self.generations.iter().for_each(|generation| generation.tell(signal));
+    }
+}

@@ -1,0 +1,315 @@
+//! The supervisor: one thread that owns every listening socket and the counters, forks the workers, and
+//! does what signals say. It reads nothing from the network.
+//!
+//! [`sockets`] binds, [`generation`] is a configuration with its workers, [`child`] is what a worker does,
+//! [`reload`] takes up a new configuration, [`leave`] ends, [`control`] answers `tenfold status`.
+
+mod child;
+mod control;
+mod generation;
+mod leave;
+mod privileges;
+mod reload;
+mod sockets;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tenfold_sys::limits;
+use tenfold_sys::process::{self, End, Fork, Pid};
+use tenfold_sys::signal::{Signal, Signals};
+use tenfold_sys::socket::ListenAddress;
+use tenfold_sys::user::User;
+
+use crate::blueprint::Blueprint;
+use crate::check::refuse;
+use crate::cli::Serve;
+use crate::counters::Sums;
+use crate::diagnostics::{self, debug, error, info, warning};
+use crate::engines;
+use crate::settings::table::ROWS;
+use crate::settings::{Problem, Settings, Source};
+use crate::startup;
+use control::ControlSocket;
+use generation::{Generation, Stage};
+use leave::Leaving;
+use sockets::Sockets;
+
+/// How often a worker that is about to begin is looked at.
+const STARTING_TICK: Duration = Duration::from_millis(5);
+
+/// Everything the supervisor has.
+pub(crate) struct Supervisor {
+    serve: Serve,
+    sockets: Sockets,
+    addresses: Vec<ListenAddress>,
+    user: Option<User>,
+    descriptors: u64,
+    /// None in a worker only.
+    signals: Option<Signals>,
+    control: Option<ControlSocket>,
+    began: Instant,
+    /// The former ones first; the last is the one that serves, or is about to.
+    generations: Vec<Generation>,
+    /// How many there were.
+    count: u32,
+    /// What generations counted that are gone.
+    past: Sums,
+    leaving: Option<Leaving>,
+    reload_asked: bool,
+    failed: bool,
+}
+
+/// `tenfold serve`: from the command line to the end of the last worker.
+pub(crate) fn serve(serve: Serve) -> ExitCode {
+    let settings = match serve.given.resolve() {
+        Ok(settings) => settings,
+        Err(problems) if problems.iter().any(Problem::is_failure) => {
+            crate::check::complain(&problems);
+            return ExitCode::FAILURE;
+        }
+        Err(problems) => return refuse(&problems),
+    };
+    diagnostics::set_level(settings.log_level);
+    let descriptors = limits::raise_descriptors().unwrap_or_else(|error| {
+        warning!("can not raise the descriptor limit: {error}; counting with 1024");
+        1024
+    });
+    let drawn = null_is_alone(&serve, &settings)
+        .and_then(|()| privileges::allowed(&settings))
+        .and_then(|()| Blueprint::draw(&settings, descriptors));
+    let blueprint = match drawn {
+        Ok(blueprint) => blueprint,
+        Err(why) => return refuse(&[Problem::new(why)]),
+    };
+    match Supervisor::open(serve, settings, blueprint, descriptors) {
+        Ok(supervisor) => supervisor.run(),
+        Err(why) => {
+            error!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `--null` reads no request: a flag about reading them would be accepted and ignored.
+fn null_is_alone(serve: &Serve, settings: &Settings) -> Result<(), String> {
+    let ignored = ROWS.iter().find(|row| !row.null && settings.source(row.name) == Source::Flag);
+    match ignored {
+        Some(row) if serve.null.is_some() => {
+            Err(format!("--null looks at no request, so --{} would mean nothing", row.name))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Supervisor {
+    /// Opens everything, in the order in which privileges are needed.
+    fn open(
+        serve: Serve,
+        settings: Settings,
+        blueprint: Blueprint,
+        descriptors: u64,
+    ) -> Result<Supervisor, String> {
+        engines::require(blueprint.plan.engine)?;
+        let user = privileges::worker_user(&settings)?;
+        let first = Generation::open(1, settings, blueprint, user.as_ref(), serve.null.is_some())?;
+        let sockets = Sockets::bind(&first.settings.listen, &first.blueprint)?;
+        let addresses = sockets.addresses();
+        let control = ControlSocket::open(&first.settings.control, &addresses)?;
+        // From here on signals wait to be read, and a worker that is forked has them waiting, too.
+        let signals = Signals::new().map_err(|error| format!("can not receive signals: {error}"))?;
+        Ok(Supervisor {
+            serve,
+            sockets,
+            addresses,
+            user,
+            descriptors,
+            signals: Some(signals),
+            control,
+            began: Instant::now(),
+            generations: vec![first],
+            count: 1,
+            past: Sums::default(),
+            leaving: None,
+            reload_asked: false,
+            failed: false,
+        })
+    }
+
+    fn run(mut self) -> ExitCode {
+        self.fork_missing();
+        while !(self.generations.is_empty() && (self.leaving.is_some() || self.failed)) {
+            self.wait();
+            while let Some(signal) = self.signals.as_ref().and_then(Signals::next) {
+                self.hear(signal);
+            }
+            self.reap();
+            self.settle_generations();
+            self.press_on();
+            if std::mem::take(&mut self.reload_asked) {
+                self.reload();
+            }
+            self.fork_missing();
+            self.answer_control();
+        }
+        self.sockets.remove_files();
+        if let Some(control) = &self.control {
+            control.remove();
+        }
+        match self.failed {
+            true => ExitCode::FAILURE,
+            false => {
+                info!("left");
+                ExitCode::SUCCESS
+            }
+        }
+    }
+
+    /// Waits for a signal, somebody who asks for the status, or the time to do something.
+    fn wait(&self) {
+        let signals = self.signals.as_ref().expect("only a worker is without");
+        let mut waited_for = vec![PollFd::new(signals, PollFlags::IN)];
+        waited_for.extend(self.control.as_ref().map(|control| PollFd::new(control, PollFlags::IN)));
+        let timeout = self.next_deadline().map(|by| {
+            // A little late rather than a little early, which would go round once more for nothing.
+            let left = by.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+            Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 })
+        });
+        // Whatever it says, everything is looked at afterwards.
+        let _ = poll(&mut waited_for, timeout.as_ref());
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let starting = self.generations.iter().any(|generation| generation.stage == Stage::Starting);
+        let tick = starting.then(|| Instant::now() + STARTING_TICK);
+        let again = self.generations.iter().flat_map(Generation::again).min();
+        let leave = self.leaving.as_ref().and_then(Leaving::by);
+        [tick, again, leave].into_iter().flatten().min()
+    }
+
+    fn hear(&mut self, signal: Signal) {
+        debug!("heard {signal:?}");
+        match signal {
+            Signal::Interrupt | Signal::Terminate | Signal::Quit => self.leave(signal),
+            Signal::HangUp => self.reload_asked = true,
+            Signal::Reopen => self.reopen(),
+            Signal::Child | Signal::Kill => {}
+        }
+    }
+
+    fn reopen(&mut self) {
+        for generation in &mut self.generations {
+            match generation.log.reopen(self.user.as_ref()) {
+                Ok(()) => generation.tell(Signal::Reopen),
+                Err(why) => error!("{why}; the old file is written on"),
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        loop {
+            match process::reap() {
+                Ok(Some((pid, end))) => self.mourn(pid, end),
+                Ok(None) => return,
+                Err(error) => return warning!("can not wait for workers: {error}"),
+            }
+        }
+    }
+
+    fn mourn(&mut self, pid: Pid, end: End) {
+        let expected = self.leaving.is_some();
+        let owner = self.generations.iter_mut().find_map(|generation| {
+            let place = generation.place_of(pid)?;
+            Some((generation, place))
+        });
+        let Some((generation, place)) = owner else { return };
+        generation.lost(place, end, expected);
+    }
+
+    /// Starts what has no process and is to have one now.
+    fn fork_missing(&mut self) {
+        if self.leaving.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        for index in 0..self.generations.len() {
+            for place in self.generations[index].missing(now) {
+                self.fork(index, place);
+            }
+        }
+    }
+
+    fn fork(&mut self, index: usize, place: usize) {
+        let supervisor = process::own();
+        match process::fork() {
+            Ok(Fork::Parent(pid)) => {
+                debug!("worker {} is process {pid}", place + 1);
+                self.generations[index].begun(place, pid);
+            }
+            Ok(Fork::Child) => {
+                // What is the supervisor's alone goes; the memory of the others goes with the process.
+                self.signals = None;
+                self.control = None;
+                let generation = self.generations.swap_remove(index);
+                self.generations.clear();
+                let listeners = self.sockets.take(place);
+                let work = child::Work { place, supervisor, generation, listeners };
+                child::run_and_exit(work, self.user.as_ref(), self.serve.null);
+            }
+            Err(error) => {
+                error!("can not fork a worker: {error}");
+                self.generations[index].not_begun(place);
+            }
+        }
+    }
+
+    /// Moves generations on: from starting to serving, and out when their workers are gone.
+    fn settle_generations(&mut self) {
+        if let Some(newest) = self.generations.last_mut() {
+            if newest.stage == Stage::Starting && newest.is_ready() && self.leaving.is_none() {
+                newest.stage = Stage::Serving;
+                self.took_over();
+            } else if newest.stage == Stage::Starting && newest.is_late() {
+                error!("a worker does not begin to serve");
+                newest.fail();
+            }
+        }
+        let past = &mut self.past;
+        let mut failed = false;
+        self.generations.retain(|generation| {
+            let gone = generation.is_gone();
+            if gone {
+                past.add_sums(&generation.sums_without_connections());
+                failed |= generation.stage == Stage::Failed;
+                debug!("generation {} is gone", generation.number);
+            }
+            !gone
+        });
+        if failed && self.leaving.is_none() {
+            match self.generations.is_empty() {
+                true => self.failed = true,
+                false => error!("the new configuration can not be served; the old one goes on"),
+            }
+        }
+    }
+
+    /// The newest generation serves: those before it leave.
+    fn took_over(&mut self) {
+        let Some((newest, former)) = self.generations.split_last_mut() else { return };
+        if newest.number == 1 {
+            startup::announce(&startup::Facts {
+                settings: &newest.settings,
+                blueprint: &newest.blueprint,
+                addresses: &self.addresses,
+                user: self.user.as_ref(),
+                control: self.control.as_ref().map(ControlSocket::path),
+                null: self.serve.null,
+            });
+        } else {
+            diagnostics::set_level(newest.settings.log_level);
+            info!("serving with the new configuration (generation {}); the old workers drain", newest.number);
+        }
+        former.iter_mut().for_each(Generation::drain);
+    }
+}

@@ -1,0 +1,51 @@
+//! HUP: a new configuration gets workers of its own, and those of the old one drain. What is wrong with it
+//! is said, and then nothing changes.
+
+use super::Supervisor;
+use super::generation::{Generation, Stage};
+use crate::blueprint::Blueprint;
+use crate::check::complain;
+use crate::diagnostics::{error, info};
+use crate::settings::Settings;
+
+/// Generations that may still be leaving when another comes.
+const MOST_FORMER: usize = 8;
+
+impl Supervisor {
+    /// Takes up the configuration as it is now.
+    pub(super) fn reload(&mut self) {
+        let Some(newest) = self.generations.last() else { return };
+        if self.leaving.is_some() || newest.stage == Stage::Failed {
+            return;
+        }
+        if newest.stage == Stage::Starting {
+            // One after the other.
+            self.reload_asked = true;
+            return;
+        }
+        match self.prepare(&newest.settings) {
+            Ok(generation) => {
+                self.count = generation.number;
+                self.generations.push(generation);
+                info!("the configuration was read again");
+            }
+            Err(why) => error!("{why}; the old configuration goes on"),
+        }
+    }
+
+    fn prepare(&self, old: &Settings) -> Result<Generation, String> {
+        let settings = self.serve.given.resolve().map_err(|problems| {
+            complain(&problems);
+            "the configuration was not taken up".to_owned()
+        })?;
+        let changes = old.fixed_changes(&settings);
+        if !changes.is_empty() {
+            return Err(format!("{} can not change without a restart", changes.join(", ")));
+        }
+        if self.generations.len() > MOST_FORMER {
+            return Err(format!("{MOST_FORMER} former configurations are still leaving"));
+        }
+        let blueprint = Blueprint::draw(&settings, self.descriptors)?;
+        Generation::open(self.count + 1, settings, blueprint, self.user.as_ref(), self.serve.null.is_some())
+    }
+}

@@ -1,0 +1,89 @@
+//! The listening sockets. The supervisor keeps them all, so that connections that wait outlive a worker.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
+
+use crate::blueprint::Blueprint;
+
+/// Listening sockets by process, and in each process by address.
+pub(super) struct Sockets(Vec<Vec<Listener>>);
+
+impl Sockets {
+    /// Binds a socket for each address, and each process where those have their own.
+    ///
+    /// # Errors
+    /// In words, which address can not be listened on, and why.
+    pub(super) fn bind(addresses: &[ListenAddress], blueprint: &Blueprint) -> Result<Sockets, String> {
+        let processes = blueprint.plan.sockets_per_address();
+        let mut sockets: Vec<Vec<Listener>> = (0..processes).map(|_| Vec::new()).collect();
+        for address in addresses {
+            let bound = bind_all(address, &blueprint.options, processes);
+            let bound = bound.map_err(|error| explain(address, &error))?;
+            sockets.iter_mut().zip(bound).for_each(|(own, listener)| own.push(listener));
+        }
+        Ok(Sockets(sockets))
+    }
+
+    /// The addresses as they are, with ports that the system chose.
+    pub(super) fn addresses(&self) -> Vec<ListenAddress> {
+        self.0[0].iter().map(|listener| listener.address().clone()).collect()
+    }
+
+    /// The sockets of a process, for that process; the others are closed.
+    pub(super) fn take(&mut self, place: usize) -> Vec<Listener> {
+        let own = self.0.swap_remove(place);
+        self.0.clear();
+        own
+    }
+
+    /// Removes the files of Unix sockets, when nobody listens any more.
+    pub(super) fn remove_files(&self) {
+        for address in self.addresses() {
+            if let ListenAddress::Unix(path) = address {
+                // It may have been removed by whoever looks after that folder.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+fn bind_all(address: &ListenAddress, options: &ListenOptions, processes: usize) -> io::Result<Vec<Listener>> {
+    if let ListenAddress::Unix(_) = address {
+        // SO_REUSEPORT means nothing to them: the processes share one.
+        let first = Listener::bind(address, options)?;
+        let mut all: Vec<_> = (1..processes).map(|_| first.duplicate()).collect::<io::Result<_>>()?;
+        all.push(first);
+        return Ok(all);
+    }
+    if options.reuse_port {
+        // Somebody else who set SO_REUSEPORT, too, would silently share the address with us.
+        drop(Listener::bind(address, &ListenOptions { reuse_port: false, ..options.clone() })?);
+    }
+    let mut all = vec![Listener::bind(address, options)?];
+    while all.len() < processes {
+        let same = all[0].address().clone();
+        all.push(Listener::bind(&same, options)?);
+    }
+    Ok(all)
+}
+
+fn explain(address: &ListenAddress, error: &io::Error) -> String {
+    let advice = match (error.kind(), address) {
+        (ErrorKind::AddrInUse, _) => "the address is in use: end who has it, or listen elsewhere".into(),
+        (ErrorKind::PermissionDenied, ListenAddress::Internet(at)) if at.port() < 1024 => format!(
+            "port {} is for root: start the server as root (workers do not stay it), or choose one from 1024 on",
+            at.port()
+        ),
+        (ErrorKind::AddrNotAvailable, ListenAddress::Internet(at)) => {
+            format!("{} is no address of this machine; {} are all it has", at.ip(), everything(at))
+        }
+        _ => error.to_string(),
+    };
+    format!("can not listen on {address}: {advice}")
+}
+
+fn everything(at: &SocketAddr) -> &'static str {
+    if at.is_ipv4() { "0.0.0.0" } else { "[::]" }
+}

@@ -1,0 +1,92 @@
+//! What a thread that serves has of its own: the row it counts in, and its part of the access log.
+//!
+//! It is kept in the thread, so that the request path takes no lock. A thread gets it when it first asks.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use tenfold_engine::Event;
+use tenfold_http::Instant;
+use tenfold_sys::shared::Rows;
+
+use crate::counters::Tally;
+use crate::log::{Log, Writer};
+
+/// What the threads of a worker process share.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    /// Rows live as long as the process: threads hold them without counting references.
+    rows: &'static Rows,
+    /// The row of the first thread.
+    first: usize,
+    /// How many threads have come.
+    come: AtomicUsize,
+    /// Whether several processes count in a row (`fork`).
+    shared: bool,
+    log: Log,
+    number: u32,
+}
+
+/// A thread's own.
+pub(crate) struct Own {
+    pub(crate) tally: Tally,
+    pub(crate) writer: Option<Writer>,
+    crew: u32,
+}
+
+thread_local! {
+    static OWN: RefCell<Option<Own>> = const { RefCell::new(None) };
+}
+
+static CREWS: AtomicU32 = AtomicU32::new(0);
+
+impl Crew {
+    /// Threads that count in the rows from `first` on and write to `log`.
+    pub(crate) fn new(rows: &'static Rows, first: usize, shared: bool, log: Log) -> Arc<Crew> {
+        let number = CREWS.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Crew { rows, first, come: AtomicUsize::new(0), shared, log, number })
+    }
+
+    /// Hands `use_it` what this thread has. Nothing happens where a thread is about to end.
+    #[inline]
+    pub(crate) fn with<T>(&self, use_it: impl FnOnce(&mut Own) -> T) -> Option<T> {
+        OWN.try_with(|own| {
+            let mut own = own.borrow_mut();
+            match own.as_mut() {
+                Some(own) if own.crew == self.number => use_it(own),
+                _ => use_it(own.insert(self.join())),
+            }
+        })
+        .ok()
+    }
+
+    #[cold]
+    fn join(&self) -> Own {
+        let place = self.first + self.come.fetch_add(1, Ordering::Relaxed);
+        // Threads that no plan knows would count where the last one does.
+        let tally = Tally::new(self.rows.row(place.min(self.rows.rows() - 1)), self.shared);
+        Own { tally, writer: Writer::new(&self.log, tally), crew: self.number }
+    }
+
+    /// What a worker does before it waits: see [`tenfold_engine::Protocol::rest`].
+    #[inline]
+    pub(crate) fn rest(&self) -> Instant {
+        let due = self.with(|own| {
+            own.tally.ready();
+            own.writer.as_mut().map_or(Instant::NEVER, Writer::rest)
+        });
+        due.unwrap_or(Instant::NEVER)
+    }
+
+    /// Counts what an engine does.
+    #[inline]
+    pub(crate) fn observe(&self, event: Event) {
+        self.with(|own| own.tally.observe(event));
+    }
+
+    /// What a worker does before it ends: see [`tenfold_engine::Protocol::leave`].
+    pub(crate) fn leave(&self) {
+        self.with(|own| own.writer.as_mut().map(Writer::write));
+    }
+}
