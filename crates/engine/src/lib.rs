@@ -9,7 +9,10 @@ mod connections;
 mod driver;
 mod inbox;
 mod input;
+#[cfg(feature = "test-layer")]
+pub mod layer;
 mod models;
+pub mod offload;
 pub mod plan;
 pub mod protocol;
 mod slots;
@@ -22,7 +25,7 @@ use std::time::Duration;
 pub use plan::{Bounds, Plan, Sender, Topology, Trigger, Triggers};
 pub use protocol::{Event, Protocol};
 pub use table::{Driver, Engine, Facility, MODELS, Model};
-pub use topology::run;
+pub use topology::{probe, run};
 
 /// How long a worker that ran out of descriptors waits before it accepts again.
 pub(crate) const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);

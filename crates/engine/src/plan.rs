@@ -175,7 +175,9 @@ impl Plan {
         let topology = match topology {
             Some(topology) if model.topologies.contains(&topology) => topology,
             Some(topology) => {
-                return Err(format!("engine {engine} does not run in topology {topology}; it runs in {legal}"));
+                return Err(format!(
+                    "engine {engine} does not run in topology {topology}; it runs in {legal}"
+                ));
             }
             None if workers.unwrap_or(1) > 1 && model.topologies.contains(&Topology::ReuseportProcesses) => {
                 Topology::ReuseportProcesses
@@ -188,7 +190,9 @@ impl Plan {
                 return Err(format!("engine {engine} has one worker, not {count}"));
             }
             (Topology::Single, Some(count)) if count > 1 => {
-                return Err(format!("topology single has one worker, not {count}; for more choose one of {legal}"));
+                return Err(format!(
+                    "topology single has one worker, not {count}; for more choose one of {legal}"
+                ));
             }
             (Topology::Single, _) => 1,
             (_, Some(count)) if count > Plan::MOST_WORKERS => {

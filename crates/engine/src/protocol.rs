@@ -22,6 +22,10 @@ pub trait Protocol: Clone + Send + 'static {
     /// Hears what the engine does with connections, for counters.
     fn observe(&self, _event: Event) {}
 
+    /// Called on the worker's thread before it ends, or makes a process of itself: everything that was
+    /// buffered is written now.
+    fn leave(&self) {}
+
     /// Called on the worker's thread before it waits: the place to write what was buffered. Says when it
     /// wants to be called again at the latest.
     fn rest(&self) -> Instant {

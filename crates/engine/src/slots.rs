@@ -88,7 +88,9 @@ impl SmallPeer {
                 address[..4].copy_from_slice(&at.ip().octets());
                 SmallPeer { address, port: at.port(), kind: PeerKind::V4 }
             }
-            Some(SocketAddr::V6(at)) => SmallPeer { address: at.ip().octets(), port: at.port(), kind: PeerKind::V6 },
+            Some(SocketAddr::V6(at)) => {
+                SmallPeer { address: at.ip().octets(), port: at.port(), kind: PeerKind::V6 }
+            }
         }
     }
 

@@ -74,7 +74,9 @@ impl Facility {
     /// What it is called in a message.
     pub fn name(self) -> &'static str {
         match self {
-            Facility::Ring => "io_uring with IORING_SETUP_SINGLE_ISSUER and IORING_SETUP_DEFER_TASKRUN (Linux 6.1)",
+            Facility::Ring => {
+                "io_uring with IORING_SETUP_SINGLE_ISSUER and IORING_SETUP_DEFER_TASKRUN (Linux 6.1)"
+            }
             Facility::MultishotAccept => "IORING_ACCEPT_MULTISHOT (Linux 5.19)",
             Facility::MultishotReceive => "IORING_RECV_MULTISHOT (Linux 6.0)",
             Facility::BufferRing => "IORING_REGISTER_PBUF_RING (Linux 5.19)",

@@ -10,7 +10,7 @@ use tenfold_sys::socket::Listener;
 use crate::models;
 use crate::plan::{Plan, Topology};
 use crate::protocol::Protocol;
-use crate::table::Engine;
+use crate::table::{Engine, Facility};
 
 /// Serves `protocol` on `listeners` as `plan` says, on this process, until [`lifecycle::phase`] says
 /// otherwise.
@@ -22,6 +22,18 @@ pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Res
         Topology::Single | Topology::ReuseportProcesses => worker(plan, listeners, &protocol),
         Topology::Threads => threads(plan, listeners, &protocol),
     }
+}
+
+/// What `engine` needs and this kernel does not give, with what the system said.
+///
+/// # Errors
+/// The facilities that are missing.
+pub fn probe(engine: Engine) -> Result<(), Vec<(Facility, String)>> {
+    let missing = match engine {
+        Engine::Uring => models::uring::probe(),
+        Engine::Naive | Engine::Fork | Engine::Epoll => Vec::new(),
+    };
+    if missing.is_empty() { Ok(()) } else { Err(missing) }
 }
 
 fn threads<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
@@ -60,8 +72,8 @@ fn threads<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Re
 fn worker<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
     match plan.engine {
         Engine::Naive => models::naive::run(plan, listeners, protocol),
+        Engine::Fork => models::fork::run(plan, listeners, protocol),
         Engine::Epoll => models::epoll::run(plan, listeners, protocol),
         Engine::Uring => models::uring::run(plan, listeners, protocol),
-        Engine::Fork => Err("not built".into()),
     }
 }

@@ -38,7 +38,11 @@ pub(crate) struct BlockingIo {
 
 impl BlockingIo {
     /// Waits in slices until `call` does something else than wait.
-    fn until<T>(by: Instant, leaving: bool, mut call: impl FnMut() -> Option<T>) -> Result<Option<T>, IoError> {
+    fn until<T>(
+        by: Instant,
+        leaving: bool,
+        mut call: impl FnMut() -> Option<T>,
+    ) -> Result<Option<T>, IoError> {
         loop {
             if let Some(value) = call() {
                 read_clock();
@@ -160,7 +164,8 @@ pub(crate) fn serve<P: Protocol>(
     }
     let peer = peer.map_or(Peer::Unix, Peer::Internet);
     let local = Local { listener };
-    let mut io = BlockingIo { socket, input: Input::default(), out: Out::new(), sent: 0, peer, local, sender };
+    let mut io =
+        BlockingIo { socket, input: Input::default(), out: Out::new(), sent: 0, peer, local, sender };
     let mut memory = P::State::default();
     read_clock();
     loop {

@@ -30,14 +30,26 @@ pub(crate) enum Sent {
 }
 
 /// Makes one call that sends from the front of `out`, which is not empty; at most `most` bytes of a file.
-pub(crate) fn send_some(socket: &Socket, out: &mut Out, sender: Sender, most: usize) -> Result<Sent, IoError> {
+pub(crate) fn send_some(
+    socket: &Socket,
+    out: &mut Out,
+    sender: Sender,
+    most: usize,
+) -> Result<Sent, IoError> {
     loop {
         let result = match out.staged_alone() {
             Some(bytes) => socket.send(bytes, false),
             None => match out.file() {
                 Some((file, range, more)) => {
                     let count = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(most);
-                    send_file(socket, file, range.start, count, more || count as u64 != range.end - range.start, sender)?
+                    send_file(
+                        socket,
+                        file,
+                        range.start,
+                        count,
+                        more || count as u64 != range.end - range.start,
+                        sender,
+                    )?
                 }
                 None => {
                     let mut slices = [IoSlice::new(&[]); SLICES];

@@ -59,7 +59,8 @@ impl Selector for EpollSelector {
     }
 
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
-        let interest = Interest { read: true, write: false, edge: self.edge_listener, exclusive: self.shared };
+        let interest =
+            Interest { read: true, write: false, edge: self.edge_listener, exclusive: self.shared };
         self.epoll.add(number, word, interest)
     }
 
@@ -80,7 +81,10 @@ impl Selector for EpollSelector {
         let bit = |on: bool, bit: u8| if on { bit } else { 0 };
         events.extend(self.epoll.wait(milliseconds)?.map(|found| Event {
             word: found.key,
-            ready: bit(found.read, READ) | bit(found.write, WRITE) | bit(found.ended, ENDED) | bit(found.gone, GONE),
+            ready: bit(found.read, READ)
+                | bit(found.write, WRITE)
+                | bit(found.ended, ENDED)
+                | bit(found.gone, GONE),
         }));
         Ok(())
     }

@@ -1,1 +1,94 @@
-//! `fork`
+//! `fork`: a process per connection, which ends with its connection.
+//!
+//! The parent accepts, forks and waits for processes that have ended; a child serves its one connection
+//! as `naive` does. What one connection does to memory, another never sees.
+//!
+//! System calls of a connection: accept4, fork, close in the parent; recv, send (or sendfile), …, exit in
+//! the child; wait4 in the parent, within a second.
+
+use std::time::Duration;
+
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::process::{self, Fork, Pid};
+use tenfold_sys::signal::Signal;
+use tenfold_sys::socket::Listener;
+
+use super::naive::accept_each;
+use crate::driver::blocking;
+use crate::plan::Plan;
+use crate::protocol::{Event, Protocol};
+
+/// Between two looks at whether the last processes have ended.
+const LAST_LOOK: Duration = Duration::from_millis(10);
+
+/// Forks a process for each connection until the server leaves, and waits for all of them.
+pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+    let mut children = Children { running: 0, pids: Vec::new() };
+    let parent = process::own();
+    let accepted = accept_each(listeners, protocol, |socket, peer, listener| {
+        children.reap(protocol);
+        if children.running >= plan.bounds.connections {
+            return protocol.observe(Event::TooMany);
+        }
+        // What is buffered would leave twice.
+        protocol.leave();
+        match process::fork() {
+            Ok(Fork::Child) => {
+                let orphaned = !process::end_with(parent, Signal::Quit).unwrap_or(false);
+                if !orphaned {
+                    blocking::serve(socket, peer, listener, plan.sender, &plan.bounds, protocol);
+                }
+                protocol.leave();
+                std::process::exit(0);
+            }
+            Ok(Fork::Parent(pid)) => {
+                protocol.observe(Event::Accepted);
+                children.add(pid);
+            }
+            Err(_) => protocol.observe(Event::Exhausted),
+        }
+    });
+    children.wait_for_all(protocol);
+    protocol.leave();
+    accepted
+}
+
+/// The processes that serve connections.
+struct Children {
+    running: usize,
+    pids: Vec<Pid>,
+}
+
+impl Children {
+    fn add(&mut self, pid: Pid) {
+        self.running += 1;
+        self.pids.push(pid);
+    }
+
+    /// Waits for those that have ended; does not wait for others.
+    fn reap<P: Protocol>(&mut self, protocol: &P) {
+        while let Ok(Some((pid, _))) = process::reap() {
+            self.running = self.running.saturating_sub(1);
+            self.pids.retain(|&other| other != pid);
+            protocol.observe(Event::Closed);
+        }
+    }
+
+    /// Lets them finish what they have begun; when the server stops, stops them.
+    fn wait_for_all<P: Protocol>(&mut self, protocol: &P) {
+        let mut told = None;
+        loop {
+            self.reap(protocol);
+            let phase = lifecycle::phase();
+            if told != Some(phase) {
+                let signal = if phase == Phase::Stopping { Signal::Interrupt } else { Signal::Quit };
+                self.pids.iter().for_each(|&pid| process::tell(pid, signal));
+                told = Some(phase);
+            }
+            if self.pids.is_empty() || phase == Phase::Stopping {
+                return;
+            }
+            std::thread::sleep(LAST_LOOK);
+        }
+    }
+}

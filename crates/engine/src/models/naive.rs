@@ -49,6 +49,6 @@ pub(super) fn accept_each<P: Protocol>(
         }
     }
     read_clock();
-    protocol.rest();
+    protocol.leave();
     Ok(())
 }

@@ -117,7 +117,8 @@ impl Wheel {
         if self.armed == 0 {
             return u64::MAX;
         }
-        let found = (0..BUCKETS as u64).find(|ahead| self.heads[(self.at + ahead) as usize % BUCKETS] != NONE);
+        let found =
+            (0..BUCKETS as u64).find(|ahead| self.heads[(self.at + ahead) as usize % BUCKETS] != NONE);
         found.map_or(u64::MAX, |ahead| self.at + ahead)
     }
 }
@@ -155,10 +156,13 @@ mod tests {
                         model[index] = None;
                     }
                     1 => {
-                        now += draw(if draw(20) == 0 { 200_000 } else { 500 });
+                        let longest = if draw(20) == 0 { 200_000 } else { 500 };
+                        now += draw(longest);
                         let due = expired(&mut wheel, now);
                         let expected: Vec<u32> = (0..64u32)
-                            .filter(|&at| model[at as usize].is_some_and(|by: u64| by.div_ceil(TICK) <= now / TICK))
+                            .filter(|&at| {
+                                model[at as usize].is_some_and(|by: u64| by.div_ceil(TICK) <= now / TICK)
+                            })
                             .collect();
                         assert_eq!(due, expected, "seed {seed}, at {now}");
                         due.iter().for_each(|&at| model[at as usize] = None);

@@ -73,15 +73,18 @@ impl Pool {
         }
         let tail = self.tail.get();
         let place = usize::from(tail & (self.count - 1));
-        // SAFETY: `place` is less than `count`. The kernel reads an entry only when the tail has passed
-        // it, which happens below.
-        let entry = unsafe { &mut *self.entries.as_ptr().add(place) };
+        // SAFETY: `place` is less than `count`, so it stays within the allocation.
+        let mut entry = unsafe { self.entries.add(place) };
+        // SAFETY: the kernel reads an entry only when the tail has passed it, which happens below.
+        let entry = unsafe { entry.as_mut() };
         entry.set_addr(start as u64);
         entry.set_len(self.size as u32);
         entry.set_bid(id);
         self.tail.set(tail.wrapping_add(1));
-        // SAFETY: the tail lies in the ring's first entry, is aligned, and lives as long as the pool.
-        let shared = unsafe { AtomicU16::from_ptr(BufRingEntry::tail(self.entries.as_ptr()).cast_mut()) };
+        // SAFETY: the pointer is to the first entry of a ring of them.
+        let shared = unsafe { BufRingEntry::tail(self.entries.as_ptr()) };
+        // SAFETY: the tail is aligned, is only accessed atomically, and lives as long as the pool.
+        let shared = unsafe { AtomicU16::from_ptr(shared.cast_mut()) };
         shared.store(self.tail.get(), Ordering::Release);
     }
 
@@ -91,8 +94,11 @@ impl Pool {
         let start = self.start(id);
         if cfg!(debug_assertions) {
             // SAFETY: the completion made the buffer ours, and it has `size` bytes.
-            let behind = unsafe { std::slice::from_raw_parts(start.add(length), self.size - length) };
-            assert!(behind.iter().all(|&byte| byte == CANARY), "buffer {id} was written to while it was free");
+            let whole = unsafe { std::slice::from_raw_parts(start, self.size) };
+            assert!(
+                whole[length..].iter().all(|&byte| byte == CANARY),
+                "buffer {id} was written to while it was free"
+            );
         }
         RingBuffer { pool: self.clone(), id, start: 0, length }
     }
@@ -128,15 +134,19 @@ impl Deref for RingBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the buffer belongs to this value alone; `start + length` is at most its size.
-        unsafe { std::slice::from_raw_parts(self.pool.start(self.id).add(self.start), self.length) }
+        let whole = self.pool.start(self.id);
+        // SAFETY: the buffer belongs to this value alone and has `size` bytes.
+        let whole = unsafe { std::slice::from_raw_parts(whole, self.pool.size) };
+        &whole[self.start..self.start + self.length]
     }
 }
 
 impl DerefMut for RingBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
+        let whole = self.pool.start(self.id);
         // SAFETY: as for `deref`, and this value is borrowed exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.pool.start(self.id).add(self.start), self.length) }
+        let whole = unsafe { std::slice::from_raw_parts_mut(whole, self.pool.size) };
+        &mut whole[self.start..self.start + self.length]
     }
 }
 

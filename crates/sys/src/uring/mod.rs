@@ -17,8 +17,8 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 
-pub use self::buffers::RingBuffer;
 use self::buffers::Pool;
+pub use self::buffers::RingBuffer;
 use crate::socket::Socket;
 
 /// How large a ring is. All of it is memory of the worker.
@@ -64,7 +64,10 @@ pub type Readable = Arc<dyn AsFd + Send + Sync>;
 enum Held {
     Bytes(Bytes),
     /// A file that is read, and the memory that it is read into.
-    Read { memory: Vec<u8>, _file: Readable },
+    Read {
+        memory: Vec<u8>,
+        _file: Readable,
+    },
     /// A socket that is closed. It is closed by dropping it when the kernel did not.
     Socket(OwnedFd),
     Free(u32),
@@ -287,7 +290,9 @@ impl Ring {
     fn submit(&self) -> io::Result<()> {
         match self.ring.submit() {
             Ok(_) => Ok(()),
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)) => Ok(()),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {
+                Ok(())
+            }
             Err(error) => Err(error),
         }
     }
@@ -336,11 +341,12 @@ fn give_up(held: Held, result: i32) -> Option<Vec<u8>> {
 
 /// The flags that receives and sends keep in the field of the priority have no name in the crate.
 fn add_priority_flag(entry: &mut Entry, flag: u16) {
-    const PRIORITY: usize = 2;
-    // SAFETY: `Entry` is a `struct io_uring_sqe`, transparently (`man 2 io_uring_enter`): its 16-bit field
-    // `ioprio` lies 2 bytes from the start.
-    let field = unsafe { &mut *std::ptr::from_mut(entry).cast::<u8>().add(PRIORITY).cast::<u16>() };
-    *field |= flag;
+    const PRIORITY: usize = 1;
+    // SAFETY: `Entry` is a `struct io_uring_sqe` of 64 bytes, aligned to 8: 32 words of 16 bits, of which
+    // any value is valid.
+    let words = unsafe { &mut *std::ptr::from_mut(entry).cast::<[u16; size_of::<Entry>() / 2]>() };
+    // `ioprio` is the second of them (`man 2 io_uring_enter`).
+    words[PRIORITY] |= flag;
 }
 
 impl Drop for Ring {

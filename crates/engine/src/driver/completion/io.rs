@@ -5,7 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tenfold_http::{Finish, Instant, Io, IoError, Local, Memory, OpenFile, Out, Patience, Peer, Received, clock};
+use tenfold_http::{
+    Finish, Instant, Io, IoError, Local, Memory, OpenFile, Out, Patience, Peer, Received, clock,
+};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 use tenfold_sys::uring::Bytes;

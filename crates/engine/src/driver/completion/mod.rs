@@ -33,7 +33,8 @@ use crate::protocol::{Event, Protocol};
 use crate::slots::{Key, Slot, State};
 
 /// What a worker's ring holds; probed before it runs.
-pub(crate) const SIZES: Sizes = Sizes { submissions: 1024, completions: 4096, buffers: 512, buffer_bytes: 4096 };
+pub(crate) const SIZES: Sizes =
+    Sizes { submissions: 1024, completions: 4096, buffers: 512, buffer_bytes: 4096 };
 
 /// Bytes received while nobody reads, at which receiving is stopped.
 const INBOX_BYTES: usize = 16 * 1024;
@@ -159,7 +160,7 @@ where
             self.tasks.trim();
         }
         read_clock();
-        self.protocol.rest();
+        self.protocol.leave();
         Ok(())
     }
 
@@ -195,13 +196,22 @@ where
         let generation = (completion.tag >> 32) as u32 & GENERATION_MASK;
         let index = completion.tag as u32;
         if kind == Kind::Source {
-            let accepted = sources.completed(&mut self.ring, index, completion, now, self.protocol, watch, &self.inbox)?;
+            let accepted = sources.completed(
+                &mut self.ring,
+                index,
+                completion,
+                now,
+                self.protocol,
+                watch,
+                &self.inbox,
+            )?;
             if let Some((socket, listener)) = accepted {
                 self.accepted(socket, listener);
             }
             return Ok(());
         }
-        let found = self.connections.key_at(index).filter(|key| key.generation & GENERATION_MASK == generation);
+        let found =
+            self.connections.key_at(index).filter(|key| key.generation & GENERATION_MASK == generation);
         let Some(key) = found else { return Ok(()) };
         match kind {
             Kind::Receive => self.received(key, completion.result, completion.more, completion.buffer),

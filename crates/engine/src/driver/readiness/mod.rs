@@ -113,7 +113,9 @@ where
                 match Key::from_word(event.word) {
                     Key { index: INBOX, .. } => self.inbox.event().clear(),
                     Key { index: LIFECYCLE, .. } => watch.event().clear(),
-                    Key { index, .. } if index >= FIRST_SPECIAL => acceptor.ready((index - FIRST_SPECIAL) as usize),
+                    Key { index, .. } if index >= FIRST_SPECIAL => {
+                        acceptor.ready((index - FIRST_SPECIAL) as usize)
+                    }
                     key => self.event(key, event.ready),
                 }
             }
@@ -131,7 +133,7 @@ where
             self.tasks.trim();
         }
         read_clock();
-        self.protocol.rest();
+        self.protocol.leave();
         Ok(())
     }
 
@@ -242,7 +244,8 @@ where
         let (plan, start, number) = (self.plan, &self.start, socket.number());
         let mut link = None;
         let task = self.tasks.begin(key, |used| {
-            let mut io = used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan.sender, plan.bounds.turn_bytes)));
+            let mut io =
+                used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan.sender, plan.bounds.turn_bytes)));
             io.begin(socket, peer, listener, ready);
             link = Some(io.link().clone());
             start(io, memory)
