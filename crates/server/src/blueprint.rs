@@ -39,8 +39,10 @@ impl Blueprint {
             (None, None) => most_workers(engine),
             (workers, _) => workers,
         };
-        let mut plan =
-            Plan::new(engine, settings.topology, workers, sender, settings.trigger, Bounds::default())?;
+        let plan = Plan::new(engine, settings.topology, workers, sender, settings.trigger, Bounds::default());
+        let mut plan = plan.map_err(|why| {
+            format!("{why} (engine, topology, workers, send and trigger: `tenfold engines --matrix` shows what goes together)")
+        })?;
         let site = site(settings, &plan, descriptors);
         plan.bounds.connections = connections(settings, &plan, &site, descriptors)?;
         let options = ListenOptions {

@@ -21,6 +21,8 @@ pub(crate) enum Command {
 pub(crate) struct Serve {
     pub(crate) given: Given,
     pub(crate) null: Option<NullResponse>,
+    /// Whether connections run through the layer of the tests.
+    pub(crate) layered: bool,
 }
 
 /// What `serve --null` answers.
@@ -70,7 +72,11 @@ fn read_serve(matches: &ArgMatches) -> Serve {
         body: matches.get_one("null-body").map_or(0, |bytes: &u32| *bytes as usize),
         close: matches.get_flag("null-close"),
     });
-    Serve { given, null }
+    #[cfg(feature = "test-layer")]
+    let layered = matches.contains_id("layer");
+    #[cfg(not(feature = "test-layer"))]
+    let layered = false;
+    Serve { given, null, layered }
 }
 
 fn program() -> clap::Command {
@@ -107,7 +113,10 @@ fn program() -> clap::Command {
 
 fn serve_command(config: Arg) -> clap::Command {
     let null = |name: &'static str| Arg::new(name).long(name).help_heading("Measuring");
-    clap::Command::new("serve")
+    let serve = clap::Command::new("serve");
+    #[cfg(feature = "test-layer")]
+    let serve = serve.arg(null("layer").value_name("LAYER").value_parser(["xor"]).help("A layer below HTTP"));
+    serve
         .about("Serve a folder, or what --config says")
         .after_help(
             "Every setting is also a variable (TENFOLD_IDLE_TIMEOUT) and a key of the file (idle-timeout).\n\

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tenfold_engine::{Engine, run};
+use tenfold_engine::{Engine, Plan, Protocol, run};
 use tenfold_site::Site;
 use tenfold_sys::lifecycle;
 use tenfold_sys::process::{self, Pid};
@@ -12,13 +12,13 @@ use tenfold_sys::user::{self, User};
 
 use super::generation::Generation;
 use crate::app::App;
-use crate::cli::NullResponse;
+use crate::cli::Serve;
 use crate::diagnostics::error;
 use crate::null::Null;
 use crate::worker::Crew;
 
-/// Exit codes of a worker: it could not serve, or something of its own failed.
-const CAN_NOT_SERVE: i32 = 1;
+/// Exit codes of a worker: it could not serve and has said why, or something of its own failed.
+pub(super) const CAN_NOT_SERVE: i32 = 1;
 const PANICKED: i32 = 101;
 
 /// What a worker gets.
@@ -30,9 +30,9 @@ pub(super) struct Work {
 }
 
 /// Serves until it is told to leave, and ends the process.
-pub(super) fn run_and_exit(work: Work, user: Option<&User>, null: Option<NullResponse>) -> ! {
+pub(super) fn run_and_exit(work: Work, user: Option<&User>, how: &Serve) -> ! {
     let place = work.place + 1;
-    let code = match catch_unwind(AssertUnwindSafe(|| serve(work, user, null))) {
+    let code = match catch_unwind(AssertUnwindSafe(|| serve(work, user, how))) {
         Ok(Ok(())) => 0,
         Ok(Err(why)) => {
             error!("worker {place}: {why}");
@@ -44,7 +44,7 @@ pub(super) fn run_and_exit(work: Work, user: Option<&User>, null: Option<NullRes
     std::process::exit(code)
 }
 
-fn serve(work: Work, user: Option<&User>, null: Option<NullResponse>) -> Result<(), String> {
+fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
     let Work { place, supervisor, generation, listeners } = work;
     let Generation { settings, blueprint, root, log, rows, .. } = generation;
     give_up_privileges(user)?;
@@ -59,14 +59,17 @@ fn serve(work: Work, user: Option<&User>, null: Option<NullResponse>) -> Result<
     // The rows are read and written until the process ends.
     let rows = Box::leak(Box::new(rows));
     let crew = Crew::new(rows, place, plan.engine == Engine::Fork, log);
-    match (null, root) {
-        (Some(response), _) => run(plan, &listeners, Null::new(response, settings.limits, crew))?,
+    match (how.null, root) {
+        (Some(response), _) => {
+            let null = Null::new(response, settings.limits, crew);
+            serve_protocol(plan, &listeners, null, how.layered)?;
+        }
         (None, Some(root)) => {
             let whom = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
             root.look("")
                 .map_err(|why| format!("can not read the root {}{whom}: {why}", root.path().display()))?;
             let app = App::new(Site::new(root, blueprint.site.clone()), settings.limits, crew);
-            run(plan, &listeners, app)?;
+            serve_protocol(plan, &listeners, app, how.layered)?;
         }
         (None, None) => return Err("there is nothing to serve".into()),
     }
@@ -78,4 +81,22 @@ fn give_up_privileges(user: Option<&User>) -> Result<(), String> {
         user.become_it().map_err(|error| format!("can not become user {}: {error}", user.name))?;
     }
     user::renounce().map_err(|error| format!("can not give up privileges: {error}"))
+}
+
+#[cfg(feature = "test-layer")]
+fn serve_protocol<P: Protocol>(
+    plan: &Plan,
+    on: &[Listener],
+    protocol: P,
+    layered: bool,
+) -> Result<(), String> {
+    match layered {
+        true => run(plan, on, tenfold_engine::layer::xor::Xor(protocol)),
+        false => run(plan, on, protocol),
+    }
+}
+
+#[cfg(not(feature = "test-layer"))]
+fn serve_protocol<P: Protocol>(plan: &Plan, on: &[Listener], protocol: P, _: bool) -> Result<(), String> {
+    run(plan, on, protocol)
 }

@@ -9,6 +9,7 @@ use tenfold_sys::shared::Rows;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::user::User;
 
+use super::child::CAN_NOT_SERVE;
 use crate::blueprint::Blueprint;
 use crate::counters::{self, Sums};
 use crate::diagnostics::{error, warning};
@@ -101,7 +102,10 @@ impl Generation {
             return Vec::new();
         }
         let due = |worker: &Worker| worker.pid.is_none() && worker.again.is_some_and(|again| again <= now);
-        self.workers.iter().enumerate().filter(|(_, worker)| due(worker)).map(|(place, _)| place).collect()
+        // The first one goes ahead: what keeps it from serving is said once, and not by each.
+        let first_alone = self.stage == Stage::Starting && !counters::is_ready(self.rows.row(0));
+        let places = if first_alone { 1 } else { self.workers.len() };
+        (0..places).filter(|place| due(&self.workers[*place])).collect()
     }
 
     /// When a place is to have a process again.
@@ -143,7 +147,9 @@ impl Generation {
                 }
             }
             Stage::Starting => {
-                error!("{name} {end} before it served");
+                if end != End::Exited(CAN_NOT_SERVE) {
+                    error!("{name} {end} before it served");
+                }
                 self.fail();
             }
             Stage::Serving => {
@@ -183,7 +189,7 @@ impl Generation {
 
     /// Whether it should have begun to serve by now.
     pub(super) fn is_late(&self) -> bool {
-        self.workers.iter().any(|worker| worker.began.elapsed() > LATEST_START)
+        self.workers.iter().any(|worker| worker.pid.is_some() && worker.began.elapsed() > LATEST_START)
     }
 
     /// Whether it has ended.

@@ -255,7 +255,7 @@ impl Supervisor {
                 self.generations.clear();
                 let listeners = self.sockets.take(place);
                 let work = child::Work { place, supervisor, generation, listeners };
-                child::run_and_exit(work, self.user.as_ref(), self.serve.null);
+                child::run_and_exit(work, self.user.as_ref(), &self.serve);
             }
             Err(error) => {
                 error!("can not fork a worker: {error}");

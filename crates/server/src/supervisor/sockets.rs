@@ -77,7 +77,11 @@ fn explain(address: &ListenAddress, error: &io::Error) -> String {
             at.port()
         ),
         (ErrorKind::AddrNotAvailable, ListenAddress::Internet(at)) => {
-            format!("{} is no address of this machine; {} are all it has", at.ip(), everything(at))
+            format!(
+                "{} is no address of this machine; {} stands for all that it has",
+                at.ip(),
+                everything(at)
+            )
         }
         _ => error.to_string(),
     };
