@@ -42,6 +42,21 @@ fn h23_empty_lines_by_drops_extend_nothing() {
 }
 
 #[test]
+fn an_empty_line_that_nothing_follows_is_closed_without_a_word() {
+    let outcome = run(Script::new().sends("\r\n"));
+    assert_eq!((outcome.sent.len(), outcome.next), (0, Next::Close));
+    assert_eq!(outcome.took, limits().head_timeout);
+}
+
+#[test]
+fn what_can_only_become_malformed_is_refused_before_it_is_whole() {
+    for begin in ["\r\n\r\n", "\n", "GET / HTTP/1.1\n", "GET / HTTP/1.1\r\nHost: a\n"] {
+        let outcome = run(Script::new().sends(begin));
+        assert_eq!((only_response(&outcome.sent).status, outcome.took), (400, Duration::ZERO), "{begin:?}");
+    }
+}
+
+#[test]
 fn a_head_within_its_time_is_served_however_it_comes() {
     let outcome = run(Script::new().drips(GET, SECOND / 10));
     assert_eq!(statuses(&outcome.sent), [200]);
@@ -53,6 +68,10 @@ fn the_deadline_of_a_head_begins_with_its_own_first_byte() {
     assert_eq!(statuses(&run(script).sent), [200, 200]);
     let script = Script::new().sends(GET).waits(60 * SECOND).sends("G").waits(11 * SECOND).sends(&GET[1..]);
     assert_eq!(statuses(&run(script).sent), [200, 408]);
+    // The first head used up most of its time; the next one, begun with it, has all of its own.
+    let script = Script::new().sends("G").waits(9 * SECOND).sends(format!("{}G", &GET[1..]));
+    let outcome = run(script.waits(9 * SECOND).sends(&GET[1..]));
+    assert_eq!((statuses(&outcome.sent), outcome.parked), (vec![200, 200], 0));
     // A part of the next head behind the last has its time from the answer on.
     let script = Script::new().sends(format!("{GET}G")).waits(11 * SECOND).sends(&GET[1..]);
     assert_eq!(statuses(&run(script).sent), [200, 408]);
