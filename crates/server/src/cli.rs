@@ -155,6 +155,8 @@ fn flag(row: &Row) -> Arg {
         .action(action)
         .help(help)
         .help_heading(row.heading)
+        // `-1` is a value that is wrong, and not a flag.
+        .allow_negative_numbers(true)
 }
 
 #[cfg(test)]

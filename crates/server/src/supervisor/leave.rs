@@ -11,6 +11,9 @@ use crate::diagnostics::{info, warning};
 /// How long workers have to stop before they are killed.
 const STOP: Duration = Duration::from_secs(2);
 
+/// How long workers have to turn away from the listening sockets before those end.
+const TURN_AWAY: Duration = Duration::from_millis(100);
+
 /// How far the server is with leaving.
 pub(super) enum Leaving {
     /// Workers finish what they do, until then at the latest.
@@ -50,19 +53,30 @@ impl Supervisor {
             Some(bound) => info!("leaving when running answers are finished, in {bound:?} at the latest"),
             None => info!("leaving when running answers are finished"),
         }
-        self.generations.iter_mut().for_each(Generation::drain);
+        self.turn_away();
         self.leaving = Some(Leaving::Draining { by: bound.map(|bound| Instant::now() + bound) });
     }
 
     fn stop(&mut self) {
         info!("leaving at once");
-        self.generations.iter_mut().for_each(Generation::drain);
+        self.turn_away();
         self.tell_all(Signal::Interrupt);
         self.leaving = Some(Leaving::Stopping { by: Instant::now() + STOP });
     }
 
+    /// Lets workers accept no more, and the sockets end soon after.
+    fn turn_away(&mut self) {
+        self.generations.iter_mut().for_each(Generation::drain);
+        if self.leaving.is_none() {
+            self.sockets_end = Some(Instant::now() + TURN_AWAY);
+        }
+    }
+
     /// Takes the next step of leaving when its time has come.
     pub(super) fn press_on(&mut self) {
+        if self.sockets_end.take_if(|end| *end <= Instant::now()).is_some() {
+            self.sockets.shut_down();
+        }
         let due = self.leaving.as_ref().and_then(Leaving::by).is_some_and(|by| by <= Instant::now());
         match &self.leaving {
             Some(Leaving::Draining { .. }) if due => {

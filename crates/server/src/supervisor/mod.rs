@@ -57,6 +57,8 @@ pub(crate) struct Supervisor {
     /// What generations counted that are gone.
     past: Sums,
     leaving: Option<Leaving>,
+    /// When the listening sockets end.
+    sockets_end: Option<Instant>,
     reload_asked: bool,
     failed: bool,
 }
@@ -132,6 +134,7 @@ impl Supervisor {
             count: 1,
             past: Sums::default(),
             leaving: None,
+            sockets_end: None,
             reload_asked: false,
             failed: false,
         })
@@ -185,7 +188,7 @@ impl Supervisor {
         let tick = starting.then(|| Instant::now() + STARTING_TICK);
         let again = self.generations.iter().flat_map(Generation::again).min();
         let leave = self.leaving.as_ref().and_then(Leaving::by);
-        [tick, again, leave].into_iter().flatten().min()
+        [tick, again, leave, self.sockets_end].into_iter().flatten().min()
     }
 
     fn hear(&mut self, signal: Signal) {

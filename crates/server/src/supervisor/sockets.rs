@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
+use rustix::net::Shutdown;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
 use crate::blueprint::Blueprint;
@@ -36,6 +37,15 @@ impl Sockets {
         let own = self.0.swap_remove(place);
         self.0.clear();
         own
+    }
+
+    /// Stops listening, for all processes that have these sockets: who connects is refused, and does not wait
+    /// in a queue that nobody looks at.
+    pub(super) fn shut_down(&self) {
+        for listener in self.0.iter().flatten() {
+            // It fails only where it was done already.
+            let _ = rustix::net::shutdown(listener, Shutdown::Both);
+        }
     }
 
     /// Removes the files of Unix sockets, when nobody listens any more.
