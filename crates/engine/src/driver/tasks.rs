@@ -7,8 +7,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use tenfold_http::{Io, Next};
+use tenfold_http::{Instant, Io, Next, clock};
 
 use crate::inbox::{Inbox, TaskWaker};
 use crate::protocol::Protocol;
@@ -33,49 +34,65 @@ pub(crate) async fn activation<I: Io, P: Protocol>(
 
 /// Tasks that are kept for the next connection: more than are ever begun at once on a healthy loop.
 const STOCK: usize = 64;
-/// Freed tasks after which the heap is trimmed.
+/// Freed tasks after which the heap is trimmed at once.
 const TRIM_AFTER: usize = 1024;
+/// Fewer wait for this long.
+const TRIM_WITHIN: Duration = Duration::from_millis(500);
 
-struct Task<F, I> {
+struct Task<F, I, A> {
     /// Pinned by itself, so that the rest can be reached. Finished futures are dropped by the next one.
     future: Pin<Box<Option<F>>>,
     waker: Waker,
     target: Arc<TaskWaker>,
     /// The `Io` of the next activation, while there is none.
     io: Option<Box<I>>,
+    /// What the driver keeps of the `Io` that the future owns.
+    attached: Option<A>,
 }
 
 /// All tasks of a worker, by their numbers.
-pub(crate) struct Tasks<F, I> {
-    tasks: Vec<Option<Box<Task<F, I>>>>,
+pub(crate) struct Tasks<F, I, A> {
+    tasks: Vec<Option<Box<Task<F, I, A>>>>,
     /// Numbers of tasks that are kept, the last used on top: it is still in the cache.
     stock: Vec<u32>,
     /// Numbers without a task.
     hollow: Vec<u32>,
     inbox: Arc<Inbox>,
+    /// Tasks freed since the heap was trimmed.
     freed: usize,
+    /// When it is trimmed, however few they are.
+    trims: Instant,
 }
 
-impl<F: Future, I> Tasks<F, I> {
-    pub(crate) fn new(inbox: Arc<Inbox>) -> Tasks<F, I> {
-        Tasks { tasks: Vec::new(), stock: Vec::new(), hollow: Vec::new(), inbox, freed: 0 }
+impl<F: Future, I, A> Tasks<F, I, A> {
+    pub(crate) fn new(inbox: Arc<Inbox>) -> Tasks<F, I, A> {
+        let (tasks, stock, hollow) = (Vec::new(), Vec::new(), Vec::new());
+        Tasks { tasks, stock, hollow, inbox, freed: 0, trims: Instant::NEVER }
     }
 
-    /// Takes a task for the connection `key`: `prepare` gets a used `Io`, or none, and gives the one to
-    /// serve; `start` makes the future of it.
-    pub(crate) fn begin(&mut self, key: Key, start: impl FnOnce(Option<Box<I>>) -> F) -> u32 {
+    /// Takes a task for the connection `key`: `start` gets a used `Io`, or none, and gives the future
+    /// that serves it and what the driver keeps meanwhile.
+    pub(crate) fn begin(&mut self, key: Key, start: impl FnOnce(Option<Box<I>>) -> (F, A)) -> u32 {
         let number = self.stock.pop().unwrap_or_else(|| self.make());
         let task = self.tasks[number as usize].as_mut().expect("a number in stock has its task");
         task.target.assign(key);
-        let io = task.io.take();
-        task.future.set(Some(start(io)));
+        let (future, attached) = start(task.io.take());
+        task.future.set(Some(future));
+        task.attached = Some(attached);
         number
+    }
+
+    /// What the driver keeps of task `number`, which has begun.
+    #[inline]
+    pub(crate) fn attached(&self, number: u32) -> &A {
+        let task = self.tasks[number as usize].as_ref().expect("a task that has begun is there");
+        task.attached.as_ref().expect("a task that has begun has its attachment")
     }
 
     fn make(&mut self) -> u32 {
         let target = Arc::new(TaskWaker::new(self.inbox.clone()));
         let waker = Waker::from(target.clone());
-        let task = Box::new(Task { future: Box::pin(None), waker, target, io: None });
+        let task = Box::new(Task { future: Box::pin(None), waker, target, io: None, attached: None });
         match self.hollow.pop() {
             Some(number) => {
                 self.tasks[number as usize] = Some(task);
@@ -107,6 +124,9 @@ impl<F: Future, I> Tasks<F, I> {
         if self.stock.len() >= STOCK {
             self.tasks[number as usize] = None;
             self.hollow.push(number);
+            if self.freed == 0 {
+                self.trims = clock::now() + TRIM_WITHIN;
+            }
             self.freed += 1;
             return;
         }
@@ -118,10 +138,15 @@ impl<F: Future, I> Tasks<F, I> {
         self.stock.push(number);
     }
 
+    /// When [`Tasks::trim`] has something to do.
+    pub(crate) fn trims(&self) -> Instant {
+        self.trims
+    }
+
     /// After a burst: gives what was freed back to the system.
-    pub(crate) fn trim(&mut self) {
-        if self.freed >= TRIM_AFTER {
-            self.freed = 0;
+    pub(crate) fn trim(&mut self, now: Instant) {
+        if self.freed >= TRIM_AFTER || now >= self.trims {
+            (self.freed, self.trims) = (0, Instant::NEVER);
             tenfold_sys::memory::trim();
         }
     }

@@ -8,11 +8,13 @@ const TICK: u64 = 32;
 /// Buckets; a power of two. A turn of the wheel is about 65 s.
 const BUCKETS: usize = 2048;
 const NONE: u32 = u32::MAX;
+const CHUNK: usize = 512;
 
 /// One timer for each connection, by the number of its slot.
 pub(crate) struct Wheel {
     heads: Box<[u32; BUCKETS]>,
-    entries: Vec<Entry>,
+    /// In chunks, so that memory follows connections and none of it moves.
+    entries: Vec<Box<[Entry; CHUNK]>>,
     /// Every tick before this one has been looked at.
     at: u64,
     /// No timer fires before this tick.
@@ -39,23 +41,24 @@ impl Wheel {
         }
     }
 
+    fn entry(&mut self, index: u32) -> &mut Entry {
+        &mut self.entries[index as usize / CHUNK][index as usize % CHUNK]
+    }
+
     /// Arms the timer of `index` for `at`, wherever it was armed for before.
     pub(crate) fn arm(&mut self, index: u32, at: Instant) {
         self.disarm(index);
-        if self.entries.len() <= index as usize {
-            // In steps, and not by doubling: memory follows connections.
-            let wanted = (index as usize / 512 + 1) * 512;
-            self.entries.reserve_exact(wanted - self.entries.len());
-            self.entries.resize(wanted, Entry { next: NONE, previous: NONE, tick: NONE });
+        while self.entries.len() <= index as usize / CHUNK {
+            self.entries.push(Box::new([Entry { next: NONE, previous: NONE, tick: NONE }; CHUNK]));
         }
         let tick = at.0.div_ceil(TICK).max(self.at);
         let bucket = tick as usize % BUCKETS;
         let head = self.heads[bucket];
         // A low half of all ones means "not armed": such a timer fires one tick late.
         let low = if tick as u32 == NONE { 0 } else { tick as u32 };
-        self.entries[index as usize] = Entry { next: head, previous: NONE, tick: low };
+        *self.entry(index) = Entry { next: head, previous: NONE, tick: low };
         if head != NONE {
-            self.entries[head as usize].previous = index;
+            self.entry(head).previous = index;
         }
         self.heads[bucket] = index;
         self.earliest = self.earliest.min(tick);
@@ -64,18 +67,21 @@ impl Wheel {
 
     /// Disarms the timer of `index`, where it is armed.
     pub(crate) fn disarm(&mut self, index: u32) {
-        let Some(&Entry { next, previous, tick }) = self.entries.get(index as usize) else { return };
+        if self.entries.len() <= index as usize / CHUNK {
+            return;
+        }
+        let Entry { next, previous, tick } = *self.entry(index);
         if tick == NONE {
             return;
         }
         match previous {
             NONE => self.heads[tick as usize % BUCKETS] = next,
-            _ => self.entries[previous as usize].next = next,
+            _ => self.entry(previous).next = next,
         }
         if next != NONE {
-            self.entries[next as usize].previous = previous;
+            self.entry(next).previous = previous;
         }
-        self.entries[index as usize].tick = NONE;
+        self.entry(index).tick = NONE;
         self.armed -= 1;
     }
 
@@ -99,7 +105,7 @@ impl Wheel {
         for tick in from..=last {
             let mut index = self.heads[tick as usize % BUCKETS];
             while index != NONE {
-                let Entry { next, tick: fires, .. } = self.entries[index as usize];
+                let Entry { next, tick: fires, .. } = *self.entry(index);
                 if (last as u32).wrapping_sub(fires) as i32 >= 0 {
                     self.disarm(index);
                     due.push(index);

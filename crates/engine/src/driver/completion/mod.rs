@@ -91,7 +91,6 @@ pub(crate) fn serve<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: 
         ring,
         connections: Connections::new(read_clock()),
         tasks: Tasks::new(inbox.clone()),
-        links: Vec::new(),
         again: Vec::new(),
         spare: Vec::new(),
         inbox,
@@ -111,8 +110,7 @@ struct Active {
 struct Proactor<'a, P: Protocol, F, M> {
     ring: Ring,
     connections: Connections<P::State>,
-    tasks: Tasks<F, RingIo>,
-    links: Vec<Option<Active>>,
+    tasks: Tasks<F, RingIo, Active>,
     /// Connections that are served again before the next wait.
     again: Vec<Key>,
     /// Vectors to stage into.
@@ -157,7 +155,7 @@ where
             }
             self.connections.expire(now, &mut keys);
             keys.drain(..).for_each(|key| self.due(key));
-            self.tasks.trim();
+            self.tasks.trim(now);
         }
         read_clock();
         self.protocol.leave();
@@ -170,7 +168,7 @@ where
         if !self.inbox.fall_asleep() || !self.again.is_empty() {
             return Some(Duration::ZERO);
         }
-        let by = self.connections.next_deadline().min(rest).min(sources.resumes());
+        let by = self.connections.next_deadline().min(rest).min(self.tasks.trims()).min(sources.resumes());
         (by != Instant::NEVER).then(|| by.since(tenfold_http::clock::now()) + Duration::from_millis(1))
     }
 
@@ -263,14 +261,10 @@ where
             Some(Slot { socket: Some(socket), .. }) => socket.number(),
             Some(Slot { state: State::Active, link, .. }) => {
                 let task = *link;
-                self.active(task).number
+                self.tasks.attached(task).number
             }
             _ => -1,
         }
-    }
-
-    fn active(&self, task: u32) -> &Active {
-        self.links[task as usize].as_ref().expect("a task that was begun has its link")
     }
 
     fn received(&mut self, key: Key, result: i32, more: bool, buffer: Option<RingBuffer>) {
@@ -301,7 +295,7 @@ where
     fn received_active(&mut self, key: Key, result: i32, buffer: Option<RingBuffer>) {
         let Some(slot) = self.connections.find(key) else { return };
         let (task, interest) = (slot.link, slot.interest);
-        let link = self.active(task).link.clone();
+        let link = self.tasks.attached(task).link.clone();
         match result {
             1.. => {
                 if link.wants(RECEIVED) {
@@ -348,7 +342,7 @@ where
         }
         match slot.state {
             State::Active => {
-                let link = self.active(task).link.clone();
+                let link = self.tasks.attached(task).link.clone();
                 link.sending.set(sending);
                 if result < 0 {
                     link.failed.set(Some(IoError::Gone));
@@ -378,7 +372,7 @@ where
         match slot.state {
             State::Active => {
                 let task = slot.link;
-                let link = self.active(task).link.clone();
+                let link = self.tasks.attached(task).link.clone();
                 link.writable.set(true);
                 if link.wants(WRITABLE) {
                     self.poll(key, task);
@@ -393,7 +387,7 @@ where
         let Some(slot) = self.connections.find(key) else { return };
         if slot.state == State::Active {
             let task = slot.link;
-            let link = self.active(task).link.clone();
+            let link = self.tasks.attached(task).link.clone();
             link.file_done.replace(memory.map(|memory| (memory, result)));
             if link.wants(FILE_READ) {
                 self.poll(key, task);
@@ -443,7 +437,6 @@ where
         let memory = std::mem::take(&mut slot.memory);
         slot.state = State::Active;
         let (plan, start, number) = (self.plan, &self.start, socket.number());
-        let mut shared = None;
         let task = self.tasks.begin(key, |used| {
             let mut io = used.unwrap_or_else(|| Box::new(RingIo::new(plan.sender, plan.bounds.turn_bytes)));
             io.begin(socket, peer, listener, sending);
@@ -452,19 +445,15 @@ where
             link.inbox.replace(inbox);
             link.ended.set(ended);
             link.failed.set(failed.then_some(IoError::Gone));
-            shared = Some(link.clone());
-            start(io, memory)
+            let attached = Active { link: link.clone(), number };
+            (start(io, memory), attached)
         });
         slot.link = task;
-        if self.links.len() <= task as usize {
-            self.links.resize_with(task as usize + 1, || None);
-        }
-        self.links[task as usize] = shared.map(|link| Active { link, number });
         self.poll(key, task);
     }
 
     fn poll(&mut self, key: Key, task: u32) {
-        let link = self.active(task).link.clone();
+        let link = self.tasks.attached(task).link.clone();
         if link.spare.borrow().is_empty() {
             link.spare.borrow_mut().extend(self.spare.pop());
         }

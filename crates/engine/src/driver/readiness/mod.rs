@@ -55,7 +55,6 @@ pub(crate) fn serve<S: Selector, P: Protocol>(
         selector,
         connections: Connections::new(read_clock()),
         tasks: Tasks::new(inbox.clone()),
-        links: Vec::new(),
         again: Vec::new(),
         inbox,
         plan,
@@ -74,9 +73,7 @@ struct Active {
 struct Reactor<'a, S, P: Protocol, F, M> {
     selector: S,
     connections: Connections<P::State>,
-    tasks: Tasks<F, ReadinessIo>,
-    /// By task: where the driver meets the `Io` that the task owns, and its socket's number.
-    links: Vec<Option<Active>>,
+    tasks: Tasks<F, ReadinessIo, Active>,
     /// Connections that are served again before the next wait.
     again: Vec<Key>,
     inbox: Arc<Inbox>,
@@ -130,7 +127,7 @@ where
             }
             self.connections.expire(now, &mut keys);
             keys.drain(..).for_each(|key| self.due(key));
-            self.tasks.trim();
+            self.tasks.trim(now);
         }
         read_clock();
         self.protocol.leave();
@@ -143,7 +140,7 @@ where
         if !self.inbox.fall_asleep() || !self.again.is_empty() || acceptor.pending() {
             return Some(0);
         }
-        let by = self.connections.next_deadline().min(rest).min(acceptor.resumes());
+        let by = self.connections.next_deadline().min(rest).min(self.tasks.trims()).min(acceptor.resumes());
         (by != Instant::NEVER).then(|| {
             // One more, so that the clock, which counts whole milliseconds, has passed it.
             let wait = by.since(tenfold_http::clock::now()).as_millis() + 1;
@@ -185,7 +182,7 @@ where
             State::Lingering => self.linger(key),
             State::Active => {
                 let task = slot.link;
-                let link = &self.link(task).link;
+                let link = &self.tasks.attached(task).link;
                 link.add_ready(ready);
                 if ready & (link.wants() | GONE) != 0 {
                     self.poll(key, task);
@@ -242,24 +239,15 @@ where
         let memory = std::mem::take(&mut slot.memory);
         slot.state = State::Active;
         let (plan, start, number) = (self.plan, &self.start, socket.number());
-        let mut link = None;
         let task = self.tasks.begin(key, |used| {
             let mut io =
                 used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan.sender, plan.bounds.turn_bytes)));
             io.begin(socket, peer, listener, ready);
-            link = Some(io.link().clone());
-            start(io, memory)
+            let attached = Active { link: io.link().clone(), number };
+            (start(io, memory), attached)
         });
         slot.link = task;
-        if self.links.len() <= task as usize {
-            self.links.resize_with(task as usize + 1, || None);
-        }
-        self.links[task as usize] = link.map(|link| Active { link, number });
         self.poll(key, task);
-    }
-
-    fn link(&self, task: u32) -> &Active {
-        self.links[task as usize].as_ref().expect("a task that was begun has its link")
     }
 
     /// Polls the task that serves connection `key`.
@@ -278,7 +266,7 @@ where
 
     /// The task of connection `key` waits: registers for what.
     fn wait(&mut self, key: Key, task: u32) {
-        let active = self.link(task);
+        let active = self.tasks.attached(task);
         let (wants, deadline, number) = (active.link.wants(), active.link.deadline(), active.number);
         if wants & AGAIN != 0 {
             self.again.push(key);
