@@ -17,8 +17,9 @@ use tenfold_http::Limits;
 use tenfold_sys::socket::ListenAddress;
 
 pub(crate) use crate::diagnostics::Level;
+use crate::diagnostics::warning;
 pub(crate) use problem::Problem;
-use table::{Initial, ROWS, Row, Set, Text};
+use table::{Initial, Null, ROWS, Row, Set, Text};
 
 /// What is to run, as it was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,6 +115,7 @@ impl Given {
         };
         self.variables =
             ROWS.iter().filter_map(|row| value(row).map(|value| (row.name, list(row, value)))).collect();
+        warn_of_slips();
         if self.config.is_none() {
             let file = std::env::var_os("TENFOLD_CONFIG").filter(|file| !file.is_empty());
             self.config = file.map(PathBuf::from);
@@ -151,6 +153,21 @@ impl Given {
     }
 }
 
+/// Says which variables were meant to be settings and are none: a slip would go unseen for long.
+fn warn_of_slips() {
+    for (variable, _) in std::env::vars_os() {
+        let Some(name) = variable.to_str().and_then(|name| name.strip_prefix("TENFOLD_")) else { continue };
+        let name = name.to_ascii_lowercase().replace('_', "-");
+        let near = units::meant(&name, ROWS.iter().map(|row| row.name));
+        match near.and_then(table::row) {
+            Some(row) if row.name != name && name != "config" => {
+                warning!("there is no setting {}; did you mean {}?", variable.display(), row.variable());
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Settings {
     /// Reads `values` into the setting of `row`, and remembers it.
     fn take(&mut self, row: &Row, values: &[&str], base: &Path, source: Source) -> Result<(), String> {
@@ -177,6 +194,16 @@ impl Settings {
     /// Where a setting came from.
     pub(crate) fn source(&self, name: &str) -> Source {
         self.said(name).map_or(Source::Default, |said| said.source)
+    }
+
+    /// The first flag that would mean nothing beside `--null`.
+    pub(crate) fn ignored_by_null(&self) -> Option<&'static str> {
+        let ignored = |said: &&Said| match table::row(said.name).map(|row| row.null) {
+            Some(Null::Nothing) => said.source == Source::Flag,
+            Some(Null::Only(value)) => said.source == Source::Flag && said.values != [value],
+            Some(Null::Anything) | None => false,
+        };
+        self.said.iter().find(ignored).map(|said| said.name)
     }
 
     /// Whether somebody asked for what a setting is.

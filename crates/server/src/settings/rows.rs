@@ -103,7 +103,7 @@ pub(crate) static ROWS: &[Row] = &[
             Ok(())
         },
     )
-    .not_null(),
+    .null_only("auto"),
     one(("timer", "TIMER", MODEL), Value("wheel"), "how deadlines are kept: wheel", |_, text| {
         word(text.text, "timer", &[("wheel", ())])
     })
@@ -260,7 +260,7 @@ pub(crate) static ROWS: &[Row] = &[
             Ok(())
         },
     )
-    .not_null(),
+    .null_only("off"),
     one(("log-format", "FORMAT", LOG), Value("combined"), "of the access log: combined", |_, text| {
         word(text.text, "log format", &[("combined", ())])
     })

@@ -22,10 +22,21 @@ pub(crate) struct Row {
     pub(crate) initial: Initial,
     /// Whether it stays as it was at the start until a restart.
     pub(crate) fixed: bool,
-    /// Whether it means something to `--null`, which reads no request.
-    pub(crate) null: bool,
+    /// What it may be beside `--null`, which reads no request.
+    pub(crate) null: Null,
     /// Reads it.
     pub(crate) set: Set,
+}
+
+/// What a flag may say beside `--null`.
+#[derive(Clone, Copy)]
+pub(crate) enum Null {
+    /// Anything: it is heeded.
+    Anything,
+    /// This, which is what happens anyway.
+    Only(&'static str),
+    /// Nothing: it would be accepted and ignored.
+    Nothing,
 }
 
 /// The default of a setting.
@@ -96,7 +107,7 @@ pub(super) const fn one(
     about: &'static str,
     set: fn(&mut Settings, Text<'_>) -> Result<(), String>,
 ) -> Row {
-    Row { name, value, about, heading, initial, fixed: false, null: true, set: Set::One(set) }
+    Row { name, value, about, heading, initial, fixed: false, null: Null::Anything, set: Set::One(set) }
 }
 
 /// The same for a setting with several values.
@@ -106,7 +117,7 @@ pub(super) const fn many(
     about: &'static str,
     set: fn(&mut Settings, &[Text<'_>]) -> Result<(), String>,
 ) -> Row {
-    Row { name, value, about, heading, initial, fixed: false, null: true, set: Set::Many(set) }
+    Row { name, value, about, heading, initial, fixed: false, null: Null::Anything, set: Set::Many(set) }
 }
 
 impl Row {
@@ -118,7 +129,13 @@ impl Row {
 
     /// It means nothing to `--null`.
     pub(super) const fn not_null(mut self) -> Row {
-        self.null = false;
+        self.null = Null::Nothing;
+        self
+    }
+
+    /// Beside `--null` it is this and nothing else.
+    pub(super) const fn null_only(mut self, value: &'static str) -> Row {
+        self.null = Null::Only(value);
         self
     }
 }

@@ -189,3 +189,12 @@ fn what_can_not_change_on_a_reload_is_named() {
         ["listen", "workers", "backlog"]
     );
 }
+
+#[test]
+fn beside_null_only_what_it_heeds_or_does_anyway_is_taken() {
+    let ignored = |words| flags(words).resolve().expect("legal").ignored_by_null();
+    assert_eq!(ignored(&[("send", "auto"), ("access-log", "off"), ("backlog", "5")]), None);
+    assert_eq!(ignored(&[("send", "copy")]), Some("send"));
+    assert_eq!(ignored(&[("access-log", "-")]), Some("access-log"));
+    assert_eq!(ignored(&[("root", "x")]), Some("root"));
+}

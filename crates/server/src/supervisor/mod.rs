@@ -28,8 +28,7 @@ use crate::cli::Serve;
 use crate::counters::Sums;
 use crate::diagnostics::{self, debug, error, info, warning};
 use crate::engines;
-use crate::settings::table::ROWS;
-use crate::settings::{Problem, Settings, Source};
+use crate::settings::{Problem, Settings};
 use crate::startup;
 use control::ControlSocket;
 use generation::{Generation, Stage};
@@ -96,10 +95,9 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
 
 /// `--null` reads no request: a flag about reading them would be accepted and ignored.
 fn null_is_alone(serve: &Serve, settings: &Settings) -> Result<(), String> {
-    let ignored = ROWS.iter().find(|row| !row.null && settings.source(row.name) == Source::Flag);
-    match ignored {
-        Some(row) if serve.null.is_some() => {
-            Err(format!("--null looks at no request, so --{} would mean nothing", row.name))
+    match settings.ignored_by_null() {
+        Some(name) if serve.null.is_some() => {
+            Err(format!("--null looks at no request, so --{name} would mean nothing"))
         }
         _ => Ok(()),
     }
