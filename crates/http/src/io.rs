@@ -53,8 +53,10 @@ pub trait Io {
     /// [`Finish::Linger`] the socket is shut down for writing, so that the peer sees an end.
     fn poll_finish(&mut self, cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()>;
 
-    /// Bytes of output that have left so far, in this activation. The minimum rate is measured by it.
-    fn sent(&self) -> u64;
+    /// Bytes of output that have reached the peer, as far as the system knows, from some start that stays
+    /// the same during a flush. What the kernel holds has not: a peer that reads slowly may take minutes
+    /// for a full socket buffer. It is asked when a deadline has passed, and may cost a system call.
+    fn delivered(&self) -> u64;
 
     /// Whether the server is leaving: the next answer says `Connection: close`.
     fn draining(&self) -> bool;

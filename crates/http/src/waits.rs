@@ -32,7 +32,7 @@ pub(crate) fn discard<I: Io>(
     limits: &Limits,
     mut left: u64,
 ) -> impl Future<Output = Result<(), IoError>> {
-    let mut pace = Pace::begin(limits.body_timeout, limits.min_rate, 0);
+    let mut pace = Pace::begin(limits.body_timeout, limits.min_rate, Some(0));
     let (room, whole) = (limits.max_head, left);
     poll_fn(move |cx| {
         loop {
@@ -55,11 +55,11 @@ pub(crate) fn discard<I: Io>(
 
 /// Sends what is staged, as long as the peer takes it at the least rate.
 pub(crate) fn flush<I: Io>(io: &mut I, limits: &Limits) -> impl Future<Output = Result<(), IoError>> {
-    let mut pace = Pace::begin(limits.send_timeout, limits.min_rate, io.sent());
+    let mut pace = Pace::begin(limits.send_timeout, limits.min_rate, None);
     poll_fn(move |cx| {
         loop {
             match ready!(io.poll_flush(cx, pace.by)) {
-                Err(IoError::TimedOut) => pace.renew(io.sent())?,
+                Err(IoError::TimedOut) => pace.renew(io.delivered())?,
                 other => return Poll::Ready(other),
             }
         }
@@ -77,27 +77,28 @@ pub(crate) fn finish<I: Io>(io: &mut I, limits: &Limits, how: Finish) -> impl Fu
     })
 }
 
-/// A start, a grace, and a least rate: in each window of time at least so many bytes have to move. A
-/// large file on a slow line lives; a line that stalls is dropped within two windows.
+/// A start, a grace, and a least rate: from the second window of time on, at least so many bytes have to
+/// move in each. A large file on a slow line lives; a line that stalls is dropped after two windows.
 struct Pace {
     by: Instant,
     window: Duration,
     least: u64,
-    moved: u64,
+    /// What had moved when this window began; none in a first window whose start nobody counted.
+    moved: Option<u64>,
 }
 
 impl Pace {
-    fn begin(window: Duration, rate: u64, moved: u64) -> Pace {
+    fn begin(window: Duration, rate: u64, moved: Option<u64>) -> Pace {
         let least = rate.saturating_mul(window.as_secs()).max(1);
         Pace { by: clock::now() + window, window, least, moved }
     }
 
     /// Begins the next window where enough has moved in this one; `moved` is what has moved in all.
     fn renew(&mut self, moved: u64) -> Result<(), IoError> {
-        if moved - self.moved < self.least {
+        if self.moved.is_some_and(|before| moved.saturating_sub(before) < self.least) {
             return Err(IoError::TimedOut);
         }
-        self.moved = moved;
+        self.moved = Some(moved);
         self.by = clock::now() + self.window;
         Ok(())
     }

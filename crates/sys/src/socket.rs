@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketAddrUnix, SocketFlags,
-    SocketType,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketAddrUnix,
+    SocketFlags, SocketType,
 };
 
 /// Where a server listens.
@@ -44,9 +44,9 @@ impl FromStr for ListenAddress {
                 _ => Ok(ListenAddress::Unix(path.into())),
             };
         }
-        text.parse().map(ListenAddress::Internet).map_err(|_| {
-            format!("{text:?} is no address; write 127.0.0.1:8080, [::]:80 or unix:PATH")
-        })
+        text.parse()
+            .map(ListenAddress::Internet)
+            .map_err(|_| format!("{text:?} is no address; write 127.0.0.1:8080, [::]:80 or unix:PATH"))
     }
 }
 
@@ -136,7 +136,8 @@ impl Listener {
     /// # Errors
     /// What `accept(2)` says. A connection that was reset while it waited is tried past.
     pub fn accept(&self, nonblocking: bool) -> io::Result<(Socket, Option<SocketAddr>)> {
-        let flags = if nonblocking { SocketFlags::CLOEXEC | SocketFlags::NONBLOCK } else { SocketFlags::CLOEXEC };
+        let flags =
+            if nonblocking { SocketFlags::CLOEXEC | SocketFlags::NONBLOCK } else { SocketFlags::CLOEXEC };
         loop {
             match rustix::net::acceptfrom_with(&self.socket, flags) {
                 Ok((socket, peer)) => return Ok((Socket(socket), peer.and_then(internet_address))),
@@ -275,6 +276,27 @@ impl Socket {
     /// The address of the other end; none for a Unix socket, and for a peer that is gone.
     pub fn peer(&self) -> Option<SocketAddr> {
         rustix::net::getpeername(&self.0).ok().flatten().and_then(internet_address)
+    }
+
+    /// Bytes that the peer's system has acknowledged since the connection began; none where that is not
+    /// known, as for a Unix socket (`tcpi_bytes_acked` of `TCP_INFO`, `man 7 tcp`).
+    pub fn acknowledged(&self) -> Option<u64> {
+        // `struct tcp_info` of linux/tcp.h: 8 bytes, 24 words of 32 bits, two of 64, then this one.
+        const ACKNOWLEDGED: usize = 120;
+        let mut info = [0u8; ACKNOWLEDGED + size_of::<u64>()];
+        let mut length = info.len() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes to `info`, and how many into `length`.
+        let result = unsafe {
+            libc::getsockopt(
+                self.0.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                info.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        let whole = result == 0 && length as usize == info.len();
+        whole.then(|| info[ACKNOWLEDGED..].try_into().ok().map(u64::from_ne_bytes)).flatten()
     }
 
     /// Ends output and input, so that operations which wait on the socket come back.

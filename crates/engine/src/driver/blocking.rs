@@ -141,8 +141,8 @@ impl Io for BlockingIo {
         Poll::Ready(())
     }
 
-    fn sent(&self) -> u64 {
-        self.sent
+    fn delivered(&self) -> u64 {
+        self.socket.acknowledged().unwrap_or(self.sent)
     }
 
     fn draining(&self) -> bool {

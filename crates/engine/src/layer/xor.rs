@@ -171,8 +171,8 @@ impl<I: Io> Io for XorIo<'_, I> {
         self.below.poll_finish(cx, how, by)
     }
 
-    fn sent(&self) -> u64 {
-        self.below.sent()
+    fn delivered(&self) -> u64 {
+        self.below.delivered()
     }
 
     fn draining(&self) -> bool {

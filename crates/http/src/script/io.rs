@@ -35,7 +35,6 @@ pub struct ScriptIo {
     pub(super) parks: bool,
     pub(super) read: ReadFile,
     sent: Vec<u8>,
-    sent_before: usize,
     in_flush: usize,
     pub(super) finish: Option<Finish>,
     pub(super) receives: usize,
@@ -62,7 +61,6 @@ impl ScriptIo {
             parks: true,
             read: read_pattern,
             sent: Vec::new(),
-            sent_before: 0,
             in_flush: 0,
             finish: None,
             receives: 0,
@@ -74,7 +72,6 @@ impl ScriptIo {
 
     /// Begins an activation: a connection is served, for the first time or after it was parked.
     pub(super) fn activate(&mut self) {
-        self.sent_before = self.sent.len();
     }
 
     /// A connection that is parked gives its buffers back, so nothing may be in them.
@@ -260,8 +257,8 @@ impl Io for ScriptIo {
         Poll::Ready(())
     }
 
-    fn sent(&self) -> u64 {
-        (self.sent.len() - self.sent_before) as u64
+    fn delivered(&self) -> u64 {
+        self.sent.len() as u64
     }
 
     fn draining(&self) -> bool {

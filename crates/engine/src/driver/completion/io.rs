@@ -79,6 +79,11 @@ impl RingIo {
         self.socket.take()
     }
 
+    /// Bytes that left by calls or completed sends in this activation.
+    pub(super) fn sent(&self) -> u64 {
+        self.by_calls + self.link.sent.get()
+    }
+
     pub(super) fn link(&self) -> &Rc<Link> {
         &self.link
     }
@@ -291,8 +296,8 @@ impl Io for RingIo {
         Poll::Ready(())
     }
 
-    fn sent(&self) -> u64 {
-        self.by_calls + self.link.sent.get()
+    fn delivered(&self) -> u64 {
+        self.socket.as_ref().and_then(Socket::acknowledged).unwrap_or_else(|| self.sent())
     }
 
     fn draining(&self) -> bool {

@@ -60,6 +60,11 @@ impl ReadinessIo {
         self.socket.take()
     }
 
+    /// Bytes that the kernel has taken in this activation.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
     pub(crate) fn link(&self) -> &Arc<Link> {
         &self.link
     }
@@ -170,8 +175,8 @@ impl Io for ReadinessIo {
         Poll::Ready(())
     }
 
-    fn sent(&self) -> u64 {
-        self.sent
+    fn delivered(&self) -> u64 {
+        self.socket.as_ref().and_then(Socket::acknowledged).unwrap_or(self.sent)
     }
 
     fn draining(&self) -> bool {
