@@ -222,7 +222,6 @@ impl Script {
         set_clock(BEGIN);
         let mut parked = 0;
         let next = loop {
-            self.io.activate();
             let next = {
                 let serving = pin!(serve_connection(&mut self.io, service, limits, &mut self.session));
                 play(serving, &mut self.actions)

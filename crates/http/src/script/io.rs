@@ -70,10 +70,6 @@ impl ScriptIo {
         }
     }
 
-    /// Begins an activation: a connection is served, for the first time or after it was parked.
-    pub(super) fn activate(&mut self) {
-    }
-
     /// A connection that is parked gives its buffers back, so nothing may be in them.
     pub(super) fn assert_empty(&self) {
         assert!(self.in_hand() == 0, "parked with {} received bytes in hand", self.in_hand());

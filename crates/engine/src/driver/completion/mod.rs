@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use tenfold_http::{Instant, Io, IoError, Next};
+use tenfold_http::{Instant, IoError, Next};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::{Listener, Socket};
 use tenfold_sys::uring::{Completion, Ring, RingBuffer, Sizes};

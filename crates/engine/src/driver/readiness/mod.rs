@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
 
-use tenfold_http::{Instant, Io, Next};
+use tenfold_http::{Instant, Next};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Listener;
 
