@@ -1,7 +1,7 @@
 //! What the server is told: by flags, variables and a file, each setting with one name.
 //!
 //! [`Given`] is what was typed and where; [`Given::resolve`] makes [`Settings`] of it, which is what it
-//! means. [`table`] has a row for each setting, [`file`] reads the file.
+//! means. [`table`] has a row for each setting, [`mod@file`] reads the file.
 
 pub(crate) mod file;
 mod problem;

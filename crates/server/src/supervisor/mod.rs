@@ -1,13 +1,15 @@
 //! The supervisor: one thread that owns every listening socket and the counters, forks the workers, and
 //! does what signals say. It reads nothing from the network.
 //!
-//! [`sockets`] binds, [`generation`] is a configuration with its workers, [`child`] is what a worker does,
-//! [`reload`] takes up a new configuration, [`leave`] ends, [`control`] answers `tenfold status`.
+//! [`open`] begins and opens everything, [`sockets`] binds, [`generation`] is a configuration with its
+//! workers, [`child`] is what a worker does, [`reload`] takes up a new configuration, [`leave`] ends,
+//! [`control`] answers `tenfold status`.
 
 mod child;
 mod control;
 mod generation;
 mod leave;
+mod open;
 mod privileges;
 mod reload;
 mod sockets;
@@ -16,23 +18,19 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tenfold_sys::limits;
 use tenfold_sys::process::{self, End, Fork, Pid};
 use tenfold_sys::signal::{Signal, Signals};
 use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::User;
 
-use crate::blueprint::Blueprint;
-use crate::check::refuse;
 use crate::cli::Serve;
 use crate::counters::Sums;
 use crate::diagnostics::{self, debug, error, info, warning};
-use crate::engines;
-use crate::settings::{Problem, Settings};
 use crate::startup;
 use control::ControlSocket;
 use generation::{Generation, Stage};
 use leave::Leaving;
+pub(crate) use open::serve;
 use sockets::Sockets;
 
 /// How often a worker that is about to begin is looked at.
@@ -62,82 +60,7 @@ pub(crate) struct Supervisor {
     failed: bool,
 }
 
-/// `tenfold serve`: from the command line to the end of the last worker.
-pub(crate) fn serve(serve: Serve) -> ExitCode {
-    let settings = match serve.given.resolve() {
-        Ok(settings) => settings,
-        Err(problems) if problems.iter().any(Problem::is_failure) => {
-            crate::check::complain(&problems);
-            return ExitCode::FAILURE;
-        }
-        Err(problems) => return refuse(&problems),
-    };
-    diagnostics::set_level(settings.log_level);
-    let descriptors = limits::raise_descriptors().unwrap_or_else(|error| {
-        warning!("can not raise the descriptor limit: {error}; counting with 1024");
-        1024
-    });
-    let drawn = null_is_alone(&serve, &settings)
-        .and_then(|()| privileges::allowed(&settings))
-        .and_then(|()| Blueprint::draw(&settings, descriptors));
-    let blueprint = match drawn {
-        Ok(blueprint) => blueprint,
-        Err(why) => return refuse(&[Problem::new(why)]),
-    };
-    match Supervisor::open(serve, settings, blueprint, descriptors) {
-        Ok(supervisor) => supervisor.run(),
-        Err(why) => {
-            error!("{why}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// `--null` reads no request: a flag about reading them would be accepted and ignored.
-fn null_is_alone(serve: &Serve, settings: &Settings) -> Result<(), String> {
-    match settings.ignored_by_null() {
-        Some(name) if serve.null.is_some() => {
-            Err(format!("--null looks at no request, so --{name} would mean nothing"))
-        }
-        _ => Ok(()),
-    }
-}
-
 impl Supervisor {
-    /// Opens everything, in the order in which privileges are needed.
-    fn open(
-        serve: Serve,
-        settings: Settings,
-        blueprint: Blueprint,
-        descriptors: u64,
-    ) -> Result<Supervisor, String> {
-        engines::require(blueprint.plan.engine)?;
-        let user = privileges::worker_user(&settings)?;
-        let first = Generation::open(1, settings, blueprint, user.as_ref(), serve.null.is_some())?;
-        let sockets = Sockets::bind(&first.settings.listen, &first.blueprint)?;
-        let addresses = sockets.addresses();
-        let control = ControlSocket::open(&first.settings.control, &addresses)?;
-        // From here on signals wait to be read, and a worker that is forked has them waiting, too.
-        let signals = Signals::new().map_err(|error| format!("can not receive signals: {error}"))?;
-        Ok(Supervisor {
-            serve,
-            sockets,
-            addresses,
-            user,
-            descriptors,
-            signals: Some(signals),
-            control,
-            began: Instant::now(),
-            generations: vec![first],
-            count: 1,
-            past: Sums::default(),
-            leaving: None,
-            sockets_end: None,
-            reload_asked: false,
-            failed: false,
-        })
-    }
-
     fn run(mut self) -> ExitCode {
         self.fork_missing();
         while !(self.generations.is_empty() && (self.leaving.is_some() || self.failed)) {

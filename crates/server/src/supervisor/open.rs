@@ -1,0 +1,96 @@
+//! From the command line to a supervisor that has everything open.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use tenfold_sys::limits;
+use tenfold_sys::signal::Signals;
+
+use super::control::ControlSocket;
+use super::generation::Generation;
+use super::sockets::Sockets;
+use super::{Supervisor, privileges};
+use crate::blueprint::Blueprint;
+use crate::check::{complain, refuse};
+use crate::cli::Serve;
+use crate::counters::Sums;
+use crate::diagnostics::{self, error, warning};
+use crate::engines;
+use crate::settings::{Problem, Settings};
+
+/// `tenfold serve`: from the command line to the end of the last worker.
+pub(crate) fn serve(serve: Serve) -> ExitCode {
+    let settings = match serve.given.resolve() {
+        Ok(settings) => settings,
+        Err(problems) if problems.iter().any(Problem::is_failure) => {
+            complain(&problems);
+            return ExitCode::FAILURE;
+        }
+        Err(problems) => return refuse(&problems),
+    };
+    diagnostics::set_level(settings.log_level);
+    let descriptors = limits::raise_descriptors().unwrap_or_else(|error| {
+        warning!("can not raise the descriptor limit: {error}; counting with 1024");
+        1024
+    });
+    let drawn = null_is_alone(&serve, &settings)
+        .and_then(|()| privileges::allowed(&settings))
+        .and_then(|()| Blueprint::draw(&settings, descriptors));
+    let blueprint = match drawn {
+        Ok(blueprint) => blueprint,
+        Err(why) => return refuse(&[Problem::new(why)]),
+    };
+    match Supervisor::open(serve, settings, blueprint, descriptors) {
+        Ok(supervisor) => supervisor.run(),
+        Err(why) => {
+            error!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `--null` reads no request: a flag about reading them would be accepted and ignored.
+fn null_is_alone(serve: &Serve, settings: &Settings) -> Result<(), String> {
+    match settings.ignored_by_null() {
+        Some(name) if serve.null.is_some() => {
+            Err(format!("--null looks at no request, so --{name} would mean nothing"))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Supervisor {
+    /// Opens everything, in the order in which privileges are needed.
+    fn open(
+        serve: Serve,
+        settings: Settings,
+        blueprint: Blueprint,
+        descriptors: u64,
+    ) -> Result<Supervisor, String> {
+        engines::require(blueprint.plan.engine)?;
+        let user = privileges::worker_user(&settings)?;
+        let first = Generation::open(1, settings, blueprint, user.as_ref(), serve.null.is_some())?;
+        let sockets = Sockets::bind(&first.settings.listen, &first.blueprint)?;
+        let addresses = sockets.addresses();
+        let control = ControlSocket::open(&first.settings.control, &addresses)?;
+        // From here on signals wait to be read, and a worker that is forked has them waiting, too.
+        let signals = Signals::new().map_err(|error| format!("can not receive signals: {error}"))?;
+        Ok(Supervisor {
+            serve,
+            sockets,
+            addresses,
+            user,
+            descriptors,
+            signals: Some(signals),
+            control,
+            began: Instant::now(),
+            generations: vec![first],
+            count: 1,
+            past: Sums::default(),
+            leaving: None,
+            sockets_end: None,
+            reload_asked: false,
+            failed: false,
+        })
+    }
+}
