@@ -13,7 +13,7 @@ use tenfold_sys::socket::ListenAddress;
 
 use super::Supervisor;
 use super::generation::Stage;
-use crate::diagnostics::warning;
+use crate::diagnostics::{debug, warning};
 use crate::settings::Control;
 use crate::status::{self, Numbers, Report, Worker};
 
@@ -101,7 +101,7 @@ impl Supervisor {
         for _ in 0..MOST_AT_ONCE {
             let Ok((stream, _)) = control.listener.accept() else { return };
             if let Err(error) = tell(stream, &self.report()) {
-                warning!("somebody asked for the status and did not take it: {error}");
+                debug!("somebody asked for the status and did not take it: {error}");
             }
         }
     }

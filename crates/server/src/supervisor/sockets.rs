@@ -1,7 +1,9 @@
 //! The listening sockets. The supervisor keeps them all, so that connections that wait outlive a worker.
 
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 
 use rustix::net::Shutdown;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
@@ -53,16 +55,19 @@ impl Sockets {
         for address in self.addresses() {
             if let ListenAddress::Unix(path) = address {
                 // It may have been removed by whoever looks after that folder.
-                let _ = std::fs::remove_file(path);
+                let _ = fs::remove_file(path);
             }
         }
     }
 }
 
 fn bind_all(address: &ListenAddress, options: &ListenOptions, processes: usize) -> io::Result<Vec<Listener>> {
-    if let ListenAddress::Unix(_) = address {
-        // SO_REUSEPORT means nothing to them: the processes share one.
+    if let ListenAddress::Unix(path) = address {
         let first = Listener::bind(address, options)?;
+        // Whoever may enter the folder may connect, as whoever reaches a port may: the proxy in front is
+        // somebody else.
+        fs::set_permissions(path, Permissions::from_mode(0o666))?;
+        // SO_REUSEPORT means nothing to them: the processes share one.
         let mut all: Vec<_> = (1..processes).map(|_| first.duplicate()).collect::<io::Result<_>>()?;
         all.push(first);
         return Ok(all);
