@@ -15,7 +15,7 @@ use crate::launch::tenfold;
 use crate::process::Process;
 use crate::response::Response;
 use crate::site::Folder;
-use crate::time::{SOON, eventually};
+use crate::time::eventually;
 use crate::wire::Wire;
 
 /// A server that runs until its value goes.

@@ -1,5 +1,6 @@
 //! More connections than there is room for.
 
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -7,9 +8,11 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
+use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, Folder};
 use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::tools::{is_root, program};
 use tenfold_tests::wire::{Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
@@ -94,14 +97,7 @@ fn no_descriptors_no_spin(config: &Config) {
     let mut first = served(&server).expect("there is room");
     let worker = *server.workers().first().expect("a worker serves");
     let open = worker.descriptors().len();
-    let limit = |count: usize| {
-        let program = tenfold_tests::tools::program("prlimit");
-        let mut command = std::process::Command::new(program);
-        let status =
-            command.arg("--pid").arg(worker.0.to_string()).arg(format!("--nofile={count}:20000")).status();
-        assert!(status.expect("prlimit runs").success(), "the limit can not be set");
-    };
-    limit(open);
+    limit(worker, open);
     let mut waiting: Vec<_> = (0..10).map(|_| server.connect()).collect();
     waiting.iter_mut().for_each(|wire| wire.send(request("GET", "/1k.html", &[("Connection", "close")])));
     sleep(Duration::from_millis(300));
@@ -116,9 +112,25 @@ fn no_descriptors_no_spin(config: &Config) {
         first.get("/1k.html");
         assert_eq!(first.response().status, 200, "who is connected is served on");
     }
-    limit(1000);
+    limit(worker, 1000);
     let begin = Instant::now();
     becomes_true(SOON, "service returns", || served(&server).is_some());
     assert!(begin.elapsed() < Duration::from_secs(3), "it took {:?}", begin.elapsed());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Sets how many descriptors a running process may have, as its owner: who may not trace may still do this.
+fn limit(worker: Process, count: usize) {
+    let mut words = Vec::new();
+    let owner = worker.status("Uid").and_then(|ids| Some(ids.split_ascii_whitespace().next()?.to_owned()));
+    let group = worker.status("Gid").and_then(|ids| Some(ids.split_ascii_whitespace().next()?.to_owned()));
+    let (owner, group) = (owner.expect("the worker is there"), group.expect("the worker is there"));
+    let mut command = Command::new(program(if is_root() { "setpriv" } else { "prlimit" }));
+    if is_root() {
+        words.extend([format!("--reuid={owner}"), format!("--regid={group}"), "--clear-groups".into()]);
+        words.push(program("prlimit").display().to_string());
+    }
+    words.extend(["--pid".into(), worker.0.to_string(), format!("--nofile={count}:")]);
+    let status = command.args(&words).status().expect("setpriv and prlimit run");
+    assert!(status.success(), "the limit of {worker:?} can not be set: {words:?}");
 }

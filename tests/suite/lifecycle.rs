@@ -19,7 +19,8 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Topologies Own: a_worker_that_is_killed_is_replaced, queued_connections_outlive_their_worker,
             a_download_outlives_quit, a_connection_at_rest_does_not_hold_up_a_drain,
-            a_second_term_does_not_wait, int_ends_it;
+            a_second_term_does_not_wait, a_drain_has_a_bound,
+            int_ends_it;
         Processes Own: other_workers_do_not_notice;
     ],
 };
@@ -142,6 +143,18 @@ fn a_second_term_does_not_wait(config: &Config) {
     server.process.signal(Signal::TERM);
     server.ends_within(Duration::from_secs(5));
     becomes_true(SOON, "no process is left", || all.iter().all(|process| !process.is_running()));
+}
+
+fn a_drain_has_a_bound(config: &Config) {
+    let server = Launch::new(config, site::shared()).flag("--drain-timeout", "1s").start();
+    let mut stalled = server.connect();
+    stalled.get("/large.bin");
+    assert_eq!(stalled.head().status, 200);
+    let all = server.process.with_descendants();
+    server.process.signal(Signal::TERM);
+    server.ends_within(SOON);
+    becomes_true(SOON, "no process is left", || all.iter().all(|process| !process.is_running()));
+    assert!(stalled.rest().0.len() < site::LARGE, "it was sent whole to somebody who did not read");
 }
 
 fn int_ends_it(config: &Config) {

@@ -17,7 +17,8 @@ use tenfold_tests::time::{SOON, becomes_true};
 pub(crate) const THEME: Theme = Theme {
     name: "mechanisms",
     cases: cases![
-        Topologies Own: a_topology_has_its_processes_threads_and_sockets, an_engine_makes_its_own_calls;
+        Topologies Own: a_topology_has_its_processes_threads_and_sockets, an_engine_makes_its_own_calls,
+            null_answers_whatever_is_asked;
         Triggers Own: triggers_are_those_asked_for;
         Senders Own: a_sender_makes_its_call;
     ],
@@ -149,4 +150,28 @@ fn a_sender_makes_its_call(config: &Config) {
             Sender::Auto => assert!(sendfile == 0 && reads <= 3, "{target}: {counts:?}"),
         }
     }
+}
+
+fn null_answers_whatever_is_asked(config: &Config) {
+    let launch = Launch::bare(config).word("--null").flag("--null-body", 100);
+    let server = launch.flag("--access-log", "off").start();
+    let mut wire = server.connect();
+    for target in ["/1k.html", "/none.html", "/.secret"] {
+        wire.get(target);
+        let response = wire.response();
+        assert_eq!((response.status, response.body.len()), (200, 100), "{target}");
+    }
+    wire.send(tenfold_tests::wire::request("GET", "/", &[]).repeat(16));
+    for at in 0..16 {
+        assert_eq!(wire.response().body.len(), 100, "pipelined answer {at}");
+    }
+    drop(wire);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    let server = Launch::bare(config).word("--null").word("--null-close").flag("--access-log", "off").start();
+    let mut wire = server.connect();
+    wire.get("/");
+    let response = wire.response();
+    assert_eq!((response.status, response.body.len()), (200, 0));
+    wire.expect_end();
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

@@ -84,6 +84,8 @@ fn a_batch_costs_one_receive_and_one_send(config: &Config) {
     expect_about(&calls, &["recvfrom"], BATCHES, 1);
     expect_about(&calls, &["sendto", "sendmsg", "writev"], BATCHES, 1);
     let others = calls.others(&["recvfrom", "sendto", "sendmsg", "writev", WAITS[0], WAITS[1]]);
+    // The buffer of the log is written when it is full: each line has more than 64 bytes, and it holds 64 KB.
+    let housekeeping = housekeeping + BATCHES * 16 * 128 / (64 * 1024);
     assert!(others.len() <= housekeeping, "other calls than those of housekeeping: {others:#?}");
 }
 
