@@ -3,8 +3,8 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 /// What a registration wants to hear of, and what an event says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,4 +121,3 @@ fn borrow<'a>(number: RawFd) -> BorrowedFd<'a> {
     // through it: were it closed or another file's, the call would fail or change that file's interest.
     unsafe { BorrowedFd::borrow_raw(number) }
 }
-
