@@ -192,7 +192,7 @@ impl<T: Default> Slots<T> {
 
     /// The key of the connection in slot `index`, where there is one.
     pub(crate) fn key_at(&mut self, index: u32) -> Option<Key> {
-        let slot = self.at(index);
+        let slot = self.chunks.get(index as usize / CHUNK)?.get(index as usize % CHUNK)?;
         (slot.state != State::Free).then_some(Key { index, generation: slot.generation })
     }
 
@@ -235,6 +235,7 @@ mod tests {
         assert_eq!(first.index, second.index);
         assert!(slots.find(first).is_none());
         assert!(slots.find(second).is_some());
+        assert!(slots.key_at(u32::MAX).is_none());
         assert_eq!(slots.used(), 1);
     }
 

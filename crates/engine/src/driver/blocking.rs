@@ -26,8 +26,10 @@ use crate::protocol::{Event, Protocol};
 pub(crate) const SLICE: Duration = Duration::from_secs(1);
 
 /// A connection on a socket that blocks.
-pub(crate) struct BlockingIo {
+pub(crate) struct BlockingIo<'a> {
     socket: Socket,
+    /// Called between two slices of a wait: [`Protocol::rest`].
+    rest: &'a dyn Fn(),
     input: Input,
     out: Out,
     sent: u64,
@@ -36,9 +38,10 @@ pub(crate) struct BlockingIo {
     sender: Sender,
 }
 
-impl BlockingIo {
+impl BlockingIo<'_> {
     /// Waits in slices until `call` does something else than wait.
     fn until<T>(
+        rest: &dyn Fn(),
         by: Instant,
         leaving: bool,
         mut call: impl FnMut() -> Option<T>,
@@ -51,6 +54,7 @@ impl BlockingIo {
             if read_clock() >= by {
                 return Err(IoError::TimedOut);
             }
+            rest();
             match lifecycle::phase() {
                 Phase::Stopping => return Err(IoError::Gone),
                 Phase::Draining if leaving => return Ok(None),
@@ -60,7 +64,7 @@ impl BlockingIo {
     }
 }
 
-impl Io for BlockingIo {
+impl Io for BlockingIo<'_> {
     fn split(&mut self) -> (&mut [u8], &mut Out) {
         (self.input.bytes(), &mut self.out)
     }
@@ -89,7 +93,7 @@ impl Io for BlockingIo {
         if into.is_empty() {
             return Poll::Ready(Ok(Received::Full));
         }
-        let received = BlockingIo::until(by, resting, || match socket.receive(into) {
+        let received = BlockingIo::until(self.rest, by, resting, || match socket.receive(into) {
             Ok(count) => Some(Ok(count)),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock || interrupted(&error) => None,
             Err(error) => Some(Err(connection_error(&error))),
@@ -117,10 +121,12 @@ impl Io for BlockingIo {
         while !self.out.is_empty() {
             let (socket, out, sender) = (&self.socket, &mut self.out, self.sender);
             // One call may wait long before it has sent much; in slices its part is seen.
-            let step = BlockingIo::until(by, false, || match send_some(socket, out, sender, usize::MAX) {
-                Ok(Sent::Some(count)) => Some(Ok(count)),
-                Ok(Sent::Nothing) => None,
-                Err(error) => Some(Err(error)),
+            let step = BlockingIo::until(self.rest, by, false, || {
+                match send_some(socket, out, sender, usize::MAX) {
+                    Ok(Sent::Some(count)) => Some(Ok(count)),
+                    Ok(Sent::Nothing) => None,
+                    Err(error) => Some(Err(error)),
+                }
             });
             match step {
                 Ok(Some(Ok(count))) => self.sent += count as u64,
@@ -164,8 +170,11 @@ pub(crate) fn serve<P: Protocol>(
     }
     let peer = peer.map_or(Peer::Unix, Peer::Internet);
     let local = Local { listener };
-    let mut io =
-        BlockingIo { socket, input: Input::default(), out: Out::new(), sent: 0, peer, local, sender };
+    let rest = || {
+        protocol.rest();
+    };
+    let (input, out) = (Input::default(), Out::new());
+    let mut io = BlockingIo { socket, rest: &rest, input, out, sent: 0, peer, local, sender };
     let mut memory = P::State::default();
     read_clock();
     loop {

@@ -6,6 +6,7 @@
 //! System calls of a connection: accept4, fork, close in the parent; recv, send (or sendfile), …, exit in
 //! the child; wait4 in the parent, within a second.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use tenfold_sys::lifecycle::{self, Phase};
@@ -23,11 +24,12 @@ const LAST_LOOK: Duration = Duration::from_millis(10);
 
 /// Forks a process for each connection until the server leaves, and waits for all of them.
 pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
-    let mut children = Children { running: 0, pids: Vec::new() };
+    let children = RefCell::new(Children { pids: Vec::new(), reopened: lifecycle::reopened() });
     let parent = process::own();
-    let accepted = accept_each(listeners, protocol, |socket, peer, listener| {
-        children.reap(protocol);
-        if children.running >= plan.bounds.connections {
+    let look_round = || children.borrow_mut().look_after(protocol);
+    let accepted = accept_each(listeners, protocol, look_round, |socket, peer, listener| {
+        let mut children = children.borrow_mut();
+        if children.pids.len() >= plan.bounds.connections {
             return protocol.observe(Event::TooMany);
         }
         // What is buffered would leave twice.
@@ -43,46 +45,48 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
             }
             Ok(Fork::Parent(pid)) => {
                 protocol.observe(Event::Accepted);
-                children.add(pid);
+                children.pids.push(pid);
             }
             Err(_) => protocol.observe(Event::Exhausted),
         }
     });
-    children.wait_for_all(protocol);
+    children.borrow_mut().wait_for_all(protocol);
     protocol.leave();
     accepted
 }
 
 /// The processes that serve connections.
 struct Children {
-    running: usize,
     pids: Vec<Pid>,
+    /// How often logs were asked to be opened anew, as far as the children were told.
+    reopened: u32,
 }
 
 impl Children {
-    fn add(&mut self, pid: Pid) {
-        self.running += 1;
-        self.pids.push(pid);
-    }
-
-    /// Waits for those that have ended; does not wait for others.
-    fn reap<P: Protocol>(&mut self, protocol: &P) {
+    /// Waits for those that have ended, but not for others; hands on what this process was told.
+    fn look_after<P: Protocol>(&mut self, protocol: &P) {
         while let Ok(Some((pid, _))) = process::reap() {
-            self.running = self.running.saturating_sub(1);
             self.pids.retain(|&other| other != pid);
             protocol.observe(Event::Closed);
         }
+        if self.reopened != lifecycle::reopened() {
+            self.reopened = lifecycle::reopened();
+            self.tell(Signal::Reopen);
+        }
+    }
+
+    fn tell(&self, signal: Signal) {
+        self.pids.iter().for_each(|&pid| process::tell(pid, signal));
     }
 
     /// Lets them finish what they have begun; when the server stops, stops them.
     fn wait_for_all<P: Protocol>(&mut self, protocol: &P) {
         let mut told = None;
         loop {
-            self.reap(protocol);
+            self.look_after(protocol);
             let phase = lifecycle::phase();
             if told != Some(phase) {
-                let signal = if phase == Phase::Stopping { Signal::Interrupt } else { Signal::Quit };
-                self.pids.iter().for_each(|&pid| process::tell(pid, signal));
+                self.tell(if phase == Phase::Stopping { Signal::Interrupt } else { Signal::Quit });
                 told = Some(phase);
             }
             if self.pids.is_empty() || phase == Phase::Stopping {

@@ -2,7 +2,7 @@
 
 use tenfold_http::Instant;
 use tenfold_sys::eventfd::EventFd;
-use tenfold_sys::lifecycle;
+use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::{Listener, Socket};
 use tenfold_sys::uring::{Completion, Ring};
 
@@ -117,7 +117,7 @@ impl<'a> Sources<'a> {
         // Errors of a connection that was reset while it waited (man 2 accept, "Error handling").
         const OF_THE_CONNECTION: [i32; 8] = [103, 71, 100, 92, 112, 64, 113, 101];
         let error = std::io::Error::from_raw_os_error(-result);
-        if self.left || -result == CANCELLED {
+        if self.left || -result == CANCELLED || lifecycle::phase() != Phase::Serving {
             return Ok(());
         }
         if exhausted(&error) {

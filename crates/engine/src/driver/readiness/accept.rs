@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use tenfold_http::Instant;
+use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::{Listener, Socket};
 
 use super::selector::Selector;
@@ -106,6 +107,8 @@ impl<'a> Acceptor<'a> {
                     self.resumes = now + crate::EXHAUSTED_PAUSE;
                     return Ok(None);
                 }
+                // Sockets that are being given up are shut down.
+                Err(_) if lifecycle::phase() != Phase::Serving => self.ready[place] = false,
                 Err(error) => return Err(format!("cannot accept on {}: {error}", listener.address())),
             }
         }
