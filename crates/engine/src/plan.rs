@@ -141,8 +141,12 @@ pub struct Bounds {
     pub linger_bytes: u64,
     /// Bytes of a file sent on one connection before others have their turn. Default 1 MB.
     pub turn_bytes: usize,
-    /// Answers computed in place at once by a blocking engine, whole server. Default 4.
-    pub inline_jobs: usize,
+    /// Threads of the engine `pool`. Default 16.
+    pub pool_threads: usize,
+    /// Accepted connections that wait for one of them. Default 1024.
+    pub pool_queue: usize,
+    /// How long the engine `busy` sleeps after a turn in which nothing was done. Default 1 ms.
+    pub busy_sleep: Duration,
 }
 
 impl Default for Bounds {
@@ -152,7 +156,9 @@ impl Default for Bounds {
             linger_time: Duration::from_secs(2),
             linger_bytes: 256 * 1024,
             turn_bytes: 1024 * 1024,
-            inline_jobs: 4,
+            pool_threads: 16,
+            pool_queue: 1024,
+            busy_sleep: Duration::from_millis(1),
         }
     }
 }

@@ -13,6 +13,16 @@ pub enum Engine {
     Naive,
     /// A process per connection.
     Fork,
+    /// A thread per connection.
+    Thread,
+    /// A fixed pool of threads.
+    Pool,
+    /// Every connection's call, in turn.
+    Busy,
+    /// Readiness by `select`.
+    Select,
+    /// Readiness by `poll`.
+    Poll,
     /// Readiness by `epoll`.
     Epoll,
     /// Completion by `io_uring`.
@@ -84,6 +94,10 @@ impl Facility {
     }
 }
 
+/// The topologies of models whose workers serve many connections each, the default first.
+const LOOPS: &[Topology] = &[Topology::Single, Topology::Threads, Topology::ReuseportProcesses];
+const SENDERS: &[Sender] = &[Sender::Auto, Sender::Copy, Sender::Sendfile];
+
 /// Every model, in the order in which they are shown.
 pub static MODELS: &[Model] = &[
     Model {
@@ -94,7 +108,7 @@ pub static MODELS: &[Model] = &[
         calls: "accept4, recv, send or sendfile, close",
         needs: &[],
         topologies: &[Topology::Single],
-        senders: &[Sender::Auto, Sender::Copy, Sender::Sendfile],
+        senders: SENDERS,
         triggers: false,
         at_once: "one",
         file: "crates/engine/src/models/naive.rs",
@@ -107,10 +121,75 @@ pub static MODELS: &[Model] = &[
         calls: "accept4, fork, recv, send or sendfile, close, exit, wait4",
         needs: &[],
         topologies: &[Topology::Single],
-        senders: &[Sender::Auto, Sender::Copy, Sender::Sendfile],
+        senders: SENDERS,
         triggers: false,
         at_once: "as many as max-connections allows, a process each",
         file: "crates/engine/src/models/fork.rs",
+    },
+    Model {
+        engine: Engine::Thread,
+        name: "thread",
+        summary: "a thread per connection, which ends with its connection",
+        driver: Driver::Blocking,
+        calls: "accept4, clone3, recv, send or sendfile, close, exit",
+        needs: &[],
+        topologies: &[Topology::Single],
+        senders: SENDERS,
+        triggers: false,
+        at_once: "as many as max-connections allows, a thread each",
+        file: "crates/engine/src/models/thread.rs",
+    },
+    Model {
+        engine: Engine::Pool,
+        name: "pool",
+        summary: "a fixed pool of threads that take accepted connections from a bounded queue",
+        driver: Driver::Blocking,
+        calls: "accept4, futex, recv, send or sendfile, close",
+        needs: &[],
+        topologies: &[Topology::Single],
+        senders: SENDERS,
+        triggers: false,
+        at_once: "as many as the pool has threads; the queue waits",
+        file: "crates/engine/src/models/pool.rs",
+    },
+    Model {
+        engine: Engine::Busy,
+        name: "busy",
+        summary: "every connection's call is tried in turn, with a sleep when nothing was done",
+        driver: Driver::Readiness,
+        calls: "accept4 and recv (or send) on each in every turn, clock_nanosleep, close",
+        needs: &[],
+        topologies: LOOPS,
+        senders: SENDERS,
+        triggers: false,
+        at_once: "as many as max-connections allows",
+        file: "crates/engine/src/models/busy.rs",
+    },
+    Model {
+        engine: Engine::Select,
+        name: "select",
+        summary: "readiness: non-blocking calls, and select says when to try again",
+        driver: Driver::Readiness,
+        calls: "select, accept4, recv, send or sendfile, close",
+        needs: &[],
+        topologies: LOOPS,
+        senders: SENDERS,
+        triggers: false,
+        at_once: "those whose descriptors are below 1024",
+        file: "crates/engine/src/models/select.rs",
+    },
+    Model {
+        engine: Engine::Poll,
+        name: "poll",
+        summary: "readiness: non-blocking calls, and poll says when to try again",
+        driver: Driver::Readiness,
+        calls: "poll, accept4, recv, send or sendfile, close",
+        needs: &[],
+        topologies: LOOPS,
+        senders: SENDERS,
+        triggers: false,
+        at_once: "as many as max-connections allows",
+        file: "crates/engine/src/models/poll.rs",
     },
     Model {
         engine: Engine::Epoll,
@@ -119,8 +198,8 @@ pub static MODELS: &[Model] = &[
         driver: Driver::Readiness,
         calls: "epoll_wait, accept4, recv, send or sendfile, epoll_ctl once a connection, close",
         needs: &[],
-        topologies: &[Topology::Single, Topology::Threads, Topology::ReuseportProcesses],
-        senders: &[Sender::Auto, Sender::Copy, Sender::Sendfile],
+        topologies: LOOPS,
+        senders: SENDERS,
         triggers: true,
         at_once: "as many as max-connections allows",
         file: "crates/engine/src/models/epoll.rs",
@@ -132,8 +211,8 @@ pub static MODELS: &[Model] = &[
         driver: Driver::Completion,
         calls: "io_uring_enter (multishot accept and recv, send, close); sendfile for large files",
         needs: &[Facility::Ring, Facility::MultishotAccept, Facility::MultishotReceive, Facility::BufferRing],
-        topologies: &[Topology::Single, Topology::Threads, Topology::ReuseportProcesses],
-        senders: &[Sender::Auto, Sender::Copy, Sender::Sendfile],
+        topologies: LOOPS,
+        senders: SENDERS,
         triggers: false,
         at_once: "as many as max-connections allows",
         file: "crates/engine/src/models/uring.rs",

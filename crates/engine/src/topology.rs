@@ -31,7 +31,7 @@ pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Res
 pub fn probe(engine: Engine) -> Result<(), Vec<(Facility, String)>> {
     let missing = match engine {
         Engine::Uring => models::uring::probe(),
-        Engine::Naive | Engine::Fork | Engine::Epoll => Vec::new(),
+        _ => Vec::new(),
     };
     if missing.is_empty() { Ok(()) } else { Err(missing) }
 }
@@ -73,6 +73,11 @@ fn worker<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Res
     match plan.engine {
         Engine::Naive => models::naive::run(plan, listeners, protocol),
         Engine::Fork => models::fork::run(plan, listeners, protocol),
+        Engine::Thread => models::thread::run(plan, listeners, protocol),
+        Engine::Pool => models::pool::run(plan, listeners, protocol),
+        Engine::Busy => models::busy::run(plan, listeners, protocol),
+        Engine::Select => models::select::run(plan, listeners, protocol),
+        Engine::Poll => models::poll::run(plan, listeners, protocol),
         Engine::Epoll => models::epoll::run(plan, listeners, protocol),
         Engine::Uring => models::uring::run(plan, listeners, protocol),
     }

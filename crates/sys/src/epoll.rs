@@ -1,12 +1,14 @@
 //! `epoll` (`man 7 epoll`): interest is registered once, readiness comes back in batches.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
-/// What a registration wants to hear of, and what an event says.
+use crate::readiness::Ready;
+
+/// What a registration wants to hear of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interest {
     /// There is something to read, or the peer has ended its output.
@@ -29,21 +31,6 @@ impl Interest {
         flags.set(EventFlags::EXCLUSIVE, self.exclusive);
         flags
     }
-}
-
-/// What is ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ready {
-    /// The registration's word.
-    pub key: u64,
-    /// There is something to read.
-    pub read: bool,
-    /// There is room to write.
-    pub write: bool,
-    /// The peer has ended its output (`EPOLLRDHUP`).
-    pub ended: bool,
-    /// The connection is gone in both directions, or has failed (`EPOLLHUP`, `EPOLLERR`).
-    pub gone: bool,
 }
 
 /// An epoll instance with room for a batch of events.
@@ -100,17 +87,54 @@ impl Epoll {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(self.batch.iter().map(|event| {
-            let flags = event.flags;
-            let gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
-            Ready {
-                key: event.data.u64(),
-                read: gone || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
-                write: gone || flags.contains(EventFlags::OUT),
-                ended: flags.contains(EventFlags::RDHUP),
-                gone,
-            }
-        }))
+        Ok(self.batch.iter().map(ready))
+    }
+
+    /// As [`Epoll::wait`], with a bound in nanoseconds (`epoll_pwait2(2)`, since Linux 5.11), and appends what
+    /// is ready to `into`.
+    ///
+    /// # Errors
+    /// What `epoll_pwait2(2)` says; EINTR is none, but an empty batch.
+    pub fn wait_precisely(&mut self, nanoseconds: Option<u64>, into: &mut Vec<Ready>) -> io::Result<()> {
+        const SECOND: u64 = 1_000_000_000;
+        let timeout = nanoseconds.map(|count| libc::timespec {
+            tv_sec: (count / SECOND) as libc::time_t,
+            tv_nsec: (count % SECOND) as libc::c_long,
+        });
+        let pointer = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        self.batch.clear();
+        let most = libc::c_int::try_from(self.batch.capacity()).unwrap_or(libc::c_int::MAX);
+        // SAFETY: rustix's event is the kernel's `epoll_event`; the call writes at most `most` of them, which
+        // the vector has room for. The timeout, where there is one, outlives the call.
+        let count = unsafe {
+            libc::epoll_pwait2(
+                self.instance.as_raw_fd(),
+                self.batch.as_mut_ptr().cast(),
+                most,
+                pointer,
+                std::ptr::null(),
+            )
+        };
+        let Ok(count) = usize::try_from(count) else {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
+        };
+        // SAFETY: the kernel has written the first `count` events.
+        unsafe { self.batch.set_len(count) };
+        into.extend(self.batch.iter().map(ready));
+        Ok(())
+    }
+}
+
+fn ready(event: &epoll::Event) -> Ready {
+    let flags = event.flags;
+    let gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+    Ready {
+        key: event.data.u64(),
+        read: gone || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
+        write: gone || flags.contains(EventFlags::OUT),
+        ended: flags.contains(EventFlags::RDHUP),
+        gone,
     }
 }
 

@@ -2,13 +2,17 @@
 //! it stands on.
 
 pub mod clock;
+pub mod connect;
 pub mod epoll;
 pub mod eventfd;
 pub mod file;
 pub mod lifecycle;
 pub mod limits;
 pub mod memory;
+pub mod poll;
 pub mod process;
+pub mod readiness;
+pub mod select;
 pub mod shared;
 pub mod signal;
 pub mod socket;

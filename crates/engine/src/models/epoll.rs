@@ -14,7 +14,6 @@ use std::os::fd::RawFd;
 use tenfold_sys::epoll::{Epoll, Interest};
 use tenfold_sys::socket::Listener;
 
-use crate::driver::readiness::link::{ENDED, GONE, READ, WRITE};
 use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
 use crate::driver::readiness::serve;
 use crate::plan::{Plan, Topology, Trigger};
@@ -78,14 +77,7 @@ impl Selector for EpollSelector {
     }
 
     fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()> {
-        let bit = |on: bool, bit: u8| if on { bit } else { 0 };
-        events.extend(self.epoll.wait(milliseconds)?.map(|found| Event {
-            word: found.key,
-            ready: bit(found.read, READ)
-                | bit(found.write, WRITE)
-                | bit(found.ended, ENDED)
-                | bit(found.gone, GONE),
-        }));
+        events.extend(self.epoll.wait(milliseconds)?.map(Event::from));
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use tenfold_http::{Finish, Instant, Io, IoError, Local, Out, Patience, Peer, Rec
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
-use super::link::{AGAIN, ENDED, GONE, Link, READ, WRITE};
+use super::link::{AGAIN, ENDED, GONE, Link, MOVED, READ, WRITE};
 use crate::driver::files::{Sent, send_some};
 use crate::driver::{connection_error, interrupted};
 use crate::input::Input;
@@ -121,6 +121,7 @@ impl Io for ReadinessIo {
                 Ok(0) => return Poll::Ready(Ok(Received::End)),
                 Ok(count) => {
                     self.input.filled(count);
+                    self.link.add_ready(MOVED);
                     // After a short receive nothing is left, unless the end came with the bytes: its
                     // edge has been reported already.
                     if count < asked && !self.link.is_ready(ENDED) {
@@ -159,6 +160,7 @@ impl Io for ReadinessIo {
             match send_some(socket, &mut self.out, self.sender, left) {
                 Ok(Sent::Some(count)) => {
                     self.sent += count as u64;
+                    self.link.add_ready(MOVED);
                     left = left.saturating_sub(count);
                 }
                 Ok(Sent::Nothing) => self.link.clear_ready(WRITE),

@@ -17,6 +17,8 @@ pub(crate) const ENDED: u8 = 4;
 pub(crate) const GONE: u8 = 8;
 /// Not an event but a wish: to be polled again, after others had their turn.
 pub(crate) const AGAIN: u8 = 16;
+/// Among the ready bits: bytes were received or sent in this activation.
+pub(crate) const MOVED: u8 = 32;
 
 pub(crate) struct Link {
     ready: AtomicU8,

@@ -19,7 +19,7 @@ use tenfold_sys::socket::Listener;
 
 use self::accept::Acceptor;
 use self::io::ReadinessIo;
-use self::link::{AGAIN, GONE, Link, READ, WRITE};
+use self::link::{AGAIN, GONE, Link, MOVED, READ, WRITE};
 use self::selector::{NOTHING, READING, Selector, WRITING};
 use super::read_clock;
 use super::tasks::{Finished, Tasks, activation};
@@ -60,6 +60,7 @@ pub(crate) fn serve<S: Selector, P: Protocol>(
         plan,
         protocol,
         start,
+        worked: false,
     };
     reactor.run(Acceptor::new(listeners))
 }
@@ -80,6 +81,8 @@ struct Reactor<'a, S, P: Protocol, F, M> {
     plan: &'a Plan,
     protocol: &'a P,
     start: M,
+    /// Whether anything was done in this turn; kept for selectors that ask.
+    worked: bool,
 }
 
 impl<S, P, F, M> Reactor<'_, S, P, F, M>
@@ -128,6 +131,9 @@ where
             self.connections.expire(now, &mut keys);
             keys.drain(..).for_each(|key| self.due(key));
             self.tasks.trim(now);
+            if S::SLEEPS {
+                self.selector.turn_over(std::mem::take(&mut self.worked));
+            }
         }
         read_clock();
         self.protocol.leave();
@@ -162,10 +168,12 @@ where
     fn accept(&mut self, acceptor: &mut Acceptor<'_>, now: Instant) -> Result<(), String> {
         acceptor.resume(&mut self.selector, now)?;
         while let Some((socket, peer, listener)) = acceptor.next(&mut self.selector, now, self.protocol)? {
-            if self.connections.count() >= self.plan.bounds.connections {
+            let fits = self.selector.admits(socket.number());
+            if !fits || self.connections.count() >= self.plan.bounds.connections {
                 self.protocol.observe(protocol::Event::TooMany);
                 continue;
             }
+            self.worked = true;
             self.protocol.observe(protocol::Event::Accepted);
             let key = self.connections.insert(socket, peer, listener);
             // Its request is there already, mostly: it is tried before it is registered.
@@ -252,12 +260,20 @@ where
 
     /// Polls the task that serves connection `key`.
     fn poll(&mut self, key: Key, task: u32) {
-        match catch_unwind(AssertUnwindSafe(|| self.tasks.poll(task))) {
+        let polled = catch_unwind(AssertUnwindSafe(|| self.tasks.poll(task)));
+        if S::SLEEPS {
+            let link = &self.tasks.attached(task).link;
+            self.worked |= link.is_ready(MOVED);
+            link.clear_ready(MOVED);
+        }
+        match polled {
             Ok(Poll::Pending) => self.wait(key, task),
             Ok(Poll::Ready(finished)) => self.finished(key, task, finished),
             Err(_) => {
-                // The socket went with the future.
+                let number = self.tasks.attached(task).number;
+                // The socket goes with the future.
                 self.tasks.end(task, None);
+                self.selector.closing(number);
                 self.protocol.observe(protocol::Event::Panicked);
                 self.close(key);
             }

@@ -3,6 +3,10 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use tenfold_sys::readiness::Ready;
+
+use super::link::{ENDED, GONE, READ, WRITE};
+
 /// Bits of interest. A registration without any still hears of errors, where the mechanism reports them.
 pub(crate) const NOTHING: u8 = 0;
 /// Something to read, or the peer's end.
@@ -19,8 +23,32 @@ pub(crate) struct Event {
     pub(crate) ready: u8,
 }
 
+impl From<Ready> for Event {
+    fn from(ready: Ready) -> Event {
+        let bit = |on: bool, bit: u8| if on { bit } else { 0 };
+        Event {
+            word: ready.key,
+            ready: bit(ready.read, READ)
+                | bit(ready.write, WRITE)
+                | bit(ready.ended, ENDED)
+                | bit(ready.gone, GONE),
+        }
+    }
+}
+
 /// A readiness mechanism. Registrations are named by a word that comes back with each event.
 pub(crate) trait Selector {
+    /// Whether it has to be told after each turn if anything was done: [`Selector::turn_over`].
+    const SLEEPS: bool = false;
+
+    /// Whether a connection with this descriptor can be watched.
+    fn admits(&self, _number: RawFd) -> bool {
+        true
+    }
+
+    /// A turn is over; says whether anything was accepted, received or sent in it.
+    fn turn_over(&mut self, _worked: bool) {}
+
     /// Whether connections are reported only when they become ready. Interest that was registered stays
     /// then, and what was reported once has to be remembered.
     fn edge(&self) -> bool;

@@ -1,0 +1,104 @@
+//! `busy`: nobody is asked what is ready. Every connection's call is tried in turn, again and again, with
+//! a sleep of a set time after a turn in which nothing was done.
+//!
+//! The sleep trades latency for CPU: none burns a core, a long one lets every request wait for it.
+//!
+//! System calls of a turn: accept4 on every listener, recv (or send) on every connection, and
+//! clock_nanosleep when none of them did anything.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::thread;
+use std::time::Duration;
+
+use tenfold_sys::socket::Listener;
+
+use crate::driver::readiness::link::{READ, WRITE};
+use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
+use crate::driver::readiness::serve;
+use crate::plan::Plan;
+use crate::protocol::Protocol;
+
+const NOWHERE: u32 = u32::MAX;
+
+struct BusySelector {
+    /// What is tried in each turn: descriptor, word and interest.
+    entries: Vec<(RawFd, u64, u8)>,
+    /// By descriptor: its place among the entries.
+    places: Vec<u32>,
+    sleep: Duration,
+    worked: bool,
+}
+
+/// Serves until the server leaves.
+pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+    let (entries, places, sleep) = (Vec::new(), Vec::new(), plan.bounds.busy_sleep);
+    serve(BusySelector { entries, places, sleep, worked: false }, plan, listeners, protocol)
+}
+
+impl Selector for BusySelector {
+    const SLEEPS: bool = true;
+
+    fn edge(&self) -> bool {
+        false
+    }
+
+    fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
+        self.watch(number, word, READING)
+    }
+
+    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+        let index = usize::try_from(number).map_err(io::Error::other)?;
+        if self.places.len() <= index {
+            self.places.resize(index + 1, NOWHERE);
+        }
+        match self.places[index] {
+            NOWHERE => {
+                self.places[index] = self.entries.len() as u32;
+                self.entries.push((number, word, interest));
+            }
+            place => self.entries[place as usize] = (number, word, interest),
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+        self.watch(number, word, interest)
+    }
+
+    fn forget(&mut self, number: RawFd) {
+        let Some(place) = usize::try_from(number).ok().and_then(|index| self.places.get_mut(index)) else {
+            return;
+        };
+        let place = std::mem::replace(place, NOWHERE) as usize;
+        if place < self.entries.len() {
+            self.entries.swap_remove(place);
+            if let Some(&(moved, ..)) = self.entries.get(place) {
+                self.places[moved as usize] = place as u32;
+            }
+        }
+    }
+
+    fn closing(&mut self, number: RawFd) {
+        self.forget(number);
+    }
+
+    fn turn_over(&mut self, worked: bool) {
+        self.worked = worked;
+    }
+
+    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()> {
+        if !self.worked && milliseconds != Some(0) && !self.sleep.is_zero() {
+            thread::sleep(self.sleep);
+        }
+        let ready = |interest| match interest {
+            READING => READ,
+            WRITING => WRITE,
+            0 => 0,
+            _ => READ | WRITE,
+        };
+        let tried = self.entries.iter().map(|&(_, word, interest)| Event { word, ready: ready(interest) });
+        events.extend(tried.filter(|event| event.ready != 0));
+        Ok(())
+    }
+}

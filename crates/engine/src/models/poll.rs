@@ -1,0 +1,55 @@
+//! `poll`: non-blocking calls are tried first, and `poll(2)` says when to try again.
+//!
+//! Every call hands the kernel the whole list of descriptors, so a turn costs what there are connections,
+//! ready or not. The report is level-triggered.
+//!
+//! System calls of a request on a keep-alive connection: poll, recv, send.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use tenfold_sys::poll::PollList;
+use tenfold_sys::socket::Listener;
+
+use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
+use crate::driver::readiness::serve;
+use crate::plan::Plan;
+use crate::protocol::Protocol;
+
+struct PollSelector(PollList);
+
+/// Serves until the server leaves.
+pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+    serve(PollSelector(PollList::new()), plan, listeners, protocol)
+}
+
+impl Selector for PollSelector {
+    fn edge(&self) -> bool {
+        false
+    }
+
+    fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
+        self.watch(number, word, READING)
+    }
+
+    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+        self.0.set(number, word, interest & READING != 0, interest & WRITING != 0);
+        Ok(())
+    }
+
+    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+        self.watch(number, word, interest)
+    }
+
+    fn forget(&mut self, number: RawFd) {
+        self.0.remove(number);
+    }
+
+    fn closing(&mut self, number: RawFd) {
+        self.0.remove(number);
+    }
+
+    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()> {
+        self.0.wait(milliseconds, |ready| events.push(Event::from(ready)))
+    }
+}

@@ -1,0 +1,59 @@
+//! `select`: non-blocking calls are tried first, and `select(2)` says when to try again.
+//!
+//! Every call hands the kernel sets of bits as long as the greatest descriptor, and it hands them back
+//! for us to walk. A connection whose descriptor does not fit the 1024 bits is refused; log, files and
+//! whatever else a server has open are kept above them. The report is level-triggered.
+//!
+//! System calls of a request on a keep-alive connection: select, recv, send.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use tenfold_sys::select::SelectSets;
+use tenfold_sys::socket::Listener;
+
+use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
+use crate::driver::readiness::serve;
+use crate::plan::Plan;
+use crate::protocol::Protocol;
+
+struct SelectSelector(SelectSets);
+
+/// Serves until the server leaves.
+pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+    serve(SelectSelector(SelectSets::new()), plan, listeners, protocol)
+}
+
+impl Selector for SelectSelector {
+    fn edge(&self) -> bool {
+        false
+    }
+
+    fn admits(&self, number: RawFd) -> bool {
+        SelectSets::fits(number)
+    }
+
+    fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
+        self.watch(number, word, READING)
+    }
+
+    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+        self.0.set(number, word, interest & READING != 0, interest & WRITING != 0)
+    }
+
+    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+        self.watch(number, word, interest)
+    }
+
+    fn forget(&mut self, number: RawFd) {
+        self.0.remove(number);
+    }
+
+    fn closing(&mut self, number: RawFd) {
+        self.0.remove(number);
+    }
+
+    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()> {
+        self.0.wait(milliseconds, |ready| events.push(Event::from(ready)))
+    }
+}

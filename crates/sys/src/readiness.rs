@@ -1,0 +1,16 @@
+//! What `epoll`, `poll` and `select` report.
+
+/// What is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// The registration's word.
+    pub key: u64,
+    /// There is something to read: bytes, an end, or an error.
+    pub read: bool,
+    /// There is room to write.
+    pub write: bool,
+    /// The peer has ended its output, as far as the mechanism says so.
+    pub ended: bool,
+    /// The connection is gone in both directions, or has failed, as far as the mechanism says so.
+    pub gone: bool,
+}
