@@ -54,7 +54,7 @@ pub(crate) static ROWS: &[Row] = &[
     one(
         ("engine", "MODEL", MODEL),
         Value("auto"),
-        "the I/O model: auto, naive, fork, epoll or uring; see `tenfold engines`",
+        "the I/O model: auto, naive, fork, thread, pool, busy, select, poll, epoll or uring; see `tenfold engines`",
         |settings, text| {
             settings.engine = match text.text {
                 "auto" => EngineChoice::Auto,

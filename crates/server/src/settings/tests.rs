@@ -72,7 +72,11 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("listen", "localhost", "\"localhost\" is no address; write 127.0.0.1:8080, [::]:80 or unix:PATH"),
     ("root", "", "a path is missing"),
     ("index", "a/b", "\"a/b\" is not the name of a file, such as index.html"),
-    ("engine", "kqueue", "there is no engine \"kqueue\"; there are naive, fork, epoll, uring and auto"),
+    (
+        "engine",
+        "kqueue",
+        "there is no engine \"kqueue\"; there are naive, fork, thread, pool, busy, select, poll, epoll, uring and auto",
+    ),
     ("topology", "star", "there is no topology \"star\"; there are single, threads, reuseport-processes"),
     ("workers", "257", "\"257\" is not a number from 1 to 256"),
     (
@@ -138,7 +142,8 @@ fn a_value_that_is_wrong_is_shown_where_it_stands() {
          \x20--> conf/tenfold.toml:1:10\n\
          \x20 |\n\
          1 | engine = \"kqueue\"\n\
-         \x20 |          ^^^^^^^^ there is no engine \"kqueue\"; there are naive, fork, epoll, uring and auto"
+         \x20 |          ^^^^^^^^ there is no engine \"kqueue\"; there are naive, fork, thread, \
+         pool, busy, select, poll, epoll, uring and auto"
     );
 }
 
