@@ -7,6 +7,9 @@
 
 mod connections;
 mod driver;
+#[cfg(feature = "test-layer")]
+pub mod faults;
+mod handoff;
 mod inbox;
 mod input;
 #[cfg(feature = "test-layer")]

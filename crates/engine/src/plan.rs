@@ -45,6 +45,10 @@ choice! {
         Threads = "threads",
         /// Several worker processes, a socket each (`SO_REUSEPORT`, `man 7 socket`).
         ReuseportProcesses = "reuseport-processes",
+        /// Several worker threads, a socket each.
+        ReuseportThreads = "reuseport-threads",
+        /// One thread accepts, and hands connections to worker threads through bounded queues.
+        Handoff = "handoff",
     }
 }
 
@@ -145,6 +149,8 @@ pub struct Bounds {
     pub pool_threads: usize,
     /// Accepted connections that wait for one of them. Default 1024.
     pub pool_queue: usize,
+    /// Accepted connections that wait for each worker of the topology `handoff`. Default 1024.
+    pub handoff_queue: usize,
     /// How long the engine `busy` sleeps after a turn in which nothing was done. Default 1 ms.
     pub busy_sleep: Duration,
 }
@@ -158,6 +164,7 @@ impl Default for Bounds {
             turn_bytes: 1024 * 1024,
             pool_threads: 16,
             pool_queue: 1024,
+            handoff_queue: 1024,
             busy_sleep: Duration::from_millis(1),
         }
     }
@@ -227,7 +234,21 @@ impl Plan {
 
     /// How many listening sockets each address has.
     pub fn sockets_per_address(&self) -> usize {
-        self.processes()
+        match self.topology {
+            Topology::ReuseportProcesses | Topology::ReuseportThreads => self.workers,
+            Topology::Single | Topology::Threads | Topology::Handoff => 1,
+        }
+    }
+
+    /// How many threads there are over all processes whose work is worth counting apart: the workers, and
+    /// with [`Topology::Handoff`] the thread that accepts, which comes first.
+    pub fn counted_threads(&self) -> usize {
+        self.workers + usize::from(self.topology == Topology::Handoff)
+    }
+
+    /// Whether a worker is many threads or processes, which come and go with connections.
+    pub fn is_many(&self) -> bool {
+        matches!(self.engine, Engine::Fork | Engine::Thread | Engine::Pool)
     }
 
     /// Whether accepted sockets block.

@@ -95,7 +95,13 @@ impl Facility {
 }
 
 /// The topologies of models whose workers serve many connections each, the default first.
-const LOOPS: &[Topology] = &[Topology::Single, Topology::Threads, Topology::ReuseportProcesses];
+const LOOPS: &[Topology] = &[
+    Topology::Single,
+    Topology::Threads,
+    Topology::ReuseportProcesses,
+    Topology::ReuseportThreads,
+    Topology::Handoff,
+];
 const SENDERS: &[Sender] = &[Sender::Auto, Sender::Copy, Sender::Sendfile];
 
 /// Every model, in the order in which they are shown.

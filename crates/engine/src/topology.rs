@@ -7,20 +7,31 @@ use std::thread;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Listener;
 
-use crate::models;
+use crate::handoff::Handoff;
+use crate::models::naive::accept_each;
+use crate::models::{self, Intake};
 use crate::plan::{Plan, Topology};
-use crate::protocol::Protocol;
+use crate::protocol::{Event, Protocol};
 use crate::table::{Engine, Facility};
 
 /// Serves `protocol` on `listeners` as `plan` says, on this process, until [`lifecycle::phase`] says
-/// otherwise.
+/// otherwise. Where each thread has sockets of its own, `listeners` holds those of the first thread, then
+/// those of the second, and so on.
 ///
 /// # Errors
 /// In words, when a worker can not begin or go on; the others are stopped then.
 pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Result<(), String> {
     match plan.topology {
-        Topology::Single | Topology::ReuseportProcesses => worker(plan, listeners, &protocol),
-        Topology::Threads => threads(plan, listeners, &protocol),
+        Topology::Single | Topology::ReuseportProcesses => {
+            worker(plan, &Intake::Listeners(listeners), &protocol)
+        }
+        Topology::Threads => threads(plan, &protocol, |_| Intake::Listeners(listeners), |_| Ok(())),
+        Topology::ReuseportThreads => {
+            let each = listeners.len() / plan.workers;
+            let own = |number| Intake::Listeners(&listeners[number * each..(number + 1) * each]);
+            threads(plan, &protocol, own, |_| Ok(()))
+        }
+        Topology::Handoff => handoff(plan, listeners, &protocol),
     }
 }
 
@@ -36,49 +47,87 @@ pub fn probe(engine: Engine) -> Result<(), Vec<(Facility, String)>> {
     if missing.is_empty() { Ok(()) } else { Err(missing) }
 }
 
-fn threads<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+/// Runs a worker on each of several threads, and `meanwhile` on this one.
+fn threads<'a, P: Protocol>(
+    plan: &'a Plan,
+    protocol: &P,
+    intake: impl Fn(usize) -> Intake<'a>,
+    meanwhile: impl FnOnce(&P) -> Result<(), String>,
+) -> Result<(), String> {
     thread::scope(|scope| {
         let workers: Vec<_> = (0..plan.workers)
             .map(|number| {
-                let protocol = protocol.clone();
-                let work = move || {
-                    let result = worker(plan, listeners, &protocol);
-                    if result.is_err() {
-                        lifecycle::advance(Phase::Stopping);
-                    }
-                    result
-                };
+                let (protocol, intake) = (protocol.clone(), intake(number));
+                let work = move || stop_all_on_error(worker(plan, &intake, &protocol));
                 thread::Builder::new()
                     .name(format!("worker-{number}"))
                     .spawn_scoped(scope, work)
                     .map_err(|error| format!("cannot start worker {number}: {error}"))
             })
+            .map(stop_all_on_error)
             .collect();
-        let mut result = Ok(());
+        let mut result = stop_all_on_error(meanwhile(protocol));
         for worker in workers {
-            let ended = match worker {
-                Ok(handle) => handle.join().unwrap_or_else(|_| Err("a worker panicked".into())),
-                Err(error) => {
-                    lifecycle::advance(Phase::Stopping);
-                    Err(error)
-                }
-            };
+            let ended =
+                worker.and_then(|handle| handle.join().unwrap_or_else(|_| Err("a worker panicked".into())));
             result = result.and(ended);
         }
         result
     })
 }
 
-fn worker<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
-    match plan.engine {
-        Engine::Naive => models::naive::run(plan, listeners, protocol),
-        Engine::Fork => models::fork::run(plan, listeners, protocol),
-        Engine::Thread => models::thread::run(plan, listeners, protocol),
-        Engine::Pool => models::pool::run(plan, listeners, protocol),
-        Engine::Busy => models::busy::run(plan, listeners, protocol),
-        Engine::Select => models::select::run(plan, listeners, protocol),
-        Engine::Poll => models::poll::run(plan, listeners, protocol),
-        Engine::Epoll => models::epoll::run(plan, listeners, protocol),
-        Engine::Uring => models::uring::run(plan, listeners, protocol),
+/// When one worker can not go on, the others stop, too.
+fn stop_all_on_error<T>(result: Result<T, String>) -> Result<T, String> {
+    if result.is_err() {
+        lifecycle::advance(Phase::Stopping);
+    }
+    result
+}
+
+/// Accepts on this thread, and hands connections to the workers in turn; past a worker whose queue is full.
+/// When all of them are full, the connection is refused.
+fn handoff<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+    let queues: Result<Vec<_>, _> =
+        (0..plan.workers).map(|_| Handoff::new(plan.bounds.handoff_queue)).collect();
+    let queues = queues.map_err(|error| format!("cannot make an eventfd: {error}"))?;
+    // The thread that accepts is the first to be known.
+    protocol.rest();
+    let accept = |protocol: &P| {
+        let mut next = 0;
+        let accepted = accept_each(
+            listeners,
+            protocol,
+            || (),
+            |socket, peer, listener| {
+                let mut connection = Some((socket, peer, listener));
+                for ahead in 0..queues.len() {
+                    let worker = (next + ahead) % queues.len();
+                    connection = connection.and_then(|connection| queues[worker].put(connection).err());
+                    if connection.is_none() {
+                        next = worker + 1;
+                        return;
+                    }
+                }
+                protocol.observe(Event::TooMany);
+            },
+        );
+        queues.iter().for_each(Handoff::close);
+        accepted
+    };
+    threads(plan, protocol, |number| Intake::Handed(&queues[number]), accept)
+}
+
+fn worker<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
+    match (plan.engine, intake) {
+        (Engine::Naive, Intake::Listeners(listeners)) => models::naive::run(plan, listeners, protocol),
+        (Engine::Fork, Intake::Listeners(listeners)) => models::fork::run(plan, listeners, protocol),
+        (Engine::Thread, Intake::Listeners(listeners)) => models::thread::run(plan, listeners, protocol),
+        (Engine::Pool, Intake::Listeners(listeners)) => models::pool::run(plan, listeners, protocol),
+        (Engine::Busy, _) => models::busy::run(plan, intake, protocol),
+        (Engine::Select, _) => models::select::run(plan, intake, protocol),
+        (Engine::Poll, _) => models::poll::run(plan, intake, protocol),
+        (Engine::Epoll, _) => models::epoll::run(plan, intake, protocol),
+        (Engine::Uring, _) => models::uring::run(plan, intake, protocol),
+        (engine, Intake::Handed(_)) => Err(format!("engine {engine} accepts for itself")),
     }
 }

@@ -11,8 +11,7 @@ use std::os::fd::RawFd;
 use std::thread;
 use std::time::Duration;
 
-use tenfold_sys::socket::Listener;
-
+use super::Intake;
 use crate::driver::readiness::link::{READ, WRITE};
 use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
 use crate::driver::readiness::serve;
@@ -31,9 +30,9 @@ struct BusySelector {
 }
 
 /// Serves until the server leaves.
-pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
     let (entries, places, sleep) = (Vec::new(), Vec::new(), plan.bounds.busy_sleep);
-    serve(BusySelector { entries, places, sleep, worked: false }, plan, listeners, protocol)
+    serve(BusySelector { entries, places, sleep, worked: false }, plan, intake, protocol)
 }
 
 impl Selector for BusySelector {

@@ -12,8 +12,8 @@ use std::io;
 use std::os::fd::RawFd;
 
 use tenfold_sys::epoll::{Epoll, Interest};
-use tenfold_sys::socket::Listener;
 
+use super::Intake;
 use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
 use crate::driver::readiness::serve;
 use crate::plan::{Plan, Topology, Trigger};
@@ -31,14 +31,14 @@ struct EpollSelector {
 }
 
 /// Serves until the server leaves.
-pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
     let selector = EpollSelector {
         epoll: Epoll::new(BATCH).map_err(|error| format!("cannot make an epoll instance: {error}"))?,
         edge_listener: plan.triggers.listener == Trigger::Edge,
         edge_connections: plan.triggers.connections == Trigger::Edge,
         shared: plan.topology == Topology::Threads,
     };
-    serve(selector, plan, listeners, protocol)
+    serve(selector, plan, intake, protocol)
 }
 
 impl EpollSelector {

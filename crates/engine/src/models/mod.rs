@@ -9,3 +9,15 @@ pub(crate) mod pool;
 pub(crate) mod select;
 pub(crate) mod thread;
 pub(crate) mod uring;
+
+use tenfold_sys::socket::Listener;
+
+use crate::handoff::Handoff;
+
+/// Where a worker that serves many connections gets them.
+pub(crate) enum Intake<'a> {
+    /// It accepts them itself.
+    Listeners(&'a [Listener]),
+    /// Somebody accepts them, and hands them over.
+    Handed(&'a Handoff),
+}

@@ -29,7 +29,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
 
 /// Accepts in turn on every listener, as long as the server serves, and hands each connection on. Calls
 /// `look_round` before each wait, which lasts a second at most.
-pub(super) fn accept_each<P: Protocol>(
+pub(crate) fn accept_each<P: Protocol>(
     listeners: &[Listener],
     protocol: &P,
     mut look_round: impl FnMut(),

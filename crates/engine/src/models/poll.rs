@@ -9,8 +9,8 @@ use std::io;
 use std::os::fd::RawFd;
 
 use tenfold_sys::poll::PollList;
-use tenfold_sys::socket::Listener;
 
+use super::Intake;
 use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
 use crate::driver::readiness::serve;
 use crate::plan::Plan;
@@ -19,8 +19,8 @@ use crate::protocol::Protocol;
 struct PollSelector(PollList);
 
 /// Serves until the server leaves.
-pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
-    serve(PollSelector(PollList::new()), plan, listeners, protocol)
+pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
+    serve(PollSelector(PollList::new()), plan, intake, protocol)
 }
 
 impl Selector for PollSelector {

@@ -10,8 +10,8 @@ use std::io;
 use std::os::fd::RawFd;
 
 use tenfold_sys::select::SelectSets;
-use tenfold_sys::socket::Listener;
 
+use super::Intake;
 use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
 use crate::driver::readiness::serve;
 use crate::plan::Plan;
@@ -20,8 +20,8 @@ use crate::protocol::Protocol;
 struct SelectSelector(SelectSets);
 
 /// Serves until the server leaves.
-pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
-    serve(SelectSelector(SelectSets::new()), plan, listeners, protocol)
+pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
+    serve(SelectSelector(SelectSets::new()), plan, intake, protocol)
 }
 
 impl Selector for SelectSelector {

@@ -6,22 +6,23 @@
 //! The ring has no sendfile operation: for large files it waits for room to write, and `sendfile(2)` is
 //! called.
 
-use tenfold_sys::socket::Listener;
 use tenfold_sys::uring::Ring;
 
+use super::Intake;
 use crate::driver::completion::{SIZES, serve};
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::table::Facility;
 
 /// Serves until the server leaves.
-pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
+    let listeners = if let Intake::Listeners(listeners) = intake { listeners } else { &[][..] };
     for listener in listeners {
         // The ring waits for what would block; a descriptor that says it never does is given EAGAIN.
         let set = listener.set_nonblocking(false);
         set.map_err(|error| format!("cannot watch {}: {error}", listener.address()))?;
     }
-    serve(plan, listeners, protocol)
+    serve(plan, intake, protocol)
 }
 
 /// What is missing on this kernel, with what the system said.

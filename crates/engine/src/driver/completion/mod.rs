@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use tenfold_http::{Instant, IoError, Next};
 use tenfold_sys::lifecycle::{self, Phase};
-use tenfold_sys::socket::{Listener, Socket};
+use tenfold_sys::socket::Socket;
 use tenfold_sys::uring::{Completion, Ring, RingBuffer, Sizes};
 
 use self::io::RingIo;
@@ -28,6 +28,7 @@ use super::read_clock;
 use super::tasks::{Finished, Tasks, activation};
 use crate::connections::Connections;
 use crate::inbox::Inbox;
+use crate::models::Intake;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
 use crate::slots::{Key, Slot, State};
@@ -35,6 +36,14 @@ use crate::slots::{Key, Slot, State};
 /// What a worker's ring holds; probed before it runs.
 pub(crate) const SIZES: Sizes =
     Sizes { submissions: 1024, completions: 4096, buffers: 512, buffer_bytes: 4096 };
+
+fn sizes() -> Sizes {
+    #[cfg(feature = "test-layer")]
+    if let Some(sizes) = crate::faults::rings() {
+        return sizes;
+    }
+    SIZES
+}
 
 /// Bytes received while nobody reads, at which receiving is stopped.
 const INBOX_BYTES: usize = 16 * 1024;
@@ -82,10 +91,10 @@ fn tag(kind: Kind, key: Key) -> u64 {
 }
 
 /// Runs the loop on a ring of its own until the server leaves.
-pub(crate) fn serve<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+pub(crate) fn serve<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
     let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let inbox = Arc::new(inbox);
-    let ring = Ring::new(SIZES).map_err(|(what, error)| format!("{what}: {error}"))?;
+    let ring = Ring::new(sizes()).map_err(|(what, error)| format!("{what}: {error}"))?;
     let start = |io, memory| activation::<RingIo, P>(io, memory, protocol);
     let mut proactor = Proactor {
         ring,
@@ -98,7 +107,7 @@ pub(crate) fn serve<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: 
         protocol,
         start,
     };
-    proactor.run(Sources::new(listeners))
+    proactor.run(Sources::new(intake))
 }
 
 /// What the driver keeps of a task whose `Io` the task owns.
@@ -145,6 +154,9 @@ where
             for completion in completions.drain(..) {
                 self.completed(completion, &mut sources, now, &watch)?;
             }
+            while let Some((socket, listener)) = sources.next_handed() {
+                self.accepted(socket, listener);
+            }
             if woken {
                 self.inbox.take(&mut keys);
                 keys.drain(..).for_each(|key| self.woken(key));
@@ -180,7 +192,7 @@ where
                 self.close(key);
             }
         }
-        self.connections.count() > 0
+        self.connections.count() > 0 || sources.expects()
     }
 
     fn completed(

@@ -8,15 +8,19 @@ use tenfold_sys::uring::{Completion, Ring};
 
 use super::{Kind, tag};
 use crate::driver::exhausted;
+use crate::handoff::Handoff;
 use crate::inbox::Inbox;
+use crate::models::Intake;
 use crate::protocol::{Event, Protocol};
 use crate::slots::Key;
 
 const LIFECYCLE: u32 = 0xffff_fffd;
 const INBOX: u32 = 0xffff_fffe;
+const HANDED: u32 = 0xffff_fffc;
 
 pub(super) struct Sources<'a> {
     listeners: &'a [Listener],
+    handed: Option<&'a Handoff>,
     /// Which of them have an accept in flight.
     accepting: Vec<bool>,
     /// When accepting begins again after it failed for want of descriptors.
@@ -29,14 +33,37 @@ fn source(place: u32) -> u64 {
 }
 
 impl<'a> Sources<'a> {
-    pub(super) fn new(listeners: &'a [Listener]) -> Sources<'a> {
-        Sources { listeners, accepting: vec![false; listeners.len()], resumes: Instant::NEVER, left: false }
+    pub(super) fn new(intake: &Intake<'a>) -> Sources<'a> {
+        let (listeners, handed) = match *intake {
+            Intake::Listeners(listeners) => (listeners, None),
+            Intake::Handed(handoff) => (&[][..], Some(handoff)),
+        };
+        Sources {
+            listeners,
+            handed,
+            accepting: vec![false; listeners.len()],
+            resumes: Instant::NEVER,
+            left: false,
+        }
     }
 
     pub(super) fn open(&mut self, ring: &mut Ring, lifecycle: &EventFd, inbox: &EventFd) {
         ring.poll_read(lifecycle.number(), source(LIFECYCLE));
         ring.poll_read(inbox.number(), source(INBOX));
+        if let Some(handed) = self.handed {
+            ring.poll_read(handed.event().number(), source(HANDED));
+        }
         self.accept(ring);
+    }
+
+    /// The next connection that was handed over.
+    pub(super) fn next_handed(&self) -> Option<(Socket, u16)> {
+        self.handed.and_then(Handoff::take).map(|(socket, _, listener)| (socket, listener))
+    }
+
+    /// Whether connections may still come, although listening is over.
+    pub(super) fn expects(&self) -> bool {
+        self.handed.is_some_and(|handed| !handed.is_over())
     }
 
     fn accept(&mut self, ring: &mut Ring) {
@@ -85,6 +112,7 @@ impl<'a> Sources<'a> {
         let event = match place {
             LIFECYCLE => Some(watch.event()),
             INBOX => Some(inbox.event()),
+            HANDED => self.handed.map(Handoff::event),
             _ => None,
         };
         if let Some(event) = event {

@@ -7,16 +7,21 @@ use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::{Listener, Socket};
 
 use super::selector::Selector;
-use super::{FIRST_SPECIAL, special};
+use super::{FIRST_SPECIAL, HANDED, special};
 use crate::driver::{exhausted, interrupted};
+use crate::handoff::Handoff;
+use crate::models::Intake;
 use crate::protocol::{Event, Protocol};
 
 /// Connections accepted in one turn, so that a flood of them leaves time for those that are there.
 const BATCH: usize = 256;
 
-/// The listening sockets of a worker.
+/// Where a worker's connections come from: its listening sockets, or whoever accepts for it.
 pub(crate) struct Acceptor<'a> {
     listeners: &'a [Listener],
+    handed: Option<&'a Handoff>,
+    /// Whether connections may have been handed over.
+    handed_ready: bool,
     /// Which of them may have connections waiting.
     ready: Vec<bool>,
     /// When accepting begins again after it failed for want of descriptors.
@@ -27,13 +32,35 @@ pub(crate) struct Acceptor<'a> {
 }
 
 impl<'a> Acceptor<'a> {
-    pub(crate) fn new(listeners: &'a [Listener]) -> Acceptor<'a> {
+    pub(crate) fn new(intake: &Intake<'a>) -> Acceptor<'a> {
+        let (listeners, handed) = match *intake {
+            Intake::Listeners(listeners) => (listeners, None),
+            Intake::Handed(handoff) => (&[][..], Some(handoff)),
+        };
         let ready = vec![false; listeners.len()];
-        Acceptor { listeners, ready, resumes: Instant::NEVER, open: false, left: BATCH, left_for_good: false }
+        let (resumes, handed_ready) = (Instant::NEVER, false);
+        Acceptor {
+            listeners,
+            handed,
+            handed_ready,
+            ready,
+            resumes,
+            open: false,
+            left: BATCH,
+            left_for_good: false,
+        }
     }
 
-    /// Registers the listeners.
-    pub(crate) fn open(&mut self, selector: &mut impl Selector) -> Result<(), String> {
+    /// Registers the sources.
+    pub(crate) fn begin(&mut self, selector: &mut impl Selector) -> Result<(), String> {
+        if let Some(handed) = self.handed {
+            let watched = selector.watch_source(handed.event().number(), special(HANDED));
+            watched.map_err(|error| format!("cannot watch for connections: {error}"))?;
+        }
+        self.open(selector)
+    }
+
+    fn open(&mut self, selector: &mut impl Selector) -> Result<(), String> {
         for (listener, place) in self.listeners.iter().zip(FIRST_SPECIAL..) {
             listener
                 .set_nonblocking(true)
@@ -62,6 +89,19 @@ impl<'a> Acceptor<'a> {
         !std::mem::replace(&mut self.left_for_good, true)
     }
 
+    /// Connections may have been handed over.
+    pub(crate) fn handed(&mut self) {
+        if let Some(handed) = self.handed {
+            handed.event().clear();
+            self.handed_ready = true;
+        }
+    }
+
+    /// Whether connections may still come, although listening is over.
+    pub(crate) fn expects(&self) -> bool {
+        self.handed.is_some_and(|handed| !handed.is_over())
+    }
+
     /// Listener `place` has connections waiting.
     pub(crate) fn ready(&mut self, place: usize) {
         self.ready[place] = self.open;
@@ -69,7 +109,7 @@ impl<'a> Acceptor<'a> {
 
     /// Whether connections are known to wait.
     pub(crate) fn pending(&self) -> bool {
-        self.ready.contains(&true)
+        self.handed_ready || self.ready.contains(&true)
     }
 
     /// When accepting begins again, where it pauses.
@@ -91,6 +131,12 @@ impl<'a> Acceptor<'a> {
         protocol: &P,
     ) -> Result<Option<(Socket, Option<SocketAddr>, u16)>, String> {
         while self.left > 0 {
+            if let Some(handed) = self.handed.filter(|_| self.handed_ready) {
+                let next = handed.take();
+                self.handed_ready = next.is_some();
+                self.left -= 1;
+                return Ok(next);
+            }
             let Some(place) = self.ready.iter().position(|&ready| ready) else { return Ok(None) };
             let listener = &self.listeners[place];
             match listener.accept(true) {

@@ -15,7 +15,6 @@ use std::task::Poll;
 
 use tenfold_http::{Instant, Next};
 use tenfold_sys::lifecycle::{self, Phase};
-use tenfold_sys::socket::Listener;
 
 use self::accept::Acceptor;
 use self::io::ReadinessIo;
@@ -25,6 +24,7 @@ use super::read_clock;
 use super::tasks::{Finished, Tasks, activation};
 use crate::connections::Connections;
 use crate::inbox::Inbox;
+use crate::models::Intake;
 use crate::plan::Plan;
 use crate::protocol::{self, Protocol};
 use crate::slots::{Key, State};
@@ -33,6 +33,7 @@ use crate::slots::{Key, State};
 const FIRST_SPECIAL: u32 = 0xffff_0000;
 const INBOX: u32 = 0xffff_fffe;
 const LIFECYCLE: u32 = 0xffff_fffd;
+const HANDED: u32 = 0xffff_fffc;
 
 /// A slot's flag: something was sent on the connection, so that between requests it may be closed.
 const SERVED: u8 = 1;
@@ -45,7 +46,7 @@ fn special(place: u32) -> u64 {
 pub(crate) fn serve<S: Selector, P: Protocol>(
     selector: S,
     plan: &Plan,
-    listeners: &[Listener],
+    intake: &Intake<'_>,
     protocol: &P,
 ) -> Result<(), String> {
     let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
@@ -62,7 +63,7 @@ pub(crate) fn serve<S: Selector, P: Protocol>(
         start,
         worked: false,
     };
-    reactor.run(Acceptor::new(listeners))
+    reactor.run(Acceptor::new(intake))
 }
 
 /// What a task is polled for, beside its future.
@@ -97,7 +98,7 @@ where
         let watch = lifecycle::Watch::new().map_err(failed)?;
         self.selector.watch_source(watch.event().number(), special(LIFECYCLE)).map_err(failed)?;
         self.selector.watch_source(self.inbox.event().number(), special(INBOX)).map_err(failed)?;
-        acceptor.open(&mut self.selector)?;
+        acceptor.begin(&mut self.selector)?;
         let (mut events, mut keys) = (Vec::new(), Vec::new());
         loop {
             match lifecycle::phase() {
@@ -113,6 +114,7 @@ where
                 match Key::from_word(event.word) {
                     Key { index: INBOX, .. } => self.inbox.event().clear(),
                     Key { index: LIFECYCLE, .. } => watch.event().clear(),
+                    Key { index: HANDED, .. } => acceptor.handed(),
                     Key { index, .. } if index >= FIRST_SPECIAL => {
                         acceptor.ready((index - FIRST_SPECIAL) as usize)
                     }
@@ -157,12 +159,12 @@ where
     /// Leaves step by step; says whether connections are left.
     fn drain(&mut self, acceptor: &mut Acceptor<'_>) -> bool {
         if !acceptor.leave(&mut self.selector) {
-            return self.connections.count() > 0;
+            return self.connections.count() > 0 || acceptor.expects();
         }
         for key in self.connections.keys(|slot| slot.state == State::Parked && slot.flags & SERVED != 0) {
             self.close(key);
         }
-        self.connections.count() > 0
+        self.connections.count() > 0 || acceptor.expects()
     }
 
     fn accept(&mut self, acceptor: &mut Acceptor<'_>, now: Instant) -> Result<(), String> {

@@ -1,0 +1,276 @@
+//! What is asked for comes whole and in order, however it is asked and however it is taken.
+
+use std::thread;
+use std::time::Duration;
+
+use tenfold_engine::{Driver, Topology};
+
+use crate::Statement;
+use crate::client::request;
+use crate::configuration::Configuration;
+use crate::launch::Server;
+use crate::pattern;
+use crate::server::{SMALL, TAIL};
+
+pub(crate) const STATEMENTS: &[Statement] = &[
+    ("requests_on_one_connection_are_answered", any, requests_on_one_connection_are_answered),
+    ("a_large_file_comes_whole", any, a_large_file_comes_whole),
+    ("a_slow_reader_gets_every_byte", any, a_slow_reader_gets_every_byte),
+    ("memory_and_files_keep_their_order", any, memory_and_files_keep_their_order),
+    ("a_request_may_come_byte_by_byte", any, a_request_may_come_byte_by_byte),
+    ("bodies_are_passed_over", any, bodies_are_passed_over),
+    ("sixteen_requests_at_once_are_answered_in_order", any, sixteen_requests_at_once),
+    ("a_thousand_requests_wait_for_a_reader_that_stops", any, a_thousand_requests),
+    ("a_connection_rests_and_is_served_again", one_worker, a_connection_rests_and_is_served_again),
+    ("hundreds_of_connections_are_served_at_once", at_once, hundreds_of_connections),
+    ("answers_that_take_time_come_in_their_place", any, answers_that_take_time),
+    ("what_panicked_elsewhere_is_answered", any, what_panicked_elsewhere_is_answered),
+    ("a_panic_closes_one_connection", any, a_panic_closes_one_connection),
+    ("unix_sockets_are_served", one_worker, unix_sockets_are_served),
+    ("ipv6_is_served", one_worker, ipv6_is_served),
+];
+
+fn any(_: &Configuration) -> bool {
+    true
+}
+
+fn one_worker(configuration: &Configuration) -> bool {
+    configuration.topology == Topology::Single
+}
+
+fn at_once(configuration: &Configuration) -> bool {
+    configuration.at_once()
+}
+
+fn requests_on_one_connection_are_answered(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    for _ in 0..5 {
+        let response = client.get("/small");
+        assert_eq!((response.status, response.body.as_slice()), (200, SMALL));
+        assert_eq!(client.get("/shared?70000").body, pattern::bytes(70_000));
+    }
+    assert_eq!(client.get("/nothing").status, 404);
+    drop(client);
+    server.stop();
+}
+
+fn a_large_file_comes_whole(configuration: &Configuration) {
+    let length = if configuration.layered || configuration.scarce { 4 << 20 } else { pattern::LARGE };
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    client.ask(&format!("/large?{length}"));
+    assert_eq!(crate::client::length(&client.head()), length);
+    for part in pattern::large()[..length].chunks(1 << 20) {
+        assert!(client.exactly(part.len()) == part, "a part of the file is another one");
+    }
+    assert_eq!(client.get("/small").body, SMALL);
+    drop(client);
+    server.stop();
+}
+
+fn a_slow_reader_gets_every_byte(configuration: &Configuration) {
+    let length = 2 << 20;
+    let server = Server::start(configuration);
+    for target in ["/shared?1000000", "/large?2097152"] {
+        let mut client = server.connect();
+        client.take_little();
+        client.ask(target);
+        let length = crate::client::length(&client.head()).min(length);
+        // Enough that the server waits for room again and again.
+        for part in pattern::large()[..length].chunks(length / 50) {
+            assert!(client.exactly(part.len()) == part, "a part of {target} is another one");
+            thread::sleep(Duration::from_millis(4));
+        }
+        assert_eq!(client.get("/small").body, SMALL);
+    }
+    server.stop();
+}
+
+fn memory_and_files_keep_their_order(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    client.take_little();
+    let mut expected = Vec::new();
+    for part in [0..3000, 100_000..400_001, 17..18] {
+        expected.extend_from_slice(&pattern::large()[..5000]);
+        expected.extend_from_slice(&pattern::large()[part]);
+        expected.extend_from_slice(TAIL);
+    }
+    for _ in 0..3 {
+        client.ask("/mix");
+    }
+    for _ in 0..3 {
+        assert!(client.response().body == expected, "the parts of an answer are in another order");
+    }
+    drop(client);
+    server.stop();
+}
+
+fn a_request_may_come_byte_by_byte(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        for byte in request("/small") {
+            client.send(&[byte]);
+            thread::sleep(Duration::from_micros(500));
+        }
+        assert_eq!(client.response().body, SMALL);
+    }
+    drop(client);
+    server.stop();
+}
+
+fn bodies_are_passed_over(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    for length in [1, 5000, 60_000] {
+        let head = format!("POST /small HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
+        let whole = [head.into_bytes(), vec![b'x'; length], request("/shared?10")].concat();
+        let (first, rest) = whole.split_at(70);
+        client.send(first);
+        thread::sleep(Duration::from_millis(10));
+        client.send(rest);
+        assert_eq!(client.response().body, SMALL);
+        assert_eq!(client.response().body, pattern::bytes(10));
+    }
+    drop(client);
+    server.stop();
+}
+
+fn sixteen_requests_at_once(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    for _ in 0..3 {
+        let all: Vec<u8> = (0..16).flat_map(|number| request(&format!("/shared?{number}000"))).collect();
+        client.send(&all);
+        for number in 0..16 {
+            assert!(
+                client.response().body == pattern::bytes(number * 1000),
+                "answer {number} is another one"
+            );
+        }
+    }
+    drop(client);
+    server.stop();
+}
+
+fn a_thousand_requests(configuration: &Configuration) {
+    let length = if configuration.layered || configuration.scarce { 2000 } else { 15_000 };
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    let mut writer = client.writer();
+    let asking = thread::spawn(move || {
+        for number in 0..1000 {
+            writer.ask(&format!("/shared?{}", length + number % 7));
+        }
+    });
+    thread::sleep(Duration::from_millis(200));
+    let expected = pattern::bytes(length + 7);
+    for number in 0..1000 {
+        if number % 250 == 0 {
+            thread::sleep(Duration::from_millis(50));
+        }
+        let body = client.response().body;
+        assert!(body == expected[..length + number % 7], "answer {number} is another one");
+    }
+    asking.join().expect("the requests were taken");
+    drop(client);
+    server.stop();
+}
+
+fn a_connection_rests_and_is_served_again(configuration: &Configuration) {
+    // Each is a round trip between two processes; once in earnest for each driver.
+    let times = if configuration.is_default() && configuration.sends_files() { 10_000 } else { 300 };
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    for _ in 0..times {
+        assert_eq!(client.get("/small").body, SMALL);
+    }
+    if configuration.at_once() {
+        assert_eq!(server.count("accepted"), 2, "it is one connection, and the one that asks");
+    }
+    drop(client);
+    server.stop();
+}
+
+fn hundreds_of_connections(configuration: &Configuration) {
+    let count = configuration.most_at_once();
+    let server = Server::start(configuration);
+    let mut clients: Vec<_> = (0..count).map(|_| server.connect()).collect();
+    for _ in 0..2 {
+        clients.iter_mut().for_each(|client| client.ask("/shared?2000"));
+        for client in &mut clients {
+            assert!(client.response().body == pattern::bytes(2000), "an answer is another one");
+        }
+    }
+    drop(clients);
+    if configuration.driver() != Driver::Blocking {
+        server.has_counted("closed", count);
+    }
+    server.stop();
+}
+
+fn answers_that_take_time(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    client.send(&[request("/shared?20"), request("/later?30"), request("/shared?40")].concat());
+    thread::sleep(Duration::from_millis(10));
+    // These come while the answer is waited for.
+    client.send(&[request("/later?1"), request("/shared?60")].concat());
+    assert_eq!(client.response().body, pattern::bytes(20));
+    assert_eq!(client.response().body, SMALL);
+    assert_eq!(client.response().body, pattern::bytes(40));
+    assert_eq!(client.response().body, SMALL);
+    assert_eq!(client.response().body, pattern::bytes(60));
+    for _ in 0..20 {
+        assert_eq!(client.get("/later?0").body, SMALL);
+    }
+    drop(client);
+    server.stop();
+}
+
+fn what_panicked_elsewhere_is_answered(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    assert_eq!(client.get("/later?13").status, 500);
+    assert_eq!(client.get("/later?1").body, SMALL);
+    drop(client);
+    server.stop();
+}
+
+fn a_panic_closes_one_connection(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    for before in ["", "/small", "/large?300000"] {
+        let mut client = server.connect();
+        if !before.is_empty() {
+            client.ask(before);
+            client.response();
+        }
+        client.ask("/panic");
+        let (rest, _) = client.rest();
+        assert_eq!(rest, b"");
+    }
+    assert_eq!(server.connect().get("/small").body, SMALL);
+    assert_eq!(server.count("panicked"), 3);
+    server.stop();
+}
+
+fn unix_sockets_are_served(configuration: &Configuration) {
+    let path = pattern::scratch("socket");
+    let server = Server::start_with(configuration, &[("listen", &format!("unix:{}", path.display()))]);
+    let mut client = server.connect();
+    assert_eq!(client.get("/small").body, SMALL);
+    assert!(client.get("/mix").body.ends_with(TAIL));
+    assert!(client.get("/large?3000000").body == pattern::large()[..3_000_000], "the file is another one");
+    drop(client);
+    server.stop();
+    std::fs::remove_file(path).expect("the socket has a name");
+}
+
+fn ipv6_is_served(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("listen", "[::1]:0")]);
+    assert!(server.address().is_ipv6());
+    assert_eq!(server.connect().get("/small").body, SMALL);
+    server.stop();
+}

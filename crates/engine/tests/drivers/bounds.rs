@@ -1,0 +1,110 @@
+//! What is bounded, and what happens at the bound.
+
+use std::thread;
+use std::time::Duration;
+
+use tenfold_engine::{Driver, Engine, Topology};
+
+use crate::Statement;
+use crate::configuration::Configuration;
+use crate::launch::{Server, eventually};
+use crate::server::SMALL;
+
+pub(crate) const STATEMENTS: &[Statement] = &[
+    ("connections_past_the_bound_are_closed", one_worker, connections_past_the_bound_are_closed),
+    ("without_descriptors_it_waits_and_goes_on", selects, without_descriptors_it_waits_and_goes_on),
+    ("a_slow_reader_that_goes_on_reading_lives", once, a_slow_reader_that_goes_on_reading_lives),
+    ("a_reader_that_stops_is_closed", concurrent, a_reader_that_stops_is_closed),
+];
+
+fn one_worker(configuration: &Configuration) -> bool {
+    configuration.at_once()
+        && configuration.topology == Topology::Single
+        && configuration.engine != Engine::Pool
+}
+
+fn selects(configuration: &Configuration) -> bool {
+    configuration.driver() != Driver::Blocking && !configuration.layered
+}
+
+fn concurrent(configuration: &Configuration) -> bool {
+    configuration.at_once()
+}
+
+/// What takes seconds is tried once for each driver and sender.
+fn once(configuration: &Configuration) -> bool {
+    let alone = configuration.topology == Topology::Single && configuration.is_default();
+    configuration.at_once() && alone && !configuration.scarce && !configuration.layered
+}
+
+fn connections_past_the_bound_are_closed(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("connections", "4")]);
+    let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    clients.iter_mut().for_each(|client| assert_eq!(client.get("/small").body, SMALL));
+    for _ in 0..3 {
+        let mut refused = server.connect();
+        let (rest, _) = refused.rest();
+        assert_eq!(rest, b"");
+    }
+    clients.iter_mut().for_each(|client| assert_eq!(client.get("/small").body, SMALL));
+    clients.truncate(2);
+    eventually(
+        || {
+            let mut client = server.connect();
+            client.try_send(&crate::client::request("/small"));
+            client.rest_or_response().is_some()
+        },
+        || "the places of those that left are not given again".into(),
+    );
+    let text = String::from_utf8(clients[0].get("/counters").body).expect("counters are text");
+    let count = text.lines().find_map(|line| line.strip_prefix("too-many ")).map(str::parse::<u64>);
+    assert!(count.is_some_and(|count| count.is_ok_and(|count| count >= 3)), "{text}");
+    server.stop();
+}
+
+fn without_descriptors_it_waits_and_goes_on(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("descriptors", "40")]);
+    let mut clients: Vec<_> = (0..60).map(|_| server.connect()).collect();
+    clients.iter_mut().for_each(|client| client.ask("/small"));
+    clients[0].response();
+    let before = server.work();
+    thread::sleep(Duration::from_millis(600));
+    let work = server.work() - before;
+    let spins = configuration.sleeps() && work > Duration::from_millis(250);
+    assert!(!spins, "the loop spins: {work:?} of 600 ms");
+    // Those that are served make room for those that wait.
+    for mut client in clients.drain(1..) {
+        assert_eq!(client.response().body, SMALL);
+    }
+    assert!(server.count("exhausted") >= 1);
+    server.stop();
+}
+
+/// Room is reported late, when much of it is free: what a reader takes counts before.
+fn a_slow_reader_that_goes_on_reading_lives(configuration: &Configuration) {
+    let settings = [("send-timeout", "1500")];
+    let server = Server::start_with(configuration, &settings);
+    for target in ["/large?60000000", "/shared"] {
+        let mut client = server.connect();
+        client.ask(target);
+        client.head();
+        for _ in 0..50 {
+            client.exactly(10_000);
+            thread::sleep(Duration::from_millis(80));
+        }
+        assert_eq!(server.count("closed"), server.count("accepted") - 2, "{target}");
+        drop(client);
+        eventually(|| server.count("closed") == server.count("accepted") - 1, || "it stays".into());
+    }
+    server.stop();
+}
+
+fn a_reader_that_stops_is_closed(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("send-timeout", "1000")]);
+    let mut client = server.connect();
+    client.take_little();
+    client.ask("/large?60000000");
+    client.head();
+    eventually(|| server.count("closed") == server.count("accepted") - 1, || "it is waited for".into());
+    server.stop();
+}

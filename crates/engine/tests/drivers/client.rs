@@ -1,0 +1,235 @@
+//! A client that knows bytes and time, and of HTTP only where a response ends.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use tenfold_engine::layer::xor::{CLOSING_RECORD, change};
+
+/// Longer than anything here takes; what takes longer has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// A connection, seen from the peer's side.
+pub(crate) struct Client {
+    stream: Stream,
+    /// The places in both directions, through a layer.
+    layer: Option<(u8, u8)>,
+    received: Vec<u8>,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The peer ended its output.
+    Ended,
+    /// The connection was reset.
+    Reset,
+}
+
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Client {
+    pub(crate) fn connect(address: SocketAddr, layered: bool) -> Client {
+        let stream = TcpStream::connect(address).expect("a server that is ready can be connected to");
+        stream.set_nodelay(true).expect("a connection takes options");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        Client { stream: Stream::Tcp(stream), layer: layered.then_some((0, 0)), received: Vec::new() }
+    }
+
+    pub(crate) fn connect_unix(path: &Path, layered: bool) -> Client {
+        let stream = UnixStream::connect(path).expect("a server that is ready can be connected to");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        Client { stream: Stream::Unix(stream), layer: layered.then_some((0, 0)), received: Vec::new() }
+    }
+
+    /// The same connection, for a thread that only writes; this one only reads from here on.
+    pub(crate) fn writer(&self) -> Client {
+        let stream = match &self.stream {
+            Stream::Tcp(stream) => Stream::Tcp(stream.try_clone().expect("there are descriptors")),
+            Stream::Unix(stream) => Stream::Unix(stream.try_clone().expect("there are descriptors")),
+        };
+        Client { stream, layer: self.layer, received: Vec::new() }
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        match &self.stream {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+        }
+    }
+
+    /// Takes little at a time, so that the server has to wait for room.
+    pub(crate) fn take_little(&self) {
+        rustix::net::sockopt::set_socket_recv_buffer_size(self.descriptor(), 8192).expect("an option is set");
+    }
+
+    /// Lets a wait for bytes last so long.
+    pub(crate) fn be_patient_for(&self, time: Duration) {
+        match &self.stream {
+            Stream::Tcp(stream) => stream.set_read_timeout(Some(time)),
+            Stream::Unix(stream) => stream.set_read_timeout(Some(time)),
+        }
+        .expect("a timeout can be set");
+    }
+
+    /// Sends `bytes`; says whether the server took them.
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
+        let mut bytes = bytes.to_vec();
+        if let Some((_, sent)) = &mut self.layer {
+            change(&mut bytes, sent);
+        }
+        match &mut self.stream {
+            Stream::Tcp(stream) => stream.write_all(&bytes).is_ok(),
+            Stream::Unix(stream) => stream.write_all(&bytes).is_ok(),
+        }
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        assert!(self.try_send(bytes), "the server takes what is sent");
+    }
+
+    /// Asks for `target` on a connection that goes on.
+    pub(crate) fn ask(&mut self, target: &str) {
+        self.send(&request(target));
+    }
+
+    pub(crate) fn get(&mut self, target: &str) -> Response {
+        self.ask(target);
+        self.response()
+    }
+
+    pub(crate) fn shut_down_writing(&self) {
+        match &self.stream {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+        }
+        .expect("a connection that is there can be shut down");
+    }
+
+    /// Goes away at once, without an orderly end.
+    pub(crate) fn reset(self) {
+        let linger = Some(Duration::ZERO);
+        rustix::net::sockopt::set_socket_linger(self.descriptor(), linger).expect("an option is set");
+    }
+
+    /// Receives once; says how many bytes came, 0 at the end.
+    pub(crate) fn receive(&mut self) -> Result<usize, End> {
+        let mut chunk = [0; 64 * 1024];
+        let result = match &mut self.stream {
+            Stream::Tcp(stream) => stream.read(&mut chunk),
+            Stream::Unix(stream) => stream.read(&mut chunk),
+        };
+        match result {
+            Ok(count) => {
+                if let Some((received, _)) = &mut self.layer {
+                    change(&mut chunk[..count], received);
+                }
+                self.received.extend_from_slice(&chunk[..count]);
+                Ok(count)
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => Err(End::Reset),
+            Err(error) => panic!("nothing came: {error}; in hand are {} bytes", self.received.len()),
+        }
+    }
+
+    /// Receives once, and keeps nothing.
+    pub(crate) fn receive_and_forget(&mut self) -> Result<usize, End> {
+        let result = self.receive();
+        self.received.clear();
+        result
+    }
+
+    /// A response, or nothing where the connection ends instead.
+    pub(crate) fn rest_or_response(&mut self) -> Option<Response> {
+        match self.receive() {
+            Ok(1..) => Some(self.response()),
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    /// Whether nothing comes for so long.
+    pub(crate) fn is_silent_for(&mut self, time: Duration) -> bool {
+        self.be_patient_for(time);
+        let mut byte = [0];
+        let result = match &mut self.stream {
+            Stream::Tcp(stream) => stream.peek(&mut byte),
+            Stream::Unix(stream) => stream.read(&mut byte),
+        };
+        self.be_patient_for(PATIENCE);
+        matches!(result, Err(error) if error.kind() == ErrorKind::WouldBlock)
+    }
+
+    pub(crate) fn exactly(&mut self, count: usize) -> Vec<u8> {
+        while self.received.len() < count {
+            let before = self.received.len();
+            assert_ne!(self.receive(), Ok(0), "the end came after {before} of {count} bytes");
+            assert_ne!(self.received.len(), before, "a reset came after {before} of {count} bytes");
+        }
+        let rest = self.received.split_off(count);
+        std::mem::replace(&mut self.received, rest)
+    }
+
+    pub(crate) fn head(&mut self) -> String {
+        let end = loop {
+            let found = self.received.windows(4).position(|four| four == b"\r\n\r\n");
+            match found {
+                Some(at) => break at + 4,
+                None => assert!(matches!(self.receive(), Ok(1..)), "an end came instead of a response"),
+            }
+        };
+        String::from_utf8(self.exactly(end)).expect("a head is text")
+    }
+
+    pub(crate) fn response(&mut self) -> Response {
+        let head = self.head();
+        let status = head[9..12].parse().expect("a status is a number");
+        let body = self.exactly(length(&head));
+        Response { status, head, body }
+    }
+
+    /// Reads to the end of the connection; gives what came, without a layer's closing record, and how it
+    /// ended.
+    pub(crate) fn rest(&mut self) -> (Vec<u8>, End) {
+        let end = loop {
+            match self.receive() {
+                Ok(0) => break End::Ended,
+                Ok(_) => {}
+                Err(end) => break end,
+            }
+        };
+        let mut rest = std::mem::take(&mut self.received);
+        if self.layer.is_some() && rest.last() == Some(&CLOSING_RECORD) {
+            rest.pop();
+        }
+        (rest, end)
+    }
+
+    /// Says that the connection ends here, in order, with nothing more.
+    pub(crate) fn ends(&mut self) {
+        let (rest, end) = self.rest();
+        assert_eq!((String::from_utf8_lossy(&rest).as_ref(), end), ("", End::Ended));
+    }
+}
+
+/// A request whose head has 64 bytes and more.
+pub(crate) fn request(target: &str) -> Vec<u8> {
+    format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: driver-tests\r\n\r\n").into_bytes()
+}
+
+pub(crate) fn length(head: &str) -> usize {
+    let line = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+    line.and_then(|value| value.parse().ok()).expect("every response here has a length")
+}

@@ -1,0 +1,124 @@
+//! What is tried: models from the table, with their triggers, topologies and senders, plain and through a
+//! layer, and the ring so small that everything of it runs out.
+
+use std::fmt;
+
+use tenfold_engine::{Bounds, Driver, Engine, MODELS, Sender, Topology, Trigger, Triggers};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Configuration {
+    pub(crate) engine: Engine,
+    pub(crate) topology: Topology,
+    pub(crate) triggers: Option<Triggers>,
+    pub(crate) sender: Sender,
+    /// Through the layer that changes every byte.
+    pub(crate) layered: bool,
+    /// On rings with few places and few buffers.
+    pub(crate) scarce: bool,
+}
+
+impl Configuration {
+    /// Every configuration, from the table of models.
+    pub(crate) fn all() -> Vec<Configuration> {
+        let mut all = Vec::new();
+        for model in MODELS {
+            let topologies = [Topology::Single, Topology::Threads];
+            for topology in topologies.into_iter().filter(|topology| model.topologies.contains(topology)) {
+                let triggers = if model.triggers { Triggers::ALL.map(Some).to_vec() } else { vec![None] };
+                for triggers in triggers.into_iter().filter(|triggers| tried(topology, *triggers)) {
+                    let plain = Configuration {
+                        engine: model.engine,
+                        topology,
+                        triggers,
+                        sender: Sender::Auto,
+                        layered: false,
+                        scarce: false,
+                    };
+                    if topology == Topology::Single {
+                        all.extend(plain.variations());
+                    }
+                    all.push(plain);
+                }
+            }
+        }
+        all
+    }
+
+    /// What else is tried with one worker: the layer, the other sender, a ring of which everything runs out.
+    fn variations(&self) -> Vec<Configuration> {
+        let mut all = vec![Configuration { layered: true, ..self.clone() }];
+        if [Engine::Naive, Engine::Epoll, Engine::Uring].contains(&self.engine) && self.is_default() {
+            all.push(Configuration { sender: Sender::Copy, ..self.clone() });
+        }
+        if self.driver() == Driver::Completion {
+            all.push(Configuration { scarce: true, ..self.clone() });
+            all.push(Configuration { scarce: true, sender: Sender::Copy, ..self.clone() });
+            all.push(Configuration { scarce: true, layered: true, ..self.clone() });
+        }
+        all
+    }
+
+    /// Whether it has its model's own triggers, where it has any.
+    pub(crate) fn is_default(&self) -> bool {
+        self.triggers.unwrap_or_default() == Triggers::default()
+    }
+
+    /// Connections that it serves at once.
+    pub(crate) fn most_at_once(&self) -> u64 {
+        match self.engine {
+            Engine::Naive => 1,
+            Engine::Pool => Bounds::default().pool_threads as u64,
+            _ if self.driver() == Driver::Blocking => 60,
+            _ => 300,
+        }
+    }
+
+    /// Whether the model hears of a peer that is gone while an answer is waited for.
+    pub(crate) fn hears_of_loss(&self) -> bool {
+        self.driver() != Driver::Blocking && ![Engine::Busy, Engine::Select].contains(&self.engine)
+    }
+
+    /// Whether it sleeps when there is nothing to do.
+    pub(crate) fn sleeps(&self) -> bool {
+        self.engine != Engine::Busy
+    }
+
+    pub(crate) fn driver(&self) -> Driver {
+        self.engine.model().driver
+    }
+
+    /// Whether it serves several connections at once.
+    pub(crate) fn at_once(&self) -> bool {
+        self.engine != Engine::Naive
+    }
+
+    /// Whether connections share one loop, so that one can keep the others waiting.
+    pub(crate) fn one_loop(&self) -> bool {
+        self.driver() != Driver::Blocking && self.topology == Topology::Single
+    }
+
+    /// Whether `sendfile(2)` sends its files.
+    pub(crate) fn sends_files(&self) -> bool {
+        !self.layered && self.sender != Sender::Copy
+    }
+}
+
+/// With several workers, what the listener's trigger changes is tried, and not all of it again.
+fn tried(topology: Topology, triggers: Option<Triggers>) -> bool {
+    let edge = |triggers: Triggers| triggers.connections == Trigger::Edge;
+    topology == Topology::Single || triggers.is_none_or(edge)
+}
+
+impl fmt::Display for Configuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.engine, self.topology)?;
+        if let Some(triggers) = self.triggers {
+            write!(f, "-{triggers}")?;
+        }
+        if self.sender != Sender::Auto {
+            write!(f, "-{}", self.sender)?;
+        }
+        f.write_str(if self.scarce { "-scarce" } else { "" })?;
+        f.write_str(if self.layered { "-xor" } else { "" })
+    }
+}

@@ -1,0 +1,251 @@
+//! How connections end: the peer's end, in whatever company it comes, its absence, and our own refusals.
+
+use std::fs::File;
+use std::io::Write;
+use std::thread;
+use std::time::Duration;
+
+use crate::Statement;
+use crate::client::{End, PATIENCE, request};
+use crate::configuration::Configuration;
+use crate::launch::{Server, eventually};
+use crate::pattern;
+use crate::server::SMALL;
+
+pub(crate) const STATEMENTS: &[Statement] = &[
+    ("an_end_together_with_a_request_loses_nothing", any, an_end_together_with_a_request),
+    ("an_end_behind_a_request_leaves_the_answer_whole", any, an_end_behind_a_request),
+    ("an_end_behind_many_requests_is_seen", one_loop, an_end_behind_many_requests_is_seen),
+    ("a_reset_in_the_middle_closes_one_connection", at_once, a_reset_in_the_middle),
+    ("a_peer_that_says_nothing_is_closed", any, a_peer_that_says_nothing_is_closed),
+    ("a_head_that_stops_is_told_so", any, a_head_that_stops_is_told_so),
+    ("a_connection_that_rests_too_long_is_closed", any, a_connection_that_rests_too_long),
+    ("an_answer_that_never_comes_is_told_so", any, an_answer_that_never_comes),
+    ("a_peer_that_goes_away_is_waited_for_no_longer", notices, a_peer_that_goes_away),
+    ("a_refusal_reaches_a_peer_that_still_sends", any, a_refusal_reaches_a_peer_that_still_sends),
+    ("a_refusal_behind_many_bytes_reaches_its_peer", any, a_refusal_behind_many_bytes),
+    ("a_file_that_shrinks_is_not_padded", any, a_file_that_shrinks_is_not_padded),
+    ("the_last_answer_comes_whole", any, the_last_answer_comes_whole),
+];
+
+fn any(_: &Configuration) -> bool {
+    true
+}
+
+fn at_once(configuration: &Configuration) -> bool {
+    configuration.at_once()
+}
+
+fn one_loop(configuration: &Configuration) -> bool {
+    configuration.one_loop()
+}
+
+fn notices(configuration: &Configuration) -> bool {
+    configuration.hears_of_loss()
+}
+
+fn an_end_together_with_a_request(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    for target in ["/shared?50", "/shared?300000", "/large?3000000", "/later?20"] {
+        let mut client = server.connect();
+        client.ask(target);
+        client.shut_down_writing();
+        assert_eq!(client.response().status, 200);
+        client.ends();
+    }
+    server.stop();
+}
+
+fn an_end_behind_a_request(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    for pause in [0, 20, 100] {
+        let mut client = server.connect();
+        client.take_little();
+        client.ask("/shared?120000");
+        thread::sleep(Duration::from_millis(pause));
+        client.shut_down_writing();
+        thread::sleep(Duration::from_millis(100));
+        assert!(client.response().body == pattern::bytes(120_000), "the answer is another one");
+        client.ends();
+    }
+    server.stop();
+}
+
+/// The last full receive of a request takes the news of the end with it, and leaves a request behind.
+fn an_end_behind_many_requests_is_seen(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    assert_eq!(client.get("/small").body, SMALL);
+    let mut blocking = server.connect();
+    assert_eq!(blocking.get("/small").body, SMALL);
+    // While the loop sleeps, everything arrives. The room of a receive is 16 KB and 2 bytes.
+    blocking.ask("/sleep?150");
+    thread::sleep(Duration::from_millis(30));
+    let mut all = Vec::new();
+    for _ in 0..6 {
+        let plain = request("/small");
+        let field =
+            format!("Padding: {}\r\n\r\n", "x".repeat(2731 - plain.len() + 2 - "Padding: \r\n\r\n".len()));
+        all.extend_from_slice(&plain[..plain.len() - 2]);
+        all.extend_from_slice(field.as_bytes());
+    }
+    assert_eq!(all.len(), 16 * 1024 + 2);
+    all.extend_from_slice(&request("/small"));
+    client.send(&all);
+    client.shut_down_writing();
+    for _ in 0..7 {
+        assert_eq!(client.response().body, SMALL);
+    }
+    client.be_patient_for(Duration::from_secs(10));
+    client.ends();
+    server.stop();
+}
+
+fn a_reset_in_the_middle(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    for target in ["/large?60000000", "/shared", "/mix", "/later?50", "/small"] {
+        let mut client = server.connect();
+        client.ask(target);
+        if target != "/later?50" {
+            client.head();
+        }
+        client.reset();
+    }
+    server.connect().reset();
+    let mut client = server.connect();
+    client.send(b"GET /sm");
+    client.reset();
+    server.has_counted("closed", 7);
+    assert_eq!(server.connect().get("/small").body, SMALL);
+    server.stop();
+}
+
+fn a_peer_that_says_nothing_is_closed(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("head-timeout", "200")]);
+    server.connect().ends();
+    server.stop();
+}
+
+fn a_head_that_stops_is_told_so(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("head-timeout", "300")]);
+    let mut client = server.connect();
+    client.send(b"GET /small HTTP/1.1\r\nHost: local");
+    assert_eq!(client.response().status, 408);
+    client.ends();
+    server.stop();
+}
+
+fn a_connection_that_rests_too_long(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("idle-timeout", "250")]);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        assert_eq!(client.get("/small").body, SMALL);
+    }
+    client.ends();
+    server.stop();
+}
+
+fn an_answer_that_never_comes(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("later-timeout", "200")]);
+    let mut client = server.connect();
+    client.send(&[request("/never"), request("/small")].concat());
+    assert_eq!(client.response().status, 503);
+    client.ends();
+    server.stop();
+}
+
+fn a_peer_that_goes_away(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("later-timeout", "600000")]);
+    for before in [false, true] {
+        let mut client = server.connect();
+        if before {
+            assert_eq!(client.get("/small").body, SMALL);
+        }
+        client.ask("/never");
+        thread::sleep(Duration::from_millis(50));
+        client.reset();
+    }
+    server.has_counted("closed", 2);
+    server.stop();
+}
+
+fn a_refusal_reaches_a_peer_that_still_sends(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    client.send(b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n");
+    for _ in 0..20 {
+        if !client.try_send(&[b'x'; 8192]) {
+            break;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    client.shut_down_writing();
+    assert_eq!(client.response().status, 400);
+    client.ends();
+    server.stop();
+}
+
+/// More has arrived than is taken unread, when the refusal is given.
+fn a_refusal_behind_many_bytes(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    for target in ["/later?60", "/shared?900000"] {
+        let mut client = server.connect();
+        client.take_little();
+        client.send(&[request(target), b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n".to_vec()].concat());
+        let mut writer = client.writer();
+        // The layer's place goes on with the bytes of the writer.
+        let asking = thread::spawn(move || {
+            for _ in 0..25 {
+                if !writer.try_send(&[b'x'; 8000]) {
+                    return;
+                }
+            }
+        });
+        thread::sleep(Duration::from_millis(120));
+        assert_eq!(client.response().status, 200);
+        assert_eq!(client.response().status, 400);
+        asking.join().expect("a writer that is refused stops");
+        client.shut_down_writing();
+        client.ends();
+    }
+    server.stop();
+}
+
+fn a_file_that_shrinks_is_not_padded(configuration: &Configuration) {
+    let path = pattern::scratch("shrinking");
+    let mut file = File::create(&path).expect("a temporary file can be made");
+    file.write_all(&pattern::large()[..32 << 20]).expect("there is room");
+    let server = Server::start_with(configuration, &[("sparse", &path.to_string_lossy())]);
+    let mut client = server.connect();
+    client.take_little();
+    client.ask("/sparse");
+    let length = crate::client::length(&client.head());
+    client.exactly(100_000);
+    file.set_len(20_000).expect("a file of ours can be cut");
+    let (rest, _) = client.rest();
+    assert!(100_000 + rest.len() < length, "the connection ends before the answer does");
+    let padded = rest.chunks(8).rev().take(4).all(|word| word == [0; 8]);
+    assert!(rest.len() < 8 || !padded, "what was cut off is not made up");
+    eventually(|| server.connect().get("/small").body == SMALL, || "others are not served".into());
+    server.stop();
+    std::fs::remove_file(path).expect("the file has a name");
+}
+
+fn the_last_answer_comes_whole(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    for target in ["/small", "/shared?120000", "/shared", "/large?5000000"] {
+        let mut client = server.connect();
+        client.take_little();
+        client.send(
+            format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes(),
+        );
+        thread::sleep(Duration::from_millis(100));
+        let head = client.head();
+        assert!(head.contains("Connection: close"), "{head}");
+        client.exactly(crate::client::length(&head));
+        client.be_patient_for(PATIENCE);
+        let (rest, end) = client.rest();
+        assert_eq!((rest.len(), end), (0, End::Ended));
+    }
+    server.stop();
+}

@@ -1,0 +1,151 @@
+//! A server of its own for each test: started, asked, told to leave, and ended whatever happens.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use tenfold_sys::process::{Pid, tell};
+use tenfold_sys::signal::Signal;
+
+use crate::client::{Client, PATIENCE};
+use crate::configuration::Configuration;
+use crate::{pattern, server};
+
+pub(crate) struct Server {
+    child: Child,
+    listens: String,
+    layered: bool,
+    left: bool,
+}
+
+impl Server {
+    /// A server with the bounds of the tests.
+    pub(crate) fn start(configuration: &Configuration) -> Server {
+        Server::start_with(configuration, &[])
+    }
+
+    /// A server; `more` are settings as [`server::main`] reads them.
+    pub(crate) fn start_with(configuration: &Configuration, more: &[(&str, &str)]) -> Server {
+        let program = std::env::current_exe().expect("a running program has a name");
+        let mut command = Command::new(program);
+        command.arg(server::ROLE).stdout(Stdio::piped());
+        let mut set = |name: &str, value: &str| {
+            command.arg(format!("{name}={value}"));
+        };
+        set("engine", &configuration.engine.to_string());
+        set("topology", &configuration.topology.to_string());
+        set("sender", &configuration.sender.to_string());
+        if let Some(triggers) = configuration.triggers {
+            set("triggers", &triggers.to_string());
+        }
+        set("layered", &configuration.layered.to_string());
+        set("scarce", &configuration.scarce.to_string());
+        set("large", &pattern::large_file().to_string_lossy());
+        more.iter().for_each(|(name, value)| set(name, value));
+        let mut child = command.spawn().expect("this program can be started again");
+        let mut listens = String::new();
+        let output = child.stdout.take().expect("it was piped");
+        BufReader::new(output).read_line(&mut listens).expect("a server says where it listens");
+        let listens = listens.trim().to_owned();
+        assert!(!listens.is_empty(), "the server ended before it listened");
+        Server { child, listens, layered: configuration.layered, left: false }
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        match self.listens.strip_prefix("unix:") {
+            Some(path) => Client::connect_unix(&PathBuf::from(path), self.layered),
+            None => Client::connect(self.address(), self.layered),
+        }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.listens.parse().expect("it listens on an address")
+    }
+
+    /// What the server counted under `name`; asked over a connection of its own.
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        let body = self.connect().get("/counters").body;
+        let text = String::from_utf8(body).expect("counters are text");
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.parse().ok()).expect("this is counted")
+    }
+
+    /// Waits until `name` was counted `least` times.
+    pub(crate) fn has_counted(&self, name: &str, least: u64) {
+        eventually(|| self.count(name) >= least, || format!("{name} is not counted {least} times"));
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32).expect("a process has a number")
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn tell(&self, signal: Signal) {
+        tell(self.pid(), signal);
+    }
+
+    /// Processor time that the server has used so far.
+    pub(crate) fn work(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it runs");
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |place: usize| fields[place].parse::<u64>().expect("a time is a number");
+        // Fields 14 and 15 of man 5 proc_pid_stat, in hundredths of a second; the first here is the third.
+        Duration::from_millis((ticks(11) + ticks(12)) * 10)
+    }
+
+    /// Whether the process is still there.
+    pub(crate) fn runs(&mut self) -> bool {
+        self.child.try_wait().expect("a child can be waited for").is_none()
+    }
+
+    /// Waits for its end; says how it went.
+    pub(crate) fn end(&mut self, within: Duration) -> ExitStatus {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                self.left = true;
+                return status;
+            }
+            assert!(begun.elapsed() < within, "the server has not left within {within:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Stops it, and sees that it ends well: no panic, nothing for a sanitizer to tell.
+    pub(crate) fn stop(mut self) {
+        self.tell(Signal::Interrupt);
+        let status = self.end(PATIENCE);
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if !self.left {
+            self.tell(Signal::Interrupt);
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_secs(2) {
+                if matches!(self.child.try_wait(), Ok(Some(_))) {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Waits until `holds`, within the patience of these tests.
+pub(crate) fn eventually(mut holds: impl FnMut() -> bool, why: impl Fn() -> String) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "{}", why());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,159 @@
+//! How a server leaves: what was begun is finished, what rests is closed, and nobody new comes in.
+
+use std::fs::File;
+use std::thread;
+use std::time::Duration;
+
+use tenfold_engine::Engine;
+use tenfold_sys::lifecycle::Phase;
+use tenfold_sys::signal::Signal;
+
+use crate::Statement;
+use crate::client::PATIENCE;
+use crate::configuration::Configuration;
+use crate::launch::{Server, eventually};
+use crate::pattern;
+use crate::server::SMALL;
+
+pub(crate) const STATEMENTS: &[Statement] = &[
+    ("a_server_with_nothing_to_do_leaves_at_once", any, a_server_with_nothing_to_do_leaves),
+    ("what_rests_is_closed", any, what_rests_is_closed),
+    ("what_was_begun_is_finished", at_once, what_was_begun_is_finished),
+    ("what_was_handed_over_arrives", any, what_was_handed_over_arrives),
+    ("nobody_new_is_let_in", any, nobody_new_is_let_in),
+    ("a_server_that_stops_does_not_wait", any, a_server_that_stops_does_not_wait),
+    ("processes_that_have_ended_are_waited_for", forks, processes_that_have_ended_are_waited_for),
+];
+
+fn any(_: &Configuration) -> bool {
+    true
+}
+
+fn at_once(configuration: &Configuration) -> bool {
+    configuration.at_once()
+}
+
+fn forks(configuration: &Configuration) -> bool {
+    configuration.engine == Engine::Fork
+}
+
+fn leaves_well(mut server: Server) {
+    let status = server.end(PATIENCE);
+    assert!(status.success(), "{status}");
+}
+
+fn a_server_with_nothing_to_do_leaves(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    assert_eq!(server.connect().get("/small").body, SMALL);
+    server.tell(Signal::Quit);
+    leaves_well(server);
+}
+
+fn what_rests_is_closed(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    assert_eq!(client.get("/small").body, SMALL);
+    server.tell(Signal::Quit);
+    let (rest, _) = client.rest();
+    assert_eq!(rest, b"");
+    leaves_well(server);
+}
+
+fn what_was_begun_is_finished(configuration: &Configuration) {
+    let mut server = Server::start(configuration);
+    let (mut download, mut upload, mut later) = (server.connect(), server.connect(), server.connect());
+    download.take_little();
+    download.ask("/large?30000000");
+    assert_eq!(crate::client::length(&download.head()), 30_000_000);
+    upload.send(b"GET /small HTTP/1.1\r\nHost: loc");
+    later.ask("/later?400");
+    thread::sleep(Duration::from_millis(100));
+    server.tell(Signal::Quit);
+    thread::sleep(Duration::from_millis(100));
+    assert!(server.runs());
+    upload.send(b"alhost\r\n\r\n");
+    let response = upload.response();
+    assert_eq!(response.body, SMALL);
+    assert!(response.head.contains("Connection: close"), "{}", response.head);
+    upload.ends();
+    let response = later.response();
+    assert_eq!(response.body, SMALL);
+    for part in pattern::large()[..30_000_000].chunks(1 << 20) {
+        assert!(download.exactly(part.len()) == part, "a part of the file is another one");
+    }
+    let (rest, _) = download.rest();
+    assert_eq!(rest, b"");
+    drop(later);
+    leaves_well(server);
+}
+
+fn what_was_handed_over_arrives(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    client.take_little();
+    client.ask("/shared?120000");
+    thread::sleep(Duration::from_millis(100));
+    server.tell(Signal::Quit);
+    thread::sleep(Duration::from_millis(150));
+    assert!(client.response().body == pattern::bytes(120_000), "the answer is another one");
+    let (rest, _) = client.rest();
+    assert_eq!(rest, b"");
+    leaves_well(server);
+}
+
+fn nobody_new_is_let_in(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut client = server.connect();
+    client.send(b"GET /small HTTP/1.1\r\nHost: loc");
+    thread::sleep(Duration::from_millis(100));
+    server.tell(Signal::Quit);
+    thread::sleep(Duration::from_millis(100));
+    // It waits in the listener's queue, which somebody else may serve.
+    let mut late = server.connect();
+    late.ask("/small");
+    assert!(late.is_silent_for(Duration::from_millis(300)), "a server that leaves takes nobody");
+    client.send(b"alhost\r\n\r\n");
+    assert_eq!(client.response().body, SMALL);
+    client.ends();
+    leaves_well(server);
+}
+
+fn a_server_that_stops_does_not_wait(configuration: &Configuration) {
+    let path = pattern::scratch("endless");
+    File::create(&path).and_then(|file| file.set_len(64 << 30)).expect("a file may have holes");
+    let mut server = Server::start_with(configuration, &[("sparse", &path.to_string_lossy())]);
+    let mut client = server.connect();
+    client.ask("/sparse");
+    let taker = thread::spawn(move || while matches!(client.receive_and_forget(), Ok(1..)) {});
+    let _rests = configuration.at_once().then(|| {
+        let mut client = server.connect();
+        assert_eq!(client.get("/small").body, SMALL);
+        client
+    });
+    thread::sleep(Duration::from_millis(100));
+    server.tell(Signal::Interrupt);
+    let status = server.end(Duration::from_secs(5));
+    assert!(status.success(), "{status}");
+    taker.join().expect("the reader sees an end");
+    std::fs::remove_file(path).expect("the file has a name");
+    assert_eq!(tenfold_sys::lifecycle::phase(), Phase::Serving, "the tests' own process goes on");
+}
+
+fn processes_that_have_ended_are_waited_for(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    for _ in 0..5 {
+        assert_eq!(server.connect().get("/small").body, SMALL);
+    }
+    // Nobody connects any more.
+    eventually(|| zombies(server.number()) == 0, || "processes that have ended are left".into());
+    server.stop();
+}
+
+/// Children of process `parent` that have ended and were not waited for.
+fn zombies(parent: u32) -> usize {
+    let processes = std::fs::read_dir("/proc").expect("there is /proc").flatten();
+    let stats = processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+    stats
+        .filter(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(&format!(" Z {parent} "))))
+        .count()
+}

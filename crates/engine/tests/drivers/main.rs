@@ -1,0 +1,61 @@
+//! Every driver over loopback: each statement about connections is a test of every model, with each of its
+//! triggers and topologies, plain and through a layer.
+//!
+//! A test is named `theme::configuration::statement`; any part of it selects. Each one has a server of its
+//! own, a process that this program starts of itself, so that a model may fork, run out of descriptors or
+//! leave without touching the others.
+
+mod answers;
+mod bounds;
+mod client;
+mod configuration;
+mod endings;
+mod launch;
+mod leaving;
+mod pattern;
+mod server;
+mod turns;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+use crate::configuration::Configuration;
+
+/// A statement: its name, the configurations that it is about, and how it is tried.
+pub(crate) type Statement = (&'static str, fn(&Configuration) -> bool, fn(&Configuration));
+
+const THEMES: &[(&str, &[Statement])] = &[
+    ("answers", answers::STATEMENTS),
+    ("endings", endings::STATEMENTS),
+    ("bounds", bounds::STATEMENTS),
+    ("turns", turns::STATEMENTS),
+    ("leaving", leaving::STATEMENTS),
+];
+
+/// Tests at once: they wait more than they work.
+const AT_ONCE: usize = 6;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    if words.next().as_deref() == Some(server::ROLE) {
+        return server::main(words);
+    }
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(AT_ONCE);
+    let mut trials = Vec::new();
+    for configuration in Configuration::all() {
+        for (theme, statements) in THEMES {
+            for &(name, concerns, holds) in statements.iter().filter(|statement| statement.1(&configuration))
+            {
+                debug_assert!(concerns(&configuration));
+                let configuration = configuration.clone();
+                trials.push(Trial::test(format!("{theme}::{configuration}::{name}"), move || {
+                    holds(&configuration);
+                    Ok(())
+                }));
+            }
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

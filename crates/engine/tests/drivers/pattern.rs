@@ -1,0 +1,51 @@
+//! Bytes of which each says where it belongs, for files and bodies: whatever is lost, doubled or exchanged
+//! shows.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes of the large file.
+pub(crate) const LARGE: usize = 64 << 20;
+
+/// The first `count` bytes of the pattern.
+pub(crate) fn bytes(count: usize) -> Vec<u8> {
+    let words =
+        (0..count.div_ceil(8) as u64).map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+    let mut bytes: Vec<u8> = words.flatten().collect();
+    bytes.truncate(count);
+    bytes
+}
+
+/// The content of the large file.
+pub(crate) fn large() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| bytes(LARGE))
+}
+
+/// The large file, made once a run.
+pub(crate) fn large_file() -> PathBuf {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
+    FILE.get_or_init(|| {
+        // Unlinked names of a run that is over are found again by the next one.
+        let path = std::env::temp_dir().join("tenfold-engine-large");
+        let whole = std::fs::metadata(&path).is_ok_and(|facts| facts.len() == LARGE as u64);
+        if !whole {
+            let made = scratch("large");
+            let mut file = File::create(&made).expect("a temporary file can be made");
+            file.write_all(large()).expect("there is room for the large file");
+            std::fs::rename(&made, &path).expect("it can be renamed where it was made");
+        }
+        path
+    })
+    .clone()
+}
+
+/// A name for a temporary file that nobody else has.
+pub(crate) fn scratch(what: &str) -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("tenfold-engine-{}-{number}-{what}", std::process::id()))
+}

@@ -1,0 +1,267 @@
+//! The other role of this program: a server whose answers are made for the tests.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use tenfold_engine::layer::xor::Xor;
+use tenfold_engine::offload::Lane;
+use tenfold_engine::{Bounds, Engine, Event, Plan, Protocol, faults, run};
+use tenfold_http::response::ResponseHead;
+use tenfold_http::{
+    Answer, Head, Instant, Io, Limits, Next, OpenFile, Out, Part, Peer, Refusal, Reply, Service, Session,
+    Version, clock, serve_connection,
+};
+use tenfold_sys::lifecycle::install_worker_signals;
+use tenfold_sys::shared::Rows;
+use tenfold_sys::socket::{ListenOptions, Listener};
+use tenfold_sys::uring::Sizes;
+
+use crate::pattern;
+
+/// The first word of this role.
+pub(crate) const ROLE: &str = "serve-for-tests";
+
+/// The body of `/small`.
+pub(crate) const SMALL: &[u8] = b"a small body\n";
+/// What `/mix` puts behind and between its files.
+pub(crate) const TAIL: &[u8] = b"and this is behind the file";
+
+/// A ring of which everything runs out: places for operations, for completions, and buffers.
+const SCARCE: Sizes = Sizes { submissions: 16, completions: 32, buffers: 4, buffer_bytes: 256 };
+
+const COUNTERS: [&str; 7] = ["accepted", "closed", "too-many", "exhausted", "expired", "panicked", "sent"];
+
+/// Settings, as `name=value`.
+struct Settings(HashMap<String, String>);
+
+impl Settings {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        self.text(name) == Some("true")
+    }
+
+    fn value<T: FromStr>(&self, name: &str, otherwise: T) -> T {
+        self.text(name).map_or(otherwise, |text| text.parse().ok().expect("a setting of the tests is right"))
+    }
+
+    fn milliseconds(&self, name: &str, otherwise: Duration) -> Duration {
+        self.text(name).map_or(otherwise, |text| Duration::from_millis(text.parse().expect("a number")))
+    }
+}
+
+/// Serves until a signal says otherwise.
+pub(crate) fn main(words: impl Iterator<Item = String>) -> ExitCode {
+    let pairs =
+        words.filter_map(|word| word.split_once('=').map(|(name, value)| (name.into(), value.into())));
+    let settings = Settings(pairs.collect());
+    match serve(&settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(settings: &Settings) -> Result<(), String> {
+    // Panics that are asked for say nothing.
+    std::panic::set_hook(Box::new(|panic| {
+        if !panic.to_string().contains("asked for") {
+            eprintln!("{panic}");
+        }
+    }));
+    let engine: Engine = settings.value("engine", Engine::Epoll);
+    let bounds = Bounds { connections: settings.value("connections", 2000), ..Bounds::default() };
+    let topology = settings.text("topology").map(|text| text.parse()).transpose()?;
+    let workers = topology.map(|topology| if topology == tenfold_engine::Topology::Single { 1 } else { 2 });
+    let triggers = settings.text("triggers").map(|text| text.parse()).transpose()?;
+    let sender = settings.text("sender").unwrap_or("auto").parse()?;
+    let plan = Plan::new(engine, topology, workers, sender, triggers, bounds)?;
+    if settings.is_set("scarce") {
+        faults::use_rings_of(SCARCE);
+    }
+    let options = ListenOptions { backlog: 1024, tcp_nodelay: true, defer_accept: false, reuse_port: false };
+    let address = settings.text("listen").unwrap_or("127.0.0.1:0").parse()?;
+    let listener = Listener::bind(&address, &options).map_err(|error| format!("{address}: {error}"))?;
+    install_worker_signals().map_err(|error| error.to_string())?;
+    let unit = Unit::new(settings, &plan)?;
+    let limits = Limits {
+        head_timeout: settings.milliseconds("head-timeout", Duration::from_secs(20)),
+        idle_timeout: settings.milliseconds("idle-timeout", Duration::from_secs(60)),
+        send_timeout: settings.milliseconds("send-timeout", Duration::from_secs(30)),
+        later_timeout: settings.milliseconds("later-timeout", Duration::from_secs(20)),
+        min_rate: 1,
+        ..Limits::default()
+    };
+    let protocol = Http { unit: Arc::new(unit), limits: Arc::new(limits) };
+    println!("{}", listener.address());
+    std::io::stdout().flush().map_err(|error| error.to_string())?;
+    if let Some(most) = settings.text("descriptors") {
+        let most = Some(most.parse().expect("a number"));
+        setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).expect("a limit can be lowered");
+    }
+    match settings.is_set("layered") {
+        true => run(&plan, &[listener], Xor(protocol)),
+        false => run(&plan, &[listener], protocol),
+    }
+}
+
+#[derive(Clone)]
+struct Http {
+    unit: Arc<Unit>,
+    limits: Arc<Limits>,
+}
+
+impl Protocol for Http {
+    type State = Session;
+
+    async fn serve<I: Io>(&self, io: &mut I, state: &mut Session) -> Next {
+        serve_connection(io, &*self.unit, &self.limits, state).await
+    }
+
+    fn first_bytes_by(&self) -> Instant {
+        clock::now() + self.limits.head_timeout
+    }
+
+    fn observe(&self, event: Event) {
+        let (place, count) = match event {
+            Event::Accepted => (0, 1),
+            Event::Closed => (1, 1),
+            Event::TooMany => (2, 1),
+            Event::Exhausted => (3, 1),
+            Event::Expired => (4, 1),
+            Event::Panicked => (5, 1),
+            Event::Sent(count) => (6, count),
+        };
+        self.unit.counters()[place].fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// The service.
+struct Unit {
+    large: Arc<OpenFile>,
+    sparse: Option<Arc<OpenFile>>,
+    shared: Arc<[u8]>,
+    counters: Rows,
+    lane: Lane,
+}
+
+fn open(path: &str) -> Result<Arc<OpenFile>, String> {
+    let file = File::open(path).map_err(|error| format!("{path}: {error}"))?;
+    let size = file.metadata().map_err(|error| error.to_string())?.len();
+    Ok(Arc::new(OpenFile { file, size }))
+}
+
+impl Unit {
+    fn new(settings: &Settings, plan: &Plan) -> Result<Unit, String> {
+        Ok(Unit {
+            large: open(settings.text("large").unwrap_or_default())?,
+            sparse: settings.text("sparse").map(open).transpose()?,
+            shared: pattern::bytes(1 << 20).into(),
+            counters: Rows::new(1, COUNTERS.len()).map_err(|error| error.to_string())?,
+            lane: Lane::new(plan, 4, 64),
+        })
+    }
+
+    fn counters(&self) -> &[AtomicU64] {
+        self.counters.row(0)
+    }
+
+    fn count_text(&self) -> String {
+        let lines = COUNTERS.iter().zip(self.counters());
+        lines.map(|(name, count)| format!("{name} {}\n", count.load(Ordering::Relaxed))).collect()
+    }
+
+    /// Shared bytes, a file, staged bytes, another part of the file, and shared bytes again.
+    fn mix(&self, persistent: bool, version: Version, out: &mut Out) {
+        let parts = [0..3000, 100_000..400_001, 17..18];
+        let files: u64 = parts.iter().map(|part| part.end - part.start).sum();
+        let shared = 3 * 5000;
+        let mut head = ResponseHead::begin(200, version, persistent, out);
+        head.content_length(files + shared + 3 * TAIL.len() as u64);
+        head.end();
+        for part in parts {
+            out.push(Part::Shared(self.shared.clone(), 0..5000));
+            out.push(Part::File(self.large.clone(), part));
+            out.stage(TAIL);
+        }
+    }
+
+    /// An answer after so many milliseconds on another thread.
+    fn later(&self, milliseconds: u64, persistent: bool, version: Version) -> Answer {
+        let work = move || {
+            std::thread::sleep(Duration::from_millis(milliseconds));
+            assert_ne!(milliseconds, 13, "asked for");
+            SMALL
+        };
+        let Ok(coming) = self.lane.run(work) else { return Answer::Close };
+        Answer::Later(Box::pin(async move {
+            let found = coming.await;
+            Box::new(move |out: &mut Out| {
+                let (status, body) = found.map_or((500, &b""[..]), |body| (200, body));
+                respond(status, version, persistent, body, out);
+                Answer::Done
+            }) as Reply
+        }))
+    }
+}
+
+fn respond(status: u16, version: Version, persistent: bool, body: &[u8], out: &mut Out) {
+    let mut head = ResponseHead::begin(status, version, persistent, out);
+    head.content_length(body.len() as u64);
+    head.end();
+    out.stage(body);
+}
+
+impl Service for Unit {
+    fn answer(&self, head: &Head<'_>, _: &Peer, out: &mut Out) -> Answer {
+        let (persistent, version) = (head.persistent, head.version);
+        let number = head.target.query.map(|query| query.parse().expect("a query here is a number"));
+        let mut part = |length: u64, part: Part| {
+            let mut head = ResponseHead::begin(200, version, persistent, out);
+            head.content_length(length);
+            head.end();
+            out.push(part);
+        };
+        match head.target.path {
+            "/small" => respond(200, version, persistent, SMALL, out),
+            "/counters" => respond(200, version, persistent, self.count_text().as_bytes(), out),
+            "/shared" => {
+                let length = number.unwrap_or(self.shared.len() as u64);
+                part(length, Part::Shared(self.shared.clone(), 0..length as usize));
+            }
+            "/large" => {
+                let length = number.unwrap_or(self.large.size);
+                part(length, Part::File(self.large.clone(), 0..length));
+            }
+            "/sparse" => {
+                let file = self.sparse.clone().expect("a test that asks for the sparse file names one");
+                part(file.size, Part::File(file.clone(), 0..file.size));
+            }
+            "/mix" => self.mix(persistent, version, out),
+            "/later" => return self.later(number.unwrap_or(0), persistent, version),
+            "/never" => return Answer::Later(Box::pin(std::future::pending())),
+            "/sleep" => {
+                std::thread::sleep(Duration::from_millis(number.unwrap_or(0)));
+                respond(200, version, persistent, SMALL, out);
+            }
+            "/panic" => panic!("asked for"),
+            _ => respond(404, version, persistent, b"", out),
+        }
+        Answer::Done
+    }
+
+    fn refuse(&self, refusal: Refusal, _: &[u8], _: &Peer, out: &mut Out) {
+        respond(refusal.status(), Version::Http11, false, refusal.words().as_bytes(), out);
+    }
+}

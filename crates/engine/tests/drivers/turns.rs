@@ -1,0 +1,125 @@
+//! Connections that share a loop take turns, and a loop with nothing to do sleeps.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tenfold_engine::Driver;
+
+use crate::Statement;
+use crate::client::request;
+use crate::configuration::Configuration;
+use crate::launch::Server;
+use crate::pattern;
+use crate::server::SMALL;
+
+pub(crate) const STATEMENTS: &[Statement] = &[
+    ("who_asks_without_end_leaves_others_their_turn", one_loop, who_asks_without_end),
+    ("who_takes_without_end_leaves_others_their_turn", one_loop, who_takes_without_end),
+    ("a_loop_that_waits_for_answers_sleeps", loops, a_loop_that_waits_for_answers_sleeps),
+    ("a_loop_that_waits_for_room_sleeps", loops, a_loop_that_waits_for_room_sleeps),
+];
+
+/// The longest that others wait for their turn here.
+const TURN: Duration = Duration::from_secs(3);
+
+fn one_loop(configuration: &Configuration) -> bool {
+    configuration.one_loop()
+}
+
+fn loops(configuration: &Configuration) -> bool {
+    configuration.driver() != Driver::Blocking && configuration.sleeps()
+}
+
+/// Asks ten times on a connection of its own, while others are busy.
+fn others_have_their_turn(server: &Server) {
+    let begun = Instant::now();
+    let mut client = server.connect();
+    for _ in 0..10 {
+        client.be_patient_for(TURN);
+        assert_eq!(client.get("/small").body, SMALL);
+    }
+    assert!(begun.elapsed() < TURN, "ten answers took {:?}", begun.elapsed());
+}
+
+fn who_asks_without_end(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let over = Arc::new(AtomicBool::new(false));
+    let mut client = server.connect();
+    let mut writer = client.writer();
+    let stop = over.clone();
+    let asking = thread::spawn(move || {
+        let many: Vec<u8> = (0..200).flat_map(|_| request("/small")).collect();
+        while !stop.load(Ordering::Relaxed) && writer.try_send(&many) {}
+        writer.shut_down_writing();
+    });
+    let reading = thread::spawn(move || while matches!(client.receive_and_forget(), Ok(1..)) {});
+    thread::sleep(Duration::from_millis(100));
+    others_have_their_turn(&server);
+    over.store(true, Ordering::Relaxed);
+    asking.join().expect("the requests were taken");
+    reading.join().expect("the answers were read");
+    server.stop();
+}
+
+fn who_takes_without_end(configuration: &Configuration) {
+    let path = pattern::scratch("sparse");
+    let size = 64 << 30;
+    File::create(&path).and_then(|file| file.set_len(size)).expect("a file may have holes");
+    let server = Server::start_with(configuration, &[("sparse", &path.to_string_lossy())]);
+    let over = Arc::new(AtomicBool::new(false));
+    let takers: Vec<_> = (0..2)
+        .map(|_| {
+            let (mut client, stop) = (server.connect(), over.clone());
+            client.ask("/sparse");
+            thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) && matches!(client.receive_and_forget(), Ok(1..)) {}
+            })
+        })
+        .collect();
+    thread::sleep(Duration::from_millis(100));
+    others_have_their_turn(&server);
+    over.store(true, Ordering::Relaxed);
+    takers.into_iter().for_each(|taker| taker.join().expect("the file was taken"));
+    server.stop();
+    std::fs::remove_file(path).expect("the file has a name");
+}
+
+fn sleeps(server: &Server) {
+    thread::sleep(Duration::from_millis(100));
+    let before = server.work();
+    thread::sleep(Duration::from_millis(600));
+    let work = server.work() - before;
+    assert!(work < Duration::from_millis(200), "the loop spins: {work:?} of 600 ms");
+}
+
+fn a_loop_that_waits_for_answers_sleeps(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut half_closed = server.connect();
+    half_closed.ask("/never");
+    half_closed.shut_down_writing();
+    let mut impatient = server.connect();
+    impatient.send(&[request("/never"), request("/small").repeat(2000)].concat());
+    let mut gone = server.connect();
+    gone.ask("/never");
+    drop(gone);
+    sleeps(&server);
+    server.stop();
+}
+
+fn a_loop_that_waits_for_room_sleeps(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let mut half_closed = server.connect();
+    half_closed.ask("/large");
+    half_closed.shut_down_writing();
+    let mut impatient = server.connect();
+    let mut writer = impatient.writer();
+    writer.send(&[request("/large"), request("/small").repeat(1000)].concat());
+    impatient.head();
+    let mut many = server.connect();
+    many.send(&request("/shared").repeat(100));
+    sleeps(&server);
+    server.stop();
+}
