@@ -78,7 +78,7 @@ fn most_workers(engine: Engine) -> Option<usize> {
 
 /// Workers that share the descriptors of a process.
 fn workers_per_process(plan: &Plan) -> u64 {
-    if plan.topology == Topology::Threads { plan.workers as u64 } else { 1 }
+    if plan.topology == Topology::ReuseportProcesses { 1 } else { plan.workers as u64 }
 }
 
 fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfold_site::Settings {
@@ -86,6 +86,10 @@ fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfold_site::Set
     // An explicit sender sends every file by its mechanism; memory is for `auto` only.
     if plan.sender != Sender::Auto {
         site.memory_up_to = 0;
+    }
+    // What each connection's own thread or process remembers is for that connection alone.
+    if matches!(plan.engine, Engine::Fork | Engine::Thread) {
+        (site.cache_bytes, site.cache_entries, site.open_files) = (1 << 20, 64, 1);
     }
     // Files that are kept open leave at least three quarters of the descriptors to connections.
     let share = descriptors / 4 / workers_per_process(plan);

@@ -58,7 +58,7 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
     let plan = &blueprint.plan;
     // The rows are read and written until the process ends.
     let rows = Box::leak(Box::new(rows));
-    let crew = Crew::new(rows, place, plan.engine == Engine::Fork, log);
+    let crew = Crew::new(rows, place, plan.is_many(), log);
     match (how.null, root) {
         (Some(response), _) => {
             let null = Null::new(response, settings.limits, crew);

@@ -88,7 +88,7 @@ impl Generation {
                 (Some(root), Log::open(&settings.access_log, user)?)
             }
         };
-        let rows = Rows::new(blueprint.plan.workers, counters::WORDS)
+        let rows = Rows::new(blueprint.plan.counted_threads(), counters::WORDS)
             .map_err(|error| format!("there is no memory to count in: {error}"))?;
         let now = Instant::now();
         let place = || Worker { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
@@ -177,7 +177,7 @@ impl Generation {
     fn rows_of(&self, place: usize) -> std::ops::Range<usize> {
         match self.blueprint.plan.topology {
             Topology::ReuseportProcesses => place..place + 1,
-            Topology::Single | Topology::Threads => 0..self.rows.rows(),
+            _ => 0..self.rows.rows(),
         }
     }
 
@@ -219,10 +219,10 @@ impl Generation {
 
     /// What its workers are and have counted.
     pub(super) fn seen(&self) -> Vec<Seen> {
-        let threads = self.blueprint.plan.topology == Topology::Threads;
+        let apart = self.blueprint.plan.topology == Topology::ReuseportProcesses;
         (0..self.rows.rows())
             .map(|place| {
-                let worker = &self.workers[if threads { 0 } else { place }];
+                let worker = &self.workers[if apart { place } else { 0 }];
                 let mut sums = Sums::default();
                 sums.add(self.rows.row(place));
                 Seen { place, pid: worker.pid, restarts: worker.restarts, sums }

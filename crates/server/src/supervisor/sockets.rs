@@ -11,7 +11,10 @@ use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 use crate::blueprint::Blueprint;
 
 /// Listening sockets by process, and in each process by address.
-pub(super) struct Sockets(Vec<Vec<Listener>>);
+pub(super) struct Sockets {
+    by_process: Vec<Vec<Listener>>,
+    addresses: usize,
+}
 
 impl Sockets {
     /// Binds a socket for each address, and each process where those have their own.
@@ -19,32 +22,39 @@ impl Sockets {
     /// # Errors
     /// In words, which address can not be listened on, and why.
     pub(super) fn bind(addresses: &[ListenAddress], blueprint: &Blueprint) -> Result<Sockets, String> {
-        let processes = blueprint.plan.sockets_per_address();
-        let mut sockets: Vec<Vec<Listener>> = (0..processes).map(|_| Vec::new()).collect();
+        let workers = blueprint.plan.sockets_per_address();
+        let mut sockets: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
         for address in addresses {
-            let bound = bind_all(address, &blueprint.options, processes);
+            let bound = bind_all(address, &blueprint.options, workers);
             let bound = bound.map_err(|error| explain(address, &error))?;
             sockets.iter_mut().zip(bound).for_each(|(own, listener)| own.push(listener));
         }
-        Ok(Sockets(sockets))
+        match blueprint.plan.processes() {
+            // One process has them all, those of its first thread first.
+            1 => Ok(Sockets {
+                by_process: vec![sockets.into_iter().flatten().collect()],
+                addresses: addresses.len(),
+            }),
+            _ => Ok(Sockets { by_process: sockets, addresses: addresses.len() }),
+        }
     }
 
     /// The addresses as they are, with ports that the system chose.
     pub(super) fn addresses(&self) -> Vec<ListenAddress> {
-        self.0[0].iter().map(|listener| listener.address().clone()).collect()
+        self.by_process[0][..self.addresses].iter().map(|listener| listener.address().clone()).collect()
     }
 
     /// The sockets of a process, for that process; the others are closed.
     pub(super) fn take(&mut self, place: usize) -> Vec<Listener> {
-        let own = self.0.swap_remove(place);
-        self.0.clear();
+        let own = self.by_process.swap_remove(place);
+        self.by_process.clear();
         own
     }
 
     /// Stops listening, for all processes that have these sockets: who connects is refused, and does not wait
     /// in a queue that nobody looks at.
     pub(super) fn shut_down(&self) {
-        for listener in self.0.iter().flatten() {
+        for listener in self.by_process.iter().flatten() {
             // It fails only where it was done already.
             let _ = rustix::net::shutdown(listener, Shutdown::Both);
         }
