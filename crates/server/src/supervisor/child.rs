@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tenfold_engine::{Engine, Plan, Protocol, run};
+use tenfold_engine::{Plan, Protocol, run};
 use tenfold_site::Site;
 use tenfold_sys::lifecycle;
 use tenfold_sys::process::{self, Pid};
