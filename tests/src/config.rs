@@ -7,6 +7,10 @@ use tenfold_engine::{Bounds, Engine, MODELS, Plan, Sender, Topology, Triggers};
 /// Workers in the topologies that have several.
 pub const WORKERS: usize = 2;
 
+/// Engines that stand for their driver where a case is about topologies: what a topology does is the
+/// driver's code, not the engine's.
+pub const EVERY_TOPOLOGY: [Engine; 2] = [Engine::Epoll, Engine::Uring];
+
 /// What one server of the suite runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
@@ -25,11 +29,12 @@ pub struct Config {
 /// On how many configurations a case is worth its time. `TENFOLD_TEST_ALL=1` makes each of them `Every`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breadth {
-    /// Every legal one.
+    /// Every legal one; triggers that are not the default with the first sender.
     Every,
     /// Every engine with every sender, in its first topology.
     Senders,
-    /// Every engine in every topology, with its first sender.
+    /// Every engine in its first topology, and the engines of [`EVERY_TOPOLOGY`] in each; with the first
+    /// sender.
     Topologies,
     /// Every engine once.
     Engines,
@@ -84,9 +89,18 @@ impl Config {
         Config { layer: true, ..self }
     }
 
-    fn plan(&self) -> Result<Plan, String> {
+    /// The plan of it, where it is legal.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn plan(&self) -> Result<Plan, String> {
         let workers = Some(self.workers());
         Plan::new(self.engine, Some(self.topology), workers, self.sender, self.triggers, Bounds::default())
+    }
+
+    /// How many processes serve.
+    pub fn processes(&self) -> usize {
+        self.plan().map_or(0, |plan| plan.processes())
     }
 
     /// How many workers it is started with.
@@ -141,7 +155,7 @@ impl Breadth {
         let default_triggers = config.triggers.is_none();
         let excluded = match self {
             Breadth::Concurrent => config.serial(),
-            Breadth::Processes => config.topology != Topology::ReuseportProcesses,
+            Breadth::Processes => config.processes() == 1,
             Breadth::Triggers => !model.triggers,
             Breadth::Epoll => config.engine != Engine::Epoll,
             Breadth::Uring => config.engine != Engine::Uring,
@@ -154,9 +168,13 @@ impl Breadth {
             return true;
         }
         match self {
-            Breadth::Every => !config.layer || first_topology && default_triggers,
+            Breadth::Every if config.layer => first_topology && default_triggers,
+            Breadth::Every => default_triggers || first_sender,
             Breadth::Senders => first_topology && default_triggers,
-            Breadth::Topologies | Breadth::Processes => first_sender && default_triggers && !config.layer,
+            Breadth::Topologies | Breadth::Processes => {
+                let topology = first_topology || EVERY_TOPOLOGY.contains(&config.engine);
+                topology && first_sender && default_triggers && !config.layer
+            }
             Breadth::Engines | Breadth::Concurrent | Breadth::Epoll | Breadth::Uring => {
                 first_topology && first_sender && default_triggers && !config.layer
             }

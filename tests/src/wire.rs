@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use crate::response::Response;
 
-/// What the test layer XORs every byte with.
-const LAYER_KEY: u8 = 0x5a;
-/// The closing record of the test layer, before it is XORed.
+/// The closing record of the test layer, before it is changed.
 const CLOSING_RECORD: u8 = 0xff;
 /// How long a read waits before the case fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -17,9 +15,17 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
-    layered: bool,
+    layer: Option<Layer>,
     received: Vec<u8>,
     scratch: Vec<u8>,
+}
+
+/// The test layer: byte `n` of a direction is XORed with `0x5a ^ (n mod 256)`.
+#[derive(Debug, Default)]
+struct Layer {
+    /// Bytes that went by, modulo 256.
+    sent: u8,
+    received: u8,
 }
 
 /// How the other side ended a connection.
@@ -50,7 +56,8 @@ impl Wire {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Wire { stream, layered, received: Vec::new(), scratch: vec![0; 128 * 1024] })
+        let layer = layered.then(Layer::default);
+        Ok(Wire { stream, layer, received: Vec::new(), scratch: vec![0; 128 * 1024] })
     }
 
     /// Connects.
@@ -72,11 +79,9 @@ impl Wire {
     /// # Errors
     /// What the system said.
     pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        if !self.layered {
-            return self.stream.write_all(bytes);
-        }
+        let Some(layer) = &mut self.layer else { return self.stream.write_all(bytes) };
         let mut covered = bytes.to_vec();
-        toggle(&mut covered);
+        change(&mut covered, &mut layer.sent);
         self.stream.write_all(&covered)
     }
 
@@ -146,7 +151,7 @@ impl Wire {
                 Err(why) => panic!("waiting for a head or an end: {why}"),
             }
         }
-        if self.layered && self.received == [CLOSING_RECORD] {
+        if self.layer.is_some() && self.received == [CLOSING_RECORD] {
             return None;
         }
         Some(self.head())
@@ -200,7 +205,7 @@ impl Wire {
             }
         }
         let mut bytes = std::mem::take(&mut self.received);
-        if !self.layered || bytes.pop_if(|last| *last == CLOSING_RECORD).is_some() {
+        if self.layer.is_none() || bytes.pop_if(|last| *last == CLOSING_RECORD).is_some() {
             (bytes, End::Closed)
         } else {
             (bytes, End::Cut)
@@ -267,8 +272,8 @@ impl Wire {
             Ok(0) => Ok(Came::End),
             Ok(count) => {
                 let bytes = &mut self.scratch[..count];
-                if self.layered {
-                    toggle(bytes);
+                if let Some(layer) = &mut self.layer {
+                    change(bytes, &mut layer.received);
                 }
                 self.received.extend_from_slice(bytes);
                 Ok(Came::Bytes)
@@ -282,16 +287,36 @@ impl Wire {
     }
 }
 
-/// Puts the layer on, or takes it off.
-fn toggle(bytes: &mut [u8]) {
-    const KEYS: u64 = u64::from_ne_bytes([LAYER_KEY; 8]);
+/// Puts the layer on, or takes it off: the first byte has this place in its direction.
+fn change(bytes: &mut [u8], place: &mut u8) {
     let mut eights = bytes.chunks_exact_mut(8);
     for eight in &mut eights {
         let word = u64::from_ne_bytes((&*eight).try_into().expect("a chunk of eight has eight"));
-        eight.copy_from_slice(&(word ^ KEYS).to_ne_bytes());
+        eight.copy_from_slice(&(word ^ KEYS[usize::from(*place)]).to_ne_bytes());
+        *place = place.wrapping_add(8);
     }
-    eights.into_remainder().iter_mut().for_each(|byte| *byte ^= LAYER_KEY);
+    for byte in eights.into_remainder() {
+        *byte ^= 0x5a ^ *place;
+        *place = place.wrapping_add(1);
+    }
 }
+
+/// The keys of eight bytes from each place on: a byte at a time is slow where nothing is optimised.
+static KEYS: [u64; 256] = {
+    let mut keys = [0; 256];
+    let mut place = 0;
+    while place < 256 {
+        let mut eight = [0; 8];
+        let mut at = 0;
+        while at < 8 {
+            eight[at] = 0x5a ^ ((place + at) % 256) as u8;
+            at += 1;
+        }
+        keys[place] = u64::from_ne_bytes(eight);
+        place += 1;
+    }
+    keys
+};
 
 /// A request with a Host and further fields, without body.
 pub fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Vec<u8> {

@@ -75,7 +75,7 @@ fn queued_connections_outlive_their_worker(config: &Config) {
 fn other_workers_do_not_notice(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let before = workers(&server);
-    assert_eq!(before.len(), config.workers(), "a process for each worker");
+    assert_eq!(before.len(), config.processes(), "processes that serve");
     let mut wires: Vec<_> = (0..40).map(|_| server.connect()).collect();
     for wire in &mut wires {
         wire.get("/1k.html");

@@ -50,14 +50,10 @@ fn a_worker_that_was_replaced_is_nobody(config: &Config) {
     first.signal(Signal::KILL);
     let next = eventually(SOON, "another worker", || {
         let now = server.workers();
-        (now.len() == server_processes(config) && !now.contains(&first)).then_some(now)
+        (now.len() == config.processes() && !now.contains(&first)).then_some(now)
     });
     assert_eq!(server.get("/1k.html").status, 200);
     next.into_iter().for_each(|process| is_somebody(process, "65534"));
-}
-
-fn server_processes(config: &Config) -> usize {
-    if config.topology == tenfold_engine::Topology::ReuseportProcesses { config.workers() } else { 1 }
 }
 
 fn a_named_user(config: &Config) {
