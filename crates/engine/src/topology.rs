@@ -7,8 +7,8 @@ use std::thread;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Listener;
 
+use crate::driver::accepting::accept_each;
 use crate::handoff::Handoff;
-use crate::models::naive::accept_each;
 use crate::models::{self, Intake};
 use crate::plan::{Plan, Topology};
 use crate::protocol::{Event, Protocol};

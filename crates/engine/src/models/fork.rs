@@ -14,7 +14,7 @@ use tenfold_sys::process::{self, Fork, Pid};
 use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::Listener;
 
-use super::naive::accept_each;
+use crate::driver::accepting::accept_each;
 use crate::driver::blocking;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};

@@ -14,8 +14,8 @@ use std::thread;
 
 use tenfold_sys::socket::{Listener, Socket};
 
-use super::naive::accept_each;
 use super::thread::STACK_BYTES;
+use crate::driver::accepting::accept_each;
 use crate::driver::blocking;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};

@@ -10,7 +10,7 @@ use std::thread;
 
 use tenfold_sys::socket::Listener;
 
-use super::naive::accept_each;
+use crate::driver::accepting::accept_each;
 use crate::driver::blocking;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};

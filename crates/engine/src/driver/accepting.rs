@@ -1,0 +1,82 @@
+//! Accepting by calls that wait, for models and topologies in which one thread does nothing else.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::poll::PollList;
+use tenfold_sys::socket::{Listener, Socket};
+
+use super::blocking::SLICE;
+use super::{exhausted, interrupted, read_clock};
+use crate::protocol::{Event, Protocol};
+
+/// Accepts on every listener as long as the server serves, and hands each connection on. Calls
+/// `look_round` before each wait, which lasts a second at most.
+///
+/// On one listener that is `accept4` and nothing else. A thread that waits in `accept4` hears of one
+/// listener only; with several, `poll(2)` says which has a connection.
+pub(crate) fn accept_each<P: Protocol>(
+    listeners: &[Listener],
+    protocol: &P,
+    mut look_round: impl FnMut(),
+    mut hand_on: impl FnMut(Socket, Option<SocketAddr>, u16),
+) -> Result<(), String> {
+    let mut waiting = Waiting::begin(listeners)?;
+    while lifecycle::phase() == Phase::Serving {
+        read_clock();
+        protocol.rest();
+        look_round();
+        for place in waiting.next().map_err(|error| format!("cannot wait for connections: {error}"))? {
+            match listeners[place].accept(false) {
+                Ok((socket, peer)) => hand_on(socket, peer, u16::try_from(place).unwrap_or(u16::MAX)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock || interrupted(&error) => {}
+                Err(error) if exhausted(&error) => {
+                    protocol.observe(Event::Exhausted);
+                    std::thread::sleep(crate::EXHAUSTED_PAUSE);
+                }
+                // Sockets that are being given up are shut down.
+                Err(_) if lifecycle::phase() != Phase::Serving => break,
+                Err(error) => {
+                    return Err(format!("cannot accept on {}: {error}", listeners[place].address()));
+                }
+            }
+        }
+    }
+    read_clock();
+    protocol.leave();
+    Ok(())
+}
+
+enum Waiting {
+    /// `accept4` itself waits.
+    InAccept,
+    /// `poll` waits.
+    InPoll(PollList),
+}
+
+impl Waiting {
+    fn begin(listeners: &[Listener]) -> Result<Waiting, String> {
+        let several = listeners.len() > 1;
+        let mut list = PollList::new();
+        for (listener, word) in listeners.iter().zip(0..) {
+            // Connections inherit the slice either way.
+            let set = listener.set_nonblocking(several).and_then(|()| listener.set_wait_slice(SLICE));
+            set.map_err(|error| format!("cannot let {} wait: {error}", listener.address()))?;
+            list.set(listener.number(), word, true, false);
+        }
+        Ok(if several { Waiting::InPoll(list) } else { Waiting::InAccept })
+    }
+
+    /// The listeners that may have a connection.
+    fn next(&mut self) -> io::Result<Vec<usize>> {
+        let mut ready = Vec::new();
+        match self {
+            Waiting::InAccept => ready.push(0),
+            Waiting::InPoll(list) => {
+                list.wait(Some(SLICE.as_millis() as u32), |found| ready.push(found.key as usize))?;
+            }
+        }
+        Ok(ready)
+    }
+}
