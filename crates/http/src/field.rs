@@ -73,7 +73,8 @@ impl<'a> FieldName<'a> {
     }
 }
 
-const fn is_token(bytes: &[u8]) -> bool {
+/// Whether `bytes` are a token (RFC 9110 §5.6.2).
+pub(crate) const fn is_token(bytes: &[u8]) -> bool {
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {

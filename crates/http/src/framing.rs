@@ -23,6 +23,7 @@ pub enum Body {
 
 pub(crate) struct Framing<'a> {
     pub(crate) body: Body,
+    pub(crate) expects: bool,
     pub(crate) persistent: bool,
     pub(crate) host: Option<&'a str>,
     pub(crate) selective: bool,
@@ -64,15 +65,13 @@ pub(crate) fn read<'a>(fields: &'a [Header<'a>], version: Version) -> Result<Fra
         (None, None | Some(0)) => Body::Empty,
         (None, Some(length)) => Body::Length(length),
     };
-    // A peer that waits for `100 Continue` sends no body to an answer that it gets instead; one that
-    // does not wait sends it. Who can not tell closes (RFC 9110 §10.1.1).
-    let awaited = seen.expects && body != Body::Empty;
-    let persistent = !seen.close && !awaited && (version == Version::Http11 || seen.keep_alive);
+    let persistent = !seen.close && (version == Version::Http11 || seen.keep_alive);
+    let expects = seen.expects && body != Body::Empty;
     let host = match seen.host {
         Some(value) => Some(std::str::from_utf8(value).map_err(|_| Refusal::Malformed("Host is invalid"))?),
         None => None,
     };
-    Ok(Framing { body, persistent, host, selective: seen.selective })
+    Ok(Framing { body, expects, persistent, host, selective: seen.selective })
 }
 
 impl<'a> Seen<'a> {

@@ -87,10 +87,14 @@ pub struct Head<'a> {
     /// Whether there is a field that makes the answer conditional or partial: `If-…` or `Range`. Where
     /// there is none, [`crate::condition`] and [`crate::range`] need not be asked.
     pub selective: bool,
+    /// Whether the peer waits for `100 Continue` before it sends the body.
+    pub(crate) expects: bool,
     /// All fields, in order, names as they came.
     fields: &'a [Header<'a>],
     /// The request line without its line end, for a log.
     pub line: &'a [u8],
+    /// All of it, with its empty line.
+    pub(crate) bytes: &'a [u8],
 }
 
 /// Where the fields of a head are put: on the stack, and not initialised before they are.
@@ -171,8 +175,10 @@ impl<'a> Head<'a> {
             body: framing.body,
             host: target.authority.or(framing.host),
             selective: framing.selective,
+            expects: framing.expects,
             fields,
             line: &bytes[..line],
+            bytes,
         })
     }
 

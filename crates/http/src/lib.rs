@@ -8,14 +8,20 @@
 
 #![forbid(unsafe_code)]
 
+mod body;
+pub mod chunked;
 pub mod clock;
 pub mod condition;
+mod echo;
 mod field;
 mod framing;
 pub mod head;
 pub mod io;
 pub mod limits;
+pub mod multipart;
+pub mod negotiate;
 pub mod out;
+mod pending;
 pub mod range;
 pub mod response;
 pub mod script;
@@ -25,6 +31,7 @@ pub mod target;
 mod waits;
 
 pub use clock::Instant;
+pub use echo::echo;
 pub use framing::Body;
 pub use head::{Head, Method, Version};
 pub use io::{Finish, Io, IoError, Local, Patience, Peer, Received};

@@ -1,6 +1,6 @@
 //! Which bytes a `Range` field asks for (RFC 9110 §14).
 //!
-//! A field that is malformed, names another unit or asks for several ranges is ignored, as §14.2 lets a
+//! A field that is malformed, names another unit or asks for too many ranges is ignored, as §14.2 lets a
 //! server do: the whole representation is always a right answer.
 
 use std::ops::Range;
@@ -12,32 +12,79 @@ pub enum Ranges {
     Whole,
     /// These bytes, at least one, all of them within the representation: 206.
     One(Range<u64>),
+    /// At least two of such, in the order in which they were asked for: 206 with
+    /// [`crate::multipart::Multipart`]. They lie apart, so that all of them are never more than the whole.
+    Many(Vec<Range<u64>>),
     /// Nothing that was asked for exists: 416.
     Unsatisfiable,
 }
 
+/// Bytes between two ranges up to which they are sent as one: the head of a part is no shorter (RFC 9110
+/// §15.3.7.2).
+pub const NEAR: u64 = 80;
+
 /// Selects what `value`, the only `Range` field of a GET request, asks for of a representation of `size`
-/// bytes. Ranges have no meaning for other methods (RFC 9110 §14.2).
-pub fn select(value: &[u8], size: u64) -> Ranges {
-    let Some(set) = value.split_at_checked(6).filter(|(unit, _)| unit.eq_ignore_ascii_case(b"bytes=")) else {
+/// bytes. Ranges have no meaning for other methods (RFC 9110 §14.2). More ranges than `most`, where there
+/// are several, are answered with everything.
+pub fn select(value: &[u8], size: u64, most: usize) -> Ranges {
+    let Some((_, list)) = value.split_at_checked(6).filter(|(unit, _)| unit.eq_ignore_ascii_case(b"bytes="))
+    else {
         return Ranges::Whole;
     };
-    match only_member(set.1).and_then(Spec::parse) {
-        Some(spec) => spec.of(size),
+    // Blanks belong to the commas: none may stand in front of a first member.
+    if list.starts_with(b" ") || list.starts_with(b"\t") {
+        return Ranges::Whole;
+    }
+    // Empty members of a list count for nothing (RFC 9110 §5.6.1.2).
+    let mut members =
+        list.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty());
+    let selected = match (members.next(), members.next()) {
+        (None, _) => None,
+        (Some(only), None) => Spec::parse(only).map(|spec| match spec.of(size) {
+            Some(range) => Ranges::One(range),
+            None => Ranges::Unsatisfiable,
+        }),
+        (Some(first), Some(second)) => several([first, second].into_iter().chain(members), size, most),
+    };
+    match selected {
+        // Satisfiable, and yet there is no byte that a `Content-Range` could name.
+        Some(Ranges::One(range)) if range.is_empty() => Ranges::Whole,
+        Some(ranges) => ranges,
         None => Ranges::Whole,
     }
 }
 
-/// The one member of a list; empty members count for nothing (RFC 9110 §5.6.1.2).
-fn only_member(list: &[u8]) -> Option<&[u8]> {
-    // Blanks belong to the commas: none may stand in front of a first member.
-    if list.starts_with(b" ") || list.starts_with(b"\t") {
-        return None;
+/// What several ranges come to; none where one of them is malformed, or where they are too many.
+fn several<'v>(members: impl Iterator<Item = &'v [u8]>, size: u64, most: usize) -> Option<Ranges> {
+    let mut parts = Vec::new();
+    for (number, member) in members.enumerate() {
+        if number == most {
+            return None;
+        }
+        if let Some(range) = Spec::parse(member)?.of(size) {
+            add(&mut parts, range);
+        }
     }
-    let mut members =
-        list.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty());
-    let first = members.next()?;
-    members.next().is_none().then_some(first)
+    Some(match parts.len() {
+        0 => Ranges::Unsatisfiable,
+        1 => Ranges::One(parts.remove(0)),
+        _ => Ranges::Many(parts),
+    })
+}
+
+/// Adds a range to others that lie apart. Where it overlaps some, or is near, all of them become one, at the
+/// place of the first.
+fn add(parts: &mut Vec<Range<u64>>, mut range: Range<u64>) {
+    let near = |known: &Range<u64>, range: &Range<u64>| {
+        known.start <= range.end.saturating_add(NEAR) && range.start <= known.end.saturating_add(NEAR)
+    };
+    let mut place = parts.len();
+    while let Some(at) = parts.iter().position(|known| near(known, &range)) {
+        let known = parts.remove(at);
+        range = range.start.min(known.start)..range.end.max(known.end);
+        place = place.min(at);
+    }
+    parts.insert(place, range);
 }
 
 /// A well-formed range of bytes, of a representation of any size.
@@ -63,14 +110,14 @@ impl Spec {
         }
     }
 
-    fn of(self, size: u64) -> Ranges {
+    /// The bytes of a representation of `size` bytes that it names; none where there are none. A suffix of
+    /// nothing is nothing, and satisfiable.
+    fn of(self, size: u64) -> Option<Range<u64>> {
         match self {
-            Spec::Suffix(0) => Ranges::Unsatisfiable,
-            // Satisfiable, and yet there is no byte that a `Content-Range` could name.
-            Spec::Suffix(_) if size == 0 => Ranges::Whole,
-            Spec::Suffix(count) => Ranges::One(size.saturating_sub(count)..size),
-            Spec::Between(first, _) if first >= size => Ranges::Unsatisfiable,
-            Spec::Between(first, last) => Ranges::One(first..last.min(size - 1) + 1),
+            Spec::Suffix(0) => None,
+            Spec::Suffix(count) => Some(size.saturating_sub(count)..size),
+            Spec::Between(first, _) if first >= size => None,
+            Spec::Between(first, last) => Some(first..last.min(size - 1) + 1),
         }
     }
 }
@@ -88,12 +135,12 @@ fn clamped(digits: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::Ranges::{One, Unsatisfiable, Whole};
+    use super::Ranges::{Many, One, Unsatisfiable, Whole};
     use super::*;
 
     #[track_caller]
     fn check(value: &str, size: u64, expected: Ranges) {
-        assert_eq!(select(value.as_bytes(), size), expected, "{value:?} of {size} bytes");
+        assert_eq!(select(value.as_bytes(), size, 8), expected, "{value:?} of {size} bytes");
     }
 
     #[test]
@@ -176,10 +223,61 @@ mod tests {
     }
 
     #[test]
-    fn several_ranges_are_answered_with_everything() {
-        check("bytes=0-0,2-3", 10, Whole);
-        check("bytes=0-0, -1", 10, Whole);
-        check("bytes=20-30,40-50", 10, Whole);
+    fn ranges_that_lie_apart_are_parts_in_the_order_of_the_request() {
+        check("bytes=0-0,200-299", 1000, Many(vec![0..1, 200..300]));
+        check("bytes=500-, 0-0 ,200-299", 1000, Many(vec![500..1000, 0..1, 200..300]));
+        check("bytes=0-0,-1", 1000, Many(vec![0..1, 999..1000]));
+        check("bytes=-1,0-0", 1000, Many(vec![999..1000, 0..1]));
+        check("bytes=0-18446744073709551615,5-5", 1000, One(0..1000));
+    }
+
+    #[test]
+    fn ranges_that_overlap_or_are_near_become_one() {
+        check("bytes=0-9,5-19", 1000, One(0..20));
+        check("bytes=5-19,0-9", 1000, One(0..20));
+        check("bytes=0-9,10-19", 1000, One(0..20));
+        check("bytes=0-9,90-99", 1000, One(0..100));
+        check("bytes=90-99,0-9", 1000, One(0..100));
+        check("bytes=0-9,91-99", 1000, Many(vec![0..10, 91..100]));
+        check("bytes=91-99,0-9", 1000, Many(vec![91..100, 0..10]));
+        check("bytes=0-0,0-0,0-0", 1000, One(0..1));
+        check("bytes=0-0,-1", 10, One(0..10));
+        // One that lies between two joins both, at the place of the first.
+        check("bytes=0-0,900-900,400-400,200-349,100-199", 1000, Many(vec![0..1, 900..901, 100..401]));
+        check("bytes=400-400,0-0,100-350", 1000, Many(vec![100..401, 0..1]));
+        check("bytes=400-400,0-0,50-350", 1000, One(0..401));
+    }
+
+    #[test]
+    fn parts_that_do_not_exist_are_left_out() {
+        check("bytes=20-30,40-50", 10, Unsatisfiable);
+        check("bytes=0-0,40-50", 10, One(0..1));
+        check("bytes=2000-,0-0,500-500,-0", 1000, Many(vec![0..1, 500..501]));
+        check("bytes=0-,-0", 0, Unsatisfiable);
+        check("bytes=0-,-5,-1", 0, Whole);
+    }
+
+    #[test]
+    fn one_that_is_malformed_spoils_all() {
+        for value in ["bytes=0-0,a-b", "bytes=0-0,5-2", "bytes=0-0,200", "bytes=0-0,-", "bytes=0-0;200-200"] {
+            check(value, 1000, Whole);
+        }
+    }
+
+    #[test]
+    fn h33_more_ranges_than_the_bound_are_answered_with_everything() {
+        let ranges = |count: usize| {
+            let list: Vec<String> = (0..count).map(|n| format!("{}-{}", n * 100, n * 100)).collect();
+            format!("bytes={}", list.join(","))
+        };
+        check(&ranges(8), 1_000_000, Many((0..8).map(|n| n * 100..n * 100 + 1).collect()));
+        check(&ranges(9), 1_000_000, Whole);
+        check(&ranges(1000), 1_000_000, Whole);
+        // Also where they would come to a single one.
+        let same = |count: usize| format!("bytes={}", vec!["0-999"; count].join(","));
+        check(&same(8), 1_000_000, One(0..1000));
+        check(&same(9), 1_000_000, Whole);
+        check(&same(1000), 1_000_000, Whole);
     }
 
     #[test]

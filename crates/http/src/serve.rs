@@ -3,17 +3,18 @@
 //! [`serve_connection`] is written once and runs on every I/O model. What does not wait (finding a head,
 //! parsing it, answering it) is one synchronous step; the future only holds what outlives a wait.
 
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::task::Poll;
+use std::future::Future;
 
+use crate::body::{Broken, discard};
 use crate::clock::{self, Instant};
 use crate::framing::Body;
-use crate::head::{self, Head, Scan};
-use crate::io::{Finish, Io, IoError, Patience, Received};
+use crate::head::{self, Head, Method, Scan};
+use crate::io::{Finish, Io, IoError, Patience, Peer, Received};
 use crate::limits::Limits;
-use crate::service::{Answer, Next, Refusal, Reply, Service, Session};
-use crate::waits::{BLANK, discard, finish, flush, receive};
+use crate::out::Out;
+use crate::pending::{Pending, resolve};
+use crate::service::{Answer, Next, Refusal, Service, Session};
+use crate::waits::{BLANK, finish, flush, receive};
 
 /// Serves the requests that arrive on `io` until there is nothing in hand, and says what becomes of the
 /// connection then.
@@ -38,10 +39,12 @@ where
             let after = match turn {
                 Turn::Again => After::Continue,
                 Turn::Then(after) => after,
-                Turn::Wait(waiting) => match Box::pin(later(io, service, limits, waiting)).await {
-                    Ok(after) => after,
-                    Err(_) => return Next::Close,
-                },
+                Turn::Wait(pending) => {
+                    match Box::pin(resolve(io, service, limits, session, *pending)).await {
+                        Ok(after) => after,
+                        Err(_) => return Next::Close,
+                    }
+                }
                 Turn::Incomplete => {
                     let by = match progress.wait(io, limits, session) {
                         Ok(by) => by,
@@ -60,11 +63,12 @@ where
             };
             match after {
                 After::Continue => {}
-                After::Discard(length) => {
-                    if discard(io, limits, length).await.is_err() {
-                        return Next::Close;
-                    }
-                }
+                After::Discard(body) => match Box::pin(discard(io, limits, body)).await {
+                    Ok(()) => {}
+                    Err(Broken::Lost | Broken::Refused(Refusal::TimedOut)) => return Next::Close,
+                    // The answer has left; where the next request begins can not be told, or is too far.
+                    Err(Broken::Refused(_)) => return finish(io, limits, Finish::Linger).await,
+                },
                 After::End(how) => return finish(io, limits, how).await,
             }
         }
@@ -108,8 +112,6 @@ fn begun<I: Io>(io: &mut I) -> bool {
     !input.is_empty() && input != BLANK
 }
 
-type Coming = Pin<Box<dyn Future<Output = Reply> + Send>>;
-
 /// What the synchronous part came to.
 enum Turn {
     /// The output is full: flush, then go on.
@@ -119,20 +121,31 @@ enum Turn {
     /// Something has to happen before the next head.
     Then(After),
     /// An answer has to be waited for.
-    Wait(Box<Waiting>),
+    Wait(Box<Pending>),
+}
+
+impl Turn {
+    /// What an answer comes to; none where the next head is looked for at once.
+    #[inline]
+    fn behind(answer: Answer, after: After) -> Option<Turn> {
+        match (answer, after) {
+            (Answer::Done, After::Continue) => None,
+            (Answer::Done, after) => Some(Turn::Then(after)),
+            (Answer::Close | Answer::NeedBody { .. }, _) => Some(Turn::Then(After::End(Finish::Linger))),
+            (Answer::Later(coming), after) => Some(Turn::Wait(Box::new(Pending::Later(coming, after)))),
+        }
+    }
 }
 
 /// What follows an answer.
 #[derive(Clone, Copy)]
-enum After {
+pub(crate) enum After {
+    /// The next head.
     Continue,
-    Discard(u64),
+    /// This body, which nobody wants.
+    Discard(Body),
+    /// Nothing.
     End(Finish),
-}
-
-struct Waiting {
-    coming: Coming,
-    after: After,
 }
 
 /// Answers the heads that are in hand, until there is none, the output is full, or something has to be
@@ -178,10 +191,16 @@ where
         session.requests = session.requests.saturating_add(1);
         let more = input.len() > length;
         let (bytes, mut table) = (&mut input[..length], head::table());
-        let (answer, after) = match Head::parse(bytes, &mut table, limits) {
+        let behind = match Head::parse(bytes, &mut table, limits) {
             Ok(mut head) => {
-                let after = settle(&mut head, limits, session, draining, more);
-                (service.answer(&head, &peer, out), after)
+                let unread = head.body;
+                let after = settle(&mut head, unread, limits, session, draining, more);
+                match service.answer(&head, &peer, out) {
+                    Answer::NeedBody { max } => {
+                        need_body(service, &head, max, limits, (more, after), &peer, out)
+                    }
+                    answer => Turn::behind(answer, after),
+                }
             }
             Err(refusal) => {
                 service.refuse(refusal, first_line(&input[..length]), &peer, out);
@@ -189,82 +208,76 @@ where
             }
         };
         io.consume(blank + length);
-        match (answer, after) {
-            (Answer::Done, After::Continue) => {}
-            (Answer::Done, after) => return Turn::Then(after),
-            (Answer::Close, _) => return Turn::Then(After::End(Finish::Linger)),
-            (Answer::Later(coming), after) => return Turn::Wait(Box::new(Waiting { coming, after })),
+        if let Some(turn) = behind {
+            return turn;
+        }
+    }
+}
+
+/// What becomes of a request whose body the service asked for; `after` holds where it has none.
+#[cold]
+fn need_body<S: Service + ?Sized>(
+    service: &S,
+    head: &Head<'_>,
+    max: u64,
+    limits: &Limits,
+    (more, after): (bool, After),
+    peer: &Peer,
+    out: &mut Out,
+) -> Option<Turn> {
+    if head.body == Body::Empty {
+        return Turn::behind(service.answer_body(head, b"", peer, out), after);
+    }
+    match Pending::body(head, max.min(limits.max_body), more, out) {
+        Ok(pending) => Some(Turn::Wait(Box::new(pending))),
+        Err(refusal) => {
+            service.refuse(refusal, first_line(head.line), peer, out);
+            Some(Turn::Then(After::End(Finish::Linger)))
         }
     }
 }
 
 /// Decides whether the connection goes on after this request, tells the head so, and says what has to
-/// happen next. `more` says that bytes stand behind the head.
-fn settle(head: &mut Head<'_>, limits: &Limits, session: &Session, draining: bool, more: bool) -> After {
-    let discard = match head.body {
-        Body::Empty => Some(0),
-        Body::Length(length) if length <= limits.max_discard => Some(length),
-        Body::Length(_) | Body::Chunked => None,
+/// happen next. `unread` is the body that stands behind the head, and `more` says that bytes do.
+pub(crate) fn settle(
+    head: &mut Head<'_>,
+    unread: Body,
+    limits: &Limits,
+    session: &Session,
+    draining: bool,
+    more: bool,
+) -> After {
+    let readable = match unread {
+        Body::Empty => true,
+        // A peer that waits for `100 Continue` sends no body to an answer that it gets instead; one that
+        // does not wait sends it. Who can not tell closes (RFC 9110 §10.1.1).
+        _ if head.expects => false,
+        Body::Length(length) => length <= limits.max_discard,
+        // Its length shows when it is read.
+        Body::Chunked => true,
     };
     let last = limits.requests_per_connection.is_some_and(|bound| session.requests >= bound);
-    head.persistent &= discard.is_some() && !last && !draining;
-    match (head.persistent, discard) {
-        (true, Some(0)) => After::Continue,
-        (true, Some(length)) => After::Discard(length),
+    // What follows a CONNECT that was refused may be meant for the other end of a tunnel.
+    head.persistent &= readable && !last && !draining && head.method != Method::Connect;
+    match (head.persistent, unread) {
+        (true, Body::Empty) => After::Continue,
+        (true, body) => After::Discard(body),
         // A peer that said it is done, and sent nothing behind its request, loses nothing by a close.
-        (false, Some(0)) if !more && !last && !draining => After::End(Finish::Close),
+        (false, Body::Empty) if !more && !last && !draining => After::End(Finish::Close),
         _ => After::End(Finish::Linger),
     }
 }
 
-fn first_line(input: &[u8]) -> &[u8] {
+/// What arrived of a request line, for a log.
+pub(crate) fn first_line(input: &[u8]) -> &[u8] {
     const SHOWN: usize = 1024;
     let input = &input[..input.len().min(SHOWN)];
     &input[..memchr::memchr2(b'\r', b'\n', input).unwrap_or(input.len())]
 }
 
-/// Waits for an answer, while the peer is there and the time lasts.
-async fn later<I, S>(
-    io: &mut I,
-    service: &S,
-    limits: &Limits,
-    mut waiting: Box<Waiting>,
-) -> Result<After, IoError>
-where
-    I: Io,
-    S: Service + ?Sized,
-{
-    let by = clock::now() + limits.later_timeout;
-    loop {
-        let reply = poll_fn(|cx| match waiting.coming.as_mut().poll(cx) {
-            Poll::Ready(reply) => Poll::Ready(Ok(reply)),
-            Poll::Pending => io.poll_lost(cx, by).map(Err),
-        })
-        .await;
-        let peer = *io.peer();
-        let out = io.split().1;
-        let answer = match reply {
-            Ok(reply) => reply(out),
-            Err(IoError::TimedOut) => {
-                service.refuse(Refusal::Overdue, b"", &peer, out);
-                Answer::Close
-            }
-            Err(lost) => return Err(lost),
-        };
-        flush(io, limits).await?;
-        match answer {
-            Answer::Done => return Ok(waiting.after),
-            Answer::Close => return Ok(After::End(Finish::Linger)),
-            Answer::Later(coming) => waiting.coming = coming,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::Peer;
-    use crate::out::Out;
     use crate::script::ScriptIo;
 
     struct Unit;

@@ -18,6 +18,16 @@ pub trait Service: Send + Sync {
     /// `Connection: close` where [`Head::persistent`] is false.
     fn answer(&self, head: &Head<'_>, peer: &Peer, out: &mut Out) -> Answer;
 
+    /// Answers a request for whose body [`Service::answer`] asked, now that it is here, all of it, without
+    /// its framing. `head` is the same, but for [`Head::persistent`], which is decided anew.
+    ///
+    /// It is called after [`Answer::NeedBody`] and at no other time, so a service that never asks has none.
+    /// Asking again is a mistake: it closes the connection.
+    fn answer_body(&self, head: &Head<'_>, body: &[u8], peer: &Peer, out: &mut Out) -> Answer {
+        let _ = (head, body, peer, out);
+        unreachable!("a service that asks for bodies answers them")
+    }
+
     /// Answers a request that is none: stages a short response that says `Connection: close`. `head_line`
     /// is what arrived of its first line, for a log.
     fn refuse(&self, refusal: Refusal, first_line: &[u8], peer: &Peer, out: &mut Out);
@@ -29,6 +39,12 @@ pub enum Answer {
     Done,
     /// The response is staged, and the connection ends after it, whatever the request asked for.
     Close,
+    /// Nothing is staged: the response needs the request's body, of at most `max` bytes, and never more than
+    /// [`crate::Limits::max_body`]. A peer that waits for it gets `100 Continue`; a longer body is refused.
+    NeedBody {
+        /// The most bytes of content.
+        max: u64,
+    },
     /// The response comes when this future is done. What was staged before is flushed before it is
     /// awaited; a peer that goes away, or [`crate::Limits::later_timeout`], drops it.
     Later(Pin<Box<dyn Future<Output = Reply> + Send>>),
@@ -66,8 +82,11 @@ pub enum Refusal {
     /// The target is longer than [`crate::Limits::max_target`].
     TargetTooLong,
     /// The head is longer than [`crate::Limits::max_head`] or has more than
-    /// [`crate::Limits::max_headers`] fields.
+    /// [`crate::Limits::max_headers`] fields; or the extensions and trailers of a body in chunks are longer
+    /// than a head may be.
     HeadTooLarge,
+    /// The body is longer than what was asked for, or than [`crate::Limits::max_body`].
+    BodyTooLarge,
     /// A method that this server does not know.
     UnknownMethod,
     /// A transfer coding other than `chunked`.
@@ -86,6 +105,7 @@ impl Refusal {
         match self {
             Refusal::Malformed(_) => 400,
             Refusal::TimedOut => 408,
+            Refusal::BodyTooLarge => 413,
             Refusal::TargetTooLong => 414,
             Refusal::UnknownExpectation => 417,
             Refusal::HeadTooLarge => 431,
@@ -102,6 +122,7 @@ impl Refusal {
             Refusal::TimedOut => "the request did not arrive in time",
             Refusal::TargetTooLong => "the target is too long",
             Refusal::HeadTooLarge => "the head is too large",
+            Refusal::BodyTooLarge => "the body is too large",
             Refusal::UnknownMethod => "the method is not known here",
             Refusal::UnknownTransferCoding => "the transfer coding is not known here",
             Refusal::UnknownVersion => "only HTTP/1.0 and HTTP/1.1 are spoken here",

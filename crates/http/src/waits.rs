@@ -1,5 +1,5 @@
-//! What a connection waits for: bytes, the end of a body, its output's way, its own end. None of it lasts
-//! longer than a deadline and a least rate allow.
+//! What a connection waits for: bytes, its output's way, its own end. None of it lasts longer than a
+//! deadline and a least rate allow.
 //!
 //! These are futures of their own and no `async fn`s, which would hold their arguments twice.
 
@@ -24,33 +24,6 @@ pub(crate) fn receive<I: Io>(
 ) -> impl Future<Output = Result<Received, IoError>> {
     let room = limits.max_head.saturating_add(BLANK.len());
     poll_fn(move |cx| io.poll_receive(cx, room, patience, by))
-}
-
-/// Reads a body that nobody wants, so that the next head is found behind it.
-pub(crate) fn discard<I: Io>(
-    io: &mut I,
-    limits: &Limits,
-    mut left: u64,
-) -> impl Future<Output = Result<(), IoError>> {
-    let mut pace = Pace::begin(limits.body_timeout, limits.min_rate, Some(0));
-    let (room, whole) = (limits.max_head, left);
-    poll_fn(move |cx| {
-        loop {
-            let in_hand = io.split().0.len();
-            let step = in_hand.min(usize::try_from(left).unwrap_or(usize::MAX));
-            io.consume(step);
-            left -= step as u64;
-            if left == 0 {
-                return Poll::Ready(Ok(()));
-            }
-            match ready!(io.poll_receive(cx, room, Patience::Wait, pace.by)) {
-                Ok(Received::Bytes | Received::Full) => {}
-                Ok(Received::End | Received::Idle) => return Poll::Ready(Err(IoError::Gone)),
-                Err(IoError::TimedOut) => pace.renew(whole - left)?,
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
-    })
 }
 
 /// Sends what is staged, as long as the peer takes it at the least rate.
@@ -79,7 +52,7 @@ pub(crate) fn finish<I: Io>(io: &mut I, limits: &Limits, how: Finish) -> impl Fu
 
 /// A start, a grace, and a least rate: from the second window of time on, at least so many bytes have to
 /// move in each. A large file on a slow line lives; a line that stalls is dropped after two windows.
-struct Pace {
+pub(crate) struct Pace {
     by: Instant,
     window: Duration,
     least: u64,
@@ -88,13 +61,18 @@ struct Pace {
 }
 
 impl Pace {
-    fn begin(window: Duration, rate: u64, moved: Option<u64>) -> Pace {
+    pub(crate) fn begin(window: Duration, rate: u64, moved: Option<u64>) -> Pace {
         let least = rate.saturating_mul(window.as_secs()).max(1);
         Pace { by: clock::now() + window, window, least, moved }
     }
 
+    /// When this window ends.
+    pub(crate) fn by(&self) -> Instant {
+        self.by
+    }
+
     /// Begins the next window where enough has moved in this one; `moved` is what has moved in all.
-    fn renew(&mut self, moved: u64) -> Result<(), IoError> {
+    pub(crate) fn renew(&mut self, moved: u64) -> Result<(), IoError> {
         if self.moved.is_some_and(|before| moved.saturating_sub(before) < self.least) {
             return Err(IoError::TimedOut);
         }

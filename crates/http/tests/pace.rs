@@ -92,6 +92,31 @@ fn h24_a_body_by_drops_is_given_up() {
 }
 
 #[test]
+fn h24_a_wanted_body_by_drops_is_408() {
+    let fields = ["Content-Length: 2000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n7d0\r\n"];
+    for fields in fields {
+        let request = format!("POST /echo HTTP/1.1\r\nHost: a\r\n{fields}");
+        let outcome = run(Script::new().sends(request).drips("x".repeat(1999), SECOND));
+        let response = only_response(&outcome.sent);
+        assert_eq!((response.status, response.field("Connection")), (408, Some("close")));
+        assert_eq!((outcome.next, outcome.finish), (Next::Linger, Some(Finish::Linger)));
+        assert!(outcome.took <= limits().body_timeout, "{:?}", outcome.took);
+    }
+}
+
+#[test]
+fn a_slow_and_steady_body_that_is_wanted_is_read() {
+    let limits = Limits { min_rate: 10, ..limits() };
+    let request = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n";
+    let mut script = Script::new().sends(request);
+    for _ in 0..160 {
+        script = script.waits(SECOND).sends("x".repeat(12));
+    }
+    let outcome = script.sends("x".repeat(80)).sends(GET).run(&Site::default(), &limits);
+    assert_eq!((statuses(&outcome.sent), outcome.took), (vec![200, 200], 160 * SECOND));
+}
+
+#[test]
 fn a_slow_and_steady_body_is_read() {
     let limits = Limits { max_discard: 64 * 1024, ..limits() };
     let request = "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n";

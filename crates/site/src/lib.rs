@@ -76,7 +76,7 @@ impl Site {
     pub fn respond(&self, head: &Head<'_>, out: &mut Out) -> Outcome {
         match head.method {
             Method::Get | Method::Head => store::with(self, |store| store.respond(self, head, out)),
-            Method::Options if head.target.path == "*" => message::options(head, out),
+            Method::Options => message::options(head, out),
             _ => message::method_not_allowed(head, out),
         }
     }

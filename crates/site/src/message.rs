@@ -5,7 +5,7 @@ use tenfold_http::{Head, Method, Out};
 
 use crate::Outcome;
 
-const ALLOWED: FieldValue<'static> = FieldValue::constant("GET, HEAD");
+const ALLOWED: FieldValue<'static> = FieldValue::constant("GET, HEAD, OPTIONS");
 pub(crate) const NOSNIFF: FieldValue<'static> = FieldValue::constant("nosniff");
 
 /// Answers with a status and a line that says it.
@@ -41,7 +41,7 @@ pub(crate) fn method_not_allowed(request: &Head<'_>, out: &mut Out) -> Outcome {
     with_fields(request, 405, out, |head| head.field(FieldName::ALLOW, ALLOWED))
 }
 
-/// The answer to `OPTIONS *`: what the server as a whole allows (RFC 9110 §9.3.7).
+/// The answer to OPTIONS: what is allowed, of any path and of the server as a whole (RFC 9110 §9.3.7).
 pub(crate) fn options(request: &Head<'_>, out: &mut Out) -> Outcome {
     let mut head = ResponseHead::answering(request, 204, out);
     head.field(FieldName::ALLOW, ALLOWED);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tenfold_http::clock;
 use tenfold_http::condition::{self, Validators, Verdict};
+use tenfold_http::multipart::Multipart;
 use tenfold_http::range::{self, Ranges};
 use tenfold_http::response::{FieldName, FieldValue, ResponseHead};
 use tenfold_http::{Head, Method, OpenFile, Out, Part};
@@ -12,7 +13,7 @@ use tenfold_sys::file::Facts;
 
 use crate::message::NOSNIFF;
 use crate::template::Template;
-use crate::{Outcome, media_type, message};
+use crate::{Outcome, Settings, media_type, message};
 
 /// Bytes up to which a body is copied behind its head, so that both leave in one piece; a larger one is
 /// shared instead. At this size the copy costs about as much as a second vector for the kernel to walk, and
@@ -73,7 +74,7 @@ impl Resource {
             Opened::File(file) => (Vec::new(), Content::File(Arc::new(file))),
         };
         let template = Template::new(status, &joined, |head| match status {
-            200 => description.write(head, facts.size, None),
+            200 => description.write(head, facts.size),
             _ => description.write_bare(head, facts.size),
         });
         let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
@@ -83,9 +84,9 @@ impl Resource {
 
     /// Answers with the file, a part of it, or that the peer has it already.
     #[inline]
-    pub(crate) fn respond(&mut self, request: &Head<'_>, out: &mut Out) -> Outcome {
+    pub(crate) fn respond(&mut self, request: &Head<'_>, settings: &Settings, out: &mut Out) -> Outcome {
         if request.selective
-            && let Some(outcome) = self.select(request, out)
+            && let Some(outcome) = self.select(request, settings, out)
         {
             return outcome;
         }
@@ -109,7 +110,7 @@ impl Resource {
     }
 
     /// Answers what the conditions and the range of a request ask for; none where that is the whole file.
-    fn select(&self, request: &Head<'_>, out: &mut Out) -> Option<Outcome> {
+    fn select(&self, request: &Head<'_>, settings: &Settings, out: &mut Out) -> Option<Outcome> {
         let validators = self.description.validators();
         match condition::evaluate(request, validators) {
             Verdict::Proceed => {}
@@ -118,9 +119,10 @@ impl Resource {
         }
         let ranged = request.method == Method::Get && condition::range_applies(request, validators);
         let value = request.only("range").filter(|_| ranged)?;
-        match range::select(value, self.facts.size) {
+        match range::select(value, self.facts.size, settings.max_ranges) {
             Ranges::Whole => None,
             Ranges::One(range) => Some(self.part(range, request, out)),
+            Ranges::Many(ranges) => Some(self.parts(&ranges, request, out)),
             Ranges::Unsatisfiable => Some(message::with_fields(request, 416, out, |head| {
                 head.unsatisfied_range(self.facts.size);
             })),
@@ -139,15 +141,38 @@ impl Resource {
     fn part(&self, range: Range<u64>, request: &Head<'_>, out: &mut Out) -> Outcome {
         let length = range.end - range.start;
         let mut head = ResponseHead::answering(request, 206, out);
-        self.description.write(&mut head, length, Some((&range, self.facts.size)));
+        head.content_type(self.description.media_type());
+        head.content_length(length);
+        head.content_range(&range, self.facts.size);
+        self.description.write_version(&mut head);
         head.end();
-        match &self.content {
-            Content::Joined => out.stage(&self.template.body()[in_memory(&range)]),
-            Content::Shared(bytes) if length <= JOINED_UP_TO as u64 => out.stage(&bytes[in_memory(&range)]),
-            Content::Shared(bytes) => out.push(Part::Shared(Arc::clone(bytes), in_memory(&range))),
-            Content::File(file) => out.push(Part::File(Arc::clone(file), range)),
-        }
+        self.put(&range, out);
         Outcome::of(206, length)
+    }
+
+    fn parts(&self, ranges: &[Range<u64>], request: &Head<'_>, out: &mut Out) -> Outcome {
+        let description = &self.description;
+        let etag = description.etag.as_bytes();
+        let multipart = Multipart::new(description.media_type(), ranges, self.facts.size, etag);
+        let length = multipart.content_length();
+        let mut head = ResponseHead::answering(request, 206, out);
+        head.content_type(multipart.content_type());
+        head.content_length(length);
+        description.write_version(&mut head);
+        head.end();
+        multipart.write(out, |range, out| self.put(range, out));
+        Outcome::of(206, length)
+    }
+
+    /// Puts these bytes of the file behind what is in `out`.
+    fn put(&self, range: &Range<u64>, out: &mut Out) {
+        let small = range.end - range.start <= JOINED_UP_TO as u64;
+        match &self.content {
+            Content::Joined => out.stage(&self.template.body()[in_memory(range)]),
+            Content::Shared(bytes) if small => out.stage(&bytes[in_memory(range)]),
+            Content::Shared(bytes) => out.push(Part::Shared(Arc::clone(bytes), in_memory(range))),
+            Content::File(file) => out.push(Part::File(Arc::clone(file), range.clone())),
+        }
     }
 
     /// Whether a file with these facts is surely this version of it.
@@ -198,29 +223,30 @@ impl Description {
         FieldValue::new(self.etag.as_bytes()).expect("a quoted run of digits is a field value")
     }
 
-    /// Writes the fields of a 200, or of a 206 with this part of so many bytes.
-    fn write(&self, head: &mut ResponseHead<'_>, length: u64, part: Option<(&Range<u64>, u64)>) {
-        self.write_content(head, length);
-        if let Some((range, size)) = part {
-            head.content_range(range, size);
-        }
+    fn media_type(&self) -> FieldValue<'_> {
+        FieldValue::new(self.media_type.as_bytes()).expect("media types come from a table of field values")
+    }
+
+    /// Writes the fields of a 200 with the whole file.
+    fn write(&self, head: &mut ResponseHead<'_>, length: u64) {
+        head.content_type(self.media_type());
+        head.content_length(length);
+        self.write_version(head);
+    }
+
+    /// Writes the fields of a page that stands for something else: it has no validators of its own.
+    fn write_bare(&self, head: &mut ResponseHead<'_>, length: u64) {
+        head.content_type(self.media_type());
+        head.content_length(length);
+        head.field(FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    }
+
+    fn write_version(&self, head: &mut ResponseHead<'_>) {
         if let Some(modified) = self.modified {
             head.date(FieldName::LAST_MODIFIED, modified);
         }
         head.field(FieldName::ETAG, self.etag());
         head.field(FieldName::ACCEPT_RANGES, FieldValue::constant("bytes"));
         head.field(FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-    }
-
-    /// Writes the fields of a page that stands for something else: it has no validators of its own.
-    fn write_bare(&self, head: &mut ResponseHead<'_>, length: u64) {
-        self.write_content(head, length);
-        head.field(FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-    }
-
-    fn write_content(&self, head: &mut ResponseHead<'_>, length: u64) {
-        let media_type = FieldValue::new(self.media_type.as_bytes());
-        head.content_type(media_type.expect("media types come from a table of field values"));
-        head.content_length(length);
     }
 }

@@ -16,6 +16,8 @@ pub struct Settings {
     pub cache_bytes: usize,
     /// Responses that are remembered; as many again for what is not there. Default 4096.
     pub cache_entries: usize,
+    /// Ranges that one request may ask for. Past it the whole file is sent. Default 64.
+    pub max_ranges: usize,
     /// Files that are kept open. One more stays open for as long as somebody receives it. Default 256.
     pub open_files: usize,
 }
@@ -28,6 +30,7 @@ impl Default for Settings {
             memory_up_to: 64 * 1024,
             cache_bytes: 32 * 1024 * 1024,
             cache_entries: 4096,
+            max_ranges: 64,
             open_files: 256,
         }
     }

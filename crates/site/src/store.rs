@@ -96,7 +96,7 @@ impl Store {
         let asked = Asked { site, head, now: clock::now() };
         // Most clients spell a path as we do: what is found under the bytes that came needs no reading.
         match self.memory.fresh(head.target.path, asked.now) {
-            Some(resource) => resource.respond(head, out),
+            Some(resource) => resource.respond(head, &site.settings, out),
             None => self.respond_without_memory(asked, out),
         }
     }
@@ -114,14 +114,14 @@ impl Store {
         let wanted = Wanted::by_path(&path, &asked.site.settings);
         self.check(path.canonical(), &wanted, asked);
         if let Some(resource) = self.memory.fresh(path.canonical(), asked.now) {
-            return resource.respond(asked.head, out);
+            return resource.respond(asked.head, &asked.site.settings, out);
         }
         if let Some(outcome) = self.recall(path.canonical(), asked, out) {
             return outcome;
         }
         match self.load(&wanted, asked.site) {
             Ok(mut loaded) => {
-                let outcome = loaded.resource.respond(asked.head, out);
+                let outcome = loaded.resource.respond(asked.head, &asked.site.settings, out);
                 self.keep(path.canonical(), loaded, asked.now);
                 outcome
             }
@@ -137,7 +137,7 @@ impl Store {
     /// Answers with what is known to be held open or not to be there, if it is known.
     fn recall(&mut self, canonical: &str, asked: Asked<'_>, out: &mut Out) -> Option<Outcome> {
         if let Some(resource) = self.files.fresh(canonical, asked.now) {
-            return Some(resource.respond(asked.head, out));
+            return Some(resource.respond(asked.head, &asked.site.settings, out));
         }
         let absence = *self.absent.fresh(canonical, asked.now)?;
         Some(self.refuse(absence, canonical, asked, out))

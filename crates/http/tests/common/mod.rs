@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use tenfold_http::response::{self, PLAIN_TEXT, ResponseHead};
-use tenfold_http::{Answer, Head, Limits, Method, OpenFile, Out, Part, Peer, Refusal, Reply, Service};
+use tenfold_http::{Answer, Head, Limits, Method, OpenFile, Out, Part, Peer, Refusal, Reply, Service, echo};
 
 /// Answers every request with a line that says what it was, and some paths in a way of their own:
 ///
@@ -18,6 +18,8 @@ use tenfold_http::{Answer, Head, Limits, Method, OpenFile, Out, Part, Peer, Refu
 /// - `/later`: when the [`Promise`] is kept
 /// - `/soon`: later, and at once
 /// - `/never`: never
+/// - `/echo`: the body of the request, of at most [`ECHOED`] bytes
+/// - `/echo/later`: the same, later and at once
 #[derive(Default)]
 pub struct Site {
     /// Keeps `/later`.
@@ -28,6 +30,9 @@ pub struct Site {
 
 /// Bytes of the body of `/large`.
 pub const LARGE: u64 = 1_000_000;
+
+/// The most bytes that `/echo` takes.
+pub const ECHOED: u64 = 2000;
 
 /// The body of `/shared`.
 pub const SHARED: &[u8] = b"bytes that several connections send";
@@ -66,6 +71,7 @@ impl Service for Site {
                 }));
             }
             "/soon" => return Answer::Later(Box::pin(std::future::ready(Box::new(reply) as Reply))),
+            "/echo" | "/echo/later" => return Answer::NeedBody { max: ECHOED },
             "/never" => {
                 let guard = Dropped(self.promise.clone());
                 return Answer::Later(Box::pin(async move {
@@ -85,6 +91,22 @@ impl Service for Site {
             }
         }
         Answer::Done
+    }
+
+    fn answer_body(&self, head: &Head<'_>, body: &[u8], _: &Peer, out: &mut Out) -> Answer {
+        self.asked.lock().expect("no test panics here").push(format!("{} bytes", body.len()));
+        if head.target.path == "/echo" {
+            echo(head, body, out);
+            return Answer::Done;
+        }
+        let (version, persistent, body) = (head.version, head.persistent, body.to_vec());
+        Answer::Later(Box::pin(std::future::ready(Box::new(move |out: &mut Out| {
+            let mut head = ResponseHead::begin(200, version, persistent, out);
+            head.content_length(body.len() as u64);
+            head.end();
+            out.stage(&body);
+            Answer::Done
+        }) as Reply)))
     }
 
     fn refuse(&self, refusal: Refusal, _: &[u8], _: &Peer, out: &mut Out) {

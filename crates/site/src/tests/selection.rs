@@ -77,6 +77,89 @@ fn a_single_range_is_a_part() {
     assert_eq!(ask(&site, "HEAD", "/page", &["Range: bytes=0-0"]).head, whole.head);
 }
 
+/// Reads a `multipart/byteranges` body strictly: each part's `Content-Range` with its bytes.
+fn parts(response: &Response) -> Vec<(String, Vec<u8>)> {
+    let media_type = response.field("Content-Type").expect("a body has a type");
+    let boundary = media_type.strip_prefix("multipart/byteranges; boundary=").expect("it is in parts");
+    let (body, mut parts) = (&response.body[..], Vec::new());
+    let mut rest = body.strip_prefix(format!("--{boundary}\r\n").as_bytes()).expect("a first boundary");
+    let separator = format!("\r\n--{boundary}");
+    loop {
+        let end = rest.windows(4).position(|window| window == b"\r\n\r\n").expect("the head of a part ends");
+        let head = std::str::from_utf8(&rest[..end]).expect("heads are text");
+        let place = head.strip_prefix("Content-Type: application/octet-stream\r\nContent-Range: ");
+        let place = place.unwrap_or_else(|| panic!("a type and a place are missing in {head:?}"));
+        rest = &rest[end + 4..];
+        let end = rest.windows(separator.len()).position(|window| window == separator.as_bytes());
+        let (content, behind) = rest.split_at(end.expect("a boundary behind each part"));
+        parts.push((place.to_owned(), content.to_vec()));
+        rest = &behind[separator.len()..];
+        if rest == b"--\r\n" {
+            return parts;
+        }
+        rest = rest.strip_prefix(b"\r\n").expect("a line ends with its boundary");
+    }
+}
+
+#[test]
+fn several_ranges_are_several_parts_wherever_the_bytes_are() {
+    let folder = Folder::new();
+    for size in [1000, 20_000, 100_000] {
+        let content: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+        folder.write("file", &content);
+        for site in [folder.in_memory(), folder.by_handle(), folder.site(Settings::default())] {
+            let whole = get(&site, "/file");
+            let response =
+                ask(&site, "GET", "/file", &["Range: bytes=-1, 0-9,500-599,20-29,200-9999999,600-"]);
+            let found = parts(&response);
+            assert_eq!(response.status(), 206);
+            // What reaches the end is one part, in the place of the first that asked for some of it.
+            let last = size - 1;
+            let expected = [(200, last), (0, 29)];
+            assert_eq!(found.len(), expected.len());
+            for ((place, bytes), (first, last)) in found.iter().zip(expected) {
+                assert_eq!(place, &format!("bytes {first}-{last}/{size}"));
+                assert_eq!(bytes, &content[first..=last]);
+            }
+            let length = response.body.len().to_string();
+            assert_eq!(response.field("Content-Length"), Some(&length[..]));
+            assert_eq!(response.field("Content-Range"), None);
+            for same in ["Last-Modified", "ETag", "Accept-Ranges", "X-Content-Type-Options"] {
+                assert_eq!(response.field(same), whole.field(same), "{same}");
+            }
+            assert_eq!(ask(&site, "HEAD", "/file", &["Range: bytes=0-0,-1"]).head, whole.head);
+        }
+        pass(Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn h33_a_thousand_overlapping_ranges_are_the_whole_file() {
+    let (folder, _) = site();
+    folder.write("large", "x".repeat(100_000));
+    let site = folder.in_memory();
+    let ranges = |count: usize| {
+        let ranges: Vec<String> = (0..count).map(|at| format!("{at}-")).collect();
+        ask(&site, "GET", "/large", &[&format!("Range: bytes={}", ranges.join(","))])
+    };
+    assert_eq!((ranges(64).status(), ranges(64).body.len()), (206, 100_000));
+    assert_eq!((ranges(65).status(), ranges(65).body.len()), (200, 100_000));
+    assert_eq!((ranges(1000).status(), ranges(1000).body.len()), (200, 100_000));
+    let site = folder.site(Settings { max_ranges: 2, ..Settings::default() });
+    let response = |value: &str| ask(&site, "GET", "/large", &[&format!("Range: bytes={value}")]).status();
+    assert_eq!((response("0-0,-1"), response("0-0,500-500,-1")), (206, 200));
+}
+
+#[test]
+fn several_ranges_of_which_none_or_one_exists() {
+    let (_folder, site) = site();
+    let response = ask(&site, "GET", "/page", &["Range: bytes=10-,20-30"]);
+    assert_eq!((response.status(), response.field("Content-Range")), (416, Some("bytes */10")));
+    let response = ask(&site, "GET", "/page", &["Range: bytes=10-,3-5"]);
+    assert_eq!((response.status(), response.field("Content-Range")), (206, Some("bytes 3-5/10")));
+    assert_eq!(response.text(), "345");
+}
+
 #[test]
 fn h53_if_range_across_a_replacement_is_the_whole_new_file() {
     let (folder, site) = site();

@@ -1,0 +1,188 @@
+//! Several parts of a representation in one body: `multipart/byteranges` (RFC 9110 §14.6).
+
+use std::ops::Range;
+
+use crate::out::Out;
+use crate::response::{Decimal, FieldValue};
+
+/// Hexadecimal digits of a boundary.
+const BOUNDARY_BYTES: usize = 32;
+const MEDIA_TYPE: &[u8] = b"multipart/byteranges; boundary=";
+
+/// The body of a 206 with several parts. Its length is known before any of it is written.
+///
+/// The boundary is a hash of 128 bits of the version and of the parts, so that the same request gets the
+/// same bytes, and no content has it by accident: not even a stored copy of this very response, which would
+/// be another version.
+#[derive(Debug)]
+pub struct Multipart<'a> {
+    media_type: FieldValue<'a>,
+    ranges: &'a [Range<u64>],
+    size: u64,
+    content_type: [u8; MEDIA_TYPE.len() + BOUNDARY_BYTES],
+}
+
+impl<'a> Multipart<'a> {
+    /// These parts of a representation of `size` bytes and this type. Its entity tag tells its versions
+    /// apart.
+    pub fn new(
+        media_type: FieldValue<'a>,
+        ranges: &'a [Range<u64>],
+        size: u64,
+        etag: &[u8],
+    ) -> Multipart<'a> {
+        let mut hash = Hash::new();
+        hash.add(etag);
+        hash.add(&size.to_le_bytes());
+        for range in ranges {
+            hash.add(&range.start.to_le_bytes());
+            hash.add(&range.end.to_le_bytes());
+        }
+        let mut content_type = [0; MEDIA_TYPE.len() + BOUNDARY_BYTES];
+        let (name, boundary) = content_type.split_at_mut(MEDIA_TYPE.len());
+        name.copy_from_slice(MEDIA_TYPE);
+        boundary.copy_from_slice(&hash.digits());
+        Multipart { media_type, ranges, size, content_type }
+    }
+
+    /// The type of the whole body.
+    pub fn content_type(&self) -> FieldValue<'_> {
+        FieldValue::new(&self.content_type).expect("letters, digits and a blank are a field value")
+    }
+
+    /// Bytes of the whole body.
+    pub fn content_length(&self) -> u64 {
+        let mut length = 0;
+        let mut count = |bytes: &[u8]| length += bytes.len() as u64;
+        for (at, range) in self.ranges.iter().enumerate() {
+            self.begin_part(at, range, &mut count);
+        }
+        self.end(&mut count);
+        length + self.ranges.iter().map(|range| range.end - range.start).sum::<u64>()
+    }
+
+    /// Stages the whole body; `content` puts the bytes of each range behind what is in `out`.
+    pub fn write(&self, out: &mut Out, mut content: impl FnMut(&Range<u64>, &mut Out)) {
+        for (at, range) in self.ranges.iter().enumerate() {
+            self.begin_part(at, range, &mut |bytes| out.stage(bytes));
+            content(range, out);
+        }
+        self.end(&mut |bytes| out.stage(bytes));
+    }
+
+    fn boundary(&self) -> &[u8] {
+        &self.content_type[MEDIA_TYPE.len()..]
+    }
+
+    /// What stands in front of the content of a part.
+    fn begin_part(&self, at: usize, range: &Range<u64>, put: &mut dyn FnMut(&[u8])) {
+        debug_assert!(range.start < range.end && range.end <= self.size);
+        // The line end in front of a boundary belongs to it; the first one needs none.
+        put(if at == 0 { b"--" } else { b"\r\n--" });
+        put(self.boundary());
+        put(b"\r\nContent-Type: ");
+        put(self.media_type.as_bytes());
+        put(b"\r\nContent-Range: bytes ");
+        put(Decimal::new(range.start).as_bytes());
+        put(b"-");
+        put(Decimal::new(range.end - 1).as_bytes());
+        put(b"/");
+        put(Decimal::new(self.size).as_bytes());
+        put(b"\r\n\r\n");
+    }
+
+    /// What stands behind the last part.
+    fn end(&self, put: &mut dyn FnMut(&[u8])) {
+        put(b"\r\n--");
+        put(self.boundary());
+        put(b"--\r\n");
+    }
+}
+
+/// FNV-1a of 128 bits. Its result is the same on every machine and in every version of this server.
+struct Hash(u128);
+
+impl Hash {
+    fn new() -> Hash {
+        Hash(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+    }
+
+    fn digits(&self) -> [u8; BOUNDARY_BYTES] {
+        let mut digits = [0; BOUNDARY_BYTES];
+        for (at, digit) in digits.iter_mut().enumerate() {
+            let nibble = (self.0 >> (124 - 4 * at)) & 0xf;
+            *digit = b"0123456789abcdef"[nibble as usize];
+        }
+        digits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TYPE: FieldValue<'static> = FieldValue::constant("text/plain");
+
+    fn body(multipart: &Multipart<'_>) -> String {
+        let mut out = Out::new();
+        multipart.write(&mut out, |range, out| {
+            out.stage(&b"0123456789"[range.start as usize..range.end as usize]);
+        });
+        String::from_utf8(out.staged_alone().expect("nothing but staged bytes").to_vec()).expect("text")
+    }
+
+    #[test]
+    fn parts_stand_between_boundaries_with_their_place() {
+        let ranges = [0..2, 9..10];
+        let multipart = Multipart::new(TYPE, &ranges, 10, b"\"v\"");
+        let text = std::str::from_utf8(multipart.content_type().as_bytes()).expect("text").to_owned();
+        let boundary = text.strip_prefix("multipart/byteranges; boundary=").expect("a boundary");
+        assert!(boundary.len() == 32 && boundary.bytes().all(|byte| byte.is_ascii_hexdigit()), "{boundary}");
+        assert_eq!(
+            body(&multipart),
+            format!(
+                "--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-1/10\r\n\r\n01\r\n\
+                 --{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 9-9/10\r\n\r\n9\r\n\
+                 --{boundary}--\r\n"
+            )
+        );
+    }
+
+    #[test]
+    fn the_length_is_known_before() {
+        for ranges in [&[0..1, 2..3][..], &[0..10, 0..10], &[5..6, 3..4, 1..2], &[0..9, 9..10]] {
+            let multipart = Multipart::new(TYPE, ranges, 10, b"\"v\"");
+            assert_eq!(multipart.content_length(), body(&multipart).len() as u64);
+        }
+    }
+
+    #[test]
+    fn a_boundary_differs_by_version_and_by_parts_and_is_else_the_same() {
+        let boundary = |ranges: &[Range<u64>], size, etag: &[u8]| {
+            Multipart::new(TYPE, ranges, size, etag).boundary().to_vec()
+        };
+        let first = boundary(&[0..1, 2..3], 10, b"\"v\"");
+        assert_eq!(boundary(&[0..1, 2..3], 10, b"\"v\""), first);
+        assert_ne!(boundary(&[0..1, 2..3], 10, b"\"w\""), first);
+        assert_ne!(boundary(&[0..1, 2..3], 11, b"\"v\""), first);
+        assert_ne!(boundary(&[0..1, 2..4], 10, b"\"v\""), first);
+        assert_ne!(boundary(&[2..3, 0..1], 10, b"\"v\""), first);
+    }
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        let digits = |bytes: &[u8]| {
+            let mut hash = Hash::new();
+            hash.add(bytes);
+            String::from_utf8(hash.digits().to_vec()).expect("digits")
+        };
+        assert_eq!(digits(b""), "6c62272e07bb014262b821756295c58d");
+        assert_eq!(digits(b"a"), "d228cb696f1a8caf78912b704e4a8964");
+    }
+}

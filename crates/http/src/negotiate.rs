@@ -1,0 +1,259 @@
+//! Which content coding an answer gets: `Accept-Encoding` (RFC 9110 §12.5.3).
+
+/// How content is coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Coding {
+    /// Zstandard (RFC 8878).
+    Zstd,
+    /// Brotli (RFC 7932).
+    Brotli,
+    /// gzip (RFC 1952).
+    Gzip,
+    /// Not at all.
+    Identity,
+}
+
+impl Coding {
+    /// Its name in `Content-Encoding` and `Accept-Encoding`.
+    pub fn token(self) -> &'static str {
+        match self {
+            Coding::Zstd => "zstd",
+            Coding::Brotli => "br",
+            Coding::Gzip => "gzip",
+            Coding::Identity => "identity",
+        }
+    }
+
+    /// The coding of this name. `x-gzip` is another one of gzip (RFC 9110 §8.4.1.3).
+    fn parse(token: &[u8]) -> Option<Coding> {
+        let is = |name: &str| token.eq_ignore_ascii_case(name.as_bytes());
+        if is("x-gzip") {
+            return Some(Coding::Gzip);
+        }
+        [Coding::Zstd, Coding::Brotli, Coding::Gzip, Coding::Identity]
+            .into_iter()
+            .find(|coding| is(coding.token()))
+    }
+}
+
+/// What an answer can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Coded like this.
+    Use(Coding),
+    /// Nothing that there is, is accepted: 406, or the content as it is (RFC 9110 §12.1 leaves it to the
+    /// server).
+    NotAcceptable,
+}
+
+/// Chooses from `available`, what there is of a representation in the order that the server prefers, by the
+/// values of all `Accept-Encoding` fields of a request, in order.
+///
+/// The greatest weight wins, and of equal ones what stands first in `available`. [`Coding::Identity`] has to
+/// be in it where the content can be sent as it is. It is accepted unless it is excluded, and it comes last
+/// unless it is named. A member of the list that is malformed counts for nothing, and of a name that stands
+/// twice the first counts.
+pub fn choose<'v>(values: impl IntoIterator<Item = &'v [u8]>, available: &[Coding]) -> Choice {
+    let accepted = Accepted::parse(values);
+    let mut best: Option<(Rank, Coding)> = None;
+    for &coding in available {
+        let rank = accepted.rank(coding);
+        if rank > Rank::EXCLUDED && best.is_none_or(|(before, _)| rank > before) {
+            best = Some((rank, coding));
+        }
+    }
+    best.map_or(Choice::NotAcceptable, |(_, coding)| Choice::Use(coding))
+}
+
+/// A weight in thousandths, 0 to 1000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Weight(u16);
+
+impl Weight {
+    const ONE: Weight = Weight(1000);
+
+    /// A `qvalue` (RFC 9110 §12.4.2): `0` or `1` with at most three decimals, and at most 1.
+    fn parse(text: &[u8]) -> Option<Weight> {
+        let (whole, decimals) = match text {
+            [whole @ (b'0' | b'1')] => (whole, &[][..]),
+            [whole @ (b'0' | b'1'), b'.', decimals @ ..] if decimals.len() <= 3 => (whole, decimals),
+            _ => return None,
+        };
+        let mut thousandths = u16::from(whole - b'0') * 1000;
+        for (digit, unit) in decimals.iter().zip([100, 10, 1]) {
+            thousandths += u16::from(digit.checked_sub(b'0').filter(|digit| *digit <= 9)?) * unit;
+        }
+        (thousandths <= 1000).then_some(Weight(thousandths))
+    }
+}
+
+/// How much a coding is wanted. What was not named, and is not excluded, comes behind all that was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank(u16);
+
+impl Rank {
+    const EXCLUDED: Rank = Rank(0);
+    const UNNAMED: Rank = Rank(1);
+
+    fn of(weight: Weight) -> Rank {
+        if weight == Weight(0) { Rank::EXCLUDED } else { Rank(weight.0 + 1) }
+    }
+}
+
+/// What a request says of codings.
+#[derive(Default)]
+struct Accepted {
+    zstd: Option<Weight>,
+    brotli: Option<Weight>,
+    gzip: Option<Weight>,
+    identity: Option<Weight>,
+    /// `*`: whatever is not named.
+    others: Option<Weight>,
+}
+
+impl Accepted {
+    fn parse<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> Accepted {
+        let mut accepted = Accepted::default();
+        for value in values {
+            for (name, weight) in value.split(|&byte| byte == b',').filter_map(member) {
+                let slot = match Coding::parse(name) {
+                    Some(coding) => accepted.slot(coding),
+                    None if name == b"*" => &mut accepted.others,
+                    None => continue,
+                };
+                slot.get_or_insert(weight);
+            }
+        }
+        accepted
+    }
+
+    fn slot(&mut self, coding: Coding) -> &mut Option<Weight> {
+        match coding {
+            Coding::Zstd => &mut self.zstd,
+            Coding::Brotli => &mut self.brotli,
+            Coding::Gzip => &mut self.gzip,
+            Coding::Identity => &mut self.identity,
+        }
+    }
+
+    fn rank(&self, coding: Coding) -> Rank {
+        let named = match coding {
+            Coding::Zstd => self.zstd,
+            Coding::Brotli => self.brotli,
+            Coding::Gzip => self.gzip,
+            Coding::Identity => self.identity,
+        };
+        match named.or(self.others) {
+            Some(weight) => Rank::of(weight),
+            // Without a field any coding may be used, but a client that has one asks for it.
+            None if coding == Coding::Identity => Rank::UNNAMED,
+            None => Rank::EXCLUDED,
+        }
+    }
+}
+
+/// A name with its weight: `gzip`, or `gzip;q=0.5` with white space around the semicolon.
+fn member(text: &[u8]) -> Option<(&[u8], Weight)> {
+    let mut pieces = text.splitn(2, |&byte| byte == b';').map(<[u8]>::trim_ascii);
+    let name = pieces.next().filter(|name| !name.is_empty())?;
+    match pieces.next() {
+        None => Some((name, Weight::ONE)),
+        Some([b'q' | b'Q', b'=', weight @ ..]) => Some((name, Weight::parse(weight)?)),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Coding::{Brotli, Gzip, Identity, Zstd};
+    use super::*;
+
+    const ALL: &[Coding] = &[Zstd, Brotli, Gzip, Identity];
+
+    #[track_caller]
+    fn check(values: &[&str], available: &[Coding], expected: impl Into<Option<Coding>>) {
+        let choice = choose(values.iter().map(|value| value.as_bytes()), available);
+        let expected = expected.into().map_or(Choice::NotAcceptable, Choice::Use);
+        assert_eq!(choice, expected, "{values:?} of {available:?}");
+    }
+
+    #[test]
+    fn who_asks_for_nothing_gets_the_content_as_it_is() {
+        check(&[], ALL, Identity);
+        check(&[""], ALL, Identity);
+        check(&["deflate, compress;q=0.5"], ALL, Identity);
+        check(&["gzip"], &[Zstd, Identity], Identity);
+    }
+
+    #[test]
+    fn of_equal_weights_the_server_chooses() {
+        check(&["gzip, deflate, br, zstd"], ALL, Zstd);
+        check(&["gzip, deflate, br, zstd"], &[Gzip, Brotli, Identity], Gzip);
+        check(&["gzip, deflate, br"], ALL, Brotli);
+        check(&["gzip", "br"], ALL, Brotli);
+        check(&["*"], ALL, Zstd);
+        check(&["identity, gzip"], &[Identity, Gzip], Identity);
+    }
+
+    #[test]
+    fn the_greatest_weight_wins() {
+        check(&["gzip;q=0.9, br;q=0.8, zstd;q=0.1"], ALL, Gzip);
+        check(&["gzip;q=0.001"], ALL, Gzip);
+        check(&["gzip;q=0.5, identity"], ALL, Identity);
+        check(&["gzip;q=0.5, identity;q=0.4"], ALL, Gzip);
+        check(&["*;q=0.1, br;q=0.2"], ALL, Brotli);
+        check(&["gzip;q=1.000, br;q=0.999"], ALL, Gzip);
+    }
+
+    #[test]
+    fn zero_excludes() {
+        check(&["zstd;q=0, *"], ALL, Brotli);
+        check(&["gzip;q=0"], &[Gzip, Identity], Identity);
+        check(&["identity;q=0"], &[Identity], None);
+        check(&["identity;q=0, gzip"], &[Zstd, Gzip, Identity], Gzip);
+        check(&["identity;q=0.000"], ALL, None);
+        check(&["*;q=0"], ALL, None);
+        check(&["*;q=0, identity"], ALL, Identity);
+        check(&["*;q=0, gzip;q=0.1"], ALL, Gzip);
+        check(&["*;q=0.5, identity;q=0"], &[Identity], None);
+        check(&["gzip"], &[Gzip], Gzip);
+        check(&["br"], &[Gzip], None);
+        check(&["*"], &[], None);
+    }
+
+    #[test]
+    fn names_are_compared_without_regard_to_case_and_blanks_are_passed_over() {
+        check(&["GZip ; Q=0.5 ,\tBR ;\tq=0.6"], ALL, Brotli);
+        check(&["x-gzip"], ALL, Gzip);
+        check(&[", ,gzip,,"], ALL, Gzip);
+    }
+
+    #[test]
+    fn what_is_malformed_counts_for_nothing() {
+        for wrong in [
+            "q=2",
+            "q=1.1",
+            "q=1.001",
+            "q=0.1234",
+            "q=.5",
+            "q=-1",
+            "q=",
+            "q",
+            "q=0,5",
+            "q = 0.5",
+            "q=0.5x",
+            "q=1.0000",
+            "x=1",
+            "q=0.5;x=1",
+            "",
+            "q=00",
+            "q=+1",
+            "q=0.\u{665}",
+        ] {
+            check(&[&format!("br;{wrong}, gzip;q=0.1")], &[Brotli, Gzip, Identity], Gzip);
+        }
+        check(&["gzip br"], ALL, Identity);
+        check(&["gzip, gzip;q=0"], ALL, Gzip);
+        check(&["gzip;q=0, gzip"], ALL, Identity);
+    }
+}
