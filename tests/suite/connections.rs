@@ -132,16 +132,22 @@ fn half_closed_behind_a_request(server: &Server) {
     wire.expect_dropped();
 }
 
+/// What is on its way when the client's end arrives still gets there.
 fn half_closed_behind_many_requests(server: &Server) {
-    let mut wire = server.connect();
-    wire.send(request("GET", "/128k.bin", &[]).repeat(8));
-    wire.end_output();
-    let expected = site::content("128k.bin");
-    for at in 0..8 {
-        assert_eq!(wire.head().status, 200, "answer {at}");
-        wire.expect_body(&expected);
+    let large = site::content("128k.bin");
+    let middle = site::content("16k.bin");
+    for (target, expected, rounds) in [("/128k.bin", &large, 1), ("/16k.bin", &middle, 40)] {
+        for _ in 0..rounds {
+            let mut wire = server.connect();
+            wire.send(request("GET", target, &[]).repeat(8));
+            wire.end_output();
+            for at in 0..8 {
+                assert_eq!(wire.head().status, 200, "{target}, answer {at}");
+                wire.expect_body(expected);
+            }
+            wire.expect_end();
+        }
     }
-    wire.expect_end();
 }
 
 fn a_body_nobody_wants_is_passed_over(server: &Server) {
