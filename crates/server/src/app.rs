@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenfold_engine::{Event, Protocol};
 use tenfold_http::{
-    Answer, Head, Instant, Io, Limits, Next, Out, Peer, Refusal, Service, Session, clock, response,
-    serve_connection,
+    Answer, Head, Instant, Io, Limits, Method, Next, Out, Peer, Refusal, Service, Session, clock, echo,
+    response, serve_connection,
 };
 use tenfold_site::{Outcome, Site};
 
@@ -21,6 +21,8 @@ pub(crate) struct App(Arc<Shared>);
 
 struct Shared {
     site: Site,
+    /// The path that is answered with the request's own body, where there is one.
+    echo: Option<String>,
     limits: Limits,
     crew: Arc<Crew>,
     /// When a failure of the system was last said, in seconds since 1970.
@@ -28,9 +30,9 @@ struct Shared {
 }
 
 impl App {
-    /// Serves `site` within `limits`.
-    pub(crate) fn new(site: Site, limits: Limits, crew: Arc<Crew>) -> App {
-        App(Arc::new(Shared { site, limits, crew, complained: AtomicU64::new(0) }))
+    /// Serves `site` within `limits`, and at the path `echo` what was sent there.
+    pub(crate) fn new(site: Site, echo: Option<String>, limits: Limits, crew: Arc<Crew>) -> App {
+        App(Arc::new(Shared { site, echo, limits, crew, complained: AtomicU64::new(0) }))
     }
 }
 
@@ -58,7 +60,41 @@ impl Protocol for App {
 
 impl Service for Shared {
     fn answer(&self, head: &Head<'_>, peer: &Peer, out: &mut Out) -> Answer {
+        if self.echo.is_some() && self.echoes(head) {
+            return Answer::NeedBody { max: self.limits.max_body };
+        }
         let outcome = self.site.respond(head, out);
+        self.record(outcome, head, peer, out);
+        Answer::Done
+    }
+
+    fn answer_body(&self, head: &Head<'_>, body: &[u8], peer: &Peer, out: &mut Out) -> Answer {
+        let body = echo(head, body, out);
+        self.record(Outcome { status: 200, body, failure: None }, head, peer, out);
+        Answer::Done
+    }
+
+    fn refuse(&self, refusal: Refusal, first_line: &[u8], peer: &Peer, out: &mut Out) {
+        let body = response::refusal(refusal, out);
+        self.crew.with(|own| {
+            own.tally.refuse(refusal);
+            if let Some(writer) = own.writer.as_mut() {
+                writer.add(peer, first_line, refusal.status(), body, Fields::default());
+            }
+        });
+    }
+}
+
+impl Shared {
+    /// Whether this request is answered with its own body. TRACE is not served anywhere.
+    #[cold]
+    fn echoes(&self, head: &Head<'_>) -> bool {
+        self.echo.as_deref() == Some(head.target.path) && head.method != Method::Trace
+    }
+
+    /// Counts and logs an answer that is staged.
+    #[inline]
+    fn record(&self, outcome: Outcome, head: &Head<'_>, peer: &Peer, out: &mut Out) {
         // A file may turn out shorter than what was promised, and a client may go: the log says what left.
         let whole = out.staged_alone().is_some();
         let begun = self.crew.with(|own| {
@@ -84,21 +120,8 @@ impl Service for Shared {
         if let Some(number) = outcome.failure {
             self.complain(head, outcome, number);
         }
-        Answer::Done
     }
 
-    fn refuse(&self, refusal: Refusal, first_line: &[u8], peer: &Peer, out: &mut Out) {
-        let body = response::refusal(refusal, out);
-        self.crew.with(|own| {
-            own.tally.refuse(refusal);
-            if let Some(writer) = own.writer.as_mut() {
-                writer.add(peer, first_line, refusal.status(), body, Fields::default());
-            }
-        });
-    }
-}
-
-impl Shared {
     /// Says what the system said of a file, once a second at most.
     #[cold]
     fn complain(&self, head: &Head<'_>, outcome: Outcome, number: i32) {

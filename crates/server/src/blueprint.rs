@@ -82,7 +82,11 @@ fn workers_per_process(plan: &Plan) -> u64 {
 }
 
 fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfold_site::Settings {
-    let mut site = tenfold_site::Settings { index: settings.index.clone(), ..Default::default() };
+    let mut site = tenfold_site::Settings {
+        index: settings.index.clone(),
+        max_ranges: settings.max_ranges,
+        ..Default::default()
+    };
     // An explicit sender sends every file by its mechanism; memory is for `auto` only.
     if plan.sender != Sender::Auto {
         site.memory_up_to = 0;

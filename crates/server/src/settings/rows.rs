@@ -52,6 +52,20 @@ pub(crate) static ROWS: &[Row] = &[
     )
     .not_null(),
     one(
+        ("echo", "PATH|off", SITE),
+        Value("off"),
+        "a path that answers any method with the body of the request, for tests of framing",
+        |settings, text| {
+            settings.echo = match text.text {
+                "off" => None,
+                path if is_path(path) => Some(path.to_owned()),
+                _ => return Err(format!("{:?} is not the path of a URL, such as /echo, or off", text.text)),
+            };
+            Ok(())
+        },
+    )
+    .not_null(),
+    one(
         ("engine", "MODEL", MODEL),
         Value("auto"),
         "the I/O model: auto, naive, fork, thread, pool, busy, select, poll, epoll or uring; see `tenfold engines`",
@@ -235,6 +249,26 @@ pub(crate) static ROWS: &[Row] = &[
     )
     .not_null(),
     one(
+        ("max-body", "BYTES", BOUNDS),
+        Value("1 MB"),
+        "of a request's body, where it is read; past it 413",
+        |settings, text| {
+            settings.limits.max_body = size(text.text, 1..=64 * MB)?;
+            Ok(())
+        },
+    )
+    .not_null(),
+    one(
+        ("max-ranges", "N", BOUNDS),
+        Value("64"),
+        "ranges that one request may ask for; past it the whole file",
+        |settings, text| {
+            settings.max_ranges = number(text.text, 1..=1000u32)? as usize;
+            Ok(())
+        },
+    )
+    .not_null(),
+    one(
         ("requests-per-connection", "N|off", BOUNDS),
         Value("off"),
         "requests on one connection, which is then closed",
@@ -305,3 +339,8 @@ pub(crate) static ROWS: &[Row] = &[
     )
     .fixed(),
 ];
+
+/// Whether `text` can be the path of a request, as it stands there.
+fn is_path(text: &str) -> bool {
+    text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#".contains(&byte))
+}

@@ -99,6 +99,8 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("max-head", "63", "\"63\" is not a size from 64 bytes to 1 MB, such as 4096, 16k, 64 KB or 1 MB"),
     ("max-headers", "257", "\"257\" is not a number from 1 to 256"),
     ("max-target", "2 MB", "\"2 MB\" is not a size from 1 bytes to 1 MB, such as 4096, 16k, 64 KB or 1 MB"),
+    ("max-body", "0", "\"0\" is not a size from 1 bytes to 64 MB, such as 4096, 16k, 64 KB or 1 MB"),
+    ("max-ranges", "0", "\"0\" is not a number from 1 to 1000"),
     ("requests-per-connection", "0", "\"0\" is not a number from 1 to 4294967295, or off"),
     ("access-log", "", "a path is missing"),
     ("log-format", "json", "there is no log format \"json\"; there is combined"),

@@ -68,7 +68,8 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
             let whom = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
             root.look("")
                 .map_err(|why| format!("can not read the root {}{whom}: {why}", root.path().display()))?;
-            let app = App::new(Site::new(root, blueprint.site.clone()), settings.limits, crew);
+            let site = Site::new(root, blueprint.site.clone());
+            let app = App::new(site, settings.echo, settings.limits, crew);
             serve_protocol(plan, &listeners, app, how.layered)?;
         }
         (None, None) => return Err("there is nothing to serve".into()),
