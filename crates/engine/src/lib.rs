@@ -20,7 +20,7 @@ pub mod plan;
 pub mod protocol;
 mod slots;
 pub mod table;
-mod timer;
+pub mod timer;
 mod topology;
 
 use std::time::Duration;
@@ -28,6 +28,7 @@ use std::time::Duration;
 pub use plan::{Bounds, Plan, Sender, Topology, Trigger, Triggers};
 pub use protocol::{Event, Protocol};
 pub use table::{Driver, Engine, Facility, MODELS, Model};
+pub use timer::{TimerKind, TimerUpdate};
 pub use topology::{probe, run};
 
 /// How long a worker that ran out of descriptors waits before it accepts again.

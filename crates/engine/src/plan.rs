@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::table::{Driver, Engine, MODELS};
+use crate::timer::{TimerKind, TimerUpdate};
 
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$variant_doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
@@ -17,13 +18,13 @@ macro_rules! choice {
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(match self { $($name::$variant => $text),+ })
             }
         }
 
-        impl FromStr for $name {
+        impl std::str::FromStr for $name {
             type Err = String;
 
             fn from_str(text: &str) -> Result<$name, String> {
@@ -35,6 +36,8 @@ macro_rules! choice {
         }
     };
 }
+
+pub(crate) use choice;
 
 choice! {
     /// How workers stand to listening sockets.
@@ -130,6 +133,10 @@ pub struct Plan {
     pub sender: Sender,
     /// The triggers of `epoll`.
     pub triggers: Triggers,
+    /// How deadlines are kept, by drivers that keep any: blocking calls have theirs in the socket.
+    pub timer: TimerKind,
+    /// When they are touched.
+    pub timer_update: TimerUpdate,
     /// Bounds on connections.
     pub bounds: Bounds,
 }
@@ -221,7 +228,9 @@ impl Plan {
             let able: Vec<_> = MODELS.iter().filter(|model| model.triggers).map(|model| model.name).collect();
             return Err(format!("engine {engine} has no trigger to choose; {} has", able.join(", ")));
         }
-        Ok(Plan { engine, topology, workers, sender, triggers: triggers.unwrap_or_default(), bounds })
+        let triggers = triggers.unwrap_or_default();
+        let (timer, timer_update) = (TimerKind::Wheel, TimerUpdate::Lazy);
+        Ok(Plan { engine, topology, workers, sender, triggers, timer, timer_update, bounds })
     }
 
     /// The greatest number of workers.

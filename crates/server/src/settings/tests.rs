@@ -85,7 +85,7 @@ const WRONG: &[(&str, &str, &str)] = &[
         "there is no trigger \"et\"; there are lt+et, lt+lt, et+lt, et+et (listener+connections)",
     ),
     ("send", "pigeon", "there is no sender \"pigeon\"; there are auto, copy, sendfile"),
-    ("timer", "heap", "there is no timer \"heap\"; there is wheel"),
+    ("timer", "sundial", "there is no timer \"sundial\"; there is wheel"),
     ("tcp-nodelay", "yes", "\"yes\" is neither on nor off"),
     ("backlog", "0", "\"0\" is not a number from 1 to 65535"),
     ("defer-accept", "1", "\"1\" is neither on nor off"),

@@ -98,7 +98,7 @@ pub(crate) fn serve<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P)
     let start = |io, memory| activation::<RingIo, P>(io, memory, protocol);
     let mut proactor = Proactor {
         ring,
-        connections: Connections::new(read_clock()),
+        connections: Connections::new(plan, read_clock()),
         tasks: Tasks::new(inbox.clone()),
         again: Vec::new(),
         spare: Vec::new(),

@@ -54,7 +54,7 @@ pub(crate) fn serve<S: Selector, P: Protocol>(
     let start = |io, memory| activation::<ReadinessIo, P>(io, memory, protocol);
     let mut reactor = Reactor {
         selector,
-        connections: Connections::new(read_clock()),
+        connections: Connections::new(plan, read_clock()),
         tasks: Tasks::new(inbox.clone()),
         again: Vec::new(),
         inbox,

@@ -1,0 +1,36 @@
+//! Entries by slot number, in chunks: memory follows connections, and none of it moves.
+
+const CHUNK: usize = 512;
+
+pub(super) struct Chunks<T> {
+    chunks: Vec<Box<[T; CHUNK]>>,
+    blank: T,
+}
+
+impl<T: Copy> Chunks<T> {
+    /// No entries; each that comes is `blank`.
+    pub(super) fn new(blank: T) -> Chunks<T> {
+        Chunks { chunks: Vec::new(), blank }
+    }
+
+    /// Makes sure that there is an entry for `index`.
+    pub(super) fn reach(&mut self, index: u32) {
+        while !self.has(index) {
+            self.chunks.push(Box::new([self.blank; CHUNK]));
+        }
+    }
+
+    pub(super) fn has(&self, index: u32) -> bool {
+        index as usize / CHUNK < self.chunks.len()
+    }
+
+    /// The entry of an index that was reached.
+    pub(super) fn get(&self, index: u32) -> &T {
+        &self.chunks[index as usize / CHUNK][index as usize % CHUNK]
+    }
+
+    /// The same, to be changed.
+    pub(super) fn at(&mut self, index: u32) -> &mut T {
+        &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
+    }
+}

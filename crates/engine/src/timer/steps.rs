@@ -1,0 +1,22 @@
+//! Counts what an operation looks at, in tests; in a server it is nothing.
+
+#[derive(Default)]
+pub(super) struct Steps {
+    #[cfg(test)]
+    count: u64,
+}
+
+impl Steps {
+    #[inline]
+    pub(super) fn take(&mut self) {
+        #[cfg(test)]
+        {
+            self.count += 1;
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+}
