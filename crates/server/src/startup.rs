@@ -101,8 +101,12 @@ fn bounds(facts: &Facts<'_>) -> Option<String> {
     let count = plan.bounds.connections;
     let connections = match plan.engine {
         Engine::Naive => "1 connection at once".to_owned(),
+        Engine::Pool => {
+            format!("{} connections at once, {} more wait", plan.bounds.pool_threads, plan.bounds.pool_queue)
+        }
         _ if facts.settings.max_connections.is_some() => format!("{count} connections a worker"),
         Engine::Fork => format!("{count} connections, a process each"),
+        Engine::Thread => format!("{count} connections, a thread each"),
         _ => format!("{count} connections a worker (from {} descriptors)", facts.blueprint.descriptors),
     };
     let backlog = match facts.blueprint.kernel_backlog {

@@ -12,7 +12,7 @@ pub(crate) mod units;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tenfold_engine::{Engine, Sender, Topology, Triggers};
+use tenfold_engine::{Engine, Sender, TimerKind, TimerUpdate, Topology, Triggers};
 use tenfold_http::Limits;
 use tenfold_sys::socket::ListenAddress;
 
@@ -34,6 +34,12 @@ pub(crate) struct Settings {
     pub(crate) trigger: Option<Triggers>,
     /// Always there once the table has been read.
     pub(crate) send: Option<Sender>,
+    pub(crate) pool_threads: usize,
+    pub(crate) pool_queue: usize,
+    pub(crate) busy_sleep: Duration,
+    /// Always there once the table has been read; so is the next.
+    pub(crate) timer: Option<TimerKind>,
+    pub(crate) timer_update: Option<TimerUpdate>,
     pub(crate) tcp_nodelay: bool,
     pub(crate) backlog: u32,
     pub(crate) defer_accept: bool,

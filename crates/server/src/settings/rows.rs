@@ -118,9 +118,55 @@ pub(crate) static ROWS: &[Row] = &[
         },
     )
     .null_only("auto"),
-    one(("timer", "TIMER", MODEL), Value("wheel"), "how deadlines are kept: wheel", |_, text| {
-        word(text.text, "timer", &[("wheel", ())])
-    })
+    one(
+        ("pool-threads", "N", MODEL),
+        Value("16"),
+        "threads of the engine pool: connections that are served at once",
+        |settings, text| {
+            settings.pool_threads = number(text.text, 1..=4096u32)? as usize;
+            Ok(())
+        },
+    )
+    .fixed(),
+    one(
+        ("pool-queue", "N", MODEL),
+        Value("1024"),
+        "accepted connections that wait for a thread of the pool; past it they are closed and counted",
+        |settings, text| {
+            settings.pool_queue = number(text.text, 1..=1_000_000u32)? as usize;
+            Ok(())
+        },
+    )
+    .fixed(),
+    one(
+        ("busy-sleep", "TIME", MODEL),
+        Value("1ms"),
+        "how long the engine busy sleeps after a turn in which nothing was done; 0ms burns a processor",
+        |settings, text| {
+            settings.busy_sleep = duration(text.text, Duration::ZERO..=Duration::from_secs(1))?;
+            Ok(())
+        },
+    )
+    .fixed(),
+    one(
+        ("timer", "TIMER", MODEL),
+        Value("wheel"),
+        "how a loop keeps its deadlines: list, heap, wheel or hierarchical",
+        |settings, text| {
+            settings.timer = Some(text.text.parse()?);
+            Ok(())
+        },
+    )
+    .fixed(),
+    one(
+        ("timer-update", "WHEN", MODEL),
+        Value("lazy"),
+        "when a timer is touched: lazy (for an earlier deadline) or eager (for every new one)",
+        |settings, text| {
+            settings.timer_update = Some(text.text.parse()?);
+            Ok(())
+        },
+    )
     .fixed(),
     one(
         ("tcp-nodelay", "on|off", TCP),
