@@ -9,10 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::Site;
-use tenfold_http::condition::{self, Validators};
+use common::{PIECES, Site, assemble_small};
 use tenfold_http::head::parse_head;
-use tenfold_http::range::{self, Ranges};
 use tenfold_http::script::Script;
 use tenfold_http::{Body, Head, Limits, Memory, OpenFile, Out, Part, Version};
 
@@ -68,50 +66,6 @@ const LINES: [&str; 48] = [
     " x\r\n",
 ];
 
-/// Smaller pieces, most of which break what they stand in.
-const PIECES: [&str; 40] = [
-    "GET ",
-    "POST ",
-    "/",
-    "/a/b.html?c=d",
-    "*",
-    "http://b/c",
-    "host:80",
-    "%41",
-    " HTTP/1.1\r\n",
-    " HTTP/2.0\r\n",
-    " HTTP/1.1",
-    "Host:",
-    "Content-Length: ",
-    "Transfer-Encoding: ",
-    "chunked",
-    "\"v\"",
-    "W/",
-    "\n",
-    "\r",
-    "\r\n",
-    " ",
-    "\t",
-    ":",
-    ",",
-    "-",
-    "0",
-    "1",
-    "?",
-    "99999999999999999999",
-    "x",
-    "\0",
-    "\x7f",
-    "\u{e4}",
-    "@",
-    "#",
-    "[::1]",
-    ".",
-    ";",
-    "=",
-    "Sun, 06 Nov 1994 08:49:37 GMT",
-];
-
 /// Makes something of random bytes that is often nearly a request, and sometimes one.
 fn assemble(choices: &[u8]) -> Vec<u8> {
     let piece = |&choice: &u8| match choice {
@@ -119,11 +73,6 @@ fn assemble(choices: &[u8]) -> Vec<u8> {
         192.. => PIECES[choice as usize % PIECES.len()],
     };
     choices.iter().flat_map(|choice| piece(choice).bytes()).collect()
-}
-
-/// The same of small pieces alone.
-fn assemble_small(choices: &[u8]) -> Vec<u8> {
-    choices.iter().flat_map(|&choice| PIECES[choice as usize % PIECES.len()].bytes()).collect()
 }
 
 #[test]
@@ -263,101 +212,6 @@ fn the_answers_do_not_depend_on_how_the_bytes_come() {
             assert_eq!(shown(&split.sent), shown(&whole.sent));
             let drips = Script::new().drips(&bytes, Duration::ZERO).ends().run(&Site::default(), &limits);
             assert_eq!(shown(&drips.sent), shown(&whole.sent));
-        },
-    );
-}
-
-#[test]
-fn a_range_is_within_the_representation() {
-    bolero::check!().with_iterations(20_000).with_max_len(24).with_type::<(u64, bool, Vec<u8>)>().for_each(
-        |(size, raw, text)| {
-            const PIECES: [&str; 12] = [
-                "0",
-                "1",
-                "5",
-                "9",
-                "-",
-                "-",
-                ",",
-                " ",
-                "18446744073709551615",
-                "18446744073709551616",
-                "99",
-                "x",
-            ];
-            let value: Vec<u8> = match raw {
-                true => text.clone(),
-                false => {
-                    text.iter().flat_map(|&choice| PIECES[choice as usize % PIECES.len()].bytes()).collect()
-                }
-            };
-            let size = if size % 3 == 0 { *size } else { size % 12 };
-            if let Ranges::One(range) = range::select(&[b"bytes=", &value[..]].concat(), size, 8) {
-                assert!(range.start < range.end && range.end <= size);
-            }
-            range::select(&value, size, 8);
-        },
-    );
-}
-
-#[test]
-fn a_single_range_is_what_the_arithmetic_says() {
-    type Range = (Option<u64>, Option<u64>, u64);
-    bolero::check!().with_iterations(20_000).with_type::<(bool, Range)>().for_each(
-        |(small, (first, last, size))| {
-            let near = |number: u64| if *small { number % 8 } else { number };
-            let (first, last, size) = (first.map(near), last.map(near), near(*size));
-            let shown = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
-            let found = range::select(format!("bytes={}-{}", shown(first), shown(last)).as_bytes(), size, 8);
-            // In 128 bits nothing overflows, and the rules are those of RFC 9110 §14.1.2 word by word.
-            let (wide, whole) = (u128::from(size), found == Ranges::Whole);
-            let expected = match (first.map(u128::from), last.map(u128::from)) {
-                (None, None) => return assert!(whole),
-                (Some(first), Some(last)) if last < first => return assert!(whole),
-                (None, Some(0)) => None,
-                (None, Some(_)) if size == 0 => return assert!(whole),
-                (None, Some(count)) => Some((wide - count.min(wide), wide)),
-                (Some(first), _) if first >= wide => None,
-                (Some(first), last) => Some((first, last.map_or(wide, |last| (last + 1).min(wide)))),
-            };
-            let found = match found {
-                Ranges::One(range) => Some((u128::from(range.start), u128::from(range.end))),
-                Ranges::Unsatisfiable => None,
-                Ranges::Whole | Ranges::Many(_) => panic!("a well-formed range was ignored"),
-            };
-            assert_eq!(found, expected);
-        },
-    );
-}
-
-#[test]
-fn conditions_never_panic_and_an_unknown_tag_never_matches() {
-    bolero::check!().with_iterations(10_000).with_max_len(16).with_type::<(bool, Vec<u8>)>().for_each(
-        |(raw, choices)| {
-            let value = if *raw { choices.clone() } else { assemble_small(choices) };
-            // A line end begins a field of its own.
-            if value.contains(&b'\n') {
-                return;
-            }
-            for name in ["If-Match", "If-None-Match", "If-Range", "If-Modified-Since", "If-Unmodified-Since"]
-            {
-                let mut bytes =
-                    [b"GET / HTTP/1.1\r\nHost: a\r\n", name.as_bytes(), b": ", &value[..], b"\r\n\r\n"]
-                        .concat();
-                parse_head(&mut bytes, |head| {
-                    let Ok(head) = head else { return };
-                    let validators = Validators { etag: b"\"other\"", modified: None };
-                    let verdict = condition::evaluate(&head, validators);
-                    let star = head.values(name).any(|value| value == b"*");
-                    if name == "If-None-Match" && !star {
-                        assert_eq!(verdict, condition::Verdict::Proceed);
-                    }
-                    if name == "If-Range" {
-                        assert!(!condition::range_applies(&head, validators));
-                    }
-                    condition::evaluate(&head, Validators { etag: b"\"v\"", modified: Some(784_111_777) });
-                });
-            }
         },
     );
 }

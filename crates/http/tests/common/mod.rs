@@ -233,3 +233,52 @@ pub fn response_in(bytes: &[u8], has_body: bool) -> (Response, &[u8]) {
     let (body, rest) = bytes[end + 4..].split_at_checked(length).expect("a whole body");
     (Response { status: status.parse().expect("a status"), fields, body: body.to_vec() }, rest)
 }
+
+/// Small pieces of requests, most of which break what they stand in.
+pub const PIECES: [&str; 40] = [
+    "GET ",
+    "POST ",
+    "/",
+    "/a/b.html?c=d",
+    "*",
+    "http://b/c",
+    "host:80",
+    "%41",
+    " HTTP/1.1\r\n",
+    " HTTP/2.0\r\n",
+    " HTTP/1.1",
+    "Host:",
+    "Content-Length: ",
+    "Transfer-Encoding: ",
+    "chunked",
+    "\"v\"",
+    "W/",
+    "\n",
+    "\r",
+    "\r\n",
+    " ",
+    "\t",
+    ":",
+    ",",
+    "-",
+    "0",
+    "1",
+    "?",
+    "99999999999999999999",
+    "x",
+    "\0",
+    "\x7f",
+    "\u{e4}",
+    "@",
+    "#",
+    "[::1]",
+    ".",
+    ";",
+    "=",
+    "Sun, 06 Nov 1994 08:49:37 GMT",
+];
+
+/// Makes something of random bytes that is sometimes nearly the value of a field.
+pub fn assemble_small(choices: &[u8]) -> Vec<u8> {
+    choices.iter().flat_map(|&choice| PIECES[choice as usize % PIECES.len()].bytes()).collect()
+}

@@ -1,0 +1,132 @@
+//! Bodies in chunks, against a reader that is slow and simple. A fuzz target, too: `cargo bolero test -p
+//! tenfold-http chunks_are_read_as_a_slow_reader_reads_them_however_they_are_cut`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tenfold_http::chunked::Decoder;
+
+/// Pieces of bodies in chunks, good ones and bad ones.
+const CHUNKS: [&str; 32] = [
+    "0\r\n\r\n",
+    "0\r\n",
+    "\r\n",
+    "1\r\nx\r\n",
+    "3\r\nxyz\r\n",
+    "A\r\n0123456789\r\n",
+    "2;a=b\r\n\r\n\r\n",
+    "1 \t; a=\"b;c\"\r\nx\r\n",
+    "000002\r\nxy\r\n",
+    "0;a\r\nX: y\r\n\r\n",
+    "X: y\r\n",
+    "X:\r\n",
+    "X-Y_z:\t\u{e4}\r\n",
+    "X : y\r\n",
+    "10\r\n0123456789abcdef\r\n",
+    "11\r\n",
+    "40\r\n",
+    "ffffffffffffffff\r\n",
+    "10000000000000000\r\n",
+    "-1\r\n",
+    "0x1\r\n",
+    "1\n",
+    "x",
+    "\r",
+    "\n",
+    ";",
+    " ",
+    ":",
+    "\0",
+    "g",
+    "1",
+    "0",
+];
+
+/// Reads a body in chunks slowly, word by word from RFC 9112 §7.1: the content, and how many bytes the body
+/// has. None for what is none, is cut short, or is past a bound.
+fn read_chunks(input: &[u8], most_content: usize, most_extra: usize) -> Option<(Vec<u8>, usize)> {
+    let text = |byte: &u8| *byte == b'\t' || *byte >= b' ' && *byte != 0x7f;
+    let (mut at, mut content, mut extra) = (0, Vec::new(), 0);
+    let line = |at: usize| {
+        let length = input[at..].windows(2).position(|pair| pair == b"\r\n")?;
+        Some(&input[at..at + length])
+    };
+    loop {
+        let size_line = line(at)?;
+        let digits = size_line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let (digits, extension) = size_line.split_at(digits);
+        let size = u128::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        let begins = extension.trim_ascii_start().first().is_none_or(|&byte| byte == b';');
+        if digits.len() > 16 || size > i64::MAX as u128 || !extension.iter().all(text) || !begins {
+            return None;
+        }
+        // White space that no extension follows.
+        if !extension.is_empty() && !extension.contains(&b';') {
+            return None;
+        }
+        extra += extension.len();
+        at += size_line.len() + 2;
+        if size == 0 {
+            break;
+        }
+        let size = usize::try_from(size).ok()?;
+        content.extend_from_slice(input.get(at..at.checked_add(size)?)?);
+        at += size;
+        at += input[at..].starts_with(b"\r\n").then_some(2)?;
+    }
+    loop {
+        let trailer = line(at)?;
+        at += trailer.len() + 2;
+        if trailer.is_empty() {
+            break;
+        }
+        let (name, value) = trailer.split_at(trailer.iter().position(|&byte| byte == b':')?);
+        let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+        if name.is_empty() || !name.iter().all(token) || !value.iter().all(text) {
+            return None;
+        }
+        extra += trailer.len() + 2;
+    }
+    (content.len() <= most_content && extra <= most_extra).then_some((content, at))
+}
+
+#[test]
+fn chunks_are_read_as_a_slow_reader_reads_them_however_they_are_cut() {
+    let accepted = AtomicUsize::new(0);
+    let check = |input: &[u8], cuts: &[u8]| {
+        let expected = read_chunks(input, 64, 32);
+        accepted.fetch_add(usize::from(expected.is_some()), Ordering::Relaxed);
+        let (mut decoder, mut content, mut consumed, mut done) = (Decoder::new(64, 32), Vec::new(), 0, false);
+        let mut cuts = cuts.iter().map(|&cut| usize::from(cut % 8)).chain(std::iter::repeat(usize::MAX));
+        while !done && consumed < input.len() {
+            let piece = &input[consumed..];
+            let mut piece = &piece[..piece.len().min(cuts.next().expect("there is no end of cuts"))];
+            while !done && !piece.is_empty() {
+                let Ok(found) = decoder.decode(piece) else {
+                    return assert_eq!(expected, None, "{}", input.escape_ascii());
+                };
+                assert!(found.consumed > 0 || found.done, "nothing happens");
+                content.extend_from_slice(&piece[found.content]);
+                piece = &piece[found.consumed..];
+                (consumed, done) = (consumed + found.consumed, found.done);
+            }
+        }
+        assert_eq!(done.then_some((content, consumed)), expected, "{}", input.escape_ascii());
+    };
+    bolero::check!()
+        .with_iterations(20_000)
+        .with_max_len(24)
+        .with_type::<(bool, Vec<u8>, Vec<u8>)>()
+        .for_each(|(raw, choices, cuts)| {
+            if *raw {
+                return check(choices, cuts);
+            }
+            let piece = |&choice: &u8| match choice {
+                0..200 => CHUNKS[choice as usize % 10],
+                200.. => CHUNKS[choice as usize % CHUNKS.len()],
+            };
+            let input: Vec<u8> = choices.iter().flat_map(|choice| piece(choice).bytes()).collect();
+            check(&input, cuts);
+        });
+    // Else this says nothing.
+    assert!(accepted.into_inner() > 100, "hardly any body was accepted");
+}
