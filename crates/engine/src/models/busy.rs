@@ -46,6 +46,11 @@ impl Selector for BusySelector {
         self.watch(number, word, READING)
     }
 
+    fn watch_event(&mut self, _number: RawFd, _word: u64) -> io::Result<()> {
+        // What it would say is looked at in every turn.
+        Ok(())
+    }
+
     fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
         let index = usize::try_from(number).map_err(io::Error::other)?;
         if self.places.len() <= index {

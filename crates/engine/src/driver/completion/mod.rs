@@ -298,9 +298,9 @@ where
                     self.activate(key, Some(buffer), Vec::new());
                 }
             }
-            // The peer has ended its output and may still read: what it was promised is on its way. The
-            // deadline of the rest goes on.
-            (State::Parked, 0) if slot.sending > 0 => slot.state = State::Closing,
+            // The peer has ended its output and may still read: what it was promised is on its way, and a
+            // layer has a last word.
+            (State::Parked, 0) => self.activate(key, None, Vec::new()),
             (State::Parked, _) => self.close(key),
             (State::Active, _) => self.received_active(key, result, buffer),
             (State::Free, _) => {}

@@ -96,8 +96,8 @@ where
     fn run(&mut self, mut acceptor: Acceptor<'_>) -> Result<(), String> {
         let failed = |error| format!("cannot wait for events: {error}");
         let watch = lifecycle::Watch::new().map_err(failed)?;
-        self.selector.watch_source(watch.event().number(), special(LIFECYCLE)).map_err(failed)?;
-        self.selector.watch_source(self.inbox.event().number(), special(INBOX)).map_err(failed)?;
+        self.selector.watch_event(watch.event().number(), special(LIFECYCLE)).map_err(failed)?;
+        self.selector.watch_event(self.inbox.event().number(), special(INBOX)).map_err(failed)?;
         acceptor.begin(&mut self.selector)?;
         let (mut events, mut keys) = (Vec::new(), Vec::new());
         loop {
@@ -263,13 +263,13 @@ where
     /// Polls the task that serves connection `key`.
     fn poll(&mut self, key: Key, task: u32) {
         let polled = catch_unwind(AssertUnwindSafe(|| self.tasks.poll(task)));
-        if S::SLEEPS {
-            let link = &self.tasks.attached(task).link;
-            self.worked |= link.is_ready(MOVED);
-            link.clear_ready(MOVED);
-        }
         match polled {
-            Ok(Poll::Pending) => self.wait(key, task),
+            Ok(Poll::Pending) => {
+                let link = &self.tasks.attached(task).link;
+                self.worked |= link.is_ready(MOVED);
+                link.clear_ready(MOVED);
+                self.wait(key, task);
+            }
             Ok(Poll::Ready(finished)) => self.finished(key, task, finished),
             Err(_) => {
                 let number = self.tasks.attached(task).number;
@@ -330,7 +330,8 @@ where
     fn finished(&mut self, key: Key, task: u32, finished: Finished<ReadinessIo, P::State>) {
         let Finished { mut io, memory, next } = finished;
         let sent = io.sent();
-        let unread = io.link().is_ready(READ);
+        let (unread, moved) = (io.link().is_ready(READ), io.link().is_ready(MOVED));
+        self.worked |= moved;
         let socket = io.end();
         self.tasks.end(task, Some(io));
         if sent > 0 {
@@ -347,6 +348,8 @@ where
                 if sent > 0 {
                     slot.flags |= SERVED;
                 }
+                // Woken for nothing, it goes on resting as it did.
+                let by = if moved { by } else { by.min(slot.deadline) };
                 if self.listen_for(key, number, READING) {
                     self.connections.set_deadline(key, by);
                     if unread && self.selector.edge() {

@@ -53,8 +53,13 @@ pub(crate) trait Selector {
     /// then, and what was reported once has to be remembered.
     fn edge(&self) -> bool;
 
-    /// Registers a listening socket, or an eventfd, for reading.
+    /// Registers a listening socket, or whatever else brings connections, for reading.
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()>;
+
+    /// Registers an eventfd that ends a wait. Needless where no wait lasts.
+    fn watch_event(&mut self, number: RawFd, word: u64) -> io::Result<()> {
+        self.watch_source(number, word)
+    }
 
     /// Registers a connection.
     fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()>;
