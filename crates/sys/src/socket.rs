@@ -50,6 +50,9 @@ impl FromStr for ListenAddress {
     }
 }
 
+/// How long calls that wait last at most on connections that come before [`Listener::set_wait_slice`].
+const FIRST_SLICE: Duration = Duration::from_secs(1);
+
 /// What is set on a listening socket; accepted ones inherit the TCP options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenOptions {
@@ -90,6 +93,8 @@ impl Listener {
                 socket
             }
         };
+        // Connections inherit it when they are complete, which may be before anybody accepts them.
+        set_wait_slice(socket.as_fd(), FIRST_SLICE)?;
         rustix::net::listen(&socket, options.backlog)?;
         let address = match address {
             ListenAddress::Internet(_) => {
@@ -339,4 +344,70 @@ impl From<OwnedFd> for Socket {
 
 fn send_flags(more: bool) -> SendFlags {
     if more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpStream;
+
+    use super::*;
+
+    const OPTIONS: ListenOptions =
+        ListenOptions { backlog: 16, tcp_nodelay: true, defer_accept: false, reuse_port: false };
+
+    fn pair() -> (TcpStream, Socket) {
+        let any = ListenAddress::Internet("127.0.0.1:0".parse().expect("an address"));
+        let listener = Listener::bind(&any, &OPTIONS).expect("loopback has a free port");
+        let ListenAddress::Internet(at) = *listener.address() else { panic!("it is bound to a port") };
+        let peer = TcpStream::connect(at).expect("it listens");
+        let (socket, address) = listener.accept(false).expect("a connection waits");
+        assert_eq!(address, peer.local_addr().ok());
+        (peer, socket)
+    }
+
+    #[test]
+    fn a_connection_inherits_its_options_even_before_anybody_accepts() {
+        let (_peer, socket) = pair();
+        assert!(sockopt::tcp_nodelay(&socket).expect("an option"));
+        for timeout in [Timeout::Recv, Timeout::Send] {
+            let slice = sockopt::socket_timeout(&socket, timeout).expect("an option");
+            assert_eq!(slice, Some(FIRST_SLICE), "who waits without a bound misses every deadline");
+        }
+    }
+
+    #[test]
+    fn what_is_sent_arrives_and_an_end_is_no_bytes() {
+        let (mut peer, socket) = pair();
+        peer.write_all(b"hello").expect("a peer may send");
+        let mut into = [0; 16];
+        assert_eq!(socket.receive(&mut into).expect("bytes have come"), 5);
+        socket.set_wait_slice(Duration::from_millis(10)).expect("an option");
+        let error = socket.receive(&mut into).expect_err("nothing has come");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        drop(peer);
+        assert_eq!(socket.receive(&mut into).expect("the end has come"), 0);
+    }
+
+    #[test]
+    fn a_unix_socket_that_is_left_over_is_replaced_and_one_in_use_is_not() {
+        let path = std::env::temp_dir().join(format!("tenfold-socket-{}", std::process::id()));
+        let address = ListenAddress::Unix(path.clone());
+        let first = Listener::bind(&address, &OPTIONS).expect("the name is free");
+        let error = Listener::bind(&address, &OPTIONS).expect_err("somebody listens");
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        drop(first);
+        Listener::bind(&address, &OPTIONS).expect("nobody listens any more");
+        std::fs::remove_file(path).expect("it was made here");
+    }
+
+    #[test]
+    fn an_address_is_read_as_it_is_written() {
+        for text in ["127.0.0.1:80", "[::1]:8080", "unix:/run/site.sock"] {
+            assert_eq!(text.parse::<ListenAddress>().map(|address| address.to_string()), Ok(text.into()));
+        }
+        for text in ["unix:", "localhost", "127.0.0.1", "80"] {
+            assert!(text.parse::<ListenAddress>().is_err(), "{text}");
+        }
+    }
 }
