@@ -17,7 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sys", &[]),
     ("site", &["tenfold-http", "tenfold-sys"]),
     ("engine", &["tenfold-http", "tenfold-sys"]),
-    ("server", &["tenfold-http", "tenfold-site", "tenfold-sys", "tenfold-engine"]),
+    ("load", &["tenfold-http", "tenfold-sys"]),
+    ("server", &["tenfold-http", "tenfold-site", "tenfold-sys", "tenfold-engine", "tenfold-load"]),
 ];
 
 /// Checks every rule on every source file of the repository; long files are listed, the rest must hold.

@@ -1,0 +1,122 @@
+//! Latencies in nanoseconds, to three digits, from 100 ns to an hour.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// Finest difference, in nanoseconds.
+pub const LOWEST: u64 = 100;
+/// Greatest value, in nanoseconds; what is above counts as this.
+pub const HIGHEST: u64 = 3_600_000_000_000;
+/// Digits that are kept.
+pub const DIGITS: u8 = 3;
+
+/// An empty histogram.
+pub fn new() -> Histogram<u64> {
+    Histogram::new_with_bounds(LOWEST, HIGHEST, DIGITS).expect("the bounds are those of a histogram")
+}
+
+/// What is in a histogram: values and how often each was there. Small when few differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts(Vec<(u64, u64)>);
+
+impl Counts {
+    /// Takes out what is in `histogram`.
+    pub fn take(histogram: &mut Histogram<u64>) -> Counts {
+        if histogram.is_empty() {
+            return Counts::default();
+        }
+        let counts =
+            histogram.iter_recorded().map(|at| (at.value_iterated_to(), at.count_at_value())).collect();
+        histogram.reset();
+        Counts(counts)
+    }
+
+    /// Puts it into another.
+    pub fn pour(&self, into: &mut Histogram<u64>) {
+        for (value, count) in &self.0 {
+            into.saturating_record_n(*value, *count);
+        }
+    }
+
+    /// Adds what is in `other`.
+    pub fn add(&mut self, other: &Counts) {
+        if self.0.is_empty() {
+            self.0.clone_from(&other.0);
+            return;
+        }
+        let mut all = std::mem::take(&mut self.0);
+        all.extend_from_slice(&other.0);
+        all.sort_unstable();
+        for (value, count) in all {
+            match self.0.last_mut() {
+                Some(last) if last.0 == value => last.1 += count,
+                _ => self.0.push((value, count)),
+            }
+        }
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> u64 {
+        self.0.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Whether `count` samples carry a percentile: ten of them lie beyond it at least.
+pub fn carries(count: u64, percentile: f64) -> bool {
+    count as f64 * (100.0 - percentile) / 100.0 >= 9.999_999
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The smallest sample that has at least `percentile` percent at or below it.
+    fn by_sorting(samples: &[u64], percentile: f64) -> u64 {
+        let rank = (percentile / 100.0 * samples.len() as f64).ceil().max(1.0) as usize;
+        samples[rank.min(samples.len()) - 1]
+    }
+
+    proptest! {
+        #[test]
+        fn percentiles_are_those_of_sorting_within_the_digits(
+            mut samples in proptest::collection::vec(prop_oneof![1_000u64..1_000_000, 1_000_000u64..60_000_000_000], 1..400),
+            cut in 0usize..400,
+        ) {
+            // In two parts that were taken out and put together again, as several workers' are.
+            let (first, second) = samples.split_at(cut.min(samples.len()));
+            let mut counts = Counts::default();
+            for part in [first, second] {
+                let mut histogram = new();
+                part.iter().for_each(|sample| histogram.saturating_record(*sample));
+                counts.add(&Counts::take(&mut histogram));
+                prop_assert!(histogram.is_empty());
+            }
+            let mut whole = new();
+            counts.pour(&mut whole);
+            samples.sort_unstable();
+            prop_assert_eq!(whole.len(), samples.len() as u64);
+            prop_assert_eq!(counts.len(), samples.len() as u64);
+            for percentile in [0.0, 25.0, 50.0, 90.0, 99.0, 99.9, 100.0] {
+                let (ours, theirs) = (whole.value_at_percentile(percentile), by_sorting(&samples, percentile));
+                let off = ours.abs_diff(theirs) as f64;
+                prop_assert!(off <= theirs as f64 * 1e-3 + LOWEST as f64, "p{percentile}: {ours}, and {theirs} by sorting");
+            }
+            let mean = samples.iter().sum::<u64>() as f64 / samples.len() as f64;
+            prop_assert!((whole.mean() - mean).abs() <= mean * 1e-3 + LOWEST as f64);
+        }
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_samples_beyond_it() {
+        assert!(carries(20, 50.0) && !carries(19, 50.0));
+        assert!(carries(1_000, 99.0) && !carries(999, 99.0));
+        assert!(carries(100_000, 99.99) && !carries(99_000, 99.99));
+    }
+}

@@ -1,0 +1,131 @@
+//! Properties of pacing: for any rate, ramp, number of workers and order of asking.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+const WHOLE: Part = Part { index: 0, of: 1 };
+
+fn schedule(rate: Rate, arrivals: Arrivals, part: Part, seconds: u64) -> Vec<u64> {
+    let span = (0, seconds * SECOND, seconds * SECOND);
+    let mut pacer = Pacer::scheduled(rate, arrivals, part, 7, span, u64::MAX);
+    std::iter::from_fn(|| pacer.take(u64::MAX)).collect()
+}
+
+fn rates() -> impl Strategy<Value = Rate> {
+    prop_oneof![
+        (1.0..5_000.0).prop_map(Rate::constant),
+        (0.0..5_000.0, 1.0..5_000.0).prop_map(|(from, to)| Rate { from, to }),
+        (1.0..5_000.0, 0.0..5_000.0).prop_map(|(from, to)| Rate { from, to }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn constant_arrivals_never_stray_from_what_is_expected_by_more_than_one(rate in rates(), seconds in 1u64..4) {
+        let times = schedule(rate, Arrivals::Constant, WHOLE, seconds);
+        for (before, at) in times.iter().enumerate() {
+            let expected = rate.expected(*at as f64 / 1e9, seconds as f64);
+            prop_assert!((expected - before as f64).abs() < 0.01 + before as f64 * 1e-6, "{before} until {at}: {expected}");
+        }
+        let whole = rate.expected(seconds as f64, seconds as f64);
+        prop_assert!((times.len() as f64 - whole).abs() <= 1.01, "{} of {whole}", times.len());
+    }
+
+    #[test]
+    fn several_workers_have_the_schedule_of_one_between_them(rate in rates(), workers in 1u32..6) {
+        let mut parts: Vec<u64> = (0..workers)
+            .flat_map(|index| schedule(rate, Arrivals::Constant, Part { index, of: workers }, 2))
+            .collect();
+        parts.sort_unstable();
+        prop_assert_eq!(parts, schedule(rate, Arrivals::Constant, WHOLE, 2));
+    }
+
+    #[test]
+    fn poisson_arrivals_have_the_rate_and_the_spread_of_their_law(rate in rates(), workers in 1u32..4) {
+        let mut times: Vec<u64> = (0..workers)
+            .flat_map(|index| schedule(rate, Arrivals::Poisson, Part { index, of: workers }, 3))
+            .collect();
+        times.sort_unstable();
+        let expected = rate.expected(3.0, 3.0);
+        // Six standard deviations of a Poisson count, and one for small ones.
+        prop_assert!((times.len() as f64 - expected).abs() < 6.0 * expected.sqrt() + 1.0, "{} of {expected}", times.len());
+    }
+
+    #[test]
+    fn nothing_begins_before_its_time_and_nothing_is_left_out(
+        rate in rates(), poisson: bool, steps in proptest::collection::vec(0u64..50_000_000, 1..80),
+    ) {
+        let arrivals = if poisson { Arrivals::Poisson } else { Arrivals::Constant };
+        let mut pacer = Pacer::scheduled(rate, arrivals, WHOLE, 7, (0, 2 * SECOND, 2 * SECOND), u64::MAX);
+        let (mut now, mut taken) = (0, Vec::new());
+        for step in steps {
+            now += step;
+            let overdue = pacer.overdue(now, u64::MAX);
+            let before = taken.len();
+            while let Some(due) = pacer.take(now) {
+                prop_assert!(due <= now);
+                taken.push(due);
+            }
+            prop_assert_eq!((taken.len() - before) as u64, overdue);
+            prop_assert!(pacer.due().is_none_or(|due| due > now));
+        }
+        let expected: Vec<_> = schedule(rate, arrivals, WHOLE, 2).into_iter().filter(|due| *due <= now).collect();
+        prop_assert_eq!(taken, expected);
+    }
+
+    #[test]
+    fn a_limit_is_kept_by_every_law(limit in 0u64..50, scheduled: bool) {
+        let mut pacer = match scheduled {
+            true => Pacer::scheduled(Rate::constant(1e6), Arrivals::Constant, WHOLE, 1, (0, SECOND, SECOND), limit),
+            false => Pacer::free(0, SECOND, limit),
+        };
+        let taken = std::iter::from_fn(|| pacer.take(SECOND - 1)).take(100).count() as u64;
+        prop_assert_eq!(taken, limit);
+        prop_assert_eq!(pacer.due(), None);
+    }
+}
+
+#[test]
+fn a_free_pacer_says_now_and_ends_at_its_end() {
+    let mut pacer = Pacer::free(10, 20, u64::MAX);
+    assert_eq!(pacer.take(9), None);
+    assert_eq!(pacer.take(10), Some(10));
+    assert_eq!(pacer.take(19), Some(19));
+    assert_eq!(pacer.take(20), None);
+}
+
+#[test]
+fn what_was_due_before_the_end_may_begin_after_it() {
+    let mut pacer =
+        Pacer::scheduled(Rate::constant(10.0), Arrivals::Constant, WHOLE, 1, (0, SECOND, SECOND), u64::MAX);
+    assert_eq!(std::iter::from_fn(|| pacer.take(100 * SECOND)).count(), 10);
+}
+
+#[test]
+fn gaps_of_poisson_arrivals_vary_as_much_as_their_mean() {
+    let times = schedule(Rate::constant(1_000.0), Arrivals::Poisson, WHOLE, 20);
+    let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+    assert!((0.9..1.1).contains(&(variance.sqrt() / mean)), "{}", variance.sqrt() / mean);
+}
+
+#[test]
+fn a_seed_repeats_its_arrivals_and_workers_differ() {
+    let of = |index| schedule(Rate::constant(100.0), Arrivals::Poisson, Part { index, of: 2 }, 5);
+    assert_eq!(of(0), of(0));
+    assert_ne!(of(0), of(1));
+}
+
+#[test]
+fn rates_are_read_and_wrong_ones_are_refused() {
+    assert_eq!("5000".parse(), Ok(Rate::constant(5000.0)));
+    assert_eq!("0:10.5".parse(), Ok(Rate { from: 0.0, to: 10.5 }));
+    for wrong in ["", "0", "-1", "a", "1:", "inf", "nan", "0:0", "1e99"] {
+        assert!(wrong.parse::<Rate>().is_err(), "{wrong}");
+    }
+}

@@ -1,0 +1,127 @@
+//! A place in a worker: it has one connection after the other, and a role.
+
+use crate::connection::{Connection, State};
+use crate::pacer::{Arrivals, Pacer, Part, Rate};
+use crate::record::Connections;
+use crate::share::Share;
+
+/// Parts of a second in which a slow connection is served.
+pub(crate) const SLOW_STEPS: u64 = 10;
+
+/// What a place is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Makes the requests of the plan.
+    #[default]
+    Active,
+    /// Is opened by a schedule, makes its requests, is closed when its time has come.
+    Held,
+    /// Is open.
+    Idle,
+    /// Asks, and reads slowly.
+    SlowReader,
+    /// Asks slowly.
+    SlowWriter,
+}
+
+/// A place for one connection after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) connection: Connection,
+    pub(crate) role: Role,
+    /// Which server it connects to.
+    pub(crate) remote: u32,
+    /// Which of its connections this is; what epoll says of another is not meant.
+    pub(crate) generation: u32,
+    /// What lets its requests begin, where that is not the worker's pacer.
+    pub(crate) own: Option<Box<Pacer>>,
+    /// It stands among those that have room for a request.
+    pub(crate) queued: bool,
+    /// It waits for its turn to connect.
+    pub(crate) opening: bool,
+    /// A slow one that rests until its timer.
+    pub(crate) paused: bool,
+    /// The server ended its output while it rested.
+    pub(crate) end_seen: bool,
+    /// Connects that failed in a row.
+    pub(crate) failures: u32,
+    /// It had a connection once.
+    pub(crate) was_connected: bool,
+    /// It had a request to make once.
+    pub(crate) asked: bool,
+    /// Since when it has had room for a request.
+    pub(crate) free_since: u64,
+    /// When a held connection is closed; 0 where there is none.
+    pub(crate) until: u64,
+    /// Number of the next source address.
+    pub(crate) next_source: u64,
+}
+
+impl Place {
+    /// Whether one more request may begin.
+    #[inline]
+    pub(crate) fn has_room(&self, share: &Share<'_>) -> bool {
+        self.connection.in_flight() < share.plan.pipeline as usize
+            && self.connection.begun < share.per_connection
+            && (self.role != Role::Held || self.own.is_some())
+    }
+
+    /// Whether its connection has done all that it was for.
+    #[inline]
+    pub(crate) fn is_spent(&self, share: &Share<'_>, now: u64) -> bool {
+        self.connection.in_flight() == 0
+            && match self.role {
+                Role::Held => now >= self.until,
+                _ => self.connection.begun >= share.per_connection,
+            }
+    }
+
+    /// Bytes that it may send now.
+    #[inline]
+    pub(crate) fn most_written(&self, share: &Share<'_>) -> usize {
+        if self.role == Role::SlowWriter { share.slow_step } else { usize::MAX }
+    }
+
+    /// Bytes that it may receive now.
+    #[inline]
+    pub(crate) fn most_read(&self, share: &Share<'_>) -> usize {
+        if self.role == Role::SlowReader { share.slow_step } else { usize::MAX }
+    }
+
+    /// Begins the life of a held connection: its requests are spread evenly over it.
+    pub(crate) fn hold(&mut self, share: &Share<'_>, due: u64, now: u64) {
+        let life = share.hold;
+        let rate = Rate::constant(share.per_connection as f64 * 1e9 / life as f64);
+        let whole = Part { index: 0, of: 1 };
+        let span = (due, u64::MAX, life);
+        let own = Pacer::scheduled(rate, Arrivals::Constant, whole, 0, span, share.per_connection);
+        self.own = Some(Box::new(own));
+        self.until = now + life;
+        self.free_since = now;
+    }
+
+    /// Ends the life of a held connection.
+    pub(crate) fn retire(&mut self) {
+        self.own = None;
+        self.until = 0;
+        self.connection.answers = 0;
+        self.connection.begun = 0;
+        (self.was_connected, self.asked) = (false, false);
+    }
+
+    /// Adds what became of it.
+    pub(crate) fn tell(&self, all: &mut Connections) {
+        match self.role {
+            Role::Active | Role::Held => {
+                all.places += 1;
+                all.shares.push(self.connection.answers);
+                if self.asked && self.connection.answers == 0 {
+                    all.never_answered += 1;
+                    all.never_connected += u64::from(!self.was_connected);
+                }
+            }
+            Role::Idle => all.idle_held += u64::from(self.connection.state == State::Open),
+            Role::SlowReader | Role::SlowWriter => {}
+        }
+    }
+}

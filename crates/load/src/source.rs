@@ -1,0 +1,111 @@
+//! Addresses to come from: one address has about 28,000 ports towards one server, so many connections need
+//! several.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// Ranges of addresses, taken in turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources(Vec<Range>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    first: u128,
+    count: u128,
+    v4: bool,
+}
+
+impl Sources {
+    /// The address of the connection with this number; none when the system is to choose.
+    pub fn nth(&self, number: u64) -> Option<IpAddr> {
+        let mut place = u128::from(number) % self.count().max(1);
+        for range in &self.0 {
+            if place < range.count {
+                return Some(range.at(place));
+            }
+            place -= range.count;
+        }
+        None
+    }
+
+    /// How many there are; 0 when the system is to choose.
+    pub fn count(&self) -> u128 {
+        self.0.iter().fold(0, |sum, range| sum.saturating_add(range.count))
+    }
+}
+
+impl Range {
+    fn at(&self, place: u128) -> IpAddr {
+        let bits = self.first + place;
+        match self.v4 {
+            true => Ipv4Addr::from(u32::try_from(bits).unwrap_or(u32::MAX)).into(),
+            false => Ipv6Addr::from(bits).into(),
+        }
+    }
+}
+
+impl FromStr for Sources {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Sources, String> {
+        let ranges = text.split(',').map(range).collect::<Option<Vec<_>>>();
+        ranges.filter(|ranges| ranges.iter().all(|range| range.v4 == ranges[0].v4)).map(Sources).ok_or_else(
+            || {
+                format!(
+                    "{text:?} is no range of addresses; write 127.0.0.2, 127.0.0.2-127.0.0.9 or 127.1.0.0/24"
+                )
+            },
+        )
+    }
+}
+
+fn range(text: &str) -> Option<Range> {
+    let bits = |text: &str| match text.parse().ok()? {
+        IpAddr::V4(address) => Some((u128::from(u32::from(address)), true)),
+        IpAddr::V6(address) => Some((u128::from(address), false)),
+    };
+    if let Some((address, prefix)) = text.split_once('/') {
+        let (address, v4) = bits(address)?;
+        let host = (if v4 { 32u32 } else { 128 }).checked_sub(prefix.parse().ok()?)?;
+        // A range that is too large to count is too large to use.
+        let count = 1u128.checked_shl(host).filter(|_| host < 64)?;
+        return Some(Range { first: address & !(count - 1), count, v4 });
+    }
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let ((first, v4), (last, last_v4)) = (bits(first)?, bits(last)?);
+    let count = last.checked_sub(first)?.checked_add(1)?;
+    (v4 == last_v4).then_some(Range { first, count, v4 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str) -> Vec<String> {
+        let sources: Sources = text.parse().expect(text);
+        let count = u64::try_from(sources.count()).expect("a short range");
+        (0..count).filter_map(|number| sources.nth(number)).map(|address| address.to_string()).collect()
+    }
+
+    #[test]
+    fn every_form_is_read_and_taken_in_turn() {
+        assert_eq!(all("127.0.0.2"), ["127.0.0.2"]);
+        assert_eq!(all("127.0.0.9-127.0.0.11"), ["127.0.0.9", "127.0.0.10", "127.0.0.11"]);
+        assert_eq!(all("10.0.0.7/31,10.9.0.1"), ["10.0.0.6", "10.0.0.7", "10.9.0.1"]);
+        assert_eq!(all("::1-::2"), ["::1", "::2"]);
+        assert_eq!(
+            "127.0.0.2-127.0.0.3".parse::<Sources>().expect("a range").nth(5),
+            "127.0.0.3".parse().ok()
+        );
+        assert_eq!(Sources::default().nth(3), None);
+    }
+
+    #[test]
+    fn wrong_ones_are_refused() {
+        for wrong in
+            ["", "a", "127.0.0.2-127.0.0.1", "127.0.0.1-::1", "127.0.0.1/33", "127.0.0.1,::1", "::/0"]
+        {
+            assert!(wrong.parse::<Sources>().is_err(), "{wrong}");
+        }
+    }
+}

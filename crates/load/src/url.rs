@@ -1,0 +1,218 @@
+//! URLs in every form that people type: without a scheme, a port, a path; with a query, an IPv6 literal, a
+//! Unix socket. A wrong one gets one line that says what is wrong.
+
+use std::fmt;
+use std::io;
+use std::net::{Ipv6Addr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use tenfold_sys::connect::Remote;
+
+/// An `http` URL that can be asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Url {
+    /// Where the server is.
+    pub place: Place,
+    /// The request target: a path that begins with `/`, and the query where there is one.
+    pub target: String,
+}
+
+/// Where a server is, by the name that was typed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// A host, without the brackets of an IPv6 literal, and a port.
+    Host(String, u16),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl Place {
+    /// What stands in `Host`: with brackets around an IPv6 literal, and without the port of the scheme.
+    pub fn authority(&self) -> String {
+        match self {
+            Place::Unix(_) => "localhost".to_owned(),
+            Place::Host(host, port) => {
+                let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+                if *port == 80 { host } else { format!("{host}:{port}") }
+            }
+        }
+    }
+
+    /// The addresses that the name has, in the system's order.
+    ///
+    /// # Errors
+    /// What the resolver says, or that the name has no address.
+    pub fn resolve(&self) -> io::Result<Vec<Remote>> {
+        match self {
+            Place::Unix(path) => Ok(vec![Remote::Unix(path.clone())]),
+            Place::Host(host, port) => {
+                let found: Vec<_> = (host.as_str(), *port).to_socket_addrs()?.map(Remote::Internet).collect();
+                if found.is_empty() { Err(io::Error::other("the name has no address")) } else { Ok(found) }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::Unix(path) => write!(f, "http://unix:{}:{}", path.display(), self.target),
+            Place::Host(..) => write!(f, "http://{}{}", self.place.authority(), self.target),
+        }
+    }
+}
+
+impl FromStr for Url {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Url, String> {
+        parse(text).map_err(|why| format!("{text:?} is no URL that can be asked for: {why}"))
+    }
+}
+
+fn parse(text: &str) -> Result<Url, String> {
+    let rest = match text.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
+        Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
+            return Err("https is not spoken, only http".into());
+        }
+        Some((scheme, _)) if !scheme.contains(['/', '?', '#', ':']) => {
+            return Err(format!("{scheme:?} is not spoken, only http"));
+        }
+        _ => text,
+    };
+    // A fragment is the reader's own business and never sent (RFC 9110 §4.2.5).
+    let rest = rest.split('#').next().unwrap_or_default();
+    if let Some(rest) = rest.strip_prefix("unix:") {
+        let (path, target) = rest.split_once(':').unwrap_or((rest, ""));
+        if path.is_empty() {
+            return Err("unix: needs the path of a socket behind it".into());
+        }
+        return Ok(Url { place: Place::Unix(path.into()), target: self::target(target)? });
+    }
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at(end);
+    if authority.contains('@') {
+        return Err("a user name in it is not supported; send --header 'Authorization: …'".into());
+    }
+    let (host, port) = host_and_port(authority)?;
+    Ok(Url { place: Place::Host(host, port), target: target(tail)? })
+}
+
+fn host_and_port(authority: &str) -> Result<(String, u16), String> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (literal, port) =
+                rest.split_once(']').ok_or("the bracket of an IPv6 address is not closed")?;
+            literal.parse::<Ipv6Addr>().map_err(|_| format!("{literal:?} is no IPv6 address"))?;
+            let port = match port {
+                "" => None,
+                _ => {
+                    Some(port.strip_prefix(':').ok_or("what follows an IPv6 address is a colon and a port")?)
+                }
+            };
+            (literal, port)
+        }
+        None if authority.matches(':').count() > 1 => {
+            return Err("an IPv6 address stands in brackets, as in http://[::1]:8080/".into());
+        }
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        },
+    };
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte);
+    if host.is_empty() {
+        return Err("it names no host".into());
+    }
+    if !host.bytes().all(allowed) {
+        return Err(format!("{host:?} is no host name"));
+    }
+    match port {
+        // An empty port is the scheme's (RFC 3986 §6.2.3).
+        None | Some("") => Ok((host.to_owned(), 80)),
+        Some(port) => match port.parse() {
+            Ok(number @ 1..) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Ok((host.to_owned(), number))
+            }
+            _ => Err(format!("{port:?} is no port: 1 to 65535")),
+        },
+    }
+}
+
+fn target(tail: &str) -> Result<String, String> {
+    if let Some(wrong) = tail.chars().find(|character| !character.is_ascii_graphic()) {
+        return Err(format!("{wrong:?} has to be percent-encoded in it"));
+    }
+    Ok(if tail.starts_with('/') { tail.to_owned() } else { format!("/{tail}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        text.parse::<Url>().expect(text).to_string()
+    }
+
+    #[test]
+    fn every_form_is_understood() {
+        for (typed, meant) in [
+            ("http://localhost", "http://localhost/"),
+            ("localhost", "http://localhost/"),
+            ("localhost:8080", "http://localhost:8080/"),
+            ("http://localhost:", "http://localhost/"),
+            ("HTTP://localhost:80/a", "http://localhost/a"),
+            ("http://localhost?a=b", "http://localhost/?a=b"),
+            ("http://localhost/a?b=http://c/", "http://localhost/a?b=http://c/"),
+            ("localhost/a://b", "http://localhost/a://b"),
+            ("http://[::1]", "http://[::1]/"),
+            ("[::1]:8080/x", "http://[::1]:8080/x"),
+            ("http://127.0.0.1:8080/a#b", "http://127.0.0.1:8080/a"),
+            ("unix:/run/a.sock", "http://unix:/run/a.sock:/"),
+            ("http://unix:/run/a.sock:/b?c", "http://unix:/run/a.sock:/b?c"),
+        ] {
+            assert_eq!(shown(typed), meant, "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_one_is_said_in_one_line() {
+        for (typed, why) in [
+            ("", "no host"),
+            ("http://", "no host"),
+            ("http:///path", "no host"),
+            ("https://localhost", "only http"),
+            ("ftp://localhost", "only http"),
+            ("http://[::1", "not closed"),
+            ("http://[::x]/", "no IPv6"),
+            ("http://[::1]8080/", "colon and a port"),
+            ("http://::1/", "brackets"),
+            ("http://localhost:0/", "no port"),
+            ("http://localhost:65536/", "no port"),
+            ("http://localhost:+80/", "no port"),
+            ("http://user@localhost/", "Authorization"),
+            ("http://local host/", "no host name"),
+            ("http://localhost/a b", "percent-encoded"),
+            ("http://localhost/ä", "percent-encoded"),
+            ("unix:", "path of a socket"),
+        ] {
+            let said = typed.parse::<Url>().expect_err(typed);
+            assert!(said.contains(why), "{typed}: {said}");
+            assert_eq!(said.lines().count(), 1);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_it_and_what_is_understood_is_understood_again(text in "\\PC{0,40}|[a-z:/?#\\[\\]@.0-9]{0,30}") {
+            if let Ok(url) = text.parse::<Url>() {
+                prop_assert!(url.target.starts_with('/'));
+                prop_assert_eq!(url.to_string().parse::<Url>().expect("it was one before"), url);
+            }
+        }
+    }
+}

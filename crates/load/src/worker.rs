@@ -1,0 +1,569 @@
+//! A worker: one thread, one epoll instance, and a share of the plan's connections.
+//!
+//! Whatever the shape of the load, it goes through [`Worker::fill`]: a place takes what its pacer lets begin,
+//! and opens a connection where it has none. An answer fills its place again at once, and what is due by a
+//! schedule and found no place waits in the pacer, with its time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tenfold_sys::clock;
+use tenfold_sys::connect::{ConnectOptions, Remote, connect};
+use tenfold_sys::epoll::{Epoll, Interest};
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::readiness::Ready;
+
+use crate::connection::{Fault, Progress, Shared, State, fault_of};
+use crate::pacer::Pacer;
+use crate::place::{Place, Role, SLOW_STEPS};
+use crate::record::{Effort, ErrorKind, Record};
+use crate::share::{Choice, Share};
+
+/// Events of a wait at most.
+const BATCH: usize = 512;
+/// Places that are served between two waits at most, so that answers are read in between.
+const BURST: usize = 128;
+/// Nanoseconds between two looks at what is not urgent: the live display, a signal, requests without answer.
+const TICK: u64 = 50_000_000;
+/// Bytes of the receive buffer.
+const BUFFER: usize = 128 << 10;
+
+/// What a worker tells while it runs: words of a row of shared memory.
+#[derive(Clone, Copy)]
+pub(crate) enum Word {
+    Answers,
+    Errors,
+    Latency,
+    Open,
+}
+
+/// Words of a row.
+pub(crate) const WORDS: usize = 4;
+
+pub(crate) struct Worker<'a> {
+    share: &'a Share<'a>,
+    shared: Shared<'a>,
+    choice: Choice<'a>,
+    epoll: Epoll,
+    places: Vec<Place>,
+    /// Places of the plan's own connections that have room for a request.
+    free: VecDeque<u32>,
+    /// Places that wait for their turn to connect.
+    to_open: VecDeque<u32>,
+    /// Places whose connection has had its life.
+    vacant: Vec<u32>,
+    requests: Pacer,
+    connections: Pacer,
+    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    now: u64,
+    next_tick: u64,
+    /// Connects that failed before any succeeded.
+    futile: u64,
+    row: &'a [AtomicU64],
+}
+
+/// Runs a share of a plan to its end.
+///
+/// # Errors
+/// When no epoll instance can be made, or waiting fails.
+pub(crate) fn run(share: &Share<'_>, row: &[AtomicU64]) -> io::Result<Record> {
+    // Refused by a sandbox it costs precision, which the lag of requests shows.
+    let _ = clock::wake_precisely();
+    let mut worker = Worker {
+        shared: share.shared(BUFFER),
+        choice: Choice::new(share),
+        epoll: Epoll::new(BATCH)?,
+        places: share.places(),
+        free: VecDeque::new(),
+        to_open: VecDeque::new(),
+        vacant: Vec::new(),
+        requests: share.requests(),
+        connections: share.connections(),
+        timers: BinaryHeap::new(),
+        now: share.begin,
+        next_tick: 0,
+        futile: 0,
+        row,
+        share,
+    };
+    let used = clock::thread_processor_time();
+    worker.start();
+    let mut ready = Vec::with_capacity(BATCH);
+    loop {
+        worker.now = clock::monotonic();
+        if worker.now >= worker.next_tick && worker.tick() {
+            break;
+        }
+        if worker.is_over() {
+            break;
+        }
+        worker.serve_what_is_due();
+        let wait = worker.until_something_is_due();
+        ready.clear();
+        worker.epoll.wait_precisely(Some(wait), &mut ready)?;
+        ready.iter().for_each(|ready| worker.on_ready(ready));
+        worker.shared.recorder.turn(worker.now);
+    }
+    Ok(worker.finish(used))
+}
+
+impl Worker<'_> {
+    fn start(&mut self) {
+        for number in 0..self.places.len() as u32 {
+            let place = &mut self.places[number as usize];
+            match place.role {
+                Role::Active => {
+                    place.queued = true;
+                    self.free.push_back(number);
+                    // By a schedule, connections are there before their first request.
+                    if self.requests.is_scheduled() && self.share.plan.per_connection() == u64::MAX {
+                        self.to_open.push_back(number);
+                    }
+                }
+                Role::Held => self.vacant.push(number),
+                Role::Idle => self.to_open.push_back(number),
+                Role::SlowReader | Role::SlowWriter => self.timers.push(Reverse((self.share.begin, number))),
+            }
+        }
+    }
+
+    /// What is not urgent. Says whether the run is to end.
+    fn tick(&mut self) -> bool {
+        self.next_tick = self.now + TICK;
+        let recorder = &self.shared.recorder;
+        let store = |word: Word, value: u64| self.row[word as usize].store(value, Ordering::Relaxed);
+        store(Word::Answers, recorder.answers);
+        store(Word::Errors, recorder.record.errors.values().sum());
+        store(Word::Latency, recorder.latency_sum);
+        store(Word::Open, recorder.open());
+        let timeout = self.share.timeout;
+        for number in 0..self.places.len() {
+            let connection = &self.places[number].connection;
+            let since = match connection.state {
+                State::Connecting(since) => Some(since),
+                State::Open => connection.waiting_since(),
+                State::Closed => None,
+            };
+            if since.is_some_and(|since| self.now.saturating_sub(since) >= timeout) {
+                let said = format!("no answer within {:.1} s", timeout as f64 / 1e9);
+                self.lose(number as u32, Fault { kind: ErrorKind::Timeout, said });
+            }
+        }
+        if lifecycle::phase() != Phase::Serving {
+            self.shared.recorder.record.interrupted = true;
+        }
+        self.shared.recorder.record.interrupted || self.shared.recorder.record.failure.is_some()
+    }
+
+    fn is_over(&self) -> bool {
+        let done = || self.shared.pending == 0 && self.requests.due().is_none_or(|due| due > self.now);
+        match self.share.end {
+            None => self.shared.pending == 0 && self.requests.due().is_none(),
+            Some(end) if self.now < end => false,
+            Some(end) => !self.requests.is_scheduled() || done() || self.now >= end + self.share.grace,
+        }
+    }
+
+    fn until_something_is_due(&self) -> u64 {
+        let waiting = |queue: &VecDeque<u32>, pacer: &Pacer| match queue.is_empty() {
+            true => None,
+            false => pacer.due(),
+        };
+        let held =
+            self.share.plan.hold.and_then(|_| self.connections.due()).filter(|_| !self.vacant.is_empty());
+        let timer = self.timers.peek().map(|Reverse((at, _))| *at);
+        let end = self.share.end.filter(|end| *end > self.now);
+        [
+            waiting(&self.free, &self.requests),
+            waiting(&self.to_open, &self.connections),
+            held,
+            timer,
+            end,
+            Some(self.next_tick),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or(self.next_tick)
+        .saturating_sub(self.now)
+    }
+
+    fn serve_what_is_due(&mut self) {
+        while let Some(Reverse((at, number))) = self.timers.peek().copied()
+            && at <= self.now
+        {
+            self.timers.pop();
+            self.on_timer(number);
+        }
+        for _ in 0..BURST {
+            match self.to_open.front().copied() {
+                Some(number) if self.connections.take(self.now).is_some() => {
+                    self.to_open.pop_front();
+                    self.open(number);
+                }
+                _ => break,
+            }
+        }
+        if self.share.plan.hold.is_some() {
+            self.begin_held();
+        }
+        for _ in 0..BURST {
+            if self.free.is_empty() || self.requests.due().is_none_or(|due| due > self.now) {
+                break;
+            }
+            let Some(number) = self.free.pop_front() else { break };
+            self.now = clock::monotonic();
+            self.places[number as usize].queued = false;
+            // By a schedule one request for each, so that all connections are used alike.
+            let most = if self.requests.is_scheduled() { 1 } else { usize::MAX };
+            self.fill(number, most);
+        }
+    }
+
+    /// New connections that live for a time: each that is due gets a place.
+    fn begin_held(&mut self) {
+        for _ in 0..BURST {
+            let Some(number) = self.vacant.last().copied() else { break };
+            let Some(due) = self.connections.take(self.now) else { break };
+            self.vacant.pop();
+            self.shared.recorder.record.connections.due += 1;
+            let place = &mut self.places[number as usize];
+            place.hold(self.share, due, self.now);
+            self.timers.push(Reverse((place.until, number)));
+            self.fill_without_opening(number, usize::MAX);
+            self.open(number);
+        }
+    }
+
+    /// Lets a place begin what may begin, `most` requests of it, and sends it.
+    #[inline]
+    fn fill(&mut self, number: u32, most: usize) {
+        self.fill_without_opening(number, most);
+        let place = &mut self.places[number as usize];
+        if !place.connection.has_unsent() {
+            return;
+        }
+        match place.connection.state {
+            State::Open => self.flush(number),
+            State::Closed if !place.opening => self.open_in_turn(number),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn fill_without_opening(&mut self, number: u32, most: usize) {
+        let place = &mut self.places[number as usize];
+        for _ in 0..most {
+            if !place.has_room(self.share) {
+                break;
+            }
+            let pacer = place.own.as_deref_mut().unwrap_or(&mut self.requests);
+            let Some(due) = pacer.take(self.now) else { break };
+            if place.own.is_none() && self.requests.is_scheduled() {
+                self.shared.recorder.lagged(self.now.saturating_sub(due.max(place.free_since)));
+            }
+            let target = self.choice.next(place.remote);
+            place.asked = true;
+            place.connection.begin(due, target, &mut self.shared);
+        }
+        match &place.own {
+            Some(own) => {
+                if let Some(due) = own.due().filter(|due| *due > self.now) {
+                    self.timers.push(Reverse((due, number)));
+                }
+            }
+            None if place.role == Role::Active && !place.queued && place.has_room(self.share) => {
+                place.queued = true;
+                place.free_since = self.now;
+                self.free.push_back(number);
+            }
+            None => {}
+        }
+    }
+
+    /// Opens a connection, at once where no schedule says otherwise.
+    fn open_in_turn(&mut self, number: u32) {
+        self.places[number as usize].opening = true;
+        if self.to_open.is_empty() && self.connections.take(self.now).is_some() {
+            self.open(number);
+        } else {
+            self.to_open.push_back(number);
+        }
+    }
+
+    fn open(&mut self, number: u32) {
+        let place = &mut self.places[number as usize];
+        place.opening = false;
+        if place.connection.state != State::Closed {
+            return;
+        }
+        if self.share.plan.hold.is_none() {
+            self.shared.recorder.record.connections.due += 1;
+        }
+        let remote = &self.share.remotes[place.remote as usize];
+        let source = self.share.plan.sources.nth(place.next_source);
+        place.next_source += u64::from(self.share.workers);
+        let receive_buffer = (place.role == Role::SlowReader).then_some(4096);
+        let options = ConnectOptions { source, tcp_nodelay: self.share.persistent, receive_buffer };
+        let is_tcp = matches!(remote, Remote::Internet(_));
+        let since = self.now;
+        match connect(remote, &options) {
+            Ok(socket) => {
+                place.connection.connect(socket, is_tcp, since);
+                self.shared.recorder.opened();
+                self.now = clock::monotonic();
+                self.register(number);
+            }
+            // The queue of a Unix socket is full; it can not say when it is not any more.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                place.opening = true;
+                self.timers.push(Reverse((self.now + 1_000_000, number)));
+            }
+            Err(error) => self.not_connected(number, &fault_of(&error)),
+        }
+    }
+
+    /// Sends at once what there is to send: on a fast way the connection is there already. Then it is watched,
+    /// for room only where that has not come yet.
+    fn register(&mut self, number: u32) {
+        let place = &mut self.places[number as usize];
+        let mut told = place.connection.has_unsent();
+        if told {
+            match place.connection.flush(&mut self.shared, self.now, place.most_written(self.share)) {
+                Ok(progress) => told = progress != Progress::Blocked,
+                Err(error) => return self.not_connected(number, &fault_of(&error)),
+            }
+            if place.connection.waiting_since().is_some() {
+                self.connected(number);
+            }
+            if told {
+                self.pause(number, Role::SlowWriter);
+            }
+        }
+        let place = &self.places[number as usize];
+        let interest = Interest { read: true, write: !told, edge: true, exclusive: false };
+        let descriptor = place.connection.number().unwrap_or_default();
+        if let Err(error) = self.epoll.add(descriptor, key(number, place.generation), interest) {
+            self.lose(number, fault_of(&error));
+        }
+    }
+
+    fn connected(&mut self, number: u32) {
+        let place = &mut self.places[number as usize];
+        if let State::Connecting(since) = place.connection.state {
+            place.connection.state = State::Open;
+            (place.failures, place.was_connected) = (0, true);
+            self.shared.recorder.connected(self.now.saturating_sub(since));
+        }
+    }
+
+    #[inline]
+    fn on_ready(&mut self, ready: &Ready) {
+        let number = ready.key as u32;
+        let place = &mut self.places[number as usize];
+        if place.generation != (ready.key >> 32) as u32 {
+            return;
+        }
+        if place.connection.state != State::Open {
+            self.now = clock::monotonic();
+            match place.connection.connect_error() {
+                Ok(()) if ready.write || ready.read => self.connected(number),
+                Ok(()) => return,
+                Err(error) => return self.not_connected(number, &fault_of(&error)),
+            }
+        }
+        let place = &mut self.places[number as usize];
+        if ready.write && place.connection.has_unsent() && !place.paused {
+            self.flush(number);
+        }
+        if ready.read {
+            self.receive(number, ready.ended || ready.gone);
+        }
+    }
+
+    fn flush(&mut self, number: u32) {
+        let place = &mut self.places[number as usize];
+        let most = place.most_written(self.share);
+        match place.connection.flush(&mut self.shared, self.now, most) {
+            Ok(Progress::Limited) => self.pause(number, Role::SlowWriter),
+            Ok(_) => {}
+            Err(error) => {
+                // What the server said before it hung up counts first.
+                self.receive(number, true);
+                self.lose(number, fault_of(&error));
+            }
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self, number: u32, ended: bool) {
+        let place = &mut self.places[number as usize];
+        if place.paused && place.role == Role::SlowReader {
+            place.end_seen |= ended;
+            return;
+        }
+        let most = place.most_read(self.share);
+        match place.connection.receive(&mut self.shared, &mut self.now, ended, most) {
+            Ok(Progress::Over) => self.part(number),
+            Ok(Progress::Limited) => self.pause(number, Role::SlowReader),
+            Ok(_) if place.is_spent(self.share, self.now) => self.part(number),
+            Ok(_) => self.fill(number, usize::MAX),
+            Err(fault) => self.lose(number, fault),
+        }
+    }
+
+    /// A slow connection goes on a little later.
+    fn pause(&mut self, number: u32, role: Role) {
+        let place = &mut self.places[number as usize];
+        if place.role == role {
+            place.paused = true;
+            self.timers.push(Reverse((self.now + 1_000_000_000 / SLOW_STEPS, number)));
+        }
+    }
+
+    /// Whatever a place waits for in time: to connect again, to go on slowly, its next request, its end.
+    fn on_timer(&mut self, number: u32) {
+        let place = &mut self.places[number as usize];
+        if std::mem::take(&mut place.paused) {
+            match place.role {
+                Role::SlowWriter => self.flush(number),
+                _ => {
+                    let ended = place.end_seen;
+                    self.receive(number, ended);
+                }
+            }
+            return;
+        }
+        let place = &mut self.places[number as usize];
+        if std::mem::take(&mut place.opening) {
+            return self.open_in_turn(number);
+        }
+        if place.role == Role::Held && self.now >= place.until && place.until > 0 {
+            if place.connection.in_flight() == 0 {
+                self.part(number);
+            }
+            return;
+        }
+        self.fill(number, usize::MAX);
+    }
+
+    /// A connection is over in good order.
+    fn part(&mut self, number: u32) {
+        let place = &mut self.places[number as usize];
+        let in_use = !place.is_spent(self.share, self.now) && place.connection.is_persistent();
+        if in_use && place.connection.in_flight() == 0 {
+            self.shared.recorder.record.connections.ended_idle += 1;
+        }
+        place.generation = place.generation.wrapping_add(1);
+        place.connection.close(&mut self.shared, self.now, None);
+        self.go_on(number);
+    }
+
+    /// A connection has failed.
+    fn lose(&mut self, number: u32, fault: Fault) {
+        let place = &mut self.places[number as usize];
+        if place.connection.state == State::Closed {
+            return;
+        }
+        if matches!(place.connection.state, State::Connecting(_)) {
+            return self.not_connected(number, &fault);
+        }
+        place.generation = place.generation.wrapping_add(1);
+        place.connection.close(&mut self.shared, self.now, Some(&fault));
+        self.go_on(number);
+    }
+
+    /// A connection could not be made. The next try waits, longer each time, up to a second.
+    fn not_connected(&mut self, number: u32, fault: &Fault) {
+        let place = &mut self.places[number as usize];
+        place.generation = place.generation.wrapping_add(1);
+        if place.connection.state == State::Closed {
+            let count = place.connection.in_flight();
+            place.connection.fail(count, &mut self.shared, self.now, fault);
+            place.connection.begun = 0;
+        } else {
+            place.connection.close(&mut self.shared, self.now, Some(fault));
+        }
+        place.failures = (place.failures + 1).min(7);
+        let again = self.now + (10_000_000 << place.failures.min(6)).min(1_000_000_000);
+        let role = place.role;
+        self.futile += 1;
+        let record = &mut self.shared.recorder.record;
+        if record.connections.made == 0 && self.futile >= self.share.first_wave {
+            let remote = &self.share.remotes[place.remote as usize];
+            record.failure = Some(format!("connect to {remote}: {}", fault.said));
+            self.next_tick = 0;
+        }
+        match role {
+            Role::Held => self.leave(number),
+            Role::Idle => {
+                record.fail(fault.kind, 1, || fault.said.clone());
+                place.opening = true;
+                self.timers.push(Reverse((again, number)));
+            }
+            _ => self.timers.push(Reverse((again, number))),
+        }
+    }
+
+    /// What becomes of a place whose connection is closed.
+    fn go_on(&mut self, number: u32) {
+        match self.places[number as usize].role {
+            Role::Idle => {}
+            Role::Held => self.leave(number),
+            // Not from here: a server that ends every connection at once would nest calls without end.
+            _ => {
+                self.fill_without_opening(number, usize::MAX);
+                let place = &mut self.places[number as usize];
+                if place.connection.has_unsent() && !place.opening {
+                    place.opening = true;
+                    self.to_open.push_back(number);
+                }
+            }
+        }
+    }
+
+    /// A connection that lived for a time has had its life.
+    fn leave(&mut self, number: u32) {
+        let place = &mut self.places[number as usize];
+        place.tell(&mut self.shared.recorder.record.connections);
+        place.retire();
+        self.vacant.push(number);
+    }
+
+    fn finish(mut self, used: u64) -> Record {
+        let now = clock::monotonic();
+        let scheduled = self.requests.is_scheduled();
+        for place in &mut self.places {
+            if place.connection.is_measured() {
+                place.connection.abandon(&mut self.shared, now);
+            }
+            if place.role != Role::Held || place.connection.state != State::Closed {
+                place.tell(&mut self.shared.recorder.record.connections);
+            }
+        }
+        let overdue = if scheduled { self.requests.overdue(now, u64::MAX) } else { 0 };
+        let waited = self.requests.due().filter(|_| overdue > 0).map_or(0, |due| now.saturating_sub(due));
+        let passed = now - self.share.begin.min(now);
+        let mut record = self.shared.recorder.finish(now);
+        record.unfinished += overdue;
+        record.longest_wait = record.longest_wait.max(waited);
+        if scheduled {
+            let answers: u64 = record.slices.iter().map(|slice| slice.answers).sum();
+            record.due = answers + record.errors.values().sum::<u64>() + record.unfinished;
+            if record.unfinished > 0 && !record.interrupted {
+                let count = record.unfinished;
+                record.fail(ErrorKind::Unanswered, count, || "no answer by the end of the run".to_owned());
+            }
+        }
+        record.elapsed = passed;
+        record.efforts = vec![Effort { used: clock::thread_processor_time() - used, passed }];
+        record
+    }
+}
+
+/// What epoll gives back with an event: the place, and which of its connections.
+fn key(number: u32, generation: u32) -> u64 {
+    u64::from(generation) << 32 | u64::from(number)
+}
