@@ -3,6 +3,7 @@
 //! `TENFOLD_BIN` names the server to test; without it, one is built. `TENFOLD_TEST_ALL=1` runs the cases
 //! that take long on every configuration, too.
 
+mod bodies;
 mod browser;
 mod changing;
 mod commands;
@@ -30,6 +31,7 @@ const THEMES: &[Theme] = &[
     ranges::THEME,
     conditions::THEME,
     refusals::THEME,
+    bodies::THEME,
     connections::THEME,
     deadlines::THEME,
     changing::THEME,

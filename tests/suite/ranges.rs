@@ -9,7 +9,7 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "ranges",
     cases: cases![
-        Every Shared: parts_of_a_small_file, parts_of_a_large_file, a_range_past_the_end_is_416,
+        Every Shared: parts_of_a_small_file, parts_of_a_large_file, several_parts_of_a_file, a_range_past_the_end_is_416,
             what_is_no_range_is_ignored, if_range_by_tag_and_by_date;
     ],
 };
@@ -52,6 +52,37 @@ fn parts_of_a_large_file(server: &Server) {
     expect_part(&mut wire, "/3m.bin", "bytes=1000001-2000000", &whole, 1_000_001, 2_000_000);
     expect_part(&mut wire, "/3m.bin", "bytes=-1", &whole, 3_000_000, 3_000_000);
     expect_part(&mut wire, "/3m.bin", "bytes=1-", &whole, 1, 3_000_000);
+}
+
+fn several_parts_of_a_file(server: &Server) {
+    let mut wire = server.connect();
+    for (target, middle) in [("1k.html", 500), ("3m.bin", 1_500_000)] {
+        let whole = site::content(target);
+        let last = whole.len() - 1;
+        let range = format!("bytes=-1,0-9,{middle}-{}", middle + 99);
+        wire.send(request("GET", &format!("/{target}"), &[("Range", &range)]));
+        let response = wire.response();
+        assert_eq!(response.status, 206, "{target}");
+        let media_type = response.need("Content-Type");
+        let boundary = media_type.strip_prefix("multipart/byteranges; boundary=");
+        let boundary = boundary.unwrap_or_else(|| panic!("{target} is not in parts: {media_type}"));
+        wire.send(request("HEAD", &format!("/{target}"), &[]));
+        let part_type = wire.head().need("Content-Type").to_owned();
+        let mut expected = Vec::new();
+        for (first, last) in [(last, last), (0, 9), (middle, middle + 99)] {
+            let line = if expected.is_empty() { "--" } else { "\r\n--" };
+            expected.extend(format!("{line}{boundary}\r\nContent-Type: {part_type}\r\n").bytes());
+            expected.extend(format!("Content-Range: bytes {first}-{last}/{}\r\n\r\n", whole.len()).bytes());
+            expected.extend(&whole[first..=last]);
+        }
+        expected.extend(format!("\r\n--{boundary}--\r\n").bytes());
+        assert_eq!(response.body.escape_ascii().to_string(), expected.escape_ascii().to_string());
+        let overlapping = vec!["0-"; 1000].join(",");
+        wire.send(request("GET", &format!("/{target}"), &[("Range", &format!("bytes={overlapping}"))]));
+        let response = wire.head();
+        assert_eq!((response.status, response.promised()), (200, whole.len()), "{target}");
+        wire.expect_body(&whole);
+    }
 }
 
 fn a_range_past_the_end_is_416(server: &Server) {
