@@ -9,8 +9,8 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "ranges",
     cases: cases![
-        Every Shared: parts_of_a_small_file, parts_of_a_large_file, several_parts_of_a_file, a_range_past_the_end_is_416,
-            what_is_no_range_is_ignored, if_range_by_tag_and_by_date;
+        Every Shared: parts_of_a_small_file, parts_of_a_large_file, several_parts_of_a_file,
+            a_range_past_the_end_is_416, what_is_no_range_is_ignored, if_range_by_tag_and_by_date;
     ],
 };
 
