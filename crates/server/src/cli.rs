@@ -14,6 +14,7 @@ pub(crate) enum Command {
     Check(Given),
     Engines { matrix: bool, json: bool },
     Status { control: Option<PathBuf>, json: bool },
+    Bench(ArgMatches),
 }
 
 /// `tenfold serve`.
@@ -55,6 +56,7 @@ pub(crate) fn parse() -> Command {
             let control = status.get_one::<PathBuf>("control").cloned().or_else(variable);
             Command::Status { control, json: status.get_flag("json") }
         }
+        Some(("bench", bench)) => Command::Bench(bench.clone()),
         _ => unreachable!("a command is required, and these are all"),
     }
 }
@@ -109,6 +111,7 @@ fn program() -> clap::Command {
                 .arg(control.help("The server's control socket; found where there is one server"))
                 .arg(json()),
         )
+        .subcommand(crate::bench::command())
 }
 
 fn serve_command(config: Arg) -> clap::Command {

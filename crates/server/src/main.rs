@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod bench;
 mod blueprint;
 mod check;
 mod cli;
@@ -26,6 +27,7 @@ use cli::Command;
 
 fn main() -> ExitCode {
     match cli::parse() {
+        Command::Bench(typed) => bench::run(&typed),
         Command::Serve(serve) => supervisor::serve(serve),
         Command::Check(given) => check::check(&given),
         Command::Engines { matrix, json } => engines::show(matrix, json),
