@@ -36,7 +36,7 @@ pub use framing::Body;
 pub use head::{Head, Method, Version};
 pub use io::{Finish, Io, IoError, Local, Patience, Peer, Received};
 pub use limits::Limits;
-pub use out::{Memory, OpenFile, Out, Part};
+pub use out::{Departure, Memory, OpenFile, Out, Part};
 pub use serve::serve_connection;
 pub use service::{Answer, Next, Refusal, Reply, Service, Session};
 pub use target::Target;

@@ -28,9 +28,18 @@ pub enum Part {
     File(Arc<OpenFile>, Range<u64>),
 }
 
-/// Is told how many of the bytes between the watch before it and itself never left: 0 when all did. Bytes
-/// that a driver took over count as left.
-pub type Watch = Box<dyn FnOnce(u64) + Send>;
+/// What became of the bytes between a watch and the one before it. Bytes that a driver took over count as
+/// left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Departure {
+    /// Bytes that never left: 0 when all did.
+    pub unsent: u64,
+    /// In how many pieces the others left: calls that took some of them, or operations.
+    pub sends: u32,
+}
+
+/// Is told what became of the bytes in front of it.
+pub type Watch = Box<dyn FnOnce(Departure) + Send>;
 
 /// A piece of output that a driver has taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +78,8 @@ pub struct Out {
     /// Everything in front of the last `tail` staged bytes, in order; empty in the common case.
     segments: VecDeque<Segment>,
     tail: usize,
+    /// In how many pieces the bytes behind the last watch that was told have left so far.
+    sends: u32,
 }
 
 impl Out {
@@ -106,7 +117,7 @@ impl Out {
     /// Calls `watch` when everything before it has left, or when it never will.
     pub fn watch(&mut self, watch: Watch) {
         if self.is_empty() {
-            watch(0);
+            watch(Departure::default());
         } else {
             self.push_segment(Segment::Watch(watch));
         }
@@ -192,19 +203,25 @@ impl Out {
             let count = usize::try_from(count).expect("staged bytes fit a usize");
             self.tail = self.tail.checked_sub(count).expect("no more leaves than was staged");
             self.gone += count;
+            self.sends += u32::from(count > 0);
         } else {
             self.advance_segments(count);
         }
         if self.tail == 0 && self.segments.is_empty() {
             self.staged.clear();
-            self.gone = 0;
+            (self.gone, self.sends) = (0, 0);
         }
     }
 
     fn advance_segments(&mut self, mut count: u64) {
+        // One piece may hold the end of one answer and the begin of the next: it counts for each.
+        let mut counted = false;
         while let Some(segment) = self.segments.front_mut() {
             let step = count.min(segment.len());
             count -= step;
+            if step > 0 && !std::mem::replace(&mut counted, true) {
+                self.sends += 1;
+            }
             match segment {
                 Segment::Staged(left) => {
                     *left -= step as usize;
@@ -218,9 +235,11 @@ impl Out {
                 return;
             }
             if let Some(Segment::Watch(watch)) = self.segments.pop_front() {
-                watch(0);
+                watch(Departure { unsent: 0, sends: std::mem::take(&mut self.sends) });
+                counted = false;
             }
         }
+        self.sends += u32::from(count > 0 && !counted);
         let rest = usize::try_from(count).expect("staged bytes fit a usize");
         self.tail = self.tail.checked_sub(rest).expect("no more leaves than was pushed");
         self.gone += rest;
@@ -235,7 +254,7 @@ impl Out {
             if self.tail == 0 {
                 return None;
             }
-            self.tail = 0;
+            (self.tail, self.sends) = (0, 0);
             let from = std::mem::take(&mut self.gone);
             return Some(Memory::Staged(std::mem::replace(&mut self.staged, spare), from));
         }
@@ -262,11 +281,11 @@ impl Out {
     /// Drops everything and tells the watches how much never left. Keeps at most `capacity` bytes of
     /// memory.
     pub fn clear(&mut self, capacity: usize) {
-        let mut unsent = 0;
+        let mut departure = Departure { unsent: 0, sends: std::mem::take(&mut self.sends) };
         for segment in self.segments.drain(..) {
-            unsent += segment.len();
+            departure.unsent += segment.len();
             if let Segment::Watch(watch) = segment {
-                watch(std::mem::take(&mut unsent));
+                watch(std::mem::take(&mut departure));
             }
         }
         self.staged.clear();
@@ -279,5 +298,47 @@ impl Out {
 impl Drop for Out {
     fn drop(&mut self) {
         self.clear(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Stages `bytes` and watches them.
+    fn watched(out: &mut Out, bytes: &[u8], told: &Arc<Mutex<Vec<Departure>>>) {
+        out.stage(bytes);
+        let told = told.clone();
+        out.watch(Box::new(move |departure| told.lock().expect("no panic").push(departure)));
+    }
+
+    #[test]
+    fn a_watch_is_told_in_how_many_pieces_its_own_bytes_left() {
+        let (mut out, told) = (Out::new(), Arc::default());
+        watched(&mut out, b"0123456789", &told);
+        watched(&mut out, b"01234", &told);
+        watched(&mut out, b"0123456789", &told);
+        // The second piece ends the first answer and begins the next; three bytes of the last never leave.
+        [4, 8, 3, 7].into_iter().for_each(|count| out.advance(count));
+        out.clear(0);
+        let expected = [(0, 2), (0, 2), (3, 1)].map(|(unsent, sends)| Departure { unsent, sends });
+        assert_eq!(*told.lock().expect("no panic"), expected);
+    }
+
+    #[test]
+    fn what_a_driver_takes_over_is_a_piece_and_the_next_answer_begins_anew() {
+        let (mut out, told) = (Out::new(), Arc::default());
+        for _ in 0..2 {
+            watched(&mut out, b"head", &told);
+            assert!(out.pop_memory(Vec::new()).is_some());
+            assert_eq!(out.pop_memory(Vec::new()), None);
+        }
+        out.stage(b"unwatched");
+        assert!(out.pop_memory(Vec::new()).is_some());
+        watched(&mut out, b"head", &told);
+        out.advance(4);
+        assert_eq!(*told.lock().expect("no panic"), [Departure { unsent: 0, sends: 1 }; 3]);
     }
 }

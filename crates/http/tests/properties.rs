@@ -331,8 +331,8 @@ impl Pair {
         }
         self.told.lock().expect("no panic").push(None);
         let told = Arc::clone(&self.told);
-        self.out.watch(Box::new(move |unsent| {
-            let before = told.lock().expect("no panic")[number].replace(unsent);
+        self.out.watch(Box::new(move |departure| {
+            let before = told.lock().expect("no panic")[number].replace(departure.unsent);
             assert_eq!(before, None, "a watch is told once");
         }));
     }

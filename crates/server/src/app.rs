@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time;
 
 use tenfold_engine::{Event, Protocol};
 use tenfold_http::{
-    Answer, Head, Instant, Io, Limits, Method, Next, Out, Peer, Refusal, Service, Session, clock, echo,
-    response, serve_connection,
+    Answer, Departure, Head, Instant, Io, Limits, Method, Next, Out, Peer, Refusal, Service, Session, clock,
+    echo, response, serve_connection,
 };
 use tenfold_site::{Outcome, Site};
 
 use crate::counters::Counter;
 use crate::diagnostics::error;
-use crate::log::{Fields, combined};
+use crate::log::{Fields, Times, escape};
 use crate::worker::Crew;
 
 /// HTTP over a site. A clone for each thread.
@@ -25,14 +26,26 @@ struct Shared {
     echo: Option<String>,
     limits: Limits,
     crew: Arc<Crew>,
+    /// Whether the log wants to know what responses took.
+    measures: bool,
+    /// Whether what has left `Out` is only handed over, and the kernel sends it some time later.
+    hands_over: bool,
     /// When a failure of the system was last said, in seconds since 1970.
     complained: AtomicU64,
 }
 
 impl App {
     /// Serves `site` within `limits`, and at the path `echo` what was sent there.
-    pub(crate) fn new(site: Site, echo: Option<String>, limits: Limits, crew: Arc<Crew>) -> App {
-        App(Arc::new(Shared { site, echo, limits, crew, complained: AtomicU64::new(0) }))
+    /// The driver `hands_over` what is sent, or sends it.
+    pub(crate) fn new(
+        site: Site,
+        echo: Option<String>,
+        limits: Limits,
+        crew: Arc<Crew>,
+        hands_over: bool,
+    ) -> App {
+        let (measures, complained) = (crew.measures(), AtomicU64::new(0));
+        App(Arc::new(Shared { site, echo, limits, crew, measures, hands_over, complained }))
     }
 }
 
@@ -63,14 +76,16 @@ impl Service for Shared {
         if self.echo.is_some() && self.echoes(head) {
             return Answer::NeedBody { max: self.limits.max_body };
         }
+        let began = self.measures.then(time::Instant::now);
         let outcome = self.site.respond(head, out);
-        self.record(outcome, head, peer, out);
+        self.record(outcome, head, peer, out, began);
         Answer::Done
     }
 
     fn answer_body(&self, head: &Head<'_>, body: &[u8], peer: &Peer, out: &mut Out) -> Answer {
+        let began = self.measures.then(time::Instant::now);
         let body = echo(head, body, out);
-        self.record(Outcome { status: 200, body, failure: None }, head, peer, out);
+        self.record(Outcome { status: 200, body, failure: None }, head, peer, out, began);
         Answer::Done
     }
 
@@ -79,7 +94,7 @@ impl Service for Shared {
         self.crew.with(|own| {
             own.tally.refuse(refusal);
             if let Some(writer) = own.writer.as_mut() {
-                writer.add(peer, first_line, refusal.status(), body, Fields::default());
+                writer.add(peer, first_line, refusal.status(), body, Fields::default(), Times::default());
             }
         });
     }
@@ -94,27 +109,39 @@ impl Shared {
 
     /// Counts and logs an answer that is staged.
     #[inline]
-    fn record(&self, outcome: Outcome, head: &Head<'_>, peer: &Peer, out: &mut Out) {
+    fn record(
+        &self,
+        outcome: Outcome,
+        head: &Head<'_>,
+        peer: &Peer,
+        out: &mut Out,
+        began: Option<time::Instant>,
+    ) {
+        let staged = began.map(|began| (began.elapsed(), time::Instant::now()));
         // A file may turn out shorter than what was promised, and a client may go: the log says what left.
-        let whole = out.staged_alone().is_some();
+        let whole = out.staged_alone().is_some() && staged.is_none();
         let begun = self.crew.with(|own| {
             own.tally.add(Counter::Requests, 1);
             own.tally.respond(outcome.status);
             let writer = own.writer.as_mut()?;
             let fields = Fields { referer: first(head, "referer"), agent: first(head, "user-agent") };
             if whole {
-                writer.add(peer, head.line, outcome.status, outcome.body, fields);
+                writer.add(peer, head.line, outcome.status, outcome.body, fields, Times::default());
                 None
             } else {
                 Some(writer.begin(peer, head.line, outcome.status, fields))
             }
         });
         if let Some(begun) = begun.flatten() {
-            let (crew, body) = (self.crew.clone(), outcome.body);
-            out.watch(Box::new(move |unsent| {
-                crew.with(|own| {
-                    own.writer.as_mut().map(|writer| writer.finish(&begun, body.saturating_sub(unsent)))
+            let (crew, body, hands_over) = (self.crew.clone(), outcome.body, self.hands_over);
+            out.watch(Box::new(move |Departure { unsent, sends }| {
+                let times = staged.map(|(process, staged)| Times {
+                    process: Some(process),
+                    send: (unsent == 0 && !hands_over).then(|| staged.elapsed()),
+                    sends: Some(sends),
                 });
+                let (bytes, times) = (body.saturating_sub(unsent), times.unwrap_or_default());
+                crew.with(|own| own.writer.as_mut().map(|writer| writer.finish(&begun, bytes, times)));
             }));
         }
         if let Some(number) = outcome.failure {
@@ -128,7 +155,7 @@ impl Shared {
         let second = clock::unix_seconds();
         if self.complained.swap(second, Ordering::Relaxed) != second {
             let mut path = Vec::new();
-            combined::escape(&mut path, head.target.path.as_bytes());
+            escape(&mut path, head.target.path.as_bytes());
             let (path, why) = (String::from_utf8_lossy(&path), std::io::Error::from_raw_os_error(number));
             error!("{path} was answered with {}: {why}", outcome.status);
         }

@@ -5,7 +5,8 @@ use tenfold_sys::limits;
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::ListenOptions;
 
-use crate::settings::{EngineChoice, Settings};
+use crate::log::Mode;
+use crate::settings::{EngineChoice, LogTarget, Rotate, Settings};
 
 /// What will run.
 #[derive(Clone, Debug)]
@@ -45,6 +46,7 @@ impl Blueprint {
             format!("{why} (engine, topology, workers, send and trigger: `tenfold engines --matrix` shows what goes together)")
         })?;
         refuse_what_is_for_others(settings, engine)?;
+        refuse_logs_that_can_not_be(settings, engine)?;
         plan.timer = settings.timer.unwrap_or(TimerKind::Wheel);
         plan.timer_update = settings.timer_update.unwrap_or(TimerUpdate::Lazy);
         plan.bounds.busy_sleep = settings.busy_sleep;
@@ -91,6 +93,24 @@ fn refuse_what_is_for_others(settings: &Settings, engine: Engine) -> Result<(), 
     let able: Vec<_> = MODELS.iter().filter(|model| uses(model.engine)).map(|model| model.name).collect();
     let are = if able.len() == 1 { "engine" } else { "engines" };
     Err(format!("{name} is for {are} {}, not {engine}", able.join(", ")))
+}
+
+fn refuse_logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), String> {
+    let is_async = settings.log.mode == Mode::Async;
+    match () {
+        () if is_async && engine == Engine::Fork => Err(
+            "log-mode async does not go with engine fork: a child that ends with its connection has no use for a \
+             thread; take sync or buffered"
+                .into(),
+        ),
+        () if settings.is_explicit("log-full") && !is_async => {
+            Err("log-full is for log-mode async: the others have no queue".into())
+        }
+        () if settings.log_rotate != Rotate::Off && settings.access_log == LogTarget::Output => {
+            Err("log-rotate is for an access log that is a file: standard output can not be renamed".into())
+        }
+        () => Ok(()),
+    }
 }
 
 /// The model that `auto` stands for, and why.
@@ -242,6 +262,27 @@ mod tests {
             ),
         ] {
             assert_eq!(refusal(&[("engine", engine), (name, value)], DESCRIPTORS), said);
+        }
+    }
+
+    #[test]
+    fn logs_that_can_not_be_are_refused() {
+        for (words, said) in [
+            (
+                [("engine", "fork"), ("log-mode", "async")],
+                "log-mode async does not go with engine fork: a child that ends with its connection has no use for \
+                 a thread; take sync or buffered",
+            ),
+            (
+                [("log-mode", "sync"), ("log-full", "drop")],
+                "log-full is for log-mode async: the others have no queue",
+            ),
+            (
+                [("access-log", "-"), ("log-rotate", "daily")],
+                "log-rotate is for an access log that is a file: standard output can not be renamed",
+            ),
+        ] {
+            assert_eq!(refusal(&words, DESCRIPTORS), said);
         }
     }
 

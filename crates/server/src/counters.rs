@@ -19,8 +19,12 @@ pub(crate) enum Counter {
     Requests,
     /// Bytes given to the kernel.
     Sent,
-    /// Lines of the access log that could not be written.
+    /// Lines of the access log that were written.
+    Lines,
+    /// Those that could not be written.
     LinesLost,
+    /// Those for which the queue had no room.
+    LinesDropped,
     Panicked,
     Malformed,
     TimedOut,
@@ -76,6 +80,11 @@ impl Tally {
     pub(crate) fn new(words: &'static [AtomicU64], shared: bool) -> Tally {
         assert_eq!(words.len(), WORDS, "a row has a word for each counter");
         Tally { words, shared }
+    }
+
+    /// The same for one of several threads that count in this row.
+    pub(crate) fn among_others(self) -> Tally {
+        Tally { shared: true, ..self }
     }
 
     /// Counts `by` more.

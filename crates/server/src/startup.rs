@@ -11,8 +11,9 @@ use tenfold_sys::user::User;
 use crate::blueprint::Blueprint;
 use crate::cli::NullResponse;
 use crate::diagnostics::{self, Level};
+use crate::log::{Format, Full, Manner, Mode, name_of};
 use crate::settings::units::{shown_duration, shown_size};
-use crate::settings::{Control, LogTarget, Settings};
+use crate::settings::{Control, LogTarget, Rotate, Settings};
 
 /// What there is to say.
 pub(crate) struct Facts<'a> {
@@ -122,9 +123,28 @@ fn bounds(facts: &Facts<'_>) -> Option<String> {
 fn log(facts: &Facts<'_>) -> Option<String> {
     match (&facts.settings.access_log, facts.null) {
         (LogTarget::Off, _) | (_, Some(_)) => None,
-        (LogTarget::Output, None) => Some("standard output, combined, buffered".to_owned()),
-        (LogTarget::File(path), None) => Some(format!("{}, combined, buffered", path.display())),
+        (LogTarget::Output, None) => Some(format!("standard output, {}", manner(facts.settings))),
+        (LogTarget::File(path), None) => Some(format!("{}, {}", path.display(), manner(facts.settings))),
     }
+}
+
+fn manner(settings: &Settings) -> String {
+    let Manner { format, mode, full } = settings.log;
+    let mut said = format!("{}, {}", name_of(Format::WORDS, &format), name_of(Mode::WORDS, &mode));
+    if mode == Mode::Async {
+        let _ = write!(said, " ({} when full)", name_of(Full::WORDS, &full));
+    }
+    match settings.log_rotate {
+        Rotate::Off => {}
+        Rotate::Size(bytes) => {
+            let _ = write!(said, ", a new file at {}", shown_size(bytes));
+        }
+        Rotate::Lines(count) => {
+            let _ = write!(said, ", a new file every {count} lines");
+        }
+        Rotate::Daily => said += ", a new file every day",
+    }
+    said
 }
 
 fn user(facts: &Facts<'_>) -> Option<String> {

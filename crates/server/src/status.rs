@@ -59,7 +59,9 @@ pub(crate) struct Numbers {
     pub(crate) refusals: BTreeMap<String, u64>,
     /// Given to the kernel.
     pub(crate) bytes: u64,
+    pub(crate) log_lines: u64,
     pub(crate) log_lines_lost: u64,
+    pub(crate) log_lines_dropped: u64,
     pub(crate) panics: u64,
 }
 
@@ -78,7 +80,9 @@ impl Numbers {
             responses: sums.responses().map(|(status, count)| (status.to_string(), count)).collect(),
             refusals: REFUSALS.iter().map(|&(counter, name)| (name.to_owned(), sums.of(counter))).collect(),
             bytes: sums.of(Counter::Sent),
+            log_lines: sums.of(Counter::Lines),
             log_lines_lost: sums.of(Counter::LinesLost),
+            log_lines_dropped: sums.of(Counter::LinesDropped),
             panics: sums.of(Counter::Panicked),
         }
     }
@@ -195,7 +199,8 @@ impl std::fmt::Display for Report {
         };
         writeln!(f, "\nresponses  {}", counts(&self.total.responses))?;
         writeln!(f, "refusals   {}", counts(&self.total.refusals))?;
-        writeln!(f, "log lines lost  {}", self.total.log_lines_lost)?;
+        let Numbers { log_lines, log_lines_lost, log_lines_dropped, .. } = self.total;
+        writeln!(f, "log lines  {log_lines} written, {log_lines_lost} lost, {log_lines_dropped} dropped")?;
         writeln!(f, "panics     {}", self.total.panics)
     }
 }
@@ -269,7 +274,7 @@ mod tests {
              \n\
              responses  none\n\
              refusals   none\n\
-             log lines lost  0\n\
+             log lines  0 written, 0 lost, 0 dropped\n\
              panics     0\n"
         );
     }

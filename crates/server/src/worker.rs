@@ -11,7 +11,8 @@ use tenfold_http::Instant;
 use tenfold_sys::shared::Rows;
 
 use crate::counters::Tally;
-use crate::log::{Log, Writer};
+use crate::diagnostics::warning;
+use crate::log::{Log, Outlet, Writer};
 
 /// What the threads of a worker process share.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(crate) struct Crew {
     come: AtomicUsize,
     /// Whether several processes count in a row (`fork`).
     shared: bool,
-    log: Log,
+    outlet: Option<Arc<Outlet>>,
     number: u32,
 }
 
@@ -44,8 +45,12 @@ static CREWS: AtomicU32 = AtomicU32::new(0);
 impl Crew {
     /// Threads that count in the rows from `first` on and write to `log`.
     pub(crate) fn new(rows: &'static Rows, first: usize, shared: bool, log: Log) -> Arc<Crew> {
+        let outlet = Outlet::open(log, Tally::new(rows.row(first), shared)).unwrap_or_else(|error| {
+            warning!("a worker has no access log: {error}");
+            None
+        });
         let number = CREWS.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Crew { rows, first, come: AtomicUsize::new(0), shared, log, number })
+        Arc::new(Crew { rows, first, come: AtomicUsize::new(0), shared, outlet, number })
     }
 
     /// Hands `use_it` what this thread has. Nothing happens where a thread is about to end.
@@ -66,7 +71,11 @@ impl Crew {
         let place = self.first + self.come.fetch_add(1, Ordering::Relaxed);
         // Threads that no plan knows would count where the last one does.
         let tally = Tally::new(self.rows.row(place.min(self.rows.rows() - 1)), self.shared);
-        Own { tally, writer: Writer::new(&self.log, tally), crew: self.number }
+        Own {
+            tally,
+            writer: self.outlet.as_ref().map(|outlet| Writer::new(outlet, tally)),
+            crew: self.number,
+        }
     }
 
     /// What a worker does before it waits: see [`tenfold_engine::Protocol::rest`].
@@ -83,6 +92,18 @@ impl Crew {
     #[inline]
     pub(crate) fn observe(&self, event: Event) {
         self.with(|own| own.tally.observe(event));
+    }
+
+    /// Whether the log wants to know what responses took.
+    pub(crate) fn measures(&self) -> bool {
+        self.outlet.as_ref().is_some_and(|outlet| outlet.measures())
+    }
+
+    /// Waits until every line is written: before the process ends.
+    pub(crate) fn end(&self) {
+        if let Some(outlet) = &self.outlet {
+            outlet.end(Tally::new(self.rows.row(self.first), self.shared));
+        }
     }
 
     /// What a worker does before it ends: see [`tenfold_engine::Protocol::leave`].

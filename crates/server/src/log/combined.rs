@@ -1,25 +1,21 @@
-//! A line of the `combined` format: client, time, request line, status, bytes, `Referer`, `User-Agent`.
+//! A line of the `common` format: client, time, request line, status, bytes; and of `combined`, which adds
+//! `Referer` and `User-Agent`.
 //!
 //! What a client sent is escaped, so that a request is one line, its fields stay in their places, and a
 //! terminal that shows it is told nothing.
 
-use std::io::Write;
-use std::net::{IpAddr, SocketAddr};
+use tenfold_http::Peer;
 
-use tenfold_http::response::Decimal;
-use tenfold_http::{Peer, clock};
+use super::line::{Fields, put_number, put_peer};
 
 /// Bytes of a client's text that are logged; what is longer is cut there, and ends with `...`.
-const MOST_BYTES: usize = 8 * 1024;
+pub(super) const MOST_BYTES: usize = 8 * 1024;
 
 /// Writes a line up to where the bytes stand: `127.0.0.1 - - [...] "GET / HTTP/1.1" 200 `.
-pub(super) fn begin(line: &mut Vec<u8>, date: &mut Date, peer: &Peer, request: &[u8], status: u16) {
-    match peer {
-        Peer::Internet(address) => put_address(line, address),
-        Peer::Unix => line.extend_from_slice(b"unix:"),
-    }
+pub(super) fn begin(line: &mut Vec<u8>, date: &[u8], peer: &Peer, request: &[u8], status: u16) {
+    put_peer(line, peer);
     line.extend_from_slice(b" - - [");
-    line.extend_from_slice(date.now());
+    line.extend_from_slice(date);
     line.extend_from_slice(b"] \"");
     escape(line, request);
     line.extend_from_slice(b"\" ");
@@ -27,13 +23,16 @@ pub(super) fn begin(line: &mut Vec<u8>, date: &mut Date, peer: &Peer, request: &
     line.push(b' ');
 }
 
-/// Writes the rest of a line, its end included. No bytes are shown as `-`.
-pub(super) fn end(line: &mut Vec<u8>, bytes: u64, referer: Option<&[u8]>, agent: Option<&[u8]>) {
-    match bytes {
-        0 => line.push(b'-'),
-        _ => put_number(line, bytes),
-    }
-    for field in [referer, agent] {
+/// Writes the rest of a `common` line, its end included. No bytes are shown as `-`.
+pub(super) fn end_common(line: &mut Vec<u8>, bytes: u64) {
+    put_bytes(line, bytes);
+    line.push(b'\n');
+}
+
+/// Writes the rest of a `combined` line, its end included.
+pub(super) fn end(line: &mut Vec<u8>, bytes: u64, fields: Fields<'_>) {
+    put_bytes(line, bytes);
+    for field in [fields.referer, fields.agent] {
         line.extend_from_slice(b" \"");
         match field {
             Some(value) => escape(line, value),
@@ -44,24 +43,10 @@ pub(super) fn end(line: &mut Vec<u8>, bytes: u64, referer: Option<&[u8]>, agent:
     line.push(b'\n');
 }
 
-fn put_number(line: &mut Vec<u8>, number: u64) {
-    line.extend_from_slice(Decimal::new(number).as_bytes());
-}
-
-fn put_address(line: &mut Vec<u8>, address: &SocketAddr) {
-    // A client that came over IPv4 to an IPv6 socket is shown as it shows itself.
-    match address.ip().to_canonical() {
-        IpAddr::V4(address) => {
-            for (place, part) in address.octets().into_iter().enumerate() {
-                if place > 0 {
-                    line.push(b'.');
-                }
-                put_number(line, u64::from(part));
-            }
-        }
-        IpAddr::V6(address) => {
-            write!(line, "{address}").expect("memory does not fail to be written");
-        }
+fn put_bytes(line: &mut Vec<u8>, bytes: u64) {
+    match bytes {
+        0 => line.push(b'-'),
+        _ => put_number(line, bytes),
     }
 }
 
@@ -98,49 +83,20 @@ static PLAIN: [bool; 256] = {
     table
 };
 
-/// The time of a line, `21/Nov/2026:08:00:00 +0000`, formatted once a second.
-#[derive(Debug)]
-pub(super) struct Date {
-    second: u64,
-    text: [u8; 26],
-}
-
-impl Default for Date {
-    fn default() -> Date {
-        Date { second: u64::MAX, text: *b"01/Jan/1970:00:00:00 +0000" }
-    }
-}
-
-impl Date {
-    fn now(&mut self) -> &[u8] {
-        let second = clock::unix_seconds();
-        if self.second != second {
-            self.second = second;
-            // From `Sat, 21 Nov 2026 08:00:00 GMT` (RFC 9110 §5.6.7): the same fields at other places.
-            clock::with_date(|date| {
-                self.text[..2].copy_from_slice(&date[5..7]);
-                self.text[3..6].copy_from_slice(&date[8..11]);
-                self.text[7..11].copy_from_slice(&date[12..16]);
-                self.text[12..20].copy_from_slice(&date[17..25]);
-            });
-        }
-        &self.text
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tenfold_http::Instant;
+    use tenfold_http::{Instant, clock};
 
     use super::*;
+    use crate::log::line::Date;
 
     fn line(peer: &str, request: &[u8], status: u16, bytes: u64, agent: Option<&[u8]>) -> String {
         clock::set(Instant(1), 1_795_248_000);
         let mut line = Vec::new();
         let peer = Peer::Internet(peer.parse().expect("an address"));
-        begin(&mut line, &mut Date::default(), &peer, request, status);
-        end(&mut line, bytes, None, agent);
+        begin(&mut line, Date::default().common(), &peer, request, status);
+        end(&mut line, bytes, Fields { referer: None, agent });
         String::from_utf8(line).expect("a line is ASCII")
     }
 

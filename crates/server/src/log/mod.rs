@@ -1,9 +1,15 @@
-//! The access log: where it goes, and how lines get there.
+//! The access log: what a line says, when lines are written, and where they go.
 //!
-//! [`combined`] writes a line, [`Writer`] collects those of a worker and hands them to the system in whole
-//! lines. The supervisor opens the [`Log`]; on USR1 it makes the new file, and workers open that by its path.
+//! [`combined`] and [`json`] write a line, [`Writer`] has those of a thread, [`Outlet`] is where the threads
+//! of a process write to: at once, from a buffer each, or through the [`queue`] to a thread of its own. The
+//! supervisor opens the [`Log`]; on USR1 it makes the new file, and processes open that by its path.
 
-pub(crate) mod combined;
+mod combined;
+pub(crate) mod day;
+mod json;
+mod line;
+mod outlet;
+mod queue;
 mod sink;
 mod writer;
 
@@ -15,8 +21,72 @@ use std::path::{Path, PathBuf};
 
 use tenfold_sys::user::User;
 
-use crate::settings::LogTarget;
-pub(crate) use writer::{Fields, Writer};
+use crate::settings::{LogTarget, Settings};
+pub(crate) use combined::escape;
+pub(crate) use line::{Fields, Times};
+pub(crate) use outlet::Outlet;
+pub(crate) use writer::Writer;
+
+/// What a line of the access log looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// The Common Log Format: client, time, request line, status, bytes.
+    Common,
+    /// The same with `Referer` and `User-Agent`.
+    #[default]
+    Combined,
+    /// A JSON object (RFC 8259), with what the response took.
+    Json,
+}
+
+impl Format {
+    pub(crate) const WORDS: &'static [(&'static str, Format)] =
+        &[("common", Format::Common), ("combined", Format::Combined), ("json", Format::Json)];
+}
+
+/// When lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// From a buffer of each thread, when it is full or a second old.
+    #[default]
+    Buffered,
+    /// Each at once, with a call of its own.
+    Sync,
+    /// By a thread of each process, which gets them through a bounded queue.
+    Async,
+}
+
+impl Mode {
+    pub(crate) const WORDS: &'static [(&'static str, Mode)] =
+        &[("async", Mode::Async), ("buffered", Mode::Buffered), ("sync", Mode::Sync)];
+}
+
+/// What happens to a line for which the queue has no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// Its request waits.
+    #[default]
+    Block,
+    /// It is dropped and counted.
+    Drop,
+}
+
+impl Full {
+    pub(crate) const WORDS: &'static [(&'static str, Full)] = &[("block", Full::Block), ("drop", Full::Drop)];
+}
+
+/// The name of a choice among `words`.
+pub(crate) fn name_of<T: PartialEq>(words: &[(&'static str, T)], choice: &T) -> &'static str {
+    words.iter().find(|(_, value)| value == choice).map_or("", |(name, _)| *name)
+}
+
+/// How an access log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Manner {
+    pub(crate) format: Format,
+    pub(crate) mode: Mode,
+    pub(crate) full: Full,
+}
 
 /// An access log that is open, or none.
 #[derive(Debug, Default)]
@@ -27,25 +97,27 @@ struct Open {
     file: File,
     /// Where to open it anew; none for standard output.
     path: Option<PathBuf>,
+    manner: Manner,
 }
 
 impl Log {
-    /// Opens what `target` names, for workers that are `owner`.
+    /// Opens what `settings` name, for workers that are `owner`.
     ///
     /// # Errors
     /// What the system says, with the path.
-    pub(crate) fn open(target: &LogTarget, owner: Option<&User>) -> Result<Log, String> {
-        let open = match target {
+    pub(crate) fn open(settings: &Settings, owner: Option<&User>) -> Result<Log, String> {
+        let manner = settings.log;
+        let open = match &settings.access_log {
             LogTarget::Off => None,
             LogTarget::Output => {
                 let output = io::stdout().as_fd().try_clone_to_owned();
                 let file = output.map_err(|error| format!("can not write to standard output: {error}"))?;
-                Some(Open { file: file.into(), path: None })
+                Some(Open { file: file.into(), path: None, manner })
             }
             LogTarget::File(path) => {
                 let wrong = |error| format!("can not open the access log {}: {error}", path.display());
                 let path = std::path::absolute(path).map_err(wrong)?;
-                Some(Open { file: make(&path, owner).map_err(wrong)?, path: Some(path) })
+                Some(Open { file: make(&path, owner).map_err(wrong)?, path: Some(path), manner })
             }
         };
         Ok(Log(open))
@@ -56,10 +128,17 @@ impl Log {
     /// # Errors
     /// What the system says, with the path; the old one is kept then.
     pub(crate) fn reopen(&mut self, owner: Option<&User>) -> Result<(), String> {
-        let Some(Open { file, path: Some(path) }) = &mut self.0 else { return Ok(()) };
+        let Some(Open { file, path: Some(path), .. }) = &mut self.0 else { return Ok(()) };
         *file = make(path, owner)
             .map_err(|error| format!("can not open the access log {} again: {error}", path.display()))?;
         Ok(())
+    }
+
+    /// The file and its name, where it is one that can be renamed.
+    pub(crate) fn regular(&self) -> Option<(&Path, std::fs::Metadata)> {
+        let Open { file, path, .. } = self.0.as_ref()?;
+        let facts = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        Some((path.as_deref()?, facts))
     }
 }
 

@@ -3,18 +3,18 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileTypeExt;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// An open log, as one worker writes to it.
+/// An open log, as the threads of a process write to it.
 #[derive(Debug)]
 pub(super) struct Sink {
     file: File,
     /// Bytes that go out in one call at most: what others write does not come between them.
     most: usize,
     /// A line was begun and not ended.
-    torn: bool,
+    torn: AtomicBool,
 }
 
 /// Bytes that a pipe takes in one piece (`PIPE_BUF`, `man 7 pipe`).
@@ -25,13 +25,13 @@ const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 impl Sink {
     pub(super) fn new(file: File) -> Sink {
         let pipe = file.metadata().is_ok_and(|facts| facts.file_type().is_fifo());
-        Sink { file, most: if pipe { PIPE_PIECE } else { usize::MAX }, torn: false }
+        Sink { file, most: if pipe { PIPE_PIECE } else { usize::MAX }, torn: AtomicBool::new(false) }
     }
 
     /// Writes `lines`, whole ones. Says how many were lost with which error, where any were.
-    pub(super) fn write(&mut self, mut lines: &[u8]) -> Result<(), (u64, io::Error)> {
+    pub(super) fn write(&self, mut lines: &[u8]) -> Result<(), (u64, io::Error)> {
         // What was begun by a failed write is ended, so that the next line is whole again.
-        let result = if self.torn { self.write_all(b"\n") } else { Ok(()) };
+        let result = if self.torn.load(Ordering::Relaxed) { self.write_all(b"\n") } else { Ok(()) };
         if let Err((_, error)) = result {
             return Err((count(lines), error));
         }
@@ -45,14 +45,14 @@ impl Sink {
         Ok(())
     }
 
-    fn write_all(&mut self, piece: &[u8]) -> Result<(), (usize, io::Error)> {
+    fn write_all(&self, piece: &[u8]) -> Result<(), (usize, io::Error)> {
         let mut written = 0;
         while written < piece.len() {
-            match self.file.write(&piece[written..]) {
+            match (&self.file).write(&piece[written..]) {
                 Ok(0) => return Err((written, io::ErrorKind::WriteZero.into())),
                 Ok(count) => {
                     written += count;
-                    self.torn = piece[written - 1] != b'\n';
+                    self.torn.store(piece[written - 1] != b'\n', Ordering::Relaxed);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Whoever shares the pipe with us may have told it not to wait.
@@ -79,12 +79,9 @@ fn whole_lines(lines: &[u8], most: usize) -> usize {
     }
 }
 
-fn count(lines: &[u8]) -> u64 {
+pub(super) fn count(lines: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', lines).count() as u64
 }
-
-/// Lines wait in a worker's buffer this long at most.
-pub(super) const LATEST: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -111,8 +108,8 @@ mod tests {
     #[test]
     fn a_line_that_was_torn_is_ended_before_the_next() {
         let (mut reader, writer) = io::pipe().expect("there are descriptors");
-        let mut sink = Sink::new(std::os::fd::OwnedFd::from(writer).into());
-        sink.torn = true;
+        let sink = Sink::new(std::os::fd::OwnedFd::from(writer).into());
+        sink.torn.store(true, Ordering::Relaxed);
         sink.write(b"whole\n").expect("somebody reads");
         drop(sink);
         let mut text = String::new();

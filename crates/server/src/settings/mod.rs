@@ -18,6 +18,7 @@ use tenfold_sys::socket::ListenAddress;
 
 pub(crate) use crate::diagnostics::Level;
 use crate::diagnostics::warning;
+use crate::log::Manner;
 pub(crate) use problem::Problem;
 use table::{Initial, Null, ROWS, Row, Set, Text};
 
@@ -48,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) drain_timeout: Duration,
     pub(crate) max_connections: Option<usize>,
     pub(crate) access_log: LogTarget,
+    pub(crate) log: Manner,
+    pub(crate) log_rotate: Rotate,
     pub(crate) log_level: Level,
     pub(crate) user: Option<String>,
     pub(crate) control: Control,
@@ -73,6 +76,20 @@ pub(crate) enum LogTarget {
     /// Standard output.
     Output,
     File(PathBuf),
+}
+
+/// When the supervisor gives the access log a new file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Rotate {
+    /// When it is told to.
+    #[default]
+    Off,
+    /// When it has so many bytes.
+    Size(u64),
+    /// When so many lines were written.
+    Lines(u64),
+    /// When a day begins, in UTC.
+    Daily,
 }
 
 /// Where the control socket is.

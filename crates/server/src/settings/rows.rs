@@ -8,7 +8,8 @@ use tenfold_http::Limits;
 use super::table::Initial::{Follows, Value};
 use super::table::{Row, Text, many, one};
 use super::units::{duration, number, size, switch, word};
-use super::{Control, EngineChoice, Level, LogTarget};
+use super::{Control, EngineChoice, Level, LogTarget, Rotate};
+use crate::log::{Format, Full, Mode};
 
 const TICK: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -341,15 +342,45 @@ pub(crate) static ROWS: &[Row] = &[
         },
     )
     .null_only("off"),
-    one(("log-format", "FORMAT", LOG), Value("combined"), "of the access log: combined", |_, text| {
-        word(text.text, "log format", &[("combined", ())])
-    })
+    one(
+        ("log-format", "FORMAT", LOG),
+        Value("combined"),
+        "of the access log: common, combined, or json (with what each response took)",
+        |settings, text| {
+            settings.log.format = word(text.text, "log format", Format::WORDS)?;
+            Ok(())
+        },
+    )
     .not_null(),
     one(
         ("log-mode", "MODE", LOG),
         Value("buffered"),
-        "of the access log: buffered, a buffer per worker, written when full and after a second",
-        |_, text| word(text.text, "log mode", &[("buffered", ())]),
+        "when lines are written: buffered (when many, and after a second), sync (each at once) or async (by a \
+         thread)",
+        |settings, text| {
+            settings.log.mode = word(text.text, "log mode", Mode::WORDS)?;
+            Ok(())
+        },
+    )
+    .not_null(),
+    one(
+        ("log-full", "WHAT", LOG),
+        Value("block"),
+        "when the queue of log-mode async is full: block (requests wait) or drop (lines are counted)",
+        |settings, text| {
+            settings.log.full = word(text.text, "way to be full", Full::WORDS)?;
+            Ok(())
+        },
+    )
+    .not_null(),
+    one(
+        ("log-rotate", "WHEN", LOG),
+        Value("off"),
+        "when the access log gets a new file: off, a size (10 MB), a count (100000 lines) or daily",
+        |settings, text| {
+            settings.log_rotate = rotate(text.text)?;
+            Ok(())
+        },
     )
     .not_null(),
     one(
@@ -389,4 +420,17 @@ pub(crate) static ROWS: &[Row] = &[
 /// Whether `text` can be the path of a request, as it stands there.
 fn is_path(text: &str) -> bool {
     text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#".contains(&byte))
+}
+
+fn rotate(text: &str) -> Result<Rotate, String> {
+    let lines = text.strip_suffix("lines").or_else(|| text.strip_suffix("line"));
+    match (text, lines) {
+        ("off", _) => Ok(Rotate::Off),
+        ("daily", _) => Ok(Rotate::Daily),
+        (_, Some(count)) => Ok(Rotate::Lines(number(count.trim_end(), 1..=u64::MAX)?)),
+        _ => match size(text, 1024..=1 << 50) {
+            Ok(bytes) => Ok(Rotate::Size(bytes)),
+            Err(why) => Err(format!("{why}, and neither off, daily nor a count such as 100000 lines")),
+        },
+    }
 }

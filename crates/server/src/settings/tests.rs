@@ -26,6 +26,7 @@ fn defaults_are_those_of_the_book() {
     assert_eq!((settings.tcp_nodelay, settings.backlog, settings.defer_accept), (true, 4096, true));
     assert_eq!(settings.limits, Limits::default());
     assert_eq!(settings.access_log, LogTarget::Output);
+    assert_eq!((settings.log, settings.log_rotate), (Manner::default(), Rotate::Off));
     assert_eq!((settings.user, settings.control), (None, Control::Usual));
 }
 
@@ -111,8 +112,15 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("max-ranges", "0", "\"0\" is not a number from 1 to 1000"),
     ("requests-per-connection", "0", "\"0\" is not a number from 1 to 4294967295, or off"),
     ("access-log", "", "a path is missing"),
-    ("log-format", "json", "there is no log format \"json\"; there is combined"),
-    ("log-mode", "async", "there is no log mode \"async\"; there is buffered"),
+    ("log-format", "xml", "there is no log format \"xml\"; there are common, combined, json"),
+    ("log-mode", "lazy", "there is no log mode \"lazy\"; there are async, buffered, sync"),
+    ("log-full", "burst", "there is no way to be full \"burst\"; there are block, drop"),
+    (
+        "log-rotate",
+        "weekly",
+        "\"weekly\" is not a size from 1 KB to 1048576 GB, such as 4096, 16k, 64 KB or 1 MB, and neither off, daily \
+         nor a count such as 100000 lines",
+    ),
     ("log-level", "loud", "there is no level \"loud\"; there are error, warn, info, debug"),
     ("control", "", "a path is missing"),
 ];
@@ -203,6 +211,19 @@ fn what_can_not_change_on_a_reload_is_named() {
         old.fixed_changes(&settings(&[("listen", "[::]:1"), ("workers", "2")])),
         ["listen", "workers", "backlog"]
     );
+}
+
+#[test]
+fn a_log_is_rotated_by_bytes_by_lines_or_by_day() {
+    for (text, expected) in [
+        ("10 MB", Rotate::Size(10 << 20)),
+        ("4096", Rotate::Size(4096)),
+        ("50000 lines", Rotate::Lines(50_000)),
+        ("daily", Rotate::Daily),
+        ("off", Rotate::Off),
+    ] {
+        assert_eq!(flags(&[("log-rotate", text)]).resolve().expect(text).log_rotate, expected);
+    }
 }
 
 #[test]

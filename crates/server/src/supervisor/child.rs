@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tenfold_engine::{Plan, Protocol, run};
+use tenfold_engine::{Driver, Plan, Protocol, run};
 use tenfold_site::Site;
 use tenfold_sys::lifecycle;
 use tenfold_sys::process::{self, Pid};
@@ -62,19 +62,21 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
     match (how.null, root) {
         (Some(response), _) => {
             let null = Null::new(response, settings.limits, crew);
-            serve_protocol(plan, &listeners, null, how.layered)?;
+            serve_protocol(plan, &listeners, null, how.layered)
         }
         (None, Some(root)) => {
             let whom = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
             root.look("")
                 .map_err(|why| format!("can not read the root {}{whom}: {why}", root.path().display()))?;
             let site = Site::new(root, blueprint.site.clone());
-            let app = App::new(site, settings.echo, settings.limits, crew);
-            serve_protocol(plan, &listeners, app, how.layered)?;
+            let completion = plan.engine.model().driver == Driver::Completion;
+            let app = App::new(site, settings.echo, settings.limits, crew.clone(), completion);
+            let served = serve_protocol(plan, &listeners, app, how.layered);
+            crew.end();
+            served
         }
-        (None, None) => return Err("there is nothing to serve".into()),
+        (None, None) => Err("there is nothing to serve".into()),
     }
-    Ok(())
 }
 
 fn give_up_privileges(user: Option<&User>) -> Result<(), String> {

@@ -85,7 +85,7 @@ impl Generation {
             true => (None, Log::default()),
             false => {
                 let root = Root::open(&settings.root).map_err(|error| error.to_string())?;
-                (Some(root), Log::open(&settings.access_log, user)?)
+                (Some(root), Log::open(&settings, user)?)
             }
         };
         let rows = Rows::new(blueprint.plan.counted_threads(), counters::WORDS)

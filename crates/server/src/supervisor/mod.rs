@@ -3,7 +3,7 @@
 //!
 //! [`open`] begins and opens everything, [`sockets`] binds, [`generation`] is a configuration with its
 //! workers, [`child`] is what a worker does, [`reload`] takes up a new configuration, [`leave`] ends,
-//! [`control`] answers `tenfold status`.
+//! [`rotate`] gives the log new files, [`control`] answers `tenfold status`.
 
 mod child;
 mod control;
@@ -12,6 +12,7 @@ mod leave;
 mod open;
 mod privileges;
 mod reload;
+mod rotate;
 mod sockets;
 
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ use control::ControlSocket;
 use generation::{Generation, Stage};
 use leave::Leaving;
 pub(crate) use open::serve;
+use rotate::Rotation;
 use sockets::Sockets;
 
 /// How often a worker that is about to begin is looked at.
@@ -57,6 +59,7 @@ pub(crate) struct Supervisor {
     /// When the listening sockets end.
     sockets_end: Option<Instant>,
     reload_asked: bool,
+    rotation: Rotation,
     failed: bool,
 }
 
@@ -75,6 +78,7 @@ impl Supervisor {
                 self.reload();
             }
             self.fork_missing();
+            self.rotate();
             self.answer_control();
         }
         self.sockets.remove_files();
@@ -109,7 +113,7 @@ impl Supervisor {
         let tick = starting.then(|| Instant::now() + STARTING_TICK);
         let again = self.generations.iter().flat_map(Generation::again).min();
         let leave = self.leaving.as_ref().and_then(Leaving::by);
-        [tick, again, leave, self.sockets_end].into_iter().flatten().min()
+        [tick, again, leave, self.sockets_end, self.rotation_by()].into_iter().flatten().min()
     }
 
     fn hear(&mut self, signal: Signal) {

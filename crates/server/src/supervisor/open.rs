@@ -8,6 +8,7 @@ use tenfold_sys::signal::Signals;
 
 use super::control::ControlSocket;
 use super::generation::Generation;
+use super::rotate::Rotation;
 use super::sockets::Sockets;
 use super::{Supervisor, privileges};
 use crate::blueprint::Blueprint;
@@ -90,6 +91,7 @@ impl Supervisor {
             leaving: None,
             sockets_end: None,
             reload_asked: false,
+            rotation: Rotation::default(),
             failed: false,
         })
     }

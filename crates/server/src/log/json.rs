@@ -1,0 +1,135 @@
+//! A line of the `json` format: an object (RFC 8259) with a response in it.
+//!
+//! A key whose value is not known is absent. What a client sent is one string: bytes beyond ASCII are shown
+//! one by one as `\u00XX` (as ISO 8859-1, which field values were, RFC 9110 §5.5), so that the line is
+//! ASCII, whatever was sent, and every byte can be read back.
+
+use std::time::Duration;
+
+use tenfold_http::Peer;
+
+use super::combined::MOST_BYTES;
+use super::line::{Fields, Times, put_number, put_peer};
+
+/// Writes an object up to where the bytes stand.
+pub(super) fn begin(line: &mut Vec<u8>, date: &[u8], peer: &Peer, request: &[u8], status: u16) {
+    line.extend_from_slice(b"{\"time\":\"");
+    line.extend_from_slice(date);
+    line.extend_from_slice(b"\",\"client\":\"");
+    put_peer(line, peer);
+    line.extend_from_slice(b"\",\"request\":");
+    put_text(line, request);
+    line.extend_from_slice(b",\"status\":");
+    put_number(line, u64::from(status));
+}
+
+/// Writes the rest, and the end of the line.
+pub(super) fn end(line: &mut Vec<u8>, bytes: u64, fields: Fields<'_>, times: Times) {
+    line.extend_from_slice(b",\"bytes\":");
+    put_number(line, bytes);
+    for (key, field) in [("referer", fields.referer), ("agent", fields.agent)] {
+        if let Some(value) = field {
+            put_key(line, key);
+            put_text(line, value);
+        }
+    }
+    let microseconds = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    for (key, number) in [
+        ("process_us", times.process.map(microseconds)),
+        ("send_us", times.send.map(microseconds)),
+        ("sends", times.sends.map(u64::from)),
+    ] {
+        if let Some(number) = number {
+            put_key(line, key);
+            put_number(line, number);
+        }
+    }
+    line.extend_from_slice(b"}\n");
+}
+
+fn put_key(line: &mut Vec<u8>, key: &str) {
+    line.extend_from_slice(b",\"");
+    line.extend_from_slice(key.as_bytes());
+    line.extend_from_slice(b"\":");
+}
+
+fn put_text(line: &mut Vec<u8>, text: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let shown = &text[..text.len().min(MOST_BYTES)];
+    line.push(b'"');
+    for &byte in shown {
+        match byte {
+            b'"' | b'\\' => line.extend_from_slice(&[b'\\', byte]),
+            b' '..=b'~' => line.push(byte),
+            _ => {
+                line.extend_from_slice(b"\\u00");
+                line.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+            }
+        }
+    }
+    if shown.len() < text.len() {
+        line.extend_from_slice(b"...");
+    }
+    line.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn line(request: &[u8], bytes: u64, fields: Fields<'_>, times: Times) -> String {
+        let mut line = Vec::new();
+        begin(&mut line, b"2026-11-21T08:00:00Z", &Peer::Unix, request, 200);
+        end(&mut line, bytes, fields, times);
+        String::from_utf8(line).expect("a line is ASCII")
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_there() {
+        assert_eq!(
+            line(b"GET / HTTP/1.1", 0, Fields::default(), Times::default()),
+            "{\"time\":\"2026-11-21T08:00:00Z\",\"client\":\"unix:\",\"request\":\"GET / HTTP/1.1\",\
+             \"status\":200,\"bytes\":0}\n"
+        );
+    }
+
+    #[test]
+    fn what_is_known_is_there_and_nothing_may_be_a_value_too() {
+        let times = Times {
+            process: Some(Duration::from_nanos(999)),
+            send: Some(Duration::from_micros(1500)),
+            sends: Some(2),
+        };
+        let fields = Fields { referer: Some(b""), agent: Some(b"a \"b\"") };
+        let shown = line(b"GET /\x1b\xe9 HTTP/1.1", 5, fields, times);
+        assert!(
+            shown.ends_with(
+                "\"request\":\"GET /\\u001b\\u00e9 HTTP/1.1\",\"status\":200,\"bytes\":5,\"referer\":\"\",\
+                 \"agent\":\"a \\\"b\\\"\",\"process_us\":0,\"send_us\":1500,\"sends\":2}\n"
+            ),
+            "{shown}"
+        );
+    }
+
+    proptest! {
+        /// Another reader of JSON finds in the line, byte for byte, what was sent.
+        #[test]
+        fn whatever_was_sent_is_one_line_that_can_be_read_back(
+            request in prop::collection::vec(any::<u8>(), 0..200),
+            agent in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let fields = Fields { referer: None, agent: Some(&agent) };
+            let shown = line(&request, 1, fields, Times::default());
+            prop_assert!(shown.trim_end_matches('\n').bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+            let value: Value = serde_json::from_str(&shown).expect("it is JSON");
+            for (key, sent) in [("request", &request), ("agent", &agent)] {
+                let letters = value[key].as_str().expect("a string").chars();
+                let bytes: Vec<u8> = letters.map(|letter| letter as u8).collect();
+                prop_assert_eq!(&bytes, sent);
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What a line says, whichever its format.
+
+use std::io::Write;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use tenfold_http::response::Decimal;
+use tenfold_http::{Peer, clock};
+
+use super::{Format, combined, day, json};
+
+/// What a line says of the client, beside the request.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Fields<'a> {
+    pub(crate) referer: Option<&'a [u8]>,
+    pub(crate) agent: Option<&'a [u8]>,
+}
+
+/// What a response took, as far as it is known. Only `json` shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// From the request to a response that is ready to be sent.
+    pub(crate) process: Option<Duration>,
+    /// From there until the kernel had the last byte.
+    pub(crate) send: Option<Duration>,
+    /// Calls, or operations, that took some of it.
+    pub(crate) sends: Option<u32>,
+}
+
+impl Format {
+    /// Writes the part of a line that is known before the bytes are.
+    pub(super) fn begin(self, line: &mut Vec<u8>, date: &mut Date, peer: &Peer, request: &[u8], status: u16) {
+        match self {
+            Format::Common | Format::Combined => combined::begin(line, date.common(), peer, request, status),
+            Format::Json => json::begin(line, date.rfc3339(), peer, request, status),
+        }
+    }
+
+    /// Writes the rest of a line, its end included.
+    pub(super) fn end(self, line: &mut Vec<u8>, bytes: u64, fields: Fields<'_>, times: Times) {
+        match self {
+            Format::Common => combined::end_common(line, bytes),
+            Format::Combined => combined::end(line, bytes, fields),
+            Format::Json => json::end(line, bytes, fields, times),
+        }
+    }
+}
+
+pub(super) fn put_number(line: &mut Vec<u8>, number: u64) {
+    line.extend_from_slice(Decimal::new(number).as_bytes());
+}
+
+/// A client's address without its port; `unix:` for one that has none.
+pub(super) fn put_peer(line: &mut Vec<u8>, peer: &Peer) {
+    let Peer::Internet(address) = peer else { return line.extend_from_slice(b"unix:") };
+    // A client that came over IPv4 to an IPv6 socket is shown as it shows itself.
+    match address.ip().to_canonical() {
+        IpAddr::V4(address) => {
+            for (place, part) in address.octets().into_iter().enumerate() {
+                if place > 0 {
+                    line.push(b'.');
+                }
+                put_number(line, u64::from(part));
+            }
+        }
+        IpAddr::V6(address) => write!(line, "{address}").expect("memory does not fail to be written"),
+    }
+}
+
+/// The time of lines, formatted once a second.
+#[derive(Debug)]
+pub(super) struct Date {
+    second: u64,
+    common: [u8; 26],
+    rfc3339: [u8; 20],
+}
+
+impl Default for Date {
+    fn default() -> Date {
+        Date { second: u64::MAX, common: *b"01/Jan/1970:00:00:00 +0000", rfc3339: *b"1970-01-01T00:00:00Z" }
+    }
+}
+
+impl Date {
+    /// `21/Nov/2026:08:00:00 +0000`.
+    pub(super) fn common(&mut self) -> &[u8] {
+        self.read_clock();
+        &self.common
+    }
+
+    /// `2026-11-21T08:00:00Z`.
+    pub(super) fn rfc3339(&mut self) -> &[u8] {
+        self.read_clock();
+        &self.rfc3339
+    }
+
+    fn read_clock(&mut self) {
+        let second = clock::unix_seconds();
+        if self.second == second {
+            return;
+        }
+        self.second = second;
+        // From `Sat, 21 Nov 2026 08:00:00 GMT` (RFC 9110 §5.6.7): the same fields at other places.
+        clock::with_date(|date| {
+            self.common[..2].copy_from_slice(&date[5..7]);
+            self.common[3..6].copy_from_slice(&date[8..11]);
+            self.common[7..11].copy_from_slice(&date[12..16]);
+            self.common[12..20].copy_from_slice(&date[17..25]);
+            self.rfc3339 = day::rfc3339(date);
+        });
+    }
+}

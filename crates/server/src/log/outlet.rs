@@ -1,0 +1,129 @@
+//! Where the threads of a process write their lines to: one file, opened anew once for all of them.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tenfold_sys::lifecycle;
+
+use super::queue::Queue;
+use super::sink::{self, Sink};
+use super::{Log, Manner, Mode, Open};
+use crate::counters::{Counter, Tally};
+use crate::diagnostics::{info, warning};
+
+/// The access log of a process.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    pub(super) manner: Manner,
+    path: Option<PathBuf>,
+    /// The sink, and the count of [`lifecycle::reopened`] that it belongs to.
+    current: Mutex<(u32, Arc<Sink>)>,
+    failing: AtomicBool,
+    /// Of the mode `async`.
+    pub(super) queue: Option<Queue>,
+}
+
+impl Outlet {
+    /// A process's own: called in it, when the supervisor forks it no more. The thread of the mode `async`
+    /// counts in `tally`. None where there is no log.
+    ///
+    /// # Errors
+    /// What the system says where it gives no thread.
+    pub(crate) fn open(log: Log, tally: Tally) -> io::Result<Option<Arc<Outlet>>> {
+        let Some(Open { file, path, manner }) = log.0 else { return Ok(None) };
+        let sink = Arc::new(Sink::new(file));
+        let outlet = Arc::new(Outlet {
+            manner,
+            path,
+            current: Mutex::new((lifecycle::reopened(), sink)),
+            failing: AtomicBool::new(false),
+            queue: (manner.mode == Mode::Async).then(Queue::default),
+        });
+        if outlet.queue.is_some() {
+            let (writing, tally) = (outlet.clone(), tally.among_others());
+            std::thread::Builder::new()
+                .name("access-log".into())
+                .spawn(move || writing.empty_queue(tally))?;
+        }
+        Ok(Some(outlet))
+    }
+
+    /// Whether lines show what responses took.
+    pub(crate) fn measures(&self) -> bool {
+        self.manner.format == super::Format::Json
+    }
+
+    /// The sink as it is now, and the count that it belongs to.
+    pub(super) fn sink(&self) -> (u32, Arc<Sink>) {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The sink of the file that stands at the path now. The first thread that asks opens it for all.
+    pub(super) fn reopen(&self) -> (u32, Arc<Sink>) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = lifecycle::reopened();
+        if current.0 != asked {
+            current.0 = asked;
+            // The supervisor has made it, and given it to whom workers are.
+            match self.path.as_ref().map(|path| (path, File::options().append(true).open(path))) {
+                None => {}
+                Some((_, Ok(file))) => current.1 = Arc::new(Sink::new(file)),
+                Some((path, Err(error))) => {
+                    let path = path.display();
+                    warning!("can not open the access log {path} again: {error}; the old file is written on");
+                }
+            }
+        }
+        current.clone()
+    }
+
+    /// Writes whole lines, and counts them as written or as lost.
+    pub(super) fn write(&self, sink: &Sink, lines: &[u8], tally: Tally) {
+        let all = sink::count(lines);
+        let lost = match sink.write(lines) {
+            Ok(()) => {
+                if self.failing.swap(false, Ordering::Relaxed) {
+                    info!("the access log can be written again");
+                }
+                0
+            }
+            Err((lost, error)) => {
+                tally.add(Counter::LinesLost, lost);
+                if !self.failing.swap(true, Ordering::Relaxed) {
+                    warning!(
+                        "can not write the access log: {error}; serving goes on, lost lines are counted"
+                    );
+                }
+                lost
+            }
+        };
+        tally.add(Counter::Lines, all - lost);
+    }
+
+    /// What the thread of the mode `async` does, until the queue has ended.
+    fn empty_queue(&self, tally: Tally) {
+        let Some(queue) = &self.queue else { return };
+        let (mut opened, mut sink) = self.sink();
+        let mut lines = Vec::new();
+        while queue.take(&mut lines) {
+            if opened != lifecycle::reopened() {
+                (opened, sink) = self.reopen();
+            }
+            if !lines.is_empty() {
+                self.write(&sink, &lines, tally);
+                lines.clear();
+            }
+        }
+    }
+
+    /// Waits until everything is written: before the process ends.
+    pub(crate) fn end(&self, tally: Tally) {
+        if let Some(queue) = &self.queue {
+            let left = queue.end(self.manner.full);
+            tally.among_others().add(Counter::LinesLost, left);
+        }
+    }
+}

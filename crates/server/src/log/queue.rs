@@ -1,0 +1,168 @@
+//! The bounded queue of the mode `async`: from the threads that serve to the one that writes.
+//!
+//! It is whole lines in one buffer, which the writing thread exchanges for an empty one. A line costs a lock
+//! that is held for a copy, and a wake-up where the other thread sleeps.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tenfold_sys::lifecycle::{self, Phase};
+
+use super::{Full, sink};
+use crate::diagnostics::warning;
+
+/// Bytes of lines that wait; as many may be on their way to the file.
+const MOST_BYTES: usize = 1024 * 1024;
+/// How long the writing thread sleeps without a look at whether the file is to be opened anew.
+const LONGEST_SLEEP: Duration = Duration::from_millis(500);
+/// How long somebody who waits goes without a look at whether the server stops.
+const SLICE: Duration = Duration::from_millis(50);
+/// How long the end of a process waits for a log that takes nothing, where lines may be dropped.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    filled: Condvar,
+    emptied: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lines: Vec<u8>,
+    /// The writing thread waits for lines.
+    asleep: bool,
+    /// No more lines come.
+    ending: bool,
+    /// The writing thread is done.
+    ended: bool,
+    /// Lines that the writing thread has taken and not come back from.
+    taken: u64,
+    /// There was no room, and it was said.
+    full: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a line into the queue. Says whether it is there: where there is no room, it waits or is dropped,
+    /// as `full` says.
+    pub(super) fn put(&self, line: &[u8], full: Full) -> bool {
+        let mut state = self.lock();
+        while !state.lines.is_empty() && state.lines.len() + line.len() > MOST_BYTES {
+            if !std::mem::replace(&mut state.full, true) {
+                match full {
+                    Full::Block => warning!("the access log is slower than requests, which wait for it now"),
+                    Full::Drop => {
+                        warning!("the access log is slower than requests: lines are dropped and counted")
+                    }
+                }
+            }
+            if full == Full::Drop || lifecycle::phase() == Phase::Stopping {
+                return false;
+            }
+            state = wait(&self.emptied, state, SLICE);
+        }
+        state.lines.extend_from_slice(line);
+        if std::mem::take(&mut state.asleep) {
+            self.filled.notify_one();
+        }
+        true
+    }
+
+    /// Takes all lines that there are into `lines`, which is empty; waits for some, but not for ever. Says
+    /// no when there will be no more.
+    pub(super) fn take(&self, lines: &mut Vec<u8>) -> bool {
+        let mut state = self.lock();
+        state.taken = 0;
+        if state.lines.is_empty() && !state.ending {
+            state.asleep = true;
+            state = wait(&self.filled, state, LONGEST_SLEEP);
+            state.asleep = false;
+        }
+        if state.lines.is_empty() && state.ending {
+            state.ended = true;
+            self.emptied.notify_all();
+            return false;
+        }
+        std::mem::swap(&mut state.lines, lines);
+        state.taken = sink::count(lines);
+        state.full &= state.taken > 0;
+        self.emptied.notify_all();
+        true
+    }
+
+    /// Waits until all lines are written. Says how many are not, where that can not be waited for.
+    pub(super) fn end(&self, full: Full) -> u64 {
+        let by = Instant::now() + LAST_WORDS;
+        let mut state = self.lock();
+        state.ending = true;
+        self.filled.notify_one();
+        while !state.ended {
+            let patient = full == Full::Block && lifecycle::phase() != Phase::Stopping;
+            if !patient && Instant::now() >= by {
+                return state.taken + sink::count(&state.lines);
+            }
+            state = wait(&self.emptied, state, SLICE);
+        }
+        0
+    }
+}
+
+fn wait<'a>(event: &Condvar, state: MutexGuard<'a, State>, most: Duration) -> MutexGuard<'a, State> {
+    event.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn line() -> Vec<u8> {
+        let mut line = vec![b'a'; 1023];
+        line.push(b'\n');
+        line
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_exactly_at_the_bound_where_lines_may_be_dropped() {
+        let queue = Queue::default();
+        let room = MOST_BYTES / 1024;
+        assert_eq!((0..room + 10).filter(|_| queue.put(&line(), Full::Drop)).count(), room);
+        let mut lines = Vec::new();
+        assert!(queue.take(&mut lines));
+        assert_eq!(lines.len(), MOST_BYTES);
+        assert!(queue.put(&line(), Full::Drop), "there is room again");
+    }
+
+    #[test]
+    fn whoever_must_not_lose_a_line_waits_until_there_is_room() {
+        const LINES: usize = 5000;
+        let queue = Queue::default();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                assert!((0..LINES).all(|_| queue.put(&line(), Full::Block)));
+                assert_eq!(queue.end(Full::Block), 0);
+            });
+            let (mut lines, mut count) = (Vec::new(), 0);
+            while queue.take(&mut lines) {
+                assert!(lines.len() <= MOST_BYTES);
+                count += sink::count(&lines);
+                lines.clear();
+            }
+            assert_eq!(count as usize, LINES);
+        });
+    }
+
+    #[test]
+    fn a_log_that_takes_nothing_is_not_waited_for_where_lines_may_be_dropped() {
+        let queue = Queue::default();
+        assert!(queue.put(b"taken\n", Full::Drop));
+        assert!(queue.take(&mut Vec::new()), "somebody writes it, and does not come back");
+        assert!(queue.put(b"left\n", Full::Drop));
+        assert_eq!(queue.end(Full::Drop), 2);
+    }
+}

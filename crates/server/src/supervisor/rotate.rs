@@ -1,0 +1,140 @@
+//! Gives the access log a new file when it is time to: the supervisor alone renames, so that it happens once.
+//!
+//! The old file is renamed to the day that its last lines are of, a new one is made, and the workers are told
+//! as by USR1: until they have heard it they write on to the old file, under its new name. A line is in one
+//! of the two. Nothing is removed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::Supervisor;
+use super::generation::Stage;
+use crate::counters::{Counter, Sums};
+use crate::diagnostics::{error, info};
+use crate::log::day;
+use crate::settings::Rotate;
+
+/// How often the log is looked at.
+const TICK: Duration = Duration::from_secs(1);
+/// How long after a failure it is tried again.
+const PAUSE: Duration = Duration::from_secs(60);
+/// Files of one day.
+const MOST_FILES: u32 = 100_000;
+
+/// When the log was given a new file last, and when it is looked at next.
+#[derive(Debug, Default)]
+pub(super) struct Rotation {
+    look: Option<Instant>,
+    /// How many lines had been written then.
+    lines: u64,
+    /// The day whose lines stand in the file, once one was seen.
+    day: Option<u64>,
+}
+
+impl Supervisor {
+    /// When the log is to be looked at; never where it stays in one file.
+    pub(super) fn rotation_by(&self) -> Option<Instant> {
+        let newest = self.generations.last()?;
+        let wanted = newest.settings.log_rotate != Rotate::Off && newest.stage == Stage::Serving;
+        (wanted && self.leaving.is_none()).then(|| self.rotation.look.unwrap_or_else(Instant::now))
+    }
+
+    /// Gives the log a new file, where it is time to.
+    pub(super) fn rotate(&mut self) {
+        let now = Instant::now();
+        if self.rotation_by().is_none_or(|by| by > now) {
+            return;
+        }
+        self.rotation.look = Some(now + TICK);
+        let lines = self.lines();
+        let Some(newest) = self.generations.last() else { return };
+        let Some((path, facts)) = newest.log.regular() else { return };
+        let today = unix_seconds(SystemTime::now());
+        // A file of former times is as old as its last line.
+        let last = facts.modified().map_or(today, unix_seconds);
+        let of = *self.rotation.day.get_or_insert(day::number(last));
+        let daily = newest.settings.log_rotate == Rotate::Daily;
+        let due = match newest.settings.log_rotate {
+            Rotate::Off => false,
+            Rotate::Size(most) => facts.len() >= most,
+            Rotate::Lines(most) => lines.saturating_sub(self.rotation.lines) >= most,
+            Rotate::Daily => of < day::number(today),
+        };
+        if !due {
+            return;
+        }
+        (self.rotation.day, self.rotation.lines) = (Some(day::number(today)), lines);
+        if facts.len() == 0 {
+            return;
+        }
+        // The first lines of a new day may have come before this look.
+        let named = if daily { day::of_number(of) } else { day::of(last) };
+        match move_away(path, &named) {
+            Ok(to) => {
+                info!("the access log goes on in a new file; the old one is {}", to.display());
+                self.reopen();
+            }
+            Err(why) => {
+                error!("{why}; the access log goes on in the same file");
+                self.rotation.look = Some(now + PAUSE);
+            }
+        }
+    }
+
+    /// Lines that were written since the server began.
+    fn lines(&self) -> u64 {
+        let mut sums = self.past.clone();
+        self.generations
+            .iter()
+            .flat_map(|generation| generation.seen())
+            .for_each(|seen| sums.add_sums(&seen.sums));
+        Sums::of(&sums, Counter::Lines)
+    }
+}
+
+/// Renames the file at `path` to itself with a day, and with a number from the second of that day on.
+fn move_away(path: &Path, day: &str) -> Result<PathBuf, String> {
+    let name = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{day}"));
+        if number > 1 {
+            name.push(format!(".{number}"));
+        }
+        PathBuf::from(name)
+    };
+    let free = (1..MOST_FILES).map(name).find(|to| fs::symlink_metadata(to).is_err());
+    let free = free.ok_or_else(|| format!("there are too many files {}.{day}", path.display()))?;
+    match fs::rename(path, &free) {
+        Ok(()) => Ok(free),
+        Err(error) => Err(format!("can not rename {} to {}: {error}", path.display(), free.display())),
+    }
+}
+
+fn unix_seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_moved_to_its_day_and_never_over_another() {
+        let folder = std::env::temp_dir().join(format!("tenfold-rotate-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        let path = folder.join("access.log");
+        let names: Vec<_> = ["a", "b", "c"]
+            .iter()
+            .map(|content| {
+                fs::write(&path, content).expect("our own folder");
+                let to = move_away(&path, "2026-11-21").expect("it can be renamed");
+                assert_eq!(fs::read_to_string(&to).expect("it is there"), *content);
+                to.file_name().expect("a name").to_string_lossy().into_owned()
+            })
+            .collect();
+        assert_eq!(names, ["access.log.2026-11-21", "access.log.2026-11-21.2", "access.log.2026-11-21.3"]);
+        assert!(move_away(&path, "2026-11-21").is_err(), "there is nothing to move");
+        fs::remove_dir_all(&folder).expect("our own folder");
+    }
+}
