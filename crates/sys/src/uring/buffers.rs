@@ -122,6 +122,14 @@ pub struct RingBuffer {
 }
 
 impl RingBuffer {
+    /// All of the buffer, filled or not.
+    #[cfg(test)]
+    pub(super) fn whole(&mut self) -> &mut [u8] {
+        let start = self.pool.start(self.id);
+        // SAFETY: as for `deref_mut`.
+        unsafe { std::slice::from_raw_parts_mut(start, self.pool.size) }
+    }
+
     /// Drops the first `count` bytes. Panics when there are fewer.
     pub fn consume(&mut self, count: usize) {
         assert!(count <= self.length, "no more is consumed than was received");

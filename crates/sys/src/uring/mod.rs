@@ -5,12 +5,15 @@
 //! does; a ring that is dropped with operations in flight keeps their memory for ever.
 
 mod buffers;
+#[cfg(test)]
+mod tests;
 
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use io_uring::squeue::{Entry, Flags};
@@ -24,7 +27,8 @@ use crate::socket::Socket;
 /// How large a ring is. All of it is memory of the worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Operations that are handed over in one call; more take another.
+    /// Operations that are handed over in one call, at least [`Sizes::LEAST_SUBMISSIONS`]; more take
+    /// another.
     pub submissions: u32,
     /// Completions that are kept until they are read; the kernel keeps the ones that do not fit.
     pub completions: u32,
@@ -32,6 +36,11 @@ pub struct Sizes {
     pub buffers: u16,
     /// Bytes of each.
     pub buffer_bytes: usize,
+}
+
+impl Sizes {
+    /// A chain of operations has to fit one call: at its end the kernel breaks what is linked.
+    pub const LEAST_SUBMISSIONS: u32 = 16;
 }
 
 /// Bytes that are sent.
@@ -96,9 +105,15 @@ pub struct Ring {
     held: Vec<(u64, Held)>,
     free: u32,
     in_flight: usize,
+    /// The beginning of a chain whose last operation has yet to come.
+    chain: Vec<Entry>,
     /// Operations that did not fit the submission queue.
-    overflow: std::collections::VecDeque<Entry>,
+    overflow: VecDeque<Entry>,
 }
+
+/// What rings that have ended left in flight. Operations may go on for a while after a ring is closed: what
+/// they work on is never freed.
+static RETIRED: Mutex<Vec<Vec<(u64, Held)>>> = Mutex::new(Vec::new());
 
 /// Set in a user word that names a place among [`Ring::held`] and not a tag.
 const HELD: u64 = 1 << 63;
@@ -117,6 +132,7 @@ impl Ring {
     /// # Errors
     /// Which step failed, and what the system said.
     pub fn new(sizes: Sizes) -> Result<Ring, (&'static str, io::Error)> {
+        assert!(sizes.submissions >= Sizes::LEAST_SUBMISSIONS, "a ring has room for a chain");
         let ring = IoUring::builder()
             .setup_cqsize(sizes.completions)
             .setup_single_issuer()
@@ -129,7 +145,8 @@ impl Ring {
         let registered =
             unsafe { ring.submitter().register_buf_ring_with_flags(pool.address(), pool.count(), GROUP, 0) };
         registered.map_err(|error| ("IORING_REGISTER_PBUF_RING", error))?;
-        Ok(Ring { ring, pool, held: Vec::new(), free: NONE, in_flight: 0, overflow: Default::default() })
+        let (held, chain, overflow) = (Vec::new(), Vec::new(), VecDeque::new());
+        Ok(Ring { ring, pool, held, free: NONE, in_flight: 0, chain, overflow })
     }
 
     /// Accepts connections on `listener`, again and again; each completion brings a socket.
@@ -152,7 +169,8 @@ impl Ring {
     }
 
     /// Sends all of `bytes`, waiting for room as often as it takes. `more` says that more follows at once
-    /// (`MSG_MORE`); `linked`, that the next operation begins when this one has succeeded.
+    /// (`MSG_MORE`); `linked`, that the next operation begins when this one has succeeded. At most
+    /// [`Sizes::LEAST_SUBMISSIONS`] operations are linked, the last of them by none.
     pub fn send(&mut self, number: RawFd, bytes: Bytes, more: bool, linked: bool, tag: u64) {
         let slice = bytes.as_slice();
         let (start, length) = (slice.as_ptr(), u32::try_from(slice.len()).unwrap_or(u32::MAX));
@@ -163,7 +181,10 @@ impl Ring {
         // The bytes lie on the heap: moving their owner into the table does not move them.
         let word = self.hold(tag, Held::Bytes(bytes));
         let entry = opcode::Send::new(Fd(number), start, length).flags(flags).build().user_data(word);
-        self.push(if linked { entry.flags(Flags::IO_LINK) } else { entry });
+        match linked {
+            true => self.link(entry.flags(Flags::IO_LINK)),
+            false => self.push(entry),
+        }
     }
 
     /// Reads from `file` at `offset` into `memory`, as many bytes as it is long.
@@ -191,9 +212,14 @@ impl Ring {
         self.push(opcode::PollAdd::new(Fd(number), libc::POLLIN as u32).multi(true).build().user_data(tag));
     }
 
-    /// Cancels the operation that was given `target` as its tag; it completes with ECANCELED.
+    /// Cancels the receive or the poll that was given `target` as its tag; it completes with ECANCELED.
     pub fn cancel(&mut self, target: u64, tag: u64) {
         self.push(opcode::AsyncCancel::new(target).build().user_data(tag));
+    }
+
+    /// Cancels the accept that was given `target` as its tag; it completes with ECANCELED.
+    pub fn cancel_accept(&mut self, target: u64, tag: u64) {
+        self.cancel(target | ACCEPT, tag);
     }
 
     /// Cancels every operation that names the descriptor `number`.
@@ -208,12 +234,16 @@ impl Ring {
     /// # Errors
     /// What `io_uring_enter(2)` says.
     pub fn wait(&mut self, timeout: Option<Duration>, into: &mut Vec<Completion>) -> io::Result<()> {
+        debug_assert!(self.chain.is_empty(), "a chain has its end before it is handed over");
         while !self.overflow.is_empty() {
             self.submit()?;
             self.refill();
+            // A kernel may take no more operations while completions wait to be read.
+            self.reap(into);
         }
+        let timeout = if into.is_empty() { timeout } else { Some(Duration::ZERO) };
         let result = match timeout {
-            Some(Duration::ZERO) => self.ring.submitter().submit_and_wait(0),
+            Some(Duration::ZERO) => self.look(),
             Some(length) => {
                 let limit = Timespec::from(length);
                 self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&limit))
@@ -227,6 +257,15 @@ impl Ring {
         }
         self.reap(into);
         Ok(())
+    }
+
+    /// Hands everything over and lets what has happened complete, without waiting: with deferred task work
+    /// that takes a call which asks for events.
+    fn look(&mut self) -> io::Result<usize> {
+        const GETEVENTS: u32 = 1;
+        let count = self.ring.submission().len() as u32;
+        // SAFETY: what the entries point to outlives them, as for `push`; there is no argument.
+        unsafe { self.ring.submitter().enter::<libc::sigset_t>(count, 0, GETEVENTS, None) }
     }
 
     fn reap(&mut self, into: &mut Vec<Completion>) {
@@ -275,8 +314,18 @@ impl Ring {
         HELD | place
     }
 
+    /// The next operation of a chain, but not its last.
+    fn link(&mut self, entry: Entry) {
+        self.in_flight += 1;
+        self.chain.push(entry);
+        assert!(self.chain.len() < Sizes::LEAST_SUBMISSIONS as usize, "a chain is short");
+    }
+
     fn push(&mut self, entry: Entry) {
         self.in_flight += 1;
+        if !self.chain.is_empty() {
+            return self.push_chain(entry);
+        }
         if !self.overflow.is_empty() {
             return self.overflow.push_back(entry);
         }
@@ -284,6 +333,20 @@ impl Ring {
         // completion is read; neither is freed while it is in flight.
         if unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.overflow.push_back(entry);
+        }
+    }
+
+    /// Ends a chain. It is handed over in one call: at the end of a call the kernel breaks what is linked,
+    /// and what comes behind would overtake.
+    fn push_chain(&mut self, last: Entry) {
+        self.chain.push(last);
+        // SAFETY: as for `push`.
+        let fits =
+            self.overflow.is_empty() && unsafe { self.ring.submission().push_multiple(&self.chain) }.is_ok();
+        if fits {
+            self.chain.clear();
+        } else {
+            self.overflow.extend(self.chain.drain(..));
         }
     }
 
@@ -298,13 +361,19 @@ impl Ring {
     }
 
     fn refill(&mut self) {
-        let mut queue = self.ring.submission();
-        while let Some(entry) = self.overflow.front() {
+        let Ring { ring, overflow, chain, .. } = self;
+        let mut queue = ring.submission();
+        while !overflow.is_empty() {
+            let linked = overflow.iter().take_while(|entry| is_linked(entry)).count();
+            chain.extend(overflow.drain(..overflow.len().min(linked + 1)));
             // SAFETY: as for `push`.
-            if unsafe { queue.push(entry) }.is_err() {
-                break;
+            if unsafe { queue.push_multiple(chain) }.is_err() {
+                for entry in chain.drain(..).rev() {
+                    overflow.push_front(entry);
+                }
+                return;
             }
-            self.overflow.pop_front();
+            chain.clear();
         }
     }
 
@@ -339,6 +408,15 @@ fn give_up(held: Held, result: i32) -> Option<Vec<u8>> {
     }
 }
 
+/// Whether the next operation waits for this one.
+fn is_linked(entry: &Entry) -> bool {
+    const FLAGS: usize = 1;
+    // SAFETY: `Entry` is a `struct io_uring_sqe` of 64 initialised bytes.
+    let bytes = unsafe { &*std::ptr::from_ref(entry).cast::<[u8; size_of::<Entry>()]>() };
+    // `flags` is the second of them (`man 2 io_uring_enter`).
+    bytes[FLAGS] & Flags::IO_LINK.bits() != 0
+}
+
 /// The flags that receives and sends keep in the field of the priority have no name in the crate.
 fn add_priority_flag(entry: &mut Entry, flag: u16) {
     const PRIORITY: usize = 1;
@@ -351,10 +429,11 @@ fn add_priority_flag(entry: &mut Entry, flag: u16) {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // Operations in flight may go on for a while after the ring is closed: what they work on stays.
+        // Connections that were accepted and never heard of are closed.
+        self.reap(&mut Vec::new());
         if self.in_flight > 0 {
             let held = std::mem::take(&mut self.held);
-            Box::leak(held.into_boxed_slice());
+            RETIRED.lock().unwrap_or_else(PoisonError::into_inner).push(held);
         }
     }
 }

@@ -91,7 +91,7 @@ impl<'a> Sources<'a> {
         let first = !std::mem::replace(&mut self.left, true);
         if first {
             for place in 0..self.listeners.len() as u32 {
-                ring.cancel(source(place), tag(Kind::Cancel, Key { index: u32::MAX, generation: 0 }));
+                ring.cancel_accept(source(place), tag(Kind::Cancel, Key { index: u32::MAX, generation: 0 }));
             }
         }
         first
