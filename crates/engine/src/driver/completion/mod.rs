@@ -189,7 +189,8 @@ where
         if sources.leave(&mut self.ring) {
             let resting = |slot: &Slot<P::State>| slot.state == State::Parked && slot.flags & SERVED != 0;
             for key in self.connections.keys(resting) {
-                self.close(key);
+                let rests_until = self.connections.find(key).map_or(Instant::NEVER, |slot| slot.deadline);
+                self.close_gently(key, rests_until);
             }
         }
         self.connections.count() > 0 || sources.expects()
@@ -289,10 +290,10 @@ where
         }
         match (slot.state, result) {
             (State::Closing, _) => self.close_when_done(key),
+            // No buffer was free: there will be one when this turn is over. Or it was cancelled.
+            (State::Parked | State::Lingering, _) if transient(result) => self.receive(key),
             (State::Lingering, 1..) => self.lingered(key, result as u32),
             (State::Lingering, _) => self.close(key),
-            // No buffer was free: there will be one when this turn is over. Or it was cancelled.
-            (State::Parked, _) if transient(result) => self.receive(key),
             (State::Parked, 1..) => {
                 if let Some(buffer) = buffer {
                     self.activate(key, Some(buffer), Vec::new());
@@ -476,12 +477,20 @@ where
             Ok(Poll::Pending) => self.wait(key, &link),
             Ok(Poll::Ready(finished)) => self.finished(key, task, &link, finished),
             Err(_) => {
-                // The socket went with the future, and was closed: what is in flight comes back by itself.
                 self.tasks.end(task, None);
                 self.protocol.observe(Event::Panicked);
-                self.connections_end(key);
+                self.panicked(key, &link);
             }
         }
+    }
+
+    /// Closes connection `key`, whose task has panicked. Its socket is closed when no operation names it:
+    /// its number may be another connection's by then.
+    fn panicked(&mut self, key: Key, link: &Link) {
+        let Some(slot) = self.connections.find(key) else { return };
+        slot.socket = link.abandoned.take();
+        slot.state = State::Parked;
+        self.close(key);
     }
 
     /// The task of connection `key` waits: hands over what it has, and asks for what it wants.
@@ -544,9 +553,11 @@ where
         if total > 0 {
             slot.flags |= SERVED;
         }
-        let (quiet, deadline) = (slot.interest == 0 && slot.sending == 0, link.deadline());
+        let quiet = slot.interest == 0 && slot.sending == 0;
+        // What was waited for before may be over, or of another connection: the last bytes have some time.
+        let deadline = link.deadline().max(tenfold_http::clock::now() + self.plan.bounds.linger_time);
         if next == Next::Close && quiet {
-            self.close_behind(key, link);
+            self.close_behind(key, link, deadline);
             return self.tasks.end(task, Some(io));
         }
         self.hand_over(key, link, false);
@@ -589,11 +600,10 @@ where
 
     /// Hands over the last bytes of connection `key`, and its close behind them: one submission, and no
     /// call of its own.
-    fn close_behind(&mut self, key: Key, link: &Rc<Link>) {
+    fn close_behind(&mut self, key: Key, link: &Rc<Link>, by: Instant) {
         if !self.hand_over(key, link, true) {
             return self.connections_end(key);
         }
-        let deadline = link.deadline();
         let Some(slot) = self.connections.find(key) else { return };
         slot.state = State::Closing;
         slot.interest |= CLOSING;
@@ -601,7 +611,7 @@ where
             slot.link = socket.number() as u32;
             self.ring.close(socket, tag(Kind::Close, key));
         }
-        self.connections.set_deadline(key, deadline);
+        self.connections.set_deadline(key, by);
     }
 
     /// Closes connection `key` when its sends are done, at the latest at `by`.
