@@ -110,7 +110,16 @@ impl Config {
 
     /// Whether it serves one connection at a time, so that cases have to wait for each other.
     pub fn serial(&self) -> bool {
-        self.engine.model().at_once == "one"
+        self.at_once() == Some(1)
+    }
+
+    /// How many connections it serves at once, where that is few: others wait until one of them ends.
+    pub fn at_once(&self) -> Option<usize> {
+        match self.engine.model().name {
+            "naive" => Some(1),
+            "pool" => Some(16),
+            _ => None,
+        }
     }
 
     /// Whether a process serves each connection and ends with it.

@@ -189,9 +189,9 @@ fn a_slow_reader(server: &Server) {
     wire.expect_body(&large[half..]);
 }
 
-/// On an engine that serves one connection after the other they wait for their turn.
+/// On an engine that serves few connections at once the others wait for their turn.
 fn five_hundred_at_once(server: &Server) {
-    let serial = server.config.serial();
+    let serial = server.config.at_once().is_some();
     let mut wires: Vec<_> = (0..500).map(|_| server.connect()).collect();
     let fields: &[_] = if serial { &[("Connection", "close")] } else { &[] };
     for round in 0..if serial { 1 } else { 2 } {

@@ -152,8 +152,8 @@ fn resets_leave_nothing_behind(config: &Config) {
 
 /// Descriptors of a server that has served, and whose connections are gone; with the files it keeps open.
 fn settled(server: &Server) -> usize {
-    // Workers keep files open, each its own.
-    for _ in 0..16 {
+    // Workers keep files open, each thread its own.
+    for _ in 0..64 {
         for target in ["/1k.html", "/large.bin"] {
             assert_eq!(server.ask("HEAD", target, &[("Connection", "close")]).status, 200);
         }
