@@ -3,6 +3,7 @@
 //! `TENFOLD_BIN` names the server to test; without it, one is built. `TENFOLD_TEST_ALL=1` runs the cases
 //! that take long on every configuration, too.
 
+mod bench;
 mod bodies;
 mod browser;
 mod changing;
@@ -45,6 +46,7 @@ const THEMES: &[Theme] = &[
     compare::THEME,
     syscalls::THEME,
     browser::THEME,
+    bench::THEME,
 ];
 
 fn main() -> ExitCode {

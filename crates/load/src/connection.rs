@@ -90,6 +90,8 @@ pub(crate) struct Connection {
     persistent: bool,
     /// Answers that were right, in all its lives.
     pub(crate) answers: u64,
+    /// Answers of any kind, in all its lives.
+    pub(crate) responses: u64,
     /// Whether its latencies count.
     measured: bool,
     /// TCP can throw away what need not be looked at.
@@ -310,6 +312,7 @@ impl Connection {
         }
         let judged = shared.expect.judge(response);
         self.answers += u64::from(judged.is_ok());
+        self.responses += 1;
         if !self.measured {
             shared.recorder.record.connections.slow_answers += u64::from(judged.is_ok());
             return;

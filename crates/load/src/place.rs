@@ -104,7 +104,7 @@ impl Place {
     pub(crate) fn retire(&mut self) {
         self.own = None;
         self.until = 0;
-        self.connection.answers = 0;
+        (self.connection.answers, self.connection.responses) = (0, 0);
         self.connection.begun = 0;
         (self.was_connected, self.asked) = (false, false);
     }
@@ -115,7 +115,7 @@ impl Place {
             Role::Active | Role::Held => {
                 all.places += 1;
                 all.shares.push(self.connection.answers);
-                if self.asked && self.connection.answers == 0 {
+                if self.asked && self.connection.responses == 0 {
                     all.never_answered += 1;
                     all.never_connected += u64::from(!self.was_connected);
                 }

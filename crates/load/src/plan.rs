@@ -310,7 +310,8 @@ mod tests {
     fn what_contradicts_itself_is_refused_in_words() {
         assert!(plan(|_| {}).is_ok());
         let second = Some(Duration::from_secs(1));
-        let wrong: [(fn(&mut Plan), &str); 8] = [
+        type Change = fn(&mut Plan);
+        let wrong: [(Change, &str); 8] = [
             (|plan| plan.urls.clear(), "Name a URL"),
             (|plan| plan.pipeline = 0, "1 at least"),
             (|plan| (plan.threads, plan.connections) = (4, Some(3)), "can not be shared"),

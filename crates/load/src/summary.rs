@@ -252,7 +252,10 @@ impl Summary {
             measured: window,
             answers,
             rate: answers as f64 / window,
-            rate_interval: statistics::mean(&rates),
+            // Parts of a ramp differ because they have to.
+            rate_interval: statistics::mean(&rates).filter(|_| {
+                ![plan.rate, plan.connection_rate].into_iter().flatten().any(|rate| rate.is_ramp())
+            }),
             bytes: record.slices[cut.slices..within].iter().map(|slice| slice.bytes).sum(),
             latency_us: Distribution::of(sum(kept, |slice| &slice.latency)),
             uncorrected_us: Distribution::of(whole),

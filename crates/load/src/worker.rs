@@ -4,14 +4,15 @@
 //! and opens a connection where it has none. An answer fills its place again at once, and what is due by a
 //! schedule and found no place waits in the pacer, with its time.
 
+mod life;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenfold_sys::clock;
-use tenfold_sys::connect::{ConnectOptions, Remote, connect};
-use tenfold_sys::epoll::{Epoll, Interest};
+use tenfold_sys::epoll::Epoll;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::readiness::Ready;
 
@@ -283,82 +284,6 @@ impl Worker<'_> {
         }
     }
 
-    /// Opens a connection, at once where no schedule says otherwise.
-    fn open_in_turn(&mut self, number: u32) {
-        self.places[number as usize].opening = true;
-        if self.to_open.is_empty() && self.connections.take(self.now).is_some() {
-            self.open(number);
-        } else {
-            self.to_open.push_back(number);
-        }
-    }
-
-    fn open(&mut self, number: u32) {
-        let place = &mut self.places[number as usize];
-        place.opening = false;
-        if place.connection.state != State::Closed {
-            return;
-        }
-        if self.share.plan.hold.is_none() {
-            self.shared.recorder.record.connections.due += 1;
-        }
-        let remote = &self.share.remotes[place.remote as usize];
-        let source = self.share.plan.sources.nth(place.next_source);
-        place.next_source += u64::from(self.share.workers);
-        let receive_buffer = (place.role == Role::SlowReader).then_some(4096);
-        let options = ConnectOptions { source, tcp_nodelay: self.share.persistent, receive_buffer };
-        let is_tcp = matches!(remote, Remote::Internet(_));
-        let since = self.now;
-        match connect(remote, &options) {
-            Ok(socket) => {
-                place.connection.connect(socket, is_tcp, since);
-                self.shared.recorder.opened();
-                self.now = clock::monotonic();
-                self.register(number);
-            }
-            // The queue of a Unix socket is full; it can not say when it is not any more.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                place.opening = true;
-                self.timers.push(Reverse((self.now + 1_000_000, number)));
-            }
-            Err(error) => self.not_connected(number, &fault_of(&error)),
-        }
-    }
-
-    /// Sends at once what there is to send: on a fast way the connection is there already. Then it is watched,
-    /// for room only where that has not come yet.
-    fn register(&mut self, number: u32) {
-        let place = &mut self.places[number as usize];
-        let mut told = place.connection.has_unsent();
-        if told {
-            match place.connection.flush(&mut self.shared, self.now, place.most_written(self.share)) {
-                Ok(progress) => told = progress != Progress::Blocked,
-                Err(error) => return self.not_connected(number, &fault_of(&error)),
-            }
-            if place.connection.waiting_since().is_some() {
-                self.connected(number);
-            }
-            if told {
-                self.pause(number, Role::SlowWriter);
-            }
-        }
-        let place = &self.places[number as usize];
-        let interest = Interest { read: true, write: !told, edge: true, exclusive: false };
-        let descriptor = place.connection.number().unwrap_or_default();
-        if let Err(error) = self.epoll.add(descriptor, key(number, place.generation), interest) {
-            self.lose(number, fault_of(&error));
-        }
-    }
-
-    fn connected(&mut self, number: u32) {
-        let place = &mut self.places[number as usize];
-        if let State::Connecting(since) = place.connection.state {
-            place.connection.state = State::Open;
-            (place.failures, place.was_connected) = (0, true);
-            self.shared.recorder.connected(self.now.saturating_sub(since));
-        }
-    }
-
     #[inline]
     fn on_ready(&mut self, ready: &Ready) {
         let number = ready.key as u32;
@@ -375,7 +300,7 @@ impl Worker<'_> {
             }
         }
         let place = &mut self.places[number as usize];
-        if ready.write && place.connection.has_unsent() && !place.paused {
+        if ready.write && place.connection.has_unsent() {
             self.flush(number);
         }
         if ready.read {
@@ -385,10 +310,12 @@ impl Worker<'_> {
 
     fn flush(&mut self, number: u32) {
         let place = &mut self.places[number as usize];
+        if place.paused && place.role == Role::SlowWriter {
+            return;
+        }
         let most = place.most_written(self.share);
         match place.connection.flush(&mut self.shared, self.now, most) {
-            Ok(Progress::Limited) => self.pause(number, Role::SlowWriter),
-            Ok(_) => {}
+            Ok(_) => self.pause(number, Role::SlowWriter),
             Err(error) => {
                 // What the server said before it hung up counts first.
                 self.receive(number, true);
@@ -409,7 +336,10 @@ impl Worker<'_> {
             Ok(Progress::Over) => self.part(number),
             Ok(Progress::Limited) => self.pause(number, Role::SlowReader),
             Ok(_) if place.is_spent(self.share, self.now) => self.part(number),
-            Ok(_) => self.fill(number, usize::MAX),
+            Ok(_) => {
+                self.fill(number, usize::MAX);
+                self.pause(number, Role::SlowReader);
+            }
             Err(fault) => self.lose(number, fault),
         }
     }
@@ -449,89 +379,6 @@ impl Worker<'_> {
         self.fill(number, usize::MAX);
     }
 
-    /// A connection is over in good order.
-    fn part(&mut self, number: u32) {
-        let place = &mut self.places[number as usize];
-        let in_use = !place.is_spent(self.share, self.now) && place.connection.is_persistent();
-        if in_use && place.connection.in_flight() == 0 {
-            self.shared.recorder.record.connections.ended_idle += 1;
-        }
-        place.generation = place.generation.wrapping_add(1);
-        place.connection.close(&mut self.shared, self.now, None);
-        self.go_on(number);
-    }
-
-    /// A connection has failed.
-    fn lose(&mut self, number: u32, fault: Fault) {
-        let place = &mut self.places[number as usize];
-        if place.connection.state == State::Closed {
-            return;
-        }
-        if matches!(place.connection.state, State::Connecting(_)) {
-            return self.not_connected(number, &fault);
-        }
-        place.generation = place.generation.wrapping_add(1);
-        place.connection.close(&mut self.shared, self.now, Some(&fault));
-        self.go_on(number);
-    }
-
-    /// A connection could not be made. The next try waits, longer each time, up to a second.
-    fn not_connected(&mut self, number: u32, fault: &Fault) {
-        let place = &mut self.places[number as usize];
-        place.generation = place.generation.wrapping_add(1);
-        if place.connection.state == State::Closed {
-            let count = place.connection.in_flight();
-            place.connection.fail(count, &mut self.shared, self.now, fault);
-            place.connection.begun = 0;
-        } else {
-            place.connection.close(&mut self.shared, self.now, Some(fault));
-        }
-        place.failures = (place.failures + 1).min(7);
-        let again = self.now + (10_000_000 << place.failures.min(6)).min(1_000_000_000);
-        let role = place.role;
-        self.futile += 1;
-        let record = &mut self.shared.recorder.record;
-        if record.connections.made == 0 && self.futile >= self.share.first_wave {
-            let remote = &self.share.remotes[place.remote as usize];
-            record.failure = Some(format!("connect to {remote}: {}", fault.said));
-            self.next_tick = 0;
-        }
-        match role {
-            Role::Held => self.leave(number),
-            Role::Idle => {
-                record.fail(fault.kind, 1, || fault.said.clone());
-                place.opening = true;
-                self.timers.push(Reverse((again, number)));
-            }
-            _ => self.timers.push(Reverse((again, number))),
-        }
-    }
-
-    /// What becomes of a place whose connection is closed.
-    fn go_on(&mut self, number: u32) {
-        match self.places[number as usize].role {
-            Role::Idle => {}
-            Role::Held => self.leave(number),
-            // Not from here: a server that ends every connection at once would nest calls without end.
-            _ => {
-                self.fill_without_opening(number, usize::MAX);
-                let place = &mut self.places[number as usize];
-                if place.connection.has_unsent() && !place.opening {
-                    place.opening = true;
-                    self.to_open.push_back(number);
-                }
-            }
-        }
-    }
-
-    /// A connection that lived for a time has had its life.
-    fn leave(&mut self, number: u32) {
-        let place = &mut self.places[number as usize];
-        place.tell(&mut self.shared.recorder.record.connections);
-        place.retire();
-        self.vacant.push(number);
-    }
-
     fn finish(mut self, used: u64) -> Record {
         let now = clock::monotonic();
         let scheduled = self.requests.is_scheduled();
@@ -561,9 +408,4 @@ impl Worker<'_> {
         record.efforts = vec![Effort { used: clock::thread_processor_time() - used, passed }];
         record
     }
-}
-
-/// What epoll gives back with an event: the place, and which of its connections.
-fn key(number: u32, generation: u32) -> u64 {
-    u64::from(generation) << 32 | u64::from(number)
 }

@@ -46,7 +46,7 @@ fn write_run(text: &mut String, run: &Summary) {
         &format!("{} answered rightly in {:.2} s", number(run.answers as f64), run.measured),
     );
     let spread = run.rate_interval.filter(|_| run.rate > 0.0).map_or_else(
-        || "one run, too short for an interval".to_owned(),
+        || "no interval: too short, or a ramp".to_owned(),
         |interval| {
             format!(
                 "± {:.1} %, 95 % over {} parts of the run",

@@ -1,0 +1,415 @@
+//! `tenfold bench`: what it says of servers that are known, the bad ones above all.
+
+mod peer;
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use peer::{Peer, ok};
+use rustix::process::Signal;
+use serde_json::Value;
+use tenfold_engine::Engine;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::process::Process;
+use tenfold_tests::site::{self, Folder};
+use tenfold_tests::{binary, tools};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "bench",
+    cases: cases![
+        Every Once: a_stall_is_seen_from_when_requests_were_due, starved_connections_are_counted,
+            a_wrong_answer_is_no_success, every_framing_is_understood, connections_that_fail_are_errors_by_kind,
+            a_number_of_requests_is_made_exactly, a_server_in_front_of_the_generator_agrees_with_the_law_of_little,
+            every_url_form_reaches_the_server, wrong_use_is_one_line_and_exit_code_2,
+            assertions_and_validity_are_exit_codes, an_interrupt_prints_what_there_was,
+            reports_are_read_again_and_compared, urls_are_asked_in_order_or_at_random,
+            connections_by_schedule_live_their_time, idle_and_slow_connections_stay_beside,
+            processes_share_a_plan;
+    ],
+};
+
+const NANOSECONDS: f64 = 1e3;
+
+fn bench(words: &[&str]) -> Output {
+    let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    // One that never ends would hold up the suite.
+    let mut command = Command::new(tools::program("timeout"));
+    command.arg("60").arg(&server.path).arg("bench").args(words).stdin(Stdio::null());
+    command.output().expect("timeout runs")
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// The first run of what `--json` printed.
+#[track_caller]
+fn measured(words: &[&str]) -> Value {
+    let output = bench(&[&["--json", "--warm-up", "off"], words].concat());
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{words:?}: {error}: {}", said(&output)));
+    report["runs"][0].clone()
+}
+
+#[track_caller]
+fn number(run: &Value, path: &str) -> f64 {
+    let found = run.pointer(path).unwrap_or_else(|| panic!("no {path} in {run:#}"));
+    found.as_f64().unwrap_or_else(|| panic!("{path} is {found}"))
+}
+
+#[track_caller]
+fn expect_code(code: i32, words: &[&str], says: &[&str]) -> Output {
+    let output = bench(words);
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {}", said(&output));
+    for word in says {
+        assert!(said(&output).contains(word), "{word:?} is not in what {words:?} said: {}", said(&output));
+    }
+    output
+}
+
+fn a_stall_is_seen_from_when_requests_were_due() {
+    // It stalls for one second in ten: whatever it is asked in that time waits until the end of it.
+    let (begin, stall) = (Instant::now(), Arc::new(Mutex::new(None)));
+    let peer = Peer::start(move |stream, _| {
+        let until = {
+            let mut stall = stall.lock().expect("no holder panics");
+            if stall.is_none() && begin.elapsed() > Duration::from_secs(4) {
+                *stall = Some(Instant::now() + Duration::from_secs(1));
+            }
+            *stall
+        };
+        if let Some(left) = until.and_then(|until| until.checked_duration_since(Instant::now())) {
+            thread::sleep(left);
+        }
+        ok(stream, "hello")
+    });
+    let run = measured(&["-c", "10", "-d", "10s", "--rate", "500", &peer.address.to_string()]);
+    let second = 1e9 / NANOSECONDS;
+    let (p99, most) = (number(&run, "/latency_us/percentiles/p99"), number(&run, "/latency_us/max"));
+    let uncorrected = number(&run, "/uncorrected_us/percentiles/p99");
+    assert!(p99 >= 0.85 * second, "p99 is {p99} us");
+    assert!(most >= second, "the longest is {most} us");
+    assert!(uncorrected < p99 / 4.0, "from sending, p99 is {uncorrected} us, and {p99} us from the schedule");
+    assert_eq!(number(&run, "/answers") + number(&run, "/unfinished"), 5_000.0, "{run:#}");
+}
+
+fn starved_connections_are_counted() {
+    let server = Launch::new(&Config::of(Engine::Naive), site::shared()).start();
+    let run = measured(&["-c", "16", "-d", "2s", &format!("{}/1k.html", server.address)]);
+    assert_eq!(number(&run, "/connections/never_answered"), 15.0, "{run:#}");
+    assert!((number(&run, "/fairness") - 1.0 / 16.0).abs() < 1e-6, "{run:#}");
+    assert!(number(&run, "/answers") > 100.0, "the one that is served is served well");
+    assert!(run["notes"].to_string().contains("15 of 16 connections never got an answer"), "{run:#}");
+}
+
+fn a_wrong_answer_is_no_success() {
+    let peer = Peer::start(|stream, head| match head {
+        _ if head.contains("/missing") => {
+            stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok()
+        }
+        _ => ok(stream, "hello"),
+    });
+    let at = |path: &str| format!("{}{path}", peer.address);
+    let hello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+    let right = ["-n", "20", &at("/"), "--expect-length", "5", "--expect-hash", hello];
+    expect_code(0, &right, &["20 answered rightly"]);
+    for (words, kind) in [
+        (vec!["--expect-length", "6"], "length"),
+        (vec!["--expect-hash", &hello.replace('2', "3")], "hash"),
+        (vec!["--expect-status", "206,304"], "status"),
+    ] {
+        let run = measured(&[&["-n", "20", &at("/")], words.as_slice()].concat());
+        assert_eq!(number(&run, &format!("/errors/{kind}")), 20.0, "{run:#}");
+        assert_eq!(number(&run, "/answers"), 0.0, "a wrong answer is counted: {run:#}");
+        assert!(run["latency_us"].is_null(), "a wrong answer is timed: {run:#}");
+    }
+    assert_eq!(number(&measured(&["-n", "20", &at("/missing")]), "/errors/status"), 20.0);
+    expect_code(0, &["-n", "20", &at("/missing"), "--expect-status", "404"], &["20 answered rightly"]);
+}
+
+fn every_framing_is_understood() {
+    let peer = Peer::start(|stream, head| {
+        let answer: &[u8] = match head {
+            _ if head.contains("/chunked") => {
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"
+            }
+            _ if head.contains("/interim") => {
+                b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde"
+            }
+            _ if head.contains("/end") => b"HTTP/1.1 200 OK\r\n\r\nabcde",
+            _ if head.contains("/short") => b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabcde",
+            _ if head.contains("/noise") => b"SSH-2.0-OpenSSH\r\n\r\n",
+            _ => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde",
+        };
+        // In two pieces, cut in the head.
+        let (first, second) = answer.split_at(20.min(answer.len()));
+        let written = stream.write_all(first).is_ok();
+        thread::sleep(Duration::from_millis(1));
+        let goes_on = !["/end", "/short"].iter().any(|path| head.contains(path));
+        written && stream.write_all(second).is_ok() && goes_on
+    });
+    let at = |path: &str| format!("{}{path}", peer.address);
+    for path in ["/length", "/chunked", "/interim", "/end"] {
+        let run = measured(&["-n", "30", "-c", "3", "--expect-length", "5", &at(path)]);
+        assert_eq!(
+            (number(&run, "/answers"), &run["errors"]),
+            (30.0, &serde_json::json!({})),
+            "{path}: {run:#}"
+        );
+    }
+    assert_eq!(number(&measured(&["-n", "10", "-c", "2", &at("/short")]), "/errors/closed"), 10.0);
+    assert_eq!(number(&measured(&["-n", "10", "-c", "2", &at("/noise")]), "/errors/malformed"), 10.0);
+}
+
+fn connections_that_fail_are_errors_by_kind() {
+    let nobody = free_address().to_string();
+    let output = expect_code(1, &["-d", "5s", &nobody], &["refused", &nobody]);
+    assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
+
+    let hangs_up = Peer::start(|_, _| false);
+    let run = measured(&["-n", "20", "-c", "2", &hangs_up.address.to_string()]);
+    let errors: f64 = ["closed", "reset"].iter().filter_map(|kind| run["errors"][kind].as_f64()).sum();
+    assert_eq!(errors, 20.0, "{run:#}");
+    assert!(run["invalid"].to_string().contains("not one request"), "{run:#}");
+
+    let silent = Peer::start(|_, _| true);
+    let run = measured(&["-n", "4", "-c", "2", "--timeout", "200ms", &silent.address.to_string()]);
+    assert_eq!(number(&run, "/errors/timeout"), 4.0, "{run:#}");
+    assert_eq!(number(&run, "/connections/never_answered"), 2.0, "{run:#}");
+}
+
+/// A server that counts, and closes each connection after `most` answers, in good order.
+fn counting(most: u64) -> (Peer, Arc<AtomicU64>) {
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = count.clone();
+    let peer = Peer::start(move |stream, _| {
+        let number = counted.fetch_add(1, Ordering::Relaxed) + 1;
+        if number.is_multiple_of(most) {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            return false;
+        }
+        ok(stream, "x")
+    });
+    (peer, count)
+}
+
+fn a_number_of_requests_is_made_exactly() {
+    for words in [
+        &["-c", "7", "-t", "3"][..],
+        &["-c", "4", "--pipeline", "8"],
+        &["-c", "4", "--requests-per-connection", "1"],
+        &["-c", "4", "--requests-per-connection", "3", "--http", "1.0"],
+        &["-c", "4", "--rate", "5000"],
+        &["-c", "4", "--rate", "5000", "--arrivals", "poisson", "-t", "2"],
+    ] {
+        let (peer, count) = counting(u64::MAX);
+        let address = peer.address.to_string();
+        let run = measured(&[&["-n", "1001", &address], words].concat());
+        assert_eq!(number(&run, "/answers"), 1001.0, "{words:?}: {run:#}");
+        assert_eq!(count.load(Ordering::Relaxed), 1001, "{words:?}");
+        assert_eq!(run["errors"], serde_json::json!({}), "{words:?}");
+    }
+    // A server that says it closes is no error; what was pipelined behind is asked again.
+    let (peer, _) = counting(10);
+    let run = measured(&["-n", "200", "-c", "1", "--pipeline", "4", &peer.address.to_string()]);
+    assert_eq!((number(&run, "/answers"), &run["errors"]), (200.0, &serde_json::json!({})), "{run:#}");
+}
+
+fn a_server_in_front_of_the_generator_agrees_with_the_law_of_little() {
+    let peer = Peer::start(|stream, _| {
+        thread::sleep(Duration::from_millis(10));
+        ok(stream, "hello")
+    });
+    let run = measured(&["-c", "20", "-d", "2s", &peer.address.to_string()]);
+    let (rate, latency) = (number(&run, "/rate"), number(&run, "/latency_us/mean") / 1e6);
+    assert!((18.0..=21.0).contains(&(rate * latency)), "{rate} x {latency}");
+    assert!((19.0..=20.1).contains(&number(&run, "/little/counted")), "{run:#}");
+    assert!(latency >= 0.01, "no answer comes sooner than the server sends it: {latency}");
+    assert!(rate <= 2_000.0, "twenty at once, a hundred a second each: {rate}");
+    assert_eq!(run["invalid"], serde_json::json!([]));
+}
+
+fn every_url_form_reaches_the_server() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let heard = seen.clone();
+    let answer = move |stream: &mut std::net::TcpStream, head: &str| {
+        heard.lock().expect("no holder panics").push(head.to_owned());
+        ok(stream, "")
+    };
+    let (four, six) = (Peer::start(answer.clone()), Peer::listen("[::1]:0", answer));
+    let (port, other) = (four.address.port(), six.address.port());
+    for (url, line, host) in [
+        (format!("127.0.0.1:{port}"), "GET / ", format!("127.0.0.1:{port}")),
+        (format!("http://127.0.0.1:{port}?a=b"), "GET /?a=b ", format!("127.0.0.1:{port}")),
+        (format!("HTTP://localhost:{port}/x#y"), "GET /x ", format!("localhost:{port}")),
+        (format!("http://[::1]:{other}/a"), "GET /a ", format!("[::1]:{other}")),
+    ] {
+        expect_code(0, &["-n", "1", "-c", "1", &url], &["1 answered rightly"]);
+        let head = seen.lock().expect("no holder panics").pop().expect("a request came");
+        assert!(head.starts_with(line) && head.contains(&format!("Host: {host}\r\n")), "{url}: {head}");
+    }
+    let folder = Folder::new("bench");
+    let socket = folder.at("socket");
+    let listen = format!("unix:{}", socket.display());
+    let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--listen", &listen).start();
+    expect_code(0, &["-n", "5", &format!("{listen}:/1k.html"), "--expect-length", "1024"], &["5 answered"]);
+    drop(server);
+}
+
+fn wrong_use_is_one_line_and_exit_code_2() {
+    for (words, why) in [
+        (&["http://"][..], "no host"),
+        (&["https://localhost"], "https"),
+        (&[], "URL"),
+        (&["localhost", "-c", "0"], "connection"),
+        (&["localhost", "-c", "many"], "--connections"),
+        (&["localhost", "-d", "soon"], "--duration"),
+        (&["localhost", "--rate", "-5"], "--rate"),
+        (&["localhost", "--assert", "p98<1ms"], "p99"),
+        (&["localhost", "--hold", "1s"], "--connection-rate"),
+        (&["localhost", "-c", "3", "-t", "4"], "shared"),
+        (&["localhost", "-H", "nonsense"], "--header"),
+        (&["localhost", "--source", "here"], "--source"),
+        (&["localhost", "-c", "5000000"], "ulimit"),
+    ] {
+        let output = expect_code(2, words, &[why]);
+        assert_eq!(said(&output).trim_end().lines().count(), 1, "{words:?}: {}", said(&output));
+    }
+    expect_code(2, &["localhost", "--no-such-flag"], &["--no-such-flag"]);
+    expect_code(1, &["no-such-host.invalid", "-n", "1"], &["no-such-host.invalid"]);
+    expect_code(0, &["--help"], &["--rate", "Exit codes"]);
+}
+
+fn assertions_and_validity_are_exit_codes() {
+    let peer = Peer::start(|stream, _| ok(stream, "hello"));
+    let address = peer.address.to_string();
+    let with = |claim: &'static str| ["-n", "200", "-c", "2", &address, "--assert", claim].map(str::to_owned);
+    let code = |claim, code, says: &[&str]| {
+        let words = with(claim);
+        expect_code(code, &words.iter().map(String::as_str).collect::<Vec<_>>(), says);
+    };
+    code("errors==0", 0, &[]);
+    code("p50<1h", 2, &["no time"]);
+    code("p50<10s", 0, &[]);
+    code("p50<1ns", 3, &["does not hold: p50<1ns: it is "]);
+    code("p99.9<10s", 4, &["not carried by the 200 answers"]);
+    // Nobody can make a million requests a second from one connection.
+    let limited = ["-d", "1s", "-c", "500", "--rate", "1000000", &address];
+    let output = bench(&limited);
+    assert!([0, 4].contains(&output.status.code().unwrap_or(-1)), "{}", said(&output));
+    let doubts = ["the generator was the limit", "the server did not keep up", "the generator was late"];
+    assert!(doubts.iter().any(|doubt| said(&output).contains(doubt)), "{}", said(&output));
+}
+
+fn an_interrupt_prints_what_there_was() {
+    let peer = Peer::start(|stream, _| ok(stream, "hello"));
+    let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    for processes in ["1", "2"] {
+        let mut command = Command::new(&server.path);
+        command.args(["bench", "-d", "60s", "-c", "4", "--processes", processes]);
+        command.arg(peer.address.to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("it was built");
+        thread::sleep(Duration::from_millis(700));
+        let begin = Instant::now();
+        Process(child.id()).signal(Signal::INT);
+        let output = child.wait_with_output().expect("our own child");
+        assert!(begin.elapsed() < Duration::from_secs(10), "it took {:?} to end", begin.elapsed());
+        assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+        let text = said(&output);
+        assert!(text.contains("interrupted") && text.contains("answered rightly"), "{text}");
+    }
+}
+
+fn reports_are_read_again_and_compared() {
+    let folder = Folder::new("bench-reports");
+    let measure = |name: &str, pause: u64| {
+        let peer = Peer::start(move |stream, _| {
+            thread::sleep(Duration::from_millis(pause));
+            ok(stream, "hello")
+        });
+        let words = ["--json", "-d", "300ms", "-c", "4", "--repeat", "3", &peer.address.to_string()];
+        let output = bench(&words);
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        folder.write(name, &output.stdout).display().to_string()
+    };
+    let (slow, fast) = (measure("slow.json", 20), measure("fast.json", 5));
+    let output = expect_code(0, &["compare", &slow, &fast], &["over runs", "rate"]);
+    let text = said(&output);
+    let rate = text.lines().find(|line| line.starts_with("rate")).expect("rates are compared");
+    assert!(rate.contains("B is better"), "{text}");
+    expect_code(1, &["compare", &slow, "/nonexistent.json"], &["/nonexistent.json"]);
+
+    let peer = Peer::start(|stream, _| ok(stream, "hello"));
+    let (address, hdr) = (peer.address.to_string(), folder.at("out.hgrm"));
+    let hdr_name = hdr.display().to_string();
+    let output = expect_code(0, &["--csv", "--repeat", "2", "-n", "100", &address, "--hdr", &hdr_name], &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let widths: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
+    assert_eq!((widths.len(), widths[0] == widths[1]), (3, true), "{text}");
+    let curve = std::fs::read_to_string(hdr).expect("it was written");
+    assert!(curve.contains("Total count    =          100]"), "{curve}");
+}
+
+fn urls_are_asked_in_order_or_at_random() {
+    let folder = Folder::new("bench-urls");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let heard = seen.clone();
+    let peer = Peer::start(move |stream, head| {
+        let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        heard.lock().expect("no holder panics").push(target);
+        ok(stream, "")
+    });
+    let lines: String = (0..4).map(|number| format!("http://{}/{number}\n", peer.address)).collect();
+    let list = folder.write("urls", format!("# four\n\n{lines}")).display().to_string();
+    let order = |words: &[&str]| {
+        expect_code(0, &[&["-n", "40", "-c", "1", "--urls", &list], words].concat(), &["40 answered"]);
+        std::mem::take(&mut *seen.lock().expect("no holder panics"))
+    };
+    let expected: Vec<String> = (0..40).map(|number| format!("/{}", number % 4)).collect();
+    assert_eq!(order(&[]), expected);
+    assert_eq!(order(&["--pipeline", "3"]), expected);
+    let random = order(&["--random", "--seed", "5"]);
+    assert_ne!(random, expected);
+    assert_eq!(order(&["--random", "--seed", "5"]), random, "a seed repeats itself");
+    assert_ne!(order(&["--random", "--seed", "6"]), random);
+}
+
+fn connections_by_schedule_live_their_time() {
+    let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).start();
+    let url = format!("{}/1k.html", server.address);
+    let run = measured(&["-d", "2s", "--connection-rate", "200", "--hold", "1s", &url]);
+    assert!((390.0..=400.0).contains(&number(&run, "/connections/made")), "{run:#}");
+    let most = number(&run, "/connections/most_at_once");
+    assert!((150.0..=260.0).contains(&most), "200 a second that live for one: {most}");
+    assert!(number(&run, "/answers") >= 380.0, "{run:#}");
+    assert_eq!(run["errors"], serde_json::json!({}));
+}
+
+fn idle_and_slow_connections_stay_beside() {
+    let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).start();
+    let url = format!("{}/1k.html", server.address);
+    let words = ["--idle", "50", "--slow-readers", "3", "--slow-writers", "3", "--slow-rate", "4000"];
+    let run = measured(&[&["-d", "2s", "-c", "4", &url], &words[..]].concat());
+    assert_eq!(number(&run, "/connections/idle_held"), 50.0, "{run:#}");
+    assert_eq!(number(&run, "/connections/most_at_once"), 60.0, "{run:#}");
+    let slow = number(&run, "/connections/slow_answers");
+    assert!((1.0..200.0).contains(&slow), "4,000 bytes a second are a few answers of a kilobyte: {slow}");
+    assert!(number(&run, "/answers") > slow, "those who are not slow are not held up: {run:#}");
+    assert_eq!(run["errors"], serde_json::json!({}));
+}
+
+fn processes_share_a_plan() {
+    let (peer, count) = counting(u64::MAX);
+    let address = peer.address.to_string();
+    let words = ["-n", "500", "-c", "6", "--processes", "3", "--source", "127.0.0.2-127.0.0.4", &address];
+    let run = measured(&words);
+    assert_eq!((number(&run, "/answers"), number(&run, "/connections/made")), (500.0, 6.0), "{run:#}");
+    assert_eq!(count.load(Ordering::Relaxed), 500);
+}

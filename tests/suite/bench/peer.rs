@@ -1,0 +1,75 @@
+//! Servers with one bad habit each, for the load generator to notice: a thread per connection, and what a
+//! request gets is a function.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// A server that runs until its value goes.
+pub(crate) struct Peer {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Peer {
+    /// Answers each request by `answer`, which writes to the connection, gets the head, and says whether the
+    /// connection goes on.
+    pub(crate) fn start(answer: impl Fn(&mut TcpStream, &str) -> bool + Send + Sync + 'static) -> Peer {
+        Peer::listen("127.0.0.1:0", answer)
+    }
+
+    /// The same, at an address.
+    pub(crate) fn listen(
+        at: &str,
+        answer: impl Fn(&mut TcpStream, &str) -> bool + Send + Sync + 'static,
+    ) -> Peer {
+        let listener = TcpListener::bind(at).expect("a port is free");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (stop, answer) = (stopped.clone(), Arc::new(answer));
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let answer = answer.clone();
+                thread::spawn(move || serve(stream, &*answer));
+            }
+        });
+        Peer { address, stopped }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+    }
+}
+
+fn serve(mut stream: TcpStream, answer: &(impl Fn(&mut TcpStream, &str) -> bool + ?Sized)) {
+    let _ = stream.set_nodelay(true);
+    let (mut received, mut buffer) = (Vec::new(), [0; 4096]);
+    loop {
+        while let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head: Vec<u8> = received.drain(..end + 4).collect();
+            if !answer(&mut stream, &String::from_utf8_lossy(&head)) {
+                return;
+            }
+        }
+        match stream.read(&mut buffer) {
+            Ok(count @ 1..) => received.extend_from_slice(&buffer[..count]),
+            _ => return,
+        }
+    }
+}
+
+/// Writes an answer with this body; says whether that went well.
+pub(crate) fn ok(stream: &mut TcpStream, body: &str) -> bool {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(head.as_bytes()).is_ok()
+}
