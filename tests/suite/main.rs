@@ -16,12 +16,14 @@ mod exhaustion;
 mod files;
 mod lifecycle;
 mod log;
+mod logs_modes;
 mod mechanisms;
 mod privileges;
 mod ranges;
 mod refusals;
 mod reload;
 mod syscalls;
+mod timers;
 
 use std::process::ExitCode;
 
@@ -37,6 +39,8 @@ const THEMES: &[Theme] = &[
     deadlines::THEME,
     changing::THEME,
     log::THEME,
+    logs_modes::THEME,
+    timers::THEME,
     lifecycle::THEME,
     reload::THEME,
     exhaustion::THEME,

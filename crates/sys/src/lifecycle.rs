@@ -95,7 +95,8 @@ impl Drop for Watch {
 }
 
 /// Lets signals steer this process as a worker: `QUIT` and `TERM` drain, `INT` stops, `USR1` opens logs
-/// anew, `HUP` means nothing (the supervisor's business), a broken pipe is an error and no signal.
+/// anew, `HUP` means nothing (the supervisor's business), a broken pipe and a file at its limit are errors and
+/// no signals.
 ///
 /// # Errors
 /// What `sigaction(2)` says.
@@ -103,7 +104,7 @@ pub fn install_worker_signals() -> io::Result<()> {
     for signal in [libc::SIGQUIT, libc::SIGTERM, libc::SIGINT, libc::SIGUSR1] {
         install(signal, on_signal as *const () as libc::sighandler_t)?;
     }
-    for signal in [libc::SIGHUP, libc::SIGPIPE] {
+    for signal in [libc::SIGHUP, libc::SIGPIPE, libc::SIGXFSZ] {
         install(signal, libc::SIG_IGN)?;
     }
     unblock_all()

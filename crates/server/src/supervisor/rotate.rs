@@ -37,7 +37,7 @@ impl Supervisor {
     pub(super) fn rotation_by(&self) -> Option<Instant> {
         let newest = self.generations.last()?;
         let wanted = newest.settings.log_rotate != Rotate::Off && newest.stage == Stage::Serving;
-        (wanted && self.leaving.is_none()).then(|| self.rotation.look.unwrap_or_else(Instant::now))
+        (wanted && self.leaving.is_none()).then(|| self.rotation.look.unwrap_or(self.began))
     }
 
     /// Gives the log a new file, where it is time to.

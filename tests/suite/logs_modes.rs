@@ -1,0 +1,371 @@
+//! The ways to write the access log: its formats, when lines are written, a log that can not be written,
+//! and a new file for it.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tenfold_engine::{Driver, Engine};
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::server::Server;
+use tenfold_tests::site::{self, Folder};
+use tenfold_tests::strace::Tracer;
+use tenfold_tests::time::{SOON, becomes_true, eventually};
+use tenfold_tests::tools::program;
+use tenfold_tests::wire::request;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "logs-modes",
+    cases: cases![
+        Engines Own: common_is_combined_without_the_client, json_says_what_a_response_took,
+            a_log_that_is_full_is_counted_and_serving_goes_on, a_log_that_can_be_written_again_is;
+        Topologies Own: every_mode_writes_every_line_once, a_new_file_by_lines_loses_nothing;
+        Epoll Own: sync_is_a_call_for_each_line, buffered_is_a_call_for_many, a_new_file_by_size_and_by_day,
+            a_blocked_pipe_drops_lines_and_no_request_waits, a_blocked_pipe_makes_requests_wait_and_says_so;
+        Every Once: a_thread_for_the_log_does_not_go_with_fork;
+    ],
+};
+
+const MODES: [&str; 3] = ["buffered", "sync", "async"];
+
+/// The modes that go with an engine.
+fn modes(config: &Config) -> impl Iterator<Item = &'static str> {
+    let forks = config.engine == Engine::Fork;
+    MODES.into_iter().filter(move |mode| !(forks && *mode == "async"))
+}
+
+fn number(server: &Server, name: &str) -> u64 {
+    let status = server.status();
+    status[name].as_u64().unwrap_or_else(|| panic!("no {name} in {status}"))
+}
+
+#[track_caller]
+fn ask(server: &Server, count: usize) {
+    let mut wire = server.connect();
+    for _ in 0..count {
+        wire.get("/1k.html");
+        assert_eq!(wire.response().status, 200);
+    }
+}
+
+#[track_caller]
+fn stop(server: Server) {
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn common_is_combined_without_the_client(config: &Config) {
+    let server = Launch::new(config, site::shared()).flag("--log-format", "common").start();
+    assert_eq!(server.ask("GET", "/1k.html", &[("User-Agent", "unseen")]).status, 200);
+    let line = eventually(SOON, "a line", || server.log().lines().next().map(str::to_owned));
+    assert!(
+        line.starts_with("127.0.0.1 - - [") && line.ends_with("] \"GET /1k.html HTTP/1.1\" 200 1024"),
+        "{line}"
+    );
+    stop(server);
+}
+
+fn json_says_what_a_response_took(config: &Config) {
+    let server = Launch::new(config, site::shared()).flag("--log-format", "json").start();
+    let mut wire = server.connect();
+    wire.send(request("GET", "/1k.html", &[("User-Agent", "a \"b\" \u{e9}")]));
+    assert_eq!(wire.response().status, 200);
+    wire.send(request("GET", "/3m.bin", &[]));
+    assert_eq!(wire.response().body.len(), site::content("3m.bin").len());
+    wire.send("NONSENSE\r\n\r\n");
+    assert_eq!(wire.response().status, 400);
+    drop(wire);
+    let text = eventually(SOON, "three lines", || Some(server.log()).filter(|log| log.lines().count() == 3));
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    let [small, large, refused] = lines.as_slice() else { unreachable!("there are three") };
+    assert_eq!(
+        (&small["request"], &small["status"], &small["bytes"]),
+        (&Value::from("GET /1k.html HTTP/1.1"), &Value::from(200), &Value::from(1024))
+    );
+    assert_eq!(small["agent"], "a \"b\" \u{c3}\u{a9}", "each byte is a letter");
+    assert!(small["time"].as_str().is_some_and(|time| time.len() == 20 && time.ends_with('Z')), "{small}");
+    assert_eq!(small["sends"], 1, "{small}");
+    assert!(large["sends"].as_u64().is_some_and(|sends| sends > 1), "{large}");
+    for line in [small, large] {
+        assert!(line["process_us"].as_u64().is_some_and(|time| time < 10_000_000), "{line}");
+        // What was handed to a ring is sent some time later: nobody knows when, and nobody says.
+        let known = config.engine.model().driver != Driver::Completion;
+        assert_eq!(line.get("send_us").is_some(), known, "{line}");
+    }
+    for key in ["process_us", "send_us", "sends", "agent", "referer"] {
+        assert!(refused.get(key).is_none(), "{key} of what was no request: {refused}");
+    }
+    stop(server);
+}
+
+/// Requests from several connections, a new file in their midst: what was answered stands in one of the
+/// files, once.
+fn every_mode_writes_every_line_once(config: &Config) {
+    for mode in modes(config) {
+        let server = Launch::new(config, site::shared()).flag("--log-mode", mode).start();
+        let mut asked = 0;
+        let mut ask = || {
+            let response = server.get(&format!("/1k.html?{asked}"));
+            assert_eq!(response.status, 200);
+            asked += 1;
+        };
+        (0..60).for_each(|_| ask());
+        let old = server.at("access.log.old");
+        fs::rename(server.log_path(), &old).expect("the log is there");
+        (0..20).for_each(|_| ask());
+        server.process.signal(Signal::USR1);
+        becomes_true(SOON, "lines go to the new file", || {
+            ask();
+            thread::sleep(Duration::from_millis(20));
+            !server.log().is_empty()
+        });
+        (0..20).for_each(|_| ask());
+        server.process.signal(Signal::TERM);
+        assert!(server.ends_within(SOON).success(), "{mode}: {}", server.errors());
+        let all = fs::read_to_string(&old).expect("it was renamed") + &server.log();
+        let numbers: BTreeSet<usize> = all.lines().map(number_of).collect();
+        assert_eq!(all.lines().count(), asked, "{mode}");
+        assert_eq!(numbers, (0..asked).collect(), "{mode}: each line once");
+    }
+}
+
+/// The number in the target of a line.
+#[track_caller]
+fn number_of(line: &str) -> usize {
+    let number = line.split_once('?').and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    number.unwrap_or_else(|| panic!("a line is torn: {line}"))
+}
+
+/// Writes of lines while `count` requests are made on one connection.
+fn writes_of(config: &Config, mode: &str, count: usize) -> usize {
+    let server = Launch::new(config, site::shared()).flag("--log-mode", mode).start();
+    ask(&server, 1);
+    let tracer = Tracer::attach(&server.workers());
+    ask(&server, count);
+    becomes_true(SOON, "every line is written", || server.log().lines().count() == count + 1);
+    let calls = tracer.detach();
+    stop(server);
+    calls.lines.iter().filter(|line| line.contains(" write(") && line.contains("127.0.0.1 - - [")).count()
+}
+
+fn sync_is_a_call_for_each_line(config: &Config) {
+    assert_eq!(writes_of(config, "sync", 50), 50);
+}
+
+fn buffered_is_a_call_for_many(config: &Config) {
+    // One a second, and the machine may be slow.
+    assert!(writes_of(config, "buffered", 50) < 10);
+}
+
+/// The device that is always full.
+fn a_log_that_is_full_is_counted_and_serving_goes_on(config: &Config) {
+    for mode in modes(config) {
+        let launch = Launch::new(config, site::shared()).flag("--log-mode", mode);
+        let server = launch.flag("--access-log", "/dev/full").start();
+        ask(&server, 30);
+        becomes_true(SOON, "what is lost is counted", || number(&server, "log_lines_lost") == 30);
+        assert_eq!(number(&server, "log_lines"), 0, "{mode}");
+        ask(&server, 1);
+        // A process of its own has its own memory of what it has said.
+        let said = server.errors().matches("can not write the access log").count();
+        assert!(said >= 1 && (said == 1 || config.process_per_connection()), "{mode}: {}", server.errors());
+        stop(server);
+    }
+}
+
+/// A limit on the size of files stands for a disk that is full; a new file for one that is not any more.
+fn a_log_that_can_be_written_again_is(config: &Config) {
+    const LIMIT: u64 = 4096;
+    for mode in modes(config) {
+        let launch = Launch::new(config, site::shared()).flag("--log-mode", mode);
+        let server = launch.through("prlimit", &[&format!("--fsize={LIMIT}")]).start();
+        let mut asked = 0;
+        becomes_true(SOON, "the file is full", || {
+            ask(&server, 20);
+            asked += 20;
+            thread::sleep(Duration::from_millis(100));
+            number(&server, "log_lines_lost") > 0
+        });
+        let full = server.at("access.log.full");
+        fs::rename(server.log_path(), &full).expect("the log is there");
+        server.process.signal(Signal::USR1);
+        becomes_true(SOON, "the new file is written", || {
+            ask(&server, 1);
+            asked += 1;
+            thread::sleep(Duration::from_millis(100));
+            !server.log().is_empty()
+        });
+        let text = || fs::read_to_string(&full).expect("it was renamed") + &server.log();
+        becomes_true(SOON, "every line is counted as written or as lost", || {
+            let (written, lost) = (number(&server, "log_lines"), number(&server, "log_lines_lost"));
+            written + lost == asked && whole_lines(&text()) as u64 == written
+        });
+        stop(server);
+    }
+}
+
+/// Lines that are whole: one that was torn by the limit stands alone.
+fn whole_lines(text: &str) -> usize {
+    text.lines().filter(|line| line.starts_with("127.0.0.1 - - [") && line.ends_with("\"-\" \"-\"")).count()
+}
+
+/// Files of a log, all that begin with its name.
+fn files(server: &Server) -> Vec<PathBuf> {
+    let entries = fs::read_dir(server.at("")).expect("its own folder");
+    let paths = entries.map(|entry| entry.expect("its own folder").path());
+    let name = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("access.log"))
+    };
+    paths.filter(name).collect()
+}
+
+fn a_new_file_by_lines_loses_nothing(config: &Config) {
+    let launch = Launch::new(config, site::shared()).flag("--log-mode", "sync");
+    let server = launch.flag("--log-rotate", "40 lines").start();
+    let begin = Instant::now();
+    let mut asked = 0;
+    while files(&server).len() < 3 {
+        assert!(begin.elapsed() < 3 * SOON, "no new file: {}", server.errors());
+        assert_eq!(server.get(&format!("/1k.html?{asked}")).status, 200);
+        asked += 1;
+        thread::sleep(Duration::from_millis(5));
+    }
+    server.process.signal(Signal::TERM);
+    assert!(server.ends_within(SOON).success());
+    let text: String =
+        files(&server).iter().map(|path| fs::read_to_string(path).expect("its own file")).collect();
+    assert_eq!(text.lines().count(), asked, "nothing is lost, and nothing is there twice");
+    assert_eq!(text.lines().map(number_of).collect::<BTreeSet<_>>(), (0..asked).collect());
+}
+
+fn a_new_file_by_size_and_by_day(config: &Config) {
+    let folder = Folder::new("rotate");
+    let path = folder.write("access.log", "of yesterday\n");
+    site::set_modified(&path, site::now() - 24 * 60 * 60);
+    let launch = Launch::new(config, site::shared()).flag("--access-log", path.display());
+    let server = launch.flag("--log-rotate", "daily").start();
+    let old = eventually(SOON, "the file of yesterday is moved", || {
+        let entries = fs::read_dir(folder.path()).expect("our own folder");
+        let mut paths = entries.map(|entry| entry.expect("our own folder").path());
+        paths.find(|entry| *entry != path)
+    });
+    assert_eq!(fs::read_to_string(&old).expect("it is there"), "of yesterday\n");
+    let day = old.extension().expect("a day").to_string_lossy().into_owned();
+    assert!(day.len() == 10 && day.as_bytes()[4] == b'-' && day.as_bytes()[7] == b'-', "not a day: {day}");
+    ask(&server, 1);
+    becomes_true(SOON, "lines go to the new file", || fs::metadata(&path).is_ok_and(|facts| facts.len() > 0));
+    stop(server);
+
+    let server = Launch::new(config, site::shared()).flag("--log-rotate", "1 KB").start();
+    becomes_true(SOON, "a new file", || {
+        ask(&server, 5);
+        files(&server).len() > 1
+    });
+    let large = files(&server).into_iter().find(|path| *path != server.log_path()).expect("it was renamed");
+    assert!(fs::metadata(large).expect("it is there").len() >= 1024);
+    stop(server);
+}
+
+/// A pipe that somebody holds open, and reads when it is told to.
+fn pipe(folder: &Folder) -> (PathBuf, File) {
+    let path = folder.at("pipe");
+    let made = std::process::Command::new(program("mkfifo")).arg(&path).status().expect("it can be run");
+    assert!(made.success());
+    // Open for both, it opens without another end.
+    let end = File::options().read(true).write(true).open(&path).expect("it was just made");
+    (path, end)
+}
+
+/// So long that a few hundred lines fill pipe and queue.
+fn long_target(number: usize) -> String {
+    format!("/1k.html?{number}&{}", "a".repeat(7000))
+}
+
+/// Reads lines from the pipe until there are `count`.
+#[track_caller]
+fn read_lines(mut end: File, count: usize) -> usize {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(read @ 1..) = end.read(&mut buffer) {
+            if sender.send(buffer[..read].iter().filter(|byte| **byte == b'\n').count()).is_err() {
+                return;
+            }
+        }
+    });
+    let mut lines = 0;
+    while lines < count {
+        lines += receiver.recv_timeout(SOON).unwrap_or_else(|_| panic!("{lines} lines of {count}"));
+    }
+    lines
+}
+
+fn through_pipe(config: &Config, path: &std::path::Path, full: &str) -> Server {
+    let launch = Launch::new(config, site::shared()).flag("--access-log", path.display());
+    launch.flag("--log-mode", "async").flag("--log-full", full).start()
+}
+
+fn a_blocked_pipe_drops_lines_and_no_request_waits(config: &Config) {
+    const REQUESTS: usize = 600;
+    let folder = Folder::new("pipe");
+    let (path, end) = pipe(&folder);
+    let server = through_pipe(config, &path, "drop");
+    let mut wire = server.connect();
+    for number in 0..REQUESTS {
+        let begin = Instant::now();
+        wire.get(&long_target(number));
+        assert_eq!(wire.response().status, 200);
+        assert!(begin.elapsed() < Duration::from_secs(2), "request {number} waited {:?}", begin.elapsed());
+    }
+    let dropped = number(&server, "log_lines_dropped");
+    assert!(dropped > 0, "4 MB of lines fit nowhere");
+    assert_eq!(server.errors().matches("lines are dropped and counted").count(), 1, "{}", server.errors());
+    assert_eq!(read_lines(end, REQUESTS - dropped as usize), REQUESTS - dropped as usize);
+    stop(server);
+}
+
+fn a_blocked_pipe_makes_requests_wait_and_says_so(config: &Config) {
+    const REQUESTS: usize = 600;
+    let folder = Folder::new("pipe");
+    let (path, end) = pipe(&folder);
+    let server = through_pipe(config, &path, "block");
+    let (sender, answered) = channel();
+    thread::scope(|scope| {
+        let mut wire = server.connect();
+        scope.spawn(move || {
+            for number in 0..REQUESTS {
+                wire.get(&long_target(number));
+                assert_eq!(wire.response().status, 200);
+                sender.send(()).expect("the case lasts longer");
+            }
+        });
+        let mut count = 0;
+        while answered.recv_timeout(Duration::from_secs(2)).is_ok() {
+            count += 1;
+        }
+        assert!(count < REQUESTS, "every request was answered, and 4 MB of lines fit nowhere");
+        assert!(server.errors().contains("requests, which wait for it now"), "{}", server.errors());
+        assert_eq!(number(&server, "log_lines_dropped"), 0);
+        assert_eq!(read_lines(end, REQUESTS), REQUESTS, "no line is lost");
+    });
+    stop(server);
+}
+
+fn a_thread_for_the_log_does_not_go_with_fork() {
+    let output = tenfold(&["serve", ".", "--engine", "fork", "--log-mode", "async"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("log-mode async does not go with engine fork: a child that ends"), "{said}");
+}

@@ -1,0 +1,106 @@
+//! The timers: whichever is chosen, waits end when they should, and not before.
+
+use std::time::{Duration, Instant};
+
+use tenfold_engine::{Engine, TimerKind, TimerUpdate};
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::site;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "timers",
+    cases: cases![
+        Engines Own: every_timer_ends_every_wait;
+        Concurrent Own: many_that_rest_end_and_those_that_ask_do_not;
+        Engines Own: calls_that_wait_have_no_timer_to_choose;
+    ],
+};
+
+const HEAD: Duration = Duration::from_millis(400);
+const IDLE: Duration = Duration::from_millis(700);
+/// On a machine that does ten other things.
+const LATE: Duration = Duration::from_secs(8);
+
+fn keeps_timers(config: &Config) -> bool {
+    config.engine.model().driver != tenfold_engine::Driver::Blocking
+}
+
+/// Each timer lazily, and the default eagerly.
+fn choices() -> impl Iterator<Item = (TimerKind, TimerUpdate)> {
+    let lazily = TimerKind::ALL.iter().map(|&kind| (kind, TimerUpdate::Lazy));
+    lazily.chain([(TimerKind::Wheel, TimerUpdate::Eager), (TimerKind::List, TimerUpdate::Eager)])
+}
+
+fn launch(config: &Config, (kind, update): (TimerKind, TimerUpdate)) -> Launch {
+    let launch = Launch::new(config, site::shared()).flag("--timer", kind).flag("--timer-update", update);
+    launch
+        .flag("--head-timeout", format!("{}ms", HEAD.as_millis()))
+        .flag("--idle-timeout", format!("{}ms", IDLE.as_millis()))
+}
+
+#[track_caller]
+fn passed(begin: Instant, least: Duration, what: &str) {
+    let took = begin.elapsed();
+    assert!(took >= least && took < LATE, "{what}: {took:?}, and not {least:?} or a little more");
+}
+
+fn every_timer_ends_every_wait(config: &Config) {
+    for choice in choices().filter(|_| keeps_timers(config)) {
+        let server = launch(config, choice).start();
+        // A head that is begun and not ended.
+        let mut slow = server.connect();
+        let begin = Instant::now();
+        slow.send("GET / HTTP/1.1\r\n");
+        assert_eq!(slow.response().status, 408, "{choice:?}");
+        // Clocks of milliseconds may show one too many.
+        passed(begin, HEAD - Duration::from_millis(2), "a head");
+        // A connection that rests after an answer.
+        let mut resting = server.connect();
+        resting.get("/1k.html");
+        assert_eq!(resting.response().status, 200, "{choice:?}");
+        let begin = Instant::now();
+        resting.expect_end();
+        // The wait began before the answer was here.
+        passed(begin, IDLE - Duration::from_millis(100), "a rest");
+        server.stop().unwrap_or_else(|why| panic!("{choice:?}: {why}"));
+    }
+}
+
+fn many_that_rest_end_and_those_that_ask_do_not(config: &Config) {
+    for choice in choices().filter(|_| keeps_timers(config)) {
+        let server = launch(config, choice).start();
+        let mut resting: Vec<_> = (0..100).map(|_| server.connect()).collect();
+        for wire in &mut resting {
+            wire.get("/1k.html");
+            assert_eq!(wire.response().status, 200, "{choice:?}");
+        }
+        let mut busy = resting.pop().expect("there are a hundred");
+        let begin = Instant::now();
+        while begin.elapsed() < 3 * IDLE {
+            busy.get("/1k.html");
+            assert_eq!(busy.response().status, 200, "{choice:?}: a busy connection goes on");
+            std::thread::sleep(IDLE / 10);
+        }
+        resting.iter_mut().for_each(|wire| wire.expect_end());
+        assert_eq!(server.status()["connections"]["open"], 1, "{choice:?}");
+        drop(busy);
+        server.stop().unwrap_or_else(|why| panic!("{choice:?}: {why}"));
+    }
+}
+
+fn calls_that_wait_have_no_timer_to_choose(config: &Config) {
+    if keeps_timers(config) {
+        return;
+    }
+    let engine = config.engine.to_string();
+    for (name, value) in [("--timer", "heap"), ("--timer-update", "eager")] {
+        let output = tenfold(&["serve", ".", "--engine", &engine, name, value]);
+        assert_eq!(output.status.code(), Some(2), "{engine} {name}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let expected = format!("{} is for engines ", name.trim_start_matches('-'));
+        assert!(said.contains(&expected) && said.contains(&format!("not {engine}")), "{said}");
+    }
+    assert_ne!(config.engine, Engine::Epoll);
+}
