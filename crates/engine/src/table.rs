@@ -70,6 +70,8 @@ pub struct Model {
 /// A facility of the kernel that can be missing or forbidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Facility {
+    /// `epoll_create1(2)`, which a kernel can be built, or a sandbox told, to do without.
+    Epoll,
     /// `io_uring_setup(2)` with single issuer and deferred task work (Linux 6.1).
     Ring,
     /// Multishot accept (Linux 5.19).
@@ -84,6 +86,7 @@ impl Facility {
     /// What it is called in a message.
     pub fn name(self) -> &'static str {
         match self {
+            Facility::Epoll => "epoll (CONFIG_EPOLL)",
             Facility::Ring => {
                 "io_uring with IORING_SETUP_SINGLE_ISSUER and IORING_SETUP_DEFER_TASKRUN (Linux 6.1)"
             }
@@ -203,7 +206,7 @@ pub static MODELS: &[Model] = &[
         summary: "readiness: non-blocking calls, and epoll says when to try again",
         driver: Driver::Readiness,
         calls: "epoll_wait, accept4, recv, send or sendfile, epoll_ctl once a connection, close",
-        needs: &[],
+        needs: &[Facility::Epoll],
         topologies: LOOPS,
         senders: SENDERS,
         triggers: true,

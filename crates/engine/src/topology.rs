@@ -41,6 +41,7 @@ pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Res
 /// The facilities that are missing.
 pub fn probe(engine: Engine) -> Result<(), Vec<(Facility, String)>> {
     let missing = match engine {
+        Engine::Epoll => models::epoll::probe(),
         Engine::Uring => models::uring::probe(),
         _ => Vec::new(),
     };

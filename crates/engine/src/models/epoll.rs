@@ -18,6 +18,7 @@ use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
 use crate::driver::readiness::serve;
 use crate::plan::{Plan, Topology, Trigger};
 use crate::protocol::Protocol;
+use crate::table::Facility;
 
 /// Events that one wait brings at most.
 const BATCH: usize = 512;
@@ -39,6 +40,14 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
         shared: plan.topology == Topology::Threads,
     };
     serve(selector, plan, intake, protocol)
+}
+
+/// What is missing on this kernel, with what the system said.
+pub(crate) fn probe() -> Vec<(Facility, String)> {
+    match Epoll::new(BATCH) {
+        Ok(_) => Vec::new(),
+        Err(error) => vec![(Facility::Epoll, error.to_string())],
+    }
 }
 
 impl EpollSelector {
