@@ -11,7 +11,9 @@ use tenfold_sys::clock;
 use tenfold_sys::socket::Socket;
 
 use crate::expect::Expect;
-use crate::record::{ErrorKind, Recorder};
+use crate::fault::{Fault, fault_of, shown};
+use crate::record::ErrorKind;
+use crate::recorder::Recorder;
 use crate::request::Image;
 use crate::response::{Asked, Known, Reader, Response};
 
@@ -64,13 +66,6 @@ pub(crate) enum Progress {
     Limited,
     /// The connection can not be used any more, in good order.
     Over,
-}
-
-/// Why a connection failed.
-#[derive(Debug)]
-pub(crate) struct Fault {
-    pub(crate) kind: ErrorKind,
-    pub(crate) said: String,
 }
 
 /// A place for one connection after the other.
@@ -419,30 +414,4 @@ fn pieces<'a>(
         }
     }
     gathered
-}
-
-/// What the system said, as a kind of error.
-pub(crate) fn fault_of(error: &io::Error) -> Fault {
-    let kind = match error.raw_os_error() {
-        Some(23 | 24) => ErrorKind::NoDescriptor,
-        _ => match error.kind() {
-            io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => ErrorKind::Refused,
-            io::ErrorKind::AddrNotAvailable => ErrorKind::NoPort,
-            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
-            io::ErrorKind::TimedOut => ErrorKind::Timeout,
-            _ => ErrorKind::Connect,
-        },
-    };
-    Fault { kind, said: error.to_string() }
-}
-
-fn shown(kind: ErrorKind, response: &Response) -> String {
-    match kind {
-        ErrorKind::Length => format!("a body of {} bytes", response.length),
-        ErrorKind::Hash => {
-            let hex: String = response.hash.iter().flatten().map(|byte| format!("{byte:02x}")).collect();
-            format!("a body with the SHA-256 {hex}")
-        }
-        _ => format!("status {}", response.status),
-    }
 }

@@ -8,7 +8,7 @@ use crate::connection::{Connection, Shared};
 use crate::pacer::{Pacer, Part};
 use crate::place::{Place, Role, SLOW_STEPS};
 use crate::plan::{Length, Order, Plan};
-use crate::record::Recorder;
+use crate::recorder::Recorder;
 use crate::request::{self, Image};
 use crate::response::Known;
 

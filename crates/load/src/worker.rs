@@ -16,7 +16,8 @@ use tenfold_sys::epoll::Epoll;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::readiness::Ready;
 
-use crate::connection::{Fault, Progress, Shared, State, fault_of};
+use crate::connection::{Progress, Shared, State};
+use crate::fault::{Fault, fault_of};
 use crate::pacer::Pacer;
 use crate::place::{Place, Role, SLOW_STEPS};
 use crate::record::{Effort, ErrorKind, Record};

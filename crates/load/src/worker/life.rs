@@ -8,7 +8,8 @@ use tenfold_sys::connect::{ConnectOptions, Remote, connect};
 use tenfold_sys::epoll::Interest;
 
 use super::Worker;
-use crate::connection::{Fault, Progress, State, fault_of};
+use crate::connection::{Progress, State};
+use crate::fault::{Fault, fault_of};
 use crate::place::Role;
 
 /// Nanoseconds until a Unix socket is tried again whose queue is full.
