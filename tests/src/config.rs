@@ -38,7 +38,7 @@ pub enum Breadth {
     Topologies,
     /// Every engine once.
     Engines,
-    /// Every engine that can serve two connections at once, once.
+    /// Every engine that serves as many connections at once as it is allowed to, once.
     Concurrent,
     /// Every engine in topologies with several processes.
     Processes,
@@ -163,7 +163,7 @@ impl Breadth {
         let first_sender = config.sender == model.senders[0];
         let default_triggers = config.triggers.is_none();
         let excluded = match self {
-            Breadth::Concurrent => config.serial(),
+            Breadth::Concurrent => config.at_once().is_some(),
             Breadth::Processes => config.processes() == 1,
             Breadth::Triggers => !model.triggers,
             Breadth::Epoll => config.engine != Engine::Epoll,

@@ -39,6 +39,11 @@ impl Process {
         self.stat(0).is_some_and(|state| state != "Z" && state != "X")
     }
 
+    /// Whether a signal has stopped it, and it has noticed.
+    pub fn is_stopped(self) -> bool {
+        self.stat(0).as_deref() == Some("T")
+    }
+
     /// A field of `/proc/PID/stat`, counted from the state: 0 is the state, 1 the parent.
     fn stat(self, field: usize) -> Option<String> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.0)).ok()?;

@@ -107,6 +107,12 @@ impl Server {
         self.process.with_descendants().into_iter().map(|process| process.descriptors().len()).sum()
     }
 
+    /// Open sockets of all its processes.
+    pub fn sockets(&self) -> usize {
+        let all = self.process.with_descendants().into_iter().flat_map(Process::descriptors);
+        all.filter(|what| what.starts_with("socket:")).count()
+    }
+
     /// Processor time of all its processes.
     pub fn processor_time(&self) -> Duration {
         self.process.with_descendants().into_iter().map(Process::processor_time).sum()

@@ -75,8 +75,8 @@ fn other_connections_go_on_and_service_returns(config: &Config) {
 
 /// With few descriptors and no word about connections, a bound follows, and nobody runs into the limit.
 fn the_bound_follows_the_descriptor_limit(config: &Config) {
-    if config.process_per_connection() || config.at_once().is_some() {
-        // Each connection has a process, and that a table of descriptors; or there are never so many.
+    if config.process_per_connection() {
+        // Each connection has a process, and that a table of descriptors.
         return;
     }
     let server = Launch::new(config, site::shared()).descriptors(256).start();

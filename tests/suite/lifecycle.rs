@@ -59,6 +59,7 @@ fn queued_connections_outlive_their_worker(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let before = workers(&server);
     before.iter().for_each(|worker| worker.signal(Signal::STOP));
+    becomes_true(SOON, "workers stop", || before.iter().all(|worker| worker.is_stopped()));
     let mut queued: Vec<_> = (0..20).map(|_| server.connect()).collect();
     for wire in &mut queued {
         wire.send(request("GET", "/16k.bin", &[("Connection", "close")]));
