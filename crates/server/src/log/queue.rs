@@ -32,6 +32,8 @@ struct State {
     lines: Vec<u8>,
     /// The writing thread waits for lines.
     asleep: bool,
+    /// Somebody waits for room.
+    crowded: bool,
     /// No more lines come.
     ending: bool,
     /// The writing thread is done.
@@ -63,10 +65,14 @@ impl Queue {
             if full == Full::Drop || lifecycle::phase() == Phase::Stopping {
                 return false;
             }
+            state.crowded = true;
             state = wait(&self.emptied, state, SLICE);
         }
         state.lines.extend_from_slice(line);
-        if std::mem::take(&mut state.asleep) {
+        let asleep = std::mem::take(&mut state.asleep);
+        // Whoever is woken finds the lock free.
+        drop(state);
+        if asleep {
             self.filled.notify_one();
         }
         true
@@ -90,7 +96,11 @@ impl Queue {
         std::mem::swap(&mut state.lines, lines);
         state.taken = sink::count(lines);
         state.full &= state.taken > 0;
-        self.emptied.notify_all();
+        let crowded = std::mem::take(&mut state.crowded);
+        drop(state);
+        if crowded {
+            self.emptied.notify_all();
+        }
         true
     }
 
