@@ -7,6 +7,7 @@ mod bench;
 mod bodies;
 mod browser;
 mod changing;
+mod coming_from;
 mod commands;
 mod compare;
 mod conditions;
@@ -47,6 +48,7 @@ const THEMES: &[Theme] = &[
     mechanisms::THEME,
     privileges::THEME,
     commands::THEME,
+    coming_from::THEME,
     compare::THEME,
     syscalls::THEME,
     browser::THEME,

@@ -1,0 +1,117 @@
+//! The page for people who come from other servers: what it tells them to write can be run.
+
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+use tenfold_tests::binary;
+use tenfold_tests::cases;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{free_address, tenfold};
+use tenfold_tests::process::Process;
+use tenfold_tests::site::Folder;
+use tenfold_tests::time::{SOON, becomes_true, eventually};
+use tenfold_tests::wire::Wire;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "coming-from",
+    cases: cases![Every Once: every_command_serves, every_file_is_right_and_serves],
+};
+
+/// What stands between fences of this language on the page.
+fn blocks(language: &str) -> Vec<String> {
+    let path = binary::workspace().join("docs/coming-from.md");
+    let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()));
+    let fence = format!("```{language}\n");
+    page.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap_or_default().to_owned()).collect()
+}
+
+/// A folder with a site in it, as the page assumes.
+fn folder() -> Folder {
+    let folder = Folder::new("coming-from");
+    fs::create_dir(folder.at("site")).expect("our own folder");
+    folder.write("site/index.html", "<!doctype html><title>Here</title>");
+    folder
+}
+
+/// The words of a line, quotes taken off.
+fn words(line: &str) -> Vec<String> {
+    let parts = line.split('"').enumerate();
+    let words = parts.flat_map(|(place, part)| match place % 2 {
+        0 => part.split_whitespace().map(str::to_owned).collect(),
+        _ => vec![part.to_owned()],
+    });
+    words.collect()
+}
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        for process in Process(self.0.id()).with_descendants() {
+            process.signal(Signal::KILL);
+        }
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs `tenfold` with these words, in `folder` and at an address that is free here, until it has answered
+/// and ended in order.
+#[track_caller]
+fn serves(folder: &Folder, mut words: Vec<String>) {
+    let shown = words.join(" ");
+    let address = free_address();
+    match words.iter().position(|word| word == "--listen") {
+        Some(place) => words[place + 1] = address.to_string(),
+        None => words.extend(["--listen".into(), address.to_string()]),
+    }
+    words.extend(["--control".into(), "off".into()]);
+    let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    let mut command = Command::new(&binary.path);
+    command.args(&words).current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
+    let errors = fs::File::create(folder.at("errors")).expect("our own folder");
+    let mut running = Running(command.stderr(errors).spawn().expect("it can be run"));
+    let said = || fs::read_to_string(folder.at("errors")).unwrap_or_default();
+    eventually(SOON, &shown, || {
+        let ended = running.0.try_wait().expect("our own child");
+        assert!(ended.is_none(), "{shown}: it ended, {ended:?}, and said:\n{}", said());
+        answers(address).then_some(())
+    });
+    Process(running.0.id()).signal(Signal::TERM);
+    becomes_true(SOON, "it ends", || {
+        running.0.try_wait().expect("our own child").is_some_and(|status| status.success())
+    });
+}
+
+fn answers(address: SocketAddr) -> bool {
+    if TcpStream::connect(address).is_err() {
+        return false;
+    }
+    let mut wire = Wire::connect(address, false);
+    wire.get("/");
+    wire.response().status == 200
+}
+
+fn every_command_serves() {
+    let commands: Vec<String> =
+        blocks("sh").iter().flat_map(|block| block.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    assert!(commands.len() >= 15, "{} commands on the page", commands.len());
+    for command in commands {
+        let mut words = words(&command);
+        assert_eq!(words.remove(0), "tenfold", "{command}");
+        serves(&folder(), words);
+    }
+}
+
+fn every_file_is_right_and_serves() {
+    let files = blocks("toml");
+    assert!(files.len() >= 2, "{} files on the page", files.len());
+    for content in files {
+        let folder = folder();
+        let path = folder.write("tenfold.toml", &content).display().to_string();
+        let checked = tenfold(&["check", &path]);
+        assert!(checked.status.success(), "{}\n{content}", String::from_utf8_lossy(&checked.stderr));
+        serves(&folder, ["serve", "--config", "tenfold.toml"].map(str::to_owned).to_vec());
+    }
+}
