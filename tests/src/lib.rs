@@ -16,6 +16,7 @@ pub mod floor;
 pub mod generate;
 pub mod harness;
 pub mod launch;
+mod layer;
 pub mod pool;
 pub mod process;
 pub mod response;
