@@ -23,6 +23,7 @@ mod privileges;
 mod ranges;
 mod refusals;
 mod reload;
+mod select_range;
 mod syscalls;
 mod timers;
 
@@ -50,6 +51,7 @@ const THEMES: &[Theme] = &[
     commands::THEME,
     coming_from::THEME,
     compare::THEME,
+    select_range::THEME,
     syscalls::THEME,
     browser::THEME,
     bench::THEME,

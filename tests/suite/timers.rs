@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tenfold_engine::{Engine, TimerKind, TimerUpdate};
+use tenfold_engine::{TimerKind, TimerUpdate};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -13,7 +13,8 @@ pub(crate) const THEME: Theme = Theme {
     name: "timers",
     cases: cases![
         Engines Own: every_timer_ends_every_wait;
-        Concurrent Own: many_that_rest_end_and_those_that_ask_do_not;
+        Epoll Own: many_that_rest_end_and_those_that_ask_do_not;
+        Uring Own: many_that_rest_end_and_those_that_ask_do_not;
         Engines Own: calls_that_wait_have_no_timer_to_choose;
     ],
 };
@@ -102,5 +103,4 @@ fn calls_that_wait_have_no_timer_to_choose(config: &Config) {
         let expected = format!("{} is for engines ", name.trim_start_matches('-'));
         assert!(said.contains(&expected) && said.contains(&format!("not {engine}")), "{said}");
     }
-    assert_ne!(config.engine, Engine::Epoll);
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,8 @@ use rustix::io::Errno;
 pub struct Root {
     directory: OwnedFd,
     path: PathBuf,
+    /// The lowest number that a file's descriptor may have.
+    lowest: RawFd,
 }
 
 impl Root {
@@ -29,7 +31,7 @@ impl Root {
         let wrong = |what, errno| RootError { path: path.to_owned(), what, errno };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| wrong("open", errno))?;
-        let root = Root { directory, path: path.to_owned() };
+        let root = Root { directory, path: path.to_owned(), lowest: 0 };
         match root.resolve("", OFlags::PATH) {
             Ok(_) => Ok(root),
             Err(errno) => Err(wrong("resolve paths beneath", errno)),
@@ -39,6 +41,12 @@ impl Root {
     /// The path that it was opened by, for messages.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Gives files descriptors from `lowest` on, where the limit allows such: those below are for somebody
+    /// who can use no others.
+    pub fn keep_files_above(&mut self, lowest: RawFd) {
+        self.lowest = lowest;
     }
 
     /// What `relative` names, without opening it: nothing happens to a device, a FIFO or its writer. The
@@ -53,7 +61,11 @@ impl Root {
     pub fn open_file(&self, relative: &str) -> Result<(File, Facts), FileError> {
         let found = self.resolve(relative, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         let facts = Facts::of(&rustix::fs::fstat(&found)?);
-        Ok((File::from(found), facts))
+        if self.lowest <= found.as_raw_fd() {
+            return Ok((File::from(found), facts));
+        }
+        let moved = rustix::io::fcntl_dupfd_cloexec(&found, self.lowest);
+        Ok((File::from(moved.unwrap_or(found)), facts))
     }
 
     fn resolve(&self, relative: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -258,6 +270,19 @@ mod tests {
         assert_eq!(facts, scratch.root().look("page").expect("the file is there"));
         assert_eq!(read_whole(&file, 5).expect("it can be read").as_deref(), Some(&b"12345"[..]));
         assert_eq!(scratch.root().look("").map(|facts| facts.kind), Ok(Kind::Directory));
+    }
+
+    #[test]
+    fn files_leave_the_lower_descriptors_to_others() {
+        let scratch = Scratch::new("above");
+        fs::write(scratch.at("root/a"), "content").expect("our own folder");
+        let mut root = scratch.root();
+        root.keep_files_above(100);
+        let (file, _) = root.open_file("a").expect("it is there");
+        assert!(file.as_raw_fd() >= 100);
+        assert_eq!(read_whole(&file, 7).expect("it can be read"), Some(b"content".to_vec()));
+        root.keep_files_above(i32::MAX);
+        assert!(root.open_file("a").is_ok(), "a number that is not to be had is done without");
     }
 
     #[test]

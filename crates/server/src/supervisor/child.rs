@@ -1,11 +1,13 @@
 //! What a worker process does, from the fork to its exit.
 
+use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tenfold_engine::{Driver, Plan, Protocol, run};
+use tenfold_engine::{Driver, Engine, Plan, Protocol, run};
 use tenfold_site::Site;
 use tenfold_sys::lifecycle;
 use tenfold_sys::process::{self, Pid};
+use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::Listener;
 use tenfold_sys::user::{self, User};
@@ -64,7 +66,10 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
             let null = Null::new(response, settings.limits, crew);
             serve_protocol(plan, &listeners, null, how.layered)
         }
-        (None, Some(root)) => {
+        (None, Some(mut root)) => {
+            if plan.engine == Engine::Select {
+                root.keep_files_above(FD_SETSIZE as RawFd);
+            }
             let whom = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
             root.look("")
                 .map_err(|why| format!("can not read the root {}{whom}: {why}", root.path().display()))?;

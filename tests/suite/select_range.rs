@@ -1,0 +1,45 @@
+//! What `select` can not watch, and what is kept out of the way of what it can.
+
+use std::fs;
+
+use tenfold_engine::{Engine, Sender};
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::site;
+use tenfold_tests::time::{SOON, becomes_true};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "select-range",
+    cases: cases![
+        Every Once: files_are_kept_above_the_range, more_than_the_range_holds_is_refused_at_the_start;
+    ],
+};
+
+fn files_are_kept_above_the_range() {
+    let config = Config { sender: Sender::Sendfile, ..Config::of(Engine::Select) };
+    let server = Launch::new(&config, site::shared()).start();
+    let mut wire = server.connect();
+    wire.get("/3m.bin");
+    let worker = server.workers()[0];
+    let numbers = || -> Vec<u32> {
+        let entries = fs::read_dir(format!("/proc/{}/fd", worker.0)).expect("it runs");
+        let paths = entries.flatten().map(|entry| entry.path());
+        let of_the_site = paths.filter(|path| fs::read_link(path).is_ok_and(|to| to.ends_with("3m.bin")));
+        let number = |path: &std::path::PathBuf| path.file_name()?.to_str()?.parse().ok();
+        of_the_site.filter_map(|path| number(&path)).collect()
+    };
+    becomes_true(SOON, "the file is open", || !numbers().is_empty());
+    assert!(numbers().iter().all(|number| *number >= 1024), "{:?}", numbers());
+    assert_eq!(wire.response().body, site::content("3m.bin"));
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn more_than_the_range_holds_is_refused_at_the_start() {
+    let words = ["serve", ".", "--engine", "select", "--workers", "1", "--max-connections", "1024"];
+    let output = tenfold(&words);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("engine select watches descriptors below 1024: enough for 992"), "{said}");
+}
