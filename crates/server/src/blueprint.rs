@@ -49,6 +49,10 @@ impl Blueprint {
         refuse_logs_that_can_not_be(settings, engine)?;
         plan.timer = settings.timer.unwrap_or(TimerKind::Wheel);
         plan.timer_update = settings.timer_update.unwrap_or(TimerUpdate::Lazy);
+        if settings.is_explicit("handoff-queue") && plan.topology != Topology::Handoff {
+            return Err(format!("handoff-queue is for topology handoff, not {}", plan.topology));
+        }
+        plan.bounds.handoff_queue = settings.handoff_queue;
         plan.bounds.busy_sleep = settings.busy_sleep;
         plan.bounds.pool_threads = settings.pool_threads;
         plan.bounds.pool_queue = pool_queue(settings, &plan, descriptors)?;
@@ -308,6 +312,11 @@ mod tests {
         let Bounds { pool_threads, pool_queue, connections, .. } =
             draw(&pool, DESCRIPTORS).expect("legal").plan.bounds;
         assert_eq!((pool_threads, pool_queue, connections), (3, 5, 8));
+        let handoff =
+            [("engine", "epoll"), ("topology", "handoff"), ("workers", "2"), ("handoff-queue", "7")];
+        assert_eq!(draw(&handoff, DESCRIPTORS).expect("legal").plan.bounds.handoff_queue, 7);
+        let single = [("engine", "epoll"), ("workers", "1"), ("handoff-queue", "7")];
+        assert_eq!(refusal(&single, DESCRIPTORS), "handoff-queue is for topology handoff, not single");
         let busy = draw(&[("engine", "busy"), ("busy-sleep", "7ms")], DESCRIPTORS).expect("legal");
         assert_eq!(busy.plan.bounds.busy_sleep.as_millis(), 7);
         let timers = [("engine", "poll"), ("timer", "heap"), ("timer-update", "eager")];

@@ -37,6 +37,7 @@ pub(crate) struct Settings {
     pub(crate) send: Option<Sender>,
     pub(crate) pool_threads: usize,
     pub(crate) pool_queue: usize,
+    pub(crate) handoff_queue: usize,
     pub(crate) busy_sleep: Duration,
     /// Always there once the table has been read; so is the next.
     pub(crate) timer: Option<TimerKind>,

@@ -82,7 +82,7 @@ pub(crate) static ROWS: &[Row] = &[
     one(
         ("topology", "TOPOLOGY", MODEL),
         Follows("single for one worker, reuseport-processes else"),
-        "how workers stand to sockets: single, threads or reuseport-processes",
+        "how workers stand to sockets: single, threads, reuseport-processes, reuseport-threads or handoff",
         |settings, text| {
             settings.topology = Some(text.text.parse()?);
             Ok(())
@@ -135,6 +135,16 @@ pub(crate) static ROWS: &[Row] = &[
         "accepted connections that wait for a thread of the pool; past it they are closed and counted",
         |settings, text| {
             settings.pool_queue = number(text.text, 1..=1_000_000u32)? as usize;
+            Ok(())
+        },
+    )
+    .fixed(),
+    one(
+        ("handoff-queue", "N", MODEL),
+        Value("1024"),
+        "accepted connections that wait for each worker of topology handoff; past it they are closed and counted",
+        |settings, text| {
+            settings.handoff_queue = number(text.text, 1..=1_000_000u32)? as usize;
             Ok(())
         },
     )

@@ -92,6 +92,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("send", "pigeon", "there is no sender \"pigeon\"; there are auto, copy, sendfile"),
     ("pool-threads", "0", "\"0\" is not a number from 1 to 4096"),
     ("pool-queue", "none", "\"none\" is not a number from 1 to 1000000"),
+    ("handoff-queue", "0", "\"0\" is not a number from 1 to 1000000"),
     ("busy-sleep", "2s", "\"2s\" is not a duration from 0s to 1s, such as 250ms, 10s, 2m or 1h"),
     ("timer", "sundial", "there is no timer \"sundial\"; there are list, heap, wheel, hierarchical"),
     ("timer-update", "never", "there is no way to update timers \"never\"; there are lazy, eager"),
