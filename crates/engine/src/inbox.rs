@@ -80,9 +80,10 @@ impl TaskWaker {
         self.queued.store(false, Ordering::Release);
     }
 
-    /// The key was taken from the inbox.
+    /// The key was taken from the inbox. Who wakes from here on puts it there again; what those did who
+    /// woke before, and found it there, is seen by the poll that follows.
     pub(crate) fn taken(&self) {
-        self.queued.store(false, Ordering::Release);
+        self.queued.swap(false, Ordering::AcqRel);
     }
 }
 

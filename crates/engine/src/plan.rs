@@ -150,7 +150,7 @@ pub struct Bounds {
     pub linger_time: Duration,
     /// Bytes that are drained from it. Default 256 KB.
     pub linger_bytes: u64,
-    /// Bytes of a file sent on one connection before others have their turn. Default 1 MB.
+    /// Bytes received and sent on one connection before others have their turn. Default 1 MB.
     pub turn_bytes: usize,
     /// Threads of the engine `pool`. Default 16.
     pub pool_threads: usize,

@@ -25,6 +25,10 @@ use crate::protocol::{Event, Protocol};
 /// The longest that a call waits before the clock and the phase are looked at.
 pub(crate) const SLICE: Duration = Duration::from_secs(1);
 
+/// Bytes of a file that one call sends at most: a peer that takes all of it in time would keep a long one
+/// busy for minutes.
+const PART: usize = 1024 * 1024;
+
 /// A connection on a socket that blocks.
 pub(crate) struct BlockingIo<'a> {
     socket: Socket,
@@ -122,7 +126,7 @@ impl Io for BlockingIo<'_> {
             let (socket, out, sender) = (&self.socket, &mut self.out, self.sender);
             // One call may wait long before it has sent much; in slices its part is seen.
             let step = BlockingIo::until(self.rest, by, false, || {
-                match send_some(socket, out, sender, usize::MAX) {
+                match send_some(socket, out, sender, PART) {
                     Ok(Sent::Some(count)) => Some(Ok(count)),
                     Ok(Sent::Nothing) => None,
                     Err(error) => Some(Err(error)),
@@ -132,6 +136,9 @@ impl Io for BlockingIo<'_> {
                 Ok(Some(Ok(count))) => self.sent += count as u64,
                 Ok(Some(Err(error))) | Err(error) => return Poll::Ready(Err(error)),
                 Ok(None) => {}
+            }
+            if lifecycle::phase() == Phase::Stopping {
+                return Poll::Ready(Err(IoError::Gone));
             }
             if !self.out.is_empty() && tenfold_http::clock::now() >= by {
                 return Poll::Ready(Err(IoError::TimedOut));

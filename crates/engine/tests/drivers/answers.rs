@@ -71,7 +71,7 @@ fn a_large_file_comes_whole(configuration: &Configuration) {
 
 fn a_slow_reader_gets_every_byte(configuration: &Configuration) {
     let length = 2 << 20;
-    let server = Server::start(configuration);
+    let server = Server::start_with_little_room(configuration);
     for target in ["/shared?1000000", "/large?2097152"] {
         let mut client = server.connect();
         client.take_little();
@@ -88,7 +88,7 @@ fn a_slow_reader_gets_every_byte(configuration: &Configuration) {
 }
 
 fn memory_and_files_keep_their_order(configuration: &Configuration) {
-    let server = Server::start(configuration);
+    let server = Server::start_with_little_room(configuration);
     let mut client = server.connect();
     client.take_little();
     let mut expected = Vec::new();

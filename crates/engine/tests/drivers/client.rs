@@ -73,7 +73,9 @@ impl Client {
 
     /// Takes little at a time, so that the server has to wait for room.
     pub(crate) fn take_little(&self) {
-        rustix::net::sockopt::set_socket_recv_buffer_size(self.descriptor(), 8192).expect("an option is set");
+        // Less than a packet of the loopback would be waited for in the pace of lost ones.
+        let bytes = 128 * 1024;
+        rustix::net::sockopt::set_socket_recv_buffer_size(self.descriptor(), bytes).expect("an option is set");
     }
 
     /// Lets a wait for bytes last so long.

@@ -57,7 +57,7 @@ fn an_end_together_with_a_request(configuration: &Configuration) {
 }
 
 fn an_end_behind_a_request(configuration: &Configuration) {
-    let server = Server::start(configuration);
+    let server = Server::start_with_little_room(configuration);
     for pause in [0, 20, 100] {
         let mut client = server.connect();
         client.take_little();
@@ -102,7 +102,7 @@ fn an_end_behind_many_requests_is_seen(configuration: &Configuration) {
 }
 
 fn a_reset_in_the_middle(configuration: &Configuration) {
-    let server = Server::start(configuration);
+    let server = Server::start_with_little_room(configuration);
     for target in ["/large?60000000", "/shared", "/mix", "/later?50", "/small"] {
         let mut client = server.connect();
         client.ask(target);
@@ -187,7 +187,7 @@ fn a_refusal_reaches_a_peer_that_still_sends(configuration: &Configuration) {
 
 /// More has arrived than is taken unread, when the refusal is given.
 fn a_refusal_behind_many_bytes(configuration: &Configuration) {
-    let server = Server::start(configuration);
+    let server = Server::start_with_little_room(configuration);
     for target in ["/later?60", "/shared?900000"] {
         let mut client = server.connect();
         client.take_little();
@@ -214,7 +214,7 @@ fn a_refusal_behind_many_bytes(configuration: &Configuration) {
 fn a_file_that_shrinks_is_not_padded(configuration: &Configuration) {
     let path = pattern::scratch("shrinking");
     let mut file = File::create(&path).expect("a temporary file can be made");
-    file.write_all(&pattern::large()[..32 << 20]).expect("there is room");
+    file.write_all(&pattern::large()[..12 << 20]).expect("there is room");
     let server = Server::start_with(configuration, &[("sparse", &path.to_string_lossy())]);
     let mut client = server.connect();
     client.take_little();
@@ -232,7 +232,7 @@ fn a_file_that_shrinks_is_not_padded(configuration: &Configuration) {
 }
 
 fn the_last_answer_comes_whole(configuration: &Configuration) {
-    let server = Server::start(configuration);
+    let server = Server::start_with_little_room(configuration);
     for target in ["/small", "/shared?120000", "/shared", "/large?5000000"] {
         let mut client = server.connect();
         client.take_little();

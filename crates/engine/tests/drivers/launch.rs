@@ -26,6 +26,11 @@ impl Server {
         Server::start_with(configuration, &[])
     }
 
+    /// A server whose connections have room for little that was not received yet.
+    pub(crate) fn start_with_little_room(configuration: &Configuration) -> Server {
+        Server::start_with(configuration, &[("send-buffer", "60000")])
+    }
+
     /// A server; `more` are settings as [`server::main`] reads them.
     pub(crate) fn start_with(configuration: &Configuration, more: &[(&str, &str)]) -> Server {
         let program = std::env::current_exe().expect("a running program has a name");
@@ -66,15 +71,37 @@ impl Server {
 
     /// What the server counted under `name`; asked over a connection of its own.
     pub(crate) fn count(&self, name: &str) -> u64 {
+        self.counts()(name)
+    }
+
+    fn counts(&self) -> impl Fn(&str) -> u64 + use<> {
         let body = self.connect().get("/counters").body;
         let text = String::from_utf8(body).expect("counters are text");
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.and_then(|value| value.parse().ok()).expect("this is counted")
+        move |name| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.and_then(|value| value.parse().ok()).expect("this is counted")
+        }
     }
 
     /// Waits until `name` was counted `least` times.
     pub(crate) fn has_counted(&self, name: &str, least: u64) {
         eventually(|| self.count(name) >= least, || format!("{name} is not counted {least} times"));
+    }
+
+    /// Waits until the server does nothing any more; a loop that spins never comes to that.
+    pub(crate) fn falls_asleep(&self) {
+        let sleeps = || {
+            let before = self.work();
+            std::thread::sleep(Duration::from_millis(300));
+            self.work() - before <= Duration::from_millis(50)
+        };
+        eventually(sleeps, || "the loop spins".into());
+    }
+
+    /// Connections that are open beside the one that asks.
+    pub(crate) fn others(&self) -> u64 {
+        let counted = self.counts();
+        counted("accepted") - counted("closed") - 1
     }
 
     fn pid(&self) -> Pid {

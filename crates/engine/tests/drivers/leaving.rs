@@ -88,7 +88,7 @@ fn what_was_begun_is_finished(configuration: &Configuration) {
 }
 
 fn what_was_handed_over_arrives(configuration: &Configuration) {
-    let server = Server::start(configuration);
+    let server = Server::start_with_little_room(configuration);
     let mut client = server.connect();
     client.take_little();
     client.ask("/shared?120000");

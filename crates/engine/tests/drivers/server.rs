@@ -93,6 +93,10 @@ fn serve(settings: &Settings) -> Result<(), String> {
     let options = ListenOptions { backlog: 1024, tcp_nodelay: true, defer_accept: false, reuse_port: false };
     let address = settings.text("listen").unwrap_or("127.0.0.1:0").parse()?;
     let listener = Listener::bind(&address, &options).map_err(|error| format!("{address}: {error}"))?;
+    if let Some(bytes) = settings.text("send-buffer") {
+        let bytes = bytes.parse().expect("a number");
+        rustix::net::sockopt::set_socket_send_buffer_size(&listener, bytes).expect("an option is set");
+    }
     install_worker_signals().map_err(|error| error.to_string())?;
     let unit = Unit::new(settings, &plan)?;
     let limits = Limits {

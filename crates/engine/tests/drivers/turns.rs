@@ -87,14 +87,6 @@ fn who_takes_without_end(configuration: &Configuration) {
     std::fs::remove_file(path).expect("the file has a name");
 }
 
-fn sleeps(server: &Server) {
-    thread::sleep(Duration::from_millis(100));
-    let before = server.work();
-    thread::sleep(Duration::from_millis(600));
-    let work = server.work() - before;
-    assert!(work < Duration::from_millis(200), "the loop spins: {work:?} of 600 ms");
-}
-
 fn a_loop_that_waits_for_answers_sleeps(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut half_closed = server.connect();
@@ -105,7 +97,7 @@ fn a_loop_that_waits_for_answers_sleeps(configuration: &Configuration) {
     let mut gone = server.connect();
     gone.ask("/never");
     drop(gone);
-    sleeps(&server);
+    server.falls_asleep();
     server.stop();
 }
 
@@ -120,6 +112,6 @@ fn a_loop_that_waits_for_room_sleeps(configuration: &Configuration) {
     impatient.head();
     let mut many = server.connect();
     many.send(&request("/shared").repeat(100));
-    sleeps(&server);
+    server.falls_asleep();
     server.stop();
 }

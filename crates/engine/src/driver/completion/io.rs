@@ -197,11 +197,8 @@ impl RingIo {
 
 impl Drop for RingIo {
     fn drop(&mut self) {
-        // A task that panicked: closing alone would leave the connection open under the receive that
-        // waits on it.
-        if let Some(socket) = &self.socket {
-            socket.shut_down();
-        }
+        // A task that panicked: the driver closes the socket when no operation names it any more.
+        self.link.abandoned.set(self.socket.take());
     }
 }
 

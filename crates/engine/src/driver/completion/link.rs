@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 
 use tenfold_http::{Instant, IoError};
+use tenfold_sys::socket::Socket;
 use tenfold_sys::uring::{Bytes, Readable, RingBuffer};
 
 /// Bytes, an end, or an error have arrived.
@@ -51,6 +52,8 @@ pub(super) struct Link {
     pub(super) file_read: RefCell<Option<FileRead>>,
     /// A read that came back: its memory and its result.
     pub(super) file_done: RefCell<Option<(Vec<u8>, i32)>>,
+    /// The socket of a task that panicked.
+    pub(super) abandoned: Cell<Option<Socket>>,
     /// Memory to stage into: comes back with completed sends.
     pub(super) spare: RefCell<Vec<Vec<u8>>>,
 }
@@ -63,6 +66,9 @@ impl Link {
         self.sending.set(sending);
         self.sent.set(0);
         self.writable.set(true);
+        self.deadline.set(Instant(0));
+        // What the connection before asked for and did not wait for.
+        self.file_read.take();
         self.file_done.take();
     }
 

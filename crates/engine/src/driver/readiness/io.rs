@@ -27,7 +27,9 @@ pub(crate) struct ReadinessIo {
     peer: Peer,
     local: Local,
     sender: Sender,
+    /// Bytes of a turn, and those that are left of this one.
     turn_bytes: usize,
+    left: usize,
 }
 
 impl ReadinessIo {
@@ -42,6 +44,7 @@ impl ReadinessIo {
             local: Local { listener: 0 },
             sender,
             turn_bytes,
+            left: turn_bytes,
         }
     }
 
@@ -50,6 +53,7 @@ impl ReadinessIo {
         self.socket = Some(socket);
         (self.peer, self.local) = (peer, Local { listener });
         self.sent = 0;
+        self.left = self.turn_bytes;
         self.link.begin(ready);
     }
 
@@ -74,6 +78,7 @@ impl ReadinessIo {
             return Poll::Ready(Err(IoError::TimedOut));
         }
         self.input.settle();
+        self.left = self.turn_bytes;
         self.link.wait_for(bits, by);
         Poll::Pending
     }
@@ -116,11 +121,16 @@ impl Io for ReadinessIo {
             if into.is_empty() {
                 return Poll::Ready(Ok(Received::Full));
             }
+            // Who sends as fast as it is served leaves others their turn.
+            if self.left == 0 {
+                return self.wait(AGAIN, by);
+            }
             let asked = into.len();
             match socket.receive(into) {
                 Ok(0) => return Poll::Ready(Ok(Received::End)),
                 Ok(count) => {
                     self.input.filled(count);
+                    self.left = self.left.saturating_sub(count);
                     self.link.add_ready(MOVED);
                     // After a short receive nothing is left, unless the end came with the bytes: its
                     // edge has been reported already.
@@ -149,19 +159,18 @@ impl Io for ReadinessIo {
 
     fn poll_flush(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
         let Some(socket) = &self.socket else { return Poll::Ready(Err(IoError::Gone)) };
-        let mut left = self.turn_bytes;
         while !self.out.is_empty() {
             if !self.link.is_ready(WRITE) {
                 return self.wait(WRITE, by);
             }
-            if left == 0 {
+            if self.left == 0 {
                 return self.wait(AGAIN, by);
             }
-            match send_some(socket, &mut self.out, self.sender, left) {
+            match send_some(socket, &mut self.out, self.sender, self.left) {
                 Ok(Sent::Some(count)) => {
                     self.sent += count as u64;
                     self.link.add_ready(MOVED);
-                    left = left.saturating_sub(count);
+                    self.left = self.left.saturating_sub(count);
                 }
                 Ok(Sent::Nothing) => self.link.clear_ready(WRITE),
                 Err(error) => return Poll::Ready(Err(error)),

@@ -18,7 +18,7 @@ use tenfold_sys::lifecycle::{self, Phase};
 
 use self::accept::Acceptor;
 use self::io::ReadinessIo;
-use self::link::{AGAIN, GONE, Link, MOVED, READ, WRITE};
+use self::link::{AGAIN, ENDED, GONE, Link, MOVED, READ, WRITE};
 use self::selector::{NOTHING, READING, Selector, WRITING};
 use super::read_clock;
 use super::tasks::{Finished, Tasks, activation};
@@ -37,6 +37,8 @@ const HANDED: u32 = 0xffff_fffc;
 
 /// A slot's flag: something was sent on the connection, so that between requests it may be closed.
 const SERVED: u8 = 1;
+/// Another: the peer has ended its output, which an edge-triggered mechanism says once.
+const HALF_CLOSED: u8 = 2;
 
 fn special(place: u32) -> u64 {
     Key { index: place, generation: 0 }.word()
@@ -247,6 +249,7 @@ where
         let Some(socket) = slot.socket.take() else { return };
         let (peer, listener) = (slot.peer(), slot.listener);
         let memory = std::mem::take(&mut slot.memory);
+        let ready = if slot.flags & HALF_CLOSED == 0 { ready } else { ready | ENDED };
         slot.state = State::Active;
         let (plan, start, number) = (self.plan, &self.start, socket.number());
         let task = self.tasks.begin(key, |used| {
@@ -272,14 +275,18 @@ where
             }
             Ok(Poll::Ready(finished)) => self.finished(key, task, finished),
             Err(_) => {
-                let number = self.tasks.attached(task).number;
-                // The socket goes with the future.
-                self.tasks.end(task, None);
-                self.selector.closing(number);
                 self.protocol.observe(protocol::Event::Panicked);
-                self.close(key);
+                self.abandon(key, task);
             }
         }
+    }
+
+    /// Closes connection `key` and drops the task that serves it; the socket goes with it.
+    fn abandon(&mut self, key: Key, task: u32) {
+        let number = self.tasks.attached(task).number;
+        self.tasks.end(task, None);
+        self.selector.closing(number);
+        self.close(key);
     }
 
     /// The task of connection `key` waits: registers for what.
@@ -299,10 +306,13 @@ where
         }
         if self.listen_for(key, number, interest) {
             self.connections.set_deadline(key, deadline);
+        } else {
+            self.abandon(key, task);
         }
     }
 
-    /// Registers connection `key` for `interest`. Closes it, and says no, where that fails.
+    /// Registers connection `key` for `interest`. Says whether it could: no memory is left, or no watches
+    /// (`man 7 epoll`, `max_user_watches`).
     fn listen_for(&mut self, key: Key, number: i32, interest: u8) -> bool {
         const REGISTERED: u8 = 0x80;
         let edge = self.selector.edge();
@@ -321,7 +331,6 @@ where
         };
         if result.is_err() {
             self.protocol.observe(protocol::Event::Exhausted);
-            self.close(key);
         }
         result.is_ok()
     }
@@ -331,6 +340,7 @@ where
         let Finished { mut io, memory, next } = finished;
         let sent = io.sent();
         let (unread, moved) = (io.link().is_ready(READ), io.link().is_ready(MOVED));
+        let ended = io.link().is_ready(ENDED);
         self.worked |= moved;
         let socket = io.end();
         self.tasks.end(task, Some(io));
@@ -341,6 +351,9 @@ where
         let number = socket.as_ref().map_or(-1, tenfold_sys::socket::Socket::number);
         slot.socket = socket;
         slot.memory = memory;
+        if ended {
+            slot.flags |= HALF_CLOSED;
+        }
         match next {
             Next::Close => self.close(key),
             Next::Park(by) => {
@@ -350,21 +363,23 @@ where
                 }
                 // Woken for nothing, it goes on resting as it did.
                 let by = if moved { by } else { by.min(slot.deadline) };
-                if self.listen_for(key, number, READING) {
-                    self.connections.set_deadline(key, by);
-                    if unread && self.selector.edge() {
-                        self.again.push(key);
-                    }
+                if !self.listen_for(key, number, READING) {
+                    return self.close(key);
+                }
+                self.connections.set_deadline(key, by);
+                if unread && self.selector.edge() {
+                    self.again.push(key);
                 }
             }
             Next::Linger => {
                 slot.state = State::Lingering;
                 slot.link = 0;
                 let by = tenfold_http::clock::now() + self.plan.bounds.linger_time;
-                if self.listen_for(key, number, READING) {
-                    self.connections.set_deadline(key, by);
-                    self.linger(key);
+                if !self.listen_for(key, number, READING) {
+                    return self.close(key);
                 }
+                self.connections.set_deadline(key, by);
+                self.linger(key);
             }
         }
     }
