@@ -125,3 +125,14 @@ impl Place {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_rests_costs_a_few_hundred_bytes() {
+        // A million of them are to fit into a machine, beside what the kernel needs.
+        assert!(size_of::<Place>() <= 320, "{}", size_of::<Place>());
+    }
+}

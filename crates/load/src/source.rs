@@ -18,6 +18,9 @@ struct Range {
 impl Sources {
     /// The address of the connection with this number; none when the system is to choose.
     pub fn nth(&self, number: u64) -> Option<IpAddr> {
+        if self.0.is_empty() {
+            return None;
+        }
         let mut place = u128::from(number) % self.count().max(1);
         for range in &self.0 {
             if place < range.count {

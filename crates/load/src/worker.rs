@@ -54,6 +54,8 @@ pub(crate) struct Worker<'a> {
     free: VecDeque<u32>,
     /// Places that wait for their turn to connect.
     to_open: VecDeque<u32>,
+    /// Places whose connection was begun and is not watched yet.
+    fresh: Vec<u32>,
     /// Places whose connection has had its life.
     vacant: Vec<u32>,
     requests: Pacer,
@@ -80,6 +82,7 @@ pub(crate) fn run(share: &Share<'_>, row: &[AtomicU64]) -> io::Result<Record> {
         places: share.places(),
         free: VecDeque::new(),
         to_open: VecDeque::new(),
+        fresh: Vec::new(),
         vacant: Vec::new(),
         requests: share.requests(),
         connections: share.connections(),
@@ -106,6 +109,7 @@ pub(crate) fn run(share: &Share<'_>, row: &[AtomicU64]) -> io::Result<Record> {
         ready.clear();
         worker.epoll.wait_precisely(Some(wait), &mut ready)?;
         ready.iter().for_each(|ready| worker.on_ready(ready));
+        worker.register_fresh();
         worker.shared.recorder.turn(worker.now);
     }
     Ok(worker.finish(used))
@@ -222,6 +226,7 @@ impl Worker<'_> {
             let most = if self.requests.is_scheduled() { 1 } else { usize::MAX };
             self.fill(number, most);
         }
+        self.register_fresh();
     }
 
     /// New connections that live for a time: each that is due gets a place.
