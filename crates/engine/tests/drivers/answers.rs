@@ -156,7 +156,7 @@ fn sixteen_requests_at_once(configuration: &Configuration) {
 }
 
 fn a_thousand_requests(configuration: &Configuration) {
-    let length = if configuration.layered || configuration.scarce { 2000 } else { 15_000 };
+    let length = if configuration.layered || configuration.scarce { 2000 } else { 9_000 };
     let server = Server::start(configuration);
     let mut client = server.connect();
     let mut writer = client.writer();

@@ -75,7 +75,8 @@ impl Client {
     pub(crate) fn take_little(&self) {
         // Less than a packet of the loopback would be waited for in the pace of lost ones.
         let bytes = 128 * 1024;
-        rustix::net::sockopt::set_socket_recv_buffer_size(self.descriptor(), bytes).expect("an option is set");
+        rustix::net::sockopt::set_socket_recv_buffer_size(self.descriptor(), bytes)
+            .expect("an option is set");
     }
 
     /// Lets a wait for bytes last so long.
@@ -130,6 +131,10 @@ impl Client {
     /// Receives once; says how many bytes came, 0 at the end.
     pub(crate) fn receive(&mut self) -> Result<usize, End> {
         let mut chunk = [0; 64 * 1024];
+        if matches!(self.stream, Stream::Tcp(_)) {
+            // A server with little room waits for what is acknowledged; it lasts for a while only.
+            let _ = rustix::net::sockopt::set_tcp_quickack(self.descriptor(), true);
+        }
         let result = match &mut self.stream {
             Stream::Tcp(stream) => stream.read(&mut chunk),
             Stream::Unix(stream) => stream.read(&mut chunk),
