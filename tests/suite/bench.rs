@@ -98,6 +98,7 @@ fn a_stall_is_seen_from_when_requests_were_due() {
     assert!(most >= second, "the longest is {most} us");
     assert!(uncorrected < p99 / 4.0, "from sending, p99 is {uncorrected} us, and {p99} us from the schedule");
     assert_eq!(number(&run, "/answers") + number(&run, "/unfinished"), 5_000.0, "{run:#}");
+    assert_eq!(run["invalid"], serde_json::json!([]), "the server was late, and not the generator");
 }
 
 fn starved_connections_are_counted() {

@@ -343,6 +343,7 @@ impl Worker<'_> {
             Ok(Progress::Limited) => self.pause(number, Role::SlowReader),
             Ok(_) if place.is_spent(self.share, self.now) => self.part(number),
             Ok(_) => {
+                place.free_since = self.now;
                 self.fill(number, usize::MAX);
                 self.pause(number, Role::SlowReader);
             }
@@ -382,6 +383,7 @@ impl Worker<'_> {
             }
             return;
         }
+        place.free_since = self.now;
         self.fill(number, usize::MAX);
     }
 

@@ -172,6 +172,7 @@ impl Worker<'_> {
             Role::Held => self.leave(number),
             // Not from here: a server that ends every connection at once would nest calls without end.
             _ => {
+                self.places[number as usize].free_since = self.now;
                 self.fill_without_opening(number, usize::MAX);
                 let place = &mut self.places[number as usize];
                 if place.connection.has_unsent() && !place.opening {
