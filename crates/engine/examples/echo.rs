@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use tenfold_engine::{Bounds, Engine, Plan, Protocol, Sender, run};
-use tenfold_http::{Finish, Io, IoError, Next, Patience, Received, clock};
+use tenfold_http::{Finish, Instant, Io, IoError, Next, Patience, Received, clock};
 use tenfold_sys::lifecycle::install_worker_signals;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
@@ -16,8 +16,12 @@ struct Echo;
 impl Protocol for Echo {
     type State = ();
 
+    fn first_bytes_by(&self) -> Instant {
+        clock::now() + Duration::from_secs(60)
+    }
+
     async fn serve<I: Io>(&self, io: &mut I, (): &mut ()) -> Next {
-        let by = clock::now() + Duration::from_secs(60);
+        let by = self.first_bytes_by();
         loop {
             match poll_fn(|cx| io.poll_receive(cx, 4096, Patience::Park, by)).await {
                 Ok(Received::Idle) => return Next::Park(by),

@@ -15,9 +15,7 @@ pub trait Protocol: Clone + Send + 'static {
 
     /// When a connection that was just accepted is closed if it sends nothing. For a driver that serves
     /// a connection only when its first bytes are there.
-    fn first_bytes_by(&self) -> Instant {
-        Instant::NEVER
-    }
+    fn first_bytes_by(&self) -> Instant;
 
     /// Hears what the engine does with connections, for counters.
     fn observe(&self, _event: Event) {}

@@ -2,6 +2,7 @@
 //!
 //! Processes are the supervisor's business: each of them runs one worker here, on sockets of its own.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use tenfold_sys::lifecycle::{self, Phase};
@@ -59,7 +60,10 @@ fn threads<'a, P: Protocol>(
         let workers: Vec<_> = (0..plan.workers)
             .map(|number| {
                 let (protocol, intake) = (protocol.clone(), intake(number));
-                let work = move || stop_all_on_error(worker(plan, &intake, &protocol));
+                let work = move || {
+                    let worked = catch_unwind(AssertUnwindSafe(|| worker(plan, &intake, &protocol)));
+                    stop_all_on_error(worked.unwrap_or_else(|_| Err("a worker panicked".into())))
+                };
                 thread::Builder::new()
                     .name(format!("worker-{number}"))
                     .spawn_scoped(scope, work)
@@ -97,6 +101,7 @@ fn handoff<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Re
         let mut next = 0;
         let accepted = accept_each(
             listeners,
+            true,
             protocol,
             || (),
             |socket, peer, listener| {

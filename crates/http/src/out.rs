@@ -80,6 +80,8 @@ pub struct Out {
     tail: usize,
     /// In how many pieces the bytes behind the last watch that was told have left so far.
     sends: u32,
+    /// Bytes that were moved out and never left.
+    lost: u64,
 }
 
 impl Out {
@@ -258,30 +260,38 @@ impl Out {
             let from = std::mem::take(&mut self.gone);
             return Some(Memory::Staged(std::mem::replace(&mut self.staged, spare), from));
         }
-        match self.segments.front()? {
-            Segment::File(..) => None,
-            Segment::Watch(_) => {
-                self.advance(0);
-                self.pop_memory(spare)
-            }
-            Segment::Staged(count) => {
-                let count = *count;
-                spare.extend_from_slice(&self.staged[self.gone..self.gone + count]);
-                self.advance(count as u64);
-                Some(Memory::Staged(spare, 0))
-            }
-            Segment::Shared(bytes, range) => {
-                let (bytes, range) = (bytes.clone(), range.clone());
-                self.advance(range.len() as u64);
-                Some(Memory::Shared(bytes, range))
-            }
+        // A watch hears when what is before it has left: see `advance`.
+        if matches!(self.segments.front()?, Segment::File(..) | Segment::Watch(_)) {
+            return None;
         }
+        let memory = match self.segments.pop_front()? {
+            Segment::Shared(bytes, range) => Memory::Shared(bytes, range),
+            Segment::Staged(count) => {
+                spare.extend_from_slice(&self.staged[self.gone..self.gone + count]);
+                self.gone += count;
+                Memory::Staged(spare, 0)
+            }
+            Segment::File(..) | Segment::Watch(_) => return None,
+        };
+        self.sends += 1;
+        if self.is_empty() {
+            self.staged.clear();
+            (self.gone, self.sends) = (0, 0);
+        }
+        Some(memory)
+    }
+
+    /// So many bytes that were moved out never left: the next watch hears of them when everything is
+    /// dropped.
+    pub fn lose(&mut self, count: u64) {
+        self.lost = count;
     }
 
     /// Drops everything and tells the watches how much never left. Keeps at most `capacity` bytes of
     /// memory.
     pub fn clear(&mut self, capacity: usize) {
-        let mut departure = Departure { unsent: 0, sends: std::mem::take(&mut self.sends) };
+        let (unsent, sends) = (std::mem::take(&mut self.lost), std::mem::take(&mut self.sends));
+        let mut departure = Departure { unsent, sends };
         for segment in self.segments.drain(..) {
             departure.unsent += segment.len();
             if let Segment::Watch(watch) = segment {
@@ -334,11 +344,24 @@ mod tests {
             watched(&mut out, b"head", &told);
             assert!(out.pop_memory(Vec::new()).is_some());
             assert_eq!(out.pop_memory(Vec::new()), None);
+            // It has not left until the driver says so.
+            assert!(!out.is_empty());
+            out.advance(0);
         }
         out.stage(b"unwatched");
         assert!(out.pop_memory(Vec::new()).is_some());
         watched(&mut out, b"head", &told);
         out.advance(4);
         assert_eq!(*told.lock().expect("no panic"), [Departure { unsent: 0, sends: 1 }; 3]);
+    }
+
+    #[test]
+    fn a_watch_hears_of_bytes_that_were_taken_over_and_never_left() {
+        let (mut out, told) = (Out::new(), Arc::default());
+        watched(&mut out, b"0123456789", &told);
+        assert!(out.pop_memory(Vec::new()).is_some());
+        out.lose(7);
+        out.clear(0);
+        assert_eq!(*told.lock().expect("no panic"), [Departure { unsent: 7, sends: 1 }]);
     }
 }

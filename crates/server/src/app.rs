@@ -56,6 +56,10 @@ impl Protocol for App {
         serve_connection(io, &*self.0, &self.0.limits, state).await
     }
 
+    fn first_bytes_by(&self) -> Instant {
+        clock::now() + self.0.limits.head_timeout
+    }
+
     #[inline]
     fn observe(&self, event: Event) {
         self.0.crew.observe(event);

@@ -54,6 +54,10 @@ impl Null {
 impl Protocol for Null {
     type State = ();
 
+    fn first_bytes_by(&self) -> Instant {
+        clock::now() + self.limits.head_timeout
+    }
+
     async fn serve<I: Io>(&self, io: &mut I, _: &mut ()) -> Next {
         loop {
             let (answered, left) = self.answer(io);

@@ -60,7 +60,8 @@ pub fn reopened() -> u32 {
 #[derive(Debug)]
 pub struct Watch {
     place: usize,
-    event: EventFd,
+    /// Never closed: a signal that is being handled may still write to it.
+    event: &'static EventFd,
 }
 
 impl Watch {
@@ -69,7 +70,7 @@ impl Watch {
     /// # Errors
     /// When the process has no descriptor left, or [`MOST_WATCHERS`] watch already.
     pub fn new() -> io::Result<Watch> {
-        let event = EventFd::new()?;
+        let event: &EventFd = Box::leak(Box::new(EventFd::new()?));
         let number = event.number();
         let free = WATCHERS.iter().position(|place| {
             place.compare_exchange(-1, number, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -82,7 +83,7 @@ impl Watch {
 
     /// The eventfd.
     pub fn event(&self) -> &EventFd {
-        &self.event
+        self.event
     }
 }
 
@@ -152,7 +153,7 @@ fn wake() {
         let number = watcher.load(Ordering::Relaxed);
         if number >= 0 {
             let one = 1u64.to_ne_bytes();
-            // SAFETY: `one` is 8 readable bytes; a descriptor closed meanwhile makes the call fail, no more.
+            // SAFETY: `one` is 8 readable bytes. The descriptor is an eventfd of `Watch`, which is never closed.
             unsafe { libc::write(number, one.as_ptr().cast(), one.len()) };
         }
     }

@@ -16,8 +16,11 @@ use crate::protocol::{Event, Protocol};
 ///
 /// On one listener that is `accept4` and nothing else. A thread that waits in `accept4` hears of one
 /// listener only; with several, `poll(2)` says which has a connection.
+///
+/// `nonblocking` is what the accepted sockets are.
 pub(crate) fn accept_each<P: Protocol>(
     listeners: &[Listener],
+    nonblocking: bool,
     protocol: &P,
     mut look_round: impl FnMut(),
     mut hand_on: impl FnMut(Socket, Option<SocketAddr>, u16),
@@ -28,7 +31,7 @@ pub(crate) fn accept_each<P: Protocol>(
         protocol.rest();
         look_round();
         for place in waiting.next().map_err(|error| format!("cannot wait for connections: {error}"))? {
-            match listeners[place].accept(false) {
+            match listeners[place].accept(nonblocking) {
                 Ok((socket, peer)) => hand_on(socket, peer, u16::try_from(place).unwrap_or(u16::MAX)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock || interrupted(&error) => {}
                 Err(error) if exhausted(&error) => {

@@ -97,6 +97,10 @@ impl Io for BlockingIo<'_> {
         if into.is_empty() {
             return Poll::Ready(Ok(Received::Full));
         }
+        // Bytes that keep coming, however few, do not put the deadline off.
+        if read_clock() >= by {
+            return Poll::Ready(Err(IoError::TimedOut));
+        }
         let received = BlockingIo::until(self.rest, by, resting, || match socket.receive(into) {
             Ok(count) => Some(Ok(count)),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock || interrupted(&error) => None,
@@ -125,13 +129,12 @@ impl Io for BlockingIo<'_> {
         while !self.out.is_empty() {
             let (socket, out, sender) = (&self.socket, &mut self.out, self.sender);
             // One call may wait long before it has sent much; in slices its part is seen.
-            let step = BlockingIo::until(self.rest, by, false, || {
-                match send_some(socket, out, sender, PART) {
+            let step =
+                BlockingIo::until(self.rest, by, false, || match send_some(socket, out, sender, PART) {
                     Ok(Sent::Some(count)) => Some(Ok(count)),
                     Ok(Sent::Nothing) => None,
                     Err(error) => Some(Err(error)),
-                }
-            });
+                });
             match step {
                 Ok(Some(Ok(count))) => self.sent += count as u64,
                 Ok(Some(Err(error))) | Err(error) => return Poll::Ready(Err(error)),

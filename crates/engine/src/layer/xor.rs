@@ -77,6 +77,7 @@ impl<I: Io> XorIo<'_, I> {
     /// Changes output until the driver's is full or there is no more.
     fn seal(&mut self) -> Result<(), IoError> {
         while !self.out.is_empty() && !self.below.split().1.full() {
+            self.out.advance(0);
             let mut bytes = match self.out.pop_memory(Vec::new()) {
                 Some(Memory::Staged(bytes, from)) => bytes[from..].to_vec(),
                 Some(Memory::Shared(bytes, range)) => bytes[range].to_vec(),

@@ -21,13 +21,15 @@ use crate::protocol::{Event, Protocol};
 
 /// Between two looks at whether the last processes have ended.
 const LAST_LOOK: Duration = Duration::from_millis(10);
+/// How often it looks, when the server stops, before processes that have not ended are killed.
+const PATIENCE: u32 = 100;
 
 /// Forks a process for each connection until the server leaves, and waits for all of them.
 pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
     let children = RefCell::new(Children { pids: Vec::new(), reopened: lifecycle::reopened() });
     let parent = process::own();
     let look_round = || children.borrow_mut().look_after(protocol);
-    let accepted = accept_each(listeners, protocol, look_round, |socket, peer, listener| {
+    let accepted = accept_each(listeners, false, protocol, look_round, |socket, peer, listener| {
         let mut children = children.borrow_mut();
         if children.pids.len() >= plan.bounds.connections {
             return protocol.observe(Event::TooMany);
@@ -36,7 +38,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
         protocol.leave();
         match process::fork() {
             Ok(Fork::Child) => {
-                let orphaned = !process::end_with(parent, Signal::Quit).unwrap_or(false);
+                let orphaned = !process::end_with(parent, Signal::Interrupt).unwrap_or(false);
                 if !orphaned {
                     blocking::serve(socket, peer, listener, plan.sender, &plan.bounds, protocol);
                 }
@@ -81,7 +83,7 @@ impl Children {
 
     /// Lets them finish what they have begun; when the server stops, stops them.
     fn wait_for_all<P: Protocol>(&mut self, protocol: &P) {
-        let mut told = None;
+        let (mut told, mut stopping) = (None, 0);
         loop {
             self.look_after(protocol);
             let phase = lifecycle::phase();
@@ -89,7 +91,13 @@ impl Children {
                 self.tell(if phase == Phase::Stopping { Signal::Interrupt } else { Signal::Quit });
                 told = Some(phase);
             }
-            if self.pids.is_empty() || phase == Phase::Stopping {
+            if phase == Phase::Stopping {
+                stopping += 1;
+            }
+            if stopping == PATIENCE {
+                self.tell(Signal::Kill);
+            }
+            if self.pids.is_empty() {
                 return;
             }
             std::thread::sleep(LAST_LOOK);

@@ -16,6 +16,7 @@ use crate::protocol::{Event, Protocol};
 pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
     accept_each(
         listeners,
+        false,
         protocol,
         || (),
         |socket, peer, listener| {

@@ -39,6 +39,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
         let sender = sender;
         accept_each(
             listeners,
+            false,
             protocol,
             || (),
             |socket, peer, listener| match sender.try_send((socket, peer, listener)) {

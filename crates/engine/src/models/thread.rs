@@ -25,6 +25,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
     thread::scope(|scope| {
         accept_each(
             listeners,
+            false,
             protocol,
             || (),
             |socket, peer, listener| {

@@ -16,7 +16,7 @@ mod writer;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{OpenOptionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use tenfold_sys::user::User;
@@ -142,10 +142,24 @@ impl Log {
     }
 }
 
+/// Opens the file, and gives it to `owner`, who has to open it again.
+///
+/// A name in a folder that others may write to can lead anywhere: only a file that has this one name, and
+/// is reached without a link, changes hands. What a link leads to (`/dev/stdout`) is written to as it is.
 fn make(path: &Path, owner: Option<&User>) -> io::Result<File> {
     // Who may read it is told whom this site's visitors are, so others may not.
-    let file = File::options().append(true).create(true).mode(0o640).open(path)?;
-    if let Some(owner) = owner {
+    let mut options = File::options();
+    options.append(true).create(true).mode(0o640);
+    let Some(owner) = owner else { return options.open(path) };
+    let direct = options.clone().custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(path);
+    let file = match direct {
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            return options.open(path);
+        }
+        other => other?,
+    };
+    let facts = file.metadata()?;
+    if facts.is_file() && facts.nlink() == 1 {
         fchown(&file, Some(owner.id), Some(owner.group))?;
     }
     Ok(file)

@@ -119,6 +119,8 @@ static RETIRED: Mutex<Vec<Vec<(u64, Held)>>> = Mutex::new(Vec::new());
 const HELD: u64 = 1 << 63;
 /// Set in the user word of an accept, whose results are descriptors.
 const ACCEPT: u64 = 1 << 62;
+/// The bits of a completion of [`Ring::poll_write`] with which a send is worth a try: room, or an error.
+pub const ROOM: i32 = (libc::POLLOUT | libc::POLLERR | libc::POLLHUP) as i32;
 /// Tags are less than this.
 pub const TAG_BOUND: u64 = 1 << 62;
 const NONE: u32 = u32::MAX;
@@ -202,9 +204,10 @@ impl Ring {
         self.push(opcode::Close::new(Fd(number)).build().user_data(word));
     }
 
-    /// Waits until there is room to write.
+    /// Says each time when room to write has come, as the bits of `poll(2)`. One-shot it would not do:
+    /// the kernel adds the end of the peer to what is waited for, and that is there for good.
     pub fn poll_write(&mut self, number: RawFd, tag: u64) {
-        self.push(opcode::PollAdd::new(Fd(number), libc::POLLOUT as u32).build().user_data(tag));
+        self.push(opcode::PollAdd::new(Fd(number), libc::POLLOUT as u32).multi(true).build().user_data(tag));
     }
 
     /// Says each time when there is something to read.

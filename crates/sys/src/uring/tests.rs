@@ -273,7 +273,9 @@ fn a_write_to_a_buffer_that_is_free_is_found_out() {
     let mut buffer = pool.take(0, 0);
     let stale = buffer.whole().as_mut_ptr();
     drop(buffer);
+    // SAFETY: the buffer has 64 bytes.
+    let inside = unsafe { stale.add(40) };
     // SAFETY: the memory of a pool is never freed; this is the fault that is looked for.
-    unsafe { stale.add(40).write(1) };
+    unsafe { inside.write(1) };
     pool.take(0, 10);
 }

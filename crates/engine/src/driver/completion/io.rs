@@ -38,6 +38,8 @@ pub(super) struct RingIo {
     turn_bytes: usize,
     /// Bytes that left by calls, and not through the ring.
     by_calls: u64,
+    /// Bytes that were handed over.
+    handed: u64,
 }
 
 /// A file that the ring reads.
@@ -61,6 +63,7 @@ impl RingIo {
             sender,
             turn_bytes,
             by_calls: 0,
+            handed: 0,
         }
     }
 
@@ -68,19 +71,26 @@ impl RingIo {
     pub(super) fn begin(&mut self, socket: Socket, peer: Peer, listener: u16, sending: u8) {
         self.socket = Some(socket);
         (self.peer, self.local) = (peer, Local { listener });
-        self.by_calls = 0;
+        (self.by_calls, self.handed) = (0, 0);
         self.link.begin(sending);
     }
 
     /// Ends it: gives the socket back, and all memory but a little.
     pub(super) fn end(&mut self) -> Option<Socket> {
         self.input.release();
+        // Who watches hears of what was handed over and has not left.
+        self.out.lose(self.handed.saturating_sub(self.link.sent.get()));
         self.out.clear(KEPT_OUT);
         self.socket.take()
     }
 
+    /// Bytes that left by calls in this activation.
+    pub(super) fn called(&self) -> u64 {
+        self.by_calls
+    }
+
     /// Bytes that left by calls or completed sends in this activation.
-    pub(super) fn sent(&self) -> u64 {
+    fn sent(&self) -> u64 {
         self.by_calls + self.link.sent.get()
     }
 
@@ -138,6 +148,7 @@ impl RingIo {
             };
             outgoing.push((bytes, !self.out.is_empty()));
         }
+        self.handed += total as u64;
         total
     }
 
@@ -259,6 +270,8 @@ impl Io for RingIo {
             if self.in_flight() {
                 return self.wait(SENT, by);
             }
+            // Who watches hears that everything before has left.
+            self.out.advance(0);
             if self.out.is_empty() {
                 return Poll::Ready(Ok(()));
             }

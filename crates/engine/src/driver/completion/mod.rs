@@ -19,7 +19,7 @@ use std::time::Duration;
 use tenfold_http::{Instant, IoError, Next};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
-use tenfold_sys::uring::{Completion, Ring, RingBuffer, Sizes};
+use tenfold_sys::uring::{Completion, ROOM, Ring, RingBuffer, Sizes};
 
 use self::io::RingIo;
 use self::link::{AGAIN, FILE_READ, LOST, Link, RECEIVED, SENT, WRITABLE};
@@ -47,6 +47,8 @@ fn sizes() -> Sizes {
 
 /// Bytes received while nobody reads, at which receiving is stopped.
 const INBOX_BYTES: usize = 16 * 1024;
+/// How long what was handed over may take when its connection would otherwise be closed.
+const LAST_SENDS: Duration = Duration::from_secs(60);
 /// Vectors to stage into that are kept, and the most that each may hold.
 const SPARE: usize = 64;
 const SPARE_BYTES: usize = 32 * 1024;
@@ -189,8 +191,7 @@ where
         if sources.leave(&mut self.ring) {
             let resting = |slot: &Slot<P::State>| slot.state == State::Parked && slot.flags & SERVED != 0;
             for key in self.connections.keys(resting) {
-                let rests_until = self.connections.find(key).map_or(Instant::NEVER, |slot| slot.deadline);
-                self.close_gently(key, rests_until);
+                self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
             }
         }
         self.connections.count() > 0 || sources.expects()
@@ -227,7 +228,7 @@ where
         match kind {
             Kind::Receive => self.received(key, completion.result, completion.more, completion.buffer),
             Kind::Send => self.sent(key, completion.result, completion.memory),
-            Kind::Poll => self.writable(key),
+            Kind::Poll => self.writable(key, completion.result, completion.more),
             Kind::Close => self.connections_end(key),
             Kind::Read => self.file_read(key, completion.result, completion.memory),
             Kind::Cancel | Kind::Source => {}
@@ -350,6 +351,9 @@ where
         if let Some(memory) = memory {
             self.keep_spare(memory);
         }
+        if result > 0 {
+            self.protocol.observe(Event::Sent(result as u64));
+        }
         let Some(slot) = self.connections.find(key) else { return };
         slot.sending -= 1;
         let (sending, task) = (slot.sending, slot.link);
@@ -382,11 +386,13 @@ where
         }
     }
 
-    fn writable(&mut self, key: Key) {
+    fn writable(&mut self, key: Key, result: i32, more: bool) {
         let Some(slot) = self.connections.find(key) else { return };
-        slot.interest &= !POLLING;
+        if !more {
+            slot.interest &= !POLLING;
+        }
         match slot.state {
-            State::Active => {
+            State::Active if result < 0 || result & ROOM != 0 => {
                 let task = slot.link;
                 let link = self.tasks.attached(task).link.clone();
                 link.writable.set(true);
@@ -435,6 +441,10 @@ where
             State::Active => {
                 let task = slot.link;
                 self.poll(key, task);
+            }
+            // It rests, but its peer has not taken the last answer yet.
+            State::Parked if slot.sending > 0 => {
+                self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
             }
             State::Parked => {
                 self.protocol.observe(Event::Expired);
@@ -538,24 +548,23 @@ where
     /// The task of connection `key` is done with it for now.
     fn finished(&mut self, key: Key, task: u32, link: &Rc<Link>, finished: Finished<RingIo, P::State>) {
         let Finished { mut io, memory, next } = finished;
-        let calls = io.sent();
+        let calls = io.called();
         let socket = io.end();
         let unread = std::mem::take(&mut *link.inbox.borrow_mut());
-        let handed: usize = link.outgoing.borrow().iter().map(|(bytes, _)| bytes.len()).sum();
-        let total = calls + handed as u64;
-        if total > 0 {
-            self.protocol.observe(Event::Sent(total));
+        if calls > 0 {
+            self.protocol.observe(Event::Sent(calls));
         }
+        let served = calls > 0 || link.sent.get() > 0 || !link.outgoing.borrow().is_empty();
         let Some(slot) = self.connections.find(key) else { return };
         slot.socket = socket;
         slot.memory = memory;
         slot.state = State::Parked;
-        if total > 0 {
+        if served {
             slot.flags |= SERVED;
         }
         let quiet = slot.interest == 0 && slot.sending == 0;
         // What was waited for before may be over, or of another connection: the last bytes have some time.
-        let deadline = link.deadline().max(tenfold_http::clock::now() + self.plan.bounds.linger_time);
+        let deadline = link.deadline().max(tenfold_http::clock::now() + LAST_SENDS);
         if next == Next::Close && quiet {
             self.close_behind(key, link, deadline);
             return self.tasks.end(task, Some(io));
@@ -572,7 +581,7 @@ where
                 self.receive(key);
                 let over = self.connections.find(key).is_some_and(|slot| slot.flags & (ENDED | FAILED) != 0);
                 if over {
-                    self.close_gently(key, by);
+                    self.close_gently(key, by.max(tenfold_http::clock::now() + LAST_SENDS));
                 }
             }
             Next::Linger => {
@@ -631,6 +640,9 @@ where
             return self.connections_end(key);
         }
         slot.state = State::Closing;
+        if slot.interest & POLLING != 0 {
+            self.ring.cancel(tag(Kind::Poll, key), tag(Kind::Cancel, key));
+        }
         match &slot.socket {
             Some(socket) => socket.shut_down(),
             // Its close is queued behind sends that do not end: they are cancelled.
