@@ -218,7 +218,7 @@ pub static MODELS: &[Model] = &[
         name: "uring",
         summary: "completion: operations are handed to the kernel in batches and come back done",
         driver: Driver::Completion,
-        calls: "io_uring_enter (multishot accept and recv, send, close); sendfile for large files",
+        calls: "io_uring_enter (multishot accept and recv, send, close), getpeername; sendfile for large files",
         needs: &[Facility::Ring, Facility::MultishotAccept, Facility::MultishotReceive, Facility::BufferRing],
         topologies: LOOPS,
         senders: SENDERS,

@@ -2,7 +2,8 @@
 //!
 //! Connections are accepted by one multishot accept a listener. The first receive of a connection is
 //! one-shot; from then on one multishot receive brings bytes in buffers that the kernel picks from a ring.
-//! A response is one send. What arrives, leaves and closes in a turn costs one `io_uring_enter(2)`.
+//! A response is one send. What arrives, leaves and closes in a turn costs one `io_uring_enter(2)`; a new
+//! connection costs a `getpeername(2)` beside it, because a multishot accept does not tell whom it accepted.
 //! The ring has no sendfile operation: for large files it waits for room to write, and `sendfile(2)` is
 //! called.
 
