@@ -43,7 +43,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
             protocol,
             || (),
             |socket, peer, listener| match sender.try_send((socket, peer, listener)) {
-                Ok(()) => protocol.observe(Event::Accepted),
+                Ok(()) => {}
                 Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                     protocol.observe(Event::TooMany)
                 }
@@ -56,6 +56,8 @@ fn serve_from<P: Protocol>(queue: &Mutex<Receiver<Connection>>, plan: &Plan, pro
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((socket, peer, listener)) = next else { return protocol.leave() };
+        // Counted here, so that it is counted before it is closed.
+        protocol.observe(Event::Accepted);
         blocking::serve(socket, peer, listener, plan.sender, &plan.bounds, protocol);
         protocol.observe(Event::Closed);
         // Before it waits for a connection, which may take long.

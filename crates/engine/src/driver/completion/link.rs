@@ -33,7 +33,7 @@ pub(super) type Piece = (Bytes, bool);
 #[derive(Default)]
 pub(super) struct Link {
     want: Cell<u8>,
-    deadline: Cell<Instant>,
+    deadline: Cell<Option<Instant>>,
     /// Received just now, in the ring's own buffer: for this turn.
     pub(super) current: RefCell<Option<RingBuffer>>,
     /// Received while nobody read: bounded by the driver.
@@ -66,7 +66,7 @@ impl Link {
         self.sending.set(sending);
         self.sent.set(0);
         self.writable.set(true);
-        self.deadline.set(Instant(0));
+        self.deadline.set(None);
         // What the connection before asked for and did not wait for.
         self.file_read.take();
         self.file_done.take();
@@ -76,12 +76,13 @@ impl Link {
         self.want.get() & bits != 0
     }
 
-    pub(super) fn deadline(&self) -> Instant {
+    /// Until when the last wait of this activation was to last, where there was one.
+    pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline.get()
     }
 
     pub(super) fn wait_for(&self, bits: u8, by: Instant) {
         self.want.set(bits);
-        self.deadline.set(by);
+        self.deadline.set(Some(by));
     }
 }

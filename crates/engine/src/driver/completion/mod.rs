@@ -523,7 +523,7 @@ where
         if let Some(read) = link.file_read.take() {
             self.ring.read(read.file, read.offset, read.memory, tag(Kind::Read, key));
         }
-        self.connections.set_deadline(key, link.deadline());
+        self.connections.set_deadline(key, link.deadline().unwrap_or(Instant::NEVER));
     }
 
     /// Hands over what connection `key` sends, as a chain of operations that begin one after the other;
@@ -563,8 +563,8 @@ where
             slot.flags |= SERVED;
         }
         let quiet = slot.interest == 0 && slot.sending == 0;
-        // What was waited for before may be over, or of another connection: the last bytes have some time.
-        let deadline = link.deadline().max(tenfold_http::clock::now() + LAST_SENDS);
+        // A wait that was in vain is over; where there was none, the last bytes have some time.
+        let deadline = link.deadline().unwrap_or_else(|| tenfold_http::clock::now() + LAST_SENDS);
         if next == Next::Close && quiet {
             self.close_behind(key, link, deadline);
             return self.tasks.end(task, Some(io));
