@@ -4,6 +4,7 @@
 //! does: the phase changes, and every worker that asked to be told has its eventfd written.
 
 use std::io;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
 
 use crate::eventfd::EventFd;
@@ -61,7 +62,7 @@ pub fn reopened() -> u32 {
 pub struct Watch {
     place: usize,
     /// Never closed: a signal that is being handled may still write to it.
-    event: &'static EventFd,
+    event: ManuallyDrop<EventFd>,
 }
 
 impl Watch {
@@ -70,7 +71,7 @@ impl Watch {
     /// # Errors
     /// When the process has no descriptor left, or [`MOST_WATCHERS`] watch already.
     pub fn new() -> io::Result<Watch> {
-        let event: &EventFd = Box::leak(Box::new(EventFd::new()?));
+        let event = ManuallyDrop::new(EventFd::new()?);
         let number = event.number();
         let free = WATCHERS.iter().position(|place| {
             place.compare_exchange(-1, number, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -83,7 +84,7 @@ impl Watch {
 
     /// The eventfd.
     pub fn event(&self) -> &EventFd {
-        self.event
+        &self.event
     }
 }
 
