@@ -25,7 +25,9 @@ fn one_worker(configuration: &Configuration) -> bool {
 }
 
 fn selects(configuration: &Configuration) -> bool {
-    configuration.driver() != Driver::Blocking && !configuration.layered
+    // Where each worker has a queue of its own, those in one may wait for descriptors that others hold.
+    let one_queue = [Topology::Single, Topology::Threads].contains(&configuration.topology);
+    configuration.driver() != Driver::Blocking && one_queue && !configuration.layered
 }
 
 fn concurrent(configuration: &Configuration) -> bool {

@@ -22,10 +22,13 @@ impl Configuration {
     pub(crate) fn all() -> Vec<Configuration> {
         let mut all = Vec::new();
         for model in MODELS {
-            let topologies = [Topology::Single, Topology::Threads];
-            for topology in topologies.into_iter().filter(|topology| model.topologies.contains(topology)) {
+            // Processes are the supervisor's business.
+            let here = |topology: &&Topology| **topology != Topology::ReuseportProcesses;
+            for &topology in model.topologies.iter().filter(here) {
                 let triggers = if model.triggers { Triggers::ALL.map(Some).to_vec() } else { vec![None] };
-                for triggers in triggers.into_iter().filter(|triggers| tried(topology, *triggers)) {
+                for triggers in
+                    triggers.into_iter().filter(|triggers| tried(model.engine, topology, *triggers))
+                {
                     let plain = Configuration {
                         engine: model.engine,
                         topology,
@@ -103,10 +106,17 @@ impl Configuration {
     }
 }
 
-/// With several workers, what the listener's trigger changes is tried, and not all of it again.
-fn tried(topology: Topology, triggers: Option<Triggers>) -> bool {
-    let edge = |triggers: Triggers| triggers.connections == Trigger::Edge;
-    topology == Topology::Single || triggers.is_none_or(edge)
+/// With several workers, what the listener's trigger changes is tried, and not all of it again; what only
+/// the topology changes is tried once for each driver.
+fn tried(engine: Engine, topology: Topology, triggers: Option<Triggers>) -> bool {
+    match topology {
+        Topology::Single => true,
+        Topology::Threads => triggers.is_none_or(|triggers| triggers.connections == Trigger::Edge),
+        _ => {
+            let default = triggers.unwrap_or_default() == Triggers::default();
+            default && [Engine::Epoll, Engine::Uring].contains(&engine)
+        }
+    }
 }
 
 impl fmt::Display for Configuration {

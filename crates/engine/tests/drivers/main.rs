@@ -34,7 +34,7 @@ const THEMES: &[(&str, &[Statement])] = &[
 ];
 
 /// Tests at once: they wait more than they work.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 10;
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);

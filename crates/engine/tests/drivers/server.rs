@@ -90,13 +90,7 @@ fn serve(settings: &Settings) -> Result<(), String> {
     if settings.is_set("scarce") {
         faults::use_rings_of(SCARCE);
     }
-    let options = ListenOptions { backlog: 1024, tcp_nodelay: true, defer_accept: false, reuse_port: false };
-    let address = settings.text("listen").unwrap_or("127.0.0.1:0").parse()?;
-    let listener = Listener::bind(&address, &options).map_err(|error| format!("{address}: {error}"))?;
-    if let Some(bytes) = settings.text("send-buffer") {
-        let bytes = bytes.parse().expect("a number");
-        rustix::net::sockopt::set_socket_send_buffer_size(&listener, bytes).expect("an option is set");
-    }
+    let listeners = listeners(settings, plan.sockets_per_address())?;
     install_worker_signals().map_err(|error| error.to_string())?;
     let unit = Unit::new(settings, &plan)?;
     let limits = Limits {
@@ -108,16 +102,34 @@ fn serve(settings: &Settings) -> Result<(), String> {
         ..Limits::default()
     };
     let protocol = Http { unit: Arc::new(unit), limits: Arc::new(limits) };
-    println!("{}", listener.address());
+    println!("{}", listeners[0].address());
     std::io::stdout().flush().map_err(|error| error.to_string())?;
     if let Some(most) = settings.text("descriptors") {
         let most = Some(most.parse().expect("a number"));
         setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).expect("a limit can be lowered");
     }
     match settings.is_set("layered") {
-        true => run(&plan, &[listener], Xor(protocol)),
-        false => run(&plan, &[listener], protocol),
+        true => run(&plan, &listeners, Xor(protocol)),
+        false => run(&plan, &listeners, protocol),
     }
+}
+
+fn listeners(settings: &Settings, count: usize) -> Result<Vec<Listener>, String> {
+    let reuse_port = count > 1;
+    let options = ListenOptions { backlog: 1024, tcp_nodelay: true, defer_accept: false, reuse_port };
+    let mut address = settings.text("listen").unwrap_or("127.0.0.1:0").parse()?;
+    let mut listeners = Vec::new();
+    for _ in 0..count {
+        let listener = Listener::bind(&address, &options).map_err(|error| format!("{address}: {error}"))?;
+        if let Some(bytes) = settings.text("send-buffer") {
+            let bytes = bytes.parse().expect("a number");
+            rustix::net::sockopt::set_socket_send_buffer_size(&listener, bytes).expect("an option is set");
+        }
+        // The others share the port that the system chose for the first.
+        address = listener.address().clone();
+        listeners.push(listener);
+    }
+    Ok(listeners)
 }
 
 #[derive(Clone)]
