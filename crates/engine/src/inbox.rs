@@ -98,3 +98,108 @@ impl Wake for TaskWaker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn key(index: u32) -> Key {
+        Key { index, generation: 7 }
+    }
+
+    fn taken(inbox: &Inbox) -> Vec<Key> {
+        let mut keys = Vec::new();
+        inbox.take(&mut keys);
+        keys
+    }
+
+    fn assigned(inbox: &Arc<Inbox>, index: u32) -> Arc<TaskWaker> {
+        let waker = Arc::new(TaskWaker::new(inbox.clone()));
+        waker.assign(key(index));
+        waker
+    }
+
+    #[test]
+    fn a_task_is_in_the_inbox_once_however_often_it_is_woken() {
+        let inbox = Arc::new(Inbox::new().expect("descriptors"));
+        let wakers: Vec<_> = (0..4).map(|index| assigned(&inbox, index)).collect();
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..1000).for_each(|_| wakers.iter().for_each(Wake::wake_by_ref)));
+            }
+        });
+        let mut keys = taken(&inbox);
+        keys.sort_unstable_by_key(|key| key.index);
+        assert_eq!(keys, [key(0), key(1), key(2), key(3)]);
+        wakers.iter().for_each(Wake::wake_by_ref);
+        assert_eq!(taken(&inbox), [], "who was taken has yet to be polled");
+        wakers[2].taken();
+        wakers.iter().for_each(Wake::wake_by_ref);
+        assert_eq!(taken(&inbox), [key(2)]);
+    }
+
+    #[test]
+    fn a_waker_that_is_used_again_wakes_its_new_task() {
+        let inbox = Arc::new(Inbox::new().expect("descriptors"));
+        let waker = assigned(&inbox, 1);
+        waker.wake_by_ref();
+        assert_eq!(taken(&inbox), [key(1)]);
+        // The task has ended before its key was looked at.
+        waker.assign(key(2));
+        waker.wake_by_ref();
+        assert_eq!(taken(&inbox), [key(2)]);
+    }
+
+    #[test]
+    fn a_worker_with_keys_does_not_fall_asleep() {
+        let inbox = Arc::new(Inbox::new().expect("descriptors"));
+        assert!(inbox.fall_asleep());
+        assert!(!inbox.wake_up());
+        assigned(&inbox, 1).wake();
+        assert!(!inbox.fall_asleep());
+        assert!(inbox.wake_up());
+        assert_eq!(taken(&inbox), [key(1)]);
+        assert!(inbox.fall_asleep());
+    }
+
+    /// A worker that sleeps whenever it may, against a thread that wakes it whenever it has been polled.
+    #[test]
+    fn no_wake_is_lost_between_a_look_and_the_sleep() {
+        const TIMES: usize = 20_000;
+        let inbox = Arc::new(Inbox::new().expect("descriptors"));
+        let (waker, polled) = (assigned(&inbox, 1), Arc::new(AtomicU64::new(0)));
+        let (others, seen) = (waker.clone(), polled.clone());
+        let waking = thread::spawn(move || {
+            for time in 0..TIMES as u64 {
+                others.wake_by_ref();
+                while seen.load(Ordering::Acquire) == time {
+                    thread::yield_now();
+                }
+            }
+        });
+        let mut keys = Vec::new();
+        for _ in 0..TIMES {
+            while !inbox.wake_up() {
+                if inbox.fall_asleep() {
+                    sleep(&inbox);
+                }
+            }
+            inbox.take(&mut keys);
+            assert_eq!(keys.drain(..).collect::<Vec<_>>(), [key(1)]);
+            waker.taken();
+            polled.fetch_add(1, Ordering::Release);
+        }
+        waking.join().expect("every wake was heard");
+    }
+
+    fn sleep(inbox: &Inbox) {
+        let mut list = tenfold_sys::poll::PollList::new();
+        list.set(inbox.event().number(), 0, true, false);
+        let mut heard = false;
+        list.wait(Some(20_000), |_| heard = true).expect("an eventfd can be waited for");
+        assert!(heard, "a worker that sleeps is told");
+        inbox.event().clear();
+    }
+}

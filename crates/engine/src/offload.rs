@@ -157,3 +157,134 @@ impl<T> Future for Coming<T> {
         Poll::Pending
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::channel;
+    use std::task::Wake;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::plan::{Bounds, Sender};
+    use crate::table::Engine;
+
+    struct Count(AtomicUsize, thread::Thread);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            self.1.unpark();
+        }
+    }
+
+    fn lane(engine: Engine, width: usize, queue: usize) -> Lane {
+        let plan = Plan::new(engine, None, Some(1), Sender::Auto, None, Bounds::default());
+        Lane::new(&plan.expect("the plan is legal"), width, queue)
+    }
+
+    /// Waits for a result; says how often it was woken meanwhile.
+    fn wait<T>(coming: Coming<T>) -> (Option<T>, usize) {
+        let count = Arc::new(Count(AtomicUsize::new(0), thread::current()));
+        let waker = Waker::from(count.clone());
+        let (mut coming, begun) = (Box::pin(coming), Instant::now());
+        loop {
+            match coming.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(value) => return (value, count.0.load(Ordering::SeqCst)),
+                Poll::Pending => thread::park_timeout(Duration::from_secs(1)),
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "no result has come");
+        }
+    }
+
+    #[test]
+    fn work_is_done_on_other_threads_which_begin_with_the_first() {
+        let lane = lane(Engine::Epoll, 2, 4);
+        let Way::Threads { sender, .. } = &*lane.0 else { panic!("a loop is kept free by threads") };
+        assert!(sender.get().is_none(), "a process with a lane can still be forked");
+        let here = thread::current().id();
+        let coming = lane.run(move || (thread::current().id() != here).then_some(7)).expect("there is room");
+        assert_eq!(wait(coming).0, Some(Some(7)));
+    }
+
+    #[test]
+    fn work_past_the_queue_is_refused_and_the_rest_is_done() {
+        let (lane, (open, gate)) = (lane(Engine::Epoll, 1, 3), channel::<()>());
+        let (begun, begins) = channel();
+        let first = lane.run(move || {
+            begun.send(()).expect("it is waited for");
+            gate.recv().expect("it is opened");
+        });
+        begins.recv().expect("the first job begins");
+        let waiting: Vec<_> = (0..3).map(|number| lane.run(move || number).expect("it may wait")).collect();
+        assert!(lane.run(|| ()).is_err(), "three wait already");
+        open.send(()).expect("the first job waits for it");
+        assert!(wait(first.expect("there was room")).0.is_some());
+        assert!(waiting.into_iter().map(|coming| wait(coming).0).eq((0..3).map(Some)));
+        assert!(lane.run(|| ()).is_ok(), "there is room again");
+    }
+
+    #[test]
+    fn work_that_panics_wakes_who_waits_and_takes_no_thread_along() {
+        for engine in [Engine::Epoll, Engine::Naive] {
+            let lane = lane(engine, 1, 8);
+            for _ in 0..3 {
+                let coming = lane.run(|| -> u32 { std::panic::resume_unwind(Box::new("asked for")) });
+                assert_eq!(wait(coming.expect("there is room")).0, None);
+            }
+            assert_eq!(wait(lane.run(|| 5).expect("there is room")).0, Some(5));
+        }
+    }
+
+    #[test]
+    fn a_result_wakes_once_and_one_that_nobody_waits_for_harms_nobody() {
+        let lane = lane(Engine::Epoll, 1, 8);
+        for time in 0..50 {
+            drop(lane.run(|| vec![1; 100]).expect("there is room"));
+            let coming = lane.run(move || thread::sleep(Duration::from_millis(time % 3)));
+            let (value, woken) = wait(coming.expect("there is room"));
+            assert!(value.is_some() && woken <= 1, "woken {woken} times");
+        }
+    }
+
+    #[test]
+    fn a_blocking_model_works_in_place_and_so_many_at_once() {
+        let (lane, here) = (lane(Engine::Naive, 2, 1), thread::current().id());
+        let coming = lane.run(move || thread::current().id() == here).expect("in place there is always room");
+        assert_eq!(wait(coming).0, Some(true));
+        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (now, most) = (Arc::new(now), Arc::new(most));
+        thread::scope(|scope| {
+            for _ in 0..6 {
+                let (lane, now, most) = (lane.clone(), now.clone(), most.clone());
+                scope.spawn(move || {
+                    let work = move || {
+                        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        thread::sleep(Duration::from_millis(10));
+                        now.fetch_sub(1, Ordering::SeqCst);
+                    };
+                    assert!(wait(lane.run(work).expect("in place there is always room")).0.is_some());
+                });
+            }
+        });
+        assert_eq!(most.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn threads_end_with_the_lane() {
+        thread_local! {
+            /// Dropped when its thread ends.
+            static LIFE: RefCell<Option<std::sync::mpsc::Sender<()>>> = const { RefCell::new(None) };
+        }
+        let (lane, (life, end)) = (lane(Engine::Epoll, 1, 4), channel());
+        let other = lane.clone();
+        let coming = lane.run(move || LIFE.set(Some(life))).expect("there is room");
+        assert!(wait(coming).0.is_some());
+        drop(lane);
+        assert!(wait(other.run(|| ()).expect("there is room")).0.is_some(), "a clone keeps the threads");
+        drop(other);
+        let ended = end.recv_timeout(Duration::from_secs(20));
+        assert_eq!(ended, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+    }
+}

@@ -145,3 +145,72 @@ fn borrow<'a>(number: RawFd) -> BorrowedFd<'a> {
     // through it: were it closed or another file's, the call would fail or change that file's interest.
     unsafe { BorrowedFd::borrow_raw(number) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::eventfd::EventFd;
+
+    fn heard(epoll: &mut Epoll, milliseconds: u32) -> Vec<Ready> {
+        epoll.wait(Some(milliseconds)).expect("an instance can be waited for").collect()
+    }
+
+    fn reading(edge: bool) -> Interest {
+        Interest { read: true, edge, ..Interest::default() }
+    }
+
+    #[test]
+    fn a_level_is_reported_again_and_an_edge_once() {
+        for edge in [false, true] {
+            let (mut epoll, event) =
+                (Epoll::new(8).expect("descriptors"), EventFd::new().expect("descriptors"));
+            epoll.add(event.number(), 7, reading(edge)).expect("it can be watched");
+            assert_eq!(heard(&mut epoll, 0), []);
+            event.signal();
+            assert_eq!(heard(&mut epoll, 1000).len(), 1);
+            assert_eq!(heard(&mut epoll, 0).len(), usize::from(!edge));
+            // A change of interest reports an edge that is still there.
+            epoll.modify(event.number(), 8, reading(edge)).expect("it is watched");
+            let again = heard(&mut epoll, 0);
+            assert_eq!(again.iter().map(|ready| (ready.key, ready.read)).collect::<Vec<_>>(), [(8, true)]);
+            epoll.delete(event.number()).expect("it is watched");
+            assert_eq!(heard(&mut epoll, 0), []);
+        }
+    }
+
+    #[test]
+    fn bytes_room_an_end_and_a_loss_are_told_apart() {
+        let mut epoll = Epoll::new(8).expect("descriptors");
+        let (ours, mut peer) = UnixStream::pair().expect("descriptors");
+        let number = std::os::fd::AsRawFd::as_raw_fd(&ours);
+        let both = Interest { read: true, write: true, ..Interest::default() };
+        epoll.add(number, 7, both).expect("it can be watched");
+        let nothing = Ready { key: 7, read: false, write: false, ended: false, gone: false };
+        assert_eq!(heard(&mut epoll, 0), [Ready { write: true, ..nothing }]);
+        peer.write_all(b"x").expect("a peer may send");
+        assert_eq!(heard(&mut epoll, 0), [Ready { write: true, read: true, ..nothing }]);
+        peer.shutdown(std::net::Shutdown::Write).expect("it is open");
+        assert_eq!(heard(&mut epoll, 0), [Ready { write: true, read: true, ended: true, ..nothing }]);
+        drop(peer);
+        let all = Ready { write: true, read: true, ended: true, gone: true, ..nothing };
+        assert_eq!(heard(&mut epoll, 0), [all]);
+        // A loss is heard of without any interest.
+        epoll.modify(number, 7, Interest::default()).expect("it is watched");
+        assert!(heard(&mut epoll, 0)[0].gone);
+    }
+
+    #[test]
+    fn a_batch_has_its_bound_and_the_rest_comes_next() {
+        let mut epoll = Epoll::new(4).expect("descriptors");
+        let events: Vec<_> = (0..10).map(|_| EventFd::new().expect("descriptors")).collect();
+        for (event, key) in events.iter().zip(0..) {
+            epoll.add(event.number(), key, reading(true)).expect("it can be watched");
+            event.signal();
+        }
+        let counts = [heard(&mut epoll, 0).len(), heard(&mut epoll, 0).len(), heard(&mut epoll, 0).len()];
+        assert_eq!(counts, [4, 4, 2]);
+    }
+}

@@ -39,3 +39,26 @@ impl AsFd for EventFd {
         self.0.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poll::PollList;
+
+    #[test]
+    fn signals_add_up_to_one_that_a_clear_takes_back() {
+        let event = EventFd::new().expect("descriptors");
+        let readable = || {
+            let (mut list, mut heard) = (PollList::new(), false);
+            list.set(event.number(), 0, true, false);
+            list.wait(Some(0), |ready| heard = ready.read).expect("it can be polled");
+            heard
+        };
+        assert!(!readable());
+        (0..100).for_each(|_| event.signal());
+        assert!(readable());
+        event.clear();
+        assert!(!readable());
+        event.clear();
+    }
+}

@@ -102,3 +102,33 @@ impl PollList {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eventfd::EventFd;
+
+    #[test]
+    fn a_descriptor_that_leaves_the_list_takes_nobody_along() {
+        let events: Vec<_> = (0..5).map(|_| EventFd::new().expect("descriptors")).collect();
+        let mut list = PollList::new();
+        for (event, word) in events.iter().zip(0..) {
+            event.signal();
+            list.set(event.number(), word, true, false);
+        }
+        let heard = |list: &mut PollList| {
+            let mut words = Vec::new();
+            list.wait(Some(0), |ready| words.push(ready.key)).expect("the list can be waited for");
+            words.sort_unstable();
+            words
+        };
+        assert_eq!(heard(&mut list), [0, 1, 2, 3, 4]);
+        list.remove(events[1].number());
+        list.remove(events[1].number());
+        assert_eq!(heard(&mut list), [0, 2, 3, 4]);
+        list.remove(events[4].number());
+        list.set(events[1].number(), 9, true, false);
+        list.set(events[2].number(), 2, false, false);
+        assert_eq!(heard(&mut list), [0, 3, 9]);
+    }
+}

@@ -151,3 +151,78 @@ impl<F: Future, I, A> Tasks<F, I, A> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{Ready, pending, ready};
+    use std::rc::Rc;
+
+    use super::*;
+
+    fn key(index: u32) -> Key {
+        Key { index, generation: 1 }
+    }
+
+    fn tasks<F: Future, I>() -> Tasks<F, I, u32> {
+        Tasks::new(Arc::new(Inbox::new().expect("descriptors")))
+    }
+
+    #[test]
+    fn a_task_that_has_ended_lends_its_io_to_the_next() {
+        let mut tasks = tasks::<Ready<u8>, &str>();
+        let first = tasks.begin(key(1), |io| {
+            assert!(io.is_none());
+            (ready(1), 10)
+        });
+        assert_eq!(tasks.poll(first), Poll::Ready(1));
+        tasks.end(first, Some(Box::new("used")));
+        let second = tasks.begin(key(2), |io| {
+            assert_eq!(io, Some(Box::new("used")));
+            (ready(2), 20)
+        });
+        assert_eq!((first, tasks.poll(second), *tasks.attached(second)), (second, Poll::Ready(2), 20));
+    }
+
+    #[test]
+    fn a_task_that_is_given_up_drops_what_it_holds_at_once() {
+        let (mut tasks, held) = (tasks(), Rc::new(()));
+        let hold = |held: Rc<()>| async move {
+            pending::<()>().await;
+            drop(held);
+        };
+        let task = tasks.begin(key(1), |_: Option<Box<()>>| (hold(held.clone()), 0));
+        assert!(tasks.poll(task).is_pending());
+        assert_eq!(Rc::strong_count(&held), 2);
+        tasks.end(task, None);
+        assert_eq!(Rc::strong_count(&held), 1);
+    }
+
+    #[test]
+    fn past_a_small_stock_tasks_are_freed_and_their_numbers_used_again() {
+        let mut tasks = tasks::<Ready<()>, u8>();
+        for _ in 0..3 {
+            let begun: Vec<_> =
+                (0..STOCK as u32 + 50).map(|at| tasks.begin(key(at), |_| (ready(()), at))).collect();
+            for &task in &begun {
+                assert!(tasks.poll(task).is_ready());
+                tasks.end(task, Some(Box::new(1)));
+            }
+            assert_eq!(tasks.stock.len(), STOCK);
+            assert_eq!(tasks.tasks.iter().flatten().count(), STOCK);
+            assert_eq!(tasks.tasks.len(), STOCK + 50);
+        }
+    }
+
+    #[test]
+    fn a_key_that_was_taken_can_be_put_again() {
+        let mut tasks = tasks();
+        let task = tasks.begin(key(1), |_: Option<Box<()>>| (pending::<()>(), 0));
+        let (waker, mut keys) = (tasks.tasks[0].as_ref().expect("it has begun").waker.clone(), Vec::new());
+        for _ in 0..2 {
+            waker.wake_by_ref();
+            tasks.inbox.take(&mut keys);
+            assert_eq!(keys.drain(..).collect::<Vec<_>>(), [key(1)]);
+            tasks.woken(task);
+        }
+    }
+}

@@ -65,3 +65,22 @@ impl Link {
         self.deadline.store(by.0, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ready_is_remembered_until_it_is_used_up() {
+        let link = Link::new();
+        link.begin(READ);
+        link.add_ready(WRITE | ENDED);
+        link.clear_ready(READ);
+        assert!(!link.is_ready(READ) && link.is_ready(WRITE) && link.is_ready(READ | ENDED));
+        link.wait_for(READ, Instant(7));
+        assert_eq!((link.wants(), link.deadline()), (READ, Instant(7)));
+        // The next connection knows nothing of it.
+        link.begin(READ | WRITE);
+        assert!(!link.is_ready(ENDED | GONE) && link.wants() == 0);
+    }
+}

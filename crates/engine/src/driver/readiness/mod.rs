@@ -7,6 +7,8 @@ pub(crate) mod accept;
 pub(crate) mod io;
 pub(crate) mod link;
 pub(crate) mod selector;
+#[cfg(test)]
+mod tests;
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};

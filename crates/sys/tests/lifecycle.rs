@@ -1,0 +1,67 @@
+//! Signals steer a whole process, so this is one test in a process of its own.
+
+use std::time::Duration;
+
+use tenfold_sys::lifecycle::{self, Phase, Watch};
+use tenfold_sys::poll::PollList;
+use tenfold_sys::process::{own, tell};
+use tenfold_sys::signal::Signal;
+
+fn is_told(watch: &Watch) -> bool {
+    let (mut list, mut heard) = (PollList::new(), false);
+    list.set(watch.event().number(), 0, true, false);
+    // A signal may end the wait that it is told by.
+    for _ in 0..2 {
+        list.wait(Some(200), |_| heard = true).expect("an eventfd can be polled");
+    }
+    watch.event().clear();
+    heard
+}
+
+/// A signal comes at some time after it was sent.
+fn send(signal: Signal) {
+    tell(own(), signal);
+    std::thread::sleep(Duration::from_millis(20));
+}
+
+#[test]
+fn signals_change_the_phase_and_tell_who_watches() {
+    lifecycle::install_worker_signals().expect("signals can be handled");
+    let (first, second) = (Watch::new().expect("descriptors"), Watch::new().expect("descriptors"));
+    assert_eq!(lifecycle::phase(), Phase::Serving);
+    assert!(!is_told(&first));
+
+    let before = lifecycle::reopened();
+    send(Signal::Reopen);
+    assert_eq!((lifecycle::reopened(), lifecycle::phase()), (before + 1, Phase::Serving));
+    assert!(is_told(&first) && is_told(&second));
+
+    send(Signal::HangUp);
+    assert_eq!(lifecycle::phase(), Phase::Serving);
+    assert!(!is_told(&first));
+
+    send(Signal::Quit);
+    assert_eq!(lifecycle::phase(), Phase::Draining);
+    assert!(is_told(&first) && is_told(&second));
+    drop(second);
+
+    send(Signal::Interrupt);
+    assert_eq!(lifecycle::phase(), Phase::Stopping);
+    assert!(is_told(&first));
+    send(Signal::Terminate);
+    assert_eq!(lifecycle::phase(), Phase::Stopping, "there is no way back");
+    assert!(is_told(&first));
+
+    lifecycle::reset();
+    assert_eq!(lifecycle::phase(), Phase::Serving);
+    lifecycle::advance(Phase::Draining);
+    assert!(!is_told(&first), "who began before is not told any more");
+    lifecycle::reset();
+
+    // Places are given again: many more than there are come and go.
+    for _ in 0..3 {
+        let some: Vec<_> = (0..200).map(|_| Watch::new().expect("descriptors")).collect();
+        lifecycle::advance(Phase::Serving);
+        assert!(some.iter().take(5).all(is_told));
+    }
+}
