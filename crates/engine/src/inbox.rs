@@ -187,7 +187,7 @@ mod tests {
                 }
             }
             inbox.take(&mut keys);
-            assert_eq!(keys.drain(..).collect::<Vec<_>>(), [key(1)]);
+            assert_eq!(std::mem::take(&mut keys), [key(1)]);
             waker.taken();
             polled.fetch_add(1, Ordering::Release);
         }

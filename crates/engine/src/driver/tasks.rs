@@ -221,7 +221,7 @@ mod tests {
         for _ in 0..2 {
             waker.wake_by_ref();
             tasks.inbox.take(&mut keys);
-            assert_eq!(keys.drain(..).collect::<Vec<_>>(), [key(1)]);
+            assert_eq!(std::mem::take(&mut keys), [key(1)]);
             tasks.woken(task);
         }
     }
