@@ -1,6 +1,8 @@
 //! Where work comes from beside connections: accepts on the listening sockets, and the eventfds.
 
-use tenfold_http::Instant;
+use std::time::Duration;
+
+use tenfold_http::{Instant, clock};
 use tenfold_sys::eventfd::EventFd;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::{Listener, Socket};
@@ -25,8 +27,19 @@ pub(super) struct Sources<'a> {
     accepting: Vec<bool>,
     /// When accepting begins again after it failed for want of descriptors.
     resumes: Instant,
+    /// When the accepts are begun anew, and how long after that again.
+    renews: Instant,
+    pause: Duration,
     left: bool,
 }
+
+/// The first pause between two renewals of the accepts, and the one after which there is none.
+///
+/// A connection wakes one of the rings that wait on its socket. Where that is the ring of a worker that
+/// has just left or died, which the kernel takes apart in its own time, nobody else hears of it. So a new
+/// worker begins its accepts anew a few times, and finds what waits.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LAST_PAUSE: Duration = Duration::from_secs(4);
 
 fn source(place: u32) -> u64 {
     tag(Kind::Source, Key { index: place, generation: 0 })
@@ -43,6 +56,8 @@ impl<'a> Sources<'a> {
             handed,
             accepting: vec![false; listeners.len()],
             resumes: Instant::NEVER,
+            renews: clock::now() + FIRST_PAUSE,
+            pause: FIRST_PAUSE,
             left: false,
         }
     }
@@ -77,12 +92,26 @@ impl<'a> Sources<'a> {
 
     /// When accepting begins again, where it pauses.
     pub(super) fn resumes(&self) -> Instant {
-        self.resumes
+        self.resumes.min(self.renews)
     }
 
     pub(super) fn resume(&mut self, ring: &mut Ring, now: Instant) {
         if now >= self.resumes && !self.left {
             self.accept(ring);
+        }
+        if now >= self.renews {
+            self.pause *= 2;
+            let over = self.left || self.listeners.is_empty() || self.pause > LAST_PAUSE;
+            self.renews = if over { Instant::NEVER } else { now + self.pause };
+            if !self.left {
+                self.cancel(ring);
+            }
+        }
+    }
+
+    fn cancel(&self, ring: &mut Ring) {
+        for place in 0..self.listeners.len() as u32 {
+            ring.cancel_accept(source(place), tag(Kind::Cancel, Key { index: u32::MAX, generation: 0 }));
         }
     }
 
@@ -90,9 +119,7 @@ impl<'a> Sources<'a> {
     pub(super) fn leave(&mut self, ring: &mut Ring) -> bool {
         let first = !std::mem::replace(&mut self.left, true);
         if first {
-            for place in 0..self.listeners.len() as u32 {
-                ring.cancel_accept(source(place), tag(Kind::Cancel, Key { index: u32::MAX, generation: 0 }));
-            }
+            self.cancel(ring);
         }
         first
     }
@@ -145,7 +172,11 @@ impl<'a> Sources<'a> {
         // Errors of a connection that was reset while it waited (man 2 accept, "Error handling").
         const OF_THE_CONNECTION: [i32; 8] = [103, 71, 100, 92, 112, 64, 113, 101];
         let error = std::io::Error::from_raw_os_error(-result);
-        if self.left || -result == CANCELLED || lifecycle::phase() != Phase::Serving {
+        if self.left || lifecycle::phase() != Phase::Serving {
+            return Ok(());
+        }
+        if -result == CANCELLED {
+            self.accept(ring);
             return Ok(());
         }
         if exhausted(&error) {
