@@ -14,9 +14,14 @@ use crate::server::SMALL;
 pub(crate) const STATEMENTS: &[Statement] = &[
     ("connections_past_the_bound_are_closed", one_worker, connections_past_the_bound_are_closed),
     ("without_descriptors_it_waits_and_goes_on", selects, without_descriptors_it_waits_and_goes_on),
+    ("who_sends_and_is_not_read_is_held_back", any, who_sends_and_is_not_read_is_held_back),
     ("a_slow_reader_that_goes_on_reading_lives", once, a_slow_reader_that_goes_on_reading_lives),
     ("a_reader_that_stops_is_closed", concurrent, a_reader_that_stops_is_closed),
 ];
+
+fn any(_: &Configuration) -> bool {
+    true
+}
 
 fn one_worker(configuration: &Configuration) -> bool {
     configuration.at_once()
@@ -81,6 +86,24 @@ fn without_descriptors_it_waits_and_goes_on(configuration: &Configuration) {
     }
     assert!(server.count("exhausted") >= 1);
     server.stop();
+}
+
+/// Nobody reads while an answer is waited for, or while there is no room to answer.
+fn who_sends_and_is_not_read_is_held_back(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    for target in ["/never", "/large?60000000"] {
+        let mut client = server.connect();
+        client.ask(target);
+        let requests = request("/small").repeat(8192);
+        let taken = client.send_while_taken(&requests, 128);
+        assert!(taken < 64, "{} MB were taken and not read", taken * requests.len() >> 20);
+        drop(client);
+        if configuration.driver() == Driver::Blocking {
+            // It waits for its answer, and for nothing else.
+            break;
+        }
+    }
+    drop(server);
 }
 
 /// Room is reported late, when much of it is free: what a reader takes counts before.

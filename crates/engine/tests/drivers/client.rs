@@ -74,9 +74,28 @@ impl Client {
     /// Takes little at a time, so that the server has to wait for room.
     pub(crate) fn take_little(&self) {
         // Less than a packet of the loopback would be waited for in the pace of lost ones.
-        let bytes = 128 * 1024;
+        self.take(128 * 1024);
+    }
+
+    /// Takes so little that an answer which was handed over stays with the server. That is slow.
+    pub(crate) fn take_next_to_nothing(&self) {
+        self.take(8 * 1024);
+    }
+
+    fn take(&self, bytes: usize) {
         rustix::net::sockopt::set_socket_recv_buffer_size(self.descriptor(), bytes)
             .expect("an option is set");
+    }
+
+    /// Sends `bytes` as often as the server takes them, `most` times; says how often that was.
+    pub(crate) fn send_while_taken(&mut self, bytes: &[u8], most: usize) -> usize {
+        let time = Some(Duration::from_millis(300));
+        match &self.stream {
+            Stream::Tcp(stream) => stream.set_write_timeout(time),
+            Stream::Unix(stream) => stream.set_write_timeout(time),
+        }
+        .expect("a timeout can be set");
+        (0..most).take_while(|_| self.try_send(bytes)).count()
     }
 
     /// Lets a wait for bytes last so long.

@@ -58,9 +58,9 @@ fn an_end_together_with_a_request(configuration: &Configuration) {
 
 fn an_end_behind_a_request(configuration: &Configuration) {
     let server = Server::start_with_little_room(configuration);
-    for pause in [0, 20, 100] {
+    for pause in [0, 50] {
         let mut client = server.connect();
-        client.take_little();
+        client.take_next_to_nothing();
         client.ask("/shared?120000");
         thread::sleep(Duration::from_millis(pause));
         client.shut_down_writing();

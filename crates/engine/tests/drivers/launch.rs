@@ -28,7 +28,7 @@ impl Server {
 
     /// A server whose connections have room for little that was not received yet.
     pub(crate) fn start_with_little_room(configuration: &Configuration) -> Server {
-        Server::start_with(configuration, &[("send-buffer", "60000")])
+        Server::start_with(configuration, &[("send-buffer", "40000")])
     }
 
     /// A server; `more` are settings as [`server::main`] reads them.

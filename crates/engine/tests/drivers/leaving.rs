@@ -90,7 +90,7 @@ fn what_was_begun_is_finished(configuration: &Configuration) {
 fn what_was_handed_over_arrives(configuration: &Configuration) {
     let server = Server::start_with_little_room(configuration);
     let mut client = server.connect();
-    client.take_little();
+    client.take_next_to_nothing();
     client.ask("/shared?120000");
     thread::sleep(Duration::from_millis(100));
     server.tell(Signal::Quit);

@@ -51,7 +51,8 @@ fn who_asks_without_end(configuration: &Configuration) {
     let mut writer = client.writer();
     let stop = over.clone();
     let asking = thread::spawn(move || {
-        let many: Vec<u8> = (0..200).flat_map(|_| request("/small")).collect();
+        // So much that there is always more to receive.
+        let many = request("/small").repeat(20_000);
         while !stop.load(Ordering::Relaxed) && writer.try_send(&many) {}
         writer.shut_down_writing();
     });
