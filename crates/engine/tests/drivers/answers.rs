@@ -56,7 +56,8 @@ fn requests_on_one_connection_are_answered(configuration: &Configuration) {
 }
 
 fn a_large_file_comes_whole(configuration: &Configuration) {
-    let length = if configuration.layered || configuration.scarce { 4 << 20 } else { pattern::LARGE };
+    let plain = !configuration.layered && !configuration.scarce && configuration.is_default();
+    let length = if plain && one_worker(configuration) { pattern::LARGE } else { 4 << 20 };
     let server = Server::start(configuration);
     let mut client = server.connect();
     client.ask(&format!("/large?{length}"));
