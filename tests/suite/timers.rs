@@ -51,8 +51,9 @@ fn every_timer_ends_every_wait(config: &Config) {
     for choice in choices().filter(|_| keeps_timers(config)) {
         let server = launch(config, choice).start();
         // A head that is begun and not ended.
-        let mut slow = server.connect();
+        // The server's wait begins at its accept, which may be before connect() is back here.
         let begin = Instant::now();
+        let mut slow = server.connect();
         slow.send("GET / HTTP/1.1\r\n");
         assert_eq!(slow.response().status, 408, "{choice:?}");
         // Clocks of milliseconds may show one too many.
