@@ -6,7 +6,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use crate::settings::Given;
-use crate::settings::table::{ROWS, Row};
+use crate::settings::table::{Row, rows};
 
 /// What was asked for.
 pub(crate) enum Command {
@@ -64,7 +64,7 @@ pub(crate) fn parse() -> Command {
 fn read_serve(matches: &ArgMatches) -> Serve {
     let values = |row: &Row| matches.get_many::<String>(row.name).map(|all| all.cloned().collect());
     let mut flags: Vec<_> =
-        ROWS.iter().filter_map(|row| values(row).map(|values: Vec<String>| (row.name, values))).collect();
+        rows().filter_map(|row| values(row).map(|values: Vec<String>| (row.name, values))).collect();
     if let Some(folder) = matches.get_one::<String>("DIR") {
         flags.push(("root", vec![folder.clone()]));
     }
@@ -132,7 +132,7 @@ fn serve_command(config: Arg) -> clap::Command {
                 .conflicts_with("root"),
         )
         .arg(config.help("A file of settings (TOML); paths in it are relative to it"))
-        .args(ROWS.iter().map(flag))
+        .args(rows().map(flag))
         .arg(null("null").action(ArgAction::SetTrue).help("Answer all requests with one response, unread"))
         .arg(
             null("null-body")
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn every_setting_is_a_flag_and_a_folder_is_the_root() {
-        for row in ROWS {
+        for row in rows() {
             let words = ["tenfold", "serve", &format!("--{}", row.name), "x"].map(str::to_owned);
             let matches = program().try_get_matches_from(words).expect(row.name);
             let serve = matches.subcommand_matches("serve").expect("it was typed");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-use super::table::{self, ROWS, Row};
+use super::table::{self, Row, rows};
 use super::units::meant;
 use super::{Problem, Settings, Source};
 
@@ -62,7 +62,7 @@ fn mend_key(name: &str) -> String {
     if name == "config" {
         return "a configuration can not name another one".into();
     }
-    match meant(name, ROWS.iter().map(|row| row.name)) {
+    match meant(name, rows().map(|row| row.name)) {
         Some(near) => format!("did you mean {near}?"),
         None => "`tenfold serve --help` lists them all".into(),
     }

@@ -20,7 +20,7 @@ pub(crate) use crate::diagnostics::Level;
 use crate::diagnostics::warning;
 use crate::log::Manner;
 pub(crate) use problem::Problem;
-use table::{Initial, Null, ROWS, Row, Set, Text};
+use table::{Initial, Null, Row, Set, Text, rows};
 
 /// What is to run, as it was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Given {
             false => vec![value],
         };
         self.variables =
-            ROWS.iter().filter_map(|row| value(row).map(|value| (row.name, list(row, value)))).collect();
+            rows().filter_map(|row| value(row).map(|value| (row.name, list(row, value)))).collect();
         warn_of_slips();
         if self.config.is_none() {
             let file = std::env::var_os("TENFOLD_CONFIG").filter(|file| !file.is_empty());
@@ -155,7 +155,7 @@ impl Given {
     pub(crate) fn resolve(&self) -> Result<Settings, Vec<Problem>> {
         let mut settings = Settings::default();
         let mut problems = Vec::new();
-        for row in ROWS {
+        for row in rows() {
             if let Initial::Value(text) = row.initial {
                 let result = settings.take(row, &[text], Path::new(""), Source::Default);
                 debug_assert_eq!(result, Ok(()), "the default of {} is legal", row.name);
@@ -184,7 +184,7 @@ fn warn_of_slips() {
     for (variable, _) in std::env::vars_os() {
         let Some(name) = variable.to_str().and_then(|name| name.strip_prefix("TENFOLD_")) else { continue };
         let name = name.to_ascii_lowercase().replace('_', "-");
-        let near = units::meant(&name, ROWS.iter().map(|row| row.name));
+        let near = units::meant(&name, rows().map(|row| row.name));
         match near.and_then(table::row) {
             Some(row) if row.name != name && name != "config" => {
                 warning!("there is no setting {}; did you mean {}?", variable.display(), row.variable());
@@ -240,7 +240,7 @@ impl Settings {
     /// The settings that can not change without a restart, and would.
     pub(crate) fn fixed_changes(&self, newer: &Settings) -> Vec<&'static str> {
         let changes = |row: &&Row| row.fixed && self.only(row) != newer.only(row);
-        ROWS.iter().filter(changes).map(|row| row.name).collect()
+        rows().filter(changes).map(|row| row.name).collect()
     }
 
     /// Settings with nothing in them but the one of `row`.

@@ -1,12 +1,12 @@
 //! What a setting is. Flags, `TENFOLD_` variables, keys of the file, `--help`, defaults and what may change
-//! on a reload all come from one table of them: [`ROWS`].
+//! on a reload all come from one table of them: [`rows`].
 
 use std::path::{Path, PathBuf};
 
 use tenfold_sys::socket::ListenAddress;
 
 use super::Settings;
-pub(crate) use super::rows::ROWS;
+pub(crate) use super::rows::rows;
 
 /// One setting.
 pub(crate) struct Row {
@@ -96,7 +96,7 @@ impl Row {
 
 /// The row of this name.
 pub(crate) fn row(name: &str) -> Option<&'static Row> {
-    ROWS.iter().find(|row| row.name == name)
+    rows().find(|row| row.name == name)
 }
 
 /// Begins the row of a setting with one value: its name, what stands for its value, and its heading; its

@@ -1,0 +1,18 @@
+//! The settings, a row each, a file for each heading of the help.
+
+mod bounds;
+mod model;
+mod process;
+mod site;
+mod tcp;
+mod time;
+
+use super::table::Row;
+
+/// The groups, in the order of the help.
+static GROUPS: &[&[Row]] = &[site::ROWS, model::ROWS, tcp::ROWS, time::ROWS, bounds::ROWS, process::ROWS];
+
+/// Every setting, in the order of the help.
+pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
+    GROUPS.iter().copied().flatten()
+}

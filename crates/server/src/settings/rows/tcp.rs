@@ -1,0 +1,40 @@
+//! What is asked of the transport.
+
+use super::super::table::Initial::Value;
+use super::super::table::{Row, one};
+use super::super::units::{number, switch};
+
+const HEADING: &str = "TCP";
+
+pub(super) static ROWS: &[Row] = &[
+    one(
+        ("tcp-nodelay", "on|off", HEADING),
+        Value("on"),
+        "send at once, however little (TCP_NODELAY)",
+        |settings, text| {
+            settings.tcp_nodelay = switch(text.text)?;
+            Ok(())
+        },
+    )
+    .fixed(),
+    one(
+        ("backlog", "N", HEADING),
+        Value("4096"),
+        "connections that the kernel completes ahead of accept",
+        |settings, text| {
+            settings.backlog = number(text.text, 1..=65_535u32)?;
+            Ok(())
+        },
+    )
+    .fixed(),
+    one(
+        ("defer-accept", "on|off", HEADING),
+        Value("on"),
+        "accept a connection when its first bytes are there (TCP_DEFER_ACCEPT)",
+        |settings, text| {
+            settings.defer_accept = switch(text.text)?;
+            Ok(())
+        },
+    )
+    .fixed(),
+];
