@@ -1,0 +1,81 @@
+//! Closing: a socket is closed when no operation names it any more.
+
+use std::future::Future;
+use std::rc::Rc;
+
+use tenfold_http::Instant;
+
+use super::io::RingIo;
+use super::link::Link;
+use super::{CLOSING, Kind, POLLING, Proactor, RECEIVING, tag};
+use crate::driver::tasks::Finished;
+use crate::protocol::{Event, Protocol};
+use crate::slots::{Key, State};
+
+impl<P, F, M> Proactor<'_, P, F, M>
+where
+    P: Protocol,
+    F: Future<Output = Finished<RingIo, P::State>>,
+    M: Fn(Box<RingIo>, P::State) -> F,
+{
+    /// Hands over the last bytes of connection `key`, and its close behind them: one submission, and no
+    /// call of its own.
+    pub(super) fn close_behind(&mut self, key: Key, link: &Rc<Link>, by: Instant) {
+        if !self.hand_over(key, link, true) {
+            return self.connections_end(key);
+        }
+        let Some(slot) = self.connections.find(key) else { return };
+        slot.state = State::Closing;
+        slot.interest |= CLOSING;
+        if let Some(socket) = slot.socket.take() {
+            slot.link = socket.number() as u32;
+            self.ring.close(socket, tag(Kind::Close, key));
+        }
+        self.connections.set_deadline(key, by);
+    }
+
+    /// Closes connection `key` when its sends are done, at the latest at `by`.
+    pub(super) fn close_gently(&mut self, key: Key, by: Instant) {
+        let Some(slot) = self.connections.find(key) else { return };
+        if slot.sending == 0 {
+            return self.close(key);
+        }
+        slot.state = State::Closing;
+        self.connections.set_deadline(key, by);
+    }
+
+    /// Closes connection `key` now. What is in flight is ended first, by `shutdown(2)`.
+    pub(super) fn close(&mut self, key: Key) {
+        let Some(slot) = self.connections.find(key) else { return };
+        if slot.interest & (RECEIVING | POLLING | CLOSING) == 0 && slot.sending == 0 {
+            return self.connections_end(key);
+        }
+        slot.state = State::Closing;
+        if slot.interest & POLLING != 0 {
+            self.ring.cancel(tag(Kind::Poll, key), tag(Kind::Cancel, key));
+        }
+        match &slot.socket {
+            Some(socket) => socket.shut_down(),
+            // Its close is queued behind sends that do not end: they are cancelled.
+            None => self.ring.cancel_all(slot.link as i32, tag(Kind::Cancel, key)),
+        }
+    }
+
+    pub(super) fn close_when_done(&mut self, key: Key) {
+        let Some(slot) = self.connections.find(key) else { return };
+        if slot.interest & CLOSING != 0 {
+            return;
+        }
+        if slot.sending == 0 {
+            self.close(key);
+        }
+    }
+
+    /// Forgets connection `key`, which no operation names any more.
+    pub(super) fn connections_end(&mut self, key: Key) {
+        if self.connections.find(key).is_some() {
+            self.connections.remove(key);
+            self.protocol.observe(Event::Closed);
+        }
+    }
+}
