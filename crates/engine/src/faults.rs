@@ -1,8 +1,10 @@
-//! Faults for the tests: a ring so small that its places, its completions and its buffers run out.
+//! Faults for the tests: a ring so small that its places, its completions and its buffers run out, and one
+//! whose operations fail.
 
 use std::sync::OnceLock;
 
 use tenfold_sys::uring::Sizes;
+pub use tenfold_sys::uring::faults::{Fault, Operation, Wrong, inject};
 
 static RINGS: OnceLock<Sizes> = OnceLock::new();
 

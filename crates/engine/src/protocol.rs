@@ -40,7 +40,8 @@ pub enum Event {
     Closed,
     /// One was accepted and closed at once: [`crate::plan::Bounds::connections`].
     TooMany,
-    /// None could be accepted: no descriptors or memory are left (EMFILE, ENFILE, ENOBUFS, ENOMEM).
+    /// The system did not give what a connection needs: a descriptor (EMFILE, ENFILE), memory (ENOBUFS,
+    /// ENOMEM), a watch (ENOSPC), a process or a thread (EAGAIN). It was refused, or waits until it does.
     Exhausted,
     /// One was closed because nothing came in time.
     Expired,

@@ -20,7 +20,7 @@ impl EventFd {
 
     /// Makes it readable. A counter that is full is readable already.
     pub fn signal(&self) {
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+        let _ = rustix::io::retry_on_intr(|| rustix::io::write(&self.0, &1u64.to_ne_bytes()));
     }
 
     /// Makes it unreadable until the next signal.

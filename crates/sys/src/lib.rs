@@ -5,6 +5,7 @@ pub mod clock;
 pub mod connect;
 pub mod epoll;
 pub mod eventfd;
+pub mod failure;
 pub mod file;
 pub mod lifecycle;
 pub mod limits;

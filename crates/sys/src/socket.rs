@@ -139,27 +139,12 @@ impl Listener {
     /// Accepts a connection. `None` stands for a peer on a Unix socket.
     ///
     /// # Errors
-    /// What `accept(2)` says. A connection that was reset while it waited is tried past.
+    /// What `accept(2)` says; [`crate::failure::after_accept`] says what to do then.
     pub fn accept(&self, nonblocking: bool) -> io::Result<(Socket, Option<SocketAddr>)> {
         let flags =
             if nonblocking { SocketFlags::CLOEXEC | SocketFlags::NONBLOCK } else { SocketFlags::CLOEXEC };
-        loop {
-            match rustix::net::acceptfrom_with(&self.socket, flags) {
-                Ok((socket, peer)) => return Ok((Socket(socket), peer.and_then(internet_address))),
-                // Errors of the connection and not of the listener (man 2 accept, "Error handling").
-                Err(
-                    rustix::io::Errno::CONNABORTED
-                    | rustix::io::Errno::PROTO
-                    | rustix::io::Errno::NETDOWN
-                    | rustix::io::Errno::NOPROTOOPT
-                    | rustix::io::Errno::HOSTDOWN
-                    | rustix::io::Errno::NONET
-                    | rustix::io::Errno::HOSTUNREACH
-                    | rustix::io::Errno::NETUNREACH,
-                ) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let (socket, peer) = rustix::net::acceptfrom_with(&self.socket, flags)?;
+        Ok((Socket(socket), peer.and_then(internet_address)))
     }
 
     /// Its number, for a selector's registration.
@@ -278,9 +263,12 @@ impl Socket {
         let _ = rustix::net::shutdown(&self.0, Shutdown::Write);
     }
 
-    /// The address of the other end; none for a Unix socket, and for a peer that is gone.
-    pub fn peer(&self) -> Option<SocketAddr> {
-        rustix::net::getpeername(&self.0).ok().flatten().and_then(internet_address)
+    /// The address of the other end; none for a Unix socket.
+    ///
+    /// # Errors
+    /// What `getpeername(2)` says: `NotConnected` when the peer is gone.
+    pub fn peer(&self) -> io::Result<Option<SocketAddr>> {
+        Ok(rustix::net::getpeername(&self.0)?.and_then(internet_address))
     }
 
     /// Bytes that the peer's system has acknowledged since the connection began; none where that is not

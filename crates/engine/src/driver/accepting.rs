@@ -3,12 +3,13 @@
 use std::io;
 use std::net::SocketAddr;
 
+use tenfold_sys::failure::{AfterAccept, after_accept};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::poll::PollList;
 use tenfold_sys::socket::{Listener, Socket};
 
 use super::blocking::SLICE;
-use super::{exhausted, interrupted, read_clock};
+use super::{pause_where_short, read_clock};
 use crate::protocol::{Event, Protocol};
 
 /// Accepts on every listener as long as the server serves, and hands each connection on. Calls
@@ -30,17 +31,24 @@ pub(crate) fn accept_each<P: Protocol>(
         read_clock();
         protocol.rest();
         look_round();
-        for place in waiting.next().map_err(|error| format!("cannot wait for connections: {error}"))? {
-            match listeners[place].accept(nonblocking) {
-                Ok((socket, peer)) => hand_on(socket, peer, u16::try_from(place).unwrap_or(u16::MAX)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock || interrupted(&error) => {}
-                Err(error) if exhausted(&error) => {
+        let ready = waiting.next().or_else(|error| pause_where_short(error, protocol).map(|()| Vec::new()));
+        for place in ready.map_err(|error| format!("cannot wait for connections: {error}"))? {
+            let error = match listeners[place].accept(nonblocking) {
+                Ok((socket, peer)) => {
+                    hand_on(socket, peer, u16::try_from(place).unwrap_or(u16::MAX));
+                    continue;
+                }
+                Err(error) => error,
+            };
+            match after_accept(&error) {
+                AfterAccept::Again | AfterAccept::Wait => {}
+                // Sockets that are being given up are shut down.
+                _ if lifecycle::phase() != Phase::Serving => break,
+                AfterAccept::Pause => {
                     protocol.observe(Event::Exhausted);
                     std::thread::sleep(crate::EXHAUSTED_PAUSE);
                 }
-                // Sockets that are being given up are shut down.
-                Err(_) if lifecycle::phase() != Phase::Serving => break,
-                Err(error) => {
+                AfterAccept::GiveUp => {
                     return Err(format!("cannot accept on {}: {error}", listeners[place].address()));
                 }
             }

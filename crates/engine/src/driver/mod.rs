@@ -10,6 +10,9 @@ pub(crate) mod tasks;
 use std::io;
 
 use tenfold_http::{Instant, IoError};
+use tenfold_sys::failure::is_shortage;
+
+use crate::protocol::{Event, Protocol};
 
 /// Tells this thread the time; once a turn.
 pub(crate) fn read_clock() -> Instant {
@@ -31,11 +34,17 @@ pub(crate) fn connection_error(error: &io::Error) -> IoError {
     }
 }
 
-/// Whether accepting failed for want of descriptors or memory, which others may give back (EMFILE,
-/// ENFILE, ENOBUFS, ENOMEM).
-pub(crate) fn exhausted(error: &io::Error) -> bool {
-    const EXHAUSTION: [i32; 4] = [24, 23, 105, 12];
-    error.raw_os_error().is_some_and(|number| EXHAUSTION.contains(&number))
+/// A wait that could not begin for want of memory is counted and begins after a pause, so that nobody spins.
+///
+/// # Errors
+/// Any other failure of a wait, as it is.
+pub(crate) fn pause_where_short<P: Protocol>(error: io::Error, protocol: &P) -> io::Result<()> {
+    if !is_shortage(&error) {
+        return Err(error);
+    }
+    protocol.observe(Event::Exhausted);
+    std::thread::sleep(crate::EXHAUSTED_PAUSE);
+    Ok(())
 }
 
 /// Whether a call only has to be made again.

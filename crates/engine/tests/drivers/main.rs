@@ -10,6 +10,7 @@ mod bounds;
 mod client;
 mod configuration;
 mod endings;
+mod faults;
 mod launch;
 mod leaving;
 mod pattern;
@@ -31,6 +32,7 @@ const THEMES: &[(&str, &[Statement])] = &[
     ("bounds", bounds::STATEMENTS),
     ("turns", turns::STATEMENTS),
     ("leaving", leaving::STATEMENTS),
+    ("faults", faults::STATEMENTS),
 ];
 
 /// Tests at once: they wait more than they work.

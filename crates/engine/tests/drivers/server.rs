@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
+use tenfold_engine::faults::{Fault, Operation, Wrong};
 use tenfold_engine::layer::xor::Xor;
 use tenfold_engine::offload::Lane;
 use tenfold_engine::{Bounds, Engine, Event, Plan, Protocol, faults, run};
@@ -54,6 +55,31 @@ impl Settings {
         self.text(name).map_or(otherwise, |text| text.parse().ok().expect("a setting of the tests is right"))
     }
 
+    /// `faults=OPERATION:WRONG:EVERY:TIMES`; an error is its number.
+    fn faults(&self) -> Vec<Fault> {
+        let number = |text: &str| text.parse().expect("a fault of the tests has numbers");
+        let fault = |text: &str| {
+            let parts: Vec<&str> = text.split(':').collect();
+            let operation = match parts[0] {
+                "accept" => Operation::Accept,
+                "receive" => Operation::Receive,
+                "send" => Operation::Send,
+                "poll" => Operation::Poll,
+                "read" => Operation::Read,
+                "cancel" => Operation::Cancel,
+                "close" => Operation::Close,
+                other => panic!("no operation {other}"),
+            };
+            let wrong = match parts[1] {
+                "short" => Wrong::Short,
+                "once" => Wrong::Once,
+                error => Wrong::Fails(error.parse().expect("an error is its number")),
+            };
+            Fault { operation, wrong, every: number(parts[2]), times: number(parts[3]) }
+        };
+        self.text("faults").map(fault).into_iter().collect()
+    }
+
     fn milliseconds(&self, name: &str, otherwise: Duration) -> Duration {
         self.text(name).map_or(otherwise, |text| Duration::from_millis(text.parse().expect("a number")))
     }
@@ -90,6 +116,7 @@ fn serve(settings: &Settings) -> Result<(), String> {
     if settings.is_set("scarce") {
         faults::use_rings_of(SCARCE);
     }
+    faults::inject(&settings.faults());
     let listeners = listeners(settings, plan.sockets_per_address())?;
     install_worker_signals().map_err(|error| error.to_string())?;
     let unit = Unit::new(settings, &plan)?;

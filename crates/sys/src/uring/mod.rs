@@ -5,6 +5,8 @@
 //! does; a ring that is dropped with operations in flight keeps their memory for ever.
 
 mod buffers;
+#[cfg(any(test, feature = "test-layer"))]
+pub mod faults;
 #[cfg(test)]
 mod tests;
 
@@ -109,6 +111,8 @@ pub struct Ring {
     chain: Vec<Entry>,
     /// Operations that did not fit the submission queue.
     overflow: VecDeque<Entry>,
+    #[cfg(any(test, feature = "test-layer"))]
+    faults: faults::Faults,
 }
 
 /// What rings that have ended left in flight. Operations may go on for a while after a ring is closed: what
@@ -148,7 +152,17 @@ impl Ring {
             unsafe { ring.submitter().register_buf_ring_with_flags(pool.address(), pool.count(), GROUP, 0) };
         registered.map_err(|error| ("IORING_REGISTER_PBUF_RING", error))?;
         let (held, chain, overflow) = (Vec::new(), Vec::new(), VecDeque::new());
-        Ok(Ring { ring, pool, held, free: NONE, in_flight: 0, chain, overflow })
+        Ok(Ring {
+            ring,
+            pool,
+            held,
+            free: NONE,
+            in_flight: 0,
+            chain,
+            overflow,
+            #[cfg(any(test, feature = "test-layer"))]
+            faults: faults::Faults::new(),
+        })
     }
 
     /// Accepts connections on `listener`, again and again; each completion brings a socket.
@@ -235,14 +249,16 @@ impl Ring {
     /// completions into `into`.
     ///
     /// # Errors
-    /// What `io_uring_enter(2)` says.
+    /// What `io_uring_enter(2)` says. EAGAIN and ENOMEM are a shortage ([`crate::failure::is_shortage`]): what
+    /// had completed is in `into`, and what was not taken is handed over by the next wait.
     pub fn wait(&mut self, timeout: Option<Duration>, into: &mut Vec<Completion>) -> io::Result<()> {
         debug_assert!(self.chain.is_empty(), "a chain has its end before it is handed over");
         while !self.overflow.is_empty() {
-            self.submit()?;
+            let submitted = self.submit();
             self.refill();
             // A kernel may take no more operations while completions wait to be read.
             self.reap(into);
+            submitted?;
         }
         let timeout = if into.is_empty() { timeout } else { Some(Duration::ZERO) };
         let result = match timeout {
@@ -253,13 +269,13 @@ impl Ring {
             }
             None => self.ring.submit_and_wait(1),
         };
-        match result {
-            Ok(_) => {}
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY)) => {}
-            Err(error) => return Err(error),
-        }
         self.reap(into);
-        Ok(())
+        match result {
+            Err(error) if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY)) => {
+                Err(error)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Hands everything over and lets what has happened complete, without waiting: with deferred task work
@@ -275,6 +291,8 @@ impl Ring {
         let Ring { ring, pool, held, free, in_flight, .. } = self;
         for entry in ring.completion() {
             let (word, result, flags) = (entry.user_data(), entry.result(), entry.flags());
+            #[cfg(any(test, feature = "test-layer"))]
+            let result = self.faults.result(word, result);
             let buffer = cqueue::buffer_select(flags).map(|id| pool.take(id, result.max(0) as usize));
             let more = cqueue::more(flags);
             let (mut tag, mut result, mut memory) = (word & !ACCEPT, result, None);
@@ -320,12 +338,16 @@ impl Ring {
     /// The next operation of a chain, but not its last.
     fn link(&mut self, entry: Entry) {
         self.in_flight += 1;
+        #[cfg(any(test, feature = "test-layer"))]
+        let entry = self.faults.spoil(entry);
         self.chain.push(entry);
         assert!(self.chain.len() < Sizes::LEAST_SUBMISSIONS as usize, "a chain is short");
     }
 
     fn push(&mut self, entry: Entry) {
         self.in_flight += 1;
+        #[cfg(any(test, feature = "test-layer"))]
+        let entry = self.faults.spoil(entry);
         if !self.chain.is_empty() {
             return self.push_chain(entry);
         }
@@ -356,9 +378,7 @@ impl Ring {
     fn submit(&self) -> io::Result<()> {
         match self.ring.submit() {
             Ok(_) => Ok(()),
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {
-                Ok(())
-            }
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY)) => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -201,6 +201,8 @@ impl RingIo {
                 self.link.outgoing.borrow_mut().push((Bytes::Owned(memory, 0), more));
                 self.wait(SENT, by)
             }
+            // A signal came in between (EINTR), or there was no memory to wait in (EAGAIN).
+            Err(_) if matches!(result, -4 | -11) => self.copy_file(by),
             Err(_) => Poll::Ready(Err(IoError::System(-result))),
         }
     }

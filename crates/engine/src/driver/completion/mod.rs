@@ -14,6 +14,7 @@ mod serving;
 mod sources;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,8 +27,8 @@ use tenfold_sys::uring::{Completion, Ring, Sizes};
 use self::io::RingIo;
 use self::link::Link;
 use self::sources::Sources;
-use super::read_clock;
 use super::tasks::{Finished, Tasks, activation};
+use super::{pause_where_short, read_clock};
 use crate::connections::Connections;
 use crate::inbox::Inbox;
 use crate::models::Intake;
@@ -146,15 +147,17 @@ where
                 Phase::Draining | Phase::Stopping => break,
             }
             let timeout = self.timeout(&sources);
-            self.ring.wait(timeout, &mut completions).map_err(|error| format!("io_uring_enter: {error}"))?;
+            let waited = self.ring.wait(timeout, &mut completions);
+            let waited = waited.or_else(|error| pause_where_short(error, self.protocol));
+            waited.map_err(|error| format!("io_uring_enter: {error}"))?;
             let woken = self.inbox.wake_up();
             let now = read_clock();
             sources.resume(&mut self.ring, now);
             for completion in completions.drain(..) {
                 self.completed(completion, &mut sources, now, &watch)?;
             }
-            while let Some((socket, listener)) = sources.next_handed() {
-                self.accepted(socket, listener);
+            while let Some((socket, peer, listener)) = sources.next_handed() {
+                self.accepted(socket, peer, listener);
             }
             if woken {
                 self.inbox.take(&mut keys);
@@ -215,7 +218,7 @@ where
                 &self.inbox,
             )?;
             if let Some((socket, listener)) = accepted {
-                self.accepted(socket, listener);
+                self.accepted_without_peer(socket, listener);
             }
             return Ok(());
         }
@@ -228,18 +231,32 @@ where
             Kind::Poll => self.writable(key, completion.result, completion.more),
             Kind::Close => self.connections_end(key),
             Kind::Read => self.file_read(key, completion.result, completion.memory),
-            Kind::Cancel | Kind::Source => {}
+            Kind::Cancel => self.cancelled(key, completion.result),
+            Kind::Source => {}
         }
         Ok(())
     }
 
-    fn accepted(&mut self, socket: Socket, listener: u16) {
+    /// A multishot accept does not tell whom it accepted, and who is gone by now is not told any more.
+    fn accepted_without_peer(&mut self, socket: Socket, listener: u16) {
+        match socket.peer() {
+            Ok(peer) => self.accepted(socket, peer, listener),
+            Err(error) => {
+                self.protocol.observe(Event::Accepted);
+                if error.kind() != std::io::ErrorKind::NotConnected {
+                    self.protocol.observe(Event::Exhausted);
+                }
+                self.protocol.observe(Event::Closed);
+            }
+        }
+    }
+
+    fn accepted(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) {
         if self.connections.count() >= self.plan.bounds.connections {
             self.protocol.observe(Event::TooMany);
             return;
         }
         self.protocol.observe(Event::Accepted);
-        let peer = socket.peer();
         let key = self.connections.insert(socket, peer, listener);
         if let Some(slot) = self.connections.find(key) {
             slot.state = State::Parked;

@@ -21,6 +21,17 @@ where
     F: Future<Output = Finished<RingIo, P::State>>,
     M: Fn(Box<RingIo>, P::State) -> F,
 {
+    /// A cancellation has come back. What it did not reach has completed by itself, or is about to; one that
+    /// failed otherwise is tried again with what comes next.
+    pub(super) fn cancelled(&mut self, key: Key, result: i32) {
+        const NOT_FOUND: i32 = -2;
+        const ALREADY: i32 = -114;
+        let Some(slot) = self.connections.find(key) else { return };
+        if result < 0 && !matches!(result, NOT_FOUND | ALREADY) {
+            slot.interest &= !CANCELLING;
+        }
+    }
+
     /// Sees to it that a receive is in flight for connection `key`. The first is one-shot: a connection
     /// that is served once has nothing to cancel then.
     pub(super) fn receive(&mut self, key: Key) {
@@ -117,8 +128,8 @@ where
     }
 }
 
-/// Whether a receive only has to be begun again: no buffer was free (ENOBUFS), or it was cancelled
-/// (ECANCELED).
+/// Whether a receive only has to be begun again: no buffer was free (ENOBUFS), it was cancelled (ECANCELED), or
+/// it found nothing after all (EINTR, EAGAIN).
 fn transient(result: i32) -> bool {
-    matches!(result, -105 | -125)
+    matches!(result, -105 | -125 | -4 | -11)
 }

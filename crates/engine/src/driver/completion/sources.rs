@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tenfold_http::{Instant, clock};
 use tenfold_sys::eventfd::EventFd;
+use tenfold_sys::failure::{AfterAccept, after_accept};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::{Listener, Socket};
 use tenfold_sys::uring::{Completion, Ring};
 
 use super::{Kind, tag};
-use crate::driver::exhausted;
-use crate::handoff::Handoff;
+use crate::handoff::{Accepted, Handoff};
 use crate::inbox::Inbox;
 use crate::models::Intake;
 use crate::protocol::{Event, Protocol};
@@ -72,8 +72,8 @@ impl<'a> Sources<'a> {
     }
 
     /// The next connection that was handed over.
-    pub(super) fn next_handed(&self) -> Option<(Socket, u16)> {
-        self.handed.and_then(Handoff::take).map(|(socket, _, listener)| (socket, listener))
+    pub(super) fn next_handed(&self) -> Option<Accepted> {
+        self.handed.and_then(Handoff::take)
     }
 
     /// Whether connections may still come, although listening is over.
@@ -169,25 +169,24 @@ impl<'a> Sources<'a> {
         protocol: &P,
     ) -> Result<(), String> {
         const CANCELLED: i32 = 125;
-        // Errors of a connection that was reset while it waited (man 2 accept, "Error handling").
-        const OF_THE_CONNECTION: [i32; 8] = [103, 71, 100, 92, 112, 64, 113, 101];
         let error = std::io::Error::from_raw_os_error(-result);
         if self.left || lifecycle::phase() != Phase::Serving {
             return Ok(());
         }
-        if -result == CANCELLED {
-            self.accept(ring);
-            return Ok(());
+        match after_accept(&error) {
+            _ if -result == CANCELLED => self.accept(ring),
+            AfterAccept::Again => self.accept(ring),
+            AfterAccept::Wait | AfterAccept::Pause => {
+                protocol.observe(Event::Exhausted);
+                self.resumes = now + crate::EXHAUSTED_PAUSE;
+            }
+            AfterAccept::GiveUp => {
+                return Err(format!(
+                    "cannot accept on {}: {error}",
+                    self.listeners[place as usize].address()
+                ));
+            }
         }
-        if exhausted(&error) {
-            protocol.observe(Event::Exhausted);
-            self.resumes = now + crate::EXHAUSTED_PAUSE;
-            return Ok(());
-        }
-        if OF_THE_CONNECTION.contains(&-result) || super::super::interrupted(&error) {
-            self.accept(ring);
-            return Ok(());
-        }
-        Err(format!("cannot accept on {}: {error}", self.listeners[place as usize].address()))
+        Ok(())
     }
 }

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 
 use tenfold_http::Instant;
+use tenfold_sys::failure::{AfterAccept, after_accept, is_shortage};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::{Listener, Socket};
 
 use super::selector::Selector;
 use super::{FIRST_SPECIAL, HANDED, special};
-use crate::driver::{exhausted, interrupted};
 use crate::handoff::Handoff;
 use crate::models::Intake;
 use crate::protocol::{Event, Protocol};
@@ -24,7 +24,7 @@ pub(crate) struct Acceptor<'a> {
     handed_ready: bool,
     /// Which of them may have connections waiting.
     ready: Vec<bool>,
-    /// When accepting begins again after it failed for want of descriptors.
+    /// When accepting begins again after it failed for want of descriptors or memory.
     resumes: Instant,
     open: bool,
     left: usize,
@@ -52,26 +52,50 @@ impl<'a> Acceptor<'a> {
     }
 
     /// Registers the sources.
-    pub(crate) fn begin(&mut self, selector: &mut impl Selector) -> Result<(), String> {
+    pub(crate) fn begin<P: Protocol>(
+        &mut self,
+        selector: &mut impl Selector,
+        now: Instant,
+        protocol: &P,
+    ) -> Result<(), String> {
         if let Some(handed) = self.handed {
             let watched = selector.watch_source(handed.event().number(), special(HANDED));
             watched.map_err(|error| format!("cannot watch for connections: {error}"))?;
         }
-        self.open(selector)
+        self.open(selector, now, protocol)
     }
 
-    fn open(&mut self, selector: &mut impl Selector) -> Result<(), String> {
-        for (listener, place) in self.listeners.iter().zip(FIRST_SPECIAL..) {
-            listener
-                .set_nonblocking(true)
-                .and_then(|()| selector.watch_source(listener.number(), special(place)))
-                .map_err(|error| format!("cannot watch {}: {error}", listener.address()))?;
-        }
+    fn open<P: Protocol>(
+        &mut self,
+        selector: &mut impl Selector,
+        now: Instant,
+        protocol: &P,
+    ) -> Result<(), String> {
         self.open = true;
+        for (listener, place) in self.listeners.iter().zip(FIRST_SPECIAL..) {
+            let watched = listener
+                .set_nonblocking(true)
+                .and_then(|()| selector.watch_source(listener.number(), special(place)));
+            match watched {
+                Ok(()) => {}
+                Err(error) if is_shortage(&error) => {
+                    self.pause(selector, now, protocol);
+                    return Ok(());
+                }
+                Err(error) => return Err(format!("cannot watch {}: {error}", listener.address())),
+            }
+        }
         self.resumes = Instant::NEVER;
         // Edge-triggered or not, what waits already is not missed.
         self.ready.fill(true);
         Ok(())
+    }
+
+    /// Accepts nothing for a while: a level-triggered listener would make the loop spin meanwhile.
+    fn pause<P: Protocol>(&mut self, selector: &mut impl Selector, now: Instant, protocol: &P) {
+        protocol.observe(Event::Exhausted);
+        self.close(selector);
+        self.resumes = now + crate::EXHAUSTED_PAUSE;
     }
 
     /// Ends the registrations; connections that wait are left to whoever shares the sockets.
@@ -118,9 +142,14 @@ impl<'a> Acceptor<'a> {
     }
 
     /// Begins a turn; ends a pause that has lasted long enough.
-    pub(crate) fn resume(&mut self, selector: &mut impl Selector, now: Instant) -> Result<(), String> {
+    pub(crate) fn resume<P: Protocol>(
+        &mut self,
+        selector: &mut impl Selector,
+        now: Instant,
+        protocol: &P,
+    ) -> Result<(), String> {
         self.left = BATCH;
-        if now >= self.resumes { self.open(selector) } else { Ok(()) }
+        if now >= self.resumes { self.open(selector, now, protocol) } else { Ok(()) }
     }
 
     /// The next connection; none where no more wait or the batch is done.
@@ -139,23 +168,26 @@ impl<'a> Acceptor<'a> {
             }
             let Some(place) = self.ready.iter().position(|&ready| ready) else { return Ok(None) };
             let listener = &self.listeners[place];
-            match listener.accept(true) {
+            let error = match listener.accept(true) {
                 Ok((socket, peer)) => {
                     self.left -= 1;
                     return Ok(Some((socket, peer, u16::try_from(place).unwrap_or(u16::MAX))));
                 }
-                Err(error) if interrupted(&error) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => self.ready[place] = false,
-                Err(error) if exhausted(&error) => {
-                    // A level-triggered listener would make the loop spin: it is not watched for a while.
-                    protocol.observe(Event::Exhausted);
-                    self.close(selector);
-                    self.resumes = now + crate::EXHAUSTED_PAUSE;
+                Err(error) => error,
+            };
+            match after_accept(&error) {
+                // Others have their turn, too, where every connection that waits has failed.
+                AfterAccept::Again => self.left -= 1,
+                AfterAccept::Wait => self.ready[place] = false,
+                // Sockets that are being given up are shut down.
+                _ if lifecycle::phase() != Phase::Serving => self.ready[place] = false,
+                AfterAccept::Pause => {
+                    self.pause(selector, now, protocol);
                     return Ok(None);
                 }
-                // Sockets that are being given up are shut down.
-                Err(_) if lifecycle::phase() != Phase::Serving => self.ready[place] = false,
-                Err(error) => return Err(format!("cannot accept on {}: {error}", listener.address())),
+                AfterAccept::GiveUp => {
+                    return Err(format!("cannot accept on {}: {error}", listener.address()));
+                }
             }
         }
         Ok(None)

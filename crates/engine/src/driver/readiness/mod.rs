@@ -22,8 +22,8 @@ use self::accept::Acceptor;
 use self::io::ReadinessIo;
 use self::link::{AGAIN, ENDED, GONE, Link, MOVED, READ, WRITE};
 use self::selector::{NOTHING, READING, Selector, WRITING};
-use super::read_clock;
 use super::tasks::{Finished, Tasks, activation};
+use super::{pause_where_short, read_clock};
 use crate::connections::Connections;
 use crate::inbox::Inbox;
 use crate::models::Intake;
@@ -102,7 +102,7 @@ where
         let watch = lifecycle::Watch::new().map_err(failed)?;
         self.selector.watch_event(watch.event().number(), special(LIFECYCLE)).map_err(failed)?;
         self.selector.watch_event(self.inbox.event().number(), special(INBOX)).map_err(failed)?;
-        acceptor.begin(&mut self.selector)?;
+        acceptor.begin(&mut self.selector, read_clock(), self.protocol)?;
         let (mut events, mut keys) = (Vec::new(), Vec::new());
         loop {
             match lifecycle::phase() {
@@ -111,7 +111,8 @@ where
                 Phase::Draining | Phase::Stopping => break,
             }
             let timeout = self.timeout(&acceptor);
-            self.selector.wait(timeout, &mut events).map_err(failed)?;
+            let waited = self.selector.wait(timeout, &mut events);
+            waited.or_else(|error| pause_where_short(error, self.protocol)).map_err(failed)?;
             let woken = self.inbox.wake_up();
             let now = read_clock();
             for event in events.drain(..) {
@@ -172,7 +173,7 @@ where
     }
 
     fn accept(&mut self, acceptor: &mut Acceptor<'_>, now: Instant) -> Result<(), String> {
-        acceptor.resume(&mut self.selector, now)?;
+        acceptor.resume(&mut self.selector, now, self.protocol)?;
         while let Some((socket, peer, listener)) = acceptor.next(&mut self.selector, now, self.protocol)? {
             let fits = self.selector.admits(socket.number());
             if !fits || self.connections.count() >= self.plan.bounds.connections {

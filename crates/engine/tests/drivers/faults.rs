@@ -1,0 +1,137 @@
+//! A ring on which operations fail, as a kernel short of memory or interrupted by a signal lets them: what can
+//! be begun again is, what can not ends one connection, and no answer looks complete that is not.
+
+use tenfold_engine::{Driver, Sender, Topology};
+
+use crate::Statement;
+use crate::client::{End, request};
+use crate::configuration::Configuration;
+use crate::launch::{Server, eventually};
+use crate::pattern;
+use crate::server::SMALL;
+
+pub(crate) const STATEMENTS: &[Statement] = &[
+    ("what_can_be_begun_again_is_and_nobody_notices", on_a_ring, what_can_be_begun_again_is),
+    ("what_fails_ends_one_connection_and_no_answer_early", on_a_ring, what_fails_ends_one_connection),
+    ("who_is_not_read_is_held_back_though_cancelling_fails", on_a_ring, held_back_though_cancelling_fails),
+];
+
+fn on_a_ring(configuration: &Configuration) -> bool {
+    let single = configuration.topology == Topology::Single && !configuration.layered;
+    configuration.driver() == Driver::Completion && single
+}
+
+/// Operation, error, each how many, and how often, as [`crate::server`] reads them; the numbers are those of
+/// `man 3 errno` on Linux.
+const BEGUN_AGAIN: &[&str] = &[
+    // ECANCELED, EINTR, ECONNABORTED, EPERM, ENOBUFS, EMFILE, and an end after the first.
+    "accept:125:2:20",
+    "accept:4:2:20",
+    "accept:103:2:20",
+    "accept:1:2:5",
+    "accept:105:2:5",
+    "accept:24:1:5",
+    "accept:once:1:1000",
+    // ENOBUFS, ECANCELED, EINTR, EAGAIN.
+    "receive:105:2:50",
+    "receive:125:2:50",
+    "receive:4:2:50",
+    "receive:11:3:50",
+    "receive:once:1:1000",
+    // ECANCELED, ENOMEM.
+    "poll:125:2:50",
+    "poll:12:3:50",
+    "poll:once:1:1000",
+    // EINTR, EAGAIN.
+    "read:4:2:20",
+    "read:11:3:20",
+    "cancel:12:1:1000",
+    "close:125:1:1000",
+];
+
+const ENDS_ITS_CONNECTION: &[&str] = &[
+    // ENOMEM, ECONNRESET, EIO.
+    "receive:12:3:5",
+    "receive:104:3:5",
+    "receive:5:4:5",
+    // EPIPE, ECONNRESET, ENOMEM, ENOBUFS, EINTR, ECANCELED, and half of the bytes.
+    "send:32:3:6",
+    "send:104:3:6",
+    "send:12:4:6",
+    "send:105:4:6",
+    "send:4:5:6",
+    "send:125:5:6",
+    "send:short:3:6",
+    // EIO, ENOMEM.
+    "read:5:3:4",
+    "read:12:3:4",
+];
+
+/// The faults that concern this configuration: only the sender `copy` reads through the ring.
+fn concerning(configuration: &Configuration, faults: &[&'static str]) -> Vec<&'static str> {
+    let reads = configuration.sender == Sender::Copy;
+    faults.iter().copied().filter(|fault| reads || !fault.starts_with("read:")).collect()
+}
+
+fn what_can_be_begun_again_is(configuration: &Configuration) {
+    for fault in concerning(configuration, BEGUN_AGAIN) {
+        let server = Server::start_with(configuration, &[("faults", fault)]);
+        for round in 0..4 {
+            let mut client = server.connect();
+            assert_eq!(client.get("/small").body, SMALL, "{fault}, round {round}");
+            assert_eq!(client.get("/later?3").body, SMALL, "{fault}, round {round}");
+            assert!(client.get("/shared?70000").body == pattern::bytes(70_000), "{fault}, round {round}");
+            client.send(&request("/small").repeat(16));
+            (0..16).for_each(|_| assert_eq!(client.response().body, SMALL, "{fault}, round {round}"));
+            let large = client.get("/large?900000").body;
+            assert!(large == pattern::large()[..900_000], "{fault}, round {round}");
+            client.shut_down_writing();
+            client.ends();
+        }
+        eventually(|| server.others() == 0, || format!("{fault}: connections are left"));
+        server.stop();
+    }
+}
+
+fn what_fails_ends_one_connection(configuration: &Configuration) {
+    for fault in concerning(configuration, ENDS_ITS_CONNECTION) {
+        let server = Server::start_with(configuration, &[("faults", fault)]);
+        let whole = (0..40).filter(|_| is_whole(&server, fault)).count();
+        assert!((1..40).contains(&whole), "{fault}: {whole} of 40 connections were answered");
+        eventually(|| server.others() == 0, || format!("{fault}: connections are left"));
+        assert_eq!(server.count("panicked"), 0, "{fault}");
+        server.stop();
+    }
+}
+
+/// Asks for much and a little; whatever comes is what belongs there. Says whether all of it came.
+fn is_whole(server: &Server, fault: &str) -> bool {
+    let mut client = server.connect();
+    let last = String::from_utf8(request("/large?200000")).expect("a request is text");
+    let last = last.replacen("\r\n", "\r\nConnection: close\r\n", 1);
+    client.try_send(&[&request("/shared?70000")[..], last.as_bytes()].concat());
+    let (bytes, end) = client.rest();
+    let mut rest = &bytes[..];
+    for length in [70_000, 200_000] {
+        let Some(head) = rest.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
+        rest = &rest[head + 4..];
+        let here = rest.len().min(length);
+        assert!(rest[..here] == pattern::large()[..here], "{fault}: these are not the bytes of the answer");
+        if here < length {
+            return false;
+        }
+        rest = &rest[length..];
+    }
+    assert_eq!((rest.len(), end), (0, End::Ended), "{fault}: behind the last answer");
+    true
+}
+
+fn held_back_though_cancelling_fails(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("faults", "cancel:12:1:4")]);
+    let mut client = server.connect();
+    assert_eq!(client.get("/small").body, SMALL);
+    client.ask("/never");
+    let requests = request("/small").repeat(8192);
+    let taken = client.send_while_taken(&requests, 128);
+    assert!(taken < 64, "{} MB were taken and not read", (taken * requests.len()) >> 20);
+}

@@ -1,0 +1,75 @@
+//! What a failed call says about the next one, by the manual pages of the calls.
+
+use std::io;
+
+use rustix::io::Errno;
+
+/// What to do after a failed accept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterAccept {
+    /// Accept again at once: what failed was the connection, or a signal came in between.
+    Again,
+    /// Accept when the next connection is there.
+    Wait,
+    /// Accept after a pause: the system gives no descriptor, no memory, or says no for a reason of its own.
+    Pause,
+    /// There is nothing to accept from.
+    GiveUp,
+}
+
+/// What `error` of an accept means (`man 2 accept`, "Errors" and "Error handling").
+pub fn after_accept(error: &io::Error) -> AfterAccept {
+    match Errno::from_io_error(error) {
+        Some(Errno::AGAIN) => AfterAccept::Wait,
+        // Errors that a connection has met while it waited.
+        Some(
+            Errno::INTR
+            | Errno::CONNABORTED
+            | Errno::PROTO
+            | Errno::NETDOWN
+            | Errno::NOPROTOOPT
+            | Errno::HOSTDOWN
+            | Errno::NONET
+            | Errno::HOSTUNREACH
+            | Errno::NETUNREACH,
+        ) => AfterAccept::Again,
+        Some(Errno::BADF | Errno::FAULT | Errno::INVAL | Errno::NOTSOCK) => AfterAccept::GiveUp,
+        _ => AfterAccept::Pause,
+    }
+}
+
+/// Whether a wait or a registration failed for want of something that others may give back: memory, places
+/// in the kernel's tables, watches (`man 2 poll`, `man 2 epoll_ctl`, `man 2 io_uring_enter`).
+pub fn is_shortage(error: &io::Error) -> bool {
+    const SHORTAGES: [Errno; 4] = [Errno::AGAIN, Errno::NOMEM, Errno::NOBUFS, Errno::NOSPC];
+    Errno::from_io_error(error).is_some_and(|number| SHORTAGES.contains(&number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(number: Errno) -> io::Error {
+        number.into()
+    }
+
+    #[test]
+    fn only_what_is_no_listening_socket_ends_accepting() {
+        for number in [Errno::BADF, Errno::FAULT, Errno::INVAL, Errno::NOTSOCK] {
+            assert_eq!(after_accept(&error(number)), AfterAccept::GiveUp, "{number}");
+        }
+        for number in [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::PERM, Errno::NOSPC] {
+            assert_eq!(after_accept(&error(number)), AfterAccept::Pause, "{number}");
+        }
+        assert_eq!(after_accept(&error(Errno::CONNABORTED)), AfterAccept::Again);
+        assert_eq!(after_accept(&error(Errno::INTR)), AfterAccept::Again);
+        assert_eq!(after_accept(&error(Errno::AGAIN)), AfterAccept::Wait);
+        assert_eq!(after_accept(&io::Error::other("of our own")), AfterAccept::Pause);
+    }
+
+    #[test]
+    fn a_shortage_is_no_mistake() {
+        assert!(is_shortage(&error(Errno::NOMEM)) && is_shortage(&error(Errno::NOSPC)));
+        assert!(!is_shortage(&error(Errno::BADF)) && !is_shortage(&error(Errno::INVAL)));
+    }
+}
