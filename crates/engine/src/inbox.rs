@@ -32,9 +32,11 @@ impl Inbox {
         &self.event
     }
 
-    /// The worker is about to wait: from here on it is told of a key. Says whether it may.
-    pub(crate) fn fall_asleep(&self) -> bool {
-        self.asleep.store(true, Ordering::SeqCst);
+    /// The worker is about to wait: from here on it is told of a key. Says whether it may. Where no task
+    /// is being served (`any`), nobody wakes one that matters, and the fence is spared.
+    pub(crate) fn fall_asleep(&self, any: bool) -> bool {
+        let order = if any { Ordering::SeqCst } else { Ordering::Relaxed };
+        self.asleep.store(true, order);
         !self.filled.load(Ordering::SeqCst)
     }
 
@@ -155,13 +157,13 @@ mod tests {
     #[test]
     fn a_worker_with_keys_does_not_fall_asleep() {
         let inbox = Arc::new(Inbox::new().expect("descriptors"));
-        assert!(inbox.fall_asleep());
+        assert!(inbox.fall_asleep(true));
         assert!(!inbox.wake_up());
         assigned(&inbox, 1).wake();
-        assert!(!inbox.fall_asleep());
+        assert!(!inbox.fall_asleep(true));
         assert!(inbox.wake_up());
         assert_eq!(taken(&inbox), [key(1)]);
-        assert!(inbox.fall_asleep());
+        assert!(inbox.fall_asleep(true));
     }
 
     /// A worker that sleeps whenever it may, against a thread that wakes it whenever it has been polled.
@@ -182,7 +184,7 @@ mod tests {
         let mut keys = Vec::new();
         for _ in 0..TIMES {
             while !inbox.wake_up() {
-                if inbox.fall_asleep() {
+                if inbox.fall_asleep(true) {
                     sleep(&inbox);
                 }
             }

@@ -46,7 +46,7 @@ struct Task<F, I, A> {
     target: Arc<TaskWaker>,
     /// The `Io` of the next activation, while there is none.
     io: Option<Box<I>>,
-    /// What the driver keeps of the `Io` that the future owns.
+    /// What the driver keeps of the `Io`, which the future owns or which waits here.
     attached: Option<A>,
 }
 
@@ -70,16 +70,21 @@ impl<F: Future, I, A> Tasks<F, I, A> {
         Tasks { tasks, stock, hollow, inbox, freed: 0, trims: Instant::NEVER }
     }
 
-    /// Takes a task for the connection `key`: `start` gets a used `Io`, or none, and gives the future
-    /// that serves it and what the driver keeps meanwhile.
-    pub(crate) fn begin(&mut self, key: Key, start: impl FnOnce(Option<Box<I>>) -> (F, A)) -> u32 {
+    /// Takes a task for the connection `key`. `start` gets a used `Io` and what the driver kept of it, or
+    /// neither; it gives the future that serves the connection, and leaves what the driver keeps of its
+    /// `Io`.
+    pub(crate) fn begin(&mut self, key: Key, start: impl FnOnce(Option<Box<I>>, &mut Option<A>) -> F) -> u32 {
         let number = self.stock.pop().unwrap_or_else(|| self.make());
         let task = self.tasks[number as usize].as_mut().expect("a number in stock has its task");
         task.target.assign(key);
-        let (future, attached) = start(task.io.take());
+        let future = start(task.io.take(), &mut task.attached);
         task.future.set(Some(future));
-        task.attached = Some(attached);
         number
+    }
+
+    /// Whether a task has begun and not ended, so that a waker may be heard.
+    pub(crate) fn any(&self) -> bool {
+        self.tasks.len() > self.stock.len() + self.hollow.len()
     }
 
     /// What the driver keeps of task `number`, which has begun.
@@ -133,6 +138,7 @@ impl<F: Future, I, A> Tasks<F, I, A> {
         let task = self.tasks[number as usize].as_mut().expect("a task that ends is there");
         if io.is_none() {
             task.future.set(None);
+            task.attached = None;
         }
         task.io = io;
         self.stock.push(number);
@@ -170,17 +176,19 @@ mod tests {
     #[test]
     fn a_task_that_has_ended_lends_its_io_to_the_next() {
         let mut tasks = tasks::<Ready<u8>, &str>();
-        let first = tasks.begin(key(1), |io| {
-            assert!(io.is_none());
-            (ready(1), 10)
+        let first = tasks.begin(key(1), |io, kept| {
+            assert_eq!((io, kept.replace(10)), (None, None));
+            ready(1)
         });
+        assert!(tasks.any());
         assert_eq!(tasks.poll(first), Poll::Ready(1));
         tasks.end(first, Some(Box::new("used")));
-        let second = tasks.begin(key(2), |io| {
-            assert_eq!(io, Some(Box::new("used")));
-            (ready(2), 20)
+        assert!(!tasks.any());
+        let second = tasks.begin(key(2), |io, kept| {
+            assert_eq!((io, *kept), (Some(Box::new("used")), Some(10)));
+            ready(2)
         });
-        assert_eq!((first, tasks.poll(second), *tasks.attached(second)), (second, Poll::Ready(2), 20));
+        assert_eq!((first, tasks.poll(second), *tasks.attached(second)), (second, Poll::Ready(2), 10));
     }
 
     #[test]
@@ -190,11 +198,18 @@ mod tests {
             pending::<()>().await;
             drop(held);
         };
-        let task = tasks.begin(key(1), |_: Option<Box<()>>| (hold(held.clone()), 0));
+        let task = tasks.begin(key(1), |_: Option<Box<()>>, kept| {
+            *kept = Some(0);
+            hold(held.clone())
+        });
         assert!(tasks.poll(task).is_pending());
         assert_eq!(Rc::strong_count(&held), 2);
         tasks.end(task, None);
         assert_eq!(Rc::strong_count(&held), 1);
+        tasks.begin(key(2), |io, kept| {
+            assert_eq!((io, *kept), (None, None), "nor is anything of it used again");
+            hold(held.clone())
+        });
     }
 
     #[test]
@@ -202,7 +217,7 @@ mod tests {
         let mut tasks = tasks::<Ready<()>, u8>();
         for _ in 0..3 {
             let begun: Vec<_> =
-                (0..STOCK as u32 + 50).map(|at| tasks.begin(key(at), |_| (ready(()), at))).collect();
+                (0..STOCK as u32 + 50).map(|at| tasks.begin(key(at), |_, _| ready(()))).collect();
             for &task in &begun {
                 assert!(tasks.poll(task).is_ready());
                 tasks.end(task, Some(Box::new(1)));
@@ -216,7 +231,7 @@ mod tests {
     #[test]
     fn a_key_that_was_taken_can_be_put_again() {
         let mut tasks = tasks();
-        let task = tasks.begin(key(1), |_: Option<Box<()>>| (pending::<()>(), 0));
+        let task = tasks.begin(key(1), |_: Option<Box<()>>, _| pending::<()>());
         let (waker, mut keys) = (tasks.tasks[0].as_ref().expect("it has begun").waker.clone(), Vec::new());
         for _ in 0..2 {
             waker.wake_by_ref();

@@ -179,7 +179,7 @@ where
     /// How long the next wait may last. From here on wakers tell the loop.
     fn timeout(&mut self, sources: &Sources<'_>) -> Option<Duration> {
         let rest = self.protocol.rest();
-        if !self.inbox.fall_asleep() || !self.again.is_empty() {
+        if !self.inbox.fall_asleep(self.tasks.any()) || !self.again.is_empty() {
             return Some(Duration::ZERO);
         }
         let by = self.connections.next_deadline().min(rest).min(self.tasks.trims()).min(sources.resumes());

@@ -30,7 +30,7 @@ where
         let memory = std::mem::take(&mut slot.memory);
         slot.state = State::Active;
         let (plan, start, number) = (self.plan, &self.start, socket.number());
-        let task = self.tasks.begin(key, |used| {
+        let task = self.tasks.begin(key, |used, kept| {
             let mut io = used.unwrap_or_else(|| Box::new(RingIo::new(plan.sender, plan.bounds.turn_bytes)));
             io.begin(socket, peer, listener, sending);
             let link = io.link();
@@ -38,8 +38,11 @@ where
             link.inbox.replace(inbox);
             link.ended.set(ended);
             link.failed.set(failed.then_some(IoError::Gone));
-            let attached = Active { link: link.clone(), number };
-            (start(io, memory), attached)
+            match kept {
+                Some(active) => active.number = number,
+                None => *kept = Some(Active { link: link.clone(), number }),
+            }
+            start(io, memory)
         });
         slot.link = task;
         self.poll(key, task);

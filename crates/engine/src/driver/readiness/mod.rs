@@ -150,7 +150,7 @@ where
     /// How long the next wait may last, in milliseconds. From here on wakers tell the loop.
     fn timeout(&mut self, acceptor: &Acceptor<'_>) -> Option<u32> {
         let rest = self.protocol.rest();
-        if !self.inbox.fall_asleep() || !self.again.is_empty() || acceptor.pending() {
+        if !self.inbox.fall_asleep(self.tasks.any()) || !self.again.is_empty() || acceptor.pending() {
             return Some(0);
         }
         let by = self.connections.next_deadline().min(rest).min(self.tasks.trims()).min(acceptor.resumes());
@@ -255,12 +255,15 @@ where
         let ready = if slot.flags & HALF_CLOSED == 0 { ready } else { ready | ENDED };
         slot.state = State::Active;
         let (plan, start, number) = (self.plan, &self.start, socket.number());
-        let task = self.tasks.begin(key, |used| {
+        let task = self.tasks.begin(key, |used, kept| {
             let mut io =
                 used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan.sender, plan.bounds.turn_bytes)));
             io.begin(socket, peer, listener, ready);
-            let attached = Active { link: io.link().clone(), number };
-            (start(io, memory), attached)
+            match kept {
+                Some(active) => active.number = number,
+                None => *kept = Some(Active { link: io.link().clone(), number }),
+            }
+            start(io, memory)
         });
         slot.link = task;
         self.poll(key, task);
