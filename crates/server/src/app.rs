@@ -1,19 +1,21 @@
 //! The server's own protocol: HTTP over a site, counted and logged.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time;
 
-use tenfold_engine::{Event, Protocol};
+use tenfold_engine::offload::Lane;
+use tenfold_engine::{Driver, Event, Plan, Protocol};
 use tenfold_http::{
-    Answer, Departure, Head, Instant, Io, Limits, Method, Next, Out, Peer, Refusal, Service, Session, clock,
-    echo, response, serve_connection,
+    Answer, Departure, Head, Instant, Io, KeptHead, Limits, Method, Next, Out, Peer, Refusal, Reply, Service,
+    Session, clock, echo, response, serve_connection,
 };
-use tenfold_site::{Outcome, Site};
+use tenfold_site::{Answered, Finish, Hosts, Outcome, Work};
 
 use crate::counters::Counter;
 use crate::diagnostics::error;
 use crate::log::{Fields, Times, escape};
+use crate::settings::Settings;
 use crate::worker::Crew;
 
 /// HTTP over a site. A clone for each thread.
@@ -21,13 +23,17 @@ use crate::worker::Crew;
 pub(crate) struct App(Arc<Shared>);
 
 struct Shared {
-    site: Site,
+    /// Itself, for answers that come later.
+    this: Weak<Shared>,
+    hosts: Hosts,
     /// The path that is answered with the request's own body, where there is one.
     echo: Option<String>,
     limits: Limits,
     crew: Arc<Crew>,
     /// Whether the log wants to know what responses took.
     measures: bool,
+    /// Where work goes that would hold up other connections.
+    lane: Lane,
     /// Whether what has left `Out` is only handed over, and the kernel sends it some time later.
     hands_over: bool,
     /// When a failure of the system was last said, in seconds since 1970.
@@ -35,17 +41,19 @@ struct Shared {
 }
 
 impl App {
-    /// Serves `site` within `limits`, and at the path `echo` what was sent there.
-    /// The driver `hands_over` what is sent, or sends it.
-    pub(crate) fn new(
-        site: Site,
-        echo: Option<String>,
-        limits: Limits,
-        crew: Arc<Crew>,
-        hands_over: bool,
-    ) -> App {
-        let (measures, complained) = (crew.measures(), AtomicU64::new(0));
-        App(Arc::new(Shared { site, echo, limits, crew, measures, hands_over, complained }))
+    /// Serves `hosts` as `settings` say, by this plan.
+    pub(crate) fn new(hosts: Hosts, settings: &Settings, plan: &Plan, crew: Arc<Crew>) -> App {
+        App(Arc::new_cyclic(|this| Shared {
+            this: this.clone(),
+            hosts,
+            echo: settings.echo.clone(),
+            limits: settings.limits.clone(),
+            measures: crew.measures(),
+            crew,
+            lane: Lane::new(plan, settings.work_threads, settings.work_queue),
+            hands_over: plan.engine.model().driver == Driver::Completion,
+            complained: AtomicU64::new(0),
+        }))
     }
 }
 
@@ -81,9 +89,13 @@ impl Service for Shared {
             return Answer::NeedBody { max: self.limits.max_body };
         }
         let began = self.measures.then(time::Instant::now);
-        let outcome = self.site.respond(head, out);
-        self.record(outcome, head, peer, out, began);
-        Answer::Done
+        match self.hosts.respond(head, out) {
+            Answered::Staged(outcome) => {
+                self.record(outcome, head, peer, out, began);
+                Answer::Done
+            }
+            Answered::Work(work) => self.work(work, head.keep(), *peer, began, out),
+        }
     }
 
     fn answer_body(&self, head: &Head<'_>, body: &[u8], peer: &Peer, out: &mut Out) -> Answer {
@@ -105,6 +117,56 @@ impl Service for Shared {
 }
 
 impl Shared {
+    /// Has `work` done off the loop, and answers then.
+    #[cold]
+    fn work(
+        &self,
+        work: Work,
+        mut head: KeptHead,
+        peer: Peer,
+        began: Option<time::Instant>,
+        out: &mut Out,
+    ) -> Answer {
+        let coming = self.lane.run(move || work.run());
+        let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
+            head.read(|head| self.record(self.hosts.busy(head, out), head, &peer, out, began));
+            return Answer::Done;
+        };
+        Answer::Later(Box::pin(async move {
+            let done = coming.await;
+            let reply: Reply = Box::new(move |out| this.worked(done, head, peer, began, out));
+            reply
+        }))
+    }
+
+    /// Answers with what came of work; nothing came where it panicked.
+    fn worked(
+        &self,
+        done: Option<Finish>,
+        mut head: KeptHead,
+        peer: Peer,
+        began: Option<time::Instant>,
+        out: &mut Out,
+    ) -> Answer {
+        let answered = head.read(|head| {
+            let answered = match done {
+                Some(finish) => self.hosts.finish(finish, head, out),
+                None => self.hosts.failed(head, out).into(),
+            };
+            match answered {
+                Answered::Staged(outcome) => {
+                    self.record(outcome, head, &peer, out, began);
+                    None
+                }
+                Answered::Work(work) => Some(work),
+            }
+        });
+        match answered {
+            None => Answer::Done,
+            Some(more) => self.work(more, head, peer, began, out),
+        }
+    }
+
     /// Whether this request is answered with its own body. TRACE is not served anywhere.
     #[cold]
     fn echoes(&self, head: &Head<'_>) -> bool {

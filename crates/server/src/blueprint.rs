@@ -6,6 +6,7 @@ use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::ListenOptions;
 
 use crate::log::Mode;
+use crate::settings::tables::SiteTable;
 use crate::settings::{EngineChoice, LogTarget, Rotate, Settings};
 
 /// What will run.
@@ -14,7 +15,10 @@ pub(crate) struct Blueprint {
     pub(crate) plan: Plan,
     /// Why this engine, where the server chose.
     pub(crate) reason: Option<&'static str>,
+    /// What is served where no host is named that has a site of its own.
     pub(crate) site: tenfold_site::Settings,
+    /// The sites of hosts, in the order of the configuration.
+    pub(crate) hosts: Vec<tenfold_site::Settings>,
     pub(crate) options: ListenOptions,
     /// What the kernel makes of the backlog, where that is less than asked for by default.
     pub(crate) kernel_backlog: Option<u64>,
@@ -57,6 +61,7 @@ impl Blueprint {
         plan.bounds.pool_threads = settings.pool_threads;
         plan.bounds.pool_queue = pool_queue(settings, &plan, descriptors)?;
         let site = site(settings, &plan, descriptors);
+        let hosts = settings.hosts.iter().map(|host| host_site(settings, host, &site)).collect();
         plan.bounds.connections = connections(settings, &plan, &site, descriptors)?;
         let options = ListenOptions {
             backlog: settings.backlog as i32,
@@ -70,7 +75,7 @@ impl Blueprint {
                 "backlog is {}, but this kernel keeps {most} at most; raise net.core.somaxconn, or ask for less",
                 settings.backlog
             )),
-            _ => Ok(Blueprint { plan, reason, site, options, kernel_backlog, descriptors }),
+            _ => Ok(Blueprint { plan, reason, site, hosts, options, kernel_backlog, descriptors }),
         }
     }
 }
@@ -146,6 +151,7 @@ fn workers_per_process(plan: &Plan) -> u64 {
 fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfold_site::Settings {
     let mut site = tenfold_site::Settings {
         index: settings.index.clone(),
+        policies: settings.site.policies(),
         max_ranges: settings.max_ranges,
         ..Default::default()
     };
@@ -162,7 +168,26 @@ fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfold_site::Set
         if plan.engine == Engine::Pool { plan.bounds.pool_threads as u64 } else { workers_per_process(plan) };
     let share = descriptors / 4 / stores;
     site.open_files = site.open_files.min(usize::try_from(share).unwrap_or(usize::MAX)).max(1);
+    // What a worker remembers is bounded whatever it serves: hosts share it.
+    let sites = 1 + settings.hosts.len();
+    site.cache_bytes /= sites;
+    site.cache_entries = (site.cache_entries / sites).max(1);
+    site.open_files = (site.open_files / sites).max(1);
     site
+}
+
+/// The site of a host: as the first one, but for what the host says itself.
+fn host_site(
+    settings: &Settings,
+    host: &SiteTable,
+    first: &tenfold_site::Settings,
+) -> tenfold_site::Settings {
+    let host = settings.site.above(host);
+    tenfold_site::Settings {
+        policies: host.policies(),
+        index: host.index.unwrap_or_else(|| settings.index.clone()),
+        ..first.clone()
+    }
 }
 
 /// Connections at once of each worker.

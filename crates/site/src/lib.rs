@@ -6,19 +6,25 @@
 //!
 //! `path` reads the path · `store` answers from what this worker remembers, or else `resolve` asks the file
 //! system beneath the root · `resource` writes a file's 200, 206, 304, 412 or 416 · `message` writes
-//! everything that is no file.
+//! everything that is no file. `hosts` chooses the site, and `policy` says what holds at a path.
 
 #![forbid(unsafe_code)]
 
+mod cache_control;
 mod clock_cache;
+mod fields;
+mod hosts;
 mod media_type;
 mod message;
 pub mod path;
+mod pattern;
+mod policy;
 mod resolve;
 mod resource;
 mod settings;
 mod store;
 mod template;
+mod work;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,8 +32,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tenfold_http::{Head, Method, Out};
 use tenfold_sys::file::Root;
 
+pub use cache_control::CacheControl;
+pub use fields::FieldEdit;
+pub use hosts::{HostName, Hosts};
 pub use path::{PathError, SitePath};
+pub use pattern::Pattern;
+pub use policy::{Policies, Policy, Rule};
 pub use settings::Settings;
+pub use work::{Answered, Finish, Work};
 
 /// A folder as a site.
 ///
@@ -68,16 +80,16 @@ impl Site {
         Site { id, alive: Arc::new(()), root, settings }
     }
 
-    /// Puts the whole response to `head` behind what is in `out`. What is not in this worker's store is
-    /// opened, and read where it is small, here and now.
+    /// Puts the whole response to `head` behind what is in `out`, or says what has to be done first. What is
+    /// not in this worker's store is opened, and read where it is small, here and now.
     ///
     /// What is remembered is looked at again after a second: a file that was changed, replaced or removed
     /// is served as it is then.
-    pub fn respond(&self, head: &Head<'_>, out: &mut Out) -> Outcome {
+    pub fn respond(&self, head: &Head<'_>, out: &mut Out) -> Answered {
         match head.method {
             Method::Get | Method::Head => store::with(self, |store| store.respond(self, head, out)),
-            Method::Options => message::options(head, out),
-            _ => message::method_not_allowed(head, out),
+            Method::Options => message::options(head, out).into(),
+            _ => message::method_not_allowed(head, out).into(),
         }
     }
 }

@@ -67,10 +67,10 @@ pub(crate) fn to_directory(request: &Head<'_>, canonical: &str, out: &mut Out) -
     }
 }
 
-/// 503: descriptors or memory ran out; it is worth asking again soon.
-pub(crate) fn unavailable(request: &Head<'_>, errno: i32, out: &mut Out) -> Outcome {
+/// 503: descriptors or memory ran out, or there is too much to do; it is worth asking again soon.
+pub(crate) fn unavailable(request: &Head<'_>, errno: Option<i32>, out: &mut Out) -> Outcome {
     let outcome = with_fields(request, 503, out, |head| head.number(FieldName::RETRY_AFTER, 1));
-    Outcome { failure: Some(errno), ..outcome }
+    Outcome { failure: errno, ..outcome }
 }
 
 /// 500: the file is there and can not be had.

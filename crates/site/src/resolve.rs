@@ -8,6 +8,7 @@ use tenfold_sys::file::{self, Facts, FileError, Kind, Root};
 
 use crate::Settings;
 use crate::path::SitePath;
+use crate::policy::Effective;
 use crate::resource::{Opened, Resource};
 
 /// Why a path is answered with something else than a file.
@@ -78,11 +79,13 @@ pub(crate) struct Loaded {
     pub(crate) keep: bool,
 }
 
-/// Opens what is wanted, and reads it where it is small, as the body of responses with this status.
+/// Opens what is wanted, and reads it where it is small, as the body of responses with this status, of which
+/// holds what `here` says.
 pub(crate) fn load(
     root: &Root,
     wanted: &Wanted,
     status: u16,
+    here: &Effective,
     settings: &Settings,
 ) -> Result<Loaded, Absence> {
     wanted.look(root)?;
@@ -95,7 +98,7 @@ pub(crate) fn load(
         Some(bytes) => Opened::Read(bytes),
         None => Opened::File(OpenFile { file, size: facts.size }),
     };
-    Ok(Loaded { resource: Resource::new(status, &wanted.name, facts, opened), keep })
+    Ok(Loaded { resource: Resource::new(status, &wanted.name, facts, opened, here), keep })
 }
 
 /// Whether the name still has this version of a file. Where that can not be seen for want of descriptors, it

@@ -1,5 +1,6 @@
 //! A file as a representation: what a request gets of it, and what it is told about it.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,7 +12,9 @@ use tenfold_http::response::{FieldName, FieldValue, ResponseHead};
 use tenfold_http::{Head, Method, OpenFile, Out, Part};
 use tenfold_sys::file::Facts;
 
+use crate::fields::Fields;
 use crate::message::NOSNIFF;
+use crate::policy::Effective;
 use crate::template::Template;
 use crate::{Outcome, Settings, media_type, message};
 
@@ -62,12 +65,17 @@ struct Description {
     media_type: String,
     etag: String,
     modified: Option<u64>,
+    /// The value of `Cache-Control`, where there is one.
+    cache: Option<Cow<'static, str>>,
+    /// What the configuration does to the fields.
+    fields: Fields,
 }
 
 impl Resource {
-    /// The file called `name` (its extension counts) as the body of responses with this status.
-    pub(crate) fn new(status: u16, name: &str, facts: Facts, opened: Opened) -> Resource {
-        let description = Description::of(name, &facts);
+    /// The file called `name` (its extension counts) as the body of responses with this status, where `here`
+    /// holds.
+    pub(crate) fn new(status: u16, name: &str, facts: Facts, opened: Opened, here: &Effective) -> Resource {
+        let description = Description::of(name, &facts, here);
         let (joined, content) = match opened {
             Opened::Read(bytes) if bytes.len() <= JOINED_UP_TO => (bytes, Content::Joined),
             Opened::Read(bytes) => (Vec::new(), Content::Shared(bytes.into())),
@@ -133,7 +141,7 @@ impl Resource {
     /// (RFC 9110 §15.4.5).
     fn not_modified(&self, request: &Head<'_>, out: &mut Out) -> Outcome {
         let mut head = ResponseHead::answering(request, 304, out);
-        head.field(FieldName::ETAG, self.description.etag());
+        self.description.write_for_caches(&mut head);
         head.end();
         Outcome::of(304, 0)
     }
@@ -202,7 +210,7 @@ fn in_memory(range: &Range<u64>) -> Range<usize> {
 }
 
 impl Description {
-    fn of(name: &str, facts: &Facts) -> Description {
+    fn of(name: &str, facts: &Facts, here: &Effective) -> Description {
         let modified = facts.modified;
         // The inode tells a replaced file from the one before, where both have the same size and a time
         // that was set on purpose, as archives and reproducible builds do.
@@ -212,7 +220,10 @@ impl Description {
         );
         // A date in the future may not be sent (RFC 9110 §8.8.2.1), and one before 1970 helps nobody.
         let past = u64::try_from(modified.seconds).ok().filter(|&seconds| seconds <= clock::unix_seconds());
-        Description { media_type: media_type::of(name), etag, modified: past }
+        let fields = here.fields.clone();
+        let cache = here.policy.cache.filter(|_| fields.keeps(FieldName::CACHE_CONTROL));
+        let cache = cache.map(|cache| cache.value(name));
+        Description { media_type: media_type::of(name), etag, modified: past, cache, fields }
     }
 
     fn validators(&self) -> Validators<'_> {
@@ -238,15 +249,34 @@ impl Description {
     fn write_bare(&self, head: &mut ResponseHead<'_>, length: u64) {
         head.content_type(self.media_type());
         head.content_length(length);
-        head.field(FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+        self.fields.own(head, FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+        self.fields.write(head);
     }
 
     fn write_version(&self, head: &mut ResponseHead<'_>) {
-        if let Some(modified) = self.modified {
+        if let Some(modified) = self.modified
+            && self.fields.keeps(FieldName::LAST_MODIFIED)
+        {
             head.date(FieldName::LAST_MODIFIED, modified);
         }
-        head.field(FieldName::ETAG, self.etag());
-        head.field(FieldName::ACCEPT_RANGES, FieldValue::constant("bytes"));
-        head.field(FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+        self.fields.own(head, FieldName::ETAG, self.etag());
+        self.fields.own(head, FieldName::ACCEPT_RANGES, FieldValue::constant("bytes"));
+        self.fields.own(head, FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+        self.write_cache_control(head);
+        self.fields.write(head);
+    }
+
+    /// Writes what a 304 says.
+    fn write_for_caches(&self, head: &mut ResponseHead<'_>) {
+        self.fields.own(head, FieldName::ETAG, self.etag());
+        self.write_cache_control(head);
+        self.fields.write(head);
+    }
+
+    fn write_cache_control(&self, head: &mut ResponseHead<'_>) {
+        if let Some(cache) = &self.cache {
+            let value = FieldValue::new(cache.as_bytes()).expect("presets are field values");
+            head.field(FieldName::CACHE_CONTROL, value);
+        }
     }
 }

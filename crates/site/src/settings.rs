@@ -1,10 +1,14 @@
 //! What can be set about a site.
 
+use crate::policy::Policies;
+
 /// Settings of a site. The bounds hold per worker: per thread of a process, and per process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The file that stands for its directory, beneath it. Default `index.html`.
     pub index: String,
+    /// What holds at which paths. Default: nothing in particular.
+    pub policies: Policies,
     /// The body of 404 responses: a file beneath the root. Where it is missing, or none is named, a line of
     /// text takes its place. Default `404.html`.
     pub error_page_404: Option<String>,
@@ -26,6 +30,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             index: "index.html".to_owned(),
+            policies: Policies::default(),
             error_page_404: Some("404.html".to_owned()),
             memory_up_to: 64 * 1024,
             cache_bytes: 32 * 1024 * 1024,

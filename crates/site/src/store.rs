@@ -12,8 +12,10 @@ use tenfold_http::{Head, Instant, Out, clock};
 
 use crate::clock_cache::{ClockCache, is_fresh};
 use crate::path::{PathError, SitePath};
+use crate::policy::Effective;
 use crate::resolve::{self, Absence, Loaded, Wanted};
 use crate::resource::Resource;
+use crate::work::Answered;
 use crate::{Outcome, Settings, Site, message};
 
 /// Stores of a thread. There is one for each site that it serves; the bound is for a thread that sees many
@@ -92,12 +94,12 @@ impl Store {
 
     /// Answers a GET or a HEAD.
     #[inline]
-    pub(crate) fn respond(&mut self, site: &Site, head: &Head<'_>, out: &mut Out) -> Outcome {
+    pub(crate) fn respond(&mut self, site: &Site, head: &Head<'_>, out: &mut Out) -> Answered {
         let asked = Asked { site, head, now: clock::now() };
         // Most clients spell a path as we do: what is found under the bytes that came needs no reading.
         match self.memory.fresh(head.target.path, asked.now) {
-            Some(resource) => resource.respond(head, &site.settings, out),
-            None => self.respond_without_memory(asked, out),
+            Some(resource) => resource.respond(head, &site.settings, out).into(),
+            None => self.respond_without_memory(asked, out).into(),
         }
     }
 
@@ -119,7 +121,7 @@ impl Store {
         if let Some(outcome) = self.recall(path.canonical(), asked, out) {
             return outcome;
         }
-        match self.load(&wanted, asked.site) {
+        match self.load(&wanted, &asked.site.settings.policies.at(&path), asked.site) {
             Ok(mut loaded) => {
                 let outcome = loaded.resource.respond(asked.head, &asked.site.settings, out);
                 self.keep(path.canonical(), loaded, asked.now);
@@ -152,10 +154,10 @@ impl Store {
     }
 
     /// Loads a file; where descriptors have run out, after giving back those that are only kept.
-    fn load(&mut self, wanted: &Wanted, site: &Site) -> Result<Loaded, Absence> {
-        match resolve::load(&site.root, wanted, 200, &site.settings) {
+    fn load(&mut self, wanted: &Wanted, here: &Effective, site: &Site) -> Result<Loaded, Absence> {
+        match resolve::load(&site.root, wanted, 200, here, &site.settings) {
             Err(Absence::Exhausted(_)) if self.files.clear() => {
-                resolve::load(&site.root, wanted, 200, &site.settings)
+                resolve::load(&site.root, wanted, 200, here, &site.settings)
             }
             result => result,
         }
@@ -173,7 +175,7 @@ impl Store {
             Absence::NotFound => self.not_found(asked, out),
             Absence::Forbidden => message::plain(asked.head, 403, out),
             Absence::Directory => message::to_directory(asked.head, canonical, out),
-            Absence::Exhausted(errno) => message::unavailable(asked.head, errno, out),
+            Absence::Exhausted(errno) => message::unavailable(asked.head, Some(errno), out),
             Absence::Failed(errno) => message::failed(asked.head, errno, out),
         }
     }
@@ -188,7 +190,7 @@ impl Store {
             let wanted = Wanted::file(name);
             page.resource = page.resource.take().filter(|page| resolve::is_still(&site.root, &wanted, page));
             if page.resource.is_none() {
-                let loaded = resolve::load(&site.root, &wanted, 404, &site.settings);
+                let loaded = resolve::load(&site.root, &wanted, 404, &Effective::default(), &site.settings);
                 page.resource = loaded.ok().map(|loaded| loaded.resource);
             }
             page.checked = Some(now);

@@ -16,7 +16,7 @@ use tenfold_http::{Instant, Out, clock};
 use tenfold_sys::file::Root;
 
 use crate::resolve::VISITS;
-use crate::{Outcome, Settings, Site};
+use crate::{Answered, Outcome, Settings, Site};
 
 /// A folder beside which there is something that nobody may see. It is removed with what is in it.
 struct Folder {
@@ -152,7 +152,10 @@ fn flatten(out: &mut Out) -> Vec<u8> {
 /// Sends a request, and leaves the response where it was put.
 fn stage(site: &Site, request: &str, out: &mut Out) -> Outcome {
     parse_head(&mut request.as_bytes().to_vec(), |head| {
-        site.respond(&head.expect("the request is well-formed"), out)
+        match site.respond(&head.expect("the request is well-formed"), out) {
+            Answered::Staged(outcome) => outcome,
+            Answered::Work(_) => panic!("the answer is not made at once"),
+        }
     })
 }
 

@@ -6,14 +6,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tenfold_http::head::parse_head;
 use tenfold_http::{Instant, Out, clock};
-use tenfold_site::{Outcome, Settings, Site};
+use tenfold_site::{Answered, Outcome, Settings, Site};
 use tenfold_sys::file::Root;
 
 fn get(site: &Site, target: &str) -> (Outcome, String) {
     let mut out = Out::new();
     let mut request = format!("GET {target} HTTP/1.0\r\n\r\n").into_bytes();
-    let outcome =
+    let answered =
         parse_head(&mut request, |head| site.respond(&head.expect("the request is good"), &mut out));
+    let Answered::Staged(outcome) = answered else { panic!("the answer is made at once") };
     let mut slices = [std::io::IoSlice::new(&[])];
     assert_eq!(out.memory(&mut slices).0, 1);
     let head = String::from_utf8_lossy(&slices[0]).into_owned();

@@ -7,6 +7,7 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use super::table::{self, Row, rows};
+use super::tables::{Keyed, Reader, TOP};
 use super::units::meant;
 use super::{Problem, Settings, Source};
 
@@ -44,7 +45,10 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
     for (key, value) in entries {
         let name = key.get_ref().as_ref();
         let Some(row) = table::row(name) else {
-            complain(format!("there is no setting {name:?}"), key.span(), mend_key(name));
+            let mut reader = Reader { base, complain: &mut complain };
+            if !TOP.read_entry(name, value, settings, &mut reader) {
+                complain(format!("there is no setting {name:?}"), key.span(), mend_key(name));
+            }
             continue;
         };
         let result = texts(row, value.get_ref()).and_then(|texts| {
@@ -62,7 +66,8 @@ fn mend_key(name: &str) -> String {
     if name == "config" {
         return "a configuration can not name another one".into();
     }
-    match meant(name, rows().map(|row| row.name)) {
+    let tables = TOP.keys().into_iter().map(|(name, ..)| name);
+    match meant(name, rows().map(|row| row.name).chain(tables)) {
         Some(near) => format!("did you mean {near}?"),
         None => "`tenfold serve --help` lists them all".into(),
     }

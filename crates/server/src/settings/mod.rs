@@ -1,12 +1,13 @@
 //! What the server is told: by flags, variables and a file, each setting with one name.
 //!
 //! [`Given`] is what was typed and where; [`Given::resolve`] makes [`Settings`] of it, which is what it
-//! means. [`table`] has a row for each setting, [`mod@file`] reads the file.
+//! means. [`table`] has a row for each setting, [`tables`] what only a file can say, [`mod@file`] reads it.
 
 pub(crate) mod file;
 mod problem;
 mod rows;
 pub(crate) mod table;
+pub(crate) mod tables;
 pub(crate) mod units;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use crate::diagnostics::warning;
 use crate::log::Manner;
 pub(crate) use problem::Problem;
 use table::{Initial, Null, Row, Set, Text, rows};
+use tables::SiteTable;
 
 /// What is to run, as it was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) max_ranges: usize,
     pub(crate) drain_timeout: Duration,
+    pub(crate) work_threads: usize,
+    pub(crate) work_queue: usize,
     pub(crate) max_connections: Option<usize>,
     pub(crate) access_log: LogTarget,
     pub(crate) log: Manner,
@@ -55,6 +59,10 @@ pub(crate) struct Settings {
     pub(crate) log_level: Level,
     pub(crate) user: Option<String>,
     pub(crate) control: Control,
+    /// What `[site]` says.
+    pub(crate) site: SiteTable,
+    /// What each `[[host]]` says.
+    pub(crate) hosts: Vec<SiteTable>,
     /// What was said of each setting last, and where.
     said: Vec<Said>,
 }

@@ -111,6 +111,8 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("max-target", "2 MB", "\"2 MB\" is not a size from 1 bytes to 1 MB, such as 4096, 16k, 64 KB or 1 MB"),
     ("max-body", "0", "\"0\" is not a size from 1 bytes to 64 MB, such as 4096, 16k, 64 KB or 1 MB"),
     ("max-ranges", "0", "\"0\" is not a number from 1 to 1000"),
+    ("work-threads", "0", "\"0\" is not a number from 1 to 256"),
+    ("work-queue", "0", "\"0\" is not a number from 1 to 100000"),
     ("requests-per-connection", "0", "\"0\" is not a number from 1 to 4294967295, or off"),
     ("access-log", "", "a path is missing"),
     ("log-format", "xml", "there is no log format \"xml\"; there are common, combined, json"),

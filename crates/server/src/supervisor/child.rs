@@ -3,8 +3,9 @@
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tenfold_engine::{Driver, Engine, Plan, Protocol, run};
-use tenfold_site::Site;
+use tenfold_engine::{Engine, Plan, Protocol, run};
+use tenfold_site::{Hosts, Site};
+use tenfold_sys::file::Root;
 use tenfold_sys::lifecycle;
 use tenfold_sys::process::{self, Pid};
 use tenfold_sys::select::FD_SETSIZE;
@@ -14,9 +15,11 @@ use tenfold_sys::user::{self, User};
 
 use super::generation::Generation;
 use crate::app::App;
+use crate::blueprint::Blueprint;
 use crate::cli::Serve;
 use crate::diagnostics::error;
 use crate::null::Null;
+use crate::settings::Settings;
 use crate::worker::Crew;
 
 /// Exit codes of a worker: it could not serve and has said why, or something of its own failed.
@@ -48,7 +51,7 @@ pub(super) fn run_and_exit(work: Work, user: Option<&User>, how: &Serve) -> ! {
 
 fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
     let Work { place, supervisor, generation, listeners } = work;
-    let Generation { settings, blueprint, root, log, rows, .. } = generation;
+    let Generation { settings, blueprint, roots, log, rows, .. } = generation;
     give_up_privileges(user)?;
     // Set after the change of user, which forgets it.
     let alone = process::end_with(supervisor, Signal::Interrupt).map(|there| !there);
@@ -61,27 +64,42 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
     // The rows are read and written until the process ends.
     let rows = Box::leak(Box::new(rows));
     let crew = Crew::new(rows, place, plan.is_many(), log);
-    match (how.null, root) {
-        (Some(response), _) => {
+    match how.null {
+        Some(response) => {
             let null = Null::new(response, settings.limits, crew);
             serve_protocol(plan, &listeners, null, how.layered)
         }
-        (None, Some(mut root)) => {
-            if plan.engine == Engine::Select {
-                root.keep_files_above(FD_SETSIZE as RawFd);
-            }
-            let whom = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
-            root.look("")
-                .map_err(|why| format!("can not read the root {}{whom}: {why}", root.path().display()))?;
-            let site = Site::new(root, blueprint.site.clone());
-            let completion = plan.engine.model().driver == Driver::Completion;
-            let app = App::new(site, settings.echo, settings.limits, crew.clone(), completion);
+        None => {
+            let hosts = hosts(roots, &settings, &blueprint, user)?;
+            let app = App::new(hosts, &settings, plan, crew.clone());
             let served = serve_protocol(plan, &listeners, app, how.layered);
             crew.end();
             served
         }
-        (None, None) => Err("there is nothing to serve".into()),
     }
+}
+
+/// The sites, each on its folder.
+fn hosts(
+    roots: Vec<Root>,
+    settings: &Settings,
+    blueprint: &Blueprint,
+    user: Option<&User>,
+) -> Result<Hosts, String> {
+    let mut sites = Vec::new();
+    for (mut root, site) in roots.into_iter().zip(std::iter::once(&blueprint.site).chain(&blueprint.hosts)) {
+        if blueprint.plan.engine == Engine::Select {
+            root.keep_files_above(FD_SETSIZE as RawFd);
+        }
+        let whom = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
+        root.look("")
+            .map_err(|why| format!("can not read the root {}{whom}: {why}", root.path().display()))?;
+        sites.push(Site::new(root, site.clone()));
+    }
+    let mut sites = sites.into_iter();
+    let first = sites.next().ok_or("there is nothing to serve")?;
+    let names = settings.hosts.iter().map(|host| host.names.clone());
+    Ok(Hosts::new(first, names.zip(sites)))
 }
 
 fn give_up_privileges(user: Option<&User>) -> Result<(), String> {

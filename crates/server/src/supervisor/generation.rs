@@ -42,8 +42,8 @@ pub(super) struct Generation {
     pub(super) stage: Stage,
     pub(super) settings: Settings,
     pub(super) blueprint: Blueprint,
-    /// None where no site is served.
-    pub(super) root: Option<Root>,
+    /// The folders of the site and of each host; none where no site is served.
+    pub(super) roots: Vec<Root>,
     pub(super) log: Log,
     pub(super) rows: Rows,
     workers: Vec<Worker>,
@@ -81,19 +81,16 @@ impl Generation {
         user: Option<&User>,
         null: bool,
     ) -> Result<Generation, String> {
-        let (root, log) = match null {
-            true => (None, Log::default()),
-            false => {
-                let root = Root::open(&settings.root).map_err(|error| error.to_string())?;
-                (Some(root), Log::open(&settings, user)?)
-            }
+        let (roots, log) = match null {
+            true => (Vec::new(), Log::default()),
+            false => (open_roots(&settings)?, Log::open(&settings, user)?),
         };
         let rows = Rows::new(blueprint.plan.counted_threads(), counters::WORDS)
             .map_err(|error| format!("there is no memory to count in: {error}"))?;
         let now = Instant::now();
         let place = || Worker { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
         let workers = (0..blueprint.plan.processes()).map(|_| place()).collect();
-        Ok(Generation { number, stage: Stage::Starting, settings, blueprint, root, log, rows, workers })
+        Ok(Generation { number, stage: Stage::Starting, settings, blueprint, roots, log, rows, workers })
     }
 
     /// The places that are to have a process now and have none.
@@ -239,6 +236,13 @@ impl Generation {
         }
         sums
     }
+}
+
+/// The folder of the site, and that of each host.
+fn open_roots(settings: &Settings) -> Result<Vec<Root>, String> {
+    let of_hosts = settings.hosts.iter().map(|host| host.root.as_ref().unwrap_or(&settings.root));
+    let all = std::iter::once(&settings.root).chain(of_hosts);
+    all.map(|path| Root::open(path).map_err(|error| error.to_string())).collect()
 }
 
 impl Worker {

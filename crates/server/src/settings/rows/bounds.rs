@@ -70,6 +70,26 @@ pub(super) static ROWS: &[Row] = &[
     )
     .not_null(),
     one(
+        ("work-threads", "N", HEADING),
+        Value("2"),
+        "threads of each process for what would hold up others, such as hashing passwords",
+        |settings, text| {
+            settings.work_threads = number(text.text, 1..=256u32)? as usize;
+            Ok(())
+        },
+    )
+    .not_null(),
+    one(
+        ("work-queue", "N", HEADING),
+        Value("64"),
+        "answers that wait for one of these threads; past it 503",
+        |settings, text| {
+            settings.work_queue = number(text.text, 1..=100_000u32)? as usize;
+            Ok(())
+        },
+    )
+    .not_null(),
+    one(
         ("requests-per-connection", "N|off", HEADING),
         Value("off"),
         "requests on one connection, which is then closed",

@@ -1,0 +1,261 @@
+//! How a table is read: key by key, each by its definition, and what is wrong is said where it stands.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use tenfold_site::Policy;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::policy::POLICY;
+use crate::settings::units::meant;
+
+/// One key of a table that is read into a `T`.
+pub(crate) struct Key<T: 'static> {
+    /// As it is written.
+    pub(crate) name: &'static str,
+    /// What its values look like, for editors.
+    pub(crate) shape: Shape,
+    /// What it means, in one line.
+    pub(crate) about: &'static str,
+    /// Reads it.
+    pub(crate) set: fn(&mut T, &Given<'_>, &mut Reader<'_>) -> Result<(), Wrong>,
+}
+
+/// All keys of a table.
+pub(crate) struct Keys<T: 'static> {
+    /// What the table is about, for messages: `a host`.
+    pub(crate) of: &'static str,
+    pub(crate) own: &'static [Key<T>],
+    /// Where it keeps a policy, whose keys it then has, too.
+    pub(crate) policy: Option<fn(&mut T) -> &mut Policy>,
+}
+
+/// What the values of a key look like.
+pub(crate) enum Shape {
+    /// A text; with an example.
+    Text(&'static str),
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// `true` or `false`.
+    Switch,
+    /// `false` and nothing else.
+    Off,
+    /// A number in these bounds.
+    Number(u64, u64),
+    /// One of such values, or a list of them.
+    Many(&'static Shape),
+    /// Such values by names that the user chooses; with an example of one.
+    Map(&'static str, &'static Shape),
+    /// One of several shapes.
+    Either(&'static [Shape]),
+    /// A table.
+    Table(&'static dyn Keyed),
+    /// Tables, each under `[[...]]`.
+    Tables(&'static dyn Keyed),
+}
+
+/// What has keys, whatever it is read into.
+pub(crate) trait Keyed: Sync {
+    /// Name, shape and meaning of each key.
+    fn keys(&self) -> Vec<(&'static str, &'static Shape, &'static str)>;
+}
+
+impl<T> Keyed for Keys<T> {
+    fn keys(&self) -> Vec<(&'static str, &'static Shape, &'static str)> {
+        let own = self.own.iter().map(|key| (key.name, &key.shape, key.about));
+        let shared =
+            self.policy.iter().flat_map(|_| POLICY.iter().map(|key| (key.name, &key.shape, key.about)));
+        own.chain(shared).collect()
+    }
+}
+
+/// What is wrong with a value, where, and how to mend it.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    place: Range<usize>,
+    mend: String,
+}
+
+/// What tables are read with.
+pub(crate) struct Reader<'a> {
+    /// The folder that relative paths begin at.
+    pub(crate) base: &'a Path,
+    /// Takes what is wrong: what it is, the bytes it is about, how to mend it.
+    pub(crate) complain: &'a mut dyn FnMut(String, Range<usize>, String),
+}
+
+impl<T> Keys<T> {
+    /// Reads a table into `into`.
+    pub(crate) fn read(&self, table: &DeTable<'_>, into: &mut T, reader: &mut Reader<'_>) {
+        let mut entries: Vec<_> = table.iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        for (key, value) in entries {
+            let name = key.get_ref().as_ref();
+            if !self.read_entry(name, value, into, reader) {
+                let what = format!("there is no key {name:?} in {}", self.of);
+                (reader.complain)(what, key.span(), self.mend(name));
+            }
+        }
+    }
+
+    /// Reads the entry called `name`, and says whether there is a key of that name.
+    pub(crate) fn read_entry(
+        &self,
+        name: &str,
+        value: &Spanned<DeValue<'_>>,
+        into: &mut T,
+        reader: &mut Reader<'_>,
+    ) -> bool {
+        let result = self.set(name, into, &Given { value }, reader);
+        if let Some(Err(Wrong { place, mend })) = result {
+            (reader.complain)(format!("{name} has a value that is not legal"), place, mend);
+            return true;
+        }
+        result.is_some()
+    }
+
+    fn set(
+        &self,
+        name: &str,
+        into: &mut T,
+        given: &Given<'_>,
+        reader: &mut Reader<'_>,
+    ) -> Option<Result<(), Wrong>> {
+        if let Some(key) = self.own.iter().find(|key| key.name == name) {
+            return Some((key.set)(into, given, reader));
+        }
+        let key = POLICY.iter().find(|key| key.name == name)?;
+        Some((key.set)(self.policy?(into), given, reader))
+    }
+
+    fn mend(&self, name: &str) -> String {
+        let all: Vec<_> = self.keys().into_iter().map(|(name, ..)| name).collect();
+        match meant(name, all.iter().copied()) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("there are {}", all.join(", ")),
+        }
+    }
+}
+
+/// A value of the file.
+#[derive(Clone, Copy)]
+pub(crate) struct Given<'a> {
+    value: &'a Spanned<DeValue<'a>>,
+}
+
+impl<'a> Given<'a> {
+    /// Says what is wrong with it.
+    pub(crate) fn wrong(&self, mend: impl Into<String>) -> Wrong {
+        Wrong { place: self.value.span(), mend: mend.into() }
+    }
+
+    /// What it is.
+    pub(crate) fn value(&self) -> &'a DeValue<'a> {
+        self.value.get_ref()
+    }
+
+    /// A text.
+    pub(crate) fn text(&self) -> Result<&'a str, Wrong> {
+        match self.value() {
+            DeValue::String(text) => Ok(text),
+            other => Err(self.wrong(format!("a text in quotes is needed, not a TOML {}", other.type_str()))),
+        }
+    }
+
+    /// What `read` makes of a text.
+    pub(crate) fn parse<R>(&self, read: impl FnOnce(&str) -> Result<R, String>) -> Result<R, Wrong> {
+        read(self.text()?).map_err(|mend| self.wrong(mend))
+    }
+
+    /// A path; a relative one begins at the file's own folder.
+    pub(crate) fn path(&self, reader: &Reader<'_>) -> Result<PathBuf, Wrong> {
+        match self.text()? {
+            "" => Err(self.wrong("a path is missing")),
+            path => Ok(reader.base.join(path)),
+        }
+    }
+
+    /// Whether it is switched off: `false`.
+    pub(crate) fn is_off(&self) -> bool {
+        matches!(self.value(), DeValue::Boolean(false))
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn switch(&self) -> Result<bool, Wrong> {
+        match self.value() {
+            DeValue::Boolean(value) => Ok(*value),
+            other => Err(self.wrong(format!("true or false is needed, not a TOML {}", other.type_str()))),
+        }
+    }
+
+    /// A whole number of these bounds.
+    pub(crate) fn number(&self, least: u64, most: u64) -> Result<u64, Wrong> {
+        let number = match self.value() {
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str().parse().ok(),
+            _ => None,
+        };
+        let number = number.filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| self.wrong(format!("a number from {least} to {most} is needed")))
+    }
+
+    /// A table.
+    pub(crate) fn table(&self) -> Result<&'a DeTable<'a>, Wrong> {
+        match self.value() {
+            DeValue::Table(table) => Ok(table),
+            other => Err(self.wrong(format!("a table is needed, not a TOML {}", other.type_str()))),
+        }
+    }
+
+    /// Each value of a list; one that is no list stands for itself.
+    pub(crate) fn each(&self) -> Vec<Given<'a>> {
+        match self.value() {
+            DeValue::Array(values) => values.iter().map(|value| Given { value }).collect(),
+            _ => vec![*self],
+        }
+    }
+
+    /// What `read` makes of each text of a list, or of one text.
+    pub(crate) fn parse_each<R>(
+        &self,
+        mut read: impl FnMut(&str) -> Result<R, String>,
+    ) -> Result<Vec<R>, Wrong> {
+        self.each().into_iter().map(|one| one.parse(&mut read)).collect()
+    }
+
+    /// Name and value of each entry of a table, in the order of the file.
+    pub(crate) fn entries(&self) -> Result<Vec<(Name<'a>, Given<'a>)>, Wrong> {
+        let mut entries: Vec<_> = self.table()?.iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        Ok(entries.into_iter().map(|(key, value)| (Name(key), Given { value })).collect())
+    }
+
+    /// Reads each of the tables of a list by `keys`; one that is no list stands for itself.
+    pub(crate) fn read_each<T: Default>(
+        &self,
+        keys: &Keys<T>,
+        reader: &mut Reader<'_>,
+        mut take: impl FnMut(T, &Given<'a>, &mut Reader<'_>) -> Result<(), Wrong>,
+    ) -> Result<(), Wrong> {
+        for one in self.each() {
+            let mut into = T::default();
+            keys.read(one.table()?, &mut into, reader);
+            take(into, &one, reader)?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of an entry.
+pub(crate) struct Name<'a>(&'a Spanned<std::borrow::Cow<'a, str>>);
+
+impl Name<'_> {
+    pub(crate) fn text(&self) -> &str {
+        self.0.get_ref()
+    }
+
+    /// Says what is wrong with it.
+    pub(crate) fn wrong(&self, mend: impl Into<String>) -> Wrong {
+        Wrong { place: self.0.span(), mend: mend.into() }
+    }
+}

@@ -1,0 +1,84 @@
+//! What caches may do with an answer, by a word (RFC 9111 §5.2.2, RFC 8246).
+
+use std::borrow::Cow;
+
+/// What caches may do with an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheControl {
+    /// Keep it for a year, and never ask again.
+    Immutable,
+    /// As [`CacheControl::Immutable`] where the file's name holds a hash of its content, and as
+    /// [`CacheControl::Revalidate`] where it does not.
+    Hashed,
+    /// Keep it, and ask before each use whether it has changed.
+    Revalidate,
+    /// Keep nothing of it.
+    NoStore,
+    /// Keep it for so many seconds.
+    MaxAge(u32),
+}
+
+/// Characters of the shortest hash that is taken for one.
+const SHORTEST_HASH: usize = 8;
+
+impl CacheControl {
+    /// The value of the field, for a file of this name.
+    pub(crate) fn value(self, name: &str) -> Cow<'static, str> {
+        match self {
+            CacheControl::Hashed if is_hashed(name) => CacheControl::Immutable.value(name),
+            CacheControl::Immutable => "public, max-age=31536000, immutable".into(),
+            CacheControl::Hashed | CacheControl::Revalidate => "no-cache".into(),
+            CacheControl::NoStore => "no-store".into(),
+            CacheControl::MaxAge(seconds) => format!("max-age={seconds}").into(),
+        }
+    }
+}
+
+/// Whether a file's name holds a hash, as build tools write it: `app.3f2a9c1b.js`, `app-BK4x9Qz1.css`. That is a
+/// part between dots, hyphens or underscores, behind the first, of at least eight letters and digits with a
+/// digit among them, but not digits alone: those are dates.
+fn is_hashed(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let mut parts = file.split(['.', '-', '_']).skip(1);
+    parts.any(|part| {
+        part.len() >= SHORTEST_HASH
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && part.bytes().any(|byte| byte.is_ascii_digit())
+            && part.bytes().any(|byte| byte.is_ascii_alphabetic())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_in_a_name_is_seen_and_a_word_is_not_taken_for_one() {
+        for name in
+            ["app.3f2a9c1b.js", "assets/app-BK4x9Qz1.css", "chunk_0a1b2c3d4e5f.mjs", "a.d41d8cd98f00b204.png"]
+        {
+            assert!(is_hashed(name), "{name}");
+        }
+        for name in [
+            "app.js",
+            "site.stylesheet.css",
+            "photo-20261121.jpg",
+            "3f2a9c1b.js",
+            "a-1.2.3.js",
+            "x.3f2a9c1b/app.js",
+        ] {
+            assert!(!is_hashed(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_word_has_its_value() {
+        let value = |cache: CacheControl, name| cache.value(name).into_owned();
+        assert_eq!(value(CacheControl::Immutable, "a.js"), "public, max-age=31536000, immutable");
+        assert_eq!(value(CacheControl::Hashed, "a.3f2a9c1b.js"), "public, max-age=31536000, immutable");
+        assert_eq!(value(CacheControl::Hashed, "a.js"), "no-cache");
+        assert_eq!(value(CacheControl::Revalidate, "a.js"), "no-cache");
+        assert_eq!(value(CacheControl::NoStore, "a.js"), "no-store");
+        assert_eq!(value(CacheControl::MaxAge(60), "a.js"), "max-age=60");
+    }
+}

@@ -1,0 +1,221 @@
+//! What a configuration does to the fields of answers: sets, adds, removes.
+
+use std::sync::Arc;
+
+use tenfold_http::response::{FieldName, FieldValue, ResponseHead};
+
+/// One thing that is done to the fields of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldEdit {
+    name: String,
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    Set(String),
+    Add(String),
+    Remove,
+}
+
+/// Fields that frame the message or are about the connection: the protocol's own (RFC 9110 §7.6.1, RFC 9112 §6).
+const PROTOCOL: &[&str] = &[
+    "Connection",
+    "Content-Length",
+    "Content-Range",
+    "Date",
+    "Keep-Alive",
+    "Proxy-Connection",
+    "Server",
+    "TE",
+    "Trailer",
+    "Transfer-Encoding",
+    "Upgrade",
+];
+
+/// Fields that say what the server found out; they can be removed, and nobody else knows better.
+const FOUND_OUT: &[&str] = &["Accept-Ranges", "ETag", "Last-Modified"];
+
+/// Fields that have a key of their own, and which.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("Allow", "the site decides which methods are served"),
+    ("Content-Encoding", "a coding is chosen for each request"),
+    ("Content-Type", "use the keys types and charset"),
+    ("Location", "use a redirect"),
+    ("WWW-Authenticate", "use the key auth"),
+];
+
+impl FieldEdit {
+    /// Sends this field with this value, and no other of its name.
+    ///
+    /// # Errors
+    /// In words: what is wrong with the name or with the value.
+    pub fn set(name: &str, value: &str) -> Result<FieldEdit, String> {
+        if name.eq_ignore_ascii_case("Vary") {
+            return Err("Vary is added to, and never replaced: what the server says in it holds, too".into());
+        }
+        FieldEdit::with_value(name, value, What::Set(value.to_owned()))
+    }
+
+    /// Sends this field, beside others of its name.
+    ///
+    /// # Errors
+    /// As [`FieldEdit::set`].
+    pub fn add(name: &str, value: &str) -> Result<FieldEdit, String> {
+        FieldEdit::with_value(name, value, What::Add(value.to_owned()))
+    }
+
+    /// Sends no field of this name.
+    ///
+    /// # Errors
+    /// In words: what is wrong with the name.
+    pub fn remove(name: &str) -> Result<FieldEdit, String> {
+        if name.eq_ignore_ascii_case("Vary") {
+            return Err("a cache would give one client's answer to another without Vary".into());
+        }
+        allowed(name)?;
+        Ok(FieldEdit { name: name.to_owned(), what: What::Remove })
+    }
+
+    fn with_value(name: &str, value: &str, what: What) -> Result<FieldEdit, String> {
+        allowed(name)?;
+        if is_in(FOUND_OUT, name) {
+            return Err(format!(
+                "{name} says what the server found out about a file; it can only be removed"
+            ));
+        }
+        if FieldValue::new(value.as_bytes()).is_none() {
+            return Err("a value holds no control characters, and no blanks at its ends".into());
+        }
+        Ok(FieldEdit { name: name.to_owned(), what })
+    }
+}
+
+fn allowed(name: &str) -> Result<(), String> {
+    if FieldName::new(name).is_none() {
+        return Err(format!("{name:?} is not the name of a field: letters, digits and hyphens"));
+    }
+    if is_in(PROTOCOL, name) {
+        return Err(format!("{name} belongs to the protocol: a wrong one would break the connection"));
+    }
+    match ELSEWHERE.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)) {
+        Some((_, mend)) => Err(format!("{name} is not for headers: {mend}")),
+        None => Ok(()),
+    }
+}
+
+fn is_in(names: &[&str], name: &str) -> bool {
+    names.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// What comes of all the edits that hold at a path. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fields(Option<Arc<Inner>>);
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Inner {
+    /// Names of which the server sends no field of its own.
+    replaced: Vec<String>,
+    lines: Vec<(String, String)>,
+}
+
+impl Fields {
+    /// Applies `edits` one after the other.
+    pub(crate) fn of(edits: &[FieldEdit]) -> Fields {
+        if edits.is_empty() {
+            return Fields::default();
+        }
+        let mut inner = Inner::default();
+        for FieldEdit { name, what } in edits {
+            if !matches!(what, What::Add(_)) {
+                inner.lines.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+                inner.replaced.push(name.clone());
+            }
+            if let What::Set(value) | What::Add(value) = what {
+                inner.lines.push((name.clone(), value.clone()));
+            }
+        }
+        Fields(Some(Arc::new(inner)))
+    }
+
+    /// Whether the server sends its own field of this name.
+    pub(crate) fn keeps(&self, name: FieldName<'_>) -> bool {
+        self.0.as_ref().is_none_or(|inner| {
+            !inner.replaced.iter().any(|replaced| replaced.eq_ignore_ascii_case(name.as_str()))
+        })
+    }
+
+    /// Writes a field of the server's own, where it is kept.
+    pub(crate) fn own(&self, head: &mut ResponseHead<'_>, name: FieldName<'_>, value: FieldValue<'_>) {
+        if self.keeps(name) {
+            head.field(name, value);
+        }
+    }
+
+    /// Writes what the configuration adds.
+    pub(crate) fn write(&self, head: &mut ResponseHead<'_>) {
+        let Some(inner) = &self.0 else { return };
+        for (name, value) in &inner.lines {
+            let name = FieldName::new(name).expect("an edit is made of a token");
+            let value = FieldValue::new(value.as_bytes()).expect("an edit is made of a field value");
+            head.field(name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenfold_http::{Out, Version};
+
+    fn set(name: &str, value: &str) -> FieldEdit {
+        FieldEdit::set(name, value).expect(name)
+    }
+
+    fn add(name: &str, value: &str) -> FieldEdit {
+        FieldEdit::add(name, value).expect(name)
+    }
+
+    fn lines(edits: &[FieldEdit]) -> Vec<String> {
+        let mut out = Out::new();
+        let mut head = tenfold_http::response::ResponseHead::begin(204, Version::Http11, true, &mut out);
+        Fields::of(edits).write(&mut head);
+        head.end();
+        let text = String::from_utf8_lossy(out.staged_alone().expect("a head is staged")).into_owned();
+        text.lines().skip(3).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn edits_are_done_one_after_the_other() {
+        assert_eq!(lines(&[]), [""; 0]);
+        assert_eq!(lines(&[add("A", "1"), add("a", "2")]), ["A: 1", "a: 2"]);
+        assert_eq!(lines(&[add("A", "1"), add("B", "b"), set("a", "3")]), ["B: b", "a: 3"]);
+        assert_eq!(lines(&[set("A", "1"), FieldEdit::remove("a").expect("a"), add("A", "4")]), ["A: 4"]);
+    }
+
+    #[test]
+    fn what_is_set_or_removed_takes_the_place_of_the_servers_own() {
+        let fields =
+            Fields::of(&[set("x-content-type-options", "x"), FieldEdit::remove("etag").expect("etag")]);
+        assert!(!fields.keeps(FieldName::X_CONTENT_TYPE_OPTIONS));
+        assert!(!fields.keeps(FieldName::ETAG));
+        assert!(fields.keeps(FieldName::LAST_MODIFIED));
+        assert!(Fields::of(&[add("Vary", "Cookie")]).keeps(FieldName::VARY));
+    }
+
+    #[test]
+    fn h56_what_would_break_the_message_is_refused() {
+        for name in
+            ["content-length", "Transfer-Encoding", "connection", "DATE", "Content-Type", "a b", "", "x:"]
+        {
+            assert!(FieldEdit::set(name, "x").is_err(), "{name}");
+            assert!(FieldEdit::add(name, "x").is_err(), "{name}");
+            assert!(FieldEdit::remove(name).is_err(), "{name}");
+        }
+        for value in ["a\r\nb", "a\0", " a", "a\n"] {
+            assert!(FieldEdit::set("X-A", value).is_err(), "{value:?}");
+        }
+        assert!(FieldEdit::set("ETag", "\"a\"").is_err());
+        assert!(FieldEdit::set("Vary", "*").is_err() && FieldEdit::remove("vary").is_err());
+    }
+}

@@ -1,0 +1,221 @@
+//! Virtual hosts: which site a request is for, by the host that it names.
+//!
+//! An exact name wins over a pattern, and the longer pattern over the shorter. A request that names no host, or
+//! one that nobody serves, is for the first site.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use tenfold_http::{Head, Out};
+
+use crate::work::{Answered, Finish};
+use crate::{Outcome, Site, message};
+
+/// The name of a host, or a pattern of names: `example.org`, `*.example.org`, `192.0.2.1`, `[2001:db8::1]`.
+/// Lower case, without a port. A pattern is for every name that ends so, but not for what follows `*.` itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostName(String);
+
+impl HostName {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// In words that say how to mend it.
+    pub fn new(text: &str) -> Result<HostName, String> {
+        let lower = text.trim_end_matches('.').to_ascii_lowercase();
+        let name = lower.strip_prefix("*.").unwrap_or(&lower);
+        let is_address = name.starts_with('[') && name.ends_with(']');
+        let mend = match () {
+            () if name.is_empty() => "a host has a name, such as example.org",
+            () if name.contains("://") => "a host's name stands without http:// in front of it",
+            () if name.contains('/') => "a host's name holds no path",
+            () if name.contains('*') => "a star stands alone in front: *.example.org",
+            () if !is_address && name.contains(':') => "a host's name stands without its port",
+            () if !name.is_ascii() => "a name in another script is written as it is sent: xn--...",
+            () if !is_address
+                && !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) =>
+            {
+                "a host's name is letters, digits, hyphens and dots"
+            }
+            () if name.split('.').any(str::is_empty) => "a host's name has no empty part",
+            () => return Ok(HostName(lower)),
+        };
+        Err(mend.into())
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Sites by the names of their hosts.
+#[derive(Debug)]
+pub struct Hosts {
+    sites: Vec<Site>,
+    /// None where there is one site, whatever a request names.
+    names: Option<Names>,
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    exact: HashMap<String, usize>,
+    /// By what follows the star, its dot included.
+    endings: HashMap<String, usize>,
+}
+
+impl Hosts {
+    /// `default` for what no other is for; the others for their names. Of a name that stands twice, the last
+    /// one counts; a configuration with such is refused before.
+    pub fn new(default: Site, others: impl IntoIterator<Item = (Vec<HostName>, Site)>) -> Hosts {
+        let (mut sites, mut names) = (vec![default], Names::default());
+        for (own, site) in others {
+            for HostName(name) in own {
+                match name.strip_prefix('*') {
+                    Some(ending) => names.endings.insert(ending.to_owned(), sites.len()),
+                    None => names.exact.insert(name, sites.len()),
+                };
+            }
+            sites.push(site);
+        }
+        let names = (sites.len() > 1).then_some(names);
+        Hosts { sites, names }
+    }
+
+    /// Puts the whole response to `head` behind what is in `out`, or says what has to be done first.
+    #[inline]
+    pub fn respond(&self, head: &Head<'_>, out: &mut Out) -> Answered {
+        self.site(head).respond(head, out)
+    }
+
+    /// Makes the answer to `head` of work that was done for it.
+    pub fn finish(&self, finish: Finish, head: &Head<'_>, out: &mut Out) -> Answered {
+        finish.answer(self.site(head), head, out)
+    }
+
+    /// Answers 503: there is too much to do already.
+    pub fn busy(&self, head: &Head<'_>, out: &mut Out) -> Outcome {
+        message::unavailable(head, None, out)
+    }
+
+    /// Answers 500: what was to be done failed.
+    pub fn failed(&self, head: &Head<'_>, out: &mut Out) -> Outcome {
+        message::plain(head, 500, out)
+    }
+
+    #[inline]
+    fn site(&self, head: &Head<'_>) -> &Site {
+        match &self.names {
+            None => &self.sites[0],
+            Some(names) => &self.sites[head.host.and_then(|host| names.find(host)).unwrap_or(0)],
+        }
+    }
+}
+
+impl Names {
+    /// The place of the site that is for this `Host`.
+    fn find(&self, host: &str) -> Option<usize> {
+        let name = without_port(host);
+        let name = name.strip_suffix('.').unwrap_or(name);
+        // A name is at most 253 bytes (RFC 1035 §2.3.4), so a longer one is nobody's.
+        let mut buffer = [0; 253];
+        let lower = buffer.get_mut(..name.len())?;
+        lower.copy_from_slice(name.as_bytes());
+        lower.make_ascii_lowercase();
+        let name = std::str::from_utf8(lower).ok()?;
+        if let Some(place) = self.exact.get(name) {
+            return Some(*place);
+        }
+        if self.endings.is_empty() {
+            return None;
+        }
+        let dots = name.bytes().enumerate().skip(1).filter(|(_, byte)| *byte == b'.');
+        dots.map(|(at, _)| &name[at..]).find_map(|ending| self.endings.get(ending)).copied()
+    }
+}
+
+/// A host without its port: what stands behind the last colon, unless that is within an IPv6 address.
+fn without_port(host: &str) -> &str {
+    match host.rfind([':', ']']) {
+        Some(at) if host.as_bytes()[at] == b':' => &host[..at],
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(all: &[(&str, usize)]) -> Names {
+        let mut names = Names::default();
+        for (name, place) in all {
+            match name.strip_prefix('*') {
+                Some(ending) => names.endings.insert(ending.to_owned(), *place),
+                None => names.exact.insert((*name).to_owned(), *place),
+            };
+        }
+        names
+    }
+
+    #[test]
+    fn an_exact_name_wins_and_then_the_longest_ending() {
+        let names = names(&[
+            ("example.org", 1),
+            ("*.example.org", 2),
+            ("*.b.example.org", 3),
+            ("www.example.org", 4),
+            ("[::1]", 5),
+            ("127.0.0.1", 6),
+        ]);
+        for (host, place) in [
+            ("example.org", Some(1)),
+            ("EXAMPLE.org.", Some(1)),
+            ("example.org:8080", Some(1)),
+            ("www.example.org", Some(4)),
+            ("a.example.org", Some(2)),
+            ("c.b.a.example.org:80", Some(2)),
+            ("b.example.org", Some(2)),
+            ("a.b.example.org", Some(3)),
+            ("[::1]:8080", Some(5)),
+            ("[::1]", Some(5)),
+            ("127.0.0.1:1", Some(6)),
+            ("xexample.org", None),
+            ("example.org.evil", None),
+            ("org", None),
+            ("", None),
+            (".example.org", None),
+        ] {
+            assert_eq!(names.find(host), place, "{host}");
+        }
+        assert_eq!(names.find(&format!("{}.example.org", "a".repeat(250))), None);
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        for wrong in [
+            "",
+            "*",
+            "*.",
+            "http://a",
+            "a/b",
+            "a.*",
+            "*a.b",
+            "a:80",
+            "b\u{fc}cher.example",
+            "a b",
+            "a..b",
+            ".",
+        ] {
+            assert!(HostName::new(wrong).is_err(), "{wrong:?}");
+        }
+        for (text, name) in [
+            ("Example.ORG.", "example.org"),
+            ("*.A.b", "*.a.b"),
+            ("[::1]", "[::1]"),
+            ("192.0.2.1", "192.0.2.1"),
+        ] {
+            assert_eq!(HostName::new(text).expect(text).to_string(), name);
+        }
+    }
+}
