@@ -4,6 +4,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+
 use crate::layer::{CLOSING_RECORD, Layer, change};
 use crate::response::Response;
 
@@ -43,7 +45,10 @@ impl Wire {
     /// # Errors
     /// What the system said.
     pub fn try_connect(address: SocketAddr, layered: bool) -> std::io::Result<Wire> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        Wire::of(TcpStream::connect_timeout(&address, PATIENCE)?, layered)
+    }
+
+    fn of(stream: TcpStream, layered: bool) -> std::io::Result<Wire> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -58,6 +63,23 @@ impl Wire {
     #[track_caller]
     pub fn connect(address: SocketAddr, layered: bool) -> Wire {
         Wire::try_connect(address, layered).unwrap_or_else(|error| panic!("connect to {address}: {error}"))
+    }
+
+    /// Connects from an address of this machine, as another client would.
+    ///
+    /// # Panics
+    /// When that fails.
+    #[track_caller]
+    pub fn connect_from(source: &str, to: SocketAddr) -> Wire {
+        let source = SocketAddr::new(source.parse().expect("an address"), 0);
+        let connect = || -> rustix::io::Result<TcpStream> {
+            let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+            bind(&socket, &source)?;
+            connect(&socket, &to)?;
+            Ok(socket.into())
+        };
+        let stream = connect().unwrap_or_else(|error| panic!("connect from {source} to {to}: {error}"));
+        Wire::of(stream, false).unwrap_or_else(|error| panic!("set up a socket: {error}"))
     }
 
     /// The socket itself, for what is done below bytes.

@@ -3,6 +3,7 @@
 //! `TENFOLD_BIN` names the server to test; without it, one is built. `TENFOLD_TEST_ALL=1` runs the cases
 //! that take long on every configuration, too.
 
+mod admission;
 mod bench;
 mod bodies;
 mod browser;
@@ -46,6 +47,7 @@ const THEMES: &[Theme] = &[
     lifecycle::THEME,
     reload::THEME,
     exhaustion::THEME,
+    admission::THEME,
     mechanisms::THEME,
     privileges::THEME,
     commands::THEME,

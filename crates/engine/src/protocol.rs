@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use tenfold_http::{Instant, Io, Next};
+use tenfold_http::{Instant, Io, Next, Peer};
 
 /// A protocol, written once, for every engine. Cloned for each worker thread.
 pub trait Protocol: Clone + Send + 'static {
@@ -16,6 +16,15 @@ pub trait Protocol: Clone + Send + 'static {
     /// When a connection that was just accepted is closed if it sends nothing. For a driver that serves
     /// a connection only when its first bytes are there.
     fn first_bytes_by(&self) -> Instant;
+
+    /// Whether a connection that was just accepted from `peer` is served; one that is not is closed at once.
+    /// Of each that is, [`Protocol::dismiss`] is called when it has ended.
+    fn admit(&self, _peer: &Peer) -> bool {
+        true
+    }
+
+    /// Called when a connection that was admitted has ended; `peer` says whose it was.
+    fn dismiss(&self, _peer: impl FnOnce() -> Peer) {}
 
     /// Hears what the engine does with connections, for counters.
     fn observe(&self, _event: Event) {}

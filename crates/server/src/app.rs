@@ -12,6 +12,7 @@ use tenfold_http::{
 };
 use tenfold_site::{Answered, Finish, Hosts, Outcome, Work};
 
+use crate::admission::Admission;
 use crate::counters::Counter;
 use crate::diagnostics::error;
 use crate::log::{Fields, Times, escape};
@@ -28,6 +29,10 @@ struct Shared {
     hosts: Hosts,
     /// The path that is answered with the request's own body, where there is one.
     echo: Option<String>,
+    /// Who is let in, where addresses have bounds.
+    admission: Option<Admission>,
+    /// Whether anything is looked at before the site is asked.
+    guarded: bool,
     limits: Limits,
     crew: Arc<Crew>,
     /// Whether the log wants to know what responses took.
@@ -41,12 +46,20 @@ struct Shared {
 }
 
 impl App {
-    /// Serves `hosts` as `settings` say, by this plan.
-    pub(crate) fn new(hosts: Hosts, settings: &Settings, plan: &Plan, crew: Arc<Crew>) -> App {
+    /// Serves `hosts` as `settings` say, by this plan, to whom `admission` lets in.
+    pub(crate) fn new(
+        hosts: Hosts,
+        settings: &Settings,
+        admission: Option<Admission>,
+        plan: &Plan,
+        crew: Arc<Crew>,
+    ) -> App {
         App(Arc::new_cyclic(|this| Shared {
             this: this.clone(),
             hosts,
             echo: settings.echo.clone(),
+            guarded: settings.echo.is_some() || admission.as_ref().is_some_and(Admission::throttles),
+            admission,
             limits: settings.limits.clone(),
             measures: crew.measures(),
             crew,
@@ -69,6 +82,23 @@ impl Protocol for App {
     }
 
     #[inline]
+    fn admit(&self, peer: &Peer) -> bool {
+        let Some(admission) = &self.0.admission else { return true };
+        let admitted = admission.admit(peer);
+        if !admitted {
+            self.0.crew.with(|own| own.tally.add(Counter::TooManyOfAddress, 1));
+        }
+        admitted
+    }
+
+    #[inline]
+    fn dismiss(&self, peer: impl FnOnce() -> Peer) {
+        if let Some(admission) = &self.0.admission {
+            admission.dismiss(&peer());
+        }
+    }
+
+    #[inline]
     fn observe(&self, event: Event) {
         self.0.crew.observe(event);
     }
@@ -85,8 +115,10 @@ impl Protocol for App {
 
 impl Service for Shared {
     fn answer(&self, head: &Head<'_>, peer: &Peer, out: &mut Out) -> Answer {
-        if self.echo.is_some() && self.echoes(head) {
-            return Answer::NeedBody { max: self.limits.max_body };
+        if self.guarded
+            && let Some(answer) = self.guard(head, peer, out)
+        {
+            return answer;
         }
         let began = self.measures.then(time::Instant::now);
         match self.hosts.respond(head, out) {
@@ -167,8 +199,19 @@ impl Shared {
         }
     }
 
-    /// Whether this request is answered with its own body. TRACE is not served anywhere.
+    /// What is answered before the site is asked, if anything.
     #[cold]
+    fn guard(&self, head: &Head<'_>, peer: &Peer, out: &mut Out) -> Option<Answer> {
+        if let Some(wait) = self.admission.as_ref().and_then(|admission| admission.throttle(peer)) {
+            let outcome = tenfold_site::too_many_requests(head, wait, out);
+            self.crew.with(|own| own.tally.add(Counter::Throttled, 1));
+            self.record(outcome, head, peer, out, None);
+            return Some(Answer::Done);
+        }
+        self.echoes(head).then(|| Answer::NeedBody { max: self.limits.max_body })
+    }
+
+    /// Whether this request is answered with its own body. TRACE is not served anywhere.
     fn echoes(&self, head: &Head<'_>) -> bool {
         self.echo.as_deref() == Some(head.target.path) && head.method != Method::Trace
     }

@@ -3,7 +3,7 @@
 use tenfold_engine::{Bounds, Driver, Engine, MODELS, Plan, Sender, TimerKind, TimerUpdate, Topology};
 use tenfold_sys::limits;
 use tenfold_sys::select::FD_SETSIZE;
-use tenfold_sys::socket::ListenOptions;
+use tenfold_sys::socket::{ListenAddress, ListenOptions};
 
 use crate::log::Mode;
 use crate::settings::tables::SiteTable;
@@ -51,6 +51,7 @@ impl Blueprint {
         })?;
         refuse_what_is_for_others(settings, engine)?;
         refuse_logs_that_can_not_be(settings, engine)?;
+        refuse_bounds_of_nothing(settings)?;
         plan.timer = settings.timer.unwrap_or(TimerKind::Wheel);
         plan.timer_update = settings.timer_update.unwrap_or(TimerUpdate::Lazy);
         if settings.is_explicit("handoff-queue") && plan.topology != Topology::Handoff {
@@ -93,6 +94,7 @@ const FOR_SOME: &[(&str, Uses)] = &[
     ("timer-update", |engine| engine.model().driver != Driver::Blocking),
     // One serves one; the other is bounded by its threads and its queue.
     ("max-connections", |engine| !matches!(engine, Engine::Naive | Engine::Pool)),
+    ("max-connections-per-address", |engine| engine != Engine::Naive),
 ];
 
 /// A switch that is accepted does something.
@@ -102,6 +104,28 @@ fn refuse_what_is_for_others(settings: &Settings, engine: Engine) -> Result<(), 
     let able: Vec<_> = MODELS.iter().filter(|model| uses(model.engine)).map(|model| model.name).collect();
     let are = if able.len() == 1 { "engine" } else { "engines" };
     Err(format!("{name} is for {are} {}, not {engine}", able.join(", ")))
+}
+
+/// A bound that bounds nothing, or that leaves no room for another.
+fn refuse_bounds_of_nothing(settings: &Settings) -> Result<(), String> {
+    let (connections, requests) = (settings.max_connections_per_address, settings.max_requests_per_address);
+    let unix = |address: &&ListenAddress| matches!(address, ListenAddress::Unix(_));
+    match (settings.max_rate, settings.limits.min_rate) {
+        _ if requests.is_none() && settings.is_explicit("request-burst") => {
+            Err("request-burst is for max-requests-per-address, which is off".into())
+        }
+        _ if connections.or(requests).is_none() && settings.is_explicit("max-addresses") => Err(
+            "max-addresses is for max-connections-per-address and max-requests-per-address, which are off"
+                .into(),
+        ),
+        (Some(most), least) if most <= least => Err(format!(
+            "max-rate is {most} and min-rate {least}: nobody could keep both; raise one or lower the other"
+        )),
+        (Some(_), _) if let Some(address) = settings.listen.iter().find(unix) => {
+            Err(format!("max-rate is for TCP, and {address} is none"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn refuse_logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), String> {

@@ -38,6 +38,10 @@ pub(crate) enum Counter {
     Overdue,
     /// Connections past the bound.
     TooMany,
+    /// Connections past what one address may have.
+    TooManyOfAddress,
+    /// Requests past what one address may make.
+    Throttled,
     /// Connections that could not be accepted for want of descriptors or memory.
     Exhausted,
     /// Connections on which nothing came in time.
@@ -57,6 +61,8 @@ pub(crate) const REFUSALS: &[(Counter, &str)] = &[
     (Counter::UnknownExpectation, "unknown-expectation"),
     (Counter::Overdue, "overdue"),
     (Counter::TooMany, "too-many-connections"),
+    (Counter::TooManyOfAddress, "too-many-of-address"),
+    (Counter::Throttled, "throttled"),
     (Counter::Exhausted, "exhausted"),
     (Counter::Expired, "expired"),
 ];

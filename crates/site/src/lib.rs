@@ -35,6 +35,7 @@ use tenfold_sys::file::Root;
 pub use cache_control::CacheControl;
 pub use fields::FieldEdit;
 pub use hosts::{HostName, Hosts};
+pub use message::too_many_requests;
 pub use path::{PathError, SitePath};
 pub use pattern::Pattern;
 pub use policy::{Policies, Policy, Rule};

@@ -1,5 +1,7 @@
 //! Responses that are no file: refusals, redirects, what is allowed. Their body is a line of text.
 
+use std::time::Duration;
+
 use tenfold_http::response::{Decimal, FieldName, FieldValue, PLAIN_TEXT, ResponseHead, reason};
 use tenfold_http::{Head, Method, Out};
 
@@ -71,6 +73,14 @@ pub(crate) fn to_directory(request: &Head<'_>, canonical: &str, out: &mut Out) -
 pub(crate) fn unavailable(request: &Head<'_>, errno: Option<i32>, out: &mut Out) -> Outcome {
     let outcome = with_fields(request, 503, out, |head| head.number(FieldName::RETRY_AFTER, 1));
     Outcome { failure: errno, ..outcome }
+}
+
+/// 429: the peer asks more often than it may, and may ask again after `wait` (RFC 6585 §4).
+pub fn too_many_requests(request: &Head<'_>, wait: Duration, out: &mut Out) -> Outcome {
+    let seconds = wait.as_millis().div_ceil(1000).max(1);
+    with_fields(request, 429, out, |head| {
+        head.number(FieldName::RETRY_AFTER, u64::try_from(seconds).unwrap_or(u64::MAX));
+    })
 }
 
 /// 500: the file is there and can not be had.

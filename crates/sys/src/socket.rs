@@ -136,6 +136,27 @@ impl Listener {
         set_wait_slice(self.socket.as_fd(), slice)
     }
 
+    /// Lets each connection that is accepted from now on send at most so many bytes a second
+    /// (`SO_MAX_PACING_RATE`, `man 7 socket`); `None` for as many as it can. It is for TCP: other sockets take
+    /// it and heed it not.
+    ///
+    /// # Errors
+    /// What `setsockopt(2)` says.
+    pub fn set_max_rate(&self, bytes: Option<u64>) -> io::Result<()> {
+        let rate: libc::c_ulong = bytes.unwrap_or(libc::c_ulong::MAX);
+        // SAFETY: the option takes an unsigned long; the pointer and length are those of a live one.
+        let result = unsafe {
+            libc::setsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_MAX_PACING_RATE,
+                (&raw const rate).cast(),
+                size_of::<libc::c_ulong>() as libc::socklen_t,
+            )
+        };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     /// Accepts a connection. `None` stands for a peer on a Unix socket.
     ///
     /// # Errors

@@ -8,8 +8,9 @@ pub(crate) mod readiness;
 pub(crate) mod tasks;
 
 use std::io;
+use std::net::SocketAddr;
 
-use tenfold_http::{Instant, IoError};
+use tenfold_http::{Instant, IoError, Peer};
 use tenfold_sys::failure::is_shortage;
 
 use crate::protocol::{Event, Protocol};
@@ -20,6 +21,11 @@ pub(crate) fn read_clock() -> Instant {
     let now = Instant(milliseconds);
     tenfold_http::clock::set(now, unix_seconds);
     now
+}
+
+/// The peer as `accept` tells it: none on a Unix socket.
+pub(crate) fn of_accepted(peer: Option<SocketAddr>) -> Peer {
+    peer.map_or(Peer::Unix, Peer::Internet)
 }
 
 /// What a failed call on a connection means to the protocol.

@@ -43,6 +43,14 @@ impl<P: Protocol> Protocol for Xor<P> {
         self.0.first_bytes_by()
     }
 
+    fn admit(&self, peer: &Peer) -> bool {
+        self.0.admit(peer)
+    }
+
+    fn dismiss(&self, peer: impl FnOnce() -> Peer) {
+        self.0.dismiss(peer);
+    }
+
     fn observe(&self, event: Event) {
         self.0.observe(event);
     }

@@ -9,13 +9,14 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use tenfold_http::Peer;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::process::{self, Fork, Pid};
 use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::Listener;
 
 use crate::driver::accepting::accept_each;
-use crate::driver::blocking;
+use crate::driver::{blocking, of_accepted};
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
 
@@ -26,13 +27,16 @@ const PATIENCE: u32 = 100;
 
 /// Forks a process for each connection until the server leaves, and waits for all of them.
 pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
-    let children = RefCell::new(Children { pids: Vec::new(), reopened: lifecycle::reopened() });
+    let children = RefCell::new(Children { each: Vec::new(), reopened: lifecycle::reopened() });
     let parent = process::own();
     let look_round = || children.borrow_mut().look_after(protocol);
     let accepted = accept_each(listeners, false, protocol, look_round, |socket, peer, listener| {
         let mut children = children.borrow_mut();
-        if children.pids.len() >= plan.bounds.connections {
+        if children.each.len() >= plan.bounds.connections {
             return protocol.observe(Event::TooMany);
+        }
+        if !protocol.admit(&of_accepted(peer)) {
+            return;
         }
         // What is buffered would leave twice.
         protocol.leave();
@@ -47,9 +51,12 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
             }
             Ok(Fork::Parent(pid)) => {
                 protocol.observe(Event::Accepted);
-                children.pids.push(pid);
+                children.each.push((pid, of_accepted(peer)));
             }
-            Err(_) => protocol.observe(Event::Exhausted),
+            Err(_) => {
+                protocol.dismiss(|| of_accepted(peer));
+                protocol.observe(Event::Exhausted);
+            }
         }
     });
     children.borrow_mut().wait_for_all(protocol);
@@ -59,7 +66,8 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
 
 /// The processes that serve connections.
 struct Children {
-    pids: Vec<Pid>,
+    /// Each with whom it serves.
+    each: Vec<(Pid, Peer)>,
     /// How often logs were asked to be opened anew, as far as the children were told.
     reopened: u32,
 }
@@ -68,7 +76,10 @@ impl Children {
     /// Waits for those that have ended, but not for others; hands on what this process was told.
     fn look_after<P: Protocol>(&mut self, protocol: &P) {
         while let Ok(Some((pid, _))) = process::reap() {
-            self.pids.retain(|&other| other != pid);
+            if let Some(place) = self.each.iter().position(|(other, _)| *other == pid) {
+                let (_, peer) = self.each.swap_remove(place);
+                protocol.dismiss(|| peer);
+            }
             protocol.observe(Event::Closed);
         }
         if self.reopened != lifecycle::reopened() {
@@ -78,7 +89,7 @@ impl Children {
     }
 
     fn tell(&self, signal: Signal) {
-        self.pids.iter().for_each(|&pid| process::tell(pid, signal));
+        self.each.iter().for_each(|&(pid, _)| process::tell(pid, signal));
     }
 
     /// Lets them finish what they have begun; when the server stops, stops them.
@@ -97,7 +108,7 @@ impl Children {
             if stopping == PATIENCE {
                 self.tell(Signal::Kill);
             }
-            if self.pids.is_empty() {
+            if self.each.is_empty() {
                 return;
             }
             std::thread::sleep(LAST_LOOK);

@@ -8,7 +8,7 @@
 use tenfold_sys::socket::Listener;
 
 use crate::driver::accepting::accept_each;
-use crate::driver::blocking;
+use crate::driver::{blocking, of_accepted};
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
 
@@ -20,8 +20,12 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
         protocol,
         || (),
         |socket, peer, listener| {
+            if !protocol.admit(&of_accepted(peer)) {
+                return;
+            }
             protocol.observe(Event::Accepted);
             blocking::serve(socket, peer, listener, plan.sender, &plan.bounds, protocol);
+            protocol.dismiss(|| of_accepted(peer));
             protocol.observe(Event::Closed);
         },
     )

@@ -16,7 +16,7 @@ use tenfold_sys::socket::{Listener, Socket};
 
 use super::thread::STACK_BYTES;
 use crate::driver::accepting::accept_each;
-use crate::driver::blocking;
+use crate::driver::{blocking, of_accepted};
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
 
@@ -42,10 +42,17 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
             false,
             protocol,
             || (),
-            |socket, peer, listener| match sender.try_send((socket, peer, listener)) {
-                Ok(()) => {}
-                Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                    protocol.observe(Event::TooMany)
+            |socket, peer, listener| {
+                // Before it waits in the queue, so that no address fills that.
+                if !protocol.admit(&of_accepted(peer)) {
+                    return;
+                }
+                match sender.try_send((socket, peer, listener)) {
+                    Ok(()) => {}
+                    Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                        protocol.dismiss(|| of_accepted(peer));
+                        protocol.observe(Event::TooMany);
+                    }
                 }
             },
         )
@@ -59,6 +66,7 @@ fn serve_from<P: Protocol>(queue: &Mutex<Receiver<Connection>>, plan: &Plan, pro
         // Counted here, so that it is counted before it is closed.
         protocol.observe(Event::Accepted);
         blocking::serve(socket, peer, listener, plan.sender, &plan.bounds, protocol);
+        protocol.dismiss(|| of_accepted(peer));
         protocol.observe(Event::Closed);
         // Before it waits for a connection, which may take long.
         protocol.leave();

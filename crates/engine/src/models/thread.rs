@@ -11,7 +11,7 @@ use std::thread;
 use tenfold_sys::socket::Listener;
 
 use crate::driver::accepting::accept_each;
-use crate::driver::blocking;
+use crate::driver::{blocking, of_accepted};
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
 
@@ -32,12 +32,16 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
                 if running.load(Ordering::Relaxed) >= plan.bounds.connections {
                     return protocol.observe(Event::TooMany);
                 }
+                if !protocol.admit(&of_accepted(peer)) {
+                    return;
+                }
                 running.fetch_add(1, Ordering::Relaxed);
                 let (protocol_of_thread, running_too) = (protocol.clone(), &running);
                 let serve = move || {
                     let protocol = protocol_of_thread;
                     protocol.observe(Event::Accepted);
                     blocking::serve(socket, peer, listener, plan.sender, &plan.bounds, &protocol);
+                    protocol.dismiss(|| of_accepted(peer));
                     protocol.observe(Event::Closed);
                     protocol.leave();
                     running_too.fetch_sub(1, Ordering::Relaxed);
@@ -46,6 +50,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
                 if thread.spawn_scoped(scope, serve).is_err() {
                     // The socket went with what could not be started.
                     running.fetch_sub(1, Ordering::Relaxed);
+                    protocol.dismiss(|| of_accepted(peer));
                     protocol.observe(Event::Exhausted);
                 }
             },

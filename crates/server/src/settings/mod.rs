@@ -53,6 +53,15 @@ pub(crate) struct Settings {
     pub(crate) work_threads: usize,
     pub(crate) work_queue: usize,
     pub(crate) max_connections: Option<usize>,
+    /// Of one address; so are the next two.
+    pub(crate) max_connections_per_address: Option<u32>,
+    /// A second.
+    pub(crate) max_requests_per_address: Option<u32>,
+    /// None where it is as many as in a second.
+    pub(crate) request_burst: Option<u32>,
+    pub(crate) max_addresses: usize,
+    /// Bytes a second of each connection.
+    pub(crate) max_rate: Option<u64>,
     pub(crate) access_log: LogTarget,
     pub(crate) log: Manner,
     pub(crate) log_rotate: Rotate,

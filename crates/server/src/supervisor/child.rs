@@ -14,6 +14,7 @@ use tenfold_sys::socket::Listener;
 use tenfold_sys::user::{self, User};
 
 use super::generation::Generation;
+use crate::admission::{Admission, Shares};
 use crate::app::App;
 use crate::blueprint::Blueprint;
 use crate::cli::Serve;
@@ -51,6 +52,9 @@ pub(super) fn run_and_exit(work: Work, user: Option<&User>, how: &Serve) -> ! {
 
 fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
     let Work { place, supervisor, generation, listeners } = work;
+    let shares = Shares::of(&generation.settings).unwrap_or_default();
+    let lane = generation.lane + place;
+    let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
     let Generation { settings, blueprint, roots, log, rows, .. } = generation;
     give_up_privileges(user)?;
     // Set after the change of user, which forgets it.
@@ -71,7 +75,7 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
         }
         None => {
             let hosts = hosts(roots, &settings, &blueprint, user)?;
-            let app = App::new(hosts, &settings, plan, crew.clone());
+            let app = App::new(hosts, &settings, admission, plan, crew.clone());
             let served = serve_protocol(plan, &listeners, app, how.layered);
             crew.end();
             served

@@ -10,6 +10,7 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::user::User;
 
 use super::child::CAN_NOT_SERVE;
+use crate::admission::Addresses;
 use crate::blueprint::Blueprint;
 use crate::counters::{self, Sums};
 use crate::diagnostics::{error, warning};
@@ -46,6 +47,10 @@ pub(super) struct Generation {
     pub(super) roots: Vec<Root>,
     pub(super) log: Log,
     pub(super) rows: Rows,
+    /// Where its processes count what addresses have, from its own lane on; where anything is counted.
+    pub(super) addresses: Option<&'static Addresses>,
+    /// The first of its lanes.
+    pub(super) lane: usize,
     workers: Vec<Worker>,
 }
 
@@ -90,7 +95,8 @@ impl Generation {
         let now = Instant::now();
         let place = || Worker { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
         let workers = (0..blueprint.plan.processes()).map(|_| place()).collect();
-        Ok(Generation { number, stage: Stage::Starting, settings, blueprint, roots, log, rows, workers })
+        let (stage, addresses, lane) = (Stage::Starting, None, 0);
+        Ok(Generation { number, stage, settings, blueprint, roots, log, rows, addresses, lane, workers })
     }
 
     /// The places that are to have a process now and have none.
@@ -136,6 +142,9 @@ impl Generation {
         let worker = &mut self.workers[place];
         let Some(pid) = worker.pid.take() else { return };
         rows.for_each(|row| counters::settle(self.rows.row(row)));
+        if let Some(addresses) = self.addresses {
+            addresses.settle(self.lane + place);
+        }
         let name = format!("worker {} (process {pid})", place + 1);
         match self.stage {
             _ if expected => {

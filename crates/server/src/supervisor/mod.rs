@@ -8,6 +8,7 @@
 mod child;
 mod control;
 mod generation;
+mod lanes;
 mod leave;
 mod open;
 mod privileges;
@@ -30,6 +31,7 @@ use crate::diagnostics::{self, debug, error, info, warning};
 use crate::startup;
 use control::ControlSocket;
 use generation::{Generation, Stage};
+use lanes::Lanes;
 use leave::Leaving;
 pub(crate) use open::serve;
 use rotate::Rotation;
@@ -53,6 +55,7 @@ pub(crate) struct Supervisor {
     generations: Vec<Generation>,
     /// How many there were.
     count: u32,
+    lanes: Lanes,
     /// What generations counted that are gone.
     past: Sums,
     leaving: Option<Leaving>,
@@ -236,6 +239,9 @@ impl Supervisor {
             });
         } else {
             diagnostics::set_level(newest.settings.log_level);
+            if let Err(why) = self.sockets.pace(newest.settings.max_rate) {
+                error!("{why}");
+            }
             info!("serving with the new configuration (generation {}); the old workers drain", newest.number);
         }
         former.iter_mut().for_each(Generation::drain);

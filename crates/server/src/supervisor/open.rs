@@ -8,6 +8,7 @@ use tenfold_sys::signal::Signals;
 
 use super::control::ControlSocket;
 use super::generation::Generation;
+use super::lanes::Lanes;
 use super::rotate::Rotation;
 use super::sockets::Sockets;
 use super::{Supervisor, privileges};
@@ -70,8 +71,13 @@ impl Supervisor {
     ) -> Result<Supervisor, String> {
         engines::require(blueprint.plan.engine)?;
         let user = privileges::worker_user(&settings)?;
-        let first = Generation::open(1, settings, blueprint, user.as_ref(), serve.null.is_some())?;
+        let mut first = Generation::open(1, settings, blueprint, user.as_ref(), serve.null.is_some())?;
+        let mut lanes = Lanes::default();
+        lanes.give(&mut first, &[])?;
         let sockets = Sockets::bind(&first.settings.listen, &first.blueprint)?;
+        if let Some(rate) = first.settings.max_rate {
+            sockets.pace(Some(rate))?;
+        }
         let addresses = sockets.addresses();
         let control = ControlSocket::open(&first.settings.control, &addresses)?;
         // From here on signals wait to be read, and a worker that is forked has them waiting, too.
@@ -87,6 +93,7 @@ impl Supervisor {
             began: Instant::now(),
             generations: vec![first],
             count: 1,
+            lanes,
             past: Sums::default(),
             leaving: None,
             sockets_end: None,

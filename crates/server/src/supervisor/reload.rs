@@ -9,7 +9,7 @@ use crate::diagnostics::{error, info};
 use crate::settings::Settings;
 
 /// Generations that may still be leaving when another comes.
-const MOST_FORMER: usize = 8;
+pub(super) const MOST_FORMER: usize = 8;
 
 impl Supervisor {
     /// Takes up the configuration as it is now.
@@ -23,7 +23,11 @@ impl Supervisor {
             self.reload_asked = true;
             return;
         }
-        match self.prepare(&newest.settings) {
+        let prepared = self.prepare(&newest.settings).and_then(|mut generation| {
+            self.lanes.give(&mut generation, &self.generations)?;
+            Ok(generation)
+        });
+        match prepared {
             Ok(generation) => {
                 self.count = generation.number;
                 self.generations.push(generation);

@@ -51,6 +51,17 @@ impl Sockets {
         own
     }
 
+    /// Paces the connections that come from now on.
+    ///
+    /// # Errors
+    /// In words, what the system said.
+    pub(super) fn pace(&self, max_rate: Option<u64>) -> Result<(), String> {
+        let all = self.by_process.iter().flatten();
+        let mut tcp = all.filter(|listener| matches!(listener.address(), ListenAddress::Internet(_)));
+        let paced = tcp.try_for_each(|listener| listener.set_max_rate(max_rate));
+        paced.map_err(|error| format!("can not pace connections (max-rate): {error}"))
+    }
+
     /// Stops listening, for all processes that have these sockets: who connects is refused, and does not wait
     /// in a queue that nobody looks at.
     pub(super) fn shut_down(&self) {

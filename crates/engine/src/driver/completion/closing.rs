@@ -73,7 +73,8 @@ where
 
     /// Forgets connection `key`, which no operation names any more.
     pub(super) fn connections_end(&mut self, key: Key) {
-        if self.connections.find(key).is_some() {
+        if let Some(slot) = self.connections.find(key) {
+            self.protocol.dismiss(|| slot.peer());
             self.connections.remove(key);
             self.protocol.observe(Event::Closed);
         }

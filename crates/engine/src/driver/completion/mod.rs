@@ -28,7 +28,7 @@ use self::io::RingIo;
 use self::link::Link;
 use self::sources::Sources;
 use super::tasks::{Finished, Tasks, activation};
-use super::{pause_where_short, read_clock};
+use super::{of_accepted, pause_where_short, read_clock};
 use crate::connections::Connections;
 use crate::inbox::Inbox;
 use crate::models::Intake;
@@ -254,6 +254,9 @@ where
     fn accepted(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) {
         if self.connections.count() >= self.plan.bounds.connections {
             self.protocol.observe(Event::TooMany);
+            return;
+        }
+        if !self.protocol.admit(&of_accepted(peer)) {
             return;
         }
         self.protocol.observe(Event::Accepted);

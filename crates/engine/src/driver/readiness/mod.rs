@@ -23,7 +23,7 @@ use self::io::ReadinessIo;
 use self::link::{AGAIN, ENDED, GONE, Link, MOVED, READ, WRITE};
 use self::selector::{NOTHING, READING, Selector, WRITING};
 use super::tasks::{Finished, Tasks, activation};
-use super::{pause_where_short, read_clock};
+use super::{of_accepted, pause_where_short, read_clock};
 use crate::connections::Connections;
 use crate::inbox::Inbox;
 use crate::models::Intake;
@@ -178,6 +178,9 @@ where
             let fits = self.selector.admits(socket.number());
             if !fits || self.connections.count() >= self.plan.bounds.connections {
                 self.protocol.observe(protocol::Event::TooMany);
+                continue;
+            }
+            if !self.protocol.admit(&of_accepted(peer)) {
                 continue;
             }
             self.worked = true;
@@ -418,6 +421,7 @@ where
         if let Some(socket) = &slot.socket {
             self.selector.closing(socket.number());
         }
+        self.protocol.dismiss(|| slot.peer());
         self.connections.remove(key);
         self.protocol.observe(protocol::Event::Closed);
     }

@@ -1,5 +1,6 @@
 //! The settings, a row each, a file for each heading of the help.
 
+mod addresses;
 mod bounds;
 mod model;
 mod process;
@@ -10,7 +11,8 @@ mod time;
 use super::table::Row;
 
 /// The groups, in the order of the help.
-static GROUPS: &[&[Row]] = &[site::ROWS, model::ROWS, tcp::ROWS, time::ROWS, bounds::ROWS, process::ROWS];
+static GROUPS: &[&[Row]] =
+    &[site::ROWS, model::ROWS, tcp::ROWS, time::ROWS, bounds::ROWS, addresses::ROWS, process::ROWS];
 
 /// Every setting, in the order of the help.
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {

@@ -2,7 +2,7 @@
 
 use super::super::table::Initial::Value;
 use super::super::table::{Row, one};
-use super::super::units::{number, switch};
+use super::super::units::{number, size, switch};
 
 const HEADING: &str = "TCP";
 
@@ -37,4 +37,16 @@ pub(super) static ROWS: &[Row] = &[
         },
     )
     .fixed(),
+    one(
+        ("max-rate", "BYTES|off", HEADING),
+        Value("off"),
+        "bytes a second of each connection, evenly (SO_MAX_PACING_RATE)",
+        |settings, text| {
+            settings.max_rate = match text.text {
+                "off" => None,
+                text => Some(size(text, 1024..=1 << 40).map_err(|why| format!("{why}, or off"))?),
+            };
+            Ok(())
+        },
+    ),
 ];

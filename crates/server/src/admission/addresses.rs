@@ -1,0 +1,231 @@
+//! The table of addresses: a bounded number of them, in memory that several processes share.
+//!
+//! An address has one of the eight places that its hash names. A place holds the address, when its last
+//! request would have been due, and for each process how many connections it has; the sum is what counts.
+//! So a process that dies takes its own numbers with it ([`Addresses::settle`]), whatever it was doing.
+//!
+//! Looking an address up, counting and taking a request are atomic operations and no more. To give a place to
+//! an address that has none, a lock of those eight places is taken; it is broken when its holder seems to have
+//! died. A place is given away when nobody is connected from there, the one that was idle longest first.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::net::IpAddr;
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::thread;
+use std::time::Duration;
+
+use tenfold_http::Peer;
+use tenfold_sys::shared::Rows;
+
+/// Places that an address may have.
+const WAYS: usize = 8;
+/// How often a lock is tried, with a pause in between, before its holder is taken for dead.
+const TRIES: u32 = 10_000;
+
+/// The rows in front of those of processes.
+const KEYS: usize = 0;
+const DUE: usize = 1;
+const LOCKS: usize = 2;
+const FIRST_LANE: usize = 3;
+
+/// No address.
+const FREE: u64 = 0;
+/// A place that is being given to another address.
+const CHANGING: u64 = u64::MAX;
+
+/// What is known of addresses.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    rows: Rows,
+    sets: u64,
+    lanes: usize,
+    /// Keyed, so that nobody can choose addresses that crowd each other out.
+    hasher: RandomState,
+}
+
+/// An address, or the network of 64 bits that an IPv6 address is in. Neither [`FREE`] nor [`CHANGING`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key(u64);
+
+impl Key {
+    /// That of a peer; a Unix socket has none.
+    pub(crate) fn of(peer: &Peer) -> Option<Key> {
+        match peer {
+            Peer::Internet(at) => Some(Key::of_address(at.ip())),
+            Peer::Unix => None,
+        }
+    }
+
+    fn of_address(address: IpAddr) -> Key {
+        // Networks 0:0::/32 to 0:2::/32, in which the others are put, belong to nobody (RFC 4291 §4).
+        const IPV4: u64 = 1 << 32;
+        const LOOPBACK: u64 = 2 << 32;
+        Key(match address.to_canonical() {
+            IpAddr::V4(address) => IPV4 | u64::from(address.to_bits()),
+            IpAddr::V6(address) => match (address.to_bits() >> 64) as u64 {
+                // `::1`; and no connection comes from a multicast address.
+                FREE | CHANGING => LOOPBACK,
+                network => network,
+            },
+        })
+    }
+}
+
+/// Requests a second, and how many may come at once after a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rate {
+    /// Nanoseconds from one request to the next.
+    interval: u64,
+    /// Nanoseconds that requests may come ahead of that.
+    ahead: u64,
+}
+
+impl Rate {
+    /// `each` requests a second, `burst` at once; neither is 0.
+    pub(crate) fn new(each: u32, burst: u32) -> Rate {
+        let interval = 1_000_000_000 / u64::from(each.max(1));
+        Rate { interval, ahead: interval * u64::from(burst.max(1) - 1) }
+    }
+}
+
+/// What came of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// It is counted.
+    Admitted,
+    /// Its address has as many as it may.
+    TooMany,
+    /// Its address is not known, and all places that it could have are taken by others who are connected.
+    NoRoom,
+}
+
+impl Addresses {
+    /// A table of at least `addresses`, for processes that count in so many `lanes`.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub(crate) fn new(addresses: usize, lanes: usize) -> io::Result<Addresses> {
+        let sets = addresses.div_ceil(WAYS).max(1);
+        let rows = Rows::new(FIRST_LANE + lanes, sets * WAYS)?;
+        Ok(Addresses { rows, sets: sets as u64, lanes, hasher: RandomState::new() })
+    }
+
+    /// Counts a connection from `key` in `lane`, unless it has `bound` already.
+    pub(crate) fn connect(&self, key: Key, lane: usize, bound: u32, now: u64) -> Entry {
+        loop {
+            let Some(at) = self.place(key, now) else { return Entry::NoRoom };
+            let own = &self.rows.row(FIRST_LANE + lane)[at];
+            own.fetch_add(1, SeqCst);
+            // Counted before looked at: of two that count at once, one at least sees both.
+            if self.keys()[at].load(SeqCst) != key.0 {
+                // The place was given away in between.
+                own.fetch_sub(1, SeqCst);
+                continue;
+            }
+            if self.connections(at) <= u64::from(bound) {
+                return Entry::Admitted;
+            }
+            own.fetch_sub(1, SeqCst);
+            return Entry::TooMany;
+        }
+    }
+
+    /// Forgets a connection that was counted.
+    pub(crate) fn disconnect(&self, key: Key, lane: usize) {
+        // Who is connected keeps the place, but somebody may just be looking whether anybody is.
+        if let Some(at) = self.find(key).or_else(|| self.locked(key, |_| self.find(key))) {
+            let own = &self.rows.row(FIRST_LANE + lane)[at];
+            let _ = own.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
+        }
+    }
+
+    /// Takes a request of `key` at the moment `now`, in nanoseconds; or says how long it is too early.
+    ///
+    /// What is kept is when the next request is due if they come evenly (GCRA, ITU-T I.371): one word, and a
+    /// full bucket is a moment that has passed.
+    pub(crate) fn request(&self, key: Key, rate: Rate, now: u64) -> Option<Duration> {
+        let Some(at) = self.place(key, now) else { return Some(Duration::from_nanos(rate.interval)) };
+        let next = |due: u64| {
+            let due = due.max(now);
+            (due - now <= rate.ahead).then_some(due + rate.interval)
+        };
+        let refused = self.rows.row(DUE)[at].fetch_update(Relaxed, Relaxed, next).err()?;
+        Some(Duration::from_nanos(refused - now - rate.ahead))
+    }
+
+    /// Forgets the connections of a process that is gone.
+    pub(crate) fn settle(&self, lane: usize) {
+        self.rows.row(FIRST_LANE + lane).iter().for_each(|count| count.store(0, SeqCst));
+    }
+
+    fn keys(&self) -> &[AtomicU64] {
+        self.rows.row(KEYS)
+    }
+
+    fn set(&self, key: Key) -> Range<usize> {
+        let set = (self.hasher.hash_one(key) % self.sets) as usize;
+        set * WAYS..(set + 1) * WAYS
+    }
+
+    /// Connections of the address at a place, of all processes.
+    fn connections(&self, at: usize) -> u64 {
+        (0..self.lanes).map(|lane| self.rows.row(FIRST_LANE + lane)[at].load(SeqCst)).sum()
+    }
+
+    fn find(&self, key: Key) -> Option<usize> {
+        self.set(key).find(|at| self.keys()[*at].load(SeqCst) == key.0)
+    }
+
+    /// The place of an address, which is given one where it has none.
+    fn place(&self, key: Key, now: u64) -> Option<usize> {
+        self.find(key)
+            .or_else(|| self.locked(key, |set| self.find(key).or_else(|| self.take_place(set, key, now))))
+    }
+
+    /// Does `work` while nobody else gives away a place of this address's set.
+    #[cold]
+    fn locked<T>(&self, key: Key, work: impl FnOnce(Range<usize>) -> T) -> T {
+        let set = self.set(key);
+        let lock = &self.rows.row(LOCKS)[set.start];
+        // One that stays taken for so long was held by a process that died; what it left undone is seen.
+        for _ in 0..TRIES {
+            if lock.compare_exchange(0, 1, SeqCst, SeqCst).is_ok() {
+                break;
+            }
+            thread::yield_now();
+        }
+        let result = work(set);
+        lock.store(0, SeqCst);
+        result
+    }
+
+    /// Takes a place from somebody who is not connected. The lock of the set is held.
+    fn take_place(&self, set: Range<usize>, key: Key, now: u64) -> Option<usize> {
+        let (keys, due) = (self.keys(), self.rows.row(DUE));
+        let mut idle: Vec<usize> = set.filter(|at| self.connections(*at) == 0).collect();
+        // Who holds a lock and died may have left a place in between two addresses: it is free.
+        let worth = |at: &usize| match keys[*at].load(SeqCst) {
+            FREE | CHANGING => 0,
+            _ => due[*at].load(Relaxed).max(1),
+        };
+        idle.sort_by_key(worth);
+        for at in idle {
+            let former = keys[at].swap(CHANGING, SeqCst);
+            // Somebody may have come between the look and the swap; who comes now sees that it is changing.
+            if self.connections(at) != 0 {
+                keys[at].store(former, SeqCst);
+                continue;
+            }
+            due[at].store(now, Relaxed);
+            keys[at].store(key.0, SeqCst);
+            return Some(at);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;
