@@ -206,6 +206,7 @@ fn a_number_of_requests_is_made_exactly() {
         &["-c", "7", "-t", "3"][..],
         &["-c", "4", "--pipeline", "8"],
         &["-c", "4", "--requests-per-connection", "1"],
+        &["-c", "4", "--requests-per-connection", "1", "--join-ack"],
         &["-c", "4", "--requests-per-connection", "3", "--http", "1.0"],
         &["-c", "4", "--rate", "5000"],
         &["-c", "4", "--rate", "5000", "--arrivals", "poisson", "-t", "2"],

@@ -106,6 +106,8 @@ pub struct Plan {
     pub slow_rate: u64,
     /// Addresses to come from, in turn.
     pub sources: Sources,
+    /// The handshake's last acknowledgement travels with the request.
+    pub join_ack: bool,
     /// New connections by a schedule.
     pub connection_rate: Option<Rate>,
     /// How long a connection lives, its requests spread evenly over that time.
@@ -145,6 +147,7 @@ impl Plan {
             slow_writers: 0,
             slow_rate: 1024,
             sources: Sources::default(),
+            join_ack: false,
             connection_rate: None,
             hold: None,
             timeout: Duration::from_secs(30),

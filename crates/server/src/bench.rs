@@ -112,6 +112,14 @@ fn beside_arguments() -> Vec<Arg> {
             "ADDRESSES",
             "Addresses to come from in turn: 127.0.0.2-127.0.0.9, 127.1.0.0/24, or a list of those",
         ),
+        flag(
+            "join-ack",
+            "",
+            "The handshake's last acknowledgement travels with the request: a packet less than browsers send",
+        )
+        .action(ArgAction::SetTrue)
+        .num_args(0)
+        .allow_hyphen_values(false),
     ]
 }
 
@@ -268,6 +276,7 @@ fn plan(matches: &ArgMatches) -> Result<Plan, Wrong> {
     let size = |text: &str| units::size(text, 1..=1 << 40);
     plan.slow_rate = typed.parsed("slow-rate", size)?.unwrap_or(plan.slow_rate);
     plan.sources = typed.of("source")?.unwrap_or_default();
+    plan.join_ack = matches.get_flag("join-ack");
     let statuses = |text: &str| text.split(',').map(|one| units::number(one, 100u16..=599)).collect();
     plan.expect.statuses = typed.parsed("expect-status", statuses)?.unwrap_or_default();
     plan.expect.length = typed.parsed("expect-length", |text| units::size(text, 0..=u64::MAX >> 1))?;

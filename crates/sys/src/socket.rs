@@ -214,7 +214,9 @@ fn is_stale(path: &std::path::Path, at: &SocketAddrUnix) -> io::Result<bool> {
     }
 }
 
-fn defer_accept(socket: BorrowedFd<'_>) -> io::Result<()> {
+/// `TCP_DEFER_ACCEPT`: a listening socket hands connections out when their first bytes are there; on a
+/// connecting one, the handshake's acknowledgement travels with them.
+pub(crate) fn defer_accept(socket: BorrowedFd<'_>) -> io::Result<()> {
     let seconds: libc::c_int = 1;
     // SAFETY: the option takes an int; the pointer and length are those of a live one.
     let result = unsafe {

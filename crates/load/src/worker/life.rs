@@ -42,7 +42,8 @@ impl Worker<'_> {
         let source = self.share.plan.sources.nth(place.next_source);
         place.next_source += u64::from(self.share.workers);
         let receive_buffer = (place.role == Role::SlowReader).then_some(4096);
-        let options = ConnectOptions { source, tcp_nodelay: self.share.persistent, receive_buffer };
+        let (tcp_nodelay, join_ack) = (self.share.persistent, self.share.plan.join_ack);
+        let options = ConnectOptions { source, tcp_nodelay, join_ack, receive_buffer };
         let is_tcp = matches!(remote, Remote::Internet(_));
         self.now = clock::monotonic();
         match connect(remote, &options) {
