@@ -16,8 +16,8 @@ use tenfold_tests::wire::{End, Wire};
 pub(crate) const THEME: Theme = Theme {
     name: "changing",
     cases: cases![
-        Senders OwnLayered: a_file_that_shrinks_ends_the_connection, a_file_that_grows_is_sent_as_promised,
-            a_file_that_is_replaced_is_sent_in_one_version;
+        Senders OwnLayered: h48_h49_a_file_that_shrinks_ends_the_connection, h50_a_file_that_grows_is_sent_as_promised,
+            h51_a_file_that_is_replaced_is_sent_in_one_version;
         Topologies Own: a_change_is_seen_soon;
     ],
 };
@@ -39,7 +39,7 @@ fn begin(config: &Config, folder: &Folder) -> (Server, Wire, Vec<u8>) {
     (server, wire, whole)
 }
 
-fn a_file_that_shrinks_ends_the_connection(config: &Config) {
+fn h48_h49_a_file_that_shrinks_ends_the_connection(config: &Config) {
     let folder = Folder::new("shrinks");
     let (server, mut wire, whole) = begin(config, &folder);
     let file = OpenOptions::new().write(true).open(folder.at("file.bin")).expect("our own file");
@@ -57,7 +57,7 @@ fn a_file_that_shrinks_ends_the_connection(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn a_file_that_grows_is_sent_as_promised(config: &Config) {
+fn h50_a_file_that_grows_is_sent_as_promised(config: &Config) {
     let folder = Folder::new("grows");
     let (server, mut wire, whole) = begin(config, &folder);
     let mut file = OpenOptions::new().append(true).open(folder.at("file.bin")).expect("our own file");
@@ -70,7 +70,7 @@ fn a_file_that_grows_is_sent_as_promised(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn a_file_that_is_replaced_is_sent_in_one_version(config: &Config) {
+fn h51_a_file_that_is_replaced_is_sent_in_one_version(config: &Config) {
     let folder = Folder::new("replaced");
     let (server, mut wire, whole) = begin(config, &folder);
     let new = site::bytes(1000, 99);

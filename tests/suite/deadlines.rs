@@ -15,9 +15,9 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "deadlines",
     cases: cases![
-        Topologies Own: a_head_by_drops_is_408, a_body_by_drops_ends, a_connection_at_rest_is_dropped,
+        Topologies Own: h23_a_head_by_drops_is_408, h24_a_body_by_drops_ends, a_connection_at_rest_is_dropped,
             a_slow_line_that_moves_lives;
-        Senders Own: a_reader_that_does_not_read_is_dropped, resets_leave_nothing_behind;
+        Senders Own: h25_a_reader_that_does_not_read_is_dropped, h27_resets_leave_nothing_behind;
         Engines OwnLayered: a_head_by_drops_through_the_layer;
     ],
 };
@@ -32,7 +32,7 @@ fn impatient(config: &Config) -> Server {
 }
 
 /// Drops do not move the deadline.
-fn a_head_by_drops_is_408(config: &Config) {
+fn h23_a_head_by_drops_is_408(config: &Config) {
     let server = impatient(config);
     let mut wire = server.connect();
     let begin = Instant::now();
@@ -57,10 +57,10 @@ fn a_head_by_drops_is_408(config: &Config) {
 }
 
 fn a_head_by_drops_through_the_layer(config: &Config) {
-    a_head_by_drops_is_408(config);
+    h23_a_head_by_drops_is_408(config);
 }
 
-fn a_body_by_drops_ends(config: &Config) {
+fn h24_a_body_by_drops_ends(config: &Config) {
     let server = impatient(config);
     let mut wire = server.connect();
     wire.send(request("POST", "/1k.html", &[("Content-Length", "10000")]));
@@ -111,7 +111,7 @@ fn a_slow_line_that_moves_lives(config: &Config) {
     wire.expect_body(&large[at..]);
 }
 
-fn a_reader_that_does_not_read_is_dropped(config: &Config) {
+fn h25_a_reader_that_does_not_read_is_dropped(config: &Config) {
     let server = impatient(config);
     let left = settled(&server);
     let mut stalled: Vec<_> = (0..if config.serial() { 1 } else { 5 }).map(|_| server.connect()).collect();
@@ -130,7 +130,7 @@ fn a_reader_that_does_not_read_is_dropped(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn resets_leave_nothing_behind(config: &Config) {
+fn h27_resets_leave_nothing_behind(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let left = settled(&server);
     for round in 0..10usize {

@@ -18,9 +18,9 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "exhaustion",
     cases: cases![
-        Concurrent Own: connections_past_the_bound_are_closed_and_counted, the_bound_follows_the_descriptor_limit,
+        Concurrent Own: h35_connections_past_the_bound_are_closed_and_counted, the_bound_follows_the_descriptor_limit,
             other_connections_go_on_and_service_returns;
-        Concurrent Own: no_descriptors_no_spin;
+        Concurrent Own: h28_no_descriptors_no_spin;
     ],
 };
 
@@ -42,7 +42,7 @@ fn refusals(server: &Server) -> u64 {
     count("too-many-connections") + count("exhausted")
 }
 
-fn connections_past_the_bound_are_closed_and_counted(config: &Config) {
+fn h35_connections_past_the_bound_are_closed_and_counted(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--max-connections", BOUND).start();
     let kept: Vec<_> =
         (0..BOUND).map(|at| served(&server).unwrap_or_else(|| panic!("connection {at}"))).collect();
@@ -90,7 +90,7 @@ fn the_bound_follows_the_descriptor_limit(config: &Config) {
 
 /// The limit is taken away from a running server, so that accept itself fails: it does not spin, and serves
 /// soon after.
-fn no_descriptors_no_spin(config: &Config) {
+fn h28_no_descriptors_no_spin(config: &Config) {
     let folder = Folder::new("spin");
     folder.write("1k.html", site::content("1k.html"));
     let server = Launch::new(config, folder.path()).start();

@@ -10,8 +10,8 @@ use tenfold_tests::site::{self, MODIFIED_DATE};
 pub(crate) const THEME: Theme = Theme {
     name: "files",
     cases: cases![
-        Every Shared: a_small_file_and_its_fields, files_of_all_sizes, head_is_get_without_body, names_and_types,
-            folders, missing_and_hidden, nothing_outside_the_root, what_is_no_file_is_refused_at_once;
+        Every Shared: a_small_file_and_its_fields, files_of_all_sizes, h52_head_is_get_without_body, names_and_types,
+            folders, h40_h47_missing_and_hidden, h39_h43_h44_nothing_outside_the_root, h46_what_is_no_file_is_refused_at_once;
         Senders Shared: a_large_file;
     ],
 };
@@ -54,7 +54,7 @@ fn a_large_file(server: &Server) {
     assert_eq!(wire.response().status, 200, "the connection goes on behind it");
 }
 
-fn head_is_get_without_body(server: &Server) {
+fn h52_head_is_get_without_body(server: &Server) {
     let mut wire = server.connect();
     for target in ["/1k.html", "/3m.bin", "/empty.txt", "/none.html", "/folder"] {
         wire.send(tenfold_tests::wire::request("HEAD", target, &[]));
@@ -111,7 +111,7 @@ fn folders(server: &Server) {
     assert!(matches!(response.status, 403 | 404), "a folder is not listed: {}", response.status);
 }
 
-fn missing_and_hidden(server: &Server) {
+fn h40_h47_missing_and_hidden(server: &Server) {
     let mut wire = server.connect();
     let hidden =
         ["/none.html", "/folder/none", "/1k.html/", "/1k.html/x", "/.secret", "/%2esecret", "/.git/config"];
@@ -129,7 +129,7 @@ fn missing_and_hidden(server: &Server) {
     assert_eq!(response.body, site::content(".well-known/hello.txt"));
 }
 
-fn nothing_outside_the_root(server: &Server) {
+fn h39_h43_h44_nothing_outside_the_root(server: &Server) {
     let ways = [
         "/../../../../../../etc/passwd",
         "/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
@@ -152,7 +152,7 @@ fn nothing_outside_the_root(server: &Server) {
     assert_eq!(server.get("/in.html").body, site::content("1k.html"), "a link that stays inside is followed");
 }
 
-fn what_is_no_file_is_refused_at_once(server: &Server) {
+fn h46_what_is_no_file_is_refused_at_once(server: &Server) {
     let begin = Instant::now();
     assert_eq!(server.get("/pipe").status, 403, "a pipe");
     assert_eq!(server.get("/locked.txt").status, 403, "a file that may not be read");

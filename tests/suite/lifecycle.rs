@@ -17,11 +17,11 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "lifecycle",
     cases: cases![
-        Topologies Own: a_worker_that_is_killed_is_replaced, queued_connections_outlive_their_worker,
+        Topologies Own: h73_a_worker_that_is_killed_is_replaced, queued_connections_outlive_their_worker,
             a_download_outlives_quit, a_connection_at_rest_does_not_hold_up_a_drain,
             a_second_term_does_not_wait, a_drain_has_a_bound,
             int_ends_it;
-        Processes Own: other_workers_do_not_notice;
+        Processes Own: h73_other_workers_do_not_notice;
     ],
 };
 
@@ -40,7 +40,7 @@ fn workers(server: &Server) -> Vec<Process> {
     workers
 }
 
-fn a_worker_that_is_killed_is_replaced(config: &Config) {
+fn h73_a_worker_that_is_killed_is_replaced(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     for round in 0..2 {
         let before = workers(&server);
@@ -73,7 +73,7 @@ fn queued_connections_outlive_their_worker(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn other_workers_do_not_notice(config: &Config) {
+fn h73_other_workers_do_not_notice(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let before = workers(&server);
     assert_eq!(before.len(), config.processes(), "processes that serve");

@@ -17,7 +17,7 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "log",
     cases: cases![
-        Topologies Own: every_answer_is_a_line, no_line_is_lost_when_the_file_is_moved, a_drain_writes_what_is_left;
+        Topologies Own: h55_every_answer_is_a_line, no_line_is_lost_when_the_file_is_moved, a_drain_writes_what_is_left;
         Engines Own: no_log_where_none_is_wanted;
     ],
 };
@@ -34,7 +34,7 @@ fn lines(server: &Server, count: usize) -> Vec<String> {
     server.log().lines().map(undated).collect()
 }
 
-fn every_answer_is_a_line(config: &Config) {
+fn h55_every_answer_is_a_line(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let mut wire = server.connect();
     let fields = [("User-Agent", "suite/1.0 (a \"test\")"), ("Referer", "http://localhost/")];

@@ -27,10 +27,10 @@ pub(crate) const THEME: Theme = Theme {
     name: "logs-modes",
     cases: cases![
         Engines Own: common_is_combined_without_the_client, json_says_what_a_response_took,
-            a_log_that_is_full_is_counted_and_serving_goes_on, a_log_that_can_be_written_again_is;
+            h31_a_log_that_is_full_is_counted_and_serving_goes_on, a_log_that_can_be_written_again_is;
         Topologies Own: every_mode_writes_every_line_once, a_new_file_by_lines_loses_nothing;
         Epoll Own: sync_is_a_call_for_each_line, buffered_is_a_call_for_many, a_new_file_by_size_and_by_day,
-            a_blocked_pipe_drops_lines_and_no_request_waits, a_blocked_pipe_makes_requests_wait_and_says_so;
+            h32_a_blocked_pipe_drops_lines_and_no_request_waits, a_blocked_pipe_makes_requests_wait_and_says_so;
         Every Once: a_thread_for_the_log_does_not_go_with_fork;
     ],
 };
@@ -169,7 +169,7 @@ fn buffered_is_a_call_for_many(config: &Config) {
 }
 
 /// The device that is always full.
-fn a_log_that_is_full_is_counted_and_serving_goes_on(config: &Config) {
+fn h31_a_log_that_is_full_is_counted_and_serving_goes_on(config: &Config) {
     for mode in modes(config) {
         let launch = Launch::new(config, site::shared()).flag("--log-mode", mode);
         let server = launch.flag("--access-log", "/dev/full").start();
@@ -316,7 +316,7 @@ fn through_pipe(config: &Config, path: &std::path::Path, full: &str) -> Server {
     launch.flag("--log-mode", "async").flag("--log-full", full).start()
 }
 
-fn a_blocked_pipe_drops_lines_and_no_request_waits(config: &Config) {
+fn h32_a_blocked_pipe_drops_lines_and_no_request_waits(config: &Config) {
     const REQUESTS: usize = 600;
     let folder = Folder::new("pipe");
     let (path, end) = pipe(&folder);

@@ -9,8 +9,8 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "ranges",
     cases: cases![
-        Every Shared: parts_of_a_small_file, parts_of_a_large_file, several_parts_of_a_file,
-            a_range_past_the_end_is_416, what_is_no_range_is_ignored, if_range_by_tag_and_by_date;
+        Every Shared: parts_of_a_small_file, parts_of_a_large_file, h33_several_parts_of_a_file_and_too_many,
+            h34_a_range_past_the_end_is_416, h34_what_is_no_range_is_ignored, if_range_by_tag_and_by_date;
     ],
 };
 
@@ -54,7 +54,7 @@ fn parts_of_a_large_file(server: &Server) {
     expect_part(&mut wire, "/3m.bin", "bytes=1-", &whole, 1, 3_000_000);
 }
 
-fn several_parts_of_a_file(server: &Server) {
+fn h33_several_parts_of_a_file_and_too_many(server: &Server) {
     let mut wire = server.connect();
     for (target, middle) in [("1k.html", 500), ("3m.bin", 1_500_000)] {
         let whole = site::content(target);
@@ -85,7 +85,7 @@ fn several_parts_of_a_file(server: &Server) {
     }
 }
 
-fn a_range_past_the_end_is_416(server: &Server) {
+fn h34_a_range_past_the_end_is_416(server: &Server) {
     let mut wire = server.connect();
     for range in ["bytes=1024-", "bytes=1024-2000", "bytes=99999999999-", "bytes=-0"] {
         wire.send(request("GET", "/1k.html", &[("Range", range)]));
@@ -97,7 +97,7 @@ fn a_range_past_the_end_is_416(server: &Server) {
     assert_eq!(wire.response().status, 200, "the connection goes on");
 }
 
-fn what_is_no_range_is_ignored(server: &Server) {
+fn h34_what_is_no_range_is_ignored(server: &Server) {
     let mut wire = server.connect();
     for range in ["bytes=5-2", "bytes=a-b", "bytes=", "bytes=-", "lines=1-2", "1-2", "bytes=1-2-3"] {
         wire.send(request("GET", "/1k.html", &[("Range", range)]));

@@ -8,8 +8,8 @@ use tenfold_tests::wire::{End, request};
 pub(crate) const THEME: Theme = Theme {
     name: "refusals",
     cases: cases![
-        Every Shared: malformed_heads_are_400, unknown_things_are_501_and_505, sizes_at_their_bounds,
-            a_refusal_arrives_though_more_was_sent, methods_that_do_not_apply_are_405,
+        Every Shared: malformed_heads_are_400, h19_h20_unknown_things_are_501_and_505, h21_h22_sizes_at_their_bounds,
+            h15_a_refusal_arrives_though_more_was_sent, h20_methods_that_do_not_apply_are_405,
             bytes_behind_a_refusal_are_no_request;
     ],
 };
@@ -83,7 +83,7 @@ fn malformed_heads_are_400(server: &Server) {
     }
 }
 
-fn unknown_things_are_501_and_505(server: &Server) {
+fn h19_h20_unknown_things_are_501_and_505(server: &Server) {
     expect_refusal(server, "an unknown method", request("BREW", "/", &[]), 501);
     let gzip = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
     expect_refusal(server, "an unknown coding", gzip, 501);
@@ -104,7 +104,7 @@ fn answer(server: &Server, bytes: impl AsRef<[u8]>) -> u16 {
     wire.response().status
 }
 
-fn sizes_at_their_bounds(server: &Server) {
+fn h21_h22_sizes_at_their_bounds(server: &Server) {
     let target = |length: usize| format!("/{}", "a".repeat(length - 1));
     assert_eq!(server.get(&target(8 * 1024)).status, 404, "a target of 8 KB");
     expect_refusal(server, "a target of 8 KB and one", request("GET", &target(8 * 1024 + 1), &[]), 414);
@@ -124,7 +124,7 @@ fn sizes_at_their_bounds(server: &Server) {
 }
 
 /// A peer that is in the middle of sending gets the refusal all the same: no reset swallows it.
-fn a_refusal_arrives_though_more_was_sent(server: &Server) {
+fn h15_a_refusal_arrives_though_more_was_sent(server: &Server) {
     for length in [100, 10_000, 200_000] {
         let mut bytes = b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n".to_vec();
         bytes.resize(bytes.len() + length, b'x');
@@ -132,7 +132,7 @@ fn a_refusal_arrives_though_more_was_sent(server: &Server) {
     }
 }
 
-fn methods_that_do_not_apply_are_405(server: &Server) {
+fn h20_methods_that_do_not_apply_are_405(server: &Server) {
     for method in ["POST", "PUT", "DELETE", "PATCH"] {
         let response = server.ask(method, "/1k.html", &[]);
         assert_eq!(response.status, 405, "{method}");

@@ -14,7 +14,7 @@ use tenfold_tests::time::{SOON, becomes_true};
 pub(crate) const THEME: Theme = Theme {
     name: "reload",
     cases: cases![
-        Topologies Own: site_and_limits_change, a_wrong_file_changes_nothing, what_needs_a_restart_is_refused_by_name,
+        Topologies Own: site_and_limits_change, h72_a_wrong_file_changes_nothing, what_needs_a_restart_is_refused_by_name,
             nobody_is_hurt_by_a_reload;
     ],
 };
@@ -62,7 +62,7 @@ fn site_and_limits_change(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn a_wrong_file_changes_nothing(config: &Config) {
+fn h72_a_wrong_file_changes_nothing(config: &Config) {
     let folder = folder();
     let right = "root = \"site\"\n";
     let server = start(config, &folder, right);

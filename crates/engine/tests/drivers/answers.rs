@@ -25,7 +25,7 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("hundreds_of_connections_are_served_at_once", at_once, hundreds_of_connections),
     ("answers_that_take_time_come_in_their_place", any, answers_that_take_time),
     ("what_panicked_elsewhere_is_answered", any, what_panicked_elsewhere_is_answered),
-    ("a_panic_closes_one_connection", any, a_panic_closes_one_connection),
+    ("h74_a_panic_closes_one_connection", any, h74_a_panic_closes_one_connection),
     ("unix_sockets_are_served", one_worker, unix_sockets_are_served),
     ("ipv6_is_served", one_worker, ipv6_is_served),
 ];
@@ -240,7 +240,7 @@ fn what_panicked_elsewhere_is_answered(configuration: &Configuration) {
     server.stop();
 }
 
-fn a_panic_closes_one_connection(configuration: &Configuration) {
+fn h74_a_panic_closes_one_connection(configuration: &Configuration) {
     let server = Server::start(configuration);
     for before in ["", "/small", "/large?300000"] {
         let mut client = server.connect();
