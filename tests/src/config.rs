@@ -155,6 +155,11 @@ impl fmt::Display for Config {
     }
 }
 
+/// Whether everything is to be tested, however long it takes: `TENFOLD_TEST_ALL=1`.
+pub fn everything() -> bool {
+    std::env::var_os("TENFOLD_TEST_ALL").is_some_and(|value| value == "1")
+}
+
 impl Breadth {
     /// Whether a case of this breadth runs on `config`. The layer is crossed with engines and senders only.
     pub fn covers(self, config: &Config) -> bool {
@@ -173,7 +178,7 @@ impl Breadth {
         if excluded {
             return false;
         }
-        if std::env::var_os("TENFOLD_TEST_ALL").is_some_and(|value| value == "1") {
+        if everything() {
             return true;
         }
         match self {

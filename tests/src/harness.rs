@@ -35,10 +35,20 @@ pub enum Run {
     OwnLayered(fn(&Config)),
     /// It starts its own, and only root can do it.
     OwnAsRoot(fn(&Config)),
+    /// It is many, each with a configuration and a name of its own.
+    Many(fn() -> Vec<Named>),
     /// It is about no configuration.
     Once(fn()),
     /// It is about no configuration, and only root can do it.
     OnceAsRoot(fn()),
+}
+
+/// One of many tests that one case stands for.
+pub struct Named {
+    /// The last part of its name.
+    pub name: String,
+    /// How it is checked.
+    pub run: Box<dyn FnOnce() + Send>,
 }
 
 /// Cases about one thing.
@@ -112,13 +122,16 @@ fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
                     let trial = trial(name, move || run(&config));
                     trials.push(trial.with_ignored_flag(!crate::tools::is_root()));
                 }
-                Run::Once(_) | Run::OnceAsRoot(_) => {}
+                Run::Many(_) | Run::Once(_) | Run::OnceAsRoot(_) => {}
             }
         });
     }
     all(&mut |theme, case| {
         let name = format!("{}::{}", theme.name, case.name);
         match case.run {
+            Run::Many(all) => {
+                trials.extend(all().into_iter().map(|one| trial(format!("{name}::{}", one.name), one.run)));
+            }
             Run::Once(run) => trials.push(trial(name, run)),
             Run::OnceAsRoot(run) => {
                 trials.push(trial(name, run).with_ignored_flag(!crate::tools::is_root()));

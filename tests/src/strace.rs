@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 
 use crate::process::Process;
 use crate::site::Folder;
-use crate::time::{SOON, becomes_true};
+use crate::time::{SOON, becomes_true, eventually};
 use crate::tools;
 
 /// `strace` at work on some processes and what they start.
@@ -53,6 +54,12 @@ impl Tracer {
         Tracer { strace, folder }
     }
 
+    /// Words that start a program under `strace`, for [`crate::launch::Launch::through`]: the program keeps its
+    /// process, and [`Calls::from_start`] reads what it called of `calls`, a class or a list of names.
+    pub fn from_start<'a>(calls: &'a str, into: &'a str) -> [&'a str; 9] {
+        ["-D", "-f", "-q", "-s", "64", "-e", calls, "-o", into]
+    }
+
     /// Detaches and says what was called.
     #[track_caller]
     pub fn detach(mut self) -> Calls {
@@ -90,6 +97,28 @@ fn without_process(line: &str) -> &str {
 }
 
 impl Calls {
+    /// What was called by a program that was started under `strace` and has ended.
+    ///
+    /// # Panics
+    /// When `strace` does not see its end.
+    #[track_caller]
+    pub fn from_start(process: Process, into: &Path) -> Calls {
+        let ended = |line: &str| {
+            let mut words = line.split_ascii_whitespace();
+            words.next() == Some(&process.0.to_string()) && words.next() == Some("+++")
+        };
+        let text = eventually(SOON, "strace sees the end of the program", || {
+            fs::read_to_string(into).ok().filter(|text| text.lines().any(ended))
+        });
+        Calls { lines: text.lines().filter(|line| is_call(line)).map(str::to_owned).collect() }
+    }
+
+    /// The calls whose lines hold all of these words, in order.
+    pub fn with(&self, words: &[&str]) -> Vec<&str> {
+        let holds = |line: &&String| words.iter().all(|word| line.contains(word));
+        self.lines.iter().filter(holds).map(String::as_str).collect()
+    }
+
     /// How often each was called.
     pub fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();

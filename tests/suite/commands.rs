@@ -201,7 +201,12 @@ fn status_counts(config: &Config) {
     assert!(status["bytes"].as_u64() > Some(5 * 1024), "{status}");
     // The thread that accepts for others is shown, too.
     let rows = config.workers() + usize::from(config.topology == Topology::Handoff);
-    assert_eq!(status["workers"].as_array().map(Vec::len), Some(rows), "{status}");
+    let told = status["workers"].as_array().cloned().unwrap_or_default();
+    assert_eq!(told.len(), rows, "{status}");
+    let numbers: Vec<_> = told.iter().filter_map(|worker| worker["worker"].as_u64()).collect();
+    assert_eq!(numbers, (1..=config.workers() as u64).collect::<Vec<_>>(), "workers have numbers: {status}");
+    let shares: f64 = told.iter().filter_map(|worker| worker["share"].as_f64()).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "the shares of all workers are the whole: {status}");
     drop(wire);
     let mut wire = server.connect();
     wire.send("GET / HTTP/1.1\r\n\r\n");

@@ -25,6 +25,8 @@ mod ranges;
 mod refusals;
 mod reload;
 mod select_range;
+mod switches;
+mod switches_together;
 mod syscalls;
 mod timers;
 
@@ -54,6 +56,8 @@ const THEMES: &[Theme] = &[
     coming_from::THEME,
     compare::THEME,
     select_range::THEME,
+    switches::THEME,
+    switches_together::THEME,
     syscalls::THEME,
     browser::THEME,
     bench::THEME,

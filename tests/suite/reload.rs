@@ -16,6 +16,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Topologies Own: site_and_limits_change, h72_a_wrong_file_changes_nothing, what_needs_a_restart_is_refused_by_name,
             nobody_is_hurt_by_a_reload;
+        Epoll OwnAsRoot: the_last_reload_counts_also_behind_one_that_fails;
     ],
 };
 
@@ -129,5 +130,23 @@ fn nobody_is_hurt_by_a_reload(config: &Config) {
     wire.expect_body(&large[1000..]);
     drop(wire);
     becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// The worker, who is not root, can not read the folder: it says so and ends, and until it is waited for its
+/// generation is one that failed.
+fn the_last_reload_counts_also_behind_one_that_fails(config: &Config) {
+    let folder = folder();
+    let server = start(config, &folder, "root = \"site\"\n");
+    for round in 0..10 {
+        folder.allow("new", 0o700);
+        reload(&server, &folder, "root = \"new\"\n");
+        // At another moment of its failure each time.
+        std::thread::sleep(std::time::Duration::from_millis(round));
+        let (index, page) =
+            if round % 2 == 0 { ("other", b"the other\n") } else { ("index", b"the first\n") };
+        reload(&server, &folder, &format!("root = \"site\"\nindex = \"{index}.html\"\n"));
+        becomes_true(SOON, "the last configuration is served", || server.get("/").body == page);
+    }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

@@ -195,7 +195,9 @@ pub(crate) fn browser(root: &Path) -> Result<(), String> {
 /// Says that a case failed; its harness printed the smallest one that does.
 pub(crate) fn fuzz(root: &Path, cases: u32) -> Result<(), String> {
     let args = ["test", "--release", "-p", "tenfold-http", "-p", "tenfold-site", "--lib", "--tests"];
-    shell::run(root, "cargo", &args, &[("PROPTEST_CASES", &cases.to_string())])
+    let cases = cases.to_string();
+    // Two harnesses: each has a variable of its own.
+    shell::run(root, "cargo", &args, &[("PROPTEST_CASES", &cases), ("BOLERO_RANDOM_ITERATIONS", &cases)])
 }
 
 #[cfg(test)]

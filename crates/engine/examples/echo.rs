@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine: Engine = words.next().ok_or("which engine?")?.parse()?;
     let address: ListenAddress = words.next().ok_or("on which address?")?.parse()?;
     let plan = Plan::new(engine, None, Some(1), Sender::Auto, None, Bounds::default())?;
-    let options = ListenOptions { backlog: 1024, tcp_nodelay: true, defer_accept: false, reuse_port: false };
+    let options = ListenOptions { backlog: 1024, tcp_nodelay: true, ..ListenOptions::default() };
     let listener = Listener::bind(&address, &options)?;
     install_worker_signals()?;
     Ok(run(&plan, &[listener], Echo)?)

@@ -25,7 +25,7 @@ mod topology;
 
 use std::time::Duration;
 
-pub use plan::{Bounds, Plan, Sender, Topology, Trigger, Triggers};
+pub use plan::{Accept, Bounds, Plan, Sender, Topology, Trigger, Triggers};
 pub use protocol::{Event, Protocol};
 pub use table::{Driver, Engine, Facility, MODELS, Model};
 pub use timer::{TimerKind, TimerUpdate};

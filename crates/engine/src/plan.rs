@@ -77,6 +77,16 @@ choice! {
     }
 }
 
+choice! {
+    /// How many connections are accepted when the listener is reported.
+    Accept, "way to accept" {
+        /// All that wait, up to a bound.
+        All = "all",
+        /// One.
+        One = "one",
+    }
+}
+
 /// The triggers of the listener and of connections, as in `lt+et`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Triggers {
@@ -137,6 +147,11 @@ pub struct Plan {
     pub timer: TimerKind,
     /// When they are touched.
     pub timer_update: TimerUpdate,
+    /// How connections are accepted, by a loop that accepts.
+    pub accept: Accept,
+    /// Whether what is sent at once fills whole segments (`TCP_CORK`, `man 7 tcp`): held back while an
+    /// answer is sent, and let go behind it.
+    pub cork: bool,
     /// Bounds on connections.
     pub bounds: Bounds,
 }
@@ -229,8 +244,18 @@ impl Plan {
             return Err(format!("engine {engine} has no trigger to choose; {} has", able.join(", ")));
         }
         let triggers = triggers.unwrap_or_default();
-        let (timer, timer_update) = (TimerKind::Wheel, TimerUpdate::Lazy);
-        Ok(Plan { engine, topology, workers, sender, triggers, timer, timer_update, bounds })
+        Ok(Plan {
+            engine,
+            topology,
+            workers,
+            sender,
+            triggers,
+            timer: TimerKind::Wheel,
+            timer_update: TimerUpdate::Lazy,
+            accept: Accept::All,
+            cork: false,
+            bounds,
+        })
     }
 
     /// The greatest number of workers.
@@ -258,6 +283,12 @@ impl Plan {
     /// Whether a worker is many threads or processes, which come and go with connections.
     pub fn is_many(&self) -> bool {
         matches!(self.engine, Engine::Fork | Engine::Thread | Engine::Pool)
+    }
+
+    /// Whether its workers choose how many connections they accept at a time: not where each accept is a
+    /// call that waits.
+    pub fn accepts_in_batches(&self) -> bool {
+        !self.blocking() && self.topology != Topology::Handoff
     }
 
     /// Whether accepted sockets block.

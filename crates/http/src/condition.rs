@@ -2,6 +2,7 @@
 
 use std::time::UNIX_EPOCH;
 
+use crate::clock;
 use crate::head::{Head, Method};
 
 /// What tells one version of a representation from another.
@@ -9,7 +10,8 @@ use crate::head::{Head, Method};
 pub struct Validators<'a> {
     /// The entity tag, strong, with its quotes.
     pub etag: &'a [u8],
-    /// The time of the last modification in seconds since 1970, where it is known.
+    /// The time of the last modification in seconds since 1970, where it is known. Who sends it while that
+    /// second lasts can not have two versions in it told apart by `If-Range`.
     pub modified: Option<u64>,
 }
 
@@ -51,7 +53,8 @@ pub fn evaluate(head: &Head<'_>, validators: Validators<'_>) -> Verdict {
 }
 
 /// Whether a `Range` of this request may be answered with a part: there is no `If-Range`, or it names
-/// exactly the version that exists (RFC 9110 §13.1.5). Where it may not, the whole is sent.
+/// exactly the version that exists, by a validator that is strong (RFC 9110 §13.1.5). Where it may not, the
+/// whole is sent.
 pub fn range_applies(head: &Head<'_>, validators: Validators<'_>) -> bool {
     let mut values = head.values("if-range");
     let Some(value) = values.next() else { return true };
@@ -61,7 +64,10 @@ pub fn range_applies(head: &Head<'_>, validators: Validators<'_>) -> bool {
     if value.ends_with(b"\"") {
         return value == validators.etag;
     }
-    validators.modified.is_some_and(|modified| parse_date(value) == Some(modified))
+    // A date is strong when the second that it names is over: two versions of one second share it, and only
+    // the later one is left then (RFC 9110 §8.8.2.2).
+    let strong = |modified: &u64| *modified < clock::unix_seconds();
+    validators.modified.filter(strong).is_some_and(|modified| parse_date(value) == Some(modified))
 }
 
 /// Whether one of the entity tags in the fields called `name`, or `*`, matches; none where there is no
@@ -127,7 +133,11 @@ mod tests {
     const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
     const VALIDATORS: Validators<'_> = Validators { etag: b"\"v,1\"", modified: Some(784_111_777) };
 
+    /// Some time after [`THEN`].
+    const NOW: u64 = 784_111_800;
+
     fn with_head<T>(method: &str, fields: &[(&str, &str)], use_it: impl FnOnce(&Head<'_>) -> T) -> T {
+        clock::set(clock::Instant(0), NOW);
         let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let mut bytes = format!("{method} / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes();
         let mut table = head::table();
@@ -257,5 +267,15 @@ mod tests {
         assert!(!with_head("GET", &[("If-Range", THEN), ("If-Range", THEN)], |head| {
             range_applies(head, VALIDATORS)
         }));
+    }
+
+    #[test]
+    fn a_date_whose_second_is_not_over_is_no_strong_validator() {
+        for (modified, applies) in [(NOW - 1, true), (NOW, false), (NOW + 1, false)] {
+            let validators = Validators { modified: Some(modified), ..VALIDATORS };
+            let date = String::from_utf8(clock::format_date(modified).to_vec()).expect("text");
+            let found = with_head("GET", &[("If-Range", &date)], |head| range_applies(head, validators));
+            assert_eq!(found, applies, "{date}");
+        }
     }
 }

@@ -37,7 +37,7 @@ pub use framing::Body;
 pub use head::{Head, Method, Version};
 pub use io::{Finish, Io, IoError, Local, Patience, Peer, Received};
 pub use kept::KeptHead;
-pub use limits::Limits;
+pub use limits::{Limits, Write};
 pub use out::{Departure, Memory, OpenFile, Out, Part};
 pub use serve::serve_connection;
 pub use service::{Answer, Next, Refusal, Reply, Service, Session};

@@ -37,6 +37,28 @@ pub struct Limits {
     /// How long a single answer that waits for something else than the peer may take. Default 30 s.
     /// Past it: 503.
     pub later_timeout: Duration,
+    /// How the head of an answer and its body leave. No bound, but a connection's like them. Default
+    /// [`Write::Joined`].
+    pub write: Write,
+}
+
+/// How the head of an answer and its body leave. What is not joined is there to be measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Write {
+    /// Together, by one call where they are in memory.
+    #[default]
+    Joined,
+    /// By a call for the head and one for the body. Where small segments wait for acknowledgements
+    /// (RFC 896), the body waits for that of the head.
+    Split,
+    /// By a call for each line of the head, and one for the body.
+    PerHeader,
+}
+
+impl Write {
+    /// Each by its name.
+    pub const WORDS: &[(&str, Write)] =
+        &[("joined", Write::Joined), ("split", Write::Split), ("per-header", Write::PerHeader)];
 }
 
 impl Limits {
@@ -59,6 +81,7 @@ impl Default for Limits {
             min_rate: 240,
             idle_timeout: Duration::from_secs(75),
             later_timeout: Duration::from_secs(30),
+            write: Write::Joined,
         }
     }
 }

@@ -4,6 +4,8 @@
 //! requests stand behind each other and leave in one flush. The common answer is staged bytes alone,
 //! and for it this is one `Vec` and nothing else.
 
+mod apart;
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::IoSlice;
@@ -52,15 +54,21 @@ pub enum Memory {
 
 enum Segment {
     Staged(usize),
+    /// Staged bytes that leave by a call of their own.
+    Alone(usize),
     Shared(Arc<[u8]>, Range<usize>),
     File(Arc<OpenFile>, Range<u64>),
     Watch(Watch),
 }
 
 impl Segment {
+    fn is_staged(&self) -> bool {
+        matches!(self, Segment::Staged(_) | Segment::Alone(_))
+    }
+
     fn len(&self) -> u64 {
         match self {
-            Segment::Staged(count) => *count as u64,
+            Segment::Staged(count) | Segment::Alone(count) => *count as u64,
             Segment::Shared(_, range) => range.len() as u64,
             Segment::File(_, range) => range.end.saturating_sub(range.start),
             Segment::Watch(_) => 0,
@@ -82,6 +90,8 @@ pub struct Out {
     sends: u32,
     /// Bytes that were moved out and never left.
     lost: u64,
+    /// Whether what was moved out last leaves by a call of its own.
+    popped_alone: bool,
 }
 
 impl Out {
@@ -152,13 +162,15 @@ impl Out {
         self.segments.is_empty().then(|| &self.staged[self.gone..])
     }
 
-    /// Fills `slices` with the bytes in memory at the front, up to the first file; says how many slices
-    /// were filled, and whether more output follows them.
+    /// Fills `slices` with the bytes in memory at the front that leave together: up to the first file, and
+    /// to what leaves by itself. Says how many slices were filled, and whether more output goes with them.
     pub fn memory<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> (usize, bool) {
         let (mut at, mut filled, mut taken) = (self.gone, 0, 0);
         for segment in &self.segments {
+            let alone = matches!(segment, Segment::Alone(_));
             let bytes: &[u8] = match segment {
-                Segment::Staged(count) => {
+                Segment::Alone(_) if filled > 0 => return (filled, false),
+                Segment::Staged(count) | Segment::Alone(count) => {
                     at += count;
                     &self.staged[at - count..at]
                 }
@@ -173,6 +185,9 @@ impl Out {
                 return (filled, true);
             }
             slices[filled] = IoSlice::new(bytes);
+            if alone {
+                return (1, false);
+            }
             (filled, taken) = (filled + 1, taken + 1);
         }
         debug_assert_eq!(taken, self.segments.len());
@@ -187,15 +202,24 @@ impl Out {
     }
 
     /// The file at the front and the range of it that is still to be sent, where a file is at the front;
-    /// and whether more output follows it.
+    /// and whether more output goes with it.
     pub fn file(&self) -> Option<(&Arc<OpenFile>, Range<u64>, bool)> {
         match self.segments.front() {
-            Some(Segment::File(file, range)) => {
-                let last = self.tail == 0
-                    && self.segments.iter().skip(1).all(|behind| matches!(behind, Segment::Watch(_)));
-                Some((file, range.clone(), !last))
-            }
+            Some(Segment::File(file, range)) => Some((file, range.clone(), self.goes_on(1))),
             _ => None,
+        }
+    }
+
+    /// Whether what is at the front goes with the memory that was moved out last.
+    pub fn follows(&self) -> bool {
+        !self.popped_alone && self.goes_on(0)
+    }
+
+    /// Whether there is output from segment `place` on that may leave with what is before it.
+    fn goes_on(&self, place: usize) -> bool {
+        match self.segments.iter().skip(place).find(|segment| !matches!(segment, Segment::Watch(_))) {
+            Some(segment) => !matches!(segment, Segment::Alone(_)),
+            None => self.tail > 0,
         }
     }
 
@@ -225,7 +249,7 @@ impl Out {
                 self.sends += 1;
             }
             match segment {
-                Segment::Staged(left) => {
+                Segment::Staged(left) | Segment::Alone(left) => {
                     *left -= step as usize;
                     self.gone += step as usize;
                 }
@@ -250,8 +274,10 @@ impl Out {
     /// Moves the first piece of memory out of the front, for a driver that owns bytes until the kernel is
     /// done with them. Staged bytes come in a vector: the stage itself where they are all there is, with
     /// `spare` put in its place, else a copy in `spare`. `None` where nothing, or a file, is at the front.
+    /// [`Out::follows`] says whether the next piece goes with it.
     pub fn pop_memory(&mut self, mut spare: Vec<u8>) -> Option<Memory> {
         debug_assert!(spare.is_empty());
+        self.popped_alone = matches!(self.segments.front(), Some(Segment::Alone(_)));
         if self.segments.is_empty() {
             if self.tail == 0 {
                 return None;
@@ -266,7 +292,7 @@ impl Out {
         }
         let memory = match self.segments.pop_front()? {
             Segment::Shared(bytes, range) => Memory::Shared(bytes, range),
-            Segment::Staged(count) => {
+            Segment::Staged(count) | Segment::Alone(count) => {
                 spare.extend_from_slice(&self.staged[self.gone..self.gone + count]);
                 self.gone += count;
                 Memory::Staged(spare, 0)

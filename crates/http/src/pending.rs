@@ -69,7 +69,8 @@ where
             Ok(content) => answer_body(io, service, limits, session, head, &content),
             Err(Broken::Refused(refusal)) => {
                 let peer = *io.peer();
-                service.refuse(refusal, first_line(&head), &peer, io.split().1);
+                let (line, out) = (first_line(&head), io.split().1);
+                out.answer(limits.write, |out| service.refuse(refusal, line, &peer, out));
                 (Answer::Close, After::Continue)
             }
             Err(Broken::Lost) => return Err(IoError::Gone),
@@ -83,7 +84,7 @@ where
         answer = match answer {
             Answer::Done => return Ok(after),
             Answer::Close | Answer::NeedBody { .. } => return Ok(After::End(Finish::Linger)),
-            Answer::Later(coming) => later(io, service, coming, by).await?,
+            Answer::Later(coming) => later(io, service, limits, coming, by).await?,
         };
     }
 }
@@ -106,11 +107,17 @@ where
     let mut table = head::table();
     let mut head = Head::parse(&mut head, &mut table, limits).expect("what was parsed can be parsed again");
     let after = settle(&mut head, Body::Empty, limits, session, draining, !input.is_empty());
-    (service.answer_body(&head, content, &peer, out), after)
+    (out.answer(limits.write, |out| service.answer_body(&head, content, &peer, out)), after)
 }
 
 /// Waits for something else than the peer, while the peer is there and the time lasts.
-async fn later<I, S>(io: &mut I, service: &S, mut coming: Coming, by: Instant) -> Result<Answer, IoError>
+async fn later<I, S>(
+    io: &mut I,
+    service: &S,
+    limits: &Limits,
+    mut coming: Coming,
+    by: Instant,
+) -> Result<Answer, IoError>
 where
     I: Io,
     S: Service + ?Sized,
@@ -123,9 +130,9 @@ where
     let peer = *io.peer();
     let out = io.split().1;
     match reply {
-        Ok(reply) => Ok(reply(out)),
+        Ok(reply) => Ok(out.answer(limits.write, reply)),
         Err(IoError::TimedOut) => {
-            service.refuse(Refusal::Overdue, b"", &peer, out);
+            out.answer(limits.write, |out| service.refuse(Refusal::Overdue, b"", &peer, out));
             Ok(Answer::Close)
         }
         Err(lost) => Err(lost),

@@ -183,7 +183,7 @@ where
                 return Turn::Incomplete;
             }
             Err(refusal) => {
-                service.refuse(refusal, first_line(input), &peer, out);
+                out.answer(limits.write, |out| service.refuse(refusal, first_line(input), &peer, out));
                 return Turn::Then(After::End(Finish::Linger));
             }
         };
@@ -195,7 +195,7 @@ where
             Ok(mut head) => {
                 let unread = head.body;
                 let after = settle(&mut head, unread, limits, session, draining, more);
-                match service.answer(&head, &peer, out) {
+                match out.answer(limits.write, |out| service.answer(&head, &peer, out)) {
                     Answer::NeedBody { max } => {
                         need_body(service, &head, max, limits, (more, after), &peer, out)
                     }
@@ -203,7 +203,8 @@ where
                 }
             }
             Err(refusal) => {
-                service.refuse(refusal, first_line(&input[..length]), &peer, out);
+                let line = first_line(&input[..length]);
+                out.answer(limits.write, |out| service.refuse(refusal, line, &peer, out));
                 return Turn::Then(After::End(Finish::Linger));
             }
         };
@@ -226,12 +227,13 @@ fn need_body<S: Service + ?Sized>(
     out: &mut Out,
 ) -> Option<Turn> {
     if head.body == Body::Empty {
-        return Turn::behind(service.answer_body(head, b"", peer, out), after);
+        let answer = out.answer(limits.write, |out| service.answer_body(head, b"", peer, out));
+        return Turn::behind(answer, after);
     }
     match Pending::body(head, max.min(limits.max_body), more, out) {
         Ok(pending) => Some(Turn::Wait(Box::new(pending))),
         Err(refusal) => {
-            service.refuse(refusal, first_line(head.line), peer, out);
+            out.answer(limits.write, |out| service.refuse(refusal, first_line(head.line), peer, out));
             Some(Turn::Then(After::End(Finish::Linger)))
         }
     }

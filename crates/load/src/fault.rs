@@ -2,6 +2,8 @@
 
 use std::io;
 
+use tenfold_sys::errno;
+
 use crate::record::ErrorKind;
 use crate::response::Response;
 
@@ -15,7 +17,7 @@ pub(crate) struct Fault {
 /// What the system said, as a kind of error.
 pub(crate) fn fault_of(error: &io::Error) -> Fault {
     let kind = match error.raw_os_error() {
-        Some(23 | 24) => ErrorKind::NoDescriptor,
+        Some(errno::EMFILE | errno::ENFILE) => ErrorKind::NoDescriptor,
         _ => match error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => ErrorKind::Refused,
             io::ErrorKind::AddrNotAvailable => ErrorKind::NoPort,

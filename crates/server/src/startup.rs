@@ -208,7 +208,7 @@ mod tests {
              \x20 root     /srv/site (index.html)\n\
              \x20 engine   epoll, topology single, 1 worker, trigger lt+et\n\
              \x20 files    auto: up to 64 KB from memory, sendfile beyond\n\
-             \x20 bounds   368 connections a worker (from 1024 descriptors), backlog 64, idle 75s\n\
+             \x20 bounds   663 connections a worker (from 1024 descriptors), backlog 64, idle 75s\n\
              \x20 log      standard output, combined, buffered\n\
              \x20 control  /run/tenfold.sock\n\
              \x20 off      folder listings, dotfiles and links that leave the root (for safety), \

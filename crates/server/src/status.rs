@@ -1,9 +1,9 @@
 //! `tenfold status`: what the running server counts, as it tells over its control socket.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,12 +38,14 @@ pub(crate) struct Report {
 /// One worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Worker {
-    /// From 1.
-    pub(crate) worker: usize,
+    /// From 1; none for the thread that accepts for the others, which topology handoff has.
+    pub(crate) worker: Option<usize>,
     pub(crate) generation: u32,
     pub(crate) process: Option<i32>,
     pub(crate) state: String,
     pub(crate) restarts: u64,
+    /// Its part of all requests that are told here, from 0 to 1; none while there are none.
+    pub(crate) share: Option<f64>,
     #[serde(flatten)]
     pub(crate) numbers: Numbers,
 }
@@ -88,13 +90,69 @@ impl Numbers {
     }
 }
 
-/// Where control sockets are when nobody says otherwise.
-pub(crate) fn runtime_folder() -> PathBuf {
-    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    match own.filter(|folder| folder.is_dir()) {
-        Some(folder) => folder,
-        None if user::is_root() && Path::new("/run").is_dir() => "/run".into(),
-        None => std::env::temp_dir(),
+/// Where control sockets are when nobody says otherwise: the session's runtime folder, root's, or a private
+/// one among the temporary files, which has yet to be [made](make_private).
+pub(crate) enum RuntimeFolder {
+    /// The system's: there already, and not for others to write in.
+    System(PathBuf),
+    /// One of our own in a folder that anybody may write in.
+    Private(PathBuf),
+}
+
+impl RuntimeFolder {
+    /// The one of this process.
+    pub(crate) fn find() -> RuntimeFolder {
+        let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        match own.filter(|folder| folder.is_dir()) {
+            Some(folder) => RuntimeFolder::System(folder),
+            None if user::is_root() && Path::new("/run").is_dir() => RuntimeFolder::System("/run".into()),
+            None => RuntimeFolder::Private(std::env::temp_dir().join(format!("tenfold-{}", user::own()))),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            RuntimeFolder::System(path) | RuntimeFolder::Private(path) => path,
+        }
+    }
+
+    /// Its path, when it is there and safe.
+    ///
+    /// # Errors
+    /// It can not be made; or, where somebody else may have made it, it is not a folder that this user owns
+    /// and nobody else may enter.
+    pub(crate) fn open(&self) -> io::Result<&Path> {
+        if let RuntimeFolder::Private(path) = self {
+            make_private(path)?;
+        }
+        Ok(self.path())
+    }
+}
+
+/// Makes the folder `path`, for this user alone; one that is there already has to be that.
+fn make_private(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => is_private(path),
+        made => made,
+    }
+}
+
+/// Says why `path` is no folder of this user's alone, where it is none. A link is none.
+fn is_private(path: &Path) -> io::Result<()> {
+    let facts = fs::symlink_metadata(path)?;
+    let refused = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    match facts.mode() & 0o777 {
+        _ if !facts.is_dir() => refused(format!("{} is no folder", path.display())),
+        _ if facts.uid() != user::own() => refused(format!(
+            "{} belongs to user {}; name another place with control",
+            path.display(),
+            facts.uid()
+        )),
+        mode if mode & 0o077 != 0 => refused(format!(
+            "others may enter {}, whose mode is {mode:03o}; let it be 700, or name another place with control",
+            path.display()
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -141,7 +199,8 @@ fn ask(path: &Path) -> Result<(String, Report), String> {
 
 /// The control socket of the one server that this user, or root, runs here.
 fn find() -> Result<PathBuf, String> {
-    let folder = runtime_folder();
+    let folder = RuntimeFolder::find();
+    let folder = folder.path();
     let ours = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let facts = fs::symlink_metadata(path);
@@ -152,7 +211,7 @@ fn find() -> Result<PathBuf, String> {
             && UnixStream::connect(path).is_ok()
     };
     let entries =
-        fs::read_dir(&folder).map_err(|error| format!("can not look in {}: {error}", folder.display()))?;
+        fs::read_dir(folder).map_err(|error| format!("can not look in {}: {error}", folder.display()))?;
     let mut found: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(ours).collect();
     found.sort();
     match found.as_slice() {
@@ -180,15 +239,17 @@ impl std::fmt::Display for Report {
         writeln!(f, "engine {}, topology {}, send {}\n", self.engine, self.topology, self.send)?;
         writeln!(
             f,
-            "{:<8} {:>8} {:<11} {:>6} {:>10} {:>12} {:>15} {:>8}",
-            "worker", "process", "state", "open", "accepted", "requests", "bytes", "restarts"
+            "{:<8} {:>8} {:<11} {:>6} {:>10} {:>12} {:>7} {:>15} {:>8}",
+            "worker", "process", "state", "open", "accepted", "requests", "share", "bytes", "restarts"
         )?;
         for worker in &self.workers {
             let process = worker.process.map_or("-".to_owned(), |process| process.to_string());
             let restarts = worker.restarts.to_string();
-            row(f, [&worker.worker.to_string(), &process, &worker.state, &restarts], &worker.numbers)?;
+            let name = worker.worker.map_or("accepts".to_owned(), |number| number.to_string());
+            let share = worker.share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0));
+            row(f, [&name, &process, &worker.state, &share, &restarts], &worker.numbers)?;
         }
-        row(f, ["all", "", "", ""], &self.total)?;
+        row(f, ["all", "", "", "", ""], &self.total)?;
         let counts = |all: &BTreeMap<String, u64>| {
             let some: Vec<_> = all
                 .iter()
@@ -205,13 +266,14 @@ impl std::fmt::Display for Report {
     }
 }
 
-fn row(f: &mut std::fmt::Formatter<'_>, words: [&str; 4], numbers: &Numbers) -> std::fmt::Result {
-    let [worker, process, state, restarts] = words;
+fn row(f: &mut std::fmt::Formatter<'_>, words: [&str; 5], numbers: &Numbers) -> std::fmt::Result {
+    let [worker, process, state, share, restarts] = words;
     let Connections { open, accepted } = numbers.connections;
     let (requests, bytes) = (numbers.requests, numbers.bytes);
     writeln!(
         f,
-        "{worker:<8} {process:>8} {state:<11} {open:>6} {accepted:>10} {requests:>12} {bytes:>15} {restarts:>8}"
+        "{worker:<8} {process:>8} {state:<11} {open:>6} {accepted:>10} {requests:>12} {share:>7} {bytes:>15} \
+         {restarts:>8}"
     )
 }
 
@@ -242,11 +304,12 @@ mod tests {
             send: "auto".into(),
             total: Numbers::of(&Sums::default()),
             workers: vec![Worker {
-                worker: 1,
+                worker: Some(1),
                 generation: 1,
                 process: Some(11),
                 state: "serving".into(),
                 restarts: 0,
+                share: None,
                 numbers: Numbers::of(&Sums::default()),
             }],
         }
@@ -268,15 +331,37 @@ mod tests {
              process 10, up 1 min 1 s, configuration 1\n\
              engine epoll, topology single, send auto\n\
              \n\
-             worker    process state         open   accepted     requests           bytes restarts\n\
-             1              11 serving          0          0            0               0        0\n\
-             all                                0          0            0               0         \n\
+             worker    process state         open   accepted     requests   share           bytes restarts\n\
+             1              11 serving          0          0            0       -               0        0\n\
+             all                                0          0            0                       0         \n\
              \n\
              responses  none\n\
              refusals   none\n\
              log lines  0 written, 0 lost, 0 dropped\n\
              panics     0\n"
         );
+    }
+
+    #[test]
+    fn a_private_folder_is_the_users_own_or_it_is_refused() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        let base = std::env::temp_dir().join(format!("tenfold-private-{}", std::process::id()));
+        let at = |name: &str| base.join(name);
+        make_private(&base).expect("the name is free");
+        make_private(&base).expect("it is ours and nobody else's");
+        let refusal = |path: &Path| make_private(path).expect_err("it is not").to_string();
+        fs::write(at("file"), "").expect("our own folder");
+        assert!(refusal(&at("file")).ends_with("is no folder"));
+        symlink(&base, at("link")).expect("our own folder");
+        assert!(refusal(&at("link")).ends_with("is no folder"), "a link may lead anywhere");
+        fs::create_dir(at("open")).expect("our own folder");
+        fs::set_permissions(at("open"), fs::Permissions::from_mode(0o755)).expect("our own folder");
+        assert!(refusal(&at("open")).starts_with("others may enter"));
+        if !user::is_root() {
+            assert!(refusal(Path::new("/")).contains("belongs to user 0"));
+        }
+        fs::remove_dir_all(&base).expect("our own folder");
     }
 
     #[test]

@@ -218,8 +218,9 @@ impl Description {
             "\"{:x}.{:x}-{:x}-{:x}\"",
             modified.seconds, modified.nanoseconds, facts.size, facts.inode
         );
-        // A date in the future may not be sent (RFC 9110 §8.8.2.1), and one before 1970 helps nobody.
-        let past = u64::try_from(modified.seconds).ok().filter(|&seconds| seconds <= clock::unix_seconds());
+        // A date in the future may not be sent (RFC 9110 §8.8.2.1), that of this second would be that of what
+        // is written later in it, too (§8.8.2.2), and one before 1970 helps nobody.
+        let past = u64::try_from(modified.seconds).ok().filter(|&seconds| seconds < clock::unix_seconds());
         let fields = here.fields.clone();
         let cache = here.policy.cache.filter(|_| fields.keeps(FieldName::CACHE_CONTROL));
         let cache = cache.map(|cache| cache.value(name));

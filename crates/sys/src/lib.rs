@@ -4,6 +4,7 @@
 pub mod clock;
 pub mod connect;
 pub mod epoll;
+pub mod errno;
 pub mod eventfd;
 pub mod failure;
 pub mod file;

@@ -16,10 +16,11 @@ use tenfold_http::{Finish, Instant, Io, IoError, Local, Next, Out, Patience, Pee
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
+use super::cork::Cork;
 use super::files::{Sent, send_some};
 use super::{connection_error, interrupted, read_clock};
 use crate::input::Input;
-use crate::plan::{Bounds, Sender};
+use crate::plan::{Bounds, Plan, Sender};
 use crate::protocol::{Event, Protocol};
 
 /// The longest that a call waits before the clock and the phase are looked at.
@@ -40,6 +41,7 @@ pub(crate) struct BlockingIo<'a> {
     peer: Peer,
     local: Local,
     sender: Sender,
+    cork: Cork,
 }
 
 impl BlockingIo<'_> {
@@ -126,6 +128,9 @@ impl Io for BlockingIo<'_> {
     }
 
     fn poll_flush(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
+        if !self.out.is_empty() {
+            self.cork.put(&self.socket);
+        }
         while !self.out.is_empty() {
             let (socket, out, sender) = (&self.socket, &mut self.out, self.sender);
             // One call may wait long before it has sent much; in slices its part is seen.
@@ -147,6 +152,7 @@ impl Io for BlockingIo<'_> {
                 return Poll::Ready(Err(IoError::TimedOut));
             }
         }
+        self.cork.pop(&self.socket);
         Poll::Ready(Ok(()))
     }
 
@@ -171,8 +177,7 @@ pub(crate) fn serve<P: Protocol>(
     socket: Socket,
     peer: Option<SocketAddr>,
     listener: u16,
-    sender: Sender,
-    bounds: &Bounds,
+    plan: &Plan,
     protocol: &P,
 ) {
     if peer.is_none() && socket.set_wait_slice(SLICE).is_err() {
@@ -184,7 +189,10 @@ pub(crate) fn serve<P: Protocol>(
         protocol.rest();
     };
     let (input, out) = (Input::default(), Out::new());
-    let mut io = BlockingIo { socket, rest: &rest, input, out, sent: 0, peer, local, sender };
+    let mut cork = Cork::new(plan);
+    cork.begin(&peer);
+    let sender = plan.sender;
+    let mut io = BlockingIo { socket, rest: &rest, input, out, sent: 0, peer, local, sender, cork };
     let mut memory = P::State::default();
     read_clock();
     loop {
@@ -199,7 +207,7 @@ pub(crate) fn serve<P: Protocol>(
                     return;
                 }
             }
-            Ok(Next::Linger) => return linger(&io.socket, bounds),
+            Ok(Next::Linger) => return linger(&io.socket, &plan.bounds),
             Ok(Next::Close) => return,
             Err(_) => return protocol.observe(Event::Panicked),
         }

@@ -3,6 +3,7 @@
 pub(crate) mod accepting;
 pub(crate) mod blocking;
 pub(crate) mod completion;
+pub(crate) mod cork;
 pub(crate) mod files;
 pub(crate) mod readiness;
 pub(crate) mod tasks;

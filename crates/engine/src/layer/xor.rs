@@ -82,7 +82,7 @@ struct XorIo<'a, I> {
 }
 
 impl<I: Io> XorIo<'_, I> {
-    /// Changes output until the driver's is full or there is no more.
+    /// Changes output until the driver's is full, there is no more, or what comes leaves by itself.
     fn seal(&mut self) -> Result<(), IoError> {
         while !self.out.is_empty() && !self.below.split().1.full() {
             self.out.advance(0);
@@ -93,6 +93,9 @@ impl<I: Io> XorIo<'_, I> {
             };
             change(&mut bytes, self.sent);
             self.below.split().1.stage(&bytes);
+            if !self.out.follows() {
+                break;
+            }
         }
         Ok(())
     }

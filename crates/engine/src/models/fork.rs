@@ -44,7 +44,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
             Ok(Fork::Child) => {
                 let orphaned = !process::end_with(parent, Signal::Interrupt).unwrap_or(false);
                 if !orphaned {
-                    blocking::serve(socket, peer, listener, plan.sender, &plan.bounds, protocol);
+                    blocking::serve(socket, peer, listener, plan, protocol);
                 }
                 protocol.leave();
                 std::process::exit(0);

@@ -24,7 +24,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
                 return;
             }
             protocol.observe(Event::Accepted);
-            blocking::serve(socket, peer, listener, plan.sender, &plan.bounds, protocol);
+            blocking::serve(socket, peer, listener, plan, protocol);
             protocol.dismiss(|| of_accepted(peer));
             protocol.observe(Event::Closed);
         },

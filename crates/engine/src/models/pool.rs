@@ -65,7 +65,7 @@ fn serve_from<P: Protocol>(queue: &Mutex<Receiver<Connection>>, plan: &Plan, pro
         let Ok((socket, peer, listener)) = next else { return protocol.leave() };
         // Counted here, so that it is counted before it is closed.
         protocol.observe(Event::Accepted);
-        blocking::serve(socket, peer, listener, plan.sender, &plan.bounds, protocol);
+        blocking::serve(socket, peer, listener, plan, protocol);
         protocol.dismiss(|| of_accepted(peer));
         protocol.observe(Event::Closed);
         // Before it waits for a connection, which may take long.

@@ -40,7 +40,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
                 let serve = move || {
                     let protocol = protocol_of_thread;
                     protocol.observe(Event::Accepted);
-                    blocking::serve(socket, peer, listener, plan.sender, &plan.bounds, &protocol);
+                    blocking::serve(socket, peer, listener, plan, &protocol);
                     protocol.dismiss(|| of_accepted(peer));
                     protocol.observe(Event::Closed);
                     protocol.leave();

@@ -143,7 +143,7 @@ fn serve(settings: &Settings) -> Result<(), String> {
 
 fn listeners(settings: &Settings, count: usize) -> Result<Vec<Listener>, String> {
     let reuse_port = count > 1;
-    let options = ListenOptions { backlog: 1024, tcp_nodelay: true, defer_accept: false, reuse_port };
+    let options = ListenOptions { backlog: 1024, tcp_nodelay: true, reuse_port, ..ListenOptions::default() };
     let mut address = settings.text("listen").unwrap_or("127.0.0.1:0").parse()?;
     let mut listeners = Vec::new();
     for _ in 0..count {

@@ -13,7 +13,7 @@ pub(crate) mod units;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tenfold_engine::{Engine, Sender, TimerKind, TimerUpdate, Topology, Triggers};
+use tenfold_engine::{Accept, Engine, Sender, TimerKind, TimerUpdate, Topology, Triggers};
 use tenfold_http::Limits;
 use tenfold_sys::socket::ListenAddress;
 
@@ -37,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) trigger: Option<Triggers>,
     /// Always there once the table has been read.
     pub(crate) send: Option<Sender>,
+    /// Always there once the table has been read.
+    pub(crate) accept: Option<Accept>,
     pub(crate) pool_threads: usize,
     pub(crate) pool_queue: usize,
     pub(crate) handoff_queue: usize,
@@ -47,6 +49,13 @@ pub(crate) struct Settings {
     pub(crate) tcp_nodelay: bool,
     pub(crate) backlog: u32,
     pub(crate) defer_accept: bool,
+    pub(crate) tcp_cork: bool,
+    /// Connections that wait for the end of their handshake.
+    pub(crate) fastopen: Option<u32>,
+    /// Seconds.
+    pub(crate) linger: Option<u16>,
+    /// Bytes.
+    pub(crate) notsent_lowat: Option<u32>,
     pub(crate) limits: Limits,
     pub(crate) max_ranges: usize,
     pub(crate) drain_timeout: Duration,

@@ -24,6 +24,9 @@ fn defaults_are_those_of_the_book() {
     assert_eq!((settings.root, settings.index.as_str()), (PathBuf::from("."), "index.html"));
     assert_eq!((settings.engine, settings.topology, settings.workers), (EngineChoice::Auto, None, None));
     assert_eq!((settings.tcp_nodelay, settings.backlog, settings.defer_accept), (true, 4096, true));
+    assert_eq!((settings.tcp_cork, settings.fastopen), (false, None));
+    assert_eq!((settings.linger, settings.notsent_lowat), (None, None));
+    assert_eq!(settings.accept, Some(Accept::All));
     assert_eq!(settings.limits, Limits::default());
     assert_eq!(settings.access_log, LogTarget::Output);
     assert_eq!((settings.log, settings.log_rotate), (Manner::default(), Rotate::Off));
@@ -90,6 +93,8 @@ const WRONG: &[(&str, &str, &str)] = &[
         "there is no trigger \"et\"; there are lt+et, lt+lt, et+lt, et+et (listener+connections)",
     ),
     ("send", "pigeon", "there is no sender \"pigeon\"; there are auto, copy, sendfile"),
+    ("write", "twice", "there is no way to write \"twice\"; there are joined, split, per-header"),
+    ("accept", "some", "there is no way to accept \"some\"; there are all, one"),
     ("pool-threads", "0", "\"0\" is not a number from 1 to 4096"),
     ("pool-queue", "none", "\"none\" is not a number from 1 to 1000000"),
     ("handoff-queue", "0", "\"0\" is not a number from 1 to 1000000"),
@@ -104,6 +109,14 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("max-requests-per-address", "many", "\"many\" is not a number from 1 to 1000000, or off"),
     ("request-burst", "off", "\"off\" is not a number from 1 to 1000000"),
     ("max-addresses", "8", "\"8\" is not a number from 64 to 10000000"),
+    ("tcp-cork", "yes", "\"yes\" is neither on nor off"),
+    ("fastopen", "0", "\"0\" is not a number from 1 to 65535, or off"),
+    ("linger", "0", "\"0\" is not a number from 1 to 600, or off"),
+    (
+        "notsent-lowat",
+        "0",
+        "\"0\" is not a size from 1 bytes to 1 GB, such as 4096, 16k, 64 KB or 1 MB, or off",
+    ),
     ("head-timeout", "0s", "\"0s\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),
     ("body-timeout", "10", "\"10\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),
     ("send-timeout", "25h", "\"25h\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),

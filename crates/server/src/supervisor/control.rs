@@ -15,7 +15,7 @@ use super::Supervisor;
 use super::generation::Stage;
 use crate::diagnostics::{debug, warning};
 use crate::settings::Control;
-use crate::status::{self, Numbers, Report, Worker};
+use crate::status::{self, Numbers, Report, RuntimeFolder, Worker};
 
 /// How long somebody who asked may take to read the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -45,11 +45,15 @@ impl ControlSocket {
             Control::At(path) => ControlSocket::at(path).map(Some).map_err(|error| wrong(path, error)),
             Control::Usual => {
                 let name = addresses.first().map(ListenAddress::to_string).unwrap_or_default();
-                let path = status::runtime_folder().join(status::socket_name(&name));
-                match ControlSocket::at(&path) {
+                let folder = RuntimeFolder::find();
+                let opened = folder
+                    .open()
+                    .and_then(|folder| ControlSocket::at(&folder.join(status::socket_name(&name))));
+                match opened {
                     Ok(socket) => Ok(Some(socket)),
                     Err(error) => {
-                        warning!("{}; `tenfold status` will not find this server", wrong(&path, error));
+                        let why = format!("can not open a control socket: {error}");
+                        warning!("{why}; `tenfold status` will not find this server");
                         Ok(None)
                     }
                 }
@@ -113,7 +117,7 @@ impl Supervisor {
             for seen in generation.seen() {
                 total.add_sums(&seen.sums);
                 workers.push(Worker {
-                    worker: seen.place + 1,
+                    worker: seen.worker,
                     generation: generation.number,
                     process: seen.pid.map(|pid| pid.as_raw_nonzero().get()),
                     state: match (generation.stage, seen.pid) {
@@ -125,9 +129,14 @@ impl Supervisor {
                     }
                     .to_owned(),
                     restarts: seen.restarts,
+                    share: None,
                     numbers: Numbers::of(&seen.sums),
                 });
             }
+        }
+        let requests: u64 = workers.iter().map(|worker| worker.numbers.requests).sum();
+        for worker in workers.iter_mut().filter(|worker| worker.worker.is_some() && requests > 0) {
+            worker.share = Some(worker.numbers.requests as f64 / requests as f64);
         }
         let plan = self.generations.last().map(|newest| &newest.blueprint.plan);
         Report {

@@ -67,8 +67,8 @@ struct Worker {
 
 /// A worker for `tenfold status`.
 pub(super) struct Seen {
-    /// From 0; a thread where workers are threads.
-    pub(super) place: usize,
+    /// From 1, a thread where workers are threads; none for the thread that accepts for the others.
+    pub(super) worker: Option<usize>,
     pub(super) pid: Option<Pid>,
     pub(super) restarts: u64,
     pub(super) sums: Sums,
@@ -226,12 +226,15 @@ impl Generation {
     /// What its workers are and have counted.
     pub(super) fn seen(&self) -> Vec<Seen> {
         let apart = self.blueprint.plan.topology == Topology::ReuseportProcesses;
+        // The thread that accepts for the others, where there is one, comes first.
+        let first = self.rows.rows() - self.blueprint.plan.workers.min(self.rows.rows());
         (0..self.rows.rows())
             .map(|place| {
                 let worker = &self.workers[if apart { place } else { 0 }];
                 let mut sums = Sums::default();
                 sums.add(self.rows.row(place));
-                Seen { place, pid: worker.pid, restarts: worker.restarts, sums }
+                let number = (place >= first).then(|| place - first + 1);
+                Seen { worker: number, pid: worker.pid, restarts: worker.restarts, sums }
             })
             .collect()
     }

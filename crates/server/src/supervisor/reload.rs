@@ -15,11 +15,11 @@ impl Supervisor {
     /// Takes up the configuration as it is now.
     pub(super) fn reload(&mut self) {
         let Some(newest) = self.generations.last() else { return };
-        if self.leaving.is_some() || newest.stage == Stage::Failed {
+        if self.leaving.is_some() {
             return;
         }
-        if newest.stage == Stage::Starting {
-            // One after the other.
+        if matches!(newest.stage, Stage::Starting | Stage::Failed) {
+            // One after the other: also behind one that failed, whose workers have yet to end.
             self.reload_asked = true;
             return;
         }

@@ -3,6 +3,11 @@
 //! Whoever hands an operation over gives its bytes and files away, and gets them back with the
 //! completion. So nothing that the kernel may still read or write is freed or reused, whatever the caller
 //! does; a ring that is dropped with operations in flight keeps their memory for ever.
+//!
+//! Sockets are named by their numbers (`RawFd`), because their owners move while operations are in flight.
+//! A number that is closed, or another descriptor's by now, costs no memory safety: the kernel answers EBADF,
+//! or does to another descriptor of this process what any call by that number would. Whoever hands an
+//! operation over keeps the descriptor open until its completion.
 
 mod buffers;
 #[cfg(any(test, feature = "test-layer"))]
@@ -169,6 +174,13 @@ impl Ring {
     pub fn accept(&mut self, listener: RawFd, tag: u64) {
         let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         self.push(opcode::AcceptMulti::new(Fd(listener)).flags(flags).build().user_data(tag | ACCEPT));
+    }
+
+    /// Accepts one connection on `listener`.
+    pub fn accept_one(&mut self, listener: RawFd, tag: u64) {
+        let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        let entry = opcode::Accept::new(Fd(listener), std::ptr::null_mut(), std::ptr::null_mut());
+        self.push(entry.flags(flags).build().user_data(tag | ACCEPT));
     }
 
     /// Receives once into a buffer of the ring.

@@ -87,7 +87,7 @@ fn a_multishot_receive_goes_on_until_the_end_or_until_it_is_cancelled() {
 #[test]
 fn an_accept_goes_on_until_it_is_cancelled() {
     let mut ring = ring();
-    let options = ListenOptions { backlog: 16, tcp_nodelay: true, defer_accept: false, reuse_port: false };
+    let options = ListenOptions { backlog: 16, tcp_nodelay: true, ..ListenOptions::default() };
     let any = ListenAddress::Internet("127.0.0.1:0".parse().expect("an address"));
     let listener = Listener::bind(&any, &options).expect("loopback has a free port");
     let ListenAddress::Internet(at) = *listener.address() else { panic!("it is bound to a port") };
@@ -111,7 +111,7 @@ fn an_accept_goes_on_until_it_is_cancelled() {
 fn a_connection_that_was_accepted_and_never_heard_of_is_closed_with_the_ring() {
     let mut ring = ring();
     let path = std::env::temp_dir().join(format!("tenfold-ring-{}", std::process::id()));
-    let options = ListenOptions { backlog: 16, tcp_nodelay: true, defer_accept: false, reuse_port: false };
+    let options = ListenOptions { backlog: 16, tcp_nodelay: true, ..ListenOptions::default() };
     let listener = Listener::bind(&ListenAddress::Unix(path.clone()), &options).expect("the name is free");
     ring.accept(listener.number(), 7);
     let mut peer = UnixStream::connect(&path).expect("it listens");

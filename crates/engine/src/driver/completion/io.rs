@@ -14,8 +14,9 @@ use tenfold_sys::uring::Bytes;
 
 use super::input::Input;
 use super::link::{AGAIN, FILE_READ, FileRead, LOST, Link, RECEIVED, SENT, WRITABLE};
+use crate::driver::cork::Cork;
 use crate::driver::{connection_error, interrupted};
-use crate::plan::Sender;
+use crate::plan::{Plan, Sender};
 
 /// Bytes that may be in flight while the connection goes on to its next request, or rests.
 const HANDED_OVER: usize = 128 * 1024;
@@ -35,6 +36,7 @@ pub(super) struct RingIo {
     peer: Peer,
     local: Local,
     sender: Sender,
+    cork: Cork,
     turn_bytes: usize,
     /// Bytes that left by calls, and not through the ring.
     by_calls: u64,
@@ -52,7 +54,7 @@ impl AsFd for ReadFrom {
 }
 
 impl RingIo {
-    pub(super) fn new(sender: Sender, turn_bytes: usize) -> RingIo {
+    pub(super) fn new(plan: &Plan) -> RingIo {
         RingIo {
             socket: None,
             link: Rc::default(),
@@ -60,8 +62,9 @@ impl RingIo {
             out: Out::new(),
             peer: Peer::Unix,
             local: Local { listener: 0 },
-            sender,
-            turn_bytes,
+            sender: plan.sender,
+            cork: Cork::new(plan),
+            turn_bytes: plan.bounds.turn_bytes,
             by_calls: 0,
             handed: 0,
         }
@@ -71,6 +74,7 @@ impl RingIo {
     pub(super) fn begin(&mut self, socket: Socket, peer: Peer, listener: u16, sending: u8) {
         self.socket = Some(socket);
         (self.peer, self.local) = (peer, Local { listener });
+        self.cork.begin(&peer);
         (self.by_calls, self.handed) = (0, 0);
         self.link.begin(sending);
     }
@@ -146,7 +150,7 @@ impl RingIo {
                     Bytes::Shared(bytes, range)
                 }
             };
-            outgoing.push((bytes, !self.out.is_empty()));
+            outgoing.push((bytes, self.out.follows()));
         }
         self.handed += total as u64;
         total
@@ -181,7 +185,7 @@ impl RingIo {
 
     /// Reads from the file at the front through the ring, and hands over what was read.
     fn copy_file(&mut self, by: Instant) -> Poll<Result<(), IoError>> {
-        let Some((file, range, _)) = self.out.file() else { return Poll::Ready(Ok(())) };
+        let Some((file, range, goes_on)) = self.out.file() else { return Poll::Ready(Ok(())) };
         let Some((mut memory, result)) = self.link.file_done.take() else {
             if self.link.file_read.borrow().is_none() && !self.link.wants(FILE_READ) {
                 let length = COPY_BYTES.min(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
@@ -196,8 +200,8 @@ impl RingIo {
             Ok(0) => Poll::Ready(Err(IoError::Truncated)),
             Ok(count) => {
                 memory.truncate(count);
+                let more = goes_on || (count as u64) < range.end - range.start;
                 self.out.advance(count as u64);
-                let more = !self.out.is_empty();
                 self.link.outgoing.borrow_mut().push((Bytes::Owned(memory, 0), more));
                 self.wait(SENT, by)
             }
@@ -272,11 +276,14 @@ impl Io for RingIo {
             if self.in_flight() {
                 return self.wait(SENT, by);
             }
+            let Some(socket) = &self.socket else { return Poll::Ready(Err(IoError::Gone)) };
             // Who watches hears that everything before has left.
             self.out.advance(0);
             if self.out.is_empty() {
+                self.cork.pop(socket);
                 return Poll::Ready(Ok(()));
             }
+            self.cork.put(socket);
             if self.out.file().is_some() {
                 let sent = match self.sender {
                     Sender::Auto | Sender::Sendfile => self.send_file(by),
@@ -287,7 +294,8 @@ impl Io for RingIo {
                     other => return other,
                 }
             }
-            if self.hand_over() <= HANDED_OVER && self.out.is_empty() {
+            // What holds output back is taken away when all of it has left, and not before.
+            if self.hand_over() <= HANDED_OVER && self.out.is_empty() && !self.cork.is_put() {
                 return Poll::Ready(Ok(()));
             }
         }

@@ -107,7 +107,7 @@ pub(crate) fn serve<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P)
         protocol,
         start,
     };
-    proactor.run(Sources::new(intake))
+    proactor.run(Sources::new(intake, plan.accept))
 }
 
 /// What the driver keeps of a task whose `Io` the task owns.

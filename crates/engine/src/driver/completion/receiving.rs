@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use tenfold_http::IoError;
+use tenfold_sys::errno;
 use tenfold_sys::uring::RingBuffer;
 
 use super::io::RingIo;
@@ -131,5 +132,5 @@ where
 /// Whether a receive only has to be begun again: no buffer was free (ENOBUFS), it was cancelled (ECANCELED), or
 /// it found nothing after all (EINTR, EAGAIN).
 fn transient(result: i32) -> bool {
-    matches!(result, -105 | -125 | -4 | -11)
+    matches!(-result, errno::ENOBUFS | errno::ECANCELED | errno::EINTR | errno::EAGAIN)
 }

@@ -31,7 +31,7 @@ where
         slot.state = State::Active;
         let (plan, start, number) = (self.plan, &self.start, socket.number());
         let task = self.tasks.begin(key, |used, kept| {
-            let mut io = used.unwrap_or_else(|| Box::new(RingIo::new(plan.sender, plan.bounds.turn_bytes)));
+            let mut io = used.unwrap_or_else(|| Box::new(RingIo::new(plan)));
             io.begin(socket, peer, listener, sending);
             let link = io.link();
             link.current.replace(buffer);

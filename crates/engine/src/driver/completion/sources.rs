@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tenfold_http::{Instant, clock};
+use tenfold_sys::errno;
 use tenfold_sys::eventfd::EventFd;
 use tenfold_sys::failure::{AfterAccept, after_accept};
 use tenfold_sys::lifecycle::{self, Phase};
@@ -13,6 +14,7 @@ use super::{Kind, tag};
 use crate::handoff::{Accepted, Handoff};
 use crate::inbox::Inbox;
 use crate::models::Intake;
+use crate::plan::Accept;
 use crate::protocol::{Event, Protocol};
 use crate::slots::Key;
 
@@ -23,6 +25,8 @@ const HANDED: u32 = 0xffff_fffc;
 pub(super) struct Sources<'a> {
     listeners: &'a [Listener],
     handed: Option<&'a Handoff>,
+    /// Whether each accept brings one connection, and the next is asked for when it is here.
+    one: bool,
     /// Which of them have an accept in flight.
     accepting: Vec<bool>,
     /// When accepting begins again after it failed for want of descriptors.
@@ -46,7 +50,7 @@ fn source(place: u32) -> u64 {
 }
 
 impl<'a> Sources<'a> {
-    pub(super) fn new(intake: &Intake<'a>) -> Sources<'a> {
+    pub(super) fn new(intake: &Intake<'a>, accept: Accept) -> Sources<'a> {
         let (listeners, handed) = match *intake {
             Intake::Listeners(listeners) => (listeners, None),
             Intake::Handed(handoff) => (&[][..], Some(handoff)),
@@ -54,6 +58,7 @@ impl<'a> Sources<'a> {
         Sources {
             listeners,
             handed,
+            one: accept == Accept::One,
             accepting: vec![false; listeners.len()],
             resumes: Instant::NEVER,
             renews: clock::now() + FIRST_PAUSE,
@@ -85,7 +90,10 @@ impl<'a> Sources<'a> {
         self.resumes = Instant::NEVER;
         for ((listener, accepting), place) in self.listeners.iter().zip(&mut self.accepting).zip(0..) {
             if !std::mem::replace(accepting, true) {
-                ring.accept(listener.number(), source(place));
+                match self.one {
+                    true => ring.accept_one(listener.number(), source(place)),
+                    false => ring.accept(listener.number(), source(place)),
+                }
             }
         }
     }
@@ -168,13 +176,12 @@ impl<'a> Sources<'a> {
         now: Instant,
         protocol: &P,
     ) -> Result<(), String> {
-        const CANCELLED: i32 = 125;
         let error = std::io::Error::from_raw_os_error(-result);
         if self.left || lifecycle::phase() != Phase::Serving {
             return Ok(());
         }
         match after_accept(&error) {
-            _ if -result == CANCELLED => self.accept(ring),
+            _ if -result == errno::ECANCELED => self.accept(ring),
             AfterAccept::Again => self.accept(ring),
             AfterAccept::Wait | AfterAccept::Pause => {
                 protocol.observe(Event::Exhausted);

@@ -1,4 +1,5 @@
-//! Accepting: every connection that waits, a batch a turn, and a pause when descriptors run out.
+//! Accepting: every connection that waits, a batch a turn, and a pause when descriptors run out. Or one for
+//! each report of a listener, which is reported as long as more wait.
 
 use std::net::SocketAddr;
 
@@ -11,6 +12,7 @@ use super::selector::Selector;
 use super::{FIRST_SPECIAL, HANDED, special};
 use crate::handoff::Handoff;
 use crate::models::Intake;
+use crate::plan::Accept;
 use crate::protocol::{Event, Protocol};
 
 /// Connections accepted in one turn, so that a flood of them leaves time for those that are there.
@@ -28,11 +30,13 @@ pub(crate) struct Acceptor<'a> {
     resumes: Instant,
     open: bool,
     left: usize,
+    /// Whether one connection is accepted for each report of a listener.
+    one: bool,
     left_for_good: bool,
 }
 
 impl<'a> Acceptor<'a> {
-    pub(crate) fn new(intake: &Intake<'a>) -> Acceptor<'a> {
+    pub(crate) fn new(intake: &Intake<'a>, accept: Accept) -> Acceptor<'a> {
         let (listeners, handed) = match *intake {
             Intake::Listeners(listeners) => (listeners, None),
             Intake::Handed(handoff) => (&[][..], Some(handoff)),
@@ -47,6 +51,7 @@ impl<'a> Acceptor<'a> {
             resumes,
             open: false,
             left: BATCH,
+            one: accept == Accept::One,
             left_for_good: false,
         }
     }
@@ -171,6 +176,7 @@ impl<'a> Acceptor<'a> {
             let error = match listener.accept(true) {
                 Ok((socket, peer)) => {
                     self.left -= 1;
+                    self.ready[place] = !self.one;
                     return Ok(Some((socket, peer, u16::try_from(place).unwrap_or(u16::MAX))));
                 }
                 Err(error) => error,

@@ -9,10 +9,11 @@ use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
 use super::link::{AGAIN, ENDED, GONE, Link, MOVED, READ, WRITE};
+use crate::driver::cork::Cork;
 use crate::driver::files::{Sent, send_some};
 use crate::driver::{connection_error, interrupted};
 use crate::input::Input;
-use crate::plan::Sender;
+use crate::plan::{Plan, Sender};
 
 /// Memory of the output that is kept from one activation to the next.
 const KEPT_OUT: usize = 32 * 1024;
@@ -27,13 +28,15 @@ pub(crate) struct ReadinessIo {
     peer: Peer,
     local: Local,
     sender: Sender,
+    cork: Cork,
     /// Bytes of a turn, and those that are left of this one.
     turn_bytes: usize,
     left: usize,
 }
 
 impl ReadinessIo {
-    pub(crate) fn new(sender: Sender, turn_bytes: usize) -> ReadinessIo {
+    pub(crate) fn new(plan: &Plan) -> ReadinessIo {
+        let turn_bytes = plan.bounds.turn_bytes;
         ReadinessIo {
             socket: None,
             link: Arc::new(Link::new()),
@@ -42,7 +45,8 @@ impl ReadinessIo {
             sent: 0,
             peer: Peer::Unix,
             local: Local { listener: 0 },
-            sender,
+            sender: plan.sender,
+            cork: Cork::new(plan),
             turn_bytes,
             left: turn_bytes,
         }
@@ -52,6 +56,7 @@ impl ReadinessIo {
     pub(crate) fn begin(&mut self, socket: Socket, peer: Peer, listener: u16, ready: u8) {
         self.socket = Some(socket);
         (self.peer, self.local) = (peer, Local { listener });
+        self.cork.begin(&peer);
         self.sent = 0;
         self.left = self.turn_bytes;
         self.link.begin(ready);
@@ -159,6 +164,9 @@ impl Io for ReadinessIo {
 
     fn poll_flush(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
         let Some(socket) = &self.socket else { return Poll::Ready(Err(IoError::Gone)) };
+        if !self.out.is_empty() {
+            self.cork.put(socket);
+        }
         while !self.out.is_empty() {
             if !self.link.is_ready(WRITE) {
                 return self.wait(WRITE, by);
@@ -176,6 +184,7 @@ impl Io for ReadinessIo {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
+        self.cork.pop(socket);
         Poll::Ready(Ok(()))
     }
 

@@ -67,7 +67,7 @@ pub(crate) fn serve<S: Selector, P: Protocol>(
         start,
         worked: false,
     };
-    reactor.run(Acceptor::new(intake))
+    reactor.run(Acceptor::new(intake, plan.accept))
 }
 
 /// What a task is polled for, beside its future.
@@ -259,8 +259,7 @@ where
         slot.state = State::Active;
         let (plan, start, number) = (self.plan, &self.start, socket.number());
         let task = self.tasks.begin(key, |used, kept| {
-            let mut io =
-                used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan.sender, plan.bounds.turn_bytes)));
+            let mut io = used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan)));
             io.begin(socket, peer, listener, ready);
             match kept {
                 Some(active) => active.number = number,

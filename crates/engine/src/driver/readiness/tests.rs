@@ -106,8 +106,7 @@ fn echoes(stream: &mut TcpStream) -> bool {
 #[test]
 fn a_connection_that_can_not_be_watched_is_closed_and_others_go_on() {
     for patience in [Patience::Park, Patience::Wait] {
-        let options =
-            ListenOptions { backlog: 16, tcp_nodelay: true, defer_accept: false, reuse_port: false };
+        let options = ListenOptions { backlog: 16, tcp_nodelay: true, ..ListenOptions::default() };
         let any = ListenAddress::Internet("127.0.0.1:0".parse().expect("an address"));
         let listener = Listener::bind(&any, &options).expect("loopback has a free port");
         let ListenAddress::Internet(at) = *listener.address() else { panic!("it is bound to a port") };

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use tenfold_engine::Plan;
+use tenfold_http::Write;
 
 use super::super::EngineChoice;
 use super::super::table::Initial::{Follows, Value};
 use super::super::table::{Row, one};
-use super::super::units::{duration, number};
+use super::super::units::{duration, number, word};
 
 const HEADING: &str = "The I/O model";
 
@@ -65,6 +66,26 @@ pub(super) static ROWS: &[Row] = &[
         },
     )
     .null_only("auto"),
+    one(
+        ("write", "HOW", HEADING),
+        Value("joined"),
+        "how head and body leave: joined (one call), split (two) or per-header (a call for each line of the head)",
+        |settings, text| {
+            settings.limits.write = word(text.text, "way to write", Write::WORDS)?;
+            Ok(())
+        },
+    )
+    .null_only("joined"),
+    one(
+        ("accept", "all|one", HEADING),
+        Value("all"),
+        "how many connections are accepted when some wait: all, or one for each time that the model is told",
+        |settings, text| {
+            settings.accept = Some(text.text.parse()?);
+            Ok(())
+        },
+    )
+    .fixed(),
     one(
         ("pool-threads", "N", HEADING),
         Value("16"),

@@ -18,6 +18,16 @@ pub(super) static ROWS: &[Row] = &[
     )
     .fixed(),
     one(
+        ("tcp-cork", "on|off", HEADING),
+        Value("off"),
+        "hold segments that are not full back until an answer is sent (TCP_CORK): two more calls for each",
+        |settings, text| {
+            settings.tcp_cork = switch(text.text)?;
+            Ok(())
+        },
+    )
+    .fixed(),
+    one(
         ("backlog", "N", HEADING),
         Value("4096"),
         "connections that the kernel completes ahead of accept",
@@ -49,4 +59,42 @@ pub(super) static ROWS: &[Row] = &[
             Ok(())
         },
     ),
+    one(
+        ("fastopen", "N|off", HEADING),
+        Value("off"),
+        "take requests that come with the SYN, from so many clients at once in their handshake (TCP_FASTOPEN)",
+        |settings, text| {
+            settings.fastopen = or_off(text.text, |text| number(text, 1..=65_535u32))?;
+            Ok(())
+        },
+    )
+    .fixed(),
+    one(
+        ("linger", "SECONDS|off", HEADING),
+        Value("off"),
+        "let closing a connection wait until its bytes are acknowledged, so long at most (SO_LINGER)",
+        |settings, text| {
+            settings.linger = or_off(text.text, |text| number(text, 1..=600u16))?;
+            Ok(())
+        },
+    )
+    .fixed(),
+    one(
+        ("notsent-lowat", "BYTES|off", HEADING),
+        Value("off"),
+        "unsent bytes of a connection at which the kernel takes no more (TCP_NOTSENT_LOWAT)",
+        |settings, text| {
+            let bytes = or_off(text.text, |text| size(text, 1..=1 << 30))?;
+            settings.notsent_lowat = bytes.map(|bytes| bytes as u32);
+            Ok(())
+        },
+    )
+    .fixed(),
 ];
+
+fn or_off<T>(text: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    match text {
+        "off" => Ok(None),
+        text => read(text).map(Some).map_err(|why| format!("{why}, or off")),
+    }
+}

@@ -1,0 +1,53 @@
+//! `tcp-cork`: small segments wait while an answer is sent, and leave when its last byte has been given to the
+//! kernel.
+//!
+//! The option is of the connection and not of the listener: set there, every connection would inherit it,
+//! and the end of each answer would wait 200 ms (`man 7 tcp`).
+
+use tenfold_http::Peer;
+use tenfold_sys::socket::Socket;
+
+use crate::plan::Plan;
+
+/// What holds the output of one connection back, where that was asked for.
+pub(crate) struct Cork {
+    asked: bool,
+    /// Whether this connection has segments.
+    fits: bool,
+    put: bool,
+}
+
+impl Cork {
+    pub(crate) fn new(plan: &Plan) -> Cork {
+        Cork { asked: plan.cork, fits: false, put: false }
+    }
+
+    /// Begins with a connection that is not held back.
+    #[inline]
+    pub(crate) fn begin(&mut self, peer: &Peer) {
+        self.fits = self.asked && *peer != Peer::Unix;
+        self.put = false;
+    }
+
+    /// Holds segments that are not full back.
+    #[inline]
+    pub(crate) fn put(&mut self, socket: &Socket) {
+        if self.fits && !self.put {
+            // Where it fails the peer is gone, which the next send says.
+            self.put = socket.set_cork(true).is_ok();
+        }
+    }
+
+    /// Lets them go.
+    #[inline]
+    pub(crate) fn pop(&mut self, socket: &Socket) {
+        if self.put {
+            self.put = socket.set_cork(false).is_err();
+        }
+    }
+
+    /// Whether output is held back.
+    pub(crate) fn is_put(&self) -> bool {
+        self.put
+    }
+}

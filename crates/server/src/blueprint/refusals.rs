@@ -1,0 +1,156 @@
+//! What is legal word by word and makes no sense together: refused, with what would make sense.
+
+use std::fs;
+
+use tenfold_engine::{Accept, Driver, Engine, MODELS, Plan, Topology, Trigger};
+use tenfold_sys::socket::ListenAddress;
+
+use crate::log::Mode;
+use crate::settings::{LogTarget, Rotate, Settings};
+
+/// Refuses settings that mean nothing to `plan`, or to each other.
+///
+/// # Errors
+/// In words, with what would be legal.
+pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
+    what_is_for_other_engines(settings, plan.engine)?;
+    what_is_for_other_topologies(settings, plan)?;
+    logs_that_can_not_be(settings, plan.engine)?;
+    bounds_of_nothing(settings)?;
+    tcp_without_tcp(settings)?;
+    fastopen_without_the_kernel(settings)
+}
+
+/// Which engines have a use for a setting.
+type Uses = fn(Engine) -> bool;
+
+/// Settings that only some engines have a use for.
+const FOR_SOME: &[(&str, Uses)] = &[
+    ("pool-threads", |engine| engine == Engine::Pool),
+    ("pool-queue", |engine| engine == Engine::Pool),
+    ("busy-sleep", |engine| engine == Engine::Busy),
+    // Calls that wait have their deadline in the socket.
+    ("timer", |engine| engine.model().driver != Driver::Blocking),
+    ("timer-update", |engine| engine.model().driver != Driver::Blocking),
+    // Each of their accepts is a call that waits for one connection.
+    ("accept", |engine| engine.model().driver != Driver::Blocking),
+    // One serves one; the other is bounded by its threads and its queue.
+    ("max-connections", |engine| !matches!(engine, Engine::Naive | Engine::Pool)),
+    ("max-connections-per-address", |engine| engine != Engine::Naive),
+];
+
+/// A switch that is accepted does something.
+fn what_is_for_other_engines(settings: &Settings, engine: Engine) -> Result<(), String> {
+    let idle = FOR_SOME.iter().find(|(name, uses)| settings.is_explicit(name) && !uses(engine));
+    let Some((name, uses)) = idle else { return Ok(()) };
+    let able: Vec<_> = MODELS.iter().filter(|model| uses(model.engine)).map(|model| model.name).collect();
+    let are = if able.len() == 1 { "engine" } else { "engines" };
+    Err(format!("{name} is for {are} {}, not {engine}", able.join(", ")))
+}
+
+/// A bound that bounds nothing, or that leaves no room for another.
+fn bounds_of_nothing(settings: &Settings) -> Result<(), String> {
+    let (connections, requests) = (settings.max_connections_per_address, settings.max_requests_per_address);
+    let unix = |address: &&ListenAddress| matches!(address, ListenAddress::Unix(_));
+    match (settings.max_rate, settings.limits.min_rate) {
+        _ if requests.is_none() && settings.is_explicit("request-burst") => {
+            Err("request-burst is for max-requests-per-address, which is off".into())
+        }
+        _ if connections.or(requests).is_none() && settings.is_explicit("max-addresses") => Err(
+            "max-addresses is for max-connections-per-address and max-requests-per-address, which are off"
+                .into(),
+        ),
+        (Some(most), least) if most <= least => Err(format!(
+            "max-rate is {most} and min-rate {least}: nobody could keep both; raise one or lower the other"
+        )),
+        (Some(_), _) if let Some(address) = settings.listen.iter().find(unix) => {
+            Err(format!("max-rate is for TCP, and {address} is none"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), String> {
+    const OF_THE_LOG: [&str; 4] = ["log-format", "log-mode", "log-full", "log-rotate"];
+    let is_async = settings.log.mode == Mode::Async;
+    let idle = OF_THE_LOG.iter().find(|name| settings.is_explicit(name));
+    if let (LogTarget::Off, Some(name)) = (&settings.access_log, idle) {
+        return Err(format!(
+            "{name} is for an access log, and access-log is off; name a file, or - for standard output, or leave \
+             {name} out"
+        ));
+    }
+    match () {
+        () if is_async && engine == Engine::Fork => Err(
+            "log-mode async does not go with engine fork: a child that ends with its connection has no use for a \
+             thread; take sync or buffered"
+                .into(),
+        ),
+        () if settings.is_explicit("log-full") && !is_async => {
+            Err("log-full is for log-mode async: the others have no queue".into())
+        }
+        () if settings.log_rotate != Rotate::Off && settings.access_log == LogTarget::Output => {
+            Err("log-rotate is for an access log that is a file: standard output can not be renamed".into())
+        }
+        () => Ok(()),
+    }
+}
+
+fn what_is_for_other_topologies(settings: &Settings, plan: &Plan) -> Result<(), String> {
+    let handoff = plan.topology == Topology::Handoff;
+    match () {
+        () if settings.is_explicit("handoff-queue") && !handoff => {
+            Err(format!("handoff-queue is for topology handoff, not {}", plan.topology))
+        }
+        () if settings.is_explicit("accept") && handoff => Err(
+            "accept is for workers that accept for themselves, and not for topology handoff, in which one \
+                 thread does nothing else; leave it out, or take topology threads"
+                .into(),
+        ),
+        () if settings.accept == Some(Accept::One) && plan.triggers.listener == Trigger::Edge => {
+            Err(format!(
+                "accept one does not go with trigger {}: a listener that is reported once would be left with \
+                 the others waiting; take lt+et or lt+lt",
+                plan.triggers
+            ))
+        }
+        () => Ok(()),
+    }
+}
+
+/// Options of TCP sockets.
+const TCP: &[&str] = &["tcp-nodelay", "tcp-cork", "defer-accept", "fastopen", "linger", "notsent-lowat"];
+
+fn tcp_without_tcp(settings: &Settings) -> Result<(), String> {
+    if settings.listen.iter().any(|address| matches!(address, ListenAddress::Internet(_))) {
+        return Ok(());
+    }
+    match TCP.iter().find(|name| settings.is_explicit(name)) {
+        Some(name) => Err(format!(
+            "{name} is for TCP, and every address in listen is a Unix socket; leave it out, or listen on an \
+             address such as 127.0.0.1:8080, too"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The bit of `net.ipv4.tcp_fastopen` that lets servers (`Documentation/networking/ip-sysctl.rst`).
+const SERVERS: u32 = 2;
+
+fn fastopen_without_the_kernel(settings: &Settings) -> Result<(), String> {
+    const SYSCTL: &str = "/proc/sys/net/ipv4/tcp_fastopen";
+    if settings.fastopen.is_none() {
+        return Ok(());
+    }
+    let said = fs::read_to_string(SYSCTL).map_err(|error| {
+        format!("fastopen needs net.ipv4.tcp_fastopen, and {SYSCTL} can not be read: {error}; leave it off")
+    })?;
+    match said.trim().parse::<u32>() {
+        Ok(bits) if bits & SERVERS != 0 => Ok(()),
+        _ => Err(format!(
+            "fastopen needs bit {SERVERS} of net.ipv4.tcp_fastopen, which is {}: this kernel would do without in \
+             silence; set it (sysctl -w net.ipv4.tcp_fastopen=3), or leave fastopen off",
+            said.trim()
+        )),
+    }
+}

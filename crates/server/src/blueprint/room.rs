@@ -1,0 +1,144 @@
+//! How much fits: connections, files that are kept open and queues, from the descriptor limit.
+
+use tenfold_engine::{Engine, Plan, Sender, Topology};
+use tenfold_sys::limits;
+use tenfold_sys::select::FD_SETSIZE;
+
+use crate::settings::Settings;
+use crate::settings::tables::SiteTable;
+
+/// Descriptors of a process that are no connections: standard streams, log, sockets, epoll and events.
+const OWN_DESCRIPTORS: u64 = 32;
+/// The part of the descriptors, one in so many, that is kept for files beyond those kept open.
+const RESERVE: u64 = 10;
+/// Processes or threads at once of a model that makes one per connection, where nobody says how many.
+const CONNECTION_PROCESSES: u64 = 1024;
+
+/// Workers that share the descriptors of a process.
+fn workers_per_process(plan: &Plan) -> u64 {
+    if plan.topology == Topology::ReuseportProcesses { 1 } else { plan.workers as u64 }
+}
+
+/// What a site keeps, where `descriptors` are all that its process may have.
+pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfold_site::Settings {
+    let mut site = tenfold_site::Settings {
+        index: settings.index.clone(),
+        policies: settings.site.policies(),
+        max_ranges: settings.max_ranges,
+        ..Default::default()
+    };
+    // An explicit sender sends every file by its mechanism; memory is for `auto` only.
+    if plan.sender != Sender::Auto {
+        site.memory_up_to = 0;
+    }
+    // What each connection's own thread or process remembers is for that connection alone.
+    if matches!(plan.engine, Engine::Fork | Engine::Thread) {
+        (site.cache_bytes, site.cache_entries, site.open_files) = (1 << 20, 64, 1);
+    }
+    // Files that are kept open leave at least three quarters of the descriptors to connections.
+    let stores =
+        if plan.engine == Engine::Pool { plan.bounds.pool_threads as u64 } else { workers_per_process(plan) };
+    let share = descriptors / 4 / stores;
+    site.open_files = site.open_files.min(usize::try_from(share).unwrap_or(usize::MAX)).max(1);
+    // What a worker remembers is bounded whatever it serves: hosts share it.
+    let sites = 1 + settings.hosts.len();
+    site.cache_bytes /= sites;
+    site.cache_entries = (site.cache_entries / sites).max(1);
+    site.open_files = (site.open_files / sites).max(1);
+    site
+}
+
+/// The site of a host: as the first one, but for what the host says itself.
+pub(super) fn host_site(
+    settings: &Settings,
+    host: &SiteTable,
+    first: &tenfold_site::Settings,
+) -> tenfold_site::Settings {
+    let host = settings.site.above(host);
+    tenfold_site::Settings {
+        policies: host.policies(),
+        index: host.index.unwrap_or_else(|| settings.index.clone()),
+        ..first.clone()
+    }
+}
+
+/// Connections at once of each worker.
+pub(super) fn connections(
+    settings: &Settings,
+    plan: &Plan,
+    site: &tenfold_site::Settings,
+    descriptors: u64,
+) -> Result<usize, String> {
+    let workers = workers_per_process(plan);
+    let possible = descriptors.saturating_sub(OWN_DESCRIPTORS) / workers;
+    if possible == 0 {
+        return Err(format!(
+            "the descriptor limit of {descriptors} leaves none for connections; raise it (ulimit -n) above {}",
+            OWN_DESCRIPTORS + workers
+        ));
+    }
+    let watched = (FD_SETSIZE as u64).saturating_sub(OWN_DESCRIPTORS) / workers;
+    if plan.engine == Engine::Select && watched == 0 {
+        return Err(format!(
+            "engine select watches descriptors below {FD_SETSIZE}: too few for {workers} workers in one process"
+        ));
+    }
+    if plan.engine == Engine::Pool {
+        return Ok(plan.bounds.pool_threads + plan.bounds.pool_queue);
+    }
+    if let Some(asked) = settings.max_connections {
+        return match asked as u64 {
+            asked if plan.engine == Engine::Select && asked > watched => Err(format!(
+                "max-connections is {asked}, but engine select watches descriptors below {FD_SETSIZE}: enough for \
+                 {watched} in each worker; ask for less, or choose another engine"
+            )),
+            // The processes of `fork` have a limit each.
+            asked if asked > possible && plan.engine != Engine::Fork => Err(format!(
+                "max-connections is {asked}, but the descriptor limit of {descriptors} is enough for {possible} \
+                 in each worker; raise it (ulimit -n), or ask for less"
+            )),
+            _ => Ok(asked),
+        };
+    }
+    let with_files = beside_files(possible.saturating_sub(site.open_files as u64), plan.sender);
+    let tasks = (limits::processes().unwrap_or(u64::MAX) / 2).min(CONNECTION_PROCESSES);
+    let most = match plan.engine {
+        Engine::Fork => possible.min(tasks),
+        // Each thread keeps a file open beside the one that it sends.
+        Engine::Thread => (possible / 3).min(tasks),
+        Engine::Select => with_files.min(watched),
+        _ => with_files,
+    };
+    Ok(usize::try_from(most.max(1)).unwrap_or(usize::MAX))
+}
+
+/// Connections for which `left` descriptors are enough, beside the files that they send and that are not among
+/// those kept open.
+fn beside_files(left: u64, sender: Sender) -> u64 {
+    match sender {
+        // Small files come from memory, and large ones mostly from among those kept open: a reserve is
+        // enough. Where it is not, opening fails and is answered with 503, and accepting pauses.
+        Sender::Auto => left - left / RESERVE,
+        // Every response is a file.
+        _ => left / 2,
+    }
+}
+
+/// How many connections may wait for a thread of `pool`. Unless somebody says, no more than there are
+/// descriptors for.
+pub(super) fn pool_queue(settings: &Settings, plan: &Plan, descriptors: u64) -> Result<usize, String> {
+    let (threads, queue) = (settings.pool_threads, settings.pool_queue);
+    let possible = descriptors.saturating_sub(OWN_DESCRIPTORS);
+    // A thread has a connection, the file that it sends, and one that it keeps open.
+    let left = usize::try_from(possible).unwrap_or(usize::MAX).saturating_sub(3 * threads);
+    match settings.is_explicit("pool-queue") || settings.is_explicit("pool-threads") {
+        _ if plan.engine != Engine::Pool => Ok(queue),
+        false => Ok(queue.min(left).max(1)),
+        true if left >= queue => Ok(queue),
+        true => Err(format!(
+            "pool-threads {threads} and pool-queue {queue} need {} descriptors, but the limit of {descriptors} \
+             leaves {possible}; raise it (ulimit -n), or ask for less",
+            3 * threads + queue
+        )),
+    }
+}

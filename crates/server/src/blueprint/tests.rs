@@ -1,0 +1,192 @@
+use super::*;
+use crate::settings::Given;
+
+const DESCRIPTORS: u64 = 20_000;
+
+fn draw(words: &[(&'static str, &str)], descriptors: u64) -> Result<Blueprint, String> {
+    let flags = words.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
+    let settings = Given { flags, ..Given::default() }.resolve().expect("legal");
+    Blueprint::draw(&settings, descriptors)
+}
+
+fn refusal(words: &[(&'static str, &str)], descriptors: u64) -> String {
+    draw(words, descriptors).expect_err("it makes no sense")
+}
+
+#[test]
+fn what_an_engine_has_no_use_for_is_refused_with_those_that_have() {
+    for (engine, name, value, said) in [
+        ("epoll", "pool-threads", "4", "pool-threads is for engine pool, not epoll"),
+        ("fork", "pool-queue", "4", "pool-queue is for engine pool, not fork"),
+        ("poll", "busy-sleep", "2ms", "busy-sleep is for engine busy, not poll"),
+        ("naive", "timer", "wheel", "timer is for engines busy, select, poll, epoll, uring, not naive"),
+        (
+            "thread",
+            "timer-update",
+            "eager",
+            "timer-update is for engines busy, select, poll, epoll, uring, not thread",
+        ),
+        (
+            "pool",
+            "max-connections",
+            "9",
+            "max-connections is for engines fork, thread, busy, select, poll, epoll, uring, not pool",
+        ),
+    ] {
+        assert_eq!(refusal(&[("engine", engine), (name, value)], DESCRIPTORS), said);
+    }
+}
+
+#[test]
+fn auto_takes_what_the_system_allows_and_says_why() {
+    assert_eq!(choose(|_| true).0, Engine::Epoll);
+    assert_eq!(choose(|engine| engine != Engine::Epoll).0, Engine::Uring);
+    let (last, why) = choose(|engine| !matches!(engine, Engine::Epoll | Engine::Uring));
+    assert_eq!(last, Engine::Poll);
+    assert!(why.is_some_and(|why| why.contains("neither epoll nor io_uring")));
+}
+
+#[test]
+fn logs_that_can_not_be_are_refused() {
+    for (words, said) in [
+        (
+            [("engine", "fork"), ("log-mode", "async")],
+            "log-mode async does not go with engine fork: a child that ends with its connection has no use for \
+             a thread; take sync or buffered",
+        ),
+        (
+            [("log-mode", "sync"), ("log-full", "drop")],
+            "log-full is for log-mode async: the others have no queue",
+        ),
+        (
+            [("access-log", "-"), ("log-rotate", "daily")],
+            "log-rotate is for an access log that is a file: standard output can not be renamed",
+        ),
+    ] {
+        assert_eq!(refusal(&words, DESCRIPTORS), said);
+    }
+}
+
+#[test]
+fn a_log_that_is_off_has_no_format_mode_or_rotation() {
+    for (name, value) in [("log-format", "json"), ("log-mode", "sync"), ("log-rotate", "daily")] {
+        assert_eq!(
+            refusal(&[("access-log", "off"), (name, value)], DESCRIPTORS),
+            format!(
+                "{name} is for an access log, and access-log is off; name a file, or - for standard output, or \
+                 leave {name} out"
+            )
+        );
+    }
+}
+
+#[test]
+fn options_of_tcp_are_refused_where_every_address_is_a_unix_socket() {
+    for (name, value) in [
+        ("tcp-nodelay", "on"),
+        ("tcp-cork", "on"),
+        ("defer-accept", "off"),
+        ("linger", "1"),
+        ("notsent-lowat", "16k"),
+    ] {
+        assert_eq!(
+            refusal(&[("listen", "unix:/run/a.sock"), (name, value)], DESCRIPTORS),
+            format!(
+                "{name} is for TCP, and every address in listen is a Unix socket; leave it out, or listen on an \
+                 address such as 127.0.0.1:8080, too"
+            )
+        );
+    }
+    assert!(draw(&[("listen", "unix:/run/a.sock"), ("backlog", "16")], DESCRIPTORS).is_ok());
+}
+
+#[test]
+fn accepting_one_at_a_time_is_for_workers_that_accept_and_are_told_again() {
+    let accept = |words: &[(&'static str, &'static str)]| {
+        refusal(&[words, &[("accept", "one"), ("workers", "2")]].concat(), DESCRIPTORS)
+    };
+    assert_eq!(
+        accept(&[("engine", "epoll"), ("trigger", "et+et")]),
+        "accept one does not go with trigger et+et: a listener that is reported once would be left with the \
+         others waiting; take lt+et or lt+lt"
+    );
+    assert_eq!(
+        accept(&[("engine", "poll"), ("topology", "handoff")]),
+        "accept is for workers that accept for themselves, and not for topology handoff, in which one thread does \
+         nothing else; leave it out, or take topology threads"
+    );
+    assert_eq!(
+        refusal(&[("engine", "pool"), ("accept", "all")], DESCRIPTORS),
+        "accept is for engines busy, select, poll, epoll, uring, not pool"
+    );
+}
+
+#[test]
+fn the_switches_of_transport_arrive_where_they_are_set() {
+    let words = [
+        ("engine", "epoll"),
+        ("accept", "one"),
+        ("tcp-cork", "on"),
+        ("linger", "2"),
+        ("notsent-lowat", "16k"),
+        ("tcp-nodelay", "off"),
+    ];
+    let Blueprint { plan, options, .. } = draw(&words, DESCRIPTORS).expect("legal");
+    assert_eq!((plan.accept, plan.cork), (Accept::One, true));
+    assert_eq!((options.linger, options.notsent_lowat), (Some(2), Some(16_384)));
+    assert!(!options.tcp_nodelay);
+}
+
+#[test]
+fn connections_are_as_many_as_descriptors_allow_beside_a_reserve_for_files() {
+    let most = |words: &[(&'static str, &str)]| {
+        let one = [words, &[("workers", "1")]].concat();
+        draw(&one, DESCRIPTORS).expect("legal").plan.bounds.connections
+    };
+    // 20,000 less 32 of its own and 256 files that are kept open; then a tenth, or half, for others.
+    assert_eq!(most(&[("engine", "epoll")]), 17_741);
+    assert_eq!(most(&[("engine", "epoll"), ("send", "sendfile")]), 9_856);
+    let two = [("engine", "epoll"), ("topology", "threads"), ("workers", "2")];
+    assert_eq!(draw(&two, DESCRIPTORS).expect("legal").plan.bounds.connections, 8_756);
+}
+
+#[test]
+fn what_an_engine_has_a_use_for_arrives_in_its_plan() {
+    let pool = [("engine", "pool"), ("pool-threads", "3"), ("pool-queue", "5")];
+    let Bounds { pool_threads, pool_queue, connections, .. } =
+        draw(&pool, DESCRIPTORS).expect("legal").plan.bounds;
+    assert_eq!((pool_threads, pool_queue, connections), (3, 5, 8));
+    let handoff = [("engine", "epoll"), ("topology", "handoff"), ("workers", "2"), ("handoff-queue", "7")];
+    assert_eq!(draw(&handoff, DESCRIPTORS).expect("legal").plan.bounds.handoff_queue, 7);
+    let single = [("engine", "epoll"), ("workers", "1"), ("handoff-queue", "7")];
+    assert_eq!(refusal(&single, DESCRIPTORS), "handoff-queue is for topology handoff, not single");
+    let busy = draw(&[("engine", "busy"), ("busy-sleep", "7ms")], DESCRIPTORS).expect("legal");
+    assert_eq!(busy.plan.bounds.busy_sleep.as_millis(), 7);
+    let timers = [("engine", "poll"), ("timer", "heap"), ("timer-update", "eager")];
+    let plan = draw(&timers, DESCRIPTORS).expect("legal").plan;
+    assert_eq!((plan.timer, plan.timer_update), (TimerKind::Heap, TimerUpdate::Eager));
+}
+
+#[test]
+fn select_has_as_many_connections_as_its_sets_have_room_for() {
+    let select = |most| [("engine", "select"), ("workers", "1"), ("max-connections", most)];
+    assert_eq!(draw(&select("992"), DESCRIPTORS).expect("legal").plan.bounds.connections, 992);
+    assert_eq!(
+        refusal(&select("993"), DESCRIPTORS),
+        "max-connections is 993, but engine select watches descriptors below 1024: enough for 992 in each \
+         worker; ask for less, or choose another engine"
+    );
+    let unsaid = draw(&select("1")[..2], DESCRIPTORS).expect("legal").plan.bounds.connections;
+    assert_eq!(unsaid, 992);
+}
+
+#[test]
+fn a_pool_that_could_not_hold_its_connections_is_refused() {
+    let unsaid = draw(&[("engine", "pool")], 1024).expect("legal").plan.bounds;
+    assert_eq!((unsaid.pool_threads, unsaid.pool_queue), (16, 944));
+    assert_eq!(
+        refusal(&[("engine", "pool"), ("pool-queue", "1024")], 1024),
+        "pool-threads 16 and pool-queue 1024 need 1072 descriptors, but the limit of 1024 leaves 992; raise it \
+         (ulimit -n), or ask for less"
+    );
+}

@@ -1,0 +1,97 @@
+//! Combinations of settings: rows in which every pair of values stands at least once, or all rows there are.
+
+/// A setting, and values of it that are worth a difference. The first is its default.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// Its values.
+    pub values: Vec<String>,
+}
+
+/// A row that is being made: the place of a value for each parameter, where one is chosen.
+pub type Partial = Vec<Option<usize>>;
+
+/// Rows that hold every pair of values which some legal row can hold (a covering array of strength two), made
+/// greedily: always the same ones, and not many more than the least. `legal` says whether a row can still
+/// become legal.
+pub fn pairwise(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> Vec<Vec<usize>> {
+    let mut missing = pairs(parameters, legal);
+    let mut rows = Vec::new();
+    while let Some(&[first, second]) = missing.first() {
+        let mut row: Partial = vec![None; parameters.len()];
+        (row[first.0], row[second.0]) = (Some(first.1), Some(second.1));
+        for parameter in 0..parameters.len() {
+            if row[parameter].is_none() {
+                row[parameter] = best(parameter, &row, parameters, &missing, legal);
+            }
+        }
+        let Some(row) = row.into_iter().collect::<Option<Vec<usize>>>() else {
+            // Each half can be had, and both together can not.
+            missing.remove(0);
+            continue;
+        };
+        missing.retain(|pair| !pair.iter().all(|&(parameter, value)| row[parameter] == value));
+        rows.push(row);
+    }
+    rows
+}
+
+/// A value of a parameter, by their places.
+type Choice = (usize, usize);
+
+fn pairs(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> Vec<[Choice; 2]> {
+    let mut pairs = Vec::new();
+    for first in 0..parameters.len() {
+        for second in first + 1..parameters.len() {
+            for one in 0..parameters[first].values.len() {
+                for other in 0..parameters[second].values.len() {
+                    let mut row: Partial = vec![None; parameters.len()];
+                    (row[first], row[second]) = (Some(one), Some(other));
+                    if legal(&row) {
+                        pairs.push([(first, one), (second, other)]);
+                    }
+                }
+            }
+        }
+    }
+    pairs
+}
+
+/// The legal value of `parameter` with which `row` holds most pairs that are missing.
+fn best(
+    parameter: usize,
+    row: &Partial,
+    parameters: &[Parameter],
+    missing: &[[Choice; 2]],
+    legal: &dyn Fn(&Partial) -> bool,
+) -> Option<usize> {
+    let with = |value| {
+        let mut row = row.clone();
+        row[parameter] = Some(value);
+        row
+    };
+    let held = |row: &Partial| {
+        let holds =
+            |pair: &&[Choice; 2]| pair.iter().all(|&(parameter, value)| row[parameter] == Some(value));
+        missing.iter().filter(holds).count()
+    };
+    let values = (0..parameters[parameter].values.len()).rev().filter(|&value| legal(&with(value)));
+    values.max_by_key(|&value| held(&with(value)))
+}
+
+/// Every legal row.
+pub fn product(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> Vec<Vec<usize>> {
+    let mut rows: Vec<Partial> = vec![vec![None; parameters.len()]];
+    for (place, parameter) in parameters.iter().enumerate() {
+        let longer = |row: Partial| {
+            (0..parameter.values.len()).map(move |value| {
+                let mut row = row.clone();
+                row[place] = Some(value);
+                row
+            })
+        };
+        rows = rows.into_iter().flat_map(longer).filter(|row| legal(row)).collect();
+    }
+    rows.into_iter().filter_map(|row| row.into_iter().collect()).collect()
+}

@@ -1,0 +1,277 @@
+//! Each switch of transport makes its system call, and nothing but that changes.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tenfold_engine::{Driver, Engine};
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{Launch, free_address, tenfold};
+use tenfold_tests::server::Server;
+use tenfold_tests::site::{self, Folder};
+use tenfold_tests::strace::{Calls, Tracer};
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::wire::{Wire, request};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "switches",
+    cases: cases![
+        Engines Own: an_answer_is_corked_and_let_go, an_answer_leaves_in_the_calls_asked_for,
+            connections_are_accepted_one_at_a_time, every_kind_of_address_is_served;
+        Epoll Own: options_are_set_on_listening_sockets, options_that_are_off_are_not_set,
+            a_split_answer_waits_for_an_acknowledgement_where_small_segments_do;
+        Every Once: fastopen_is_refused_where_the_kernel_would_do_without, what_makes_no_sense_is_refused;
+        Every OnceAsRoot: fastopen_is_set_where_the_kernel_lets_it;
+    ],
+};
+
+/// Starts the server under `strace`, asks for one page, ends it, and says which calls of the network it made.
+fn from_start(config: &Config, flags: &[(&str, &str)]) -> Calls {
+    let folder = Folder::new("strace");
+    let into = folder.at("calls").display().to_string();
+    let launch =
+        Launch::new(config, site::shared()).through("strace", &Tracer::from_start("trace=%network", &into));
+    let server = flags.iter().fold(launch, |launch, (name, value)| launch.flag(name, value)).start();
+    assert_eq!(server.get("/1k.html").status, 200);
+    let process = server.process;
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    Calls::from_start(process, &folder.at("calls"))
+}
+
+#[track_caller]
+fn expect_call(calls: &Calls, words: &[&str]) {
+    assert!(!calls.with(words).is_empty(), "no call with {words:?}: {:#?}", calls.with(&["setsockopt"]));
+}
+
+fn options_are_set_on_listening_sockets(config: &Config) {
+    let flags = [("--linger", "3"), ("--notsent-lowat", "16k"), ("--backlog", "64"), ("--tcp-nodelay", "on")];
+    let calls = from_start(config, &flags);
+    expect_call(&calls, &["setsockopt(", "SO_LINGER, {l_onoff=1, l_linger=3}"]);
+    expect_call(&calls, &["setsockopt(", "TCP_NOTSENT_LOWAT, [16384]"]);
+    expect_call(&calls, &["setsockopt(", "TCP_NODELAY, [1]"]);
+    expect_call(&calls, &["setsockopt(", "TCP_DEFER_ACCEPT, [1]"]);
+    expect_call(&calls, &["listen(", ", 64)"]);
+}
+
+fn options_that_are_off_are_not_set(config: &Config) {
+    let calls = from_start(config, &[("--tcp-nodelay", "off"), ("--defer-accept", "off")]);
+    for option in
+        ["TCP_NODELAY, [1]", "TCP_DEFER_ACCEPT", "SO_LINGER", "TCP_NOTSENT_LOWAT", "TCP_FASTOPEN", "TCP_CORK"]
+    {
+        assert!(
+            calls.with(&["setsockopt(", option]).is_empty(),
+            "{option}: {:#?}",
+            calls.with(&["setsockopt("])
+        );
+    }
+    expect_call(&calls, &["listen(", ", 4096)"]);
+}
+
+/// Requests on one connection, one after the other, as strace sees those who serve them.
+fn traced_requests(server: &Server, target: &str, count: usize) -> Calls {
+    let mut wire = server.connect();
+    let mut ask = |times: usize| {
+        for _ in 0..times {
+            wire.get(target);
+            assert_eq!(wire.response().status, 200);
+        }
+    };
+    ask(1);
+    let tracer = Tracer::attach(&server.process.with_descendants()[1..]);
+    ask(count);
+    // So that what follows the last answer is seen, too.
+    sleep(Duration::from_millis(20));
+    tracer.detach()
+}
+
+fn an_answer_is_corked_and_let_go(config: &Config) {
+    const REQUESTS: usize = 5;
+    let server = Launch::new(config, site::shared()).flag("--tcp-cork", "on").start();
+    // In memory, and from a file.
+    for target in ["/1k.html", "/128k.bin"] {
+        let calls = traced_requests(&server, target, REQUESTS);
+        let corks = calls.with(&["setsockopt(", "TCP_CORK"]);
+        assert_eq!(corks.len(), 2 * REQUESTS, "{target}: {:#?}", calls.lines);
+        for (place, cork) in corks.iter().enumerate() {
+            let put = if place % 2 == 0 { "[1]" } else { "[0]" };
+            assert!(cork.contains(put), "{target}: call {place}: {cork}");
+        }
+        if config.engine.model().driver != Driver::Completion {
+            let first = calls.lines.iter().position(|line| line.contains("TCP_CORK, [1]"));
+            let sent = calls.lines.iter().position(|line| line.contains("send"));
+            let last = calls.lines.iter().rposition(|line| line.contains("TCP_CORK, [0]"));
+            assert!(first < sent && sent < last, "{target}: {:#?}", calls.lines);
+        }
+    }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// In how many pieces the log says that each answer left.
+fn sends_by_the_log(server: &Server) -> Vec<u64> {
+    let log = server.log();
+    let lines = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("it is JSON"));
+    lines.map(|line| line["sends"].as_u64().expect("it says how many calls")).collect()
+}
+
+fn an_answer_leaves_in_the_calls_asked_for(config: &Config) {
+    const REQUESTS: usize = 3;
+    for (write, by_head) in [("joined", 0), ("split", 1), ("per-header", 0)] {
+        let launch = Launch::new(config, site::shared()).flag("--write", write).flag("--log-format", "json");
+        let server = launch.start();
+        // The empty line is one, too.
+        let lines = server.get("/1k.html").head.lines().count() + 1;
+        let head = if write == "per-header" { lines } else { by_head };
+        let calls = traced_requests(&server, "/1k.html", REQUESTS);
+        if config.engine.model().driver != Driver::Completion {
+            let sends = calls.count(&["sendto", "sendmsg"]);
+            assert_eq!(sends, REQUESTS * (head + 1), "{write}: {:#?}", calls.lines);
+            assert!(write == "joined" || calls.with(&["MSG_MORE"]).is_empty(), "{:#?}", calls.lines);
+        }
+        becomes_true(SOON, "every answer is in the log", || server.log().lines().count() == REQUESTS + 2);
+        let told = sends_by_the_log(&server);
+        assert!(told.iter().all(|&sends| sends == head as u64 + 1), "{write}: {told:?}");
+        server.stop().unwrap_or_else(|why| panic!("{why}"));
+    }
+}
+
+/// The least time that an answer takes on a connection that has been in use for a while, so that its peer
+/// delays acknowledgements.
+fn least_time(config: &Config, nodelay: &str, write: &str) -> Duration {
+    let launch = Launch::new(config, site::shared());
+    let server = launch.flag("--tcp-nodelay", nodelay).flag("--write", write).start();
+    let mut wire = server.connect();
+    let times = (0..40).map(|_| {
+        let begin = Instant::now();
+        wire.get("/1k.html");
+        assert_eq!(wire.response().status, 200);
+        begin.elapsed()
+    });
+    times.skip(20).min().expect("some are left")
+}
+
+/// Nagle's algorithm holds the body back until the head is acknowledged (RFC 896), and the peer puts that off
+/// for 40 ms, in the hope of something to send (RFC 1122 §4.2.3.2).
+fn a_split_answer_waits_for_an_acknowledgement_where_small_segments_do(config: &Config) {
+    const STALL: Duration = Duration::from_millis(30);
+    assert!(least_time(config, "off", "split") >= STALL, "nothing waits");
+    for (nodelay, write) in [("on", "split"), ("off", "joined"), ("on", "per-header")] {
+        let least = least_time(config, nodelay, write);
+        assert!(least < STALL, "tcp-nodelay {nodelay} and write {write}: {least:?}");
+    }
+}
+
+fn connections_are_accepted_one_at_a_time(config: &Config) {
+    const CONNECTIONS: usize = 6;
+    if !config.plan().is_ok_and(|plan| plan.accepts_in_batches()) {
+        return;
+    }
+    let server = Launch::new(config, site::shared()).flag("--accept", "one").start();
+    assert_eq!(server.get("/1k.html").status, 200);
+    let [worker] = server.workers()[..] else { panic!("one worker serves") };
+    let tracer = Tracer::attach(&[worker]);
+    worker.signal(Signal::STOP);
+    becomes_true(SOON, "the worker stops", || {
+        worker.is_stopped() || worker.status("State").is_some_and(|state| state.starts_with('t'))
+    });
+    let mut wires: Vec<Wire> = (0..CONNECTIONS).map(|_| server.connect()).collect();
+    wires.iter_mut().for_each(|wire| wire.get("/1k.html"));
+    worker.signal(Signal::CONT);
+    wires.iter_mut().for_each(|wire| assert_eq!(wire.response().status, 200));
+    let calls = tracer.detach();
+    // On a ring the accepts are not seen; `busy` tries without being told.
+    if matches!(config.engine, Engine::Uring | Engine::Busy) {
+        return;
+    }
+    let waits = ["select(", "pselect6(", "poll(", "ppoll(", "epoll_wait(", "epoll_pwait(", "epoll_pwait2("];
+    let mut since_wait = 0;
+    for line in &calls.lines {
+        if waits.iter().any(|wait| line.contains(&format!(" {wait}"))) {
+            since_wait = 0;
+        }
+        if line.contains(" accept4(") {
+            since_wait += 1;
+            assert!(!line.contains("EAGAIN"), "an accept that nobody asked for: {:#?}", calls.lines);
+            assert_eq!(since_wait, 1, "accepts without a wait between them: {:#?}", calls.lines);
+        }
+    }
+    assert_eq!(calls.count(&["accept4"]), CONNECTIONS, "{:#?}", calls.lines);
+}
+
+fn every_kind_of_address_is_served(config: &Config) {
+    let folder = Folder::new("addresses");
+    let (second, third) = (free_address(), free_address());
+    let six = format!("[::1]:{}", third.port());
+    let launch = Launch::new(config, site::shared()).flag("--listen", second).flag("--listen", &six);
+    let server = launch.flag("--listen", format!("unix:{}", folder.at("socket").display())).start();
+    let asked = request("GET", "/1k.html", &[("Connection", "close")]);
+    let expected = server.get("/1k.html").body;
+    for address in [second, six.parse().expect("an address")] {
+        let mut wire = Wire::connect(address, false);
+        wire.send(&asked);
+        assert_eq!(wire.response().body, expected, "{address}");
+    }
+    let mut stream = UnixStream::connect(folder.at("socket")).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
+    stream.write_all(&asked).expect("it reads");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("it answers and closes");
+    assert!(answer.ends_with(&expected), "{}", String::from_utf8_lossy(&answer));
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+const SERVERS: u32 = 2;
+
+fn fastopen_is_refused_where_the_kernel_would_do_without() {
+    let said = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_fastopen").expect("Linux has it");
+    if said.trim().parse::<u32>().is_ok_and(|bits| bits & SERVERS != 0) {
+        return;
+    }
+    let output = tenfold(&["serve", ".", "--fastopen", "16", "--control", "off"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("net.ipv4.tcp_fastopen"), "{said}");
+}
+
+/// In a network of its own, whose setting can be changed without asking anybody.
+fn fastopen_is_set_where_the_kernel_lets_it() {
+    let folder = Folder::new("fastopen");
+    let config = Config::of(Engine::Epoll);
+    let into = folder.at("calls").display().to_string();
+    let begin = "ip link set lo up && echo 3 > /proc/sys/net/ipv4/tcp_fastopen && exec \"$@\"";
+    let strace = tenfold_tests::tools::program("strace").display().to_string();
+    let mut words = vec!["--net", "sh", "-c", begin, "sh", &strace];
+    words.extend(Tracer::from_start("trace=%network", &into));
+    let launch = Launch::new(&config, site::shared()).through("unshare", &words).flag("--fastopen", "16");
+    let server = launch.start();
+    let process = server.process;
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    expect_call(&Calls::from_start(process, &folder.at("calls")), &["setsockopt(", "TCP_FASTOPEN, [16]"]);
+}
+
+/// What is refused, and a word of what would be legal.
+const NONSENSE: &[(&[&str], &str)] = &[
+    (&["--null", "--write", "split"], "write"),
+    (&["--listen", "unix:x", "--tcp-cork", "on"], "127.0.0.1:8080"),
+    (&["--listen", "unix:x", "--tcp-nodelay", "off"], "127.0.0.1:8080"),
+    (&["--engine", "pool", "--accept", "one"], "epoll"),
+    (&["--engine", "epoll", "--workers", "2", "--topology", "handoff", "--accept", "all"], "threads"),
+    (&["--engine", "epoll", "--trigger", "et+et", "--accept", "one"], "lt+et"),
+    (&["--access-log", "off", "--log-format", "json"], "access-log"),
+    (&["--access-log", "off", "--log-mode", "sync"], "access-log"),
+    (&["--access-log", "off", "--log-rotate", "daily"], "access-log"),
+    (&["--linger", "0"], "1 to 600"),
+];
+
+fn what_makes_no_sense_is_refused() {
+    for (words, legal) in NONSENSE {
+        let folder = if words.contains(&"--null") { &[][..] } else { &["."][..] };
+        let output = tenfold(&[&["serve"], folder, words, &["--control", "off"]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(legal), "{words:?}: {said}");
+    }
+}
