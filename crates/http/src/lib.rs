@@ -19,6 +19,7 @@ pub mod head;
 pub mod io;
 mod kept;
 pub mod limits;
+mod lines;
 pub mod multipart;
 pub mod negotiate;
 pub mod out;

@@ -8,6 +8,7 @@ use std::ops::Range;
 use crate::clock;
 pub use crate::field::{FieldName, FieldValue};
 use crate::head::{Head, Version};
+pub use crate::lines::Lines;
 use crate::out::Out;
 use crate::service::Refusal;
 
@@ -94,6 +95,11 @@ impl<'o> ResponseHead<'o> {
 
     /// Ends the head. Its body, where it has one, is staged or pushed next.
     pub fn end(self) {}
+
+    /// Whole lines.
+    pub(crate) fn raw(&mut self, lines: &[u8]) {
+        self.out.stage(lines);
+    }
 
     fn bytes(&mut self, name: &str, value: &[u8]) {
         self.out.stage(name.as_bytes());

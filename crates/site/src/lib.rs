@@ -10,15 +10,19 @@
 
 #![forbid(unsafe_code)]
 
+mod auth;
 mod cache_control;
 mod clock_cache;
+mod cors;
 mod fields;
 mod hosts;
 mod media_type;
 mod message;
+mod password;
 pub mod path;
 mod pattern;
 mod policy;
+mod redirect;
 mod resolve;
 mod resource;
 mod settings;
@@ -32,13 +36,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tenfold_http::{Head, Method, Out};
 use tenfold_sys::file::Root;
 
+pub use auth::Realm;
 pub use cache_control::CacheControl;
+pub use cors::Cors;
 pub use fields::FieldEdit;
 pub use hosts::{HostName, Hosts};
 pub use message::too_many_requests;
-pub use path::{PathError, SitePath};
+pub use password::Hash;
+pub use path::{PathError, Shown, SitePath};
 pub use pattern::Pattern;
 pub use policy::{Policies, Policy, Rule};
+pub use redirect::{Redirect, Rewrite};
 pub use settings::Settings;
 pub use work::{Answered, Finish, Work};
 

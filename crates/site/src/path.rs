@@ -10,10 +10,12 @@
 //! - `%2f` is no separator, and no file name holds a slash: 404.
 //! - Empty segments mean nothing: `//a///b` is `/a/b`.
 //! - A segment that begins with a dot names nothing, encoded or not: 404. That is `.` and `..`, and every
-//!   dotfile. `/.well-known` alone, as the first segment, is served (RFC 8615).
+//!   dotfile. What is [`Shown`] is served: `/.well-known` alone, as the first segment (RFC 8615).
 //! - A segment that ends with `~`, an editor's backup, names nothing either: 404.
 
 use std::fmt::Write;
+
+use crate::pattern::Pattern;
 
 /// A path beneath the root, in the one form that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,27 +36,40 @@ pub enum PathError {
 impl SitePath {
     /// Reads the path of a target: percent-encoded, beginning with `/`, without a query.
     pub fn parse(path: &str) -> Result<SitePath, PathError> {
+        SitePath::parse_showing(path, &Shown::default())
+    }
+
+    /// The same, where these names are shown though they begin with a dot or end with `~`.
+    pub fn parse_showing(path: &str, shown: &Shown) -> Result<SitePath, PathError> {
         let mut relative = String::with_capacity(path.len());
         let mut hidden = false;
         for segment in path.split('/').filter(|segment| !segment.is_empty()) {
-            let first = relative.is_empty();
             let name = decode(segment)?;
-            hidden |= is_hidden(&name, first);
             if !relative.is_empty() {
                 relative.push('/');
             }
             relative.push_str(&name);
+            hidden |= is_nothing(&name) || (is_hidden(&name) && !shown.shows(&relative));
         }
         if hidden {
             return Err(PathError::Hidden);
         }
-        let mut canonical = String::with_capacity(path.len() + 1);
+        Ok(SitePath::of(relative, path.ends_with('/')))
+    }
+
+    /// A path of the configuration, decoded, that begins with a slash and was seen to hold no `.` and `..`.
+    pub(crate) fn of_decoded(path: &str) -> SitePath {
+        SitePath::of(path.trim_matches('/').to_owned(), path.ends_with('/'))
+    }
+
+    fn of(relative: String, directory: bool) -> SitePath {
+        let mut canonical = String::with_capacity(relative.len() + 2);
         canonical.push('/');
         encode(&relative, &mut canonical);
-        if path.ends_with('/') && !relative.is_empty() {
+        if directory && !relative.is_empty() {
             canonical.push('/');
         }
-        Ok(SitePath { relative, canonical })
+        SitePath { relative, canonical }
     }
 
     /// Decoded, relative to the root, without a slash at either end; empty for the root itself.
@@ -97,13 +112,39 @@ fn digit(byte: &u8) -> Option<u8> {
     char::from(*byte).to_digit(16).map(|digit| digit as u8)
 }
 
-fn is_hidden(name: &str, first: bool) -> bool {
-    let well_known = first && name == ".well-known";
-    (name.starts_with('.') && !well_known) || name.ends_with('~') || name.contains('/')
+/// Whether it can not be the name of a file that is looked for, whatever is shown.
+fn is_nothing(name: &str) -> bool {
+    name == "." || name.starts_with("..") || name.contains('/')
+}
+
+fn is_hidden(name: &str) -> bool {
+    name.starts_with('.') || name.ends_with('~')
+}
+
+/// Hidden names that are shown nevertheless: those that fit one of these patterns, with all that is above them.
+/// `/.well-known` unless something else is said (RFC 8615).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown(Vec<Pattern>);
+
+impl Shown {
+    /// Shows what fits one of `patterns`.
+    pub fn new(patterns: Vec<Pattern>) -> Shown {
+        Shown(patterns)
+    }
+
+    fn shows(&self, relative: &str) -> bool {
+        self.0.iter().any(|pattern| pattern.matches(relative))
+    }
+}
+
+impl Default for Shown {
+    fn default() -> Shown {
+        Shown(vec![Pattern::new("/.well-known").expect("it is a pattern")])
+    }
 }
 
 /// Encodes what RFC 3986 §3.3 does not let stand in a path.
-fn encode(relative: &str, into: &mut String) {
+pub(crate) fn encode(relative: &str, into: &mut String) {
     for byte in relative.bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
             into.push(char::from(byte));
@@ -223,6 +264,30 @@ mod tests {
         }
         assert_eq!(relative("/.well-known/security.txt").as_deref(), Ok(".well-known/security.txt"));
         assert_eq!(relative("/~user/a.b").as_deref(), Ok("~user/a.b"));
+    }
+
+    #[test]
+    fn h47_what_is_shown_is_shown_and_nothing_else() {
+        let shown =
+            ["/.well-known", "/a/.b", "/.all/**", "/**/.c*"].map(|text| Pattern::new(text).expect(text));
+        let shown = Shown::new(shown.to_vec());
+        for path in ["/.well-known/x", "/a/.b", "/a/.b/c", "/.all/.x/y~", "/d/e/.config", "/%2ewell-known/"] {
+            assert!(SitePath::parse_showing(path, &shown).is_ok(), "{path}");
+        }
+        for path in [
+            "/.git",
+            "/a/.bc",
+            "/.b",
+            "/.well-known/.x",
+            "/.all/..",
+            "/.all/../x",
+            "/.all/.",
+            "/d~",
+            "/.all/..;",
+        ] {
+            assert_eq!(SitePath::parse_showing(path, &shown), Err(PathError::Hidden), "{path}");
+        }
+        assert!(SitePath::parse_showing("/.well-known/x", &Shown::new(Vec::new())).is_err());
     }
 
     #[test]

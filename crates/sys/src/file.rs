@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
+use crate::links::{Links, open_by_owner};
+
 /// A directory and everything beneath it.
 ///
 /// It is held by an `O_PATH` descriptor, so it can be opened before privileges are dropped and it stays the
@@ -23,6 +25,7 @@ pub struct Root {
     path: PathBuf,
     /// The lowest number that a file's descriptor may have.
     lowest: RawFd,
+    links: Links,
 }
 
 impl Root {
@@ -31,7 +34,7 @@ impl Root {
         let wrong = |what, errno| RootError { path: path.to_owned(), what, errno };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| wrong("open", errno))?;
-        let root = Root { directory, path: path.to_owned(), lowest: 0 };
+        let root = Root { directory, path: path.to_owned(), lowest: 0, links: Links::Beneath };
         match root.resolve("", OFlags::PATH) {
             Ok(_) => Ok(root),
             Err(errno) => Err(wrong("resolve paths beneath", errno)),
@@ -47,6 +50,11 @@ impl Root {
     /// who can use no others.
     pub fn keep_files_above(&mut self, lowest: RawFd) {
         self.lowest = lowest;
+    }
+
+    /// Follows these links from now on. All that stay beneath the root, where nobody says.
+    pub fn follow(&mut self, links: Links) {
+        self.links = links;
     }
 
     /// What `relative` names, without opening it: nothing happens to a device, a FIFO or its writer. The
@@ -72,12 +80,18 @@ impl Root {
         // The kernel gives up with EAGAIN when something was renamed while it went through a `..` of a link.
         const TRIES: usize = 8;
         let path = if relative.is_empty() { "." } else { relative };
-        let confined = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let mut confined = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        if self.links != Links::Beneath {
+            confined |= ResolveFlags::NO_SYMLINKS;
+        }
         let mut tried = 1;
         loop {
             let flags = flags | OFlags::CLOEXEC;
             match rustix::fs::openat2(&self.directory, path, flags, Mode::empty(), confined) {
                 Err(Errno::AGAIN | Errno::INTR) if tried < TRIES => tried += 1,
+                Err(Errno::LOOP) if self.links == Links::SameOwner => {
+                    return open_by_owner(&self.directory, path, flags);
+                }
                 result => return result,
             }
         }

@@ -10,6 +10,7 @@ pub mod failure;
 pub mod file;
 pub mod lifecycle;
 pub mod limits;
+pub mod links;
 pub mod memory;
 pub mod poll;
 pub mod process;

@@ -1,0 +1,250 @@
+//! Who may see what is private: basic authentication (RFC 7617) with hashed passwords.
+//!
+//! Hashing a password takes long on purpose, so it is done off the loop, and what came of it is remembered for
+//! a while: by a keyed digest of what was sent, never by the password itself. A name that nobody has costs as
+//! much time as one with a wrong password.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use base64ct::{Base64, Encoding};
+use blake2::{Blake2s256, Digest};
+use tenfold_http::response::FieldValue;
+use tenfold_http::{Head, Instant, clock};
+
+use crate::password::Hash;
+
+/// Users who may see what is private, under a name that browsers show.
+#[derive(Debug)]
+pub struct Realm {
+    challenge: String,
+    users: BTreeMap<String, Hash>,
+    known: Mutex<HashMap<Mark, Known>>,
+}
+
+/// What tells credentials apart: a digest of them that nobody outside can make.
+type Mark = [u8; 32];
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    allowed: bool,
+    until: Instant,
+}
+
+/// Milliseconds for which a right password is remembered. One that was changed by a reload is not right any
+/// longer: a reload begins with nothing.
+const ALLOWED_FOR: u64 = 60_000;
+/// Milliseconds for which a wrong one is: who repeats it costs no hash each time.
+const REFUSED_FOR: u64 = 5_000;
+/// Passwords that are remembered at most.
+const MOST_KNOWN: usize = 1024;
+/// Bytes of credentials at most.
+const LONGEST: usize = 1024;
+
+/// What a request says of who sends it.
+pub(crate) enum Claim {
+    /// Somebody who may.
+    Allowed,
+    /// Nobody, or somebody who may not.
+    Refused,
+    /// It takes work to know.
+    Unknown(Credentials),
+}
+
+/// A name and a password.
+pub(crate) struct Credentials {
+    name: String,
+    password: Vec<u8>,
+    mark: Mark,
+}
+
+impl Realm {
+    /// `users` with their hashes, for what browsers show as `name`.
+    ///
+    /// # Errors
+    /// In words that say how to mend it.
+    pub fn new(name: &str, users: BTreeMap<String, Hash>) -> Result<Realm, String> {
+        if users.is_empty() {
+            return Err("nobody could log in: at least one user is needed".into());
+        }
+        if name.is_empty() || FieldValue::new(name.as_bytes()).is_none() || name.contains(['"', '\\']) {
+            return Err(format!("{name:?} is not the name of a realm: some words without quotes"));
+        }
+        if let Some(wrong) = users.keys().find(|user| user.is_empty() || user.contains(':')) {
+            return Err(format!("{wrong:?} is not the name of a user: it is not empty and holds no colon"));
+        }
+        let challenge = format!("Basic realm=\"{name}\", charset=\"UTF-8\"");
+        Ok(Realm { challenge, users, known: Mutex::default() })
+    }
+
+    /// The value of `WWW-Authenticate`.
+    pub(crate) fn challenge(&self) -> FieldValue<'_> {
+        FieldValue::new(self.challenge.as_bytes()).expect("a realm's name is a field value")
+    }
+
+    /// Who sends a request.
+    pub(crate) fn claim(&self, request: &Head<'_>) -> Claim {
+        let Some(credentials) = request.only("authorization").and_then(Credentials::read) else {
+            return Claim::Refused;
+        };
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(&credentials.mark) {
+            Some(known) if known.until > clock::now() && known.allowed => Claim::Allowed,
+            Some(known) if known.until > clock::now() => Claim::Refused,
+            _ => Claim::Unknown(credentials),
+        }
+    }
+
+    /// Whether the password is right. Takes long.
+    pub(crate) fn verify(&self, credentials: &Credentials) -> bool {
+        let Credentials { name, password, .. } = credentials;
+        match self.users.get(name) {
+            Some(hash) => hash.is_of(password),
+            None => {
+                // As long as if there were one.
+                let other = self.users.values().next().expect("a realm has a user");
+                let _ = std::hint::black_box(other.is_of(password));
+                false
+            }
+        }
+    }
+
+    /// Remembers what came of it.
+    pub(crate) fn remember(&self, credentials: &Credentials, allowed: bool) {
+        let now = clock::now();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_KNOWN {
+            known.retain(|_, known| known.until > now);
+        }
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        let time = if allowed { ALLOWED_FOR } else { REFUSED_FOR };
+        known.insert(credentials.mark, Known { allowed, until: Instant(now.0 + time) });
+    }
+}
+
+/// By what was configured, whatever is remembered.
+impl PartialEq for Realm {
+    fn eq(&self, other: &Realm) -> bool {
+        (&self.challenge, &self.users) == (&other.challenge, &other.users)
+    }
+}
+
+impl Eq for Realm {}
+
+impl Credentials {
+    /// Reads the value of `Authorization`; none where it is nothing of RFC 7617.
+    fn read(value: &[u8]) -> Option<Credentials> {
+        let text = std::str::from_utf8(value).ok()?;
+        let (scheme, encoded) = text.split_once(' ')?;
+        if !scheme.eq_ignore_ascii_case("basic") {
+            return None;
+        }
+        let mut room = [0; LONGEST];
+        let decoded = Base64::decode(encoded.trim(), &mut room).ok()?;
+        let colon = decoded.iter().position(|byte| *byte == b':')?;
+        let name = std::str::from_utf8(&decoded[..colon]).ok()?.to_owned();
+        let mark = Blake2s256::new().chain_update(secret()?).chain_update(&decoded).finalize().into();
+        Some(Credentials { name, password: decoded[colon + 1..].to_vec(), mark })
+    }
+}
+
+/// What makes marks this process's own; none where the system has no random bytes, and then nobody can log in.
+fn secret() -> Option<[u8; 32]> {
+    static SECRET: OnceLock<Option<[u8; 32]>> = OnceLock::new();
+    *SECRET.get_or_init(|| {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).ok().map(|()| secret)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenfold_http::head::parse_head;
+
+    /// `alice` with the password `secret`; bcrypt with the least work there is.
+    fn realm() -> Realm {
+        let hash = Hash::new("$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC").expect("a hash");
+        Realm::new("Members", BTreeMap::from([("alice".to_owned(), hash)])).expect("legal")
+    }
+
+    fn claim(realm: &Realm, name_and_password: &str) -> Claim {
+        let encoded = Base64::encode_string(name_and_password.as_bytes());
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: basic {encoded}\r\n\r\n");
+        parse_head(&mut request.into_bytes(), |head| realm.claim(&head.expect("the request is good")))
+    }
+
+    #[test]
+    fn a_password_is_verified_once_and_remembered_for_a_while() {
+        let realm = realm();
+        clock::set(Instant(1000), 1);
+        let Claim::Unknown(credentials) = claim(&realm, "alice:secret") else {
+            panic!("nobody knows it yet")
+        };
+        assert!(realm.verify(&credentials));
+        realm.remember(&credentials, true);
+        assert!(matches!(claim(&realm, "alice:secret"), Claim::Allowed));
+        assert!(matches!(claim(&realm, "alice:secreT"), Claim::Unknown(_)));
+        clock::set(Instant(1000 + ALLOWED_FOR), 1);
+        assert!(matches!(claim(&realm, "alice:secret"), Claim::Unknown(_)));
+    }
+
+    #[test]
+    fn a_wrong_password_and_a_wrong_name_are_refused_and_remembered_for_less() {
+        let realm = realm();
+        clock::set(Instant(1000), 1);
+        for wrong in ["alice:wrong", "bob:secret", "alice:", ":secret", "alice:secret "] {
+            let Claim::Unknown(credentials) = claim(&realm, wrong) else { panic!("{wrong}") };
+            assert!(!realm.verify(&credentials), "{wrong}");
+            realm.remember(&credentials, false);
+            assert!(matches!(claim(&realm, wrong), Claim::Refused), "{wrong}");
+        }
+        clock::set(Instant(1000 + REFUSED_FOR), 1);
+        assert!(matches!(claim(&realm, "alice:wrong"), Claim::Unknown(_)));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let realm = realm();
+        clock::set(Instant(1000), 1);
+        for number in 0..3 * MOST_KNOWN {
+            let Claim::Unknown(credentials) = claim(&realm, &format!("alice:{number}")) else {
+                panic!("it is new")
+            };
+            realm.remember(&credentials, false);
+            assert!(realm.known.lock().expect("nobody panicked").len() <= MOST_KNOWN);
+        }
+    }
+
+    #[test]
+    fn what_is_no_basic_authentication_is_refused() {
+        let realm = realm();
+        for value in ["", "Basic", "Basic !", "Bearer YTpi", "Basic YWxpY2U=", "Basic YTpi, Basic YTpi"] {
+            let request = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: {value}\r\n\r\n");
+            parse_head(&mut request.into_bytes(), |head| {
+                let claim = realm.claim(&head.expect("the request is good"));
+                assert!(matches!(claim, Claim::Refused), "{value}");
+            });
+        }
+        let long = "a".repeat(LONGEST);
+        assert!(matches!(claim(&realm, &format!("a:{long}")), Claim::Refused));
+        let request =
+            "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic YTpi\r\nAuthorization: Basic YTpi\r\n\r\n";
+        parse_head(&mut request.as_bytes().to_vec(), |head| {
+            assert!(matches!(realm.claim(&head.expect("the request is good")), Claim::Refused));
+        });
+    }
+
+    #[test]
+    fn what_nobody_could_use_is_refused() {
+        let users = || BTreeMap::from([("a".to_owned(), realm().users["alice"].clone())]);
+        assert!(Realm::new("Members", BTreeMap::new()).is_err());
+        for name in ["", "a\"b", "a\r\nb", "a\\"] {
+            assert!(Realm::new(name, users()).is_err(), "{name:?}");
+        }
+        let colon = BTreeMap::from([("a:b".to_owned(), realm().users["alice"].clone())]);
+        assert!(Realm::new("Members", colon).is_err());
+    }
+}

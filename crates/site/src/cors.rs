@@ -1,0 +1,266 @@
+//! Who may read answers from pages of other origins: CORS, as the Fetch standard has it (§3.2).
+
+use tenfold_http::Head;
+use tenfold_http::response::{FieldName, FieldValue, Lines};
+
+/// Who may read the answers at a path, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cors {
+    /// None: everybody.
+    origins: Option<Vec<String>>,
+    methods: String,
+    headers: Option<String>,
+    expose: Option<String>,
+    max_age: Option<u64>,
+    credentials: bool,
+}
+
+const ALLOW_ORIGIN: FieldName<'static> = FieldName::constant("Access-Control-Allow-Origin");
+const ALLOW_CREDENTIALS: FieldName<'static> = FieldName::constant("Access-Control-Allow-Credentials");
+const ALLOW_METHODS: FieldName<'static> = FieldName::constant("Access-Control-Allow-Methods");
+const ALLOW_HEADERS: FieldName<'static> = FieldName::constant("Access-Control-Allow-Headers");
+const EXPOSE_HEADERS: FieldName<'static> = FieldName::constant("Access-Control-Expose-Headers");
+const MAX_AGE: FieldName<'static> = FieldName::constant("Access-Control-Max-Age");
+
+impl Cors {
+    /// Pages of these origins may read; `*` alone stands for all.
+    ///
+    /// # Errors
+    /// In words: what is no origin, and how to mend it.
+    pub fn new(origins: Vec<String>) -> Result<Cors, String> {
+        if origins.is_empty() {
+            return Err("at least one origin is needed, such as https://app.example".into());
+        }
+        let all = origins.iter().any(|origin| origin == "*");
+        if all && origins.len() > 1 {
+            return Err("* is every origin; the others say nothing beside it".into());
+        }
+        origins.iter().filter(|_| !all).try_for_each(|origin| origin_or_why(origin))?;
+        Ok(Cors {
+            origins: (!all).then_some(origins),
+            methods: "GET, HEAD".into(),
+            headers: None,
+            expose: None,
+            max_age: None,
+            credentials: false,
+        })
+    }
+
+    /// With these methods in answers to preflights. `GET` and `HEAD` unless something else is said.
+    ///
+    /// # Errors
+    /// In words: what is no method.
+    pub fn methods(self, methods: &[String]) -> Result<Cors, String> {
+        Ok(Cors { methods: tokens(methods, "method", "GET")?, ..self })
+    }
+
+    /// With these fields of requests, beside those that are always allowed.
+    ///
+    /// # Errors
+    /// In words: what is no name of a field.
+    pub fn headers(self, headers: &[String]) -> Result<Cors, String> {
+        Ok(Cors { headers: Some(tokens(headers, "field", "X-Requested-With")?), ..self })
+    }
+
+    /// Lets pages read these fields of answers, beside those that they always may.
+    ///
+    /// # Errors
+    /// In words: what is no name of a field.
+    pub fn expose(self, headers: &[String]) -> Result<Cors, String> {
+        Ok(Cors { expose: Some(tokens(headers, "field", "ETag")?), ..self })
+    }
+
+    /// Lets a preflight be remembered for so many seconds.
+    pub fn max_age(self, seconds: u64) -> Cors {
+        Cors { max_age: Some(seconds), ..self }
+    }
+
+    /// Lets pages send cookies and passwords along.
+    ///
+    /// # Errors
+    /// In words, where that would be for every origin.
+    pub fn with_credentials(self) -> Result<Cors, String> {
+        match self.origins {
+            Some(_) => Ok(Cors { credentials: true, ..self }),
+            None => {
+                Err("with credentials the origins are named: every site could read what is private".into())
+            }
+        }
+    }
+
+    /// Adds what an answer says to who asks from this origin.
+    pub(crate) fn describe(&self, request: &Head<'_>, lines: &mut Lines) {
+        if self.allow(request, lines)
+            && let Some(expose) = &self.expose
+        {
+            lines.field(EXPOSE_HEADERS, value(expose));
+        }
+    }
+
+    /// Adds what the answer to a preflight says.
+    pub(crate) fn describe_preflight(&self, request: &Head<'_>, lines: &mut Lines) {
+        if !self.allow(request, lines) {
+            return;
+        }
+        lines.field(ALLOW_METHODS, value(&self.methods));
+        if let Some(headers) = &self.headers {
+            lines.field(ALLOW_HEADERS, value(headers));
+        }
+        if let Some(seconds) = self.max_age {
+            lines.number(MAX_AGE, seconds);
+        }
+    }
+
+    /// Adds who may read, and says whether that includes who asks.
+    fn allow(&self, request: &Head<'_>, lines: &mut Lines) -> bool {
+        let Some(origins) = &self.origins else {
+            lines.field(ALLOW_ORIGIN, FieldValue::constant("*"));
+            return true;
+        };
+        // Without it a cache would give what one origin may read to another.
+        lines.field(FieldName::VARY, FieldValue::constant("Origin"));
+        let origin =
+            request.only("origin").filter(|origin| origins.iter().any(|known| known.as_bytes() == *origin));
+        let Some(origin) = origin.and_then(FieldValue::new) else { return false };
+        lines.field(ALLOW_ORIGIN, origin);
+        if self.credentials {
+            lines.field(ALLOW_CREDENTIALS, FieldValue::constant("true"));
+        }
+        true
+    }
+}
+
+/// Whether an OPTIONS asks on behalf of a page what it may do.
+pub(crate) fn is_preflight(request: &Head<'_>) -> bool {
+    request.only("origin").is_some() && request.only("access-control-request-method").is_some()
+}
+
+fn value(text: &str) -> FieldValue<'_> {
+    FieldValue::new(text.as_bytes()).expect("tokens with commas between them are a field value")
+}
+
+fn tokens(all: &[String], what: &str, example: &str) -> Result<String, String> {
+    match all.iter().find(|text| FieldName::new(text).is_none()) {
+        Some(wrong) => Err(format!("{wrong:?} is not the name of a {what}, such as {example}")),
+        None if all.is_empty() => Err(format!("at least one {what} is needed, such as {example}")),
+        None => Ok(all.join(", ")),
+    }
+}
+
+/// An origin is a scheme, a host and perhaps a port, in lower case (RFC 6454 §6.2).
+fn origin_or_why(origin: &str) -> Result<(), String> {
+    if origin == "null" {
+        return Err("null is the origin of every sandboxed page; who has to read says so with *".into());
+    }
+    let Some((scheme, host)) = origin.split_once("://") else {
+        return Err(format!("{origin:?} is no origin; write the scheme, too: https://{origin}"));
+    };
+    let name = scheme
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte));
+    if !name || scheme.is_empty() || host.is_empty() || origin.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Err(format!("{origin:?} is no origin; browsers send it in lower case: https://app.example"));
+    }
+    if host.contains(['/', '?', '#', '@']) || !host.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(format!(
+            "{origin:?} is no origin: it has a scheme, a host and perhaps a port, and no path"
+        ));
+    }
+    if (scheme, host.rsplit(':').next()) == ("https", Some("443"))
+        || (scheme, host.rsplit(':').next()) == ("http", Some("80"))
+    {
+        return Err(format!(
+            "browsers leave out the port of {origin:?}, which is the usual one; leave it out, too"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenfold_http::head::parse_head;
+
+    fn lines(cors: &Cors, fields: &str, preflight: bool) -> String {
+        let mut lines = Lines::default();
+        parse_head(&mut format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes(), |head| {
+            let head = head.expect("the request is good");
+            if preflight {
+                cors.describe_preflight(&head, &mut lines)
+            } else {
+                cors.describe(&head, &mut lines)
+            }
+        });
+        String::from_utf8_lossy(lines.as_bytes()).replace("\r\n", "|")
+    }
+
+    fn cors(origins: &[&str]) -> Cors {
+        Cors::new(origins.iter().map(|&origin| origin.to_owned()).collect()).expect("legal")
+    }
+
+    #[test]
+    fn an_origin_that_is_named_may_read_and_another_may_not() {
+        let cors = cors(&["https://a.example", "http://b.example:8080"]);
+        assert_eq!(
+            lines(&cors, "Origin: https://a.example\r\n", false),
+            "Vary: Origin|Access-Control-Allow-Origin: https://a.example|"
+        );
+        assert_eq!(
+            lines(&cors, "Origin: http://b.example:8080\r\n", false),
+            "Vary: Origin|Access-Control-Allow-Origin: http://b.example:8080|"
+        );
+        for other in
+            ["", "Origin: https://a.example.evil\r\n", "Origin: http://a.example\r\n", "Origin: null\r\n"]
+        {
+            assert_eq!(lines(&cors, other, false), "Vary: Origin|", "{other}");
+        }
+    }
+
+    #[test]
+    fn everybody_may_read_what_is_for_everybody() {
+        assert_eq!(lines(&cors(&["*"]), "", false), "Access-Control-Allow-Origin: *|");
+    }
+
+    #[test]
+    fn a_preflight_is_told_what_is_allowed() {
+        let cors = cors(&["https://a.example"])
+            .methods(&["GET".into(), "POST".into()])
+            .and_then(|cors| cors.headers(&["X-A".into()]))
+            .and_then(|cors| cors.expose(&["ETag".into()]))
+            .and_then(Cors::with_credentials)
+            .expect("legal")
+            .max_age(600);
+        assert_eq!(
+            lines(&cors, "Origin: https://a.example\r\n", true),
+            "Vary: Origin|Access-Control-Allow-Origin: https://a.example|Access-Control-Allow-Credentials: true|\
+             Access-Control-Allow-Methods: GET, POST|Access-Control-Allow-Headers: X-A|Access-Control-Max-Age: 600|"
+        );
+        assert_eq!(lines(&cors, "Origin: https://b.example\r\n", true), "Vary: Origin|");
+        assert!(
+            lines(&cors, "Origin: https://a.example\r\n", false)
+                .ends_with("Access-Control-Expose-Headers: ETag|")
+        );
+    }
+
+    #[test]
+    fn what_is_no_origin_is_refused() {
+        for wrong in [
+            "a.example",
+            "https://",
+            "https://a.example/",
+            "HTTPS://a.example",
+            "https://A.example",
+            "null",
+            "https://a b",
+            "https://a.example:443",
+            "https://u@a.example",
+        ] {
+            assert!(Cors::new(vec![wrong.into()]).is_err(), "{wrong}");
+        }
+        assert!(Cors::new(vec!["*".into(), "https://a.example".into()]).is_err());
+        assert!(Cors::new(Vec::new()).is_err());
+        assert!(cors(&["*"]).with_credentials().is_err());
+        assert!(cors(&["*"]).methods(&["G T".into()]).is_err());
+        assert!(cors(&["*"]).headers(&[]).is_err());
+    }
+}

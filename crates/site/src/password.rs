@@ -1,0 +1,118 @@
+//! Hashes of passwords, as `htpasswd -B` and `argon2` write them.
+
+use std::str::FromStr;
+
+use argon2::password_hash::PasswordVerifier;
+use argon2::password_hash::phc::PasswordHash;
+use argon2::{Argon2, Params};
+use bcrypt::HashParts;
+
+/// The hash of a password: bcrypt, or Argon2id in the PHC format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hash(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Argon2id(String),
+    Bcrypt(String),
+}
+
+/// What verifying may cost at most: rounds of bcrypt as a power of two (about a second), and of Argon2 KiB of
+/// memory, passes and lanes.
+const MOST_BCRYPT: u32 = 14;
+const MOST_ARGON2: (u32, u32, u32) = (256 * 1024, 16, 16);
+
+impl Hash {
+    /// Reads a hash.
+    ///
+    /// # Errors
+    /// In words: it is of another kind, malformed, or takes longer to verify than a server can bear.
+    pub fn new(text: &str) -> Result<Hash, String> {
+        const MAKE: &str = "make one with `htpasswd -nB NAME`, or with `argon2 SALT -id -e`";
+        match text {
+            _ if text.starts_with("$argon2id$") => {
+                let hash = PasswordHash::new(text)
+                    .map_err(|why| format!("it is no Argon2id hash: {why}; {MAKE}"))?;
+                let params =
+                    Params::try_from(&hash).map_err(|why| format!("it is no Argon2id hash: {why}"))?;
+                let (memory, passes, lanes) = MOST_ARGON2;
+                if params.m_cost() > memory || params.t_cost() > passes || params.p_cost() > lanes {
+                    return Err(format!(
+                        "it takes too long to verify; at most m={memory}, t={passes} and p={lanes} are served"
+                    ));
+                }
+                if hash.hash.is_none() || hash.salt.is_none() {
+                    return Err(format!("it has no salt or no hash; {MAKE}"));
+                }
+                Ok(Hash(Kind::Argon2id(text.to_owned())))
+            }
+            _ if ["$2a$", "$2b$", "$2y$"].iter().any(|begin| text.starts_with(begin)) => {
+                let parts = HashParts::from_str(text)
+                    .map_err(|why| format!("it is no bcrypt hash: {why}; {MAKE}"))?;
+                if parts.get_cost() > MOST_BCRYPT {
+                    return Err(format!(
+                        "it takes too long to verify; a cost of at most {MOST_BCRYPT} is served"
+                    ));
+                }
+                Ok(Hash(Kind::Bcrypt(text.to_owned())))
+            }
+            _ => Err(format!("it is neither a bcrypt nor an Argon2id hash; {MAKE}")),
+        }
+    }
+
+    /// Whether this is the hash of `password`. Takes long. The hashes are compared in constant time.
+    pub(crate) fn is_of(&self, password: &[u8]) -> bool {
+        match &self.0 {
+            Kind::Argon2id(text) => PasswordHash::new(text)
+                .is_ok_and(|hash| Argon2::default().verify_password(password, &hash).is_ok()),
+            Kind::Bcrypt(text) => bcrypt::verify(password, text).unwrap_or(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BCRYPT: &str = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC";
+
+    #[test]
+    fn both_kinds_are_verified() {
+        let bcrypt = Hash::new(BCRYPT).expect("a hash");
+        let made = argon2_of("secret");
+        let argon2 = Hash::new(&made).expect("a hash");
+        for hash in [bcrypt, argon2] {
+            assert!(hash.is_of(b"secret"), "{hash:?}");
+            for wrong in [&b""[..], b"Secret", b"secret ", b"\xff"] {
+                assert!(!hash.is_of(wrong), "{hash:?}");
+            }
+        }
+    }
+
+    /// With the least work there is.
+    fn argon2_of(password: &str) -> String {
+        use argon2::password_hash::CustomizedPasswordHasher;
+        let params = Params::new(8, 1, 1, None).expect("legal");
+        let hash =
+            Argon2::default().hash_password_customized(password.as_bytes(), b"saltsalt", None, None, params);
+        hash.expect("it can be hashed").to_string()
+    }
+
+    #[test]
+    fn other_kinds_and_what_takes_too_long_are_refused() {
+        let cost = |cost: &str| BCRYPT.replace("$04$", cost);
+        for (text, said) in [
+            ("secret", "neither"),
+            ("$apr1$x$y", "neither"),
+            ("{SHA}x", "neither"),
+            ("$2y$04$short", "no bcrypt"),
+            (&cost("$15$"), "too long"),
+            ("$argon2id$v=19$m=8,t=1,p=1", "no salt"),
+            ("$argon2id$v=19$m=1048576,t=1,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNo", "too long"),
+            ("$argon2i$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNo", "neither"),
+        ] {
+            let why = Hash::new(text).expect_err(text);
+            assert!(why.contains(said), "{text}: {why}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Other paths: redirects, which tell the client, and rewrites, which do not.
+
+use crate::path::{self, SitePath};
+use crate::pattern::Pattern;
+
+/// Sends clients from some paths to another place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    from: Pattern,
+    to: Target,
+    status: u16,
+}
+
+/// Answers some paths with what is found at another one. The client does not notice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rewrite {
+    from: Pattern,
+    to: Target,
+}
+
+/// Where a path leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Target {
+    /// What stands in front of the rest; all of it where there is none.
+    text: String,
+    /// Whether what stood for the pattern's `**` follows.
+    rest: bool,
+}
+
+impl Redirect {
+    /// The statuses that redirect.
+    pub const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
+
+    /// Sends what fits `from` to `to`: a path, or an `http://` or `https://` URL. Where both end with `/**`, the
+    /// rest of the path is taken along. The query is, too, unless `to` has one.
+    ///
+    /// # Errors
+    /// In words that say how to mend it.
+    pub fn new(from: Pattern, to: &str, status: u16) -> Result<Redirect, String> {
+        let target = Target::new(&from, to)?;
+        if !Redirect::STATUSES.contains(&status) {
+            return Err(format!("{status} does not redirect; 301, 302, 303, 307 and 308 do"));
+        }
+        let local = to.starts_with('/') && !to.starts_with("//");
+        if !local && !["http://", "https://"].iter().any(|scheme| to.starts_with(scheme)) {
+            return Err(
+                "a redirect leads to a path that begins with a slash, or to an http:// or https:// URL"
+                    .into(),
+            );
+        }
+        // Text that is not ASCII, and blanks, have to be encoded: nobody would know how it was meant.
+        if !to.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
+            return Err("a URL holds no blanks and no characters but ASCII; encode them: %20, %C3%A4".into());
+        }
+        let own = SitePath::parse(target.text.split(['?', '#']).next().unwrap_or_default());
+        if local && own.is_ok_and(|own| from.matches(own.relative())) {
+            return Err(format!("{to} fits {from} itself: clients would go round in circles"));
+        }
+        Ok(Redirect { from, to: target, status })
+    }
+
+    /// The status, and where a request goes, if it is for this one.
+    pub(crate) fn apply(&self, path: &SitePath, query: Option<&str>) -> Option<(u16, String)> {
+        let mut location = self.to.apply(&self.from, path, true)?;
+        if let Some(query) = query.filter(|_| !location.contains(['?', '#'])) {
+            location.push('?');
+            location.push_str(query);
+        }
+        Some((self.status, location))
+    }
+}
+
+impl Rewrite {
+    /// Answers what fits `from` with what is found at `to`, a path. Where both end with `/**`, the rest of the
+    /// path is taken along.
+    ///
+    /// # Errors
+    /// In words that say how to mend it.
+    pub fn new(from: Pattern, to: &str) -> Result<Rewrite, String> {
+        // What may stand in a pattern may stand in a path, and the other way round.
+        Pattern::new(to)?;
+        let to = Target::new(&from, to)?;
+        if to.text.contains('%') {
+            return Err("the path is written as it is read, without percent-encoding".into());
+        }
+        Ok(Rewrite { from, to })
+    }
+
+    /// The path that is looked at instead, if this is for `path`.
+    pub(crate) fn apply(&self, path: &SitePath) -> Option<SitePath> {
+        Some(SitePath::of_decoded(&self.to.apply(&self.from, path, false)?))
+    }
+}
+
+impl Target {
+    fn new(from: &Pattern, to: &str) -> Result<Target, String> {
+        let (text, rest) = match to.strip_suffix("**") {
+            Some(front) if front.ends_with('/') => (front, true),
+            _ => (to, false),
+        };
+        if text.contains("**") || (rest && text.contains('*')) {
+            return Err("** stands at the end, behind a slash, and nowhere else".into());
+        }
+        if rest && !from.is_prefix() {
+            return Err(format!(
+                "the rest of the path is known where the pattern ends with /** and has no other star; {from} does not"
+            ));
+        }
+        Ok(Target { text: text.to_owned(), rest })
+    }
+
+    fn apply(&self, from: &Pattern, path: &SitePath, encoded: bool) -> Option<String> {
+        if !from.matches(path.relative()) {
+            return None;
+        }
+        let mut target = self.text.clone();
+        if self.rest {
+            let rest = from.rest(path.relative())?;
+            match encoded {
+                true => path::encode(rest, &mut target),
+                false => target.push_str(rest),
+            }
+            if path.asks_for_directory() && !rest.is_empty() {
+                target.push('/');
+            }
+        }
+        Some(target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::new(text).expect(text)
+    }
+
+    fn path(text: &str) -> SitePath {
+        SitePath::parse(text).expect(text)
+    }
+
+    fn redirect(from: &str, to: &str) -> Redirect {
+        Redirect::new(pattern(from), to, 301).expect(to)
+    }
+
+    #[test]
+    fn a_path_leads_elsewhere_with_its_rest_and_its_query() {
+        for (from, to, asked, query, place) in [
+            ("/old", "/new", "/old", None, Some("/new")),
+            ("/old", "/new", "/old/", Some("a=b"), Some("/new?a=b")),
+            ("/old", "/new", "/older", None, None),
+            ("/old", "/new?x", "/old", Some("a=b"), Some("/new?x")),
+            ("/old", "/new#x", "/old", Some("a=b"), Some("/new#x")),
+            ("/old/**", "/new/**", "/old/a/b", None, Some("/new/a/b")),
+            ("/old/**", "/new/**", "/old/a/", None, Some("/new/a/")),
+            ("/old/**", "/new/**", "/old", None, Some("/new/")),
+            ("/old/**", "/new/**", "/old/%c3%a4 b", None, Some("/new/%C3%A4%20b")),
+            ("/old/**", "/new", "/old/a", None, Some("/new")),
+            ("/**", "https://b.example/**", "/a/b", Some("q"), Some("https://b.example/a/b?q")),
+            ("/*.php", "/", "/index.php", None, Some("/")),
+        ] {
+            let found = redirect(from, to).apply(&path(asked), query).map(|(_, place)| place);
+            assert_eq!(found.as_deref(), place, "{from} {to} {asked}");
+        }
+    }
+
+    #[test]
+    fn h43_no_rest_makes_a_path_another_host() {
+        let all = redirect("/x/**", "/**");
+        for asked in ["/x//evil.example", "/x/%2f%2fevil.example", "/x///evil.example/"] {
+            if let Ok(asked) = SitePath::parse(asked) {
+                let (_, place) = all.apply(&asked, None).expect("it fits");
+                assert!(place.starts_with("/evil"), "{place}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rewrite_leads_to_a_path() {
+        let rewrite = Rewrite::new(pattern("/app/**"), "/dist/**").expect("legal");
+        assert_eq!(rewrite.apply(&path("/app/a%20b/")).expect("it fits"), path("/dist/a%20b/"));
+        assert_eq!(rewrite.apply(&path("/app")).expect("it fits"), path("/dist/"));
+        assert_eq!(rewrite.apply(&path("/other")), None);
+        let one = Rewrite::new(pattern("/a/*"), "/one.html").expect("legal");
+        assert_eq!(one.apply(&path("/a/b")).expect("it fits"), path("/one.html"));
+    }
+
+    #[test]
+    fn what_leads_nowhere_is_refused() {
+        for (from, to) in [
+            ("/a", "b"),
+            ("/a", "//b"),
+            ("/a", "javascript:x"),
+            ("/a", "/\u{e4}"),
+            ("/a", "/a b"),
+            ("/a", "/b\r\nX: y"),
+            ("/a", "/b/**"),
+            ("/a/*/**", "/b/**"),
+            ("/a", "/a/"),
+            ("/a", "/a?b"),
+            ("/a/**", "/a/b"),
+            ("/**", "/**"),
+            ("/a/**", "/**/b"),
+        ] {
+            assert!(Redirect::new(pattern(from), to, 301).is_err(), "{from} {to}");
+        }
+        assert!(Redirect::new(pattern("/a"), "/b", 200).is_err());
+        for (from, to) in [("/a", "b"), ("/a", "/../b"), ("/a", "/b%20"), ("/a", "/b/**"), ("/a/**", "/*/**")]
+        {
+            assert!(Rewrite::new(pattern(from), to).is_err(), "{from} {to}");
+        }
+    }
+}
