@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
+use std::thread;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -140,6 +141,21 @@ fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
         }
     });
     trials
+}
+
+/// Runs `part` of a case for each of `items`, each on a thread of its own, and fails as the first one does.
+///
+/// # Panics
+/// When any of them does.
+pub fn each_at_once<T: Send>(items: impl IntoIterator<Item = T>, part: impl Fn(T) + Sync) {
+    let part = &part;
+    let failed: Vec<String> = thread::scope(|scope| {
+        let run =
+            |item| move || panic::catch_unwind(AssertUnwindSafe(|| part(item))).err().map(|_| SAID.take());
+        let parts: Vec<_> = items.into_iter().map(|item| scope.spawn(run(item))).collect();
+        parts.into_iter().filter_map(|part| part.join().expect("its panics are caught")).collect()
+    });
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 fn trial(name: String, run: impl FnOnce() + Send + 'static) -> Trial {

@@ -77,12 +77,14 @@ fn h24_a_body_by_drops_ends(config: &Config) {
 }
 
 fn a_connection_at_rest_is_dropped(config: &Config) {
-    let server = impatient(config);
+    // Longer than the others, so that who asks in time may be late.
+    let launch = Launch::new(config, site::shared()).flag("--head-timeout", "1s");
+    let server = launch.flag("--idle-timeout", "2500ms").start();
     let mut wire = server.connect();
-    for _ in 0..3 {
+    for _ in 0..6 {
         wire.get("/1k.html");
         assert_eq!(wire.response().status, 200);
-        sleep(Duration::from_millis(400));
+        sleep(Duration::from_millis(500));
     }
     let begin = Instant::now();
     wire.expect_dropped();

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -67,9 +67,7 @@ fn other_connections_go_on_and_service_returns(config: &Config) {
         }
     }
     drop(kept.pop());
-    let begin = Instant::now();
     becomes_true(SOON, "service returns when one connection is gone", || served(&server).is_some());
-    assert!(begin.elapsed() < Duration::from_secs(2), "it took {:?}", begin.elapsed());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
@@ -113,9 +111,7 @@ fn h28_no_descriptors_no_spin(config: &Config) {
         assert_eq!(first.response().status, 200, "who is connected is served on");
     }
     limit(worker, 1000);
-    let begin = Instant::now();
     becomes_true(SOON, "service returns", || served(&server).is_some());
-    assert!(begin.elapsed() < Duration::from_secs(3), "it took {:?}", begin.elapsed());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

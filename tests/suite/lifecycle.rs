@@ -142,7 +142,7 @@ fn a_second_term_does_not_wait(config: &Config) {
     std::thread::sleep(Duration::from_millis(300));
     assert!(server.ended().is_none(), "the first TERM did not wait; it said:\n{}", server.errors());
     server.process.signal(Signal::TERM);
-    server.ends_within(Duration::from_secs(5));
+    server.ends_within(SOON);
     becomes_true(SOON, "no process is left", || all.iter().all(|process| !process.is_running()));
 }
 

@@ -71,6 +71,14 @@ impl Client {
         }
     }
 
+    /// The number of its own port.
+    pub(crate) fn port(&self) -> u16 {
+        match &self.stream {
+            Stream::Tcp(stream) => stream.local_addr().expect("it is connected").port(),
+            Stream::Unix(_) => panic!("a Unix socket has no port"),
+        }
+    }
+
     /// Takes little at a time, so that the server has to wait for room.
     pub(crate) fn take_little(&self) {
         // Less than a packet of the loopback would be waited for in the pace of lost ones.

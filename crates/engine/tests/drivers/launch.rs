@@ -98,6 +98,19 @@ impl Server {
         eventually(sleeps, || "the loop spins".into());
     }
 
+    /// Waits until the server has received all that `client` has sent so far, as the kernel tells it
+    /// (`man 5 proc_pid_net`, /proc/net/tcp).
+    pub(crate) fn has_taken(&self, client: &Client) {
+        let (ours, theirs) = (format!(":{:04X}", self.address().port()), format!(":{:04X}", client.port()));
+        let taken = || {
+            let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux has it");
+            let mut rows = table.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+            let row = rows.find(|row| row.len() > 4 && row[1].ends_with(&ours) && row[2].ends_with(&theirs));
+            row.is_some_and(|row| row[4].ends_with(":00000000"))
+        };
+        eventually(taken, || "what was sent is not received".into());
+    }
+
     /// Connections that are open beside the one that asks.
     pub(crate) fn others(&self) -> u64 {
         let counted = self.counts();

@@ -67,7 +67,8 @@ fn what_was_begun_is_finished(configuration: &Configuration) {
     assert_eq!(crate::client::length(&download.head()), 30_000_000);
     upload.send(b"GET /small HTTP/1.1\r\nHost: loc");
     later.ask("/later?400");
-    thread::sleep(Duration::from_millis(100));
+    server.has_taken(&upload);
+    server.has_taken(&later);
     server.tell(Signal::Quit);
     thread::sleep(Duration::from_millis(100));
     assert!(server.runs());
@@ -92,10 +93,11 @@ fn what_was_handed_over_arrives(configuration: &Configuration) {
     let mut client = server.connect();
     client.take_next_to_nothing();
     client.ask("/shared?120000");
-    thread::sleep(Duration::from_millis(100));
+    let head = client.head();
     server.tell(Signal::Quit);
     thread::sleep(Duration::from_millis(150));
-    assert!(client.response().body == pattern::bytes(120_000), "the answer is another one");
+    let body = client.exactly(crate::client::length(&head));
+    assert!(body == pattern::bytes(120_000), "the answer is another one");
     let (rest, _) = client.rest();
     assert_eq!(rest, b"");
     leaves_well(server);
@@ -105,9 +107,9 @@ fn nobody_new_is_let_in(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
     client.send(b"GET /small HTTP/1.1\r\nHost: loc");
-    thread::sleep(Duration::from_millis(100));
+    server.has_taken(&client);
     server.tell(Signal::Quit);
-    thread::sleep(Duration::from_millis(100));
+    thread::sleep(Duration::from_millis(300));
     // It waits in the listener's queue, which somebody else may serve.
     let mut late = server.connect();
     late.ask("/small");
@@ -132,7 +134,7 @@ fn a_server_that_stops_does_not_wait(configuration: &Configuration) {
     });
     thread::sleep(Duration::from_millis(100));
     server.tell(Signal::Interrupt);
-    let status = server.end(Duration::from_secs(5));
+    let status = server.end(Duration::from_secs(10));
     assert!(status.success(), "{status}");
     taker.join().expect("the reader sees an end");
     std::fs::remove_file(path).expect("the file has a name");
