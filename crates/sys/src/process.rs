@@ -33,10 +33,8 @@ pub fn fork() -> io::Result<Fork> {
     // thread that does not exist in the child, and the child may do whatever the parent may.
     match unsafe { libc::fork() } {
         0 => Ok(Fork::Child),
-        number => match Pid::from_raw(number) {
-            Some(pid) if number > 0 => Ok(Fork::Parent(pid)),
-            _ => Err(io::Error::last_os_error()),
-        },
+        number @ 1.. => Ok(Fork::Parent(Pid::from_raw(number).expect("it is not 0"))),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
