@@ -36,6 +36,9 @@ pub enum Breadth {
     /// Every engine in its first topology, and the engines of [`EVERY_TOPOLOGY`] in each; with the first
     /// sender.
     Topologies,
+    /// Every engine with every sender, in its first topology; in every topology where
+    /// `TENFOLD_TEST_REQUESTS` asks for a long comparison, and then without the layer.
+    Compared,
     /// Every engine once.
     Engines,
     /// Every engine that serves as many connections at once as it is allowed to, once.
@@ -181,10 +184,13 @@ impl Breadth {
         if everything() {
             return true;
         }
+        if self == Breadth::Compared && std::env::var_os("TENFOLD_TEST_REQUESTS").is_some() {
+            return default_triggers && !config.layer;
+        }
         match self {
             Breadth::Every if config.layer => first_topology && default_triggers,
             Breadth::Every => default_triggers || first_sender,
-            Breadth::Senders => first_topology && default_triggers,
+            Breadth::Senders | Breadth::Compared => first_topology && default_triggers,
             Breadth::Topologies | Breadth::Processes => {
                 let topology = first_topology || EVERY_TOPOLOGY.contains(&config.engine);
                 topology && first_sender && default_triggers && !config.layer

@@ -164,13 +164,25 @@ const ODD_FIELDS: &[&str] = &[
     "Connection: upgrade",
 ];
 
-/// Makes the next exchange: a request, or a group of them pipelined.
-pub fn exchange(random: &mut Random) -> Exchange {
-    let requests = if random.once_in(3) { 2 + random.below(6) } else { 1 };
+/// Makes exchange `index` of this seed: one request, or several pipelined. Half of all requests are mutated:
+/// those stand in short exchanges, because most of them end their connection; in the long ones none but the
+/// last says that it does.
+pub fn exchange(seed: u64, index: usize) -> Exchange {
+    let index = u64::try_from(index).expect("a number of exchanges fits 64 bits");
+    let mut random = Random::new(Random::new(seed ^ index.wrapping_mul(0xd6e8_feb8_6659_fd93)).number());
+    let random = &mut random;
     let mut bytes = Vec::new();
+    if random.once_in(7) {
+        let requests = 4 + random.below(17);
+        for at in 1..=requests {
+            bytes.extend(well_formed(random, at == requests));
+        }
+        return Exchange { bytes, requests };
+    }
+    let requests = 1 + random.below(5);
     for _ in 0..requests {
-        let mut one = well_formed(random);
-        if random.once_in(2) {
+        let mut one = well_formed(random, true);
+        if !random.once_in(6) {
             mutate(&mut one, random);
         }
         bytes.extend(one);
@@ -178,9 +190,10 @@ pub fn exchange(random: &mut Random) -> Exchange {
     Exchange { bytes, requests }
 }
 
-fn well_formed(random: &mut Random) -> Vec<u8> {
+/// A request as clients send it; one that ends its connection, where it may be the last.
+fn well_formed(random: &mut Random, last: bool) -> Vec<u8> {
     let method = random.of(METHODS);
-    let version = random.of(VERSIONS);
+    let version = if last { random.of(VERSIONS) } else { "HTTP/1.1" };
     let mut text = format!("{method} {} {version}\r\nHost: localhost\r\n", random.of(TARGETS));
     let mut field = |line: &str| text.push_str(&format!("{line}\r\n"));
     if random.once_in(4) {
@@ -205,7 +218,9 @@ fn well_formed(random: &mut Random) -> Vec<u8> {
         ));
     }
     if random.once_in(6) {
-        field(&format!("Connection: {}", random.of(&["close", "keep-alive", "Keep-Alive"])));
+        let options: &[&str] =
+            if last { &["close", "keep-alive", "Keep-Alive"] } else { &["keep-alive", "Keep-Alive"] };
+        field(&format!("Connection: {}", random.of(options)));
     }
     let body = if matches!(method, "POST" | "PUT") { random.below(40) } else { 0 };
     if body > 0 {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::{Breadth, Config};
 use crate::server::Server;
@@ -91,6 +92,7 @@ pub fn main(themes: &[Theme]) -> ExitCode {
         eprintln!("this server has no test layer: nothing runs through it (cargo feature test-layer)");
     }
     remember_panics();
+    raise_descriptors();
     let conclusion = libtest_mimic::run(&arguments, trials(themes, layered));
     let complaints = pool::close();
     for complaint in &complaints {
@@ -165,6 +167,13 @@ fn trial(name: String, run: impl FnOnce() + Send + 'static) -> Trial {
             Failed::from(if said.is_empty() { "a thread of the case panicked".to_owned() } else { said })
         })
     })
+}
+
+/// A thousand connections have two ends, and cases run side by side.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where it can not be raised, the case that needs more says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 thread_local! {

@@ -19,6 +19,17 @@ pub struct Tracer {
     folder: Folder,
 }
 
+/// Calls that are made to fail (`man 1 strace`, "Tampering").
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// Their names, with commas; `?` before one that not every machine has.
+    pub calls: &'static str,
+    /// The name of the error.
+    pub error: &'static str,
+    /// Which of them, counted for each task: `1`, `1..3`, or `1+` for all.
+    pub when: &'static str,
+}
+
 /// What was called.
 #[derive(Debug)]
 pub struct Calls {
@@ -34,9 +45,40 @@ impl Tracer {
     /// When `strace` is missing or may not attach.
     #[track_caller]
     pub fn attach(processes: &[Process]) -> Tracer {
+        Tracer::start(processes, &[])
+    }
+
+    /// Attaches to all threads of these processes, and lets calls of theirs, and of what they start, fail.
+    ///
+    /// # Panics
+    /// When `strace` is missing or may not attach.
+    #[track_caller]
+    pub fn inject(processes: &[Process], faults: &[Fault]) -> Tracer {
+        let calls: Vec<_> = faults.iter().map(|fault| fault.calls).collect();
+        let mut words = vec!["-e".to_owned(), format!("trace={}", calls.join(","))];
+        for Fault { calls, error, when } in faults {
+            words.extend(["-e".to_owned(), format!("inject={calls}:error={error}:when={when}")]);
+        }
+        Tracer::start(processes, &words)
+    }
+
+    /// How many calls this fault has made fail so far.
+    #[track_caller]
+    pub fn failed(&self, fault: &Fault) -> usize {
+        let text = fs::read_to_string(self.folder.at("calls")).expect("strace writes its file");
+        let error = format!(" {} ", fault.error);
+        let names = || fault.calls.split(',').map(|name| name.trim_start_matches('?'));
+        let of_it = |line: &&str| {
+            line.contains("(INJECTED)") && line.contains(&error) && names().any(|name| line.contains(name))
+        };
+        text.lines().filter(of_it).count()
+    }
+
+    #[track_caller]
+    fn start(processes: &[Process], more: &[String]) -> Tracer {
         let folder = Folder::new("strace");
         let mut command = Command::new(tools::program("strace"));
-        command.args(["-f", "-q", "-s", "64", "-o"]).arg(folder.at("calls"));
+        command.args(["-f", "-q", "-s", "64", "-o"]).arg(folder.at("calls")).args(more);
         command.args(processes.iter().flat_map(|process| ["-p".to_owned(), process.0.to_string()]));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let strace = command.spawn().unwrap_or_else(|error| panic!("run strace: {error}"));

@@ -1,79 +1,125 @@
 //! The same requests get the same bytes from every engine.
+//!
+//! `TENFOLD_TEST_SEED` names other requests, `TENFOLD_TEST_REQUESTS` more of them: `cargo xtask compare`.
 
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
-use tenfold_tests::generate::{Exchange, Random, exchange};
-use tenfold_tests::harness::Theme;
+use tenfold_tests::generate::exchange;
+use tenfold_tests::harness::{Theme, each_at_once};
 use tenfold_tests::launch::Launch;
 use tenfold_tests::response::blot_dates;
 use tenfold_tests::server::Server;
 use tenfold_tests::site;
 
 pub(crate) const THEME: Theme =
-    Theme { name: "compare", cases: cases![Senders Shared: ten_thousand_requests_get_the_same_bytes;] };
+    Theme { name: "compare", cases: cases![Compared Shared: the_same_requests_get_the_same_bytes;] };
 
 /// Requests, in all exchanges together.
 const REQUESTS: usize = 10_000;
-/// `TENFOLD_TEST_SEED` names another.
 const SEED: u64 = 1;
+/// Connections at once. An engine that serves one lets the other wait.
+const AT_ONCE: usize = 2;
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 
-struct Told {
-    exchange: Exchange,
-    answer: Vec<u8>,
+/// What the simplest engine has answered to each exchange: how many bytes, and their hash.
+type Told = (usize, u64);
+
+fn number(name: &str, otherwise: usize) -> usize {
+    let text = std::env::var(name);
+    text.map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
 fn seed() -> u64 {
-    match std::env::var("TENFOLD_TEST_SEED") {
-        Ok(text) => text.parse().expect("TENFOLD_TEST_SEED is a number"),
-        Err(_) => SEED,
-    }
+    number("TENFOLD_TEST_SEED", SEED as usize) as u64
 }
 
-/// What the simplest engine answers.
 fn told() -> &'static [Told] {
     static TOLD: OnceLock<Vec<Told>> = OnceLock::new();
     TOLD.get_or_init(|| {
-        let server = Launch::new(&Config::of(Engine::Naive), site::shared()).start();
-        let mut random = Random::new(seed());
-        let (mut all, mut requests) = (Vec::new(), 0);
-        while requests < REQUESTS {
-            let exchange = exchange(&mut random);
-            requests += exchange.requests;
-            let answer = answer(&server, &exchange);
-            all.push(Told { exchange, answer });
+        let (mut exchanges, mut left) = (0, number("TENFOLD_TEST_REQUESTS", REQUESTS));
+        while left > 0 {
+            left = left.saturating_sub(exchange(seed(), exchanges).requests);
+            exchanges += 1;
         }
+        let server = simplest();
+        let mut told = vec![(0, 0); exchanges];
+        let share = exchanges.div_ceil(AT_ONCE);
+        each_at_once(told.chunks_mut(share).zip((0..).step_by(share)), |(part, first)| {
+            for (place, at) in part.iter_mut().zip(first..) {
+                *place = summed(&answer(&server, at));
+            }
+        });
         server.stop().unwrap_or_else(|why| panic!("{why}"));
-        all
+        told
     })
 }
 
-fn answer(server: &Server, exchange: &Exchange) -> Vec<u8> {
-    let mut bytes = server.exchange(&exchange.bytes);
-    blot_dates(&mut bytes);
-    bytes
+fn simplest() -> Server {
+    Launch::new(&Config::of(Engine::Naive), site::shared()).start()
 }
 
-fn ten_thousand_requests_get_the_same_bytes(server: &Server) {
-    let told = told();
-    let answered = told.iter().filter(|told| !told.answer.is_empty()).count();
-    assert!(answered > told.len() / 2, "only {answered} of {} exchanges were answered at all", told.len());
-    for (at, told) in told.iter().enumerate() {
-        let found = answer(server, &told.exchange);
-        if found != told.answer {
-            let differs = found.iter().zip(&told.answer).take_while(|(left, right)| left == right).count();
-            panic!(
-                "seed {}, exchange {at}: from byte {differs} on another answer\nsent: {}\nnaive: {}\n{}: {}",
-                seed(),
-                shown(&told.exchange.bytes),
-                shown(&told.answer[differs.saturating_sub(60)..]),
-                server.config,
-                shown(&found[differs.saturating_sub(60)..]),
-            );
-        }
+fn summed(answer: &[u8]) -> Told {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(answer);
+    (answer.len(), hasher.finish())
+}
+
+/// All that comes back on a connection of its own, dates aside.
+fn answer(server: &Server, at: usize) -> Vec<u8> {
+    let bytes = exchange(seed(), at).bytes;
+    let mut all = if server.config.layer { server.exchange(&bytes) } else { plainly(server, &bytes) };
+    blot_dates(&mut all);
+    all
+}
+
+/// As [`Server::exchange`], with as few calls as it takes.
+fn plainly(server: &Server, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(server.address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket of ours");
+    stream.write_all(bytes).expect("the server takes what is sent");
+    // It may have closed already.
+    let _ = stream.shutdown(Shutdown::Write);
+    let mut all = Vec::with_capacity(16 * 1024);
+    match stream.read_to_end(&mut all) {
+        Err(error) if error.kind() != std::io::ErrorKind::ConnectionReset => panic!("no end came: {error}"),
+        _ => all,
     }
+}
+
+fn the_same_requests_get_the_same_bytes(server: &Server) {
+    let told = told();
+    let answered = told.iter().filter(|(length, _)| *length > 0).count();
+    assert!(answered > told.len() / 2, "only {answered} of {} exchanges were answered at all", told.len());
+    each_at_once(0..AT_ONCE, |first| {
+        for at in (first..told.len()).step_by(AT_ONCE) {
+            let found = answer(server, at);
+            if summed(&found) != told[at] {
+                tell_apart(server, at, &found);
+            }
+        }
+    });
+}
+
+/// Fails, with what the simplest engine answers.
+fn tell_apart(server: &Server, at: usize, found: &[u8]) -> ! {
+    let expected = answer(&simplest(), at);
+    let differs = found.iter().zip(&expected).take_while(|(left, right)| left == right).count();
+    panic!(
+        "seed {}, exchange {at}: from byte {differs} on another answer\nsent: {}\nnaive: {}\n{}: {}",
+        seed(),
+        shown(&exchange(seed(), at).bytes),
+        shown(&expected[differs.saturating_sub(60)..]),
+        server.config,
+        shown(&found[differs.saturating_sub(60)..]),
+    );
 }
 
 fn shown(bytes: &[u8]) -> String {

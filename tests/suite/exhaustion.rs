@@ -4,6 +4,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
+use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -21,6 +22,8 @@ pub(crate) const THEME: Theme = Theme {
         Concurrent Own: h35_connections_past_the_bound_are_closed_and_counted, the_bound_follows_the_descriptor_limit,
             other_connections_go_on_and_service_returns;
         Concurrent Own: h28_no_descriptors_no_spin;
+        Engines Own: a_thousand_at_once_are_answered;
+        Every Once: past_the_queue_of_a_pool_is_refused_and_counted;
     ],
 };
 
@@ -112,6 +115,52 @@ fn h28_no_descriptors_no_spin(config: &Config) {
     }
     limit(worker, 1000);
     becomes_true(SOON, "service returns", || served(&server).is_some());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// As many as the sets of `select` have room for, and a thousand elsewhere. Where few are served at once, the
+/// others wait for their turn.
+fn a_thousand_at_once_are_answered(config: &Config) {
+    let count = if config.engine == Engine::Select { 992 } else { 1000 };
+    let in_turn = config.at_once().is_some();
+    let launch = Launch::new(config, site::shared());
+    let server = if in_turn { launch } else { launch.flag("--max-connections", count) }.start();
+    let fields: &[_] = if in_turn { &[("Connection", "close")] } else { &[] };
+    let mut wires: Vec<_> = (0..count).map(|_| server.connect()).collect();
+    for round in 0..if in_turn { 1 } else { 2 } {
+        for wire in &mut wires {
+            wire.send(request("GET", "/1k.html", fields));
+        }
+        for (at, wire) in wires.iter_mut().enumerate() {
+            let response = wire.response();
+            assert_eq!((response.status, response.body.len()), (200, 1024), "connection {at}, round {round}");
+        }
+    }
+    if !in_turn {
+        assert_eq!(server.status()["connections"]["open"], count, "all of them are open");
+        assert!(served(&server).is_none(), "a connection past the bound was served");
+        assert_eq!(refusals(&server), 1);
+    }
+    drop(wires);
+    becomes_true(SOON, "there is room again", || served(&server).is_some());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn past_the_queue_of_a_pool_is_refused_and_counted() {
+    let launch = Launch::new(&Config::of(Engine::Pool), site::shared());
+    let server = launch.flag("--pool-threads", 2).flag("--pool-queue", 4).start();
+    let held: Vec<_> = (0..2).map(|_| served(&server).expect("a thread is free")).collect();
+    let mut waiting: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    waiting.iter_mut().for_each(|wire| wire.send(request("GET", "/1k.html", &[("Connection", "close")])));
+    // Those in front of it were accepted in this order.
+    for _ in 0..5 {
+        assert!(served(&server).is_none(), "a connection past the queue was served");
+    }
+    becomes_true(SOON, "refusals are counted", || refusals(&server) == 5);
+    drop(held);
+    for mut wire in waiting {
+        assert_eq!(wire.response().status, 200, "who waits has a turn");
+    }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

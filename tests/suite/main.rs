@@ -15,6 +15,7 @@ mod conditions;
 mod connections;
 mod deadlines;
 mod exhaustion;
+mod faults;
 mod files;
 mod lifecycle;
 mod log;
@@ -50,6 +51,7 @@ const THEMES: &[Theme] = &[
     reload::THEME,
     exhaustion::THEME,
     admission::THEME,
+    faults::THEME,
     mechanisms::THEME,
     privileges::THEME,
     commands::THEME,

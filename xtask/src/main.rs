@@ -24,6 +24,9 @@ usage: cargo xtask COMMAND
   lint                format, clippy and the rules of the house
   site [--check]      render docs/ into examples/site/book, or say what is out of date there
   browser             the whole-server tests that drive a browser
+  compare [REQUESTS] [PART]
+                      the same requests, 100000 where no number is given, to every engine in every topology with
+                      every sender, or to those with PART in their name (epoll+single+auto): the same bytes
   fuzz [CASES]        parsers against generated input, many more cases than in `test`
   bench               build the floor programs and the files that measurements ask for";
 
@@ -74,6 +77,9 @@ fn command(root: &Path, words: &[&str]) -> Result<(), Failure> {
         ["site"] => render_site(root)?,
         ["site", "--check"] => site::check(root)?,
         ["browser"] => steps::browser(root)?,
+        ["compare"] => steps::compare(root, steps::COMPARED, "")?,
+        ["compare", requests] => steps::compare(root, number(requests)?, "")?,
+        ["compare", requests, part] => steps::compare(root, number(requests)?, part)?,
         ["fuzz"] => steps::fuzz(root, steps::FUZZ_CASES)?,
         ["fuzz", cases] => steps::fuzz(root, number(cases)?)?,
         ["bench"] => make_bench(root)?,

@@ -54,6 +54,9 @@ const STEPS: &[Step] = &[
 /// Cases per property of `cargo xtask fuzz` where no number is given: some minutes.
 pub(crate) const FUZZ_CASES: u32 = 200_000;
 
+/// Requests of `cargo xtask compare` where no number is given.
+pub(crate) const COMPARED: u32 = 100_000;
+
 /// Which steps are run, and how much of them.
 #[derive(Default)]
 pub(crate) struct Selection {
@@ -186,6 +189,18 @@ pub(crate) fn browser(root: &Path) -> Result<(), String> {
         [] => shell::run(root, "cargo", &["test", "--package", "tenfold-tests", "--", "browser"], &[]),
         lines => Err(lines.join("\n")),
     }
+}
+
+/// The comparison of engines with so many requests to each configuration that has `part` in its name. The suite is
+/// optimised here: it makes as many requests as all servers answer.
+///
+/// # Errors
+/// Says that a run failed; the suite says where an answer differs.
+pub(crate) fn compare(root: &Path, requests: u32, part: &str) -> Result<(), String> {
+    let filter = format!("compare::{part}");
+    let cargo = ["test", "--profile", "suite", "--package", "tenfold-tests", "--test", "suite"];
+    let args = [&cargo[..], &["--", "--test-threads", "2", &filter]].concat();
+    shell::run(root, "cargo", &args, &[("TENFOLD_TEST_REQUESTS", &requests.to_string())])
 }
 
 /// The tests of the crates whose parsers meet what strangers send, optimised, with so many generated cases for
