@@ -16,7 +16,8 @@ impl Out {
     /// Runs `stage`, which stages an answer, and lets its head leave as `write` says.
     #[inline]
     pub(crate) fn answer<T>(&mut self, write: Write, stage: impl FnOnce(&mut Out) -> T) -> T {
-        let mark = (write != Write::Joined).then(|| Mark { segments: self.segments.len(), tail: self.tail });
+        let mark =
+            (write != Write::Joined).then_some(Mark { segments: self.segments.len(), tail: self.tail });
         let answer = stage(self);
         if let Some(mark) = mark {
             self.set_apart(mark, write);
