@@ -17,6 +17,7 @@ mod deadlines;
 mod exhaustion;
 mod faults;
 mod files;
+mod hardening;
 mod lifecycle;
 mod log;
 mod logs_modes;
@@ -52,6 +53,11 @@ const THEMES: &[Theme] = &[
     exhaustion::THEME,
     admission::THEME,
     faults::THEME,
+    hardening::framing::THEME,
+    hardening::limits::THEME,
+    hardening::files::THEME,
+    hardening::output::THEME,
+    hardening::book::THEME,
     mechanisms::THEME,
     privileges::THEME,
     commands::THEME,
