@@ -19,7 +19,8 @@ usage: cargo xtask COMMAND
   setup [--no-peers]  install what tests and measurements need, from Debian's packages and rustup
                       (--no-peers: without nginx, lighttpd and h2o, which are only measured against)
   test [--only STEP]... [--all]
-                      every step, or those that are named; --all: the long suites too
+                      every step, or those that are named; --all: the long suites too, among them every legal
+                      combination of the switches; some hours
   test --list         the steps of `test`
   lint                format, clippy and the rules of the house
   site [--check]      render docs/ into examples/site/book, or say what is out of date there

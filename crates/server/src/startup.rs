@@ -42,6 +42,7 @@ fn block(facts: &Facts<'_>, coloured: bool) -> String {
     let lines = [
         ("root", root(facts)),
         ("engine", engine(facts)),
+        ("switches", switches(facts)),
         ("files", files(facts)),
         ("bounds", bounds(facts)),
         ("log", log(facts)),
@@ -86,6 +87,25 @@ fn engine(facts: &Facts<'_>) -> Option<String> {
         if plan.engine.model().triggers { format!(", trigger {}", plan.triggers) } else { String::new() };
     let reason = facts.blueprint.reason.map(|why| format!(" (auto: {why})")).unwrap_or_default();
     Some(format!("{}, topology {}, {workers}{triggers}{reason}", plan.engine, plan.topology))
+}
+
+/// Switches of transport and time that are not what they usually are: who measures wants to read them again.
+fn switches(facts: &Facts<'_>) -> Option<String> {
+    const SHOWN: &[&str] = &[
+        "write",
+        "accept",
+        "tcp-nodelay",
+        "tcp-cork",
+        "defer-accept",
+        "fastopen",
+        "linger",
+        "notsent-lowat",
+        "timer",
+        "timer-update",
+    ];
+    let unusual = |name: &&str| facts.settings.unusual(name).map(|value| format!("{name} {value}"));
+    let all: Vec<_> = SHOWN.iter().filter_map(unusual).collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 fn files(facts: &Facts<'_>) -> Option<String> {
@@ -214,6 +234,13 @@ mod tests {
              \x20 off      folder listings, dotfiles and links that leave the root (for safety), \
              TLS (not in this version)\n"
         );
+    }
+
+    #[test]
+    fn switches_are_said_where_they_are_not_what_they_usually_are() {
+        let flags = [("tcp-nodelay", "off"), ("write", "split"), ("accept", "all"), ("engine", "epoll")];
+        let said = said(&flags);
+        assert!(said.contains("\n  switches write split, tcp-nodelay off\n"), "{said}");
     }
 
     #[test]

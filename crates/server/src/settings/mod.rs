@@ -263,6 +263,13 @@ impl Settings {
         self.source(name) != Source::Default
     }
 
+    /// What a setting is, as it was written, where that is not its default.
+    pub(crate) fn unusual(&self, name: &str) -> Option<String> {
+        let said = self.said(name)?.values.join(" ");
+        let usual = table::row(name).is_some_and(|row| row.shown_initial() == said);
+        (!usual).then_some(said)
+    }
+
     /// The settings that can not change without a restart, and would.
     pub(crate) fn fixed_changes(&self, newer: &Settings) -> Vec<&'static str> {
         let changes = |row: &&Row| row.fixed && self.only(row) != newer.only(row);

@@ -108,6 +108,24 @@ fn an_accept_goes_on_until_it_is_cancelled() {
 }
 
 #[test]
+fn an_accept_of_one_brings_one() {
+    let mut ring = ring();
+    let any = ListenAddress::Internet("127.0.0.1:0".parse().expect("an address"));
+    let listener = Listener::bind(&any, &ListenOptions::default()).expect("loopback has a free port");
+    let ListenAddress::Internet(at) = *listener.address() else { panic!("it is bound to a port") };
+    let peers = [(); 2].map(|()| std::net::TcpStream::connect(at).expect("it listens"));
+    for peer in &peers {
+        ring.accept_one(listener.number(), 7);
+        let accepted = one(&mut ring);
+        assert_eq!((accepted.tag, accepted.more), (7, false));
+        let socket = accepted.socket.expect("an accept brings a socket");
+        assert_eq!(socket.peer().expect("it is there"), peer.local_addr().ok());
+        nothing_comes(&mut ring);
+    }
+    assert_eq!(ring.in_flight(), 0);
+}
+
+#[test]
 fn a_connection_that_was_accepted_and_never_heard_of_is_closed_with_the_ring() {
     let mut ring = ring();
     let path = std::env::temp_dir().join(format!("tenfold-ring-{}", std::process::id()));
