@@ -119,6 +119,8 @@ impl Io for BlockingIo<'_> {
         })
     }
 
+    /// Work is done in place, and nobody looks at the socket meanwhile: what ends the wait is its deadline, or the
+    /// end of the server.
     fn poll_lost(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<IoError> {
         match () {
             () if read_clock() >= by => Poll::Ready(IoError::TimedOut),

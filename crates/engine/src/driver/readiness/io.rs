@@ -155,6 +155,8 @@ impl Io for ReadinessIo {
         self.wait_for_bytes(patience, by)
     }
 
+    /// A mechanism that reports a loss without any interest (`POLLERR`, `POLLHUP`) wakes the task. `select` does
+    /// not, and `busy` asks nobody: there the deadline is what ends the wait.
     fn poll_lost(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<IoError> {
         if self.link.is_ready(GONE) {
             return Poll::Ready(IoError::Gone);
