@@ -1,4 +1,4 @@
 //! Error numbers by their names (`man 3 errno`), for results that come as bare numbers. What a failed call says
 //! about the next one is told in [`crate::failure`].
 
-pub use libc::{EAGAIN, ECANCELED, EINTR, EMFILE, ENFILE, ENOBUFS};
+pub use libc::{EAGAIN, EALREADY, ECANCELED, EINTR, EMFILE, ENFILE, ENOBUFS, ENOENT};

@@ -25,10 +25,8 @@ where
     /// A cancellation has come back. What it did not reach has completed by itself, or is about to; one that
     /// failed otherwise is tried again with what comes next.
     pub(super) fn cancelled(&mut self, key: Key, result: i32) {
-        const NOT_FOUND: i32 = -2;
-        const ALREADY: i32 = -114;
         let Some(slot) = self.connections.find(key) else { return };
-        if result < 0 && !matches!(result, NOT_FOUND | ALREADY) {
+        if result < 0 && !matches!(-result, errno::ENOENT | errno::EALREADY) {
             slot.interest &= !CANCELLING;
         }
     }
