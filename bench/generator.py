@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""What the load generators cost: CPU per request of `tenfold bench` beside wrk, in one run.
+
+usage: generator.py [options] [SHAPE ...]
+
+Each round drives the same floor program with wrk and with tenfold bench, in shuffled order, and reads the
+CPU time that the generator itself used (user + system, of the whole process). Printed for each shape: the
+median of both, the ratio of tenfold bench to wrk as the geometric mean of the rounds' ratios with a 95 %
+bootstrap interval over rounds, and the rates of both.
+Shapes: keep-alive, pipelined, close, join-ack (a connection per request, where tenfold bench lets the
+handshake's acknowledgement travel with the request, which wrk can not), and rates. All when none is named.
+`rates` drives a server that is the bottleneck, because --burden busy loops share its processor, and
+compares what the two say of it.
+
+Needs: the floor programs (cargo xtask bench), the release binary, wrk, taskset. Traffic goes to 127.0.0.1 only.
+"""
+import argparse, json, math, pathlib, random, re, resource, statistics, subprocess, sys, time
+
+HERE = pathlib.Path(__file__).resolve().parent
+WRK = {"keep-alive": [], "pipelined": ["-s", str(HERE / "pipeline.lua")], "rates": []}
+CLOSE = ["-H", "Connection: close"]
+TENFOLD = {"keep-alive": [], "pipelined": ["--pipeline", "16"], "close": ["--requests-per-connection", "1"],
+           "join-ack": ["--requests-per-connection", "1", "--join-ack"], "rates": []}
+SHAPES = list(TENFOLD)
+
+
+def spent(command):
+    """Runs `command`: CPU seconds of it and of what it started, and what it printed."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run = subprocess.run(command, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, run
+
+
+def wrk(args, shape, url):
+    """CPU microseconds per answer, answers per second."""
+    command = ["taskset", "-c", str(args.client_cpu), "wrk", "-t1", f"-c{args.connections}", f"-d{args.seconds}s"]
+    cpu, run = spent(command + WRK.get(shape, CLOSE) + [url])
+    found = re.search(r"(\d+) requests in", run.stdout)
+    if not found or "Socket errors" in run.stdout:
+        raise SystemExit(f"wrk, {shape}:\n{run.stdout}{run.stderr}")
+    return cpu / int(found.group(1)) * 1e6, float(re.search(r"Requests/sec:\s+([\d.]+)", run.stdout).group(1))
+
+
+def tenfold(args, shape, url):
+    """The same of tenfold bench."""
+    command = ["taskset", "-c", str(args.client_cpu), args.tenfold, "bench", "-q", "--json", "--warm-up", "off",
+               "-c", str(args.connections), "-d", f"{args.seconds}s"]
+    cpu, run = spent(command + TENFOLD[shape] + [url])
+    try:
+        result = json.loads(run.stdout)["runs"][-1]
+    except ValueError:
+        raise SystemExit(f"tenfold bench, {shape}:\n{run.stdout}{run.stderr}") from None
+    if result["errors"]:
+        raise SystemExit(f"tenfold bench, {shape}: {result['errors']}")
+    return cpu / result["answers"] * 1e6, result["rate"]
+
+
+def interval(logs, seed=1):
+    """Geometric mean, and its 95 % percentile bootstrap."""
+    draw = random.Random(seed)
+    means = sorted(math.exp(statistics.fmean(draw.choices(logs, k=len(logs)))) for _ in range(2000))
+    return math.exp(statistics.fmean(logs)), means[49], means[1949]
+
+
+def line(shape, rounds):
+    """The printed line of a shape."""
+    cost = interval([math.log(own[0] / other[0]) for own, other in rounds])
+    rate = interval([math.log(own[1] / other[1]) for own, other in rounds])
+    middle = lambda which, what: statistics.median(pair[which][what] for pair in rounds)
+    return (f"{shape:<12}{middle(0, 0):>9.2f}{middle(1, 0):>9.2f}  {cost[0]:.2f} ({cost[1]:.2f} .. {cost[2]:.2f})"
+            f"{middle(0, 1):>11.0f}{middle(1, 1):>10.0f}  {rate[0]:.3f} ({rate[1]:.3f} .. {rate[2]:.3f})")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=f"of {', '.join(SHAPES)}")
+    parser.add_argument("--tenfold", default=str(HERE.parent / "target/release/tenfold"), help="the release binary")
+    parser.add_argument("-c", "--connections", type=int, default=64)
+    parser.add_argument("-s", "--seconds", type=int, default=2)
+    parser.add_argument("-r", "--rounds", type=int, default=9)
+    parser.add_argument("--port", type=int, default=9700)
+    parser.add_argument("--server-cpu", type=int, default=0)
+    parser.add_argument("--client-cpu", type=int, default=1)
+    parser.add_argument("--burden", type=int, default=3, help="busy loops beside the server, for rates")
+    args = parser.parse_args()
+    if unknown := set(args.shapes) - set(SHAPES):
+        parser.error(f"no such shape: {', '.join(sorted(unknown))}; there are {', '.join(SHAPES)}")
+
+    print(f"{'':<12}{'CPU us per answer':>18}  {'tenfold / wrk':<20}{'answers / s':>19}  tenfold / wrk")
+    print(f"{'shape':<12}{'tenfold':>9}{'wrk':>9}  {'95 % interval':<20}{'tenfold':>9}{'wrk':>10}  95 % interval")
+    pinned = ["taskset", "-c", str(args.server_cpu)]
+    for shape in args.shapes or SHAPES:
+        floor = "null_close" if shape in ("close", "join-ack") else "null_epoll"
+        started = [subprocess.Popen(pinned + [str(HERE / floor), str(args.port), "1024"], stdout=subprocess.DEVNULL)]
+        if shape == "rates":
+            busy = [sys.executable, "-c", "while True: pass"]
+            started += [subprocess.Popen(pinned + busy) for _ in range(args.burden)]
+        time.sleep(0.3)
+        try:
+            shuffle, rounds, url = random.Random(1), [], f"http://127.0.0.1:{args.port}/1k.html"
+            for _ in range(args.rounds):
+                both = {}
+                for tool in shuffle.sample([tenfold, wrk], 2):
+                    both[tool] = tool(args, shape, url)
+                rounds.append((both[tenfold], both[wrk]))
+            print(line(shape, rounds), flush=True)
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
