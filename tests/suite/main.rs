@@ -8,6 +8,7 @@ mod bench;
 mod bodies;
 mod browser;
 mod changing;
+mod codings;
 mod coming_from;
 mod commands;
 mod compare;
@@ -40,6 +41,7 @@ const THEMES: &[Theme] = &[
     files::THEME,
     ranges::THEME,
     conditions::THEME,
+    codings::THEME,
     refusals::THEME,
     bodies::THEME,
     connections::THEME,

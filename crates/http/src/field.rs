@@ -47,6 +47,7 @@ impl FieldName<'static> {
     pub const ACCEPT_RANGES: Self = FieldName::constant("Accept-Ranges");
     pub const ALLOW: Self = FieldName::constant("Allow");
     pub const CACHE_CONTROL: Self = FieldName::constant("Cache-Control");
+    pub const CONTENT_ENCODING: Self = FieldName::constant("Content-Encoding");
     pub const ETAG: Self = FieldName::constant("ETag");
     pub const LAST_MODIFIED: Self = FieldName::constant("Last-Modified");
     pub const LOCATION: Self = FieldName::constant("Location");

@@ -159,9 +159,10 @@ impl Shared {
         began: Option<time::Instant>,
         out: &mut Out,
     ) -> Answer {
-        let coming = self.lane.run(move || work.run());
+        let (work, otherwise) = work.split();
+        let coming = self.lane.run(work);
         let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
-            head.read(|head| self.record(self.hosts.busy(head, out), head, &peer, out, began));
+            head.read(|head| self.record(self.hosts.busy(otherwise, head, out), head, &peer, out, began));
             return Answer::Done;
         };
         Answer::Later(Box::pin(async move {

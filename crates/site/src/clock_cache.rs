@@ -93,6 +93,14 @@ impl<V> ClockCache<V> {
         self.bytes += weight;
     }
 
+    /// Changes what is known about `key`, where something is; `change` says how much it weighs then.
+    pub(crate) fn amend(&mut self, key: &str, change: impl FnOnce(&mut V) -> usize) {
+        let Some(&place) = self.places.get(key) else { return };
+        let Slot { mut value, checked, .. } = self.remove(place);
+        let weight = change(&mut value);
+        self.insert(key, value, weight, checked);
+    }
+
     /// Forgets everything, and says whether there was anything.
     pub(crate) fn clear(&mut self) -> bool {
         let any = !self.slots.is_empty();
@@ -116,13 +124,14 @@ impl<V> ClockCache<V> {
         self.remove(place);
     }
 
-    fn remove(&mut self, place: usize) {
+    fn remove(&mut self, place: usize) -> Slot<V> {
         let slot = self.slots.swap_remove(place);
         self.places.remove(&slot.key);
         self.bytes -= slot.weight;
         if let Some(moved) = self.slots.get(place) {
             *self.places.get_mut(&moved.key).expect("each slot has its place in the map") = place;
         }
+        slot
     }
 }
 
@@ -204,6 +213,22 @@ mod tests {
         assert_eq!(keys(&cache), 100);
         assert_eq!(cache.fresh("/new", NOW), Some(&mut 100));
         assert_eq!(cache.slots.iter().filter(|slot| !slot.used).count(), CHANCES);
+    }
+
+    #[test]
+    fn what_is_amended_weighs_what_it_weighs_then_and_is_believed_no_longer() {
+        let mut cache = ClockCache::new(4, 4096);
+        cache.insert("/a", 1, 10, NOW);
+        let before = cache.bytes;
+        cache.amend("/a", |value| {
+            *value = 2;
+            110
+        });
+        assert_eq!((cache.bytes, cache.fresh("/a", Instant(NOW.0 + 999))), (before + 100, Some(&mut 2)));
+        assert_eq!(cache.fresh("/a", Instant(NOW.0 + 1000)), None);
+        cache.amend("/b", |_| unreachable!("nothing is known about it"));
+        cache.amend("/a", |_| 5000);
+        assert_eq!(keys(&cache), 0, "what is larger than the whole is forgotten");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt;
 
 use tenfold_http::{Head, Out};
 
-use crate::work::{Answered, Finish};
+use crate::work::{Answered, Finish, Otherwise};
 use crate::{Outcome, Site, message};
 
 /// The name of a host, or a pattern of names: `example.org`, `*.example.org`, `192.0.2.1`, `[2001:db8::1]`.
@@ -94,9 +94,14 @@ impl Hosts {
         finish.answer(self.site(head), head, out)
     }
 
-    /// Answers 503: there is too much to do already.
-    pub fn busy(&self, head: &Head<'_>, out: &mut Out) -> Outcome {
-        message::unavailable(head, None, out)
+    /// Answers without the work that there is too much of: as its [`Work::split`] says, or with 503.
+    ///
+    /// [`Work::split`]: crate::Work::split
+    pub fn busy(&self, otherwise: Option<Otherwise>, head: &Head<'_>, out: &mut Out) -> Outcome {
+        match otherwise {
+            Some(otherwise) => otherwise.answer(self.site(head), head, out),
+            None => message::unavailable(head, None, out),
+        }
     }
 
     /// Answers 500: what was to be done failed.

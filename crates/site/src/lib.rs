@@ -5,14 +5,18 @@
 //! takes no lock and makes no system call. One request goes through the modules in this order:
 //!
 //! `path` reads the path · `store` answers from what this worker remembers, or else `resolve` asks the file
-//! system beneath the root · `resource` writes a file's 200, 206, 304, 412 or 416 · `message` writes
-//! everything that is no file. `hosts` chooses the site, and `policy` says what holds at a path.
+//! system beneath the root · `resource` writes a file's 200, 206, 304, 412 or 416, and `coded` chooses
+//! where there are several codings of it · `message` writes everything that is no file. `hosts` chooses the
+//! site, and `policy` says what holds at a path.
 
 #![forbid(unsafe_code)]
 
 mod auth;
 mod cache_control;
 mod clock_cache;
+mod coded;
+mod codings;
+mod compress;
 mod cors;
 mod fields;
 mod hosts;
@@ -26,6 +30,7 @@ mod redirect;
 mod resolve;
 mod resource;
 mod settings;
+mod shelf;
 mod store;
 mod template;
 mod work;
@@ -38,6 +43,7 @@ use tenfold_sys::file::Root;
 
 pub use auth::Realm;
 pub use cache_control::CacheControl;
+pub use codings::Codings;
 pub use cors::Cors;
 pub use fields::FieldEdit;
 pub use hosts::{HostName, Hosts};
@@ -48,7 +54,8 @@ pub use pattern::Pattern;
 pub use policy::{Policies, Policy, Rule};
 pub use redirect::{Redirect, Rewrite};
 pub use settings::Settings;
-pub use work::{Answered, Finish, Work};
+use shelf::Shelf;
+pub use work::{Answered, Finish, Otherwise, Work};
 
 /// A folder as a site.
 ///
@@ -62,6 +69,8 @@ pub struct Site {
     alive: Arc<()>,
     root: Root,
     settings: Settings,
+    /// What was compressed, for all threads.
+    shelf: Arc<Shelf>,
 }
 
 /// What was answered.
@@ -86,7 +95,8 @@ impl Site {
     pub fn new(root: Root, settings: Settings) -> Site {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Site { id, alive: Arc::new(()), root, settings }
+        let shelf = Arc::new(Shelf::new(settings.codings.kept));
+        Site { id, alive: Arc::new(()), root, settings, shelf }
     }
 
     /// Puts the whole response to `head` behind what is in `out`, or says what has to be done first. What is

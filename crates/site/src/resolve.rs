@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io;
 
 use tenfold_http::OpenFile;
+use tenfold_http::negotiate::Coding;
 use tenfold_sys::file::{self, Facts, FileError, Kind, Root};
 
 use crate::Settings;
+use crate::coded::Alternatives;
 use crate::path::SitePath;
 use crate::policy::Effective;
-use crate::resource::{Opened, Resource};
+use crate::resource::{Form, Opened, Resource};
 
 /// Why a path is answered with something else than a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +52,7 @@ impl Wanted {
     }
 
     /// What has the name now. Nothing is opened: opening a device or a FIFO does something to it.
-    fn look(&self, root: &Root) -> Result<Facts, Absence> {
+    pub(crate) fn look(&self, root: &Root) -> Result<Facts, Absence> {
         count_visit();
         self.servable(root.look(&self.name)?)
     }
@@ -79,15 +81,16 @@ pub(crate) struct Loaded {
     pub(crate) keep: bool,
 }
 
-/// Opens what is wanted, and reads it where it is small, as the body of responses with this status, of which
-/// holds what `here` says.
-pub(crate) fn load(
-    root: &Root,
-    wanted: &Wanted,
-    status: u16,
-    here: &Effective,
-    settings: &Settings,
-) -> Result<Loaded, Absence> {
+/// A file that was opened, and read where it is small.
+pub(crate) struct Found {
+    pub(crate) facts: Facts,
+    pub(crate) opened: Opened,
+    /// As that of [`Loaded`].
+    pub(crate) keep: bool,
+}
+
+/// Opens what is wanted, and reads it where it is small.
+pub(crate) fn open(root: &Root, wanted: &Wanted, settings: &Settings) -> Result<Found, Absence> {
     wanted.look(root)?;
     let (file, facts) = wanted.open(root)?;
     let size = usize::try_from(facts.size).unwrap_or(usize::MAX);
@@ -98,14 +101,36 @@ pub(crate) fn load(
         Some(bytes) => Opened::Read(bytes),
         None => Opened::File(OpenFile { file, size: facts.size }),
     };
-    Ok(Loaded { resource: Resource::new(status, &wanted.name, facts, opened, here), keep })
+    Ok(Found { facts, opened, keep })
 }
 
-/// Whether the name still has this version of a file. Where that can not be seen for want of descriptors, it
-/// is believed: an old answer is better than none.
-pub(crate) fn is_still(root: &Root, wanted: &Wanted, resource: &Resource) -> bool {
+/// Loads what is wanted, and what is offered beside it, as the body of responses with this status, of which
+/// holds what `here` says.
+pub(crate) fn load(
+    root: &Root,
+    wanted: &Wanted,
+    status: u16,
+    here: &Effective,
+    settings: &Settings,
+) -> Result<Loaded, Absence> {
+    let Found { facts, opened, keep } = open(root, wanted, settings)?;
+    let form = Form { coding: Coding::Identity, negotiated: false, modified: facts.modified, here };
+    let others = match status {
+        200 => Alternatives::find(root, &wanted.name, &facts, form, settings),
+        _ => None,
+    };
+    let form = Form { negotiated: others.is_some(), ..form };
+    let resource = Resource::new(status, &wanted.name, facts, opened, form).beside(others);
+    Ok(Loaded { resource, keep })
+}
+
+/// Whether the name still has this version of a file, and what is offered beside it. Where that can not be
+/// seen for want of descriptors, it is believed: an old answer is better than none.
+pub(crate) fn is_still(root: &Root, wanted: &Wanted, resource: &Resource, settings: &Settings) -> bool {
     match wanted.look(root) {
-        Ok(facts) => resource.is_still(&facts),
+        Ok(facts) => {
+            resource.is_still(&facts) && resource.stands_beside(root, &wanted.name, &facts, settings)
+        }
         Err(absence) => matches!(absence, Absence::Exhausted(_)),
     }
 }

@@ -3,15 +3,20 @@
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenfold_http::clock;
 use tenfold_http::condition::{self, Validators, Verdict};
 use tenfold_http::multipart::Multipart;
+use tenfold_http::negotiate::Coding;
 use tenfold_http::range::{self, Ranges};
 use tenfold_http::response::{FieldName, FieldValue, ResponseHead};
 use tenfold_http::{Head, Method, OpenFile, Out, Part};
-use tenfold_sys::file::Facts;
+use tenfold_sys::file::{Facts, Root, Timestamp};
 
+use crate::coded::{self, Alternatives, Source};
+use crate::codings::suffix;
+use crate::compress::RECIPE;
 use crate::fields::Fields;
 use crate::message::NOSNIFF;
 use crate::policy::Effective;
@@ -28,7 +33,7 @@ pub(crate) const JOINED_UP_TO: usize = 4096;
 const SETTLED_AFTER: i64 = 2;
 
 /// One version of a file, ready to be sent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Resource {
     status: u16,
     /// The whole response, with the body where it is joined.
@@ -37,6 +42,22 @@ pub(crate) struct Resource {
     description: Description,
     facts: Facts,
     settled: bool,
+    /// Tells what was loaded apart from everything else that this process has loaded.
+    number: u64,
+    /// Where there are several codings, those that are not this one.
+    alternatives: Option<Box<Alternatives>>,
+}
+
+/// What a representation is of its file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form<'a> {
+    pub(crate) coding: Coding,
+    /// Whether there are others to choose from.
+    pub(crate) negotiated: bool,
+    /// When the file was modified: all codings of a version say the same.
+    pub(crate) modified: Timestamp,
+    /// What holds where the file is.
+    pub(crate) here: &'a Effective,
 }
 
 /// How a file was opened.
@@ -44,12 +65,14 @@ pub(crate) struct Resource {
 pub(crate) enum Opened {
     /// It was read, whole.
     Read(Vec<u8>),
+    /// It was made.
+    Made(Arc<[u8]>),
     /// It is open.
     File(OpenFile),
 }
 
 /// Where the bytes of a representation are.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Content {
     /// Behind the head.
     Joined,
@@ -60,11 +83,14 @@ enum Content {
 }
 
 /// What the fields of a response say about a file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Description {
     media_type: String,
     etag: String,
     modified: Option<u64>,
+    coding: Coding,
+    /// Whether there are others to choose from.
+    negotiated: bool,
     /// The value of `Cache-Control`, where there is one.
     cache: Option<Cow<'static, str>>,
     /// What the configuration does to the fields.
@@ -72,22 +98,39 @@ struct Description {
 }
 
 impl Resource {
-    /// The file called `name` (its extension counts) as the body of responses with this status, where `here`
-    /// holds.
-    pub(crate) fn new(status: u16, name: &str, facts: Facts, opened: Opened, here: &Effective) -> Resource {
-        let description = Description::of(name, &facts, here);
+    /// The file called `name` (its extension counts) as the body of responses with this status.
+    pub(crate) fn new(status: u16, name: &str, facts: Facts, opened: Opened, form: Form<'_>) -> Resource {
+        let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
+        let settled = facts.changed.seconds.saturating_add(SETTLED_AFTER) <= now;
+        Resource::describe(status, Description::of(name, &facts, form), facts, settled, opened)
+    }
+
+    fn describe(
+        status: u16,
+        description: Description,
+        facts: Facts,
+        settled: bool,
+        opened: Opened,
+    ) -> Resource {
+        static LOADED: AtomicU64 = AtomicU64::new(0);
         let (joined, content) = match opened {
             Opened::Read(bytes) if bytes.len() <= JOINED_UP_TO => (bytes, Content::Joined),
+            Opened::Made(bytes) if bytes.len() <= JOINED_UP_TO => (bytes.to_vec(), Content::Joined),
             Opened::Read(bytes) => (Vec::new(), Content::Shared(bytes.into())),
+            Opened::Made(bytes) => (Vec::new(), Content::Shared(bytes)),
             Opened::File(file) => (Vec::new(), Content::File(Arc::new(file))),
         };
         let template = Template::new(status, &joined, |head| match status {
             200 => description.write(head, facts.size),
             _ => description.write_bare(head, facts.size),
         });
-        let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
-        let settled = facts.changed.seconds.saturating_add(SETTLED_AFTER) <= now;
-        Resource { status, template, content, description, facts, settled }
+        let number = LOADED.fetch_add(1, Ordering::Relaxed);
+        Resource { status, template, content, description, facts, settled, number, alternatives: None }
+    }
+
+    /// The same with other codings to choose from.
+    pub(crate) fn beside(self, alternatives: Option<Box<Alternatives>>) -> Resource {
+        Resource { alternatives, ..self }
     }
 
     /// Answers with the file, a part of it, or that the peer has it already.
@@ -122,28 +165,25 @@ impl Resource {
         let validators = self.description.validators();
         match condition::evaluate(request, validators) {
             Verdict::Proceed => {}
-            Verdict::NotModified => return Some(self.not_modified(request, out)),
-            Verdict::PreconditionFailed => return Some(message::plain(request, 412, out)),
+            Verdict::NotModified => return Some(self.description.not_modified(request, out)),
+            Verdict::PreconditionFailed => return Some(self.description.failed(request, out)),
         }
-        let ranged = request.method == Method::Get && condition::range_applies(request, validators);
+        // All codings have the same date, so it does not say of which of them the peer has a part.
+        let modified = validators.modified.filter(|_| !self.description.negotiated);
+        let part_of = Validators { modified, ..validators };
+        let ranged = request.method == Method::Get && condition::range_applies(request, part_of);
         let value = request.only("range").filter(|_| ranged)?;
         match range::select(value, self.facts.size, settings.max_ranges) {
             Ranges::Whole => None,
             Ranges::One(range) => Some(self.part(range, request, out)),
+            // `Content-Encoding` would speak of all parts as one.
+            Ranges::Many(_) if self.description.coding != Coding::Identity => None,
             Ranges::Many(ranges) => Some(self.parts(&ranges, request, out)),
             Ranges::Unsatisfiable => Some(message::with_fields(request, 416, out, |head| {
                 head.unsatisfied_range(self.facts.size);
+                self.description.write_choice(head);
             })),
         }
-    }
-
-    /// 304 carries what a 200 would say that caches act on, and no other description of the content
-    /// (RFC 9110 §15.4.5).
-    fn not_modified(&self, request: &Head<'_>, out: &mut Out) -> Outcome {
-        let mut head = ResponseHead::answering(request, 304, out);
-        self.description.write_for_caches(&mut head);
-        head.end();
-        Outcome::of(304, 0)
     }
 
     fn part(&self, range: Range<u64>, request: &Head<'_>, out: &mut Out) -> Outcome {
@@ -183,6 +223,52 @@ impl Resource {
         }
     }
 
+    /// The other codings, where there are some.
+    #[inline]
+    pub(crate) fn alternatives(&mut self) -> Option<&mut Alternatives> {
+        self.alternatives.as_deref_mut()
+    }
+
+    /// Whether what stands beside the file called `name`, which has these facts, is what stood there.
+    pub(crate) fn stands_beside(&self, root: &Root, name: &str, facts: &Facts, settings: &Settings) -> bool {
+        let codings = &settings.codings;
+        match &self.alternatives {
+            _ if self.status != 200 => true,
+            Some(alternatives) => alternatives.are_still(root, name, facts, codings),
+            None => coded::is_still_alone(root, name, facts, codings),
+        }
+    }
+
+    /// Its number among all that this process has loaded.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// What codings are made of.
+    pub(crate) fn source(&self) -> Source {
+        match &self.content {
+            Content::Joined => Source::Memory(self.template.body().into()),
+            Content::Shared(bytes) => Source::Memory(Arc::clone(bytes)),
+            Content::File(file) => Source::File(Arc::clone(file)),
+        }
+    }
+
+    /// The same version of the file with nothing to choose from.
+    pub(crate) fn alone(&self) -> Resource {
+        Resource {
+            template: self.template.clone(),
+            content: self.content.clone(),
+            description: self.description.clone(),
+            alternatives: None,
+            ..*self
+        }
+    }
+
+    /// This file in a coding that has to be made.
+    pub(crate) fn unmade(&self, coding: Coding) -> Unmade {
+        Unmade { description: self.description.made(coding), facts: self.facts, settled: self.settled }
+    }
+
     /// Whether a file with these facts is surely this version of it.
     pub(crate) fn is_still(&self, facts: &Facts) -> bool {
         self.settled && self.facts == *facts
@@ -190,7 +276,8 @@ impl Resource {
 
     /// Whether it keeps a file open.
     pub(crate) fn holds_file(&self) -> bool {
-        matches!(self.content, Content::File(_))
+        let others = self.alternatives.as_ref().is_some_and(|others| others.hold_files());
+        others || matches!(self.content, Content::File(_))
     }
 
     /// Bytes of memory beside this value itself.
@@ -199,7 +286,58 @@ impl Resource {
             Content::Shared(bytes) => bytes.len(),
             _ => 0,
         };
-        self.template.weight() + shared + self.description.media_type.len() + self.description.etag.len()
+        let others = self.alternatives.as_ref().map_or(0, |others| others.weight());
+        self.template.weight()
+            + shared
+            + others
+            + self.description.media_type.len()
+            + self.description.etag.len()
+    }
+}
+
+/// A coding of a file that has to be made: everything is known of it but its bytes.
+#[derive(Debug)]
+pub(crate) struct Unmade {
+    description: Description,
+    /// Those of the file.
+    facts: Facts,
+    settled: bool,
+}
+
+impl Unmade {
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled
+    }
+
+    /// Answers where no content is needed: what the peer has already, what it does not want, and a HEAD,
+    /// which goes without a length (RFC 9110 §9.3.2).
+    pub(crate) fn respond(&self, request: &Head<'_>, out: &mut Out) -> Option<Outcome> {
+        let verdict = match request.selective {
+            true => condition::evaluate(request, self.description.validators()),
+            false => Verdict::Proceed,
+        };
+        match verdict {
+            Verdict::NotModified => Some(self.description.not_modified(request, out)),
+            Verdict::PreconditionFailed => Some(self.description.failed(request, out)),
+            Verdict::Proceed if request.method != Method::Head => None,
+            Verdict::Proceed => {
+                let mut head = ResponseHead::answering(request, 200, out);
+                head.content_type(self.description.media_type());
+                self.description.write_version(&mut head);
+                head.end();
+                Some(Outcome::of(200, 0))
+            }
+        }
+    }
+
+    /// It is made of these bytes.
+    pub(crate) fn with(self, bytes: Arc<[u8]>) -> Resource {
+        let facts = Facts { size: bytes.len() as u64, ..self.facts };
+        Resource::describe(200, self.description, facts, self.settled, Opened::Made(bytes))
     }
 }
 
@@ -210,21 +348,36 @@ fn in_memory(range: &Range<u64>) -> Range<usize> {
 }
 
 impl Description {
-    fn of(name: &str, facts: &Facts, here: &Effective) -> Description {
+    fn of(name: &str, facts: &Facts, form: Form<'_>) -> Description {
+        let Form { coding, negotiated, here, .. } = form;
         let modified = facts.modified;
         // The inode tells a replaced file from the one before, where both have the same size and a time
         // that was set on purpose, as archives and reproducible builds do.
         let etag = format!(
-            "\"{:x}.{:x}-{:x}-{:x}\"",
-            modified.seconds, modified.nanoseconds, facts.size, facts.inode
+            "\"{:x}.{:x}-{:x}-{:x}{}\"",
+            modified.seconds,
+            modified.nanoseconds,
+            facts.size,
+            facts.inode,
+            suffix(coding)
         );
+        let modified = form.modified;
         // A date in the future may not be sent (RFC 9110 §8.8.2.1), that of this second would be that of what
         // is written later in it, too (§8.8.2.2), and one before 1970 helps nobody.
         let past = u64::try_from(modified.seconds).ok().filter(|&seconds| seconds < clock::unix_seconds());
         let fields = here.fields.clone();
         let cache = here.policy.cache.filter(|_| fields.keeps(FieldName::CACHE_CONTROL));
         let cache = cache.map(|cache| cache.value(name));
-        Description { media_type: media_type::of(name), etag, modified: past, cache, fields }
+        let (media_type, modified) = (media_type::of(name), past);
+        Description { media_type, etag, modified, coding, negotiated, cache, fields }
+    }
+
+    /// The same file in a coding that is made of it. The tag says by what, since another build may make other
+    /// bytes of the same file.
+    fn made(&self, coding: Coding) -> Description {
+        let tag = self.etag.strip_suffix('"').unwrap_or(&self.etag);
+        let etag = format!("{tag}{}{RECIPE}\"", suffix(coding));
+        Description { etag, coding, ..self.clone() }
     }
 
     fn validators(&self) -> Validators<'_> {
@@ -254,7 +407,31 @@ impl Description {
         self.fields.write(head);
     }
 
+    /// 304 carries what a 200 would say that caches act on, and no other description of the content
+    /// (RFC 9110 §15.4.5).
+    fn not_modified(&self, request: &Head<'_>, out: &mut Out) -> Outcome {
+        let mut head = ResponseHead::answering(request, 304, out);
+        self.write_for_caches(&mut head);
+        head.end();
+        Outcome::of(304, 0)
+    }
+
+    fn failed(&self, request: &Head<'_>, out: &mut Out) -> Outcome {
+        message::with_fields(request, 412, out, |head| self.write_choice(head))
+    }
+
+    /// Says that another `Accept-Encoding` would get another answer, where it would.
+    fn write_choice(&self, head: &mut ResponseHead<'_>) {
+        if self.negotiated {
+            self.fields.own(head, FieldName::VARY, coded::VARY);
+        }
+    }
+
     fn write_version(&self, head: &mut ResponseHead<'_>) {
+        if self.coding != Coding::Identity {
+            head.field(FieldName::CONTENT_ENCODING, coded::token(self.coding));
+        }
+        self.write_choice(head);
         if let Some(modified) = self.modified
             && self.fields.keeps(FieldName::LAST_MODIFIED)
         {
@@ -269,6 +446,7 @@ impl Description {
 
     /// Writes what a 304 says.
     fn write_for_caches(&self, head: &mut ResponseHead<'_>) {
+        self.write_choice(head);
         self.fields.own(head, FieldName::ETAG, self.etag());
         self.write_cache_control(head);
         self.fields.write(head);

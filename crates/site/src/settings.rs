@@ -1,5 +1,6 @@
 //! What can be set about a site.
 
+use crate::codings::Codings;
 use crate::policy::Policies;
 
 /// Settings of a site. The bounds hold per worker: per thread of a process, and per process.
@@ -24,6 +25,8 @@ pub struct Settings {
     pub max_ranges: usize,
     /// Files that are kept open. One more stays open for as long as somebody receives it. Default 256.
     pub open_files: usize,
+    /// Which codings of its files are offered. Default none.
+    pub codings: Codings,
 }
 
 impl Default for Settings {
@@ -37,6 +40,7 @@ impl Default for Settings {
             cache_entries: 4096,
             max_ranges: 64,
             open_files: 256,
+            codings: Codings::default(),
         }
     }
 }

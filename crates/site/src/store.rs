@@ -16,7 +16,7 @@ use crate::policy::Effective;
 use crate::resolve::{self, Absence, Loaded, Wanted};
 use crate::resource::Resource;
 use crate::work::Answered;
-use crate::{Outcome, Settings, Site, message};
+use crate::{Outcome, Settings, Site, coded, message};
 
 /// Stores of a thread. There is one for each site that it serves; the bound is for a thread that sees many
 /// sites come and go.
@@ -82,11 +82,25 @@ struct Page {
     checked: Option<Instant>,
 }
 
+/// Answers with a file that was found under `key`, in the coding that suits.
+#[inline]
+fn answer(resource: &mut Resource, key: &str, asked: Asked<'_>, out: &mut Out) -> Answered {
+    let Asked { site, head, .. } = asked;
+    match resource.alternatives() {
+        None => resource.respond(head, &site.settings, out).into(),
+        Some(_) => coded::negotiate(resource, key, site, head, out),
+    }
+}
+
 impl Store {
     fn new(settings: &Settings) -> Store {
         Store {
             memory: ClockCache::new(settings.cache_entries, settings.cache_bytes),
-            files: ClockCache::new(settings.open_files, settings.cache_bytes),
+            // Each may hold one for every coding that stands beside it.
+            files: ClockCache::new(
+                settings.open_files / (1 + settings.codings.siblings.len()),
+                settings.cache_bytes,
+            ),
             absent: ClockCache::new(settings.cache_entries, settings.cache_bytes / ABSENT_SHARE),
             not_found: Page::default(),
         }
@@ -98,34 +112,47 @@ impl Store {
         let asked = Asked { site, head, now: clock::now() };
         // Most clients spell a path as we do: what is found under the bytes that came needs no reading.
         match self.memory.fresh(head.target.path, asked.now) {
-            Some(resource) => resource.respond(head, &site.settings, out).into(),
-            None => self.respond_without_memory(asked, out).into(),
+            Some(resource) => answer(resource, head.target.path, asked, out),
+            None => self.respond_without_memory(asked, out),
         }
     }
 
-    fn respond_without_memory(&mut self, asked: Asked<'_>, out: &mut Out) -> Outcome {
+    /// Changes what is known of a file, where it is known.
+    pub(crate) fn amend(&mut self, canonical: &str, change: impl FnOnce(&mut Resource)) {
+        let mut change = Some(change);
+        for cache in [&mut self.memory, &mut self.files] {
+            cache.amend(canonical, |resource| {
+                if let Some(change) = change.take() {
+                    change(resource);
+                }
+                resource.weight()
+            });
+        }
+    }
+
+    fn respond_without_memory(&mut self, asked: Asked<'_>, out: &mut Out) -> Answered {
         let spelled = asked.head.target.path;
-        if let Some(outcome) = self.recall(spelled, asked, out) {
-            return outcome;
+        if let Some(answered) = self.recall(spelled, asked, out) {
+            return answered;
         }
         let path = match SitePath::parse(spelled) {
             Ok(path) => path,
-            Err(PathError::Malformed) => return message::plain(asked.head, 400, out),
-            Err(PathError::Hidden) => return self.not_found(asked, out),
+            Err(PathError::Malformed) => return message::plain(asked.head, 400, out).into(),
+            Err(PathError::Hidden) => return self.not_found(asked, out).into(),
         };
         let wanted = Wanted::by_path(&path, &asked.site.settings);
         self.check(path.canonical(), &wanted, asked);
         if let Some(resource) = self.memory.fresh(path.canonical(), asked.now) {
-            return resource.respond(asked.head, &asked.site.settings, out);
+            return answer(resource, path.canonical(), asked, out);
         }
-        if let Some(outcome) = self.recall(path.canonical(), asked, out) {
-            return outcome;
+        if let Some(answered) = self.recall(path.canonical(), asked, out) {
+            return answered;
         }
         match self.load(&wanted, &asked.site.settings.policies.at(&path), asked.site) {
             Ok(mut loaded) => {
-                let outcome = loaded.resource.respond(asked.head, &asked.site.settings, out);
+                let answered = answer(&mut loaded.resource, path.canonical(), asked, out);
                 self.keep(path.canonical(), loaded, asked.now);
-                outcome
+                answered
             }
             Err(absence) => {
                 if let Absence::NotFound | Absence::Forbidden | Absence::Directory = absence {
@@ -137,9 +164,9 @@ impl Store {
     }
 
     /// Answers with what is known to be held open or not to be there, if it is known.
-    fn recall(&mut self, canonical: &str, asked: Asked<'_>, out: &mut Out) -> Option<Outcome> {
+    fn recall(&mut self, canonical: &str, asked: Asked<'_>, out: &mut Out) -> Option<Answered> {
         if let Some(resource) = self.files.fresh(canonical, asked.now) {
-            return Some(resource.respond(asked.head, &asked.site.settings, out));
+            return Some(answer(resource, canonical, asked, out));
         }
         let absence = *self.absent.fresh(canonical, asked.now)?;
         Some(self.refuse(absence, canonical, asked, out))
@@ -148,8 +175,8 @@ impl Store {
     /// Looks again at a file that has been remembered for long enough, and forgets it where it has changed.
     fn check(&mut self, canonical: &str, wanted: &Wanted, asked: Asked<'_>) {
         for cache in [&mut self.memory, &mut self.files] {
-            let root = &asked.site.root;
-            cache.check(canonical, asked.now, |resource| resolve::is_still(root, wanted, resource));
+            let Site { root, settings, .. } = asked.site;
+            cache.check(canonical, asked.now, |resource| resolve::is_still(root, wanted, resource, settings));
         }
     }
 
@@ -170,14 +197,15 @@ impl Store {
         cache.insert(canonical, resource, weight, now);
     }
 
-    fn refuse(&mut self, absence: Absence, canonical: &str, asked: Asked<'_>, out: &mut Out) -> Outcome {
-        match absence {
+    fn refuse(&mut self, absence: Absence, canonical: &str, asked: Asked<'_>, out: &mut Out) -> Answered {
+        let outcome = match absence {
             Absence::NotFound => self.not_found(asked, out),
             Absence::Forbidden => message::plain(asked.head, 403, out),
             Absence::Directory => message::to_directory(asked.head, canonical, out),
             Absence::Exhausted(errno) => message::unavailable(asked.head, Some(errno), out),
             Absence::Failed(errno) => message::failed(asked.head, errno, out),
-        }
+        };
+        outcome.into()
     }
 
     /// Answers 404: with the site's own page where it has one, looked for once a second.
@@ -188,7 +216,8 @@ impl Store {
             && page.checked.is_none_or(|checked| !is_fresh(checked, now))
         {
             let wanted = Wanted::file(name);
-            page.resource = page.resource.take().filter(|page| resolve::is_still(&site.root, &wanted, page));
+            let still = |page: &Resource| resolve::is_still(&site.root, &wanted, page, &site.settings);
+            page.resource = page.resource.take().filter(still);
             if page.resource.is_none() {
                 let loaded = resolve::load(&site.root, &wanted, 404, &Effective::default(), &site.settings);
                 page.resource = loaded.ok().map(|loaded| loaded.resource);

@@ -5,7 +5,7 @@ use tenfold_http::response::ResponseHead;
 use tenfold_http::{Head, Out, Version};
 
 /// A head, and often its body, as one run of bytes with the date of a moment in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Template {
     bytes: Box<[u8]>,
     /// Where the date begins.

@@ -1,6 +1,7 @@
 //! A folder made for a test, requests to it, and what is answered.
 
 mod cache;
+mod codings;
 mod files;
 mod paths;
 mod selection;
@@ -152,11 +153,23 @@ fn flatten(out: &mut Out) -> Vec<u8> {
 /// Sends a request, and leaves the response where it was put.
 fn stage(site: &Site, request: &str, out: &mut Out) -> Outcome {
     parse_head(&mut request.as_bytes().to_vec(), |head| {
-        match site.respond(&head.expect("the request is well-formed"), out) {
-            Answered::Staged(outcome) => outcome,
-            Answered::Work(_) => panic!("the answer is not made at once"),
+        let head = head.expect("the request is well-formed");
+        let mut answered = site.respond(&head, out);
+        loop {
+            match answered {
+                Answered::Staged(outcome) => return outcome,
+                Answered::Work(work) => {
+                    WORKED.set(WORKED.get() + 1);
+                    answered = work.split().0().answer(site, &head, out);
+                }
+            }
         }
     })
+}
+
+thread_local! {
+    /// What was to be done off the loop, on this thread.
+    static WORKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 fn send(site: &Site, request: &str) -> Response {

@@ -14,10 +14,20 @@ pub enum Answered {
 }
 
 /// Work of which an answer is made.
-pub struct Work(Box<dyn FnOnce() -> Finish + Send>);
+pub struct Work {
+    run: Box<dyn FnOnce() -> Finish + Send>,
+    /// What is answered where there is too much to do already; 503 without it.
+    otherwise: Option<Otherwise>,
+}
+
+/// Answers without the work.
+pub struct Otherwise(Box<Answering<Outcome>>);
 
 /// Makes an answer of work that was done: stages it, or asks for more.
-pub struct Finish(Box<dyn FnOnce(&Site, &Head<'_>, &mut Out) -> Answered + Send>);
+pub struct Finish(Box<Answering<Answered>>);
+
+/// Answers a request to a site.
+type Answering<T> = dyn FnOnce(&Site, &Head<'_>, &mut Out) -> T + Send;
 
 impl Work {
     /// `work`, and what makes an answer of it on the connection's own thread.
@@ -25,15 +35,30 @@ impl Work {
         work: impl FnOnce() -> T + Send + 'static,
         finish: impl FnOnce(T, &Site, &Head<'_>, &mut Out) -> Answered + Send + 'static,
     ) -> Work {
-        Work(Box::new(move || {
+        let run = Box::new(move || {
             let done = work();
             Finish(Box::new(move |site, head, out| finish(done, site, head, out)))
-        }))
+        });
+        Work { run, otherwise: None }
     }
 
-    /// Does it. It may take long.
-    pub fn run(self) -> Finish {
-        (self.0)()
+    /// The same, and what is answered where there is too much to do already.
+    pub(crate) fn or_else(
+        self,
+        answer: impl FnOnce(&Site, &Head<'_>, &mut Out) -> Outcome + Send + 'static,
+    ) -> Work {
+        Work { otherwise: Some(Otherwise(Box::new(answer))), ..self }
+    }
+
+    /// What does it, which may take long, and what [`crate::Hosts::busy`] needs where nobody can.
+    pub fn split(self) -> (impl FnOnce() -> Finish + Send, Option<Otherwise>) {
+        (self.run, self.otherwise)
+    }
+}
+
+impl Otherwise {
+    pub(crate) fn answer(self, site: &Site, head: &Head<'_>, out: &mut Out) -> Outcome {
+        (self.0)(site, head, out)
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     what_is_for_other_topologies(settings, plan)?;
     logs_that_can_not_be(settings, plan.engine)?;
     bounds_of_nothing(settings)?;
+    compression_of_nothing(settings)?;
     tcp_without_tcp(settings)?;
     fastopen_without_the_kernel(settings)
 }
@@ -67,6 +68,21 @@ fn bounds_of_nothing(settings: &Settings) -> Result<(), String> {
             Err(format!("max-rate is for TCP, and {address} is none"))
         }
         _ => Ok(()),
+    }
+}
+
+fn compression_of_nothing(settings: &Settings) -> Result<(), String> {
+    let codings = &settings.codings;
+    let idle = ["compress-types", "compress-from", "compress-up-to", "compress-cache"]
+        .into_iter()
+        .find(|name| codings.made.is_empty() && settings.is_explicit(name));
+    match idle {
+        Some(name) => Err(format!("{name} is for compress, which is off")),
+        None if codings.from > codings.up_to => Err(format!(
+            "compress-from is {} bytes and compress-up-to {}: nothing would be compressed",
+            codings.from, codings.up_to
+        )),
+        None => Ok(()),
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
         index: settings.index.clone(),
         policies: settings.site.policies(),
         max_ranges: settings.max_ranges,
+        codings: settings.codings.clone(),
         ..Default::default()
     };
     // An explicit sender sends every file by its mechanism; memory is for `auto` only.

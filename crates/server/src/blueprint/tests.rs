@@ -151,6 +151,18 @@ fn connections_are_as_many_as_descriptors_allow_beside_a_reserve_for_files() {
 }
 
 #[test]
+fn compression_of_nothing_is_refused() {
+    assert_eq!(
+        refusal(&[("compress-from", "2k")], DESCRIPTORS),
+        "compress-from is for compress, which is off"
+    );
+    let none = [("compress", "on"), ("compress-from", "2k"), ("compress-up-to", "1k")];
+    assert!(refusal(&none, DESCRIPTORS).ends_with("nothing would be compressed"));
+    let some = draw(&[("compress", "gzip"), ("compress-up-to", "1k")], DESCRIPTORS).expect("legal");
+    assert_eq!((some.site.codings.made.len(), some.site.codings.up_to), (1, 1024));
+}
+
+#[test]
 fn what_an_engine_has_a_use_for_arrives_in_its_plan() {
     let pool = [("engine", "pool"), ("pool-threads", "3"), ("pool-queue", "5")];
     let Bounds { pool_threads, pool_queue, connections, .. } =

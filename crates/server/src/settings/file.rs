@@ -89,7 +89,7 @@ fn text(row: &Row, value: &DeValue<'_>) -> Result<String, String> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),
         DeValue::Integer(number) if counts && number.radix() == 10 => Ok(number.as_str().to_owned()),
-        DeValue::Boolean(true) if row.value == "on|off" => Ok("on".into()),
+        DeValue::Boolean(true) if row.value.starts_with("on|") => Ok("on".into()),
         DeValue::Boolean(false) if row.value.ends_with("|off") => Ok("off".into()),
         _ => Err(format!("{} is not written as a TOML {}; put it in quotes", row.name, value.type_str())),
     }

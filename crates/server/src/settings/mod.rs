@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use tenfold_engine::{Accept, Engine, Sender, TimerKind, TimerUpdate, Topology, Triggers};
 use tenfold_http::Limits;
+use tenfold_site::Codings;
 use tenfold_sys::socket::ListenAddress;
 
 pub(crate) use crate::diagnostics::Level;
@@ -58,6 +59,7 @@ pub(crate) struct Settings {
     pub(crate) notsent_lowat: Option<u32>,
     pub(crate) limits: Limits,
     pub(crate) max_ranges: usize,
+    pub(crate) codings: Codings,
     pub(crate) drain_timeout: Duration,
     pub(crate) work_threads: usize,
     pub(crate) work_queue: usize,

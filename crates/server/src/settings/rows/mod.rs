@@ -2,6 +2,7 @@
 
 mod addresses;
 mod bounds;
+mod content;
 mod model;
 mod process;
 mod site;
@@ -11,8 +12,16 @@ mod time;
 use super::table::Row;
 
 /// The groups, in the order of the help.
-static GROUPS: &[&[Row]] =
-    &[site::ROWS, model::ROWS, tcp::ROWS, time::ROWS, bounds::ROWS, addresses::ROWS, process::ROWS];
+static GROUPS: &[&[Row]] = &[
+    site::ROWS,
+    content::ROWS,
+    model::ROWS,
+    tcp::ROWS,
+    time::ROWS,
+    bounds::ROWS,
+    addresses::ROWS,
+    process::ROWS,
+];
 
 /// Every setting, in the order of the help.
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {

@@ -1,0 +1,276 @@
+//! The codings of a file: what stands beside it, what can be made of it, and which of them a request gets.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use tenfold_http::negotiate::{self, Choice, Coding};
+use tenfold_http::response::{FieldName, FieldValue};
+use tenfold_http::{Head, OpenFile, Out};
+use tenfold_sys::file::{self, Facts, Root};
+
+use crate::codings::{Codings, suffix};
+use crate::compress::encode;
+use crate::resolve::{self, Wanted};
+use crate::resource::{Form, Resource, Unmade};
+use crate::shelf::{Label, Shelf};
+use crate::work::{Answered, Work};
+use crate::{Outcome, Settings, Site, media_type, message, store};
+
+/// An answer that would be another one for another `Accept-Encoding` (RFC 9110 §12.5.5).
+pub(crate) const VARY: FieldValue<'static> = FieldValue::constant("Accept-Encoding");
+
+/// The value of `Content-Encoding`.
+pub(crate) fn token(coding: Coding) -> FieldValue<'static> {
+    FieldValue::new(coding.token().as_bytes()).expect("a coding's name is a token")
+}
+
+/// The codings of a file beside the file as it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Alternatives {
+    /// What an answer can be, in the order of the server; the file as it is comes last.
+    available: Vec<Coding>,
+    /// By the number of the coding.
+    coded: [Coded; 3],
+}
+
+/// A file in one coding.
+#[derive(Clone, Debug)]
+enum Coded {
+    Absent,
+    /// It can be made.
+    Possible,
+    Made(Resource),
+    /// It stands beside the file.
+    Sibling(Resource),
+}
+
+impl Alternatives {
+    /// What there is of the file called `name` beside itself; none where there is nothing.
+    pub(crate) fn find(
+        root: &Root,
+        name: &str,
+        facts: &Facts,
+        form: Form<'_>,
+        settings: &Settings,
+    ) -> Option<Box<Alternatives>> {
+        let codings = &settings.codings;
+        let mut found = Alternatives { available: Vec::new(), coded: [const { Coded::Absent }; 3] };
+        for &coding in &codings.siblings {
+            if usable_sibling(root, name, coding, facts).is_some()
+                && let Some(sibling) =
+                    load_sibling(root, name, Form { coding, negotiated: true, ..form }, settings)
+            {
+                found.add(coding, Coded::Sibling(sibling));
+            }
+        }
+        if codings.compresses(&media_type::of(name), facts.size) {
+            codings.made.iter().for_each(|&coding| found.add(coding, Coded::Possible));
+        }
+        if found.available.is_empty() {
+            return None;
+        }
+        found.available.push(Coding::Identity);
+        Some(Box::new(found))
+    }
+
+    fn add(&mut self, coding: Coding, coded: Coded) {
+        if let Some(place @ Coded::Absent) = self.coded.get_mut(coding as usize) {
+            *place = coded;
+            self.available.push(coding);
+        }
+    }
+
+    fn ready(&self) -> impl Iterator<Item = &Resource> {
+        self.coded.iter().filter_map(|coded| match coded {
+            Coded::Made(resource) | Coded::Sibling(resource) => Some(resource),
+            Coded::Absent | Coded::Possible => None,
+        })
+    }
+
+    fn sibling(&self, coding: Coding) -> Option<&Resource> {
+        match self.coded.get(coding as usize) {
+            Some(Coded::Sibling(resource)) => Some(resource),
+            _ => None,
+        }
+    }
+
+    /// Whether what stands beside the file is what was found there.
+    pub(crate) fn are_still(&self, root: &Root, name: &str, facts: &Facts, codings: &Codings) -> bool {
+        codings.siblings.iter().all(|&coding| {
+            match (usable_sibling(root, name, coding, facts), self.sibling(coding)) {
+                (Some(now), Some(sibling)) => sibling.is_still(&now),
+                (None, None) => true,
+                _ => false,
+            }
+        })
+    }
+
+    pub(crate) fn hold_files(&self) -> bool {
+        self.ready().any(Resource::holds_file)
+    }
+
+    /// Bytes of memory, with this value itself.
+    pub(crate) fn weight(&self) -> usize {
+        size_of::<Alternatives>() + self.ready().map(Resource::weight).sum::<usize>()
+    }
+
+    /// Keeps what was made; forgets that it can be made, where it can not.
+    fn settle(&mut self, coding: Coding, made: Option<Resource>) {
+        if let Some(place @ Coded::Possible) = self.coded.get_mut(coding as usize) {
+            *place = match made {
+                Some(resource) => Coded::Made(resource),
+                None => Coded::Absent,
+            };
+        }
+        let coded = &self.coded;
+        self.available.retain(|&each| !matches!(coded.get(each as usize), Some(Coded::Absent)));
+    }
+}
+
+/// Whether nothing stands beside a file that was found alone.
+pub(crate) fn is_still_alone(root: &Root, name: &str, facts: &Facts, codings: &Codings) -> bool {
+    codings.siblings.iter().all(|&coding| usable_sibling(root, name, coding, facts).is_none())
+}
+
+/// The facts of the file beside another one that has it in this coding: where there is one, and it is at
+/// least as new. An older one was made of an older version.
+fn usable_sibling(root: &Root, name: &str, coding: Coding, facts: &Facts) -> Option<Facts> {
+    let wanted = Wanted::file(&format!("{name}{}", suffix(coding)));
+    wanted.look(root).ok().filter(|sibling| sibling.modified >= facts.modified)
+}
+
+/// Loads what stands beside the file called `name` in this form.
+fn load_sibling(root: &Root, name: &str, form: Form<'_>, settings: &Settings) -> Option<Resource> {
+    let wanted = Wanted::file(&format!("{name}{}", suffix(form.coding)));
+    let found = resolve::open(root, &wanted, settings).ok()?;
+    let usable = found.keep && found.facts.modified >= form.modified;
+    usable.then(|| Resource::new(200, name, found.facts, found.opened, form))
+}
+
+/// Answers a request for a file that there is in several codings; `key` is where the store has it.
+pub(crate) fn negotiate(
+    resource: &mut Resource,
+    key: &str,
+    site: &Site,
+    request: &Head<'_>,
+    out: &mut Out,
+) -> Answered {
+    let settings = &site.settings;
+    let Some(alternatives) = resource.alternatives() else {
+        return resource.respond(request, settings, out).into();
+    };
+    let choice = negotiate::choose(request.values("accept-encoding"), &alternatives.available);
+    let coding = match choice {
+        Choice::Use(coding) => coding,
+        Choice::NotAcceptable => return not_acceptable(request, out).into(),
+    };
+    match alternatives.coded.get_mut(coding as usize) {
+        Some(Coded::Made(coded) | Coded::Sibling(coded)) => coded.respond(request, settings, out).into(),
+        Some(Coded::Possible) => make(resource, coding, key, site, request, out),
+        Some(Coded::Absent) | None => resource.respond(request, settings, out).into(),
+    }
+}
+
+/// 406: the client excludes the file as it is, and there is no coding that it takes.
+fn not_acceptable(request: &Head<'_>, out: &mut Out) -> Outcome {
+    message::with_fields(request, 406, out, |head| head.field(FieldName::VARY, VARY))
+}
+
+/// Answers with a coding that has to be made. What needs no content is answered without: a HEAD, and what
+/// the client has already. Where as much is being made as may be, the file goes as it is.
+fn make(
+    resource: &mut Resource,
+    coding: Coding,
+    key: &str,
+    site: &Site,
+    request: &Head<'_>,
+    out: &mut Out,
+) -> Answered {
+    let unmade = resource.unmade(coding);
+    if let Some(outcome) = unmade.respond(request, out) {
+        return outcome.into();
+    }
+    let job = Job { source: resource.source(), unmade, coding, shelf: Arc::clone(&site.shelf) };
+    let (key, as_it_is) = (key.to_owned(), Arc::new(resource.alone()));
+    let otherwise = Arc::clone(&as_it_is);
+    let work = Work::new(
+        move || job.run(),
+        move |made, site, head, out| answer_made(site, &key, &as_it_is, (coding, made), head, out).into(),
+    );
+    Answered::Work(
+        work.or_else(move |site, head, out| Resource::clone(&otherwise).respond(head, &site.settings, out)),
+    )
+}
+
+/// A file that is to be coded.
+struct Job {
+    source: Source,
+    unmade: Unmade,
+    coding: Coding,
+    shelf: Arc<Shelf>,
+}
+
+/// What is coded.
+pub(crate) enum Source {
+    Memory(Arc<[u8]>),
+    File(Arc<OpenFile>),
+}
+
+/// What came of it.
+struct Made {
+    unmade: Unmade,
+    bytes: Arc<[u8]>,
+}
+
+impl Job {
+    /// Finds or makes it; none where the file has changed, or can not be read.
+    fn run(self) -> Option<Made> {
+        let facts = self.unmade.facts();
+        // Only what has settled can be told from what comes after it.
+        let label = self.unmade.is_settled().then(|| Label::new(facts, self.coding));
+        if let Some(known) = label.and_then(|label| self.shelf.find(&label)) {
+            return Some(Made { unmade: self.unmade, bytes: known });
+        }
+        let coded: Arc<[u8]> = match &self.source {
+            Source::Memory(bytes) => encode(bytes, self.coding).ok()?.into(),
+            Source::File(file) => encode(&read(&file.file, facts)?, self.coding).ok()?.into(),
+        };
+        if let Some(label) = label {
+            self.shelf.put(label, Arc::clone(&coded));
+        }
+        Some(Made { unmade: self.unmade, bytes: coded })
+    }
+}
+
+/// All of an open file, where it is this version of it.
+fn read(file: &File, facts: &Facts) -> Option<Vec<u8>> {
+    let bytes = file::read_whole(file, usize::try_from(facts.size).ok()?).ok()??;
+    (file::facts(file).ok()? == *facts).then_some(bytes)
+}
+
+/// Answers with what was made, and leaves it where the next request finds it. What was not made is not tried
+/// again with this version of the file.
+fn answer_made(
+    site: &Site,
+    key: &str,
+    as_it_is: &Resource,
+    (coding, made): (Coding, Option<Made>),
+    request: &Head<'_>,
+    out: &mut Out,
+) -> Outcome {
+    let mut made = made.map(|Made { unmade, bytes }| unmade.with(bytes));
+    let outcome = match &mut made {
+        Some(made) => made.respond(request, &site.settings, out),
+        None => as_it_is.clone().respond(request, &site.settings, out),
+    };
+    store::with(site, |store| {
+        store.amend(key, |known| {
+            if known.number() == as_it_is.number()
+                && let Some(alternatives) = known.alternatives()
+            {
+                alternatives.settle(coding, made);
+            }
+        });
+    });
+    outcome
+}

@@ -1,0 +1,100 @@
+//! Which codings of its files a site offers, as it is set.
+
+use tenfold_http::negotiate::Coding;
+
+/// Which codings of its files a site offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Codings {
+    /// Codings that may stand beside a file as files of their own (`app.js.br` beside `app.js`), what is
+    /// preferred first. Each costs a look whenever a file is looked at. Default none.
+    pub siblings: Vec<Coding>,
+    /// Codings that are made where no sibling has them, what is preferred first. Default none.
+    pub made: Vec<Coding>,
+    /// The media types of what is compressed; `text/*` means all that begin with `text/`.
+    pub types: Vec<String>,
+    /// Bytes from which a file is compressed: a smaller one fits a packet as it is. Default 1 KB.
+    pub from: u64,
+    /// Bytes up to which a file is compressed. Default 2 MB.
+    pub up_to: u64,
+    /// Bytes of compressed content that a process keeps for its threads, beside what each worker keeps of
+    /// what it serves. Default 32 MB.
+    pub kept: usize,
+}
+
+/// Types whose files are not compressed in themselves.
+const TYPES: &[&str] = &[
+    "text/*",
+    "application/atom+xml",
+    "application/javascript",
+    "application/json",
+    "application/ld+json",
+    "application/manifest+json",
+    "application/rss+xml",
+    "application/wasm",
+    "application/xhtml+xml",
+    "application/xml",
+    "font/otf",
+    "font/ttf",
+    "image/bmp",
+    "image/svg+xml",
+];
+
+impl Default for Codings {
+    fn default() -> Codings {
+        Codings {
+            siblings: Vec::new(),
+            made: Vec::new(),
+            types: TYPES.iter().map(|&name| name.to_owned()).collect(),
+            from: 1024,
+            up_to: 2 << 20,
+            kept: 32 << 20,
+        }
+    }
+}
+
+impl Codings {
+    /// Whether a file of this type and size is compressed on the fly.
+    pub(crate) fn compresses(&self, media_type: &str, size: u64) -> bool {
+        let essence = media_type.split(';').next().unwrap_or_default().trim_end();
+        let named = |known: &String| match known.strip_suffix('*') {
+            Some(begin) => essence.get(..begin.len()).is_some_and(|text| text.eq_ignore_ascii_case(begin)),
+            None => essence.eq_ignore_ascii_case(known),
+        };
+        !self.made.is_empty() && (self.from..=self.up_to).contains(&size) && self.types.iter().any(named)
+    }
+}
+
+/// What stands behind the name of a file that has another one in this coding.
+pub(crate) fn suffix(coding: Coding) -> &'static str {
+    match coding {
+        Coding::Zstd => ".zst",
+        Coding::Brotli => ".br",
+        Coding::Gzip => ".gz",
+        Coding::Identity => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_and_sizes_decide_what_is_compressed() {
+        let codings = Codings { made: vec![Coding::Gzip], from: 10, up_to: 20, ..Codings::default() };
+        for (media_type, size, expected) in [
+            ("text/html; charset=utf-8", 10, true),
+            ("TEXT/plain", 20, true),
+            ("text/html", 9, false),
+            ("text/html", 21, false),
+            ("image/svg+xml; charset=utf-8", 15, true),
+            ("image/png", 15, false),
+            ("application/json ; charset=utf-8", 15, true),
+            ("application/jsonx", 15, false),
+            ("textual/html", 15, false),
+            ("", 15, false),
+        ] {
+            assert_eq!(codings.compresses(media_type, size), expected, "{media_type} of {size} bytes");
+        }
+        assert!(!Codings::default().compresses("text/html", 2000), "where nobody asked for it");
+    }
+}

@@ -1,0 +1,86 @@
+//! Content coded on the fly.
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tenfold_http::negotiate::Coding;
+
+/// Part of the entity tag of what is made here. The same version of a file is coded into the same bytes by
+/// every build with the same number: it has to change with the levels below, and where a new version of one
+/// of the libraries makes other bytes.
+pub(crate) const RECIPE: u8 = 1;
+
+/// The levels at which a text of a megabyte takes some hundredths of a second: past them each percent costs
+/// several times as much.
+const ZSTD_LEVEL: i32 = 9;
+const BROTLI_LEVEL: i32 = 5;
+const GZIP_LEVEL: u32 = 6;
+
+/// The window of brotli: 4 MB.
+const BROTLI_WINDOW: i32 = 22;
+
+/// `content` in this coding.
+///
+/// # Errors
+/// There is no memory to do it in.
+pub(crate) fn encode(content: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
+    match coding {
+        // Windows keep within the 8 MB that every client has to have (RFC 9659 §3): these levels use no
+        // more than 4 MB.
+        Coding::Zstd => zstd::bulk::compress(content, ZSTD_LEVEL),
+        Coding::Brotli => {
+            let params = brotli::enc::BrotliEncoderParams {
+                quality: BROTLI_LEVEL,
+                lgwin: BROTLI_WINDOW,
+                size_hint: content.len(),
+                ..Default::default()
+            };
+            let mut coded = Vec::with_capacity(content.len() / 2);
+            brotli::BrotliCompress(&mut &content[..], &mut coded, &params)?;
+            Ok(coded)
+        }
+        // No name and no time stand in its header, so that the same content makes the same bytes.
+        Coding::Gzip => {
+            let mut encoder =
+                GzEncoder::new(Vec::with_capacity(content.len() / 2), Compression::new(GZIP_LEVEL));
+            encoder.write_all(content)?;
+            encoder.finish()
+        }
+        Coding::Identity => Ok(content.to_vec()),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::io::Read;
+
+    /// What a client makes of it.
+    pub(crate) fn decode(coded: &[u8], coding: Coding) -> Vec<u8> {
+        let mut content = Vec::new();
+        match coding {
+            Coding::Zstd => zstd::stream::copy_decode(coded, &mut content).expect("it is zstd"),
+            Coding::Brotli => brotli::BrotliDecompress(&mut &coded[..], &mut content).expect("it is brotli"),
+            Coding::Gzip => {
+                let mut decoder = flate2::read::GzDecoder::new(coded);
+                decoder.read_to_end(&mut content).map(|_| ()).expect("it is gzip");
+            }
+            Coding::Identity => content.extend_from_slice(coded),
+        }
+        content
+    }
+
+    #[test]
+    fn what_is_coded_is_smaller_and_comes_back() {
+        let text = "a line that is said again and again\n".repeat(500).into_bytes();
+        for coding in [Coding::Zstd, Coding::Brotli, Coding::Gzip] {
+            let coded = encode(&text, coding).expect("there is memory");
+            assert!(coded.len() * 10 < text.len(), "{coding:?}: {} bytes", coded.len());
+            assert_eq!(decode(&coded, coding), text, "{coding:?}");
+            assert_eq!(encode(&text, coding).expect("there is memory"), coded, "the same bytes each time");
+            let nothing = encode(b"", coding).expect("there is memory");
+            assert_eq!(decode(&nothing, coding), b"", "{coding:?}");
+        }
+    }
+}

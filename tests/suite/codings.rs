@@ -1,0 +1,165 @@
+//! Content codings: files that stand beside others, and what is compressed on the fly.
+
+use std::process::Command;
+
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::server::Server;
+use tenfold_tests::site::{self, Folder};
+use tenfold_tests::tools;
+use tenfold_tests::wire::request;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "codings",
+    cases: cases![
+        Engines Own: a_file_beside_another_is_what_its_client_takes, what_is_compressed_comes_back,
+            clients_that_all_want_the_same_get_it;
+        Epoll Own: what_can_not_be_is_refused, the_page_of_the_book_holds;
+    ],
+};
+
+/// A site with a page, beside which it stands in two codings.
+fn with_siblings() -> Folder {
+    let folder = Folder::new("siblings");
+    folder.write("page.html", "as it is, for who takes no coding\n");
+    folder.write("page.html.br", site::bytes(3000, 1));
+    folder.write("page.html.gz", site::bytes(200_000, 2));
+    folder
+}
+
+/// A text that is worth compressing, of 400 KB.
+fn text() -> Vec<u8> {
+    (0..10_000)
+        .map(|line| format!("a line that is nearly the same, {line:5}\n"))
+        .collect::<String>()
+        .into_bytes()
+}
+
+fn a_file_beside_another_is_what_its_client_takes(config: &Config) {
+    let folder = with_siblings();
+    let server = Launch::new(config, folder.path()).flag("--precompressed", "on").start();
+    let mut wire = server.connect();
+    let (brotli, gzip) = (site::bytes(3000, 1), site::bytes(200_000, 2));
+    for _ in 0..2 {
+        for (accepted, name, body) in [("br, gzip", "br", &brotli), ("gzip;q=0.1", "gzip", &gzip)] {
+            wire.send(request("GET", "/page.html", &[("Accept-Encoding", accepted)]));
+            let response = wire.response();
+            assert_eq!((response.status, response.need("Content-Encoding")), (200, name));
+            assert!(response.body == *body, "{accepted}: the body is another");
+            assert_eq!(response.need("Vary"), "Accept-Encoding");
+            assert_eq!(response.need("Content-Type"), "text/html; charset=utf-8");
+            let tag = response.need("ETag");
+            let part = [("Accept-Encoding", accepted), ("Range", "bytes=1000-1999"), ("If-Range", tag)];
+            wire.send(request("GET", "/page.html", &part));
+            let part = wire.response();
+            assert_eq!((part.status, part.need("Content-Encoding")), (206, name));
+            assert!(part.body == body[1000..2000], "{accepted}: the part is another");
+            let same = [("Accept-Encoding", accepted), ("If-None-Match", tag)];
+            wire.send(request("GET", "/page.html", &same));
+            let same = wire.response();
+            assert_eq!((same.status, same.need("Vary")), (304, "Accept-Encoding"));
+        }
+    }
+    wire.send(request("GET", "/page.html", &[("Accept-Encoding", "identity;q=0, zstd")]));
+    let refused = wire.response();
+    assert_eq!((refused.status, refused.need("Vary")), (406, "Accept-Encoding"));
+    wire.get("/page.html");
+    assert_eq!(wire.response().body, b"as it is, for who takes no coding\n");
+}
+
+fn what_is_compressed_comes_back(config: &Config) {
+    let folder = Folder::new("compressed");
+    folder.write("text.txt", text());
+    folder.write("photo.png", text());
+    let server = Launch::new(config, folder.path()).flag("--compress", "on").start();
+    for name in ["gzip", "zstd", "br"] {
+        for _ in 0..2 {
+            let response = server.ask("GET", "/text.txt", &[("Accept-Encoding", name)]);
+            assert_eq!((response.status, response.need("Content-Encoding")), (200, name));
+            assert_eq!(response.need("Vary"), "Accept-Encoding");
+            assert!(response.body.len() * 4 < text().len(), "{} bytes in {name}", response.body.len());
+        }
+        assert!(decoded(&server, "/text.txt", name) == text(), "{name}: it does not come back");
+    }
+    let mut wire = server.connect();
+    let ways = ["gzip", "identity", "zstd"];
+    let batch: Vec<_> =
+        ways.iter().flat_map(|name| request("GET", "/text.txt", &[("Accept-Encoding", name)])).collect();
+    wire.send(batch);
+    for name in ways {
+        let response = wire.response();
+        assert_eq!(response.field("Content-Encoding"), (name != "identity").then_some(name));
+    }
+    wire.send(request("GET", "/photo.png", &[("Accept-Encoding", "gzip")]));
+    assert_eq!(wire.response().field("Content-Encoding"), None, "a picture is compressed in itself");
+}
+
+/// What a client that is not ours makes of it.
+fn decoded(server: &Server, target: &str, coding: &str) -> Vec<u8> {
+    let (url, accept) = (format!("http://{}{target}", server.address), format!("Accept-Encoding: {coding}"));
+    let output =
+        Command::new(tools::program("curl")).args(["-sS", "--compressed", "-H", &accept, &url]).output();
+    let output = output.expect("curl runs");
+    assert!(output.status.success(), "curl: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn clients_that_all_want_the_same_get_it(config: &Config) {
+    let folder = Folder::new("wanted");
+    folder.write("text.txt", text());
+    let server =
+        Launch::new(config, folder.path()).flag("--compress", "gzip").flag("--work-threads", 1).start();
+    let ask = |server: &Server| server.ask("GET", "/text.txt", &[("Accept-Encoding", "gzip")]);
+    let first = ask(&server);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let response = ask(&server);
+                assert_eq!(response.need("ETag"), first.need("ETag"));
+                assert!(response.body == first.body, "the same version has the same bytes");
+            });
+        }
+    });
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn what_can_not_be_is_refused(_: &Config) {
+    let folder = Folder::new("refused");
+    for (words, place, mend) in [
+        ("compress = \"deflate\"", ":1:12", "some of br, zstd and gzip"),
+        ("precompressed = [\"br\", \"br\"]", ":1:17", "br stands twice"),
+        ("compress = \"on\"\ncompress-types = [\"html\"]", ":2:18", "such as text/html"),
+        ("compress = \"on\"\ncompress-from = \"0\"", ":2:17", "from 1 bytes"),
+        ("compres = \"on\"", ":1:1", "did you mean compress?"),
+    ] {
+        let file = folder.write("tenfold.toml", words);
+        let output = tenfold(&["check", &file.display().to_string()]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words}: {said}");
+        assert!(said.contains(place) && said.contains(mend), "{words}: {said}");
+    }
+    let output = tenfold(&["serve", "--compress-from", "2k"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("compress-from is for compress, which is off"), "{said}");
+}
+
+/// The example of `docs/compression.md`.
+fn the_page_of_the_book_holds(config: &Config) {
+    const PAGE: &str = include_str!("../../docs/compression.md");
+    let begin = PAGE.find("```toml\n").expect("the page has an example") + "```toml\n".len();
+    let example = &PAGE[begin..begin + PAGE[begin..].find("```").expect("the example ends")];
+    let folder = Folder::new("book");
+    folder.write("site/app.js", text());
+    folder.write("site/app.js.br", "made by hand");
+    let file = folder.write("tenfold.toml", example);
+    let server = Launch::bare(config).flag("--config", file.display()).start();
+    let coding = |accepted| {
+        let response = server.ask("GET", "/app.js", &[("Accept-Encoding", accepted)]);
+        (response.field("Content-Encoding").map(str::to_owned), response.body)
+    };
+    assert_eq!(coding("br, gzip, zstd"), (Some("br".into()), b"made by hand".to_vec()));
+    assert_eq!(coding("gzip, zstd").0.as_deref(), Some("zstd"));
+    assert_eq!(coding("deflate").0, None);
+}
