@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod amend;
 mod body;
 pub mod chunked;
 pub mod clock;

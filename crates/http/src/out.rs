@@ -135,6 +135,16 @@ impl Out {
         }
     }
 
+    /// The staged bytes at the front, those that have left before them, and how many of them stand in front of
+    /// anything else. None where something else is at the front.
+    pub(crate) fn staged_front(&mut self) -> Option<(&mut Vec<u8>, usize, &mut usize)> {
+        match self.segments.front_mut() {
+            None => Some((&mut self.staged, self.gone, &mut self.tail)),
+            Some(Segment::Staged(count)) => Some((&mut self.staged, self.gone, count)),
+            Some(_) => None,
+        }
+    }
+
     fn push_segment(&mut self, segment: Segment) {
         if self.tail > 0 {
             self.segments.push_back(Segment::Staged(std::mem::take(&mut self.tail)));

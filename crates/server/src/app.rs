@@ -1,11 +1,14 @@
 //! The server's own protocol: HTTP over a site, counted and logged.
 
+mod members;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time;
 
 use tenfold_engine::offload::Lane;
 use tenfold_engine::{Driver, Event, Plan, Protocol};
+use tenfold_http::response::{FieldName, FieldValue};
 use tenfold_http::{
     Answer, Departure, Head, Instant, Io, KeptHead, Limits, Method, Next, Out, Peer, Refusal, Reply, Service,
     Session, clock, echo, response, serve_connection,
@@ -16,6 +19,7 @@ use crate::admission::Admission;
 use crate::counters::Counter;
 use crate::diagnostics::error;
 use crate::log::{Fields, Times, escape};
+use crate::members::Members;
 use crate::settings::Settings;
 use crate::worker::Crew;
 
@@ -31,6 +35,8 @@ struct Shared {
     echo: Option<String>,
     /// Who is let in, where addresses have bounds.
     admission: Option<Admission>,
+    /// What is for members, where there are any.
+    members: Option<Members>,
     /// Whether anything is looked at before the site is asked.
     guarded: bool,
     limits: Limits,
@@ -45,12 +51,26 @@ struct Shared {
     complained: AtomicU64,
 }
 
+/// A request whose answer comes later.
+struct Asked {
+    head: KeptHead,
+    peer: Peer,
+    /// When its answer began, where that is measured.
+    began: Option<time::Instant>,
+    /// Whether it is for a member alone.
+    private: bool,
+}
+
+/// What is said of an answer that is for a member (RFC 9111 §5.2.2).
+const PRIVATE: FieldValue<'static> = FieldValue::constant("private, no-store");
+
 impl App {
-    /// Serves `hosts` as `settings` say, by this plan, to whom `admission` lets in.
+    /// Serves `hosts` as `settings` say, by this plan, to whom `admission` lets in, and to `members` what is theirs.
     pub(crate) fn new(
         hosts: Hosts,
         settings: &Settings,
         admission: Option<Admission>,
+        members: Option<Members>,
         plan: &Plan,
         crew: Arc<Crew>,
     ) -> App {
@@ -58,7 +78,10 @@ impl App {
             this: this.clone(),
             hosts,
             echo: settings.echo.clone(),
-            guarded: settings.echo.is_some() || admission.as_ref().is_some_and(Admission::throttles),
+            guarded: settings.echo.is_some()
+                || members.is_some()
+                || admission.as_ref().is_some_and(Admission::throttles),
+            members,
             admission,
             limits: settings.limits.clone(),
             measures: crew.measures(),
@@ -120,18 +143,27 @@ impl Service for Shared {
         {
             return answer;
         }
-        let began = self.measures.then(time::Instant::now);
+        let began = self.began();
         match self.hosts.respond(head, out) {
             Answered::Staged(outcome) => {
                 self.record(outcome, head, peer, out, began);
                 Answer::Done
             }
-            Answered::Work(work) => self.work(work, head.keep(), *peer, began, out),
+            Answered::Work(work) => {
+                self.work(work, Asked { head: head.keep(), peer: *peer, began, private: false }, out)
+            }
         }
     }
 
     fn answer_body(&self, head: &Head<'_>, body: &[u8], peer: &Peer, out: &mut Out) -> Answer {
-        let began = self.measures.then(time::Instant::now);
+        if let Some(members) = &self.members
+            && let Some(path) = members.path(head)
+            && let wanted = members.web.submit(&path, head, body, peer)
+            && let Some(answer) = self.member(members, wanted, head, peer, out)
+        {
+            return answer;
+        }
+        let began = self.began();
         let body = echo(head, body, out);
         self.record(Outcome { status: 200, body, failure: None }, head, peer, out, began);
         Answer::Done
@@ -149,55 +181,51 @@ impl Service for Shared {
 }
 
 impl Shared {
+    /// When an answer begins, where the log wants to know what it took.
+    #[inline]
+    fn began(&self) -> Option<time::Instant> {
+        self.measures.then(time::Instant::now)
+    }
+
     /// Has `work` done off the loop, and answers then.
     #[cold]
-    fn work(
-        &self,
-        work: Work,
-        mut head: KeptHead,
-        peer: Peer,
-        began: Option<time::Instant>,
-        out: &mut Out,
-    ) -> Answer {
+    fn work(&self, work: Work, mut asked: Asked, out: &mut Out) -> Answer {
         let (work, otherwise) = work.split();
         let coming = self.lane.run(work);
         let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
-            head.read(|head| self.record(self.hosts.busy(otherwise, head, out), head, &peer, out, began));
+            let outcome = asked.head.read(|head| self.hosts.busy(otherwise, head, out));
+            self.staged(outcome, &mut asked, out);
             return Answer::Done;
         };
         Answer::Later(Box::pin(async move {
             let done = coming.await;
-            let reply: Reply = Box::new(move |out| this.worked(done, head, peer, began, out));
+            let reply: Reply = Box::new(move |out| this.worked(done, asked, out));
             reply
         }))
     }
 
     /// Answers with what came of work; nothing came where it panicked.
-    fn worked(
-        &self,
-        done: Option<Finish>,
-        mut head: KeptHead,
-        peer: Peer,
-        began: Option<time::Instant>,
-        out: &mut Out,
-    ) -> Answer {
-        let answered = head.read(|head| {
-            let answered = match done {
-                Some(finish) => self.hosts.finish(finish, head, out),
-                None => self.hosts.failed(head, out).into(),
-            };
-            match answered {
-                Answered::Staged(outcome) => {
-                    self.record(outcome, head, &peer, out, began);
-                    None
-                }
-                Answered::Work(work) => Some(work),
-            }
+    fn worked(&self, done: Option<Finish>, mut asked: Asked, out: &mut Out) -> Answer {
+        let answered = asked.head.read(|head| match done {
+            Some(finish) => self.hosts.finish(finish, head, out),
+            None => self.hosts.failed(head, out).into(),
         });
         match answered {
-            None => Answer::Done,
-            Some(more) => self.work(more, head, peer, began, out),
+            Answered::Staged(outcome) => {
+                self.staged(outcome, &mut asked, out);
+                Answer::Done
+            }
+            Answered::Work(more) => self.work(more, asked, out),
         }
+    }
+
+    /// Counts and logs an answer that came later. One that is for a member is nobody else's to keep.
+    fn staged(&self, outcome: Outcome, asked: &mut Asked, out: &mut Out) {
+        if asked.private {
+            out.set_field(FieldName::CACHE_CONTROL, PRIVATE);
+        }
+        let Asked { head, peer, began, .. } = asked;
+        head.read(|head| self.record(outcome, head, peer, out, *began));
     }
 
     /// What is answered before the site is asked, if anything.
@@ -208,6 +236,13 @@ impl Shared {
             self.crew.with(|own| own.tally.add(Counter::Throttled, 1));
             self.record(outcome, head, peer, out, None);
             return Some(Answer::Done);
+        }
+        if let Some(members) = &self.members
+            && let Some(path) = members.path(head)
+            && let wanted = members.web.begin(&path, head, peer)
+            && let Some(answer) = self.member(members, wanted, head, peer, out)
+        {
+            return Some(answer);
         }
         self.echoes(head).then(|| Answer::NeedBody { max: self.limits.max_body })
     }

@@ -15,6 +15,7 @@ pub(crate) enum Command {
     Engines { matrix: bool, json: bool },
     Status { control: Option<PathBuf>, json: bool },
     Bench(ArgMatches),
+    Users(ArgMatches),
 }
 
 /// `tenfold serve`.
@@ -57,6 +58,7 @@ pub(crate) fn parse() -> Command {
             Command::Status { control, json: status.get_flag("json") }
         }
         Some(("bench", bench)) => Command::Bench(bench.clone()),
+        Some(("users", users)) => Command::Users(users.clone()),
         _ => unreachable!("a command is required, and these are all"),
     }
 }
@@ -112,6 +114,7 @@ fn program() -> clap::Command {
                 .arg(json()),
         )
         .subcommand(crate::bench::command())
+        .subcommand(crate::users::command())
 }
 
 fn serve_command(config: Arg) -> clap::Command {

@@ -15,11 +15,13 @@ mod counters;
 mod diagnostics;
 mod engines;
 mod log;
+mod members;
 mod null;
 mod settings;
 mod startup;
 mod status;
 mod supervisor;
+mod users;
 mod worker;
 
 use std::process::ExitCode;
@@ -29,6 +31,7 @@ use cli::Command;
 fn main() -> ExitCode {
     match cli::parse() {
         Command::Bench(typed) => bench::run(&typed),
+        Command::Users(typed) => users::run(&typed),
         Command::Serve(serve) => supervisor::serve(serve),
         Command::Check(given) => check::check(&given),
         Command::Engines { matrix, json } => engines::show(matrix, json),

@@ -4,6 +4,8 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::Path;
 
+use tenfold_accounts::store::url::{Url, without_password};
+use tenfold_accounts::web::protect::Folder;
 use tenfold_engine::{Engine, Sender};
 use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::User;
@@ -20,6 +22,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) blueprint: &'a Blueprint,
     pub(crate) addresses: &'a [ListenAddress],
+    /// Where members are kept, where there are any.
+    pub(crate) accounts: Option<&'a Url>,
     pub(crate) user: Option<&'a User>,
     pub(crate) control: Option<&'a Path>,
     pub(crate) null: Option<NullResponse>,
@@ -41,6 +45,7 @@ fn block(facts: &Facts<'_>, coloured: bool) -> String {
     }
     let lines = [
         ("root", root(facts)),
+        ("members", members(facts)),
         ("engine", engine(facts)),
         ("switches", switches(facts)),
         ("files", files(facts)),
@@ -78,6 +83,27 @@ fn root(facts: &Facts<'_>) -> Option<String> {
     }
     let root = std::path::absolute(&facts.settings.root).unwrap_or_else(|_| facts.settings.root.clone());
     Some(format!("{} ({})", root.display(), facts.settings.index))
+}
+
+fn members(facts: &Facts<'_>) -> Option<String> {
+    let said = &facts.settings.members;
+    let mut text = facts.accounts?.to_string();
+    if let Some(sessions) = &said.sessions {
+        let _ = write!(text, ", sessions in {}", without_password(sessions));
+    }
+    let _ = match said.protect.as_slice() {
+        [] => write!(text, ", nothing is protected"),
+        folders => write!(
+            text,
+            ", for them alone: {}",
+            folders.iter().map(Folder::url).collect::<Vec<_>>().join(" ")
+        ),
+    };
+    text += match said.trusted.as_slice() {
+        [] => "; cookies are plain: without TLS whoever listens on the way can use them",
+        _ => "; cookies are Secure where a trusted proxy says https, and plain elsewhere",
+    };
+    Some(text)
 }
 
 fn engine(facts: &Facts<'_>) -> Option<String> {
@@ -208,6 +234,7 @@ mod tests {
                 settings: &settings,
                 blueprint: &blueprint,
                 addresses: &addresses,
+                accounts: None,
                 user: None,
                 control: Some(Path::new("/run/tenfold.sock")),
                 null: None,

@@ -6,6 +6,7 @@ use tenfold_engine::{Accept, Driver, Engine, MODELS, Plan, Topology, Trigger};
 use tenfold_sys::socket::ListenAddress;
 
 use crate::log::Mode;
+use crate::settings::table::rows;
 use crate::settings::{LogTarget, Rotate, Settings};
 
 /// Refuses settings that mean nothing to `plan`, or to each other.
@@ -18,8 +19,24 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     logs_that_can_not_be(settings, plan.engine)?;
     bounds_of_nothing(settings)?;
     compression_of_nothing(settings)?;
+    members_without_accounts(settings)?;
     tcp_without_tcp(settings)?;
     fastopen_without_the_kernel(settings)
+}
+
+/// What is protected on paper only is open: nobody may believe otherwise.
+fn members_without_accounts(settings: &Settings) -> Result<(), String> {
+    let about_members = rows().filter(|row| row.heading == "Members" && row.name != "accounts");
+    let said = about_members.map(|row| row.name).find(|name| settings.is_explicit(name));
+    match (said, &settings.members.accounts) {
+        (Some(name), None) => {
+            Err(format!("{name} is for a server that has members: say where with accounts"))
+        }
+        _ if settings.members.idle > settings.members.absolute => {
+            Err("session-idle is longer than session-lifetime, and would never come".into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Which engines have a use for a setting.

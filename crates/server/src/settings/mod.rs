@@ -4,6 +4,7 @@
 //! means. [`table`] has a row for each setting, [`tables`] what only a file can say, [`mod@file`] reads it.
 
 pub(crate) mod file;
+pub(crate) mod members;
 mod problem;
 mod rows;
 pub(crate) mod table;
@@ -79,6 +80,7 @@ pub(crate) struct Settings {
     pub(crate) log_level: Level,
     pub(crate) user: Option<String>,
     pub(crate) control: Control,
+    pub(crate) members: members::Members,
     /// What `[site]` says.
     pub(crate) site: SiteTable,
     /// What each `[[host]]` says.

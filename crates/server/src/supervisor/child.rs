@@ -19,6 +19,8 @@ use crate::app::App;
 use crate::blueprint::Blueprint;
 use crate::cli::Serve;
 use crate::diagnostics::error;
+use crate::members::Members;
+use crate::members::door::Door;
 use crate::null::Null;
 use crate::settings::Settings;
 use crate::worker::Crew;
@@ -33,6 +35,8 @@ pub(super) struct Work {
     pub(super) supervisor: Pid,
     pub(super) generation: Generation,
     pub(super) listeners: Vec<Listener>,
+    /// The way to the accounts, where there are any.
+    pub(super) door: Option<Door>,
 }
 
 /// Serves until it is told to leave, and ends the process.
@@ -51,11 +55,11 @@ pub(super) fn run_and_exit(work: Work, user: Option<&User>, how: &Serve) -> ! {
 }
 
 fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
-    let Work { place, supervisor, generation, listeners } = work;
+    let Work { place, supervisor, generation, listeners, door } = work;
     let shares = Shares::of(&generation.settings).unwrap_or_default();
     let lane = generation.lane + place;
     let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
-    let Generation { settings, blueprint, roots, log, rows, .. } = generation;
+    let Generation { settings, blueprint, roots, log, rows, web, .. } = generation;
     give_up_privileges(user)?;
     // Set after the change of user, which forgets it.
     let alone = process::end_with(supervisor, Signal::Interrupt).map(|there| !there);
@@ -75,7 +79,8 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
         }
         None => {
             let hosts = hosts(roots, &settings, &blueprint, user)?;
-            let app = App::new(hosts, &settings, admission, plan, crew.clone());
+            let members = web.zip(door).map(|(web, door)| Members::new(web, door, plan));
+            let app = App::new(hosts, &settings, admission, members, plan, crew.clone());
             let served = serve_protocol(plan, &listeners, app, how.layered);
             crew.end();
             served

@@ -1,7 +1,9 @@
 //! A configuration and the processes that serve it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tenfold_accounts::web::Web;
 use tenfold_engine::Topology;
 use tenfold_sys::file::Root;
 use tenfold_sys::process::{self, End, Pid};
@@ -51,6 +53,8 @@ pub(super) struct Generation {
     pub(super) addresses: Option<&'static Addresses>,
     /// The first of its lanes.
     pub(super) lane: usize,
+    /// The pages of the members, where there are any.
+    pub(super) web: Option<Arc<Web>>,
     workers: Vec<Worker>,
 }
 
@@ -90,13 +94,15 @@ impl Generation {
             true => (Vec::new(), Log::default()),
             false => (open_roots(&settings)?, Log::open(&settings, user)?),
         };
+        let has_members = !null && settings.members.accounts.is_some();
+        let web = has_members.then(|| Web::new(settings.members.web()).map(Arc::new)).transpose()?;
         let rows = Rows::new(blueprint.plan.counted_threads(), counters::WORDS)
             .map_err(|error| format!("there is no memory to count in: {error}"))?;
         let now = Instant::now();
         let place = || Worker { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
         let workers = (0..blueprint.plan.processes()).map(|_| place()).collect();
         let (stage, addresses, lane) = (Stage::Starting, None, 0);
-        Ok(Generation { number, stage, settings, blueprint, roots, log, rows, addresses, lane, workers })
+        Ok(Generation { number, stage, settings, blueprint, roots, log, rows, addresses, lane, web, workers })
     }
 
     /// The places that are to have a process now and have none.

@@ -5,6 +5,7 @@
 //! workers, [`child`] is what a worker does, [`reload`] takes up a new configuration, [`leave`] ends,
 //! [`rotate`] gives the log new files, [`control`] answers `tenfold status`.
 
+mod accounts;
 mod child;
 mod control;
 mod generation;
@@ -29,6 +30,7 @@ use crate::cli::Serve;
 use crate::counters::Sums;
 use crate::diagnostics::{self, debug, error, info, warning};
 use crate::startup;
+use accounts::Accounts;
 use control::ControlSocket;
 use generation::{Generation, Stage};
 use lanes::Lanes;
@@ -43,6 +45,8 @@ const STARTING_TICK: Duration = Duration::from_millis(5);
 /// Everything the supervisor has.
 pub(crate) struct Supervisor {
     serve: Serve,
+    /// The process of the accounts, where there are members.
+    accounts: Option<Accounts>,
     sockets: Sockets,
     addresses: Vec<ListenAddress>,
     user: Option<User>,
@@ -80,10 +84,12 @@ impl Supervisor {
             if std::mem::take(&mut self.reload_asked) {
                 self.reload();
             }
+            self.renew_accounts();
             self.fork_missing();
             self.rotate();
             self.answer_control();
         }
+        self.end_accounts();
         self.sockets.remove_files();
         if let Some(control) = &self.control {
             control.remove();
@@ -116,7 +122,10 @@ impl Supervisor {
         let tick = starting.then(|| Instant::now() + STARTING_TICK);
         let again = self.generations.iter().flat_map(Generation::again).min();
         let leave = self.leaving.as_ref().and_then(Leaving::by);
-        [tick, again, leave, self.sockets_end, self.rotation_by()].into_iter().flatten().min()
+        [tick, again, self.accounts_again(), leave, self.sockets_end, self.rotation_by()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn hear(&mut self, signal: Signal) {
@@ -149,6 +158,9 @@ impl Supervisor {
     }
 
     fn mourn(&mut self, pid: Pid, end: End) {
+        if self.mourn_accounts(pid, end) {
+            return;
+        }
         let expected = self.leaving.is_some();
         let owner = self.generations.iter_mut().find_map(|generation| {
             let place = generation.place_of(pid)?;
@@ -185,7 +197,15 @@ impl Supervisor {
                 let generation = self.generations.swap_remove(index);
                 self.generations.clear();
                 let listeners = self.sockets.take(place);
-                let work = child::Work { place, supervisor, generation, listeners };
+                // The end where questions arrive is not for those who ask.
+                let door = match self.accounts.take().map(|accounts| accounts.door()).transpose() {
+                    Ok(door) => door,
+                    Err(error) => {
+                        error!("worker {}: there is no way to the accounts: {error}", place + 1);
+                        std::process::exit(child::CAN_NOT_SERVE);
+                    }
+                };
+                let work = child::Work { place, supervisor, generation, listeners, door };
                 child::run_and_exit(work, self.user.as_ref(), &self.serve);
             }
             Err(error) => {
@@ -233,6 +253,7 @@ impl Supervisor {
                 settings: &newest.settings,
                 blueprint: &newest.blueprint,
                 addresses: &self.addresses,
+                accounts: self.accounts.as_ref().map(|accounts| &accounts.url),
                 user: self.user.as_ref(),
                 control: self.control.as_ref().map(ControlSocket::path),
                 null: self.serve.null,

@@ -6,6 +6,7 @@ use std::time::Instant;
 use tenfold_sys::limits;
 use tenfold_sys::signal::Signals;
 
+use super::accounts::Accounts;
 use super::control::ControlSocket;
 use super::generation::Generation;
 use super::lanes::Lanes;
@@ -71,6 +72,11 @@ impl Supervisor {
     ) -> Result<Supervisor, String> {
         engines::require(blueprint.plan.engine)?;
         let user = privileges::worker_user(&settings)?;
+        // Before anything is open that it has no use for.
+        let accounts = match serve.null {
+            Some(_) => None,
+            None => Accounts::begin(&settings, user.as_ref())?,
+        };
         let mut first = Generation::open(1, settings, blueprint, user.as_ref(), serve.null.is_some())?;
         let mut lanes = Lanes::default();
         lanes.give(&mut first, &[])?;
@@ -84,6 +90,7 @@ impl Supervisor {
         let signals = Signals::new().map_err(|error| format!("can not receive signals: {error}"))?;
         Ok(Supervisor {
             serve,
+            accounts,
             sockets,
             addresses,
             user,

@@ -51,6 +51,11 @@ impl Sockets {
         own
     }
 
+    /// Closes them all, in a process that is no worker.
+    pub(super) fn forget(&mut self) {
+        self.by_process.clear();
+    }
+
     /// Paces the connections that come from now on.
     ///
     /// # Errors

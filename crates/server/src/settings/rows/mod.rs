@@ -3,6 +3,7 @@
 mod addresses;
 mod bounds;
 mod content;
+mod members;
 mod model;
 mod process;
 mod site;
@@ -20,6 +21,7 @@ static GROUPS: &[&[Row]] = &[
     time::ROWS,
     bounds::ROWS,
     addresses::ROWS,
+    members::ROWS,
     process::ROWS,
 ];
 

@@ -1,0 +1,265 @@
+//! The accounts themselves: every [`Request`] and what comes of it. It waits for the database and for hashes, so
+//! it is called where waiting harms nobody.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::ask::{From, Refused, Reply, Request};
+use crate::names::Name;
+use crate::passwords::{self, Cost, Hasher};
+use crate::sessions::{Lifetime, Place, Sessions};
+use crate::store::url::Url;
+use crate::store::{Fault, Store, User};
+use crate::throttle::Throttle;
+use crate::token;
+
+/// Who can register.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Registration {
+    /// Everybody.
+    #[default]
+    Open,
+    /// Who has an invitation.
+    Invitation,
+    /// Nobody: accounts are made with `tenfold users add`.
+    Closed,
+}
+
+/// How members are kept.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Who can register.
+    pub registration: Registration,
+    /// Characters that a password has at least.
+    pub least_password: usize,
+    /// What a hash costs.
+    pub cost: Cost,
+    /// How long sessions live.
+    pub lifetime: Lifetime,
+    /// The URL of a Valkey or Redis for the sessions; none for the database.
+    pub sessions: Option<String>,
+    /// Whether attempts are throttled.
+    pub throttle: bool,
+}
+
+/// The members of a site.
+#[derive(Debug)]
+pub struct Accounts {
+    pub(crate) store: Store,
+    pub(crate) sessions: Sessions,
+    pub(crate) hasher: Hasher,
+    pub(crate) policy: Policy,
+    throttle: Throttle,
+}
+
+/// A reply; and what the database said, for the log, where it is [`Reply::Unavailable`].
+pub type Answered = Result<Reply, String>;
+
+impl Accounts {
+    /// Opens the database, with `connections` at most, and the store of the sessions.
+    ///
+    /// # Errors
+    /// One line: which of them can not be used, and why.
+    pub fn open(url: &Url, connections: usize, policy: Policy) -> Result<Accounts, String> {
+        let hasher = Hasher::new(policy.cost)?;
+        let store = Store::open(url, connections)?;
+        let place = match &policy.sessions {
+            None => Place::Database,
+            #[cfg(feature = "redis")]
+            Some(url) => Place::Redis(crate::redis::Redis::open(url)?),
+            #[cfg(not(feature = "redis"))]
+            Some(_) => return Err("this build has no Redis (feature redis)".into()),
+        };
+        let sessions = Sessions::new(place, policy.lifetime);
+        let throttle = Throttle::new(policy.throttle);
+        Ok(Accounts { store, sessions, hasher, policy, throttle })
+    }
+
+    /// Answers.
+    ///
+    /// # Errors
+    /// What the database or the system says; whoever asked is told [`Reply::Unavailable`].
+    pub fn answer(&self, request: Request) -> Answered {
+        let answered = match request {
+            Request::Check { session } => self.check(&session),
+            Request::Overview { session } => self.overview(&session),
+            Request::Login { name, password, from, former } => {
+                self.login(&name, &password, &from, former.as_deref())
+            }
+            Request::Register { name, password, invitation, from } => {
+                self.register(&name, &password, invitation.as_deref(), &from)
+            }
+            Request::Logout { session } => self.sessions.end(&self.store, &session).map(|()| Reply::Done),
+            Request::EndOthers { session } => self.end_others(&session),
+            Request::ChangePassword { session, old, new, from } => {
+                self.change_password(&session, &old, &new, &from)
+            }
+            Request::Remove { session, password, from } => self.remove(&session, &password, &from),
+        };
+        answered.map_err(|fault| fault.to_string())
+    }
+
+    fn check(&self, session: &str) -> Result<Reply, Fault> {
+        Ok(match self.member(session)? {
+            Some(user) => Reply::Member { name: user.name },
+            None => Reply::Nobody,
+        })
+    }
+
+    fn overview(&self, session: &str) -> Result<Reply, Fault> {
+        let Some(user) = self.member(session)? else { return Ok(Reply::Nobody) };
+        let others = self.sessions.count(&self.store, user.id, seconds())?.saturating_sub(1);
+        Ok(Reply::Overview { name: user.name, since: user.created, others })
+    }
+
+    /// The member whose session it is, unless the account was disabled or is gone.
+    fn member(&self, session: &str) -> Result<Option<User>, Fault> {
+        let Some(id) = self.sessions.find(&self.store, session, seconds())? else { return Ok(None) };
+        Ok(self.store.user(id)?.filter(|user| !user.disabled))
+    }
+
+    /// A name that nobody has takes the way of one that somebody has, to the same end and in the same time.
+    fn login(&self, name: &str, password: &str, from: &From, former: Option<&str>) -> Result<Reply, Fault> {
+        if password.len() > passwords::LONGEST {
+            return Ok(Reply::Refused(Refused::Wrong));
+        }
+        // What is no name is looked up all the same, as one that nobody can have.
+        let key = Name::parse(name).map_or_else(|_| " ".into(), |name| name.key().to_owned());
+        let known =
+            from.known.as_ref().is_some_and(|shown| token::is_known(self.store.secret(), shown, &key));
+        let admitted = match self.throttle.login(from, &key, known, milliseconds()) {
+            Ok(admitted) => admitted,
+            Err(after) => return Ok(Reply::Throttled { after }),
+        };
+        let user = self.store.user_by_key(&key)?;
+        let verified = self.hasher.verify(password, user.as_ref().map(|user| user.password.as_str()));
+        let Some(user) = user.filter(|user| verified && !user.disabled) else {
+            return Ok(Reply::Refused(Refused::Wrong));
+        };
+        self.throttle.give_back(admitted);
+        if self.hasher.is_outdated(&user.password) {
+            self.store.set_password(user.id, &self.hash(password)?)?;
+        }
+        if let Some(former) = former {
+            self.sessions.end(&self.store, former)?;
+        }
+        self.welcome(&user)
+    }
+
+    fn welcome(&self, user: &User) -> Result<Reply, Fault> {
+        let token = token::random().map_err(Fault::Failed)?;
+        let nonce = token::random().map_err(Fault::Failed)?;
+        self.sessions.begin(&self.store, &token::digest(&token), user.id, seconds())?;
+        Ok(Reply::Welcome { token, known: token::known(self.store.secret(), &nonce, &user.key) })
+    }
+
+    fn register(&self, name: &str, password: &str, code: Option<&str>, from: &From) -> Result<Reply, Fault> {
+        let refused = |why| Ok(Reply::Refused(why));
+        let invitation = match (self.policy.registration, code) {
+            (Registration::Closed, _) => return refused(Refused::Closed),
+            (Registration::Open, _) => None,
+            (Registration::Invitation, code) => {
+                Some(token::digest(&token::spelled_invitation(code.unwrap_or_default())))
+            }
+        };
+        let name = match Name::parse(name) {
+            Ok(name) => name,
+            Err(why) => return refused(Refused::NameUnfit(why)),
+        };
+        if let Err(why) = passwords::check(password, name.shown(), self.policy.least_password) {
+            return refused(Refused::PasswordUnfit(why));
+        }
+        if let Err(after) = self.throttle.register(from, milliseconds()) {
+            return Ok(Reply::Throttled { after });
+        }
+        if self.store.user_by_key(name.key())?.is_some() {
+            return refused(Refused::NameTaken);
+        }
+        match self.add(&name, password, invitation.as_deref()) {
+            Ok(true) => Ok(Reply::Done),
+            Ok(false) => refused(Refused::Invitation),
+            // Somebody was faster.
+            Err(Fault::Taken) => refused(Refused::NameTaken),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Keeps a new member; says whether the invitation, where there has to be one, was good.
+    pub(crate) fn add(&self, name: &Name, password: &str, invitation: Option<&str>) -> Result<bool, Fault> {
+        let user = User {
+            id: token::row_number().map_err(Fault::Failed)?,
+            name: name.shown().to_owned(),
+            key: name.key().to_owned(),
+            password: self.hash(password)?,
+            created: seconds(),
+            disabled: false,
+        };
+        self.store.add_user(&user, invitation, seconds())
+    }
+
+    fn end_others(&self, session: &str) -> Result<Reply, Fault> {
+        let Some(user) = self.member(session)? else { return Ok(Reply::Nobody) };
+        self.sessions.end_others(&self.store, user.id, session)?;
+        Ok(Reply::Done)
+    }
+
+    fn change_password(&self, session: &str, old: &str, new: &str, from: &From) -> Result<Reply, Fault> {
+        let user = match self.verified(session, old, from)? {
+            Ok(user) => user,
+            Err(reply) => return Ok(reply),
+        };
+        if let Err(why) = passwords::check(new, &user.name, self.policy.least_password) {
+            return Ok(Reply::Refused(Refused::PasswordUnfit(why)));
+        }
+        self.replace_password(&user, new)?;
+        self.welcome(&user)
+    }
+
+    /// A new password; whoever was logged in with the old one is not any more.
+    pub(crate) fn replace_password(&self, user: &User, password: &str) -> Result<(), Fault> {
+        self.store.set_password(user.id, &self.hash(password)?)?;
+        self.sessions.end_others(&self.store, user.id, "")
+    }
+
+    fn remove(&self, session: &str, password: &str, from: &From) -> Result<Reply, Fault> {
+        match self.verified(session, password, from)? {
+            Ok(user) => self.forget(&user).map(|()| Reply::Done),
+            Err(reply) => Ok(reply),
+        }
+    }
+
+    /// Removes a member and all sessions.
+    pub(crate) fn forget(&self, user: &User) -> Result<(), Fault> {
+        self.sessions.end_others(&self.store, user.id, "")?;
+        self.store.remove_user(user.id).map(drop)
+    }
+
+    /// The member of a session who has typed the password, too; or what else there is to say.
+    fn verified(&self, session: &str, password: &str, from: &From) -> Result<Result<User, Reply>, Fault> {
+        let Some(user) = self.member(session)? else { return Ok(Err(Reply::Nobody)) };
+        // A session is as good as a browser that is known.
+        let from = From { known: Some(session.to_owned()), ..from.clone() };
+        let admitted = match self.throttle.login(&from, &user.key, true, milliseconds()) {
+            Ok(admitted) => admitted,
+            Err(after) => return Ok(Err(Reply::Throttled { after })),
+        };
+        if password.len() > passwords::LONGEST || !self.hasher.verify(password, Some(&user.password)) {
+            return Ok(Err(Reply::Refused(Refused::Wrong)));
+        }
+        self.throttle.give_back(admitted);
+        Ok(Ok(user))
+    }
+
+    fn hash(&self, password: &str) -> Result<String, Fault> {
+        self.hasher.hash(password).map_err(Fault::Failed)
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn seconds() -> i64 {
+    i64::try_from(milliseconds() / 1000).unwrap_or(i64::MAX)
+}
+
+fn milliseconds() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

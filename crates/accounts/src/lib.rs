@@ -1,0 +1,24 @@
+//! Members of a site: registration, login, sessions, and the databases that keep them.
+//!
+//! Two halves that need not be in one process. [`Accounts`] answers a [`Request`] with a [`Reply`]: it has the
+//! database, hashes passwords, throttles. [`web::Web`] makes requests of what browsers send, and pages of what
+//! comes back: it has no state and waits for nothing.
+
+#![forbid(unsafe_code)]
+
+mod accounts;
+pub mod ask;
+mod manage;
+pub mod names;
+pub mod passwords;
+#[cfg(feature = "redis")]
+mod redis;
+mod sessions;
+pub mod store;
+mod throttle;
+pub mod token;
+pub mod web;
+
+pub use accounts::{Accounts, Answered, Policy, Registration};
+pub use ask::{Reply, Request};
+pub use sessions::Lifetime;

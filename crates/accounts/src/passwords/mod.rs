@@ -1,0 +1,189 @@
+//! Passwords: which are accepted, and how they are kept.
+
+mod hash;
+
+use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization;
+
+pub use hash::{Cost, Hasher};
+
+/// Bytes of a password at most: all of them are hashed.
+pub const LONGEST: usize = 1024;
+
+/// Words that the commonest passwords are made of.
+const COMMON: &str = include_str!("common.txt");
+/// Rows of keys, and other orders that fingers know.
+const WALKS: &[&str] = &[
+    "01234567890123456789",
+    "abcdefghijklmnopqrstuvwxyz",
+    "qwertyuiopasdfghjklzxcvbnm",
+    "qwertzuiopasdfghjklyxcvbnm",
+    "azertyuiopqsdfghjklmwxcvbn",
+    "1qaz2wsx3edc4rfv5tgb6yhn7ujm",
+    "1q2w3e4r5t6y7u8i9o0p",
+    "zaq12wsxcde34rfvbgt56yhnmju7",
+];
+
+/// Why a text is no password.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub enum Unfit {
+    /// Fewer characters than this.
+    Short(usize),
+    /// More than [`LONGEST`] bytes.
+    Long,
+    /// One of those that are tried first.
+    Common,
+    /// It is the name, or nearly.
+    Name,
+}
+
+impl Unfit {
+    /// For whoever typed it.
+    pub fn words(self) -> String {
+        match self {
+            Unfit::Short(least) => format!("A password has at least {least} characters."),
+            Unfit::Long => format!("A password has at most {LONGEST} bytes."),
+            Unfit::Common => "This password is among those that are tried first. Take another one.".into(),
+            Unfit::Name => "This password is much like the name. Take another one.".into(),
+        }
+    }
+}
+
+/// Whether `password` is one that may be taken for the account `name`: of `least` characters or more, and
+/// none of the commonest.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(password: &str, name: &str, least: usize) -> Result<(), Unfit> {
+    if password.len() > LONGEST {
+        return Err(Unfit::Long);
+    }
+    let normal = normalised(password);
+    if normal.chars().count() < least {
+        return Err(Unfit::Short(least));
+    }
+    let lower = normal.to_lowercase();
+    if is_common(&lower) || is_common(&unmasked(&lower)) {
+        return Err(Unfit::Common);
+    }
+    let name = name.to_lowercase();
+    if trimmed(&lower) == trimmed(&name) || lower == name {
+        return Err(Unfit::Name);
+    }
+    Ok(())
+}
+
+/// A password as it is hashed: what one keyboard composes, another types in pieces.
+pub(crate) fn normalised(password: &str) -> String {
+    password.nfkc().collect()
+}
+
+fn is_common(lower: &str) -> bool {
+    let (core, first) = (trimmed(lower), lower.chars().next());
+    let is_word = |word: &str| COMMON.lines().any(|line| line == word);
+    let repeated = |text: &str| {
+        // The same piece again and again: aaaaaaaa, 12121212, passpasspass.
+        (1..=text.len() / 2).any(|size| {
+            text.len().is_multiple_of(size)
+                && text.is_char_boundary(size)
+                && text.as_bytes().chunks(size).all(|chunk| chunk == &text.as_bytes()[..size])
+        })
+    };
+    let walks = |text: &str| {
+        let backwards: String = text.chars().rev().collect();
+        text.len() >= 4 && WALKS.iter().any(|walk| walk.contains(text) || walk.contains(&backwards))
+    };
+    core.is_empty() && lower.len() < 12
+        || lower.chars().all(|c| Some(c) == first)
+        || [lower, core].iter().any(|text| is_word(text) || repeated(text) || walks(text))
+}
+
+/// Without the digits and signs that are put around a word.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| !c.is_alphabetic())
+}
+
+/// With the letters that signs stand for.
+fn unmasked(lower: &str) -> String {
+    lower
+        .chars()
+        .map(|c| match c {
+            '@' | '4' => 'a',
+            '3' => 'e',
+            '1' | '!' => 'i',
+            '0' => 'o',
+            '$' | '5' => 's',
+            '7' => 't',
+            c => c,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commonest_passwords_are_refused_whatever_stands_around_them() {
+        for common in [
+            "password",
+            "Password1",
+            "P@ssw0rd!",
+            "passw0rd123",
+            "12345678",
+            "123456789012",
+            "87654321",
+            "qwertyuiop",
+            "QWERTY123!",
+            "1q2w3e4r",
+            "1qaz2wsx",
+            "aaaaaaaa",
+            "abababab",
+            "iloveyou2",
+            "Summer2026!",
+            "letmein!!",
+            "abcdefgh",
+            "00000000",
+            "!!!!!!!!!!",
+            "passpass",
+        ] {
+            assert_eq!(check(common, "somebody", 8), Err(Unfit::Common), "{common}");
+        }
+    }
+
+    #[test]
+    fn a_password_that_nobody_tries_first_is_taken() {
+        for good in [
+            "correct horse battery",
+            "xk7-Tqm2.p",
+            "Gänseblümchen am Weg",
+            "пароль на каждый день",
+            "8439027718352",
+        ] {
+            assert_eq!(check(good, "somebody", 8), Ok(()), "{good}");
+        }
+    }
+
+    #[test]
+    fn length_is_counted_in_characters_and_bounded_in_bytes() {
+        assert_eq!(check("xk7-Tqm", "ann", 8), Err(Unfit::Short(8)));
+        assert_eq!(check("xk7-Tqmä", "ann", 8), Ok(()));
+        let long = "xk7-Tqm2".repeat(LONGEST / 8);
+        assert_ne!(check(&long, "ann", 8), Err(Unfit::Long));
+        assert_eq!(check(&format!("{long}x"), "ann", 8), Err(Unfit::Long));
+    }
+
+    #[test]
+    fn the_name_is_no_password() {
+        for password in ["Elisabetta", "elisabetta99", "!elisabetta!"] {
+            assert_eq!(check(password, "Elisabetta", 8), Err(Unfit::Name), "{password}");
+        }
+    }
+
+    #[test]
+    fn the_list_is_in_order_and_in_the_form_that_is_looked_for() {
+        let words: Vec<_> = COMMON.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(words.len() > 300 && words.is_sorted());
+        assert!(words.iter().all(|word| *word == word.to_lowercase() && !word.is_empty()));
+    }
+}

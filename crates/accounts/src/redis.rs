@@ -1,0 +1,151 @@
+//! Sessions in Valkey or Redis, where several nodes share them.
+//!
+//! A session is `tenfold:session:DIGEST`, which the store forgets by itself when its time is over;
+//! `tenfold:member:ID` is the set of those of a member.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use redis::{Client, Commands, Connection, RedisError, RedisResult};
+
+use crate::store::url::without_password;
+use crate::store::{Fault, Session};
+
+/// How long a connection may take to begin, and an answer to come.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Connections that are kept.
+const KEPT: usize = 8;
+/// How long the set of a member's sessions is kept after the last of them began: longer than any session lives.
+const SET_LIVES: i64 = 366 * 24 * 60 * 60;
+
+pub(crate) struct Redis {
+    client: Client,
+    name: String,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl fmt::Debug for Redis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Redis {
+    /// Opens the store at `url` and asks whether it is there.
+    pub(crate) fn open(url: &str) -> Result<Redis, String> {
+        let name = without_password(url);
+        let client =
+            Client::open(url).map_err(|error| format!("can not use the sessions {name}: {error}"))?;
+        let redis = Redis { client, name, idle: Mutex::default() };
+        redis
+            .with(|connection| redis::cmd("PING").query::<String>(connection))
+            .map_err(|fault| format!("can not use the sessions {}: {fault}", redis.name))?;
+        Ok(redis)
+    }
+
+    pub(crate) fn find(&self, digest: &str) -> Result<Option<Session>, Fault> {
+        let kept: Option<String> = self.with(|connection| connection.get(session_key(digest)))?;
+        Ok(kept.as_deref().and_then(read))
+    }
+
+    /// Keeps a session for so many seconds.
+    pub(crate) fn keep(&self, digest: &str, session: Session, seconds: i64) -> Result<(), Fault> {
+        let text = format!("{} {} {}", session.user, session.created, session.seen);
+        let set = member_key(session.user);
+        self.with(|connection| {
+            redis::pipe()
+                .atomic()
+                .set_ex(session_key(digest), &text, seconds.unsigned_abs())
+                .ignore()
+                .sadd(&set, digest)
+                .ignore()
+                .expire(&set, SET_LIVES)
+                .ignore()
+                .query(connection)
+        })
+    }
+
+    pub(crate) fn end(&self, digest: &str) -> Result<(), Fault> {
+        let user = self.find(digest)?.map(|session| session.user);
+        self.with(|connection| {
+            let mut pipe = redis::pipe();
+            pipe.atomic().del(session_key(digest)).ignore();
+            if let Some(user) = user {
+                pipe.srem(member_key(user), digest).ignore();
+            }
+            pipe.query(connection)
+        })
+    }
+
+    pub(crate) fn end_others(&self, user: i64, kept: &str) -> Result<(), Fault> {
+        let set = member_key(user);
+        let digests: Vec<String> = self.with(|connection| connection.smembers(&set))?;
+        let others: Vec<_> = digests.into_iter().filter(|digest| digest != kept).collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        self.with(|connection| {
+            let keys: Vec<_> = others.iter().map(|digest| session_key(digest)).collect();
+            redis::pipe().atomic().del(&keys).ignore().srem(&set, &others).ignore().query(connection)
+        })
+    }
+
+    /// How many live sessions a member has; those that are over are taken out of the set.
+    pub(crate) fn count(&self, user: i64) -> Result<u64, Fault> {
+        let set = member_key(user);
+        let digests: Vec<String> = self.with(|connection| connection.smembers(&set))?;
+        let mut live = 0;
+        for digest in digests {
+            if self.find(&digest)?.is_some() {
+                live += 1;
+            } else {
+                self.with(|connection| connection.srem::<_, _, ()>(&set, &digest))?;
+            }
+        }
+        Ok(live)
+    }
+
+    /// Runs a command on a connection of its own; one that fails is not kept.
+    fn with<T>(&self, mut command: impl FnMut(&mut Connection) -> RedisResult<T>) -> Result<T, Fault> {
+        let lost = |error: RedisError| Fault::Lost(error.to_string());
+        let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(mut connection) = kept {
+            match command(&mut connection) {
+                Ok(value) => {
+                    self.give_back(connection);
+                    return Ok(value);
+                }
+                // The server may have gone and come back; every command here can be run again.
+                Err(_) => self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear(),
+            }
+        }
+        let mut connection = self.client.get_connection_with_timeout(PATIENCE).map_err(lost)?;
+        connection.set_read_timeout(Some(PATIENCE)).map_err(lost)?;
+        connection.set_write_timeout(Some(PATIENCE)).map_err(lost)?;
+        let value = command(&mut connection).map_err(lost)?;
+        self.give_back(connection);
+        Ok(value)
+    }
+
+    fn give_back(&self, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < KEPT {
+            idle.push(connection);
+        }
+    }
+}
+
+fn session_key(digest: &str) -> String {
+    format!("tenfold:session:{digest}")
+}
+
+fn member_key(user: i64) -> String {
+    format!("tenfold:member:{user}")
+}
+
+fn read(kept: &str) -> Option<Session> {
+    let mut numbers = kept.split(' ').map(str::parse);
+    let mut number = || numbers.next()?.ok();
+    Some(Session { user: number()?, created: number()?, seen: number()? })
+}

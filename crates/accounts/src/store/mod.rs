@@ -1,0 +1,239 @@
+//! What is kept of members, in a database.
+//!
+//! Every statement is written once, here and in [`schema`], in the SQL that SQLite, PostgreSQL, MySQL and MariaDB
+//! share. What differs is a [`Connection`]: a file for each. Values are parameters, always: no statement is put
+//! together from what a visitor typed.
+
+mod connection;
+#[cfg(feature = "mysql")]
+mod mysql;
+mod pool;
+#[cfg(feature = "postgresql")]
+mod postgres;
+mod schema;
+mod sqlite;
+pub mod url;
+
+pub use connection::Fault;
+use connection::{Connection, Row, Value};
+use pool::Pool;
+use url::Url;
+
+/// A member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The row.
+    pub(crate) id: i64,
+    /// As it is shown.
+    pub name: String,
+    pub(crate) key: String,
+    /// The hash of the password, as a PHC string.
+    pub(crate) password: String,
+    /// When the account was made, in seconds since 1970.
+    pub created: i64,
+    /// Whether it can not log in.
+    pub disabled: bool,
+}
+
+/// A session as it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) user: i64,
+    /// When it began, in seconds since 1970.
+    pub(crate) created: i64,
+    /// When it was last used, to the minute.
+    pub(crate) seen: i64,
+}
+
+/// The database of the members.
+#[derive(Debug)]
+pub struct Store {
+    pool: Pool,
+    /// Known to all nodes that share the database, and to nobody else.
+    secret: String,
+}
+
+const USER: &str = "SELECT id, name, name_key, password, created, disabled FROM tenfold_users";
+
+impl Store {
+    /// Opens the database, with `connections` at most, and brings its tables up to date.
+    ///
+    /// # Errors
+    /// One line: it can not be reached, refuses, or is of a newer version of this program.
+    pub fn open(url: &Url, connections: usize) -> Result<Store, String> {
+        let pool = Pool::new(url.clone(), connections);
+        let secret = pool
+            .with(|connection| schema::prepare(connection))
+            .map_err(|fault| format!("can not use the database {url}: {fault}"))?;
+        Ok(Store { pool, secret })
+    }
+
+    /// What nodes that share the database sign with.
+    pub(crate) fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    /// The member whose name has this key.
+    pub(crate) fn user_by_key(&self, key: &str) -> Result<Option<User>, Fault> {
+        self.user_where("name_key = ?", key.into())
+    }
+
+    /// The member of this row.
+    pub(crate) fn user(&self, id: i64) -> Result<Option<User>, Fault> {
+        self.user_where("id = ?", id.into())
+    }
+
+    fn user_where(&self, condition: &'static str, value: Value) -> Result<Option<User>, Fault> {
+        let sql = format!("{USER} WHERE {condition}");
+        let rows = self.pool.read(|connection| connection.query(&sql, std::slice::from_ref(&value)))?;
+        rows.into_iter().next().map(user).transpose()
+    }
+
+    /// All members, by the key of their names.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn users(&self) -> Result<Vec<User>, Fault> {
+        let sql = format!("{USER} ORDER BY name_key");
+        let rows = self.pool.read(|connection| connection.query(&sql, &[]))?;
+        rows.into_iter().map(user).collect()
+    }
+
+    /// Keeps a new member, and uses up the invitation with this digest where one is needed. Says whether there
+    /// was one.
+    ///
+    /// # Errors
+    /// [`Fault::Taken`] where somebody has the name.
+    pub(crate) fn add_user(&self, user: &User, invitation: Option<&str>, now: i64) -> Result<bool, Fault> {
+        self.transaction(|connection| {
+            if let Some(digest) = invitation {
+                let used = connection.execute(
+                    "UPDATE tenfold_invitations SET used = ? WHERE digest = ? AND used = 0 AND expires > ?",
+                    &[user.id.into(), digest.into(), now.into()],
+                )?;
+                if used != 1 {
+                    return Ok(false);
+                }
+            }
+            connection.execute(
+                "INSERT INTO tenfold_users (id, name, name_key, password, created, disabled) \
+                 VALUES (?, ?, ?, ?, ?, ?)",
+                &[
+                    user.id.into(),
+                    user.name.as_str().into(),
+                    user.key.as_str().into(),
+                    user.password.as_str().into(),
+                    user.created.into(),
+                    i64::from(user.disabled).into(),
+                ],
+            )?;
+            Ok(true)
+        })
+    }
+
+    pub(crate) fn set_password(&self, id: i64, password: &str) -> Result<u64, Fault> {
+        self.write("UPDATE tenfold_users SET password = ? WHERE id = ?", &[password.into(), id.into()])
+    }
+
+    pub(crate) fn set_disabled(&self, id: i64, disabled: bool) -> Result<u64, Fault> {
+        let disabled = i64::from(disabled).into();
+        self.write("UPDATE tenfold_users SET disabled = ? WHERE id = ?", &[disabled, id.into()])
+    }
+
+    /// Removes a member, with all sessions.
+    pub(crate) fn remove_user(&self, id: i64) -> Result<u64, Fault> {
+        self.write("DELETE FROM tenfold_users WHERE id = ?", &[id.into()])
+    }
+
+    pub(crate) fn add_invitation(&self, digest: &str, now: i64, expires: i64) -> Result<u64, Fault> {
+        self.write(
+            "INSERT INTO tenfold_invitations (digest, created, expires, used) VALUES (?, ?, ?, 0)",
+            &[digest.into(), now.into(), expires.into()],
+        )
+    }
+
+    pub(crate) fn session(&self, digest: &str) -> Result<Option<Session>, Fault> {
+        let values = [digest.into()];
+        let sql = "SELECT user_id, created, seen FROM tenfold_sessions WHERE digest = ?";
+        let rows = self.pool.read(|connection| connection.query(sql, &values))?;
+        rows.into_iter().next().map(session).transpose()
+    }
+
+    pub(crate) fn add_session(&self, digest: &str, session: Session) -> Result<u64, Fault> {
+        self.write(
+            "INSERT INTO tenfold_sessions (digest, user_id, created, seen) VALUES (?, ?, ?, ?)",
+            &[digest.into(), session.user.into(), session.created.into(), session.seen.into()],
+        )
+    }
+
+    pub(crate) fn touch_session(&self, digest: &str, now: i64) -> Result<u64, Fault> {
+        self.write("UPDATE tenfold_sessions SET seen = ? WHERE digest = ?", &[now.into(), digest.into()])
+    }
+
+    pub(crate) fn remove_session(&self, digest: &str) -> Result<u64, Fault> {
+        self.write("DELETE FROM tenfold_sessions WHERE digest = ?", &[digest.into()])
+    }
+
+    /// Removes the sessions of a member, but for the one with the digest `kept`.
+    pub(crate) fn remove_sessions(&self, user: i64, kept: &str) -> Result<u64, Fault> {
+        let values = [user.into(), kept.into()];
+        self.write("DELETE FROM tenfold_sessions WHERE user_id = ? AND digest <> ?", &values)
+    }
+
+    /// Removes sessions that began or were used before these moments.
+    pub(crate) fn remove_old_sessions(&self, created: i64, seen: i64) -> Result<u64, Fault> {
+        let values = [created.into(), seen.into()];
+        self.write("DELETE FROM tenfold_sessions WHERE created < ? OR seen < ?", &values)
+    }
+
+    pub(crate) fn count_sessions(&self, user: i64, created: i64, seen: i64) -> Result<u64, Fault> {
+        let values = [user.into(), created.into(), seen.into()];
+        let sql = "SELECT COUNT(*) FROM tenfold_sessions WHERE user_id = ? AND created >= ? AND seen >= ?";
+        let rows = self.pool.read(|connection| connection.query(sql, &values))?;
+        let count = rows.into_iter().next().and_then(|mut row| row.pop());
+        count.map_or(Ok(0), |count| count.number().map(i64::unsigned_abs))
+    }
+
+    fn write(&self, sql: &str, values: &[Value]) -> Result<u64, Fault> {
+        self.pool.with(|connection| connection.execute(sql, values))
+    }
+
+    /// All of `steps` or nothing. What was done is undone where they say no.
+    fn transaction(
+        &self,
+        steps: impl FnOnce(&mut dyn Connection) -> Result<bool, Fault>,
+    ) -> Result<bool, Fault> {
+        self.pool.with(|connection| {
+            connection.begin()?;
+            match steps(connection) {
+                Ok(true) => connection.execute("COMMIT", &[]).map(|_| true),
+                Ok(false) => connection.execute("ROLLBACK", &[]).map(|_| false),
+                Err(fault) => match connection.execute("ROLLBACK", &[]) {
+                    Ok(_) => Err(fault),
+                    Err(worse) => Err(worse),
+                },
+            }
+        })
+    }
+}
+
+fn user(row: Row) -> Result<User, Fault> {
+    let [id, name, key, password, created, disabled] = columns(row)?;
+    Ok(User {
+        id: id.number()?,
+        name: name.text()?,
+        key: key.text()?,
+        password: password.text()?,
+        created: created.number()?,
+        disabled: disabled.number()? != 0,
+    })
+}
+
+fn session(row: Row) -> Result<Session, Fault> {
+    let [user, created, seen] = columns(row)?;
+    Ok(Session { user: user.number()?, created: created.number()?, seen: seen.number()? })
+}
+
+fn columns<const N: usize>(row: Row) -> Result<[Value; N], Fault> {
+    row.try_into().map_err(|row: Row| Fault::Failed(format!("a row has {} columns, not {N}", row.len())))
+}

@@ -1,0 +1,96 @@
+//! MySQL and MariaDB.
+
+use std::time::Duration;
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, Error, Opts, OptsBuilder, Params};
+
+use super::connection::{Connection, Fault, Row, Value};
+
+/// How long a connection may take to begin, and an answer to come.
+const CONNECT: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(10);
+/// A row that is there already (ER_DUP_ENTRY).
+const DUPLICATE: u16 = 1062;
+
+/// Whether `url` is one that this library reads.
+pub(super) fn check(url: &str) -> Result<(), String> {
+    // The library's own words may hold what was typed.
+    Opts::from_url(url)
+        .map(drop)
+        .map_err(|_| "this is no MySQL database such as mysql://USER:PASSWORD@HOST/NAME".to_owned())
+}
+
+pub(super) fn open(url: &str) -> Result<Box<dyn Connection>, Fault> {
+    let options = Opts::from_url(url).map_err(|error| Fault::Failed(error.to_string()))?;
+    let options = OptsBuilder::from_opts(options)
+        // What the URL names is what is used.
+        .prefer_socket(false)
+        .tcp_connect_timeout(Some(CONNECT))
+        .read_timeout(Some(ANSWER))
+        .write_timeout(Some(ANSWER))
+        .init(vec![
+            "SET NAMES utf8mb4",
+            "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
+            "SET SESSION innodb_lock_wait_timeout = 5",
+        ]);
+    Conn::new(options).map(|connection| Box::new(connection) as Box<dyn Connection>).map_err(fault)
+}
+
+impl Connection for Conn {
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Fault> {
+        let rows: Vec<mysql::Row> = self.exec(sql, parameters(values)).map_err(fault)?;
+        rows.into_iter().map(|row| row.unwrap().into_iter().map(value).collect()).collect()
+    }
+
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Fault> {
+        // Transactions are none of a prepared statement's business.
+        match values {
+            [] => self.query_drop(sql),
+            values => self.exec_drop(sql, parameters(values)),
+        }
+        .map_err(fault)?;
+        Ok(self.affected_rows())
+    }
+
+    fn lock_schema(&mut self) -> Result<(), Fault> {
+        self.query_drop("SELECT GET_LOCK('tenfold_schema', 5)").map_err(fault)
+    }
+
+    fn unlock_schema(&mut self) -> Result<(), Fault> {
+        self.query_drop("SELECT RELEASE_LOCK('tenfold_schema')").map_err(fault)
+    }
+
+    /// Two texts are the same where their bytes are: what is alike is for the keys to say.
+    fn table_suffix(&self) -> &'static str {
+        " ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+    }
+}
+
+fn parameters(values: &[Value]) -> Params {
+    let value = |value: &Value| match value {
+        Value::Number(number) => mysql::Value::Int(*number),
+        Value::Text(text) => mysql::Value::Bytes(text.clone().into_bytes()),
+    };
+    match values {
+        [] => Params::Empty,
+        values => Params::Positional(values.iter().map(value).collect()),
+    }
+}
+
+fn value(value: mysql::Value) -> Result<Value, Fault> {
+    match value {
+        mysql::Value::Int(number) => Ok(Value::Number(number)),
+        mysql::Value::UInt(number) => Ok(Value::Number(number.try_into().unwrap_or(i64::MAX))),
+        mysql::Value::Bytes(bytes) => Ok(Value::Text(String::from_utf8_lossy(&bytes).into_owned())),
+        _ => Err(Fault::Failed("a value is neither a number nor a text".into())),
+    }
+}
+
+fn fault(error: Error) -> Fault {
+    match error {
+        Error::MySqlError(said) if said.code == DUPLICATE => Fault::Taken,
+        Error::MySqlError(said) => Fault::Failed(said.message),
+        other => Fault::Lost(other.to_string()),
+    }
+}

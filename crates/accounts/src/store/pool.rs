@@ -1,0 +1,159 @@
+//! Connections that are kept open: so many at most, and none before it is needed.
+
+use std::fmt;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::connection::{Connection, Fault};
+use super::url::Url;
+
+/// How long somebody waits for a connection that others have.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) struct Pool {
+    url: Url,
+    most: usize,
+    state: Mutex<State>,
+    returned: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    idle: Vec<Box<dyn Connection>>,
+    /// Those that somebody has.
+    lent: usize,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("url", &self.url).field("most", &self.most).finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    pub(super) fn new(url: Url, most: usize) -> Pool {
+        Pool { url, most: most.max(1), state: Mutex::default(), returned: Condvar::new() }
+    }
+
+    /// Lends a connection. One that fails is not kept, and where it was lost, neither are those that wait: they
+    /// were opened before.
+    pub(super) fn with<T>(
+        &self,
+        use_it: impl FnOnce(&mut dyn Connection) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        self.lend(use_it).0
+    }
+
+    /// The same for statements that only read: once more on a new connection where an old one was lost.
+    pub(super) fn read<T>(
+        &self,
+        use_it: impl Fn(&mut dyn Connection) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        match self.lend(&use_it) {
+            (Err(Fault::Lost(_)), true) => self.lend(use_it).0,
+            (result, _) => result,
+        }
+    }
+
+    /// Says also whether the connection had been used before.
+    fn lend<T>(
+        &self,
+        use_it: impl FnOnce(&mut dyn Connection) -> Result<T, Fault>,
+    ) -> (Result<T, Fault>, bool) {
+        let idle = match self.take() {
+            Ok(idle) => idle,
+            Err(fault) => return (Err(fault), false),
+        };
+        // Counts it as returned even where `use_it` panics.
+        let place = Lent(self);
+        let used = idle.is_some();
+        let mut connection = match idle.map_or_else(|| self.url.connect(), Ok) {
+            Ok(connection) => connection,
+            Err(fault) => return (Err(fault), false),
+        };
+        let result = use_it(&mut *connection);
+        let mut state = self.lock();
+        match &result {
+            Ok(_) | Err(Fault::Taken) => state.idle.push(connection),
+            Err(Fault::Lost(_)) => state.idle.clear(),
+            Err(Fault::Failed(_)) => {}
+        }
+        drop(state);
+        drop(place);
+        (result, used)
+    }
+
+    fn take(&self) -> Result<Option<Box<dyn Connection>>, Fault> {
+        let by = Instant::now() + PATIENCE;
+        let mut state = self.lock();
+        while state.lent >= self.most {
+            let left = by.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Fault::Failed(format!("all {} connections are busy", self.most)));
+            }
+            let waited = self.returned.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.lent += 1;
+        Ok(state.idle.pop())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of a connection that somebody has.
+struct Lent<'p>(&'p Pool);
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.lock().lent -= 1;
+        self.0.returned.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(most: usize) -> Pool {
+        Pool::new("sqlite::memory:".parse().expect("a legal URL"), most)
+    }
+
+    #[test]
+    fn no_more_connections_are_open_than_may_be() {
+        let pool = pool(2);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        pool.with(|_| {
+                            let state = pool.lock();
+                            assert!(state.lent <= 2 && state.lent + state.idle.len() <= 2);
+                            Ok(())
+                        })
+                        .expect("others return theirs");
+                    }
+                });
+            }
+        });
+        let state = pool.lock();
+        assert!(state.lent == 0 && (1..=2).contains(&state.idle.len()));
+    }
+
+    #[test]
+    fn who_is_lost_is_not_kept_and_reads_are_tried_once_more() {
+        let pool = pool(1);
+        pool.with(|_| Ok(())).expect("it opens");
+        let tries = std::cell::Cell::new(0);
+        let lost = || Err::<(), _>(Fault::Lost("gone".into()));
+        let read = pool.read(|_| {
+            tries.set(tries.get() + 1);
+            if tries.get() == 1 { lost() } else { Ok(()) }
+        });
+        assert_eq!((read, tries.get()), (Ok(()), 2));
+        assert_eq!(pool.with(|_| lost()), lost());
+        assert!(pool.lock().idle.is_empty());
+    }
+}

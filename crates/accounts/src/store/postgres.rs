@@ -1,0 +1,136 @@
+//! PostgreSQL.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use postgres::error::SqlState;
+use postgres::types::{ToSql, Type};
+use postgres::{Client, Config, Error, NoTls, Statement};
+
+use super::connection::{Connection, Fault, Row, Value};
+
+/// How long a connection may take to begin, and bytes to be acknowledged.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// What the server gives a statement, and a wait for a lock.
+const STATEMENT: &str = "-c statement_timeout=10000 -c lock_timeout=5000";
+/// The lock that is held while tables change: a number that others are unlikely to choose.
+const LOCK: i64 = 0x7465_6e66_6f6c_6431;
+
+/// Whether `url` is one that this library reads.
+pub(super) fn check(url: &str) -> Result<(), String> {
+    // The library's own words may hold what was typed.
+    config(url).map(drop).map_err(|_| {
+        "this is no PostgreSQL database such as postgres://USER:PASSWORD@HOST/NAME; connections are not encrypted, \
+         so sslmode=require can not be"
+            .to_owned()
+    })
+}
+
+pub(super) fn open(url: &str) -> Result<Box<dyn Connection>, Fault> {
+    let mut config = config(url).map_err(|error| Fault::Failed(error.to_string()))?;
+    config.connect_timeout(PATIENCE).tcp_user_timeout(PATIENCE).application_name("tenfold");
+    if config.get_options().is_none() {
+        config.options(STATEMENT);
+    }
+    let client = config.connect(NoTls).map_err(fault)?;
+    Ok(Box::new(Postgres { client, prepared: HashMap::new() }))
+}
+
+fn config(url: &str) -> Result<Config, Error> {
+    let config: Config = url.parse()?;
+    Ok(config)
+}
+
+struct Postgres {
+    client: Client,
+    /// Statements that the server knows, by what is asked for here.
+    prepared: HashMap<String, Statement>,
+}
+
+impl Postgres {
+    fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
+        if let Some(statement) = self.prepared.get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(&numbered(sql)).map_err(fault)?;
+        self.prepared.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+}
+
+impl Connection for Postgres {
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Fault> {
+        let statement = self.prepare(sql)?;
+        let rows = self.client.query(&statement, &parameters(values)).map_err(fault)?;
+        rows.iter().map(|row| (0..row.len()).map(|column| value(row, column)).collect()).collect()
+    }
+
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Fault> {
+        if values.is_empty() {
+            return self.client.batch_execute(sql).map(|()| 0).map_err(fault);
+        }
+        let statement = self.prepare(sql)?;
+        self.client.execute(&statement, &parameters(values)).map_err(fault)
+    }
+
+    fn lock_schema(&mut self) -> Result<(), Fault> {
+        let lock = format!("SELECT pg_advisory_lock({LOCK})");
+        self.client.batch_execute(&lock).map_err(fault)
+    }
+
+    fn unlock_schema(&mut self) -> Result<(), Fault> {
+        let unlock = format!("SELECT pg_advisory_unlock({LOCK})");
+        self.client.batch_execute(&unlock).map_err(fault)
+    }
+}
+
+/// The statement with `$1`, `$2` where it has `?`. No statement of ours has one elsewhere.
+fn numbered(sql: &str) -> String {
+    let mut pieces = sql.split('?');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    (1..).zip(pieces).fold(first, |sql, (number, piece)| format!("{sql}${number}{piece}"))
+}
+
+fn parameters(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
+    values.iter().map(parameter).collect()
+}
+
+fn parameter(value: &Value) -> &(dyn ToSql + Sync) {
+    match value {
+        Value::Number(number) => number,
+        Value::Text(text) => text,
+    }
+}
+
+fn value(row: &postgres::Row, column: usize) -> Result<Value, Fault> {
+    let kind = row.columns()[column].type_();
+    match *kind {
+        Type::INT8 => row.try_get(column).map(Value::Number).map_err(fault),
+        _ => row.try_get(column).map(Value::Text).map_err(fault),
+    }
+}
+
+fn fault(error: Error) -> Fault {
+    let Some(said) = error.as_db_error() else {
+        // The error's own words are few: the cause has the system's.
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        return Fault::Lost(format!("{error}{cause}"));
+    };
+    match said.code() {
+        &SqlState::UNIQUE_VIOLATION => Fault::Taken,
+        // 57P: the server is going or coming.
+        code if code.code().starts_with("57P") => Fault::Lost(said.message().to_owned()),
+        _ => Fault::Failed(said.message().to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_numbered() {
+        assert_eq!(numbered("SELECT 1"), "SELECT 1");
+        assert_eq!(numbered("a = ? AND b = ?"), "a = $1 AND b = $2");
+    }
+}

@@ -1,0 +1,85 @@
+//! The tables, and how a database gets from one version to the next.
+
+use super::connection::{Connection, Fault};
+use crate::token;
+
+/// What each version adds to the one before. A statement runs again without harm: MySQL does not undo a new table
+/// with its transaction.
+const VERSIONS: &[&[&str]] = &[&[
+    "CREATE TABLE IF NOT EXISTS tenfold_users (
+        id BIGINT NOT NULL PRIMARY KEY,
+        name VARCHAR(64) NOT NULL,
+        name_key VARCHAR(190) NOT NULL UNIQUE,
+        password VARCHAR(255) NOT NULL,
+        created BIGINT NOT NULL,
+        disabled BIGINT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS tenfold_sessions (
+        digest VARCHAR(43) NOT NULL PRIMARY KEY,
+        user_id BIGINT NOT NULL,
+        created BIGINT NOT NULL,
+        seen BIGINT NOT NULL,
+        FOREIGN KEY (user_id) REFERENCES tenfold_users (id) ON DELETE CASCADE)",
+    "CREATE TABLE IF NOT EXISTS tenfold_invitations (
+        digest VARCHAR(43) NOT NULL PRIMARY KEY,
+        created BIGINT NOT NULL,
+        expires BIGINT NOT NULL,
+        used BIGINT NOT NULL)",
+]];
+
+const FACTS: &str = "CREATE TABLE IF NOT EXISTS tenfold_facts (
+    name VARCHAR(32) NOT NULL PRIMARY KEY,
+    content VARCHAR(255) NOT NULL)";
+
+/// Brings the tables up to date and says the secret of this database.
+///
+/// # Errors
+/// What the database says; and where its tables are newer than this program.
+pub(super) fn prepare(connection: &mut dyn Connection) -> Result<String, Fault> {
+    connection.lock_schema()?;
+    let secret = update(connection);
+    match &secret {
+        Ok(_) => connection.unlock_schema()?,
+        // The connection is not kept, and the lock goes with it.
+        Err(_) => {}
+    }
+    secret
+}
+
+fn update(connection: &mut dyn Connection) -> Result<String, Fault> {
+    let suffix = connection.table_suffix();
+    connection.execute(&format!("{FACTS}{suffix}"), &[])?;
+    let there = match fact(connection, "version")? {
+        None => 0,
+        Some(text) => text.parse().map_err(|_| Fault::Failed(format!("its version is {text:?}")))?,
+    };
+    let known = VERSIONS.len();
+    if there > known {
+        return Err(Fault::Failed(format!(
+            "its tables are of version {there}, and this program knows them up to {known}; use a newer one"
+        )));
+    }
+    for statement in VERSIONS[there..].iter().copied().flatten() {
+        let suffix = if statement.starts_with("CREATE TABLE") { suffix } else { "" };
+        connection.execute(&format!("{statement}{suffix}"), &[])?;
+    }
+    if there < known {
+        set_fact(connection, "version", &known.to_string())?;
+    }
+    if let Some(secret) = fact(connection, "secret")? {
+        return Ok(secret);
+    }
+    let secret = token::random().map_err(Fault::Failed)?;
+    set_fact(connection, "secret", &secret)?;
+    Ok(secret)
+}
+
+fn fact(connection: &mut dyn Connection, name: &str) -> Result<Option<String>, Fault> {
+    let rows = connection.query("SELECT content FROM tenfold_facts WHERE name = ?", &[name.into()])?;
+    rows.into_iter().next().and_then(|mut row| row.pop()).map(|value| value.text()).transpose()
+}
+
+fn set_fact(connection: &mut dyn Connection, name: &str, content: &str) -> Result<(), Fault> {
+    connection.execute("DELETE FROM tenfold_facts WHERE name = ?", &[name.into()])?;
+    let values = [name.into(), content.into()];
+    connection.execute("INSERT INTO tenfold_facts (name, content) VALUES (?, ?)", &values).map(drop)
+}

@@ -1,0 +1,153 @@
+//! Where the members are kept, as it is written.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::connection::{Connection, Fault};
+use super::sqlite;
+
+/// A database.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Url(Kind);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Kind {
+    Sqlite(PathBuf),
+    #[cfg(feature = "postgresql")]
+    Postgres(String),
+    #[cfg(feature = "mysql")]
+    Mysql(String),
+}
+
+impl FromStr for Url {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Url, String> {
+        let (scheme, rest) = text.split_once(':').unwrap_or((text, ""));
+        Ok(Url(match scheme {
+            "sqlite" => {
+                let path = rest.strip_prefix("//").unwrap_or(rest);
+                if path.is_empty() {
+                    return Err("the path of the database is missing: sqlite:members.db".into());
+                }
+                Kind::Sqlite(PathBuf::from(path))
+            }
+            #[cfg(feature = "postgresql")]
+            "postgres" | "postgresql" => {
+                super::postgres::check(text)?;
+                Kind::Postgres(text.to_owned())
+            }
+            #[cfg(feature = "mysql")]
+            "mysql" | "mariadb" => {
+                let url = format!("mysql:{rest}");
+                super::mysql::check(&url)?;
+                Kind::Mysql(url)
+            }
+            #[cfg(not(feature = "postgresql"))]
+            "postgres" | "postgresql" => {
+                return Err("this build has no PostgreSQL (feature postgresql)".into());
+            }
+            #[cfg(not(feature = "mysql"))]
+            "mysql" | "mariadb" => return Err("this build has no MySQL (feature mysql)".into()),
+            // What was typed may hold a password.
+            _ => {
+                return Err("a database is sqlite:PATH, postgres://USER:PASSWORD@HOST/NAME or \
+                            mysql://USER:PASSWORD@HOST/NAME"
+                    .into());
+            }
+        }))
+    }
+}
+
+impl Url {
+    /// The SQLite database in this file.
+    pub fn sqlite(path: &Path) -> Url {
+        Url(Kind::Sqlite(path.to_owned()))
+    }
+
+    /// The file, where it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.0 {
+            Kind::Sqlite(path) => Some(path),
+            #[cfg(any(feature = "postgresql", feature = "mysql"))]
+            _ => None,
+        }
+    }
+
+    /// With the path of a file, where it is one, from this folder on.
+    #[must_use]
+    pub fn beneath(self, base: &Path) -> Url {
+        match self.0 {
+            Kind::Sqlite(path) if path != Path::new(":memory:") => Url(Kind::Sqlite(base.join(path))),
+            other => Url(other),
+        }
+    }
+
+    pub(super) fn connect(&self) -> Result<Box<dyn Connection>, Fault> {
+        match &self.0 {
+            Kind::Sqlite(path) => sqlite::open(path),
+            #[cfg(feature = "postgresql")]
+            Kind::Postgres(url) => super::postgres::open(url),
+            #[cfg(feature = "mysql")]
+            Kind::Mysql(url) => super::mysql::open(url),
+        }
+    }
+}
+
+impl fmt::Display for Url {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            #[cfg(feature = "postgresql")]
+            Kind::Postgres(url) => f.write_str(&without_password(url)),
+            #[cfg(feature = "mysql")]
+            Kind::Mysql(url) => f.write_str(&without_password(url)),
+        }
+    }
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A URL without what stands between the user and the host, and without its query, which may say a password too.
+pub fn without_password(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    match rest.rsplit_once('@') {
+        Some((user, host)) => {
+            let user = user.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}@{host}")
+        }
+        None => format!("{scheme}://{rest}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for (url, shown) in [
+            ("postgres://ann:secret@db/members?password=secret", "postgres://ann@db/members"),
+            ("mariadb://ann:se:cr@et@db:3306/members", "mysql://ann@db:3306/members"),
+            ("sqlite:members.db", "sqlite:members.db"),
+        ] {
+            let url: Url = url.parse().expect("a legal URL");
+            assert_eq!((format!("{url}"), format!("{url:?}")), (shown.into(), shown.into()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_database_is_refused_without_being_repeated() {
+        for wrong in ["", "sqlite:", "oracle://ann:secret@db/x", "secret"] {
+            let why = wrong.parse::<Url>().expect_err("it is none");
+            assert!(!why.contains("secret"), "{why}");
+        }
+    }
+}

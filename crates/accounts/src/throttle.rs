@@ -1,0 +1,174 @@
+//! Attempts that may be made: at a name, and from an address.
+//!
+//! Each has so many at once and one more every so often (the generic cell rate algorithm: one number for
+//! each). Attempts at a name by strangers are counted apart from those of a browser that has logged in with
+//! it before, so that who guesses does not lock the owner out. Only those that failed count in the end.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::ask::From;
+
+/// Names and addresses that are remembered; past it those that have waited longest are forgotten.
+const REMEMBERED: usize = 65_536;
+
+/// How many attempts at once, and the milliseconds after which there is one more.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    burst: u64,
+    every: u64,
+}
+
+const BY_ADDRESS: Rate = Rate { burst: 20, every: 5_000 };
+const BY_NAME: Rate = Rate { burst: 10, every: 30_000 };
+const NEW_ACCOUNTS: Rate = Rate { burst: 10, every: 60_000 };
+
+/// What is remembered of attempts, in this process.
+#[derive(Debug, Default)]
+pub(crate) struct Throttle {
+    off: bool,
+    /// When each would have as many as at the start, in milliseconds.
+    full_at: Mutex<HashMap<String, u64>>,
+}
+
+/// An attempt that was admitted: what to give back where it succeeds.
+#[derive(Debug)]
+pub(crate) struct Admitted(Vec<(String, Rate)>);
+
+impl Throttle {
+    pub(crate) fn new(on: bool) -> Throttle {
+        Throttle { off: !on, ..Throttle::default() }
+    }
+
+    /// Whether a password may be tried for the name with this key; `known` where the browser has logged in
+    /// with it before.
+    ///
+    /// # Errors
+    /// The seconds after which it may be tried again.
+    pub(crate) fn login(&self, from: &From, key: &str, known: bool, now: u64) -> Result<Admitted, u64> {
+        let name = match (&from.known, known) {
+            (Some(shown), true) => format!("known {shown}"),
+            _ => format!("name {key}"),
+        };
+        self.admit(vec![(name, BY_NAME), (format!("address {}", from.address), BY_ADDRESS)], now)
+    }
+
+    /// Whether an account may be made from this address.
+    ///
+    /// # Errors
+    /// The seconds after which one may.
+    pub(crate) fn register(&self, from: &From, now: u64) -> Result<Admitted, u64> {
+        self.admit(vec![(format!("new {}", from.address), NEW_ACCOUNTS)], now)
+    }
+
+    /// Gives back what an attempt has used up.
+    pub(crate) fn give_back(&self, Admitted(used): Admitted) {
+        let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        for (what, rate) in used {
+            if let Some(at) = full_at.get_mut(&what) {
+                *at = at.saturating_sub(rate.every);
+            }
+        }
+    }
+
+    fn admit(&self, wanted: Vec<(String, Rate)>, now: u64) -> Result<Admitted, u64> {
+        if self.off {
+            return Ok(Admitted(Vec::new()));
+        }
+        let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = |(what, rate): &(String, Rate)| {
+            let at = full_at.get(what).copied().unwrap_or(0).max(now);
+            (at + rate.every).saturating_sub(now + rate.burst * rate.every)
+        };
+        let wait = wanted.iter().map(after).max().unwrap_or(0);
+        if wait > 0 {
+            return Err(wait.div_ceil(1000));
+        }
+        if full_at.len() + wanted.len() > REMEMBERED {
+            forget(&mut full_at, now);
+        }
+        for (what, rate) in &wanted {
+            let at = full_at.entry(what.clone()).or_default();
+            *at = (*at).max(now) + rate.every;
+        }
+        Ok(Admitted(wanted))
+    }
+}
+
+/// Forgets those that have all their attempts again; where that is too few, the half that has most.
+fn forget(full_at: &mut HashMap<String, u64>, now: u64) {
+    full_at.retain(|_, at| *at > now);
+    if full_at.len() > REMEMBERED / 2 {
+        let mut all: Vec<_> = full_at.values().copied().collect();
+        let middle = all.len() / 2;
+        let (_, median, _) = all.select_nth_unstable(middle);
+        let median = *median;
+        full_at.retain(|_, at| *at > median);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(address: &str) -> From {
+        From { address: address.into(), known: None }
+    }
+
+    #[test]
+    fn h63_guessing_at_a_name_is_throttled_from_any_address() {
+        let throttle = Throttle::new(true);
+        for attempt in 0..10 {
+            throttle.login(&at(&format!("10.0.0.{attempt}")), "ann", false, 0).expect("ten at once");
+        }
+        assert_eq!(throttle.login(&at("10.0.0.99"), "ann", false, 0).expect_err("no more"), 30);
+        assert!(throttle.login(&at("10.0.0.99"), "bob", false, 0).is_ok(), "another name");
+        assert!(throttle.login(&at("10.0.0.99"), "ann", false, 30_000).is_ok(), "one more");
+        assert!(throttle.login(&at("10.0.0.99"), "ann", false, 30_000).is_err(), "and only one");
+    }
+
+    #[test]
+    fn h63_an_owner_who_is_known_is_not_locked_out() {
+        let throttle = Throttle::new(true);
+        while throttle.login(&at("10.0.0.1"), "ann", false, 0).is_ok() {}
+        let owner = From { address: "10.0.0.2".into(), known: Some("shown".into()) };
+        assert!(throttle.login(&owner, "ann", false, 0).is_err(), "what is shown is not true");
+        assert!(throttle.login(&owner, "ann", true, 0).is_ok());
+    }
+
+    #[test]
+    fn h63_an_address_is_throttled_at_any_name() {
+        let throttle = Throttle::new(true);
+        for attempt in 0..20 {
+            throttle.login(&at("10.0.0.1"), &format!("name{attempt}"), false, 0).expect("twenty at once");
+        }
+        assert_eq!(throttle.login(&at("10.0.0.1"), "another", false, 0).expect_err("no more"), 5);
+        assert!(throttle.login(&at("10.0.0.2"), "another", false, 0).is_ok());
+    }
+
+    #[test]
+    fn what_succeeds_is_not_counted() {
+        let throttle = Throttle::new(true);
+        for _ in 0..100 {
+            let admitted = throttle.login(&at("10.0.0.1"), "ann", false, 0).expect("it was given back");
+            throttle.give_back(admitted);
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_and_who_guesses_now_is_remembered() {
+        let throttle = Throttle::new(true);
+        while throttle.login(&at("10.0.0.1"), "ann", false, 0).is_ok() {}
+        for number in 0..2 * REMEMBERED {
+            let _ = throttle.login(&at(&format!("a{number}")), &format!("n{number}"), false, 0);
+        }
+        assert!(throttle.full_at.lock().expect("not poisoned").len() <= REMEMBERED);
+        assert!(throttle.login(&at("10.0.0.1"), "ann", false, 0).is_err());
+    }
+
+    #[test]
+    fn off_is_off() {
+        let throttle = Throttle::new(false);
+        assert!((0..1000).all(|_| throttle.login(&at("10.0.0.1"), "ann", false, 0).is_ok()));
+    }
+}

@@ -1,0 +1,115 @@
+//! Random numbers that open something, and what is kept of them.
+
+use data_encoding::{BASE32_NOPAD, BASE64URL_NOPAD};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// 256 random bits as text: 43 characters that a cookie may hold.
+///
+/// # Errors
+/// In words, where the system has no random numbers.
+pub fn random() -> Result<String, String> {
+    let mut bytes = [0; 32];
+    fill(&mut bytes)?;
+    Ok(BASE64URL_NOPAD.encode(&bytes))
+}
+
+/// A number that nobody has yet, for a row of the database: 63 random bits.
+pub(crate) fn row_number() -> Result<i64, String> {
+    let mut bytes = [0; 8];
+    fill(&mut bytes)?;
+    Ok((u64::from_ne_bytes(bytes) >> 1) as i64)
+}
+
+/// An invitation as it is written on paper: 100 bits in groups of five, without letters that look alike.
+pub(crate) fn invitation() -> Result<String, String> {
+    let mut bytes = [0; 13];
+    fill(&mut bytes)?;
+    let text = BASE32_NOPAD.encode(&bytes);
+    let groups: Vec<_> = text.as_bytes()[..20].chunks(5).map(String::from_utf8_lossy).collect();
+    Ok(groups.join("-"))
+}
+
+/// An invitation as it was typed, in the one spelling that it has.
+pub(crate) fn spelled_invitation(typed: &str) -> String {
+    typed.chars().filter(char::is_ascii_alphanumeric).take(64).map(|c| c.to_ascii_uppercase()).collect()
+}
+
+/// What is kept of a token: whoever reads the database can not use it. A token has 256 random bits, so one
+/// hash without salt is enough.
+pub fn digest(token: &str) -> String {
+    BASE64URL_NOPAD.encode(&Sha256::digest(token.as_bytes()))
+}
+
+/// The token of a form: who can read these cookies can say it, and a page of another site can not.
+pub(crate) fn of_form(cookie: &str, session: Option<&str>) -> String {
+    BASE64URL_NOPAD.encode(&Sha256::digest(format!("form\0{cookie}\0{}", session.unwrap_or(""))))
+}
+
+/// What a browser shows that somebody has logged in with before: it may go on where strangers have used up
+/// the attempts at that name.
+pub(crate) fn known(secret: &str, nonce: &str, key: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length");
+    mac.update(format!("known\0{nonce}\0{key}").as_bytes());
+    format!("{nonce}.{}", BASE64URL_NOPAD.encode(&mac.finalize().into_bytes()))
+}
+
+/// Whether it was given for this name.
+pub(crate) fn is_known(secret: &str, shown: &str, key: &str) -> bool {
+    let Some((nonce, _)) = shown.split_once('.') else { return false };
+    same(&known(secret, nonce, key), shown)
+}
+
+/// Whether two texts are the same, in a time that does not tell where they differ.
+pub(crate) fn same(one: &str, other: &str) -> bool {
+    one.as_bytes().ct_eq(other.as_bytes()).into()
+}
+
+fn fill(bytes: &mut [u8]) -> Result<(), String> {
+    getrandom::fill(bytes).map_err(|error| format!("this system gives no random numbers: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h66_a_session_has_256_bits_and_is_kept_hashed() {
+        let (one, other) = (random().expect("random"), random().expect("random"));
+        assert_ne!(one, other);
+        assert_eq!(BASE64URL_NOPAD.decode(one.as_bytes()).expect("text").len(), 32);
+        let kept = digest(&one);
+        assert!(kept != one && kept == digest(&one) && kept.len() == 43);
+    }
+
+    #[test]
+    fn what_is_known_of_one_name_says_nothing_of_another() {
+        let shown = known("secret", "nonce", "ann");
+        assert!(is_known("secret", &shown, "ann"));
+        for (secret, shown, key) in [
+            ("secret", shown.as_str(), "bob"),
+            ("other", &shown, "ann"),
+            ("secret", "nonce.", "ann"),
+            ("secret", "", "ann"),
+        ] {
+            assert!(!is_known(secret, shown, key), "{secret} {shown} {key}");
+        }
+    }
+
+    #[test]
+    fn an_invitation_can_be_typed_as_it_comes() {
+        let code = invitation().expect("random");
+        assert_eq!((code.len(), code.matches('-').count()), (23, 3));
+        assert_eq!(spelled_invitation(&code.to_lowercase().replace('-', " ")), spelled_invitation(&code));
+    }
+
+    #[test]
+    fn h67_the_token_of_a_form_depends_on_both_cookies() {
+        let tokens =
+            [of_form("a", None), of_form("b", None), of_form("a", Some("s")), of_form("a", Some("t"))];
+        for (place, token) in tokens.iter().enumerate() {
+            assert!(tokens.iter().skip(place + 1).all(|other| other != token));
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! What forms order.
+
+use std::sync::Arc;
+
+use tenfold_http::Head;
+use tenfold_http::response::FieldName;
+
+use super::pages::View;
+use super::visitor::{Cookie, Visitor};
+use super::{Ask, Outcome, PLACE, Page, Wanted, Web, origin};
+use crate::ask::{Refused, Reply, Request};
+use crate::names;
+use crate::token;
+
+/// How long a browser remembers that somebody has logged in with it, in seconds.
+const KNOWN_FOR: u64 = 365 * 24 * 60 * 60;
+/// Characters of a `next=` at most.
+const LONGEST_NEXT: usize = 2048;
+
+/// Whether something can be ordered there.
+pub(super) fn is_one(place: &str) -> bool {
+    matches!(place, "login" | "register" | "logout" | "password" | "sessions" | "delete")
+}
+
+/// The fields of a form.
+struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    fn read(body: &[u8]) -> Fields {
+        Fields(form_urlencoded::parse(body).into_owned().take(16).collect())
+    }
+
+    /// The first field of this name; empty where there is none.
+    fn of(&self, name: &str) -> String {
+        self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.clone()).unwrap_or_default()
+    }
+}
+
+impl Web {
+    /// Takes a form; where it was sent from another site, it is not looked at.
+    pub(super) fn take(
+        self: &Arc<Web>,
+        form: &str,
+        head: &Head<'_>,
+        body: &[u8],
+        visitor: Visitor,
+    ) -> Wanted {
+        let is_form = head.only("content-type").is_some_and(|kind| {
+            let kind = kind.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+            kind.eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
+        });
+        if !is_form {
+            return Wanted::Page(Page::unsupported());
+        }
+        let fields = Fields::read(body);
+        let good = visitor.token().is_some_and(|token| token::same(&token, &fields.of("token")));
+        if !origin::is_own(head) || !good {
+            return Wanted::Page(self.foreign(form, &fields, visitor));
+        }
+        match (form, visitor.session_digest()) {
+            ("login", former) => self.log_in(&fields, former, visitor),
+            ("register", _) => self.register(&fields, visitor),
+            (_, None) => Wanted::Page(Page::see(&format!("/{PLACE}/login"))),
+            ("logout", Some(session)) => self.log_out(session, visitor),
+            ("password", Some(session)) => self.change_password(&fields, session, visitor),
+            ("sessions", Some(session)) => {
+                self.ask(Request::EndOthers { session }, |web, reply| match reply {
+                    Reply::Done => Page::see(&format!("/{PLACE}/?said=others")),
+                    other => web.not_done(&other),
+                })
+            }
+            ("delete", Some(session)) => self.delete(&fields, session, visitor),
+            _ => Wanted::Page(Page::not_found()),
+        }
+    }
+
+    fn ask(
+        self: &Arc<Web>,
+        request: Request,
+        then: impl FnOnce(&Arc<Web>, Reply) -> Page + Send + 'static,
+    ) -> Wanted {
+        let web = self.clone();
+        Wanted::Ask(Ask { request, then: Box::new(move |reply| Outcome::Page(then(&web, reply))) })
+    }
+
+    fn log_in(self: &Arc<Web>, fields: &Fields, former: Option<String>, visitor: Visitor) -> Wanted {
+        let (name, next) = (fields.of("name"), safe_next(&fields.of("next")));
+        let request = Request::Login {
+            name: name.clone(),
+            password: fields.of("password"),
+            from: visitor.from(),
+            former,
+        };
+        self.ask(request, move |web, reply| match reply {
+            Reply::Welcome { token, known } => {
+                web.welcome(&token, &known, &visitor, &next.unwrap_or_else(|| web.home()))
+            }
+            reply => {
+                let mut view = View::of(&visitor);
+                (view.values.name, view.next) = (shortened(&name), next);
+                web.refused("login", view, &reply)
+            }
+        })
+    }
+
+    /// A session begins: its number goes into the cookie.
+    fn welcome(&self, token: &str, known: &str, visitor: &Visitor, next: &str) -> Page {
+        let seconds = self.settings.absolute.as_secs();
+        Page::see(next).cookie(Cookie::Session, visitor.secure, token, seconds).cookie(
+            Cookie::Known,
+            visitor.secure,
+            known,
+            KNOWN_FOR,
+        )
+    }
+
+    fn register(self: &Arc<Web>, fields: &Fields, visitor: Visitor) -> Wanted {
+        let (name, code) = (fields.of("name"), fields.of("invitation"));
+        let (password, next) = (fields.of("password"), safe_next(&fields.of("next")));
+        let invitation = Some(code.clone()).filter(|code| !code.is_empty());
+        let refuse = |why: &str| {
+            let mut view = View::of(&visitor);
+            (view.values.name, view.values.invitation, view.next) =
+                (shortened(&name), shortened(&code), next.clone());
+            view.errors.again = Some(why.to_owned());
+            Wanted::Page(self.render(422, "register", &view))
+        };
+        if password != fields.of("again") {
+            return refuse("The two passwords are not the same.");
+        }
+        let request = Request::Register { name: name.clone(), password, invitation, from: visitor.from() };
+        self.ask(request, move |web, reply| match reply {
+            Reply::Done => {
+                let mut query = form_urlencoded::Serializer::new(String::new());
+                query.append_pair("said", "registered");
+                query.extend_pairs(next.map(|next| ("next", next)));
+                Page::see(&format!("/{PLACE}/login?{}", query.finish()))
+            }
+            reply => {
+                let mut view = View::of(&visitor);
+                (view.values.name, view.values.invitation, view.next) =
+                    (shortened(&name), shortened(&code), next);
+                web.refused("register", view, &reply)
+            }
+        })
+    }
+
+    fn log_out(self: &Arc<Web>, session: String, visitor: Visitor) -> Wanted {
+        self.ask(Request::Logout { session }, move |web, reply| match reply {
+            Reply::Done => {
+                Page::see(&format!("/{PLACE}/login?said=out")).cookie(Cookie::Session, visitor.secure, "", 0)
+            }
+            other => web.not_done(&other),
+        })
+    }
+
+    fn change_password(self: &Arc<Web>, fields: &Fields, session: String, visitor: Visitor) -> Wanted {
+        let (old, new) = (fields.of("old"), fields.of("new"));
+        let mut view = View::of(&visitor);
+        if new != fields.of("again") {
+            view.errors.again = Some("The two passwords are not the same.".into());
+            return Wanted::Page(self.render(422, "password", &view));
+        }
+        let request = Request::ChangePassword { session, old, new, from: visitor.from() };
+        self.ask(request, move |web, reply| match reply {
+            Reply::Welcome { token, known } => {
+                web.welcome(&token, &known, &visitor, &format!("/{PLACE}/?said=password"))
+            }
+            reply => web.refused("password", view, &reply),
+        })
+    }
+
+    fn delete(self: &Arc<Web>, fields: &Fields, session: String, visitor: Visitor) -> Wanted {
+        let request = Request::Remove { session, password: fields.of("password"), from: visitor.from() };
+        self.ask(request, move |web, reply| match reply {
+            Reply::Done => {
+                let gone = Page::see(&format!("/{PLACE}/login?said=deleted"));
+                gone.cookie(Cookie::Session, visitor.secure, "", 0).cookie(
+                    Cookie::Known,
+                    visitor.secure,
+                    "",
+                    0,
+                )
+            }
+            reply => web.refused("delete", View::of(&visitor), &reply),
+        })
+    }
+
+    /// The form again, with what was wrong beside the field.
+    fn refused(&self, form: &str, mut view: View, reply: &Reply) -> Page {
+        let Reply::Refused(why) = reply else { return self.not_done(reply) };
+        let errors = &mut view.errors;
+        match why {
+            Refused::Wrong if form == "login" => errors.form = Some("Name or password is wrong.".into()),
+            Refused::Wrong => errors.password = Some("The password is wrong.".into()),
+            Refused::NameTaken => {
+                errors.name = Some("This name, or one that looks like it, is taken.".into());
+            }
+            Refused::NameUnfit(why) => errors.name = Some(why.words().into()),
+            Refused::PasswordUnfit(why) if form == "password" => errors.new = Some(why.words()),
+            Refused::PasswordUnfit(why) => errors.password = Some(why.words()),
+            Refused::Invitation => {
+                errors.invitation = Some("This invitation is not one, was used, or is too old.".into());
+            }
+            Refused::Closed => errors.form = Some("Nobody can register here.".into()),
+        }
+        self.render(422, form, &view)
+    }
+
+    /// What is left to say where nothing was done.
+    fn not_done(&self, reply: &Reply) -> Page {
+        match reply {
+            Reply::Nobody => Page::see(&format!("/{PLACE}/login")),
+            other => self.trouble(other),
+        }
+    }
+
+    /// A form that another site may have sent, or whose cookie is gone: the same again, with a new token.
+    fn foreign(&self, form: &str, fields: &Fields, visitor: Visitor) -> Page {
+        let (mut view, cookie) = match View::with_token(&visitor) {
+            Ok(new) => new,
+            Err(_) => return self.trouble(&Reply::Unavailable),
+        };
+        (view.values.name, view.next) = (shortened(&fields.of("name")), safe_next(&fields.of("next")));
+        view.errors.form =
+            Some("This form was not sent from this site, or is too old. Please send it again.".into());
+        let page = self.render(403, form, &view);
+        match cookie {
+            Some(value) => {
+                page.cookie(Cookie::Form, visitor.secure, &value, self.settings.absolute.as_secs())
+            }
+            None => page,
+        }
+    }
+
+    /// What is shown where the accounts have no answer.
+    pub(super) fn trouble(&self, reply: &Reply) -> Page {
+        let (status, seconds, heading, text) = match reply {
+            Reply::Throttled { after } => {
+                (429, *after, "Too many attempts", format!("Please try again in {after} seconds."))
+            }
+            _ => (
+                503,
+                5,
+                "Not now",
+                "Members can not be looked up at the moment. Please try again soon.".into(),
+            ),
+        };
+        let view = View::message(heading, text);
+        self.render(status, "message", &view).with(FieldName::RETRY_AFTER, seconds.to_string())
+    }
+}
+
+/// Where to go on, if it is a place of this site: browsers take `//` and `/\` for another one, and pass over
+/// tabs and line ends.
+pub(super) fn safe_next(text: &str) -> Option<String> {
+    let own = text.starts_with('/') && !text.starts_with("//");
+    let plain = text.len() <= LONGEST_NEXT && text.chars().all(|c| c.is_ascii_graphic() && c != '\\');
+    (own && plain).then(|| text.to_owned())
+}
+
+/// What was typed, as far as it is shown again.
+fn shortened(text: &str) -> String {
+    text.chars().take(4 * names::LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h57_next_stays_on_this_site() {
+        for good in ["/", "/members/", "/members/a.html?x=1&y=//b", "/a%2f%2fb", "/a//b"] {
+            assert_eq!(safe_next(good).as_deref(), Some(good));
+        }
+        for evil in [
+            "",
+            "//evil.example",
+            "/\\evil.example",
+            "\\\\evil.example",
+            "http://evil.example/",
+            "https:evil.example",
+            "javascript:alert(1)",
+            "/\t/evil.example",
+            "/\r\nSet-Cookie: a=b",
+            " //evil.example",
+            "members/",
+            "/a b",
+            "/\u{2f}/evil",
+        ] {
+            assert_eq!(safe_next(evil), None, "{evil:?}");
+        }
+    }
+}

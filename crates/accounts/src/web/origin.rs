@@ -1,0 +1,62 @@
+//! Whether a form was sent from a page of this site.
+
+use tenfold_http::Head;
+
+/// What browsers say of where a request comes from: `Sec-Fetch-Site`, which no page can set, or `Origin`. One that
+/// says neither is no browser that somebody else's page could use; the token of the form is checked all the same.
+pub(super) fn is_own(head: &Head<'_>) -> bool {
+    let mut sites = head.values("sec-fetch-site").peekable();
+    if sites.peek().is_some() {
+        return sites.all(|site| site == b"same-origin" || site == b"none");
+    }
+    let own = head.host.map(without_port);
+    head.values("origin").all(|origin| {
+        let origin = std::str::from_utf8(origin).unwrap_or_default();
+        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        matches!((authority.map(without_port), &own), (Some(theirs), Some(own)) if theirs == *own)
+    })
+}
+
+/// An authority without the port that is usual, in lower case.
+fn without_port(authority: &str) -> String {
+    let lower = authority.to_ascii_lowercase();
+    let usual = lower.strip_suffix(":80").or_else(|| lower.strip_suffix(":443"));
+    usual.unwrap_or(&lower).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenfold_http::head::parse_head;
+
+    fn own(fields: &str) -> bool {
+        let mut bytes = format!("POST / HTTP/1.1\r\nHost: a.example:8080\r\n{fields}\r\n").into_bytes();
+        parse_head(&mut bytes, |head| is_own(&head.expect("the request is good")))
+    }
+
+    #[test]
+    fn h67_a_form_from_another_site_is_not_taken() {
+        for good in [
+            "",
+            "Origin: http://a.example:8080\r\n",
+            "Sec-Fetch-Site: same-origin\r\n",
+            "Sec-Fetch-Site: same-origin\r\nOrigin: https://behind.example\r\n",
+        ] {
+            assert!(own(good), "{good}");
+        }
+        for evil in [
+            "Origin: null\r\n",
+            "Origin: http://evil.example\r\n",
+            "Origin: http://a.example\r\n",
+            "Origin: http://a.example:8080.evil.example\r\n",
+            "Origin: http://evil@a.example:8080\r\n",
+            "Origin: http://a.example:8080\r\nOrigin: http://evil.example\r\n",
+            "Origin: \r\n",
+            "Sec-Fetch-Site: cross-site\r\n",
+            "Sec-Fetch-Site: same-site\r\nOrigin: http://a.example:8080\r\n",
+            "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Site: cross-site\r\n",
+        ] {
+            assert!(!own(evil), "{evil}");
+        }
+    }
+}

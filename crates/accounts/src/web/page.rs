@@ -1,0 +1,129 @@
+//! A page on its way: status, fields and body.
+
+use tenfold_http::response::{FieldName, FieldValue, PLAIN_TEXT, ResponseHead, reason};
+use tenfold_http::{Head, Method, Out};
+
+use super::PLACE;
+use super::visitor::Cookie;
+
+const HTML: FieldValue<'static> = FieldValue::constant("text/html; charset=utf-8");
+const CSS: FieldValue<'static> = FieldValue::constant("text/css; charset=utf-8");
+const PRIVATE: FieldValue<'static> = FieldValue::constant("private, no-store");
+const NOSNIFF: FieldValue<'static> = FieldValue::constant("nosniff");
+/// No script runs, no other site frames the page or gets what is typed into it.
+const POLICY: FieldValue<'static> = FieldValue::constant(
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+);
+
+const SET_COOKIE: FieldName<'static> = FieldName::constant("Set-Cookie");
+const SECURITY_POLICY: FieldName<'static> = FieldName::constant("Content-Security-Policy");
+const REFERRER_POLICY: FieldName<'static> = FieldName::constant("Referrer-Policy");
+const AUTHENTICATE: FieldName<'static> = FieldName::constant("WWW-Authenticate");
+
+/// A whole response, but for its head's date and connection.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Its status code.
+    pub status: u16,
+    kind: FieldValue<'static>,
+    fields: Vec<(FieldName<'static>, String)>,
+    body: String,
+}
+
+impl Page {
+    pub(super) fn html(status: u16, body: String) -> Page {
+        Page { status, kind: HTML, fields: Vec::new(), body }
+    }
+
+    pub(super) fn css(body: String) -> Page {
+        Page { status: 200, kind: CSS, fields: Vec::new(), body }
+    }
+
+    fn plain(status: u16) -> Page {
+        Page { status, kind: PLAIN_TEXT, fields: Vec::new(), body: format!("{status} {}\n", reason(status)) }
+    }
+
+    /// 303 to another page of this site.
+    pub(super) fn see(location: &str) -> Page {
+        Page::plain(303).with(FieldName::LOCATION, location.to_owned())
+    }
+
+    /// 303 to the login, which comes back here.
+    pub(super) fn to_login(head: &Head<'_>) -> Page {
+        let mut next = head.target.path.to_owned();
+        if let Some(query) = head.target.query {
+            next = format!("{next}?{query}");
+        }
+        let next: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
+        Page::see(&format!("/{PLACE}/login?next={next}"))
+    }
+
+    /// 401, for what is no page. There is no scheme for cookies: the value says where one logs in.
+    pub(super) fn unauthorized() -> Page {
+        let how = format!("Cookie realm=\"members\", form-action=\"/{PLACE}/login\"");
+        Page::plain(401).with(AUTHENTICATE, how)
+    }
+
+    pub(super) fn not_found() -> Page {
+        Page::plain(404)
+    }
+
+    pub(super) fn method_not_allowed(place: &str, is_form: bool) -> Page {
+        let allowed = match (place, is_form) {
+            ("login" | "register" | "logout", _) => "GET, HEAD, POST",
+            (_, true) => "POST",
+            (_, false) => "GET, HEAD",
+        };
+        Page::plain(405).with(FieldName::ALLOW, allowed.into())
+    }
+
+    pub(super) fn unsupported() -> Page {
+        Page::plain(415)
+    }
+
+    /// With a field more. One that could break out of its line is left out.
+    pub(super) fn with(mut self, name: FieldName<'static>, value: String) -> Page {
+        self.fields.push((name, value));
+        self
+    }
+
+    /// With a cookie that lives so many seconds; 0 removes it.
+    pub(super) fn cookie(self, cookie: Cookie, secure: bool, value: &str, seconds: u64) -> Page {
+        let name = cookie.name(secure);
+        let secure = if secure { "; Secure" } else { "" };
+        let line = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+        self.with(SET_COOKIE, line)
+    }
+
+    /// Stages it as the answer to `request`, and says how many bytes of body follow the head.
+    pub fn stage(&self, request: &Head<'_>, out: &mut Out) -> u64 {
+        let mut head = ResponseHead::answering(request, self.status, out);
+        head.content_type(self.kind);
+        head.content_length(self.body.len() as u64);
+        head.field(FieldName::CACHE_CONTROL, PRIVATE);
+        for (name, value) in &self.fields {
+            if let Some(value) = FieldValue::new(value.as_bytes()) {
+                head.field(*name, value);
+            }
+        }
+        head.field(FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+        head.field(SECURITY_POLICY, POLICY);
+        head.field(REFERRER_POLICY, FieldValue::constant("same-origin"));
+        head.end();
+        if request.method == Method::Head {
+            return 0;
+        }
+        out.stage(self.body.as_bytes());
+        self.body.len() as u64
+    }
+
+    #[cfg(test)]
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(field, _)| field.as_str() == name).map(|(_, value)| value.as_str())
+    }
+
+    #[cfg(test)]
+    pub(super) fn body(&self) -> &str {
+        &self.body
+    }
+}

@@ -1,0 +1,96 @@
+//! Which paths are for members only.
+
+use std::str::FromStr;
+
+/// A folder of the site, with everything beneath it.
+///
+/// It is compared with a path that is decoded and has one spelling, and without regard to case: where the file
+/// system makes no difference between `members` and `MEMBERS`, neither does this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// Decoded, in lower case, without a slash at either end; empty for the whole site.
+    lower: String,
+    written: String,
+}
+
+impl FromStr for Folder {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Folder, String> {
+        let wrong = |why: &str| Err(format!("{text:?} is no folder of the site such as /members/: {why}"));
+        let inner = text.trim_matches('/');
+        match () {
+            () if !text.starts_with('/') => wrong("it begins with a slash"),
+            // A file may be there under several names, compressed or without its ending; a folder is not.
+            () if !text.ends_with('/') => wrong("it ends with a slash"),
+            () if text.contains(['%', '\\', '?', '#']) => {
+                wrong("it is written as it is read, without % and query")
+            }
+            () if text.chars().any(|c| c.is_control() || c == '"') => wrong("it holds a control character"),
+            () if inner.split('/').any(|name| name.is_empty() || name.starts_with('.'))
+                && !inner.is_empty() =>
+            {
+                wrong("no name in it is empty or begins with a dot")
+            }
+            () if inner.eq_ignore_ascii_case(super::PLACE) => wrong("nobody could log in there"),
+            () => Ok(Folder { lower: inner.to_lowercase(), written: text.to_owned() }),
+        }
+    }
+}
+
+impl Folder {
+    /// Whether a path, decoded and without a slash at either end, is this folder or something in it.
+    pub fn holds(&self, path: &str) -> bool {
+        if self.lower.is_empty() {
+            return true;
+        }
+        if path.is_ascii() {
+            let (path, folder) = (path.as_bytes(), self.lower.as_bytes());
+            return path.len() >= folder.len()
+                && path[..folder.len()].eq_ignore_ascii_case(folder)
+                && path.get(folder.len()).is_none_or(|&byte| byte == b'/');
+        }
+        let path = path.to_lowercase();
+        path.strip_prefix(&self.lower).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// As a URL writes it.
+    pub fn url(&self) -> String {
+        let encode = |name: &str| {
+            form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>().replace('+', "%20")
+        };
+        self.written.split('/').map(encode).collect::<Vec<_>>().join("/")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(text: &str) -> Folder {
+        text.parse().unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    #[test]
+    fn a_folder_holds_itself_and_what_is_in_it() {
+        let members = folder("/members/");
+        for path in ["members", "members/a", "members/a/b.html", "MEMBERS/a", "Members"] {
+            assert!(members.holds(path), "{path}");
+        }
+        for path in ["", "member", "members2", "members.html", "a/members", "membersa/b"] {
+            assert!(!members.holds(path), "{path}");
+        }
+        assert!(folder("/").holds("anything") && folder("/").holds(""));
+        assert!(folder("/für uns/").holds("FÜR UNS/x") && !folder("/für uns/").holds("für uns2"));
+        assert_eq!(folder("/für uns/").url(), "/f%C3%BCr%20uns/");
+    }
+
+    #[test]
+    fn what_is_no_folder_is_refused() {
+        for wrong in
+            ["", "members/", "/members", "/a%20b/", "/../", "/a//b/", "/.git/", "/account/", "/a\\b/"]
+        {
+            assert!(wrong.parse::<Folder>().is_err(), "{wrong}");
+        }
+    }
+}

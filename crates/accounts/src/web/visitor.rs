@@ -1,0 +1,115 @@
+//! Who asks: cookies, address, and whether the way to the browser is encrypted.
+
+use std::net::IpAddr;
+
+use tenfold_http::{Head, Method, Peer};
+
+use super::trust::{Network, counted};
+use crate::ask::From;
+use crate::token;
+
+/// The cookies, by what they are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cookie {
+    /// The session of a member.
+    Session,
+    /// What the token of a form is made of.
+    Form,
+    /// That this browser has logged in before.
+    Known,
+}
+
+impl Cookie {
+    /// Its name. What begins with `__Host-` a browser takes over an encrypted way only, for this host alone.
+    pub(super) fn name(self, secure: bool) -> &'static str {
+        match (self, secure) {
+            (Cookie::Session, true) => "__Host-session",
+            (Cookie::Session, false) => "session",
+            (Cookie::Form, true) => "__Host-form",
+            (Cookie::Form, false) => "form",
+            (Cookie::Known, true) => "__Host-known",
+            (Cookie::Known, false) => "known",
+        }
+    }
+}
+
+/// Characters of a cookie's value at most that is looked at.
+const LONGEST: usize = 256;
+
+/// What a request says of who makes it.
+#[derive(Clone, Debug)]
+pub(super) struct Visitor {
+    session: Option<String>,
+    pub(super) form: Option<String>,
+    known: Option<String>,
+    /// Whether the way to the browser is encrypted.
+    pub(super) secure: bool,
+    address: String,
+}
+
+impl Visitor {
+    pub(super) fn read(head: &Head<'_>, peer: &Peer, trusted: &[Network]) -> Visitor {
+        let (address, secure) = client(head, peer, trusted);
+        let read = |cookie: Cookie| value(head, cookie.name(secure));
+        Visitor {
+            session: read(Cookie::Session),
+            form: read(Cookie::Form),
+            known: read(Cookie::Known),
+            secure,
+            address,
+        }
+    }
+
+    /// What the accounts know of the session that the browser shows.
+    pub(super) fn session_digest(&self) -> Option<String> {
+        self.session.as_deref().map(token::digest)
+    }
+
+    /// The token that a form of this browser says.
+    pub(super) fn token(&self) -> Option<String> {
+        self.form.as_deref().map(|form| token::of_form(form, self.session.as_deref()))
+    }
+
+    pub(super) fn from(&self) -> From {
+        From { address: self.address.clone(), known: self.known.clone() }
+    }
+}
+
+/// The value of a cookie that is there once: of two, one may be somebody else's.
+fn value(head: &Head<'_>, name: &str) -> Option<String> {
+    let lines = head.values("cookie").filter_map(|line| std::str::from_utf8(line).ok());
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let mut values = pairs.filter(|(found, _)| *found == name).map(|(_, value)| value);
+    let first = values.next()?;
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let good = !first.is_empty() && first.len() <= LONGEST && first.chars().all(legal);
+    (values.next().is_none() && good).then(|| first.to_owned())
+}
+
+/// The client's address and whether its way is encrypted: what the peer is, unless it is a proxy that is believed.
+fn client(head: &Head<'_>, peer: &Peer, trusted: &[Network]) -> (String, bool) {
+    let Peer::Internet(peer) = peer else { return ("unix".into(), false) };
+    if !trusted.iter().any(|network| network.holds(peer.ip())) {
+        return (counted(peer.ip()), false);
+    }
+    let text = |name| head.values(name).last().and_then(|value| std::str::from_utf8(value).ok());
+    let secure = text("x-forwarded-proto").is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"));
+    // Each proxy adds whom it saw at the end: the last that is no proxy of ours is the client.
+    let hops = text("x-forwarded-for").unwrap_or_default().rsplit(',');
+    let mut hops = hops.map_while(|hop| hop.trim().parse::<IpAddr>().ok());
+    let client = hops.find(|hop| !trusted.iter().any(|network| network.holds(*hop)));
+    (counted(client.unwrap_or(peer.ip())), secure)
+}
+
+/// Whether somebody looks at what is asked for, and not a part of a page or a program.
+pub(super) fn wants_page(head: &Head<'_>) -> bool {
+    if !matches!(head.method, Method::Get | Method::Head) {
+        return false;
+    }
+    if let Some(mode) = head.only("sec-fetch-mode") {
+        return mode == b"navigate";
+    }
+    let accepts = head.values("accept").any(|value| value.windows(9).any(|part| part == b"text/html"));
+    let last = head.target.path.rsplit('/').next().unwrap_or_default();
+    accepts || last.ends_with(".html") || last.ends_with(".htm") || !last.contains('.')
+}

@@ -1,0 +1,94 @@
+//! What the settings about members mean.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tenfold_accounts::passwords::Cost;
+use tenfold_accounts::store::url::Url;
+use tenfold_accounts::web::protect::Folder;
+use tenfold_accounts::web::trust::Network;
+use tenfold_accounts::{Lifetime, Policy, Registration};
+
+/// What is said about members.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Members {
+    pub(crate) accounts: Option<Place>,
+    pub(crate) connections: usize,
+    pub(crate) protect: Vec<Folder>,
+    pub(crate) registration: Registration,
+    pub(crate) templates: Option<PathBuf>,
+    /// The URL of a Valkey or Redis; none for the database.
+    pub(crate) sessions: Option<String>,
+    pub(crate) idle: Duration,
+    pub(crate) absolute: Duration,
+    pub(crate) least_password: usize,
+    /// Bytes.
+    pub(crate) memory: u64,
+    pub(crate) passes: u32,
+    pub(crate) hash_threads: usize,
+    pub(crate) hash_queue: usize,
+    pub(crate) throttle: bool,
+    pub(crate) trusted: Vec<Network>,
+}
+
+/// Where accounts are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// An SQLite database where this system keeps such files.
+    Usual,
+    At(Url),
+}
+
+impl Place {
+    /// The database.
+    ///
+    /// # Errors
+    /// In words, where this system has no place for it.
+    pub(crate) fn url(&self) -> Result<Url, String> {
+        match self {
+            Place::At(url) => Ok(url.clone()),
+            Place::Usual => Ok(Url::sqlite(&usual_folder()?.join("members.db"))),
+        }
+    }
+}
+
+/// Where programs keep what has to last: systemd says it; of root it is the system's, of others their own.
+pub(crate) fn usual_folder() -> Result<PathBuf, String> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(folder) = variable("STATE_DIRECTORY") {
+        return Ok(folder);
+    }
+    if tenfold_sys::user::is_root() {
+        return Ok(PathBuf::from("/var/lib/tenfold"));
+    }
+    let own = variable("XDG_DATA_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/share")));
+    let own = own
+        .ok_or("neither XDG_DATA_HOME nor HOME says where to keep the accounts; name a file: sqlite:PATH")?;
+    Ok(own.join("tenfold"))
+}
+
+impl Members {
+    /// How accounts are kept.
+    pub(crate) fn policy(&self) -> Policy {
+        Policy {
+            registration: self.registration,
+            least_password: self.least_password,
+            cost: Cost { memory: (self.memory / 1024) as u32, passes: self.passes, lanes: 1 },
+            lifetime: Lifetime { idle: self.idle, absolute: self.absolute },
+            sessions: self.sessions.clone(),
+            throttle: self.throttle,
+        }
+    }
+
+    /// What the pages need to know.
+    pub(crate) fn web(&self) -> tenfold_accounts::web::Settings {
+        tenfold_accounts::web::Settings {
+            protect: self.protect.clone(),
+            registration: self.registration,
+            least_password: self.least_password,
+            absolute: self.absolute,
+            trusted: self.trusted.clone(),
+            templates: self.templates.clone(),
+        }
+    }
+}

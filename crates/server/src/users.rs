@@ -1,0 +1,207 @@
+//! `tenfold users`: what whoever runs the site does with members, in their database, whether the server runs or not.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use serde_json::json;
+use tenfold_accounts::Accounts;
+
+use crate::check::{WRONG_USAGE, complain};
+use crate::diagnostics::error;
+use crate::members::place;
+use crate::settings::Given;
+
+/// Days that an invitation is good for, where nobody says.
+const DAYS: &str = "14";
+
+/// The command, for the command line.
+pub(crate) fn command() -> clap::Command {
+    let name = || Arg::new("NAME").required(true).help("The name of the member");
+    let with_name =
+        |command: &'static str, about: &'static str| clap::Command::new(command).about(about).arg(name());
+    clap::Command::new("users")
+        .about("The members of a site: add, list, disable, enable, passwd, remove, invite")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .arg(
+            Arg::new("config")
+                .long("config")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .global(true)
+                .help("The server's file of settings, which says where members are kept"),
+        )
+        .arg(
+            Arg::new("accounts")
+                .long("accounts")
+                .value_name("URL")
+                .global(true)
+                .help("Where members are kept, as the server's --accounts says it"),
+        )
+        .arg(
+            Arg::new("sessions")
+                .long("sessions")
+                .value_name("URL")
+                .global(true)
+                .help("Where sessions are kept, as the server's --sessions says it"),
+        )
+        .subcommand(with_name(
+            "add",
+            "Make an account; the password is read from the terminal or standard input",
+        ))
+        .subcommand(
+            clap::Command::new("list")
+                .about("All members")
+                .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON")),
+        )
+        .subcommand(with_name("disable", "Let a member not log in any more, and end the member's sessions"))
+        .subcommand(with_name("enable", "Let a member log in again"))
+        .subcommand(with_name("passwd", "Give a member another password, and end the member's sessions"))
+        .subcommand(with_name("remove", "Remove an account for good"))
+        .subcommand(
+            clap::Command::new("invite").about("Make an invitation for one account, and print its code").arg(
+                Arg::new("days")
+                    .long("days")
+                    .value_name("N")
+                    .value_parser(value_parser!(u32).range(1..=3650))
+                    .default_value(DAYS)
+                    .help("Days that it is good for"),
+            ),
+        )
+}
+
+/// Runs it.
+pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
+    let (name, words) = matches.subcommand().expect("a command is required");
+    let accounts = match open(words) {
+        Ok(accounts) => accounts,
+        Err(code) => return code,
+    };
+    match obey(&accounts, name, words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            error!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The accounts that flags, variables or the file name.
+fn open(words: &ArgMatches) -> Result<Accounts, ExitCode> {
+    let mut given = Given { config: words.get_one("config").cloned(), ..Given::default() };
+    for name in ["accounts", "sessions"] {
+        given.flags.extend(words.get_one::<String>(name).map(|value| (name, vec![value.clone()])));
+    }
+    given.take_variables();
+    let settings = given.resolve().map_err(|problems| {
+        complain(&problems);
+        ExitCode::from(WRONG_USAGE)
+    })?;
+    let Some(at) = &settings.members.accounts else {
+        error!("nothing says where members are kept: give --accounts URL, or --config FILE");
+        return Err(ExitCode::from(WRONG_USAGE));
+    };
+    let opened = place::prepare(at, None).and_then(|url| Accounts::open(&url, 1, settings.members.policy()));
+    opened.map_err(|why| {
+        error!("{why}");
+        ExitCode::FAILURE
+    })
+}
+
+fn obey(accounts: &Accounts, command: &str, words: &ArgMatches) -> Result<(), String> {
+    let name = || words.get_one::<String>("NAME").expect("it is required").as_str();
+    match command {
+        "add" => {
+            accounts.add_member(name(), &password()?)?;
+            say(&format!("{} can log in", name()))
+        }
+        "list" => list(accounts, words.get_flag("json")),
+        "disable" => {
+            accounts.set_disabled(name(), true)?;
+            say(&format!("{} can not log in any more", name()))
+        }
+        "enable" => {
+            accounts.set_disabled(name(), false)?;
+            say(&format!("{} can log in", name()))
+        }
+        "passwd" => {
+            accounts.set_password(name(), &password()?)?;
+            say(&format!("{} has another password, and is logged in nowhere", name()))
+        }
+        "remove" => {
+            accounts.remove_member(name())?;
+            say(&format!("{} is removed", name()))
+        }
+        "invite" => say(&accounts.invite(*words.get_one("days").expect("it has a default"))?),
+        _ => unreachable!("a command is required, and these are all"),
+    }
+}
+
+fn list(accounts: &Accounts, as_json: bool) -> Result<(), String> {
+    let members = accounts.members()?;
+    if as_json {
+        let all: Vec<_> = members
+            .iter()
+            .map(|user| json!({ "name": user.name, "created": user.created, "disabled": user.disabled }))
+            .collect();
+        return say(&serde_json::Value::Array(all).to_string());
+    }
+    let width = members.iter().map(|user| user.name.chars().count()).max().unwrap_or(0);
+    for user in members {
+        let date = tenfold_http::clock::format_date(user.created.unsigned_abs());
+        let since = String::from_utf8_lossy(&date[5..16]);
+        let state = if user.disabled { "disabled" } else { "" };
+        say(format!("{:<width$}  {since}  {state}", user.name).trim_end())?;
+    }
+    Ok(())
+}
+
+fn say(line: &str) -> Result<(), String> {
+    writeln!(io::stdout(), "{line}").map_err(|error| format!("can not write to standard output: {error}"))
+}
+
+/// A password: typed twice and not shown where there is a terminal, else the first line of standard input.
+fn password() -> Result<String, String> {
+    if !io::stdin().is_terminal() {
+        return line();
+    }
+    let first = hidden("Password: ")?;
+    if first != hidden("Once more: ")? {
+        return Err("the two are not the same".into());
+    }
+    Ok(first)
+}
+
+fn hidden(prompt: &str) -> Result<String, String> {
+    let wrong = |error: io::Error| format!("can not ask for a password: {error}");
+    eprint!("{prompt}");
+    let before = tcgetattr(io::stdin()).map_err(|error| wrong(error.into()))?;
+    let mut quiet = before.clone();
+    quiet.local_modes.remove(LocalModes::ECHO);
+    quiet.local_modes.insert(LocalModes::ECHONL);
+    tcsetattr(io::stdin(), OptionalActions::Flush, &quiet).map_err(|error| wrong(error.into()))?;
+    let _echo = Echo(before);
+    line()
+}
+
+/// The terminal as it was, when this goes.
+struct Echo(Termios);
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        // There is nothing to be done where the terminal is gone.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.0);
+    }
+}
+
+fn line() -> Result<String, String> {
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    read.map_err(|error| format!("can not read a password: {error}"))?;
+    let text = line.strip_suffix('\n').unwrap_or(&line);
+    Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
+}
