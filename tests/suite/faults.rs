@@ -3,9 +3,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::thread::sleep;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use tenfold_engine::{Driver, Engine};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -17,8 +19,10 @@ use tenfold_tests::strace::{Fault, Tracer};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::{Wire, request};
 
-pub(crate) const THEME: Theme =
-    Theme { name: "faults", cases: cases![Engines Own: h30_calls_that_fail_harm_nobody;] };
+pub(crate) const THEME: Theme = Theme {
+    name: "faults",
+    cases: cases![Engines Own: h30_calls_that_fail_harm_nobody; Every Once: h30_the_supervisor_goes_on;],
+};
 
 /// Faults that are met together.
 type Point = &'static [Fault];
@@ -121,6 +125,17 @@ const URING: &[Point] = &[
     &[fault("getpeername", "ENOMEM", "1")],
 ];
 
+/// Of the supervisor, which waits, answers who asks for the status, and replaces workers.
+const SUPERVISING: &[Point] = &[
+    &[fault("?poll,ppoll", "EINTR", "1..3")],
+    &[fault("?poll,ppoll", "ENOMEM", "1+")],
+    &[fault("accept4", "EMFILE", "1+")],
+    &[fault("accept4", "ECONNABORTED", "1")],
+    &[fault("read", "EINTR", "1")],
+    &[fault("wait4", "EINTR", "1")],
+    &[fault("clone,?clone3,?fork,?vfork", "EAGAIN", "1")],
+];
+
 /// Faults of every engine, and at least so many.
 const LEAST: usize = 20;
 
@@ -194,12 +209,7 @@ fn h30_calls_that_fail_harm_nobody(config: &Config) {
             meet(&server, number);
             point.iter().all(|fault| tracer.failed(fault) > 0)
         });
-        if let Some(lasting) = point.iter().find(|fault| fault.when.ends_with('+')) {
-            let met = tracer.failed(lasting);
-            sleep(Duration::from_millis(500));
-            let again = tracer.failed(lasting) - met;
-            assert!(again <= 50, "{lasting:?} is met {again} times in half a second: it spins");
-        }
+        does_not_spin(&tracer, point);
         drop(tracer.detach());
         becomes_true(SOON, &format!("behind {point:?} a request is answered"), || answers(&server));
         assert_eq!(server.workers(), workers, "{point:?}: a worker ended; it said:\n{}", server.errors());
@@ -210,7 +220,38 @@ fn h30_calls_that_fail_harm_nobody(config: &Config) {
     let used = server.processor_time() - used;
     assert!(used < Duration::from_millis(400), "{used:?} of processor time in a second without work");
     let counted = points.iter().filter(|point| is_counted(point)).count() as u64;
+    assert!(!server.log().contains("unix:"), "nobody came over a Unix socket");
     assert!(refusals(&server) >= counted, "{} are counted, and {counted} were met", refusals(&server));
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// A call that goes on failing is not made again and again.
+fn does_not_spin(tracer: &Tracer, point: Point) {
+    let Some(lasting) = point.iter().find(|fault| fault.when.ends_with('+')) else { return };
+    let met = tracer.failed(lasting);
+    sleep(Duration::from_millis(500));
+    let again = tracer.failed(lasting) - met;
+    assert!(again <= 50, "{lasting:?} is met {again} times in half a second: it spins");
+}
+
+fn h30_the_supervisor_goes_on() {
+    let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).start();
+    for &point in SUPERVISING {
+        let tracer = Tracer::inject(&[server.process], point);
+        if ["read", "wait4", "clone"].iter().any(|name| point[0].calls.starts_with(name)) {
+            server.workers().iter().for_each(|worker| worker.signal(Signal::KILL));
+        }
+        becomes_true(SOON, &format!("{point:?} is met"), || {
+            let _asks = UnixStream::connect(server.at("control"));
+            tracer.failed(&point[0]) > 0
+        });
+        does_not_spin(&tracer, point);
+        drop(tracer.detach());
+        becomes_true(SOON, &format!("behind {point:?} a worker serves"), || {
+            server.workers().len() == 1 && answers(&server)
+        });
+        assert!(server.status()["connections"]["open"].is_number(), "{point:?}: the status is told");
+    }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

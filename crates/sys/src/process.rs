@@ -103,7 +103,7 @@ fn signal_name(number: i32) -> Option<&'static str> {
 /// # Errors
 /// What `waitpid(2)` says, other than that there are no children.
 pub fn reap() -> io::Result<Option<(Pid, End)>> {
-    match wait(WaitOptions::NOHANG) {
+    match rustix::io::retry_on_intr(|| wait(WaitOptions::NOHANG)) {
         Ok(None) | Err(rustix::io::Errno::CHILD) => Ok(None),
         Ok(Some((pid, status))) => {
             let end = match (status.exit_status(), status.terminating_signal()) {

@@ -5,14 +5,15 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use rustix::fs::Mode;
 use rustix::process::umask;
 use tenfold_sys::socket::ListenAddress;
 
-use super::Supervisor;
 use super::generation::Stage;
+use super::{PAUSE, Supervisor};
 use crate::diagnostics::{debug, warning};
 use crate::settings::Control;
 use crate::status::{self, Numbers, Report, RuntimeFolder, Worker};
@@ -103,7 +104,16 @@ impl Supervisor {
     pub(super) fn answer_control(&self) {
         let Some(control) = &self.control else { return };
         for _ in 0..MOST_AT_ONCE {
-            let Ok((stream, _)) = control.listener.accept() else { return };
+            let stream = match control.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    return;
+                }
+                Err(error) => {
+                    debug!("somebody asks for the status and can not be accepted: {error}");
+                    return thread::sleep(PAUSE);
+                }
+            };
             if let Err(error) = tell(stream, &self.report()) {
                 debug!("somebody asked for the status and did not take it: {error}");
             }

@@ -18,9 +18,11 @@ mod rotate;
 mod sockets;
 
 use std::process::ExitCode;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use tenfold_sys::process::{self, End, Fork, Pid};
 use tenfold_sys::signal::{Signal, Signals};
 use tenfold_sys::socket::ListenAddress;
@@ -39,6 +41,9 @@ pub(crate) use open::serve;
 use rotate::Rotation;
 use sockets::Sockets;
 
+/// Before a wait, or an accept on the control socket, that failed for want of memory or descriptors is tried again:
+/// what waits would be reported at once.
+const PAUSE: Duration = Duration::from_millis(50);
 /// How often a worker that is about to begin is looked at.
 const STARTING_TICK: Duration = Duration::from_millis(5);
 
@@ -114,7 +119,13 @@ impl Supervisor {
             Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 })
         });
         // Whatever it says, everything is looked at afterwards.
-        let _ = poll(&mut waited_for, timeout.as_ref());
+        match poll(&mut waited_for, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => {
+                debug!("can not wait for events: {error}");
+                thread::sleep(PAUSE);
+            }
+        }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
