@@ -48,13 +48,27 @@ fn expect_call(calls: &Calls, words: &[&str]) {
 }
 
 fn options_are_set_on_listening_sockets(config: &Config) {
-    let flags = [("--linger", "3"), ("--notsent-lowat", "16k"), ("--backlog", "64"), ("--tcp-nodelay", "on")];
+    let folder = Folder::new("addresses");
+    let six = format!("[::1]:{}", free_address().port());
+    let unix = format!("unix:{}", folder.at("socket").display());
+    let flags = [
+        ("--linger", "3"),
+        ("--notsent-lowat", "16k"),
+        ("--backlog", "64"),
+        ("--tcp-nodelay", "on"),
+        ("--listen", &six),
+        ("--listen", &unix),
+    ];
     let calls = from_start(config, &flags);
     expect_call(&calls, &["setsockopt(", "SO_LINGER, {l_onoff=1, l_linger=3}"]);
     expect_call(&calls, &["setsockopt(", "TCP_NOTSENT_LOWAT, [16384]"]);
     expect_call(&calls, &["setsockopt(", "TCP_NODELAY, [1]"]);
     expect_call(&calls, &["setsockopt(", "TCP_DEFER_ACCEPT, [1]"]);
-    expect_call(&calls, &["listen(", ", 64)"]);
+    assert_eq!(calls.with(&[" listen(", ", 64)"]).len(), 3, "{:#?}", calls.with(&[" listen("]));
+    expect_call(&calls, &["socket(AF_INET6, SOCK_STREAM"]);
+    expect_call(&calls, &["setsockopt(", "IPV6_V6ONLY, [1]"]);
+    expect_call(&calls, &["bind(", "sa_family=AF_INET6"]);
+    expect_call(&calls, &["bind(", "sa_family=AF_UNIX, sun_path="]);
 }
 
 fn options_that_are_off_are_not_set(config: &Config) {
