@@ -1,16 +1,13 @@
 //! Fields that are rendered ahead of the head they stand in.
 
 use crate::field::{FieldName, FieldValue};
-use crate::response::{Decimal, ResponseHead};
+use crate::response::Decimal;
 
 /// Lines of fields, each with its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lines(Vec<u8>);
 
 impl Lines {
-    /// No line. Nothing is allocated.
-    pub const NONE: &'static Lines = &Lines(Vec::new());
-
     /// Adds a field.
     pub fn field(&mut self, name: FieldName<'_>, value: FieldValue<'_>) {
         self.line(name, value.as_bytes());
@@ -19,6 +16,11 @@ impl Lines {
     /// Adds a field whose value is a number.
     pub fn number(&mut self, name: FieldName<'_>, value: u64) {
         self.line(name, Decimal::new(value).as_bytes());
+    }
+
+    /// Puts other lines behind these.
+    pub fn append(&mut self, lines: &Lines) {
+        self.0.extend_from_slice(&lines.0);
     }
 
     /// The bytes, as they stand in a head.
@@ -36,12 +38,5 @@ impl Lines {
         for piece in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
             self.0.extend_from_slice(piece);
         }
-    }
-}
-
-impl ResponseHead<'_> {
-    /// Fields that were rendered before.
-    pub fn lines(&mut self, lines: &Lines) {
-        self.raw(lines.as_bytes());
     }
 }

@@ -12,6 +12,8 @@ use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::lines::Lines;
+
 /// A regular file that was opened for sending, with what it was when it was opened.
 #[derive(Debug)]
 pub struct OpenFile {
@@ -90,6 +92,8 @@ pub struct Out {
     sends: u32,
     /// Bytes that were moved out and never left.
     lost: u64,
+    /// Fields for the next head.
+    extra: Lines,
     /// Whether what was moved out last leaves by a call of its own.
     popped_alone: bool,
 }
@@ -103,6 +107,22 @@ impl Out {
     /// Nothing to send, nothing allocated.
     pub fn new() -> Out {
         Out::default()
+    }
+
+    /// Adds fields to the head of the response that is staged next, whoever writes it.
+    pub fn add_fields(&mut self, fields: &Lines) {
+        self.extra.append(fields);
+    }
+
+    /// Takes the fields back that were added to a head which was not written.
+    pub fn take_fields(&mut self) -> Lines {
+        std::mem::take(&mut self.extra)
+    }
+
+    /// Whether the next head gets more fields than those it is written with.
+    #[inline]
+    pub fn has_fields(&self) -> bool {
+        !self.extra.is_empty()
     }
 
     /// Copies `bytes` behind what is there.

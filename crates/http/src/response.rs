@@ -96,11 +96,6 @@ impl<'o> ResponseHead<'o> {
     /// Ends the head. Its body, where it has one, is staged or pushed next.
     pub fn end(self) {}
 
-    /// Whole lines.
-    pub(crate) fn raw(&mut self, lines: &[u8]) {
-        self.out.stage(lines);
-    }
-
     fn bytes(&mut self, name: &str, value: &[u8]) {
         self.out.stage(name.as_bytes());
         self.out.stage(b": ");
@@ -111,6 +106,10 @@ impl<'o> ResponseHead<'o> {
 
 impl Drop for ResponseHead<'_> {
     fn drop(&mut self) {
+        if self.out.has_fields() {
+            let fields = self.out.take_fields();
+            self.out.stage(fields.as_bytes());
+        }
         self.out.stage(b"\r\n");
     }
 }

@@ -170,7 +170,8 @@ impl Service for Shared {
     }
 
     fn refuse(&self, refusal: Refusal, first_line: &[u8], peer: &Peer, out: &mut Out) {
-        let body = response::refusal(refusal, out);
+        let page = self.hosts.refuse(refusal.status(), out);
+        let body = page.unwrap_or_else(|| response::refusal(refusal, out));
         self.crew.with(|own| {
             own.tally.refuse(refusal);
             if let Some(writer) = own.writer.as_mut() {

@@ -22,10 +22,13 @@ pub enum CacheControl {
 const SHORTEST_HASH: usize = 8;
 
 impl CacheControl {
-    /// The value of the field, for a file of this name.
-    pub(crate) fn value(self, name: &str) -> Cow<'static, str> {
+    /// The value of the field, for a file of this name. What is `private` is no matter of caches that others
+    /// use, too.
+    pub(crate) fn value(self, name: &str, private: bool) -> Cow<'static, str> {
         match self {
-            CacheControl::Hashed if is_hashed(name) => CacheControl::Immutable.value(name),
+            CacheControl::Hashed if is_hashed(name) => CacheControl::Immutable.value(name, private),
+            CacheControl::Immutable if private => "private, max-age=31536000, immutable".into(),
+            CacheControl::MaxAge(seconds) if private => format!("private, max-age={seconds}").into(),
             CacheControl::Immutable => "public, max-age=31536000, immutable".into(),
             CacheControl::Hashed | CacheControl::Revalidate => "no-cache".into(),
             CacheControl::NoStore => "no-store".into(),
@@ -73,7 +76,9 @@ mod tests {
 
     #[test]
     fn each_word_has_its_value() {
-        let value = |cache: CacheControl, name| cache.value(name).into_owned();
+        let value = |cache: CacheControl, name| cache.value(name, false).into_owned();
+        assert_eq!(CacheControl::MaxAge(60).value("a", true), "private, max-age=60");
+        assert!(!CacheControl::Hashed.value("a.3f2a9c1b.js", true).contains("public"));
         assert_eq!(value(CacheControl::Immutable, "a.js"), "public, max-age=31536000, immutable");
         assert_eq!(value(CacheControl::Hashed, "a.3f2a9c1b.js"), "public, max-age=31536000, immutable");
         assert_eq!(value(CacheControl::Hashed, "a.js"), "no-cache");

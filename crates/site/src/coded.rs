@@ -63,7 +63,7 @@ impl Alternatives {
                 found.add(coding, Coded::Sibling(sibling));
             }
         }
-        if codings.compresses(&media_type::of(name), facts.size) {
+        if codings.compresses(&media_type::of(name, &form.here.policy), facts.size) {
             codings.made.iter().for_each(|&coding| found.add(coding, Coded::Possible));
         }
         if found.available.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenfold_http::response::{FieldName, FieldValue, ResponseHead};
+use tenfold_http::response::{FieldName, FieldValue, Lines, ResponseHead};
 
 /// One thing that is done to the fields of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +33,8 @@ const PROTOCOL: &[&str] = &[
     "Upgrade",
 ];
 
-/// Fields that say what the server found out; they can be removed, and nobody else knows better.
-const FOUND_OUT: &[&str] = &["Accept-Ranges", "ETag", "Last-Modified"];
+/// Fields with the only value that is right; they can be removed from the answers with files.
+const FOUND_OUT: &[&str] = &["Accept-Ranges", "ETag", "Last-Modified", "X-Content-Type-Options"];
 
 /// Fields that have a key of their own, and which.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -80,9 +80,7 @@ impl FieldEdit {
     fn with_value(name: &str, value: &str, what: What) -> Result<FieldEdit, String> {
         allowed(name)?;
         if is_in(FOUND_OUT, name) {
-            return Err(format!(
-                "{name} says what the server found out about a file; it can only be removed"
-            ));
+            return Err(format!("{name} has the one right value already; it can only be removed"));
         }
         if FieldValue::new(value.as_bytes()).is_none() {
             return Err("a value holds no control characters, and no blanks at its ends".into());
@@ -154,11 +152,20 @@ impl Fields {
 
     /// Writes what the configuration adds.
     pub(crate) fn write(&self, head: &mut ResponseHead<'_>) {
+        self.each(|name, value| head.field(name, value));
+    }
+
+    /// Renders what the configuration adds.
+    pub(crate) fn render(&self, lines: &mut Lines) {
+        self.each(|name, value| lines.field(name, value));
+    }
+
+    fn each(&self, mut take: impl FnMut(FieldName<'_>, FieldValue<'_>)) {
         let Some(inner) = &self.0 else { return };
         for (name, value) in &inner.lines {
             let name = FieldName::new(name).expect("an edit is made of a token");
             let value = FieldValue::new(value.as_bytes()).expect("an edit is made of a field value");
-            head.field(name, value);
+            take(name, value);
         }
     }
 }
@@ -195,9 +202,8 @@ mod tests {
 
     #[test]
     fn what_is_set_or_removed_takes_the_place_of_the_servers_own() {
-        let fields =
-            Fields::of(&[set("x-content-type-options", "x"), FieldEdit::remove("etag").expect("etag")]);
-        assert!(!fields.keeps(FieldName::X_CONTENT_TYPE_OPTIONS));
+        let fields = Fields::of(&[set("cache-control", "x"), FieldEdit::remove("etag").expect("etag")]);
+        assert!(!fields.keeps(FieldName::CACHE_CONTROL));
         assert!(!fields.keeps(FieldName::ETAG));
         assert!(fields.keeps(FieldName::LAST_MODIFIED));
         assert!(Fields::of(&[add("Vary", "Cookie")]).keeps(FieldName::VARY));

@@ -9,7 +9,7 @@ use std::fmt;
 use tenfold_http::{Head, Out};
 
 use crate::work::{Answered, Finish, Otherwise};
-use crate::{Outcome, Site, message};
+use crate::{Outcome, Site, message, store};
 
 /// The name of a host, or a pattern of names: `example.org`, `*.example.org`, `192.0.2.1`, `[2001:db8::1]`.
 /// Lower case, without a port. A pattern is for every name that ends so, but not for what follows `*.` itself.
@@ -100,8 +100,15 @@ impl Hosts {
     pub fn busy(&self, otherwise: Option<Otherwise>, head: &Head<'_>, out: &mut Out) -> Outcome {
         match otherwise {
             Some(otherwise) => otherwise.answer(self.site(head), head, out),
-            None => message::unavailable(head, None, out),
+            None => message::unavailable(head, out),
         }
+    }
+
+    /// Answers what was no request, or none that is served, with the first site's own page for it, where it has
+    /// one. The connection ends after it. Says how long the body is.
+    pub fn refuse(&self, status: u16, out: &mut Out) -> Option<u64> {
+        let site = &self.sites[0];
+        store::with(site, |store| store.refuse_with_page(site, status, out))
     }
 
     /// Answers 500: what was to be done failed.

@@ -13,12 +13,15 @@
 
 mod auth;
 mod cache_control;
+mod candidates;
 mod clock_cache;
 mod coded;
 mod codings;
 mod compress;
 mod cors;
+mod error_pages;
 mod fields;
+mod front;
 mod hosts;
 mod media_type;
 mod message;
@@ -29,15 +32,18 @@ mod policy;
 mod redirect;
 mod resolve;
 mod resource;
+mod routes;
 mod settings;
 mod shelf;
 mod store;
 mod template;
+mod try_files;
 mod work;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use front::Front;
 use tenfold_http::{Head, Method, Out};
 use tenfold_sys::file::Root;
 
@@ -45,6 +51,7 @@ pub use auth::Realm;
 pub use cache_control::CacheControl;
 pub use codings::Codings;
 pub use cors::Cors;
+pub use error_pages::{ErrorPages, page_name};
 pub use fields::FieldEdit;
 pub use hosts::{HostName, Hosts};
 pub use message::too_many_requests;
@@ -53,8 +60,10 @@ pub use path::{PathError, Shown, SitePath};
 pub use pattern::Pattern;
 pub use policy::{Policies, Policy, Rule};
 pub use redirect::{Redirect, Rewrite};
+pub use routes::{Routes, Slash};
 pub use settings::Settings;
 use shelf::Shelf;
+pub use try_files::TryFile;
 pub use work::{Answered, Finish, Otherwise, Work};
 
 /// A folder as a site.
@@ -92,7 +101,8 @@ impl Outcome {
 
 impl Site {
     /// The site in `root`. Nothing is read before it is asked for.
-    pub fn new(root: Root, settings: Settings) -> Site {
+    pub fn new(mut root: Root, settings: Settings) -> Site {
+        root.follow(settings.routes.links);
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let shelf = Arc::new(Shelf::new(settings.codings.kept));
@@ -107,8 +117,13 @@ impl Site {
     pub fn respond(&self, head: &Head<'_>, out: &mut Out) -> Answered {
         match head.method {
             Method::Get | Method::Head => store::with(self, |store| store.respond(self, head, out)),
-            Method::Options => message::options(head, out).into(),
-            _ => message::method_not_allowed(head, out).into(),
+            Method::Options => {
+                if let Some(fields) = Front::of_options(self, head) {
+                    out.add_fields(&fields);
+                }
+                message::options(head, out).into()
+            }
+            _ => store::with(self, |store| store.method_not_allowed(self, head, out)).into(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The media type of a file, by the extension of its name.
 
+use crate::policy::Policy;
+
 /// For names that say nothing: a browser offers it to be saved, and with `nosniff` does not guess.
 const UNKNOWN: &str = "application/octet-stream";
 
@@ -10,17 +12,43 @@ const CORRECTIONS: &[(&str, &str)] = &[
     ("ts", "video/mp2t"),        // segments of HLS, RFC 8216 §10
 ];
 
-/// The value of `Content-Type` for a file of this name. Text says that it is UTF-8.
-pub(crate) fn of(name: &str) -> String {
+/// The value of `Content-Type` for a file of this name, where `policy` holds. Text says its charset, which is
+/// UTF-8 unless something else is said.
+pub(crate) fn of(name: &str, policy: &Policy) -> String {
     let file = name.rsplit('/').next().unwrap_or(name);
+    let essence = match own(file, policy) {
+        // Who says it says all of it.
+        Some(own) if own.contains(';') => return own.to_owned(),
+        Some(own) => own,
+        None => by_extension(file),
+    };
+    match (&policy.charset, is_text(essence)) {
+        (None, true) => format!("{essence}; charset=utf-8"),
+        (Some(Some(charset)), true) => format!("{essence}; charset={charset}"),
+        _ => essence.to_owned(),
+    }
+}
+
+/// What the configuration says of a file of this name: by all of it, or else by its longest ending.
+fn own<'p>(file: &str, policy: &'p Policy) -> Option<&'p str> {
+    if policy.types.is_empty() {
+        return None;
+    }
+    let file = file.to_ascii_lowercase();
+    let endings = file.match_indices('.').map(|(at, _)| &file[at..]);
+    std::iter::once(file.as_str())
+        .chain(endings)
+        .find_map(|known| policy.types.get(known))
+        .map(String::as_str)
+}
+
+fn by_extension(file: &str) -> &'static str {
     let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
     let corrected = CORRECTIONS.iter().find(|(known, _)| extension.eq_ignore_ascii_case(known));
-    let essence = match corrected {
+    match corrected {
         Some((_, essence)) => essence,
         None => mime_infer::from_ext(extension).first_raw().unwrap_or(UNKNOWN),
-    };
-    let charset = if is_text(essence) { "; charset=utf-8" } else { "" };
-    format!("{essence}{charset}")
+    }
 }
 
 fn is_text(essence: &str) -> bool {
@@ -35,6 +63,34 @@ fn is_text(essence: &str) -> bool {
 mod tests {
     use super::*;
     use tenfold_http::response::FieldValue;
+
+    fn of(name: &str) -> String {
+        super::of(name, &Policy::default())
+    }
+
+    #[test]
+    fn the_configuration_knows_better() {
+        let types = [
+            (".md", "text/markdown"),
+            (".tar.gz", "application/x-tar"),
+            ("license", "text/plain"),
+            (".x", "a/b; c=d"),
+        ];
+        let types = types.map(|(name, own)| (name.to_owned(), own.to_owned())).into();
+        let policy = Policy { types, charset: Some(Some("iso-8859-1".into())), ..Policy::default() };
+        for (name, expected) in [
+            ("a/README.MD", "text/markdown; charset=iso-8859-1"),
+            ("a.b.tar.gz", "application/x-tar"),
+            ("a/LICENSE", "text/plain; charset=iso-8859-1"),
+            ("a.x", "a/b; c=d"),
+            ("index.html", "text/html; charset=iso-8859-1"),
+            ("photo.png", "image/png"),
+        ] {
+            assert_eq!(super::of(name, &policy), expected, "{name}");
+        }
+        let bare = Policy { charset: Some(None), ..Policy::default() };
+        assert_eq!(super::of("index.html", &bare), "text/html");
+    }
 
     #[test]
     fn h59_text_says_its_charset() {

@@ -7,7 +7,7 @@ use tenfold_http::{Head, Method, Out};
 
 use crate::Outcome;
 
-const ALLOWED: FieldValue<'static> = FieldValue::constant("GET, HEAD, OPTIONS");
+pub(crate) const ALLOWED: FieldValue<'static> = FieldValue::constant("GET, HEAD, OPTIONS");
 pub(crate) const NOSNIFF: FieldValue<'static> = FieldValue::constant("nosniff");
 
 /// Answers with a status and a line that says it.
@@ -38,17 +38,20 @@ pub(crate) fn with_fields(
     Outcome::of(status, length)
 }
 
-/// 405: a site is read, and nothing else.
-pub(crate) fn method_not_allowed(request: &Head<'_>, out: &mut Out) -> Outcome {
-    with_fields(request, 405, out, |head| head.field(FieldName::ALLOW, ALLOWED))
-}
-
 /// The answer to OPTIONS: what is allowed, of any path and of the server as a whole (RFC 9110 §9.3.7).
 pub(crate) fn options(request: &Head<'_>, out: &mut Out) -> Outcome {
     let mut head = ResponseHead::answering(request, 204, out);
     head.field(FieldName::ALLOW, ALLOWED);
     head.end();
     Outcome::of(204, 0)
+}
+
+/// A redirect to this place, where it can stand in a field.
+pub(crate) fn redirect(request: &Head<'_>, status: u16, place: &str, out: &mut Out) -> Outcome {
+    match FieldValue::new(place.as_bytes()) {
+        Some(place) => with_fields(request, status, out, |head| head.field(FieldName::LOCATION, place)),
+        None => plain(request, 400, out),
+    }
 }
 
 /// 301 from a directory's name to the directory: a path on this site, with the query that came.
@@ -63,16 +66,12 @@ pub(crate) fn to_directory(request: &Head<'_>, canonical: &str, out: &mut Out) -
         location.push('?');
         location.push_str(query);
     }
-    match FieldValue::new(location.as_bytes()) {
-        Some(location) => with_fields(request, 301, out, |head| head.field(FieldName::LOCATION, location)),
-        None => plain(request, 400, out),
-    }
+    redirect(request, 301, &location, out)
 }
 
-/// 503: descriptors or memory ran out, or there is too much to do; it is worth asking again soon.
-pub(crate) fn unavailable(request: &Head<'_>, errno: Option<i32>, out: &mut Out) -> Outcome {
-    let outcome = with_fields(request, 503, out, |head| head.number(FieldName::RETRY_AFTER, 1));
-    Outcome { failure: errno, ..outcome }
+/// 503: there is too much to do; it is worth asking again soon.
+pub(crate) fn unavailable(request: &Head<'_>, out: &mut Out) -> Outcome {
+    with_fields(request, 503, out, |head| head.number(FieldName::RETRY_AFTER, 1))
 }
 
 /// 429: the peer asks more often than it may, and may ask again after `wait` (RFC 6585 §4).
@@ -81,9 +80,4 @@ pub fn too_many_requests(request: &Head<'_>, wait: Duration, out: &mut Out) -> O
     with_fields(request, 429, out, |head| {
         head.number(FieldName::RETRY_AFTER, u64::try_from(seconds).unwrap_or(u64::MAX));
     })
-}
-
-/// 500: the file is there and can not be had.
-pub(crate) fn failed(request: &Head<'_>, errno: i32, out: &mut Out) -> Outcome {
-    Outcome { failure: Some(errno), ..plain(request, 500, out) }
 }

@@ -1,27 +1,54 @@
 //! What holds for the answers at a path: as rules say it, and as it comes out of all of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tenfold_http::response::{FieldName, FieldValue, Lines};
+
+use crate::auth::Realm;
 use crate::cache_control::CacheControl;
+use crate::cors::Cors;
 use crate::fields::{FieldEdit, Fields};
 use crate::path::SitePath;
 use crate::pattern::Pattern;
+use crate::try_files::TryFile;
 
 /// What one place of the configuration says. A key that it does not mention is `None`, and holds as the rules
-/// before say it.
+/// before say it; where it can be switched off, that is `Some(None)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// What is done to the fields of the answers; those of several rules are done one after the other.
     pub fields: Vec<FieldEdit>,
     /// What caches may do with an answer.
     pub cache: Option<CacheControl>,
+    /// The charset that text is said to have. UTF-8 where nobody says.
+    pub charset: Option<Option<String>>,
+    /// Media types by file name, or by its ending with the dot; those of several rules add up.
+    pub types: BTreeMap<String, String>,
+    /// Who may read from pages of other origins.
+    pub cors: Option<Option<Arc<Cors>>>,
+    /// Who may see it.
+    pub auth: Option<Option<Arc<Realm>>>,
+    /// Values of `Link` that are sent ahead of an answer.
+    pub early_hints: Option<Vec<String>>,
+    /// What is tried for a path, in order.
+    pub try_files: Option<Vec<TryFile>>,
+    /// A file beneath the root for what is not there.
+    pub fallback: Option<Option<String>>,
 }
 
 impl Policy {
     /// Lets `later` say something else.
     fn overlay(&mut self, later: &Policy) {
         self.fields.extend_from_slice(&later.fields);
+        self.types.extend(later.types.clone());
         set(&mut self.cache, &later.cache);
+        set(&mut self.charset, &later.charset);
+        set(&mut self.cors, &later.cors);
+        set(&mut self.auth, &later.auth);
+        set(&mut self.early_hints, &later.early_hints);
+        set(&mut self.try_files, &later.try_files);
+        set(&mut self.fallback, &later.fallback);
     }
 }
 
@@ -43,36 +70,142 @@ pub struct Rule {
 /// The policy of a whole site: what holds everywhere, and rules for some paths, of which later ones win.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policies {
-    everywhere: Arc<Policy>,
-    /// The fields that `everywhere` adds, and those of each path without a rule.
-    fields: Fields,
+    everywhere: Effective,
     rules: Vec<Rule>,
 }
 
 impl Policies {
     /// What holds `everywhere`, and where `rules` say something else.
     pub fn new(everywhere: Policy, rules: Vec<Rule>) -> Policies {
-        let fields = Fields::of(&everywhere.fields);
-        Policies { everywhere: Arc::new(everywhere), fields, rules }
+        Policies { everywhere: Effective::of(everywhere), rules }
     }
 
-    /// What holds at `path`, all rules taken together.
-    pub(crate) fn at(&self, path: &SitePath) -> Effective {
-        let mut fitting = self.rules.iter().filter(|rule| rule.paths.matches(path.relative())).peekable();
+    /// What holds at `path`, all rules taken together. Where a rewrite makes another path of it, a rule is for
+    /// it that fits either.
+    pub(crate) fn at(&self, path: &SitePath, rewritten: Option<&SitePath>) -> Effective {
+        let fits = |rule: &&Rule| {
+            let fits = |path: &SitePath| rule.paths.matches(path.relative());
+            fits(path) || rewritten.is_some_and(fits)
+        };
+        let mut fitting = self.rules.iter().filter(fits).peekable();
         if fitting.peek().is_none() {
-            return Effective { policy: Arc::clone(&self.everywhere), fields: self.fields.clone() };
+            return self.everywhere.clone();
         }
-        let mut policy = Policy::clone(&self.everywhere);
+        let mut policy = Policy::clone(&self.everywhere.policy);
         fitting.for_each(|rule| policy.overlay(&rule.policy));
-        let fields = Fields::of(&policy.fields);
-        Effective { policy: Arc::new(policy), fields }
+        Effective::of(policy)
+    }
+
+    /// What holds where no path is known.
+    pub(crate) fn everywhere(&self) -> &Effective {
+        &self.everywhere
+    }
+
+    /// What holds at every path, for everybody, where that is the same.
+    pub(crate) fn alone(&self) -> Option<&Effective> {
+        (self.rules.is_empty() && !self.everywhere.is_guarded()).then_some(&self.everywhere)
     }
 }
 
-/// What holds at a path, all rules taken together.
-#[derive(Clone, Debug, Default)]
+/// What holds at a path, all rules taken together. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Effective {
     pub(crate) policy: Arc<Policy>,
     /// What comes of all the edits of fields.
     pub(crate) fields: Fields,
+    /// The same, for answers that are no files.
+    pub(crate) of_errors: Arc<Lines>,
+    /// What is sent ahead of an answer.
+    pub(crate) hints: Option<Arc<[u8]>>,
+}
+
+impl Effective {
+    fn of(mut policy: Policy) -> Effective {
+        let mut hints = None;
+        if let Some(links) = policy.early_hints.as_ref().filter(|links| !links.is_empty()) {
+            let mut lines = Lines::default();
+            for link in links {
+                // Who does not look at hints finds them in the answer, too (RFC 8297 §2).
+                policy.fields.push(FieldEdit::add("Link", link).expect("hints are read as fields"));
+                let value = FieldValue::new(link.as_bytes()).expect("hints are read as fields");
+                lines.field(FieldName::constant("Link"), value);
+            }
+            let head = [&b"HTTP/1.1 103 Early Hints\r\n"[..], lines.as_bytes(), b"\r\n"].concat();
+            hints = Some(head.into());
+        }
+        let fields = Fields::of(&policy.fields);
+        let mut of_errors = Lines::default();
+        fields.render(&mut of_errors);
+        Effective { policy: Arc::new(policy), fields, of_errors: Arc::new(of_errors), hints }
+    }
+
+    pub(crate) fn cors(&self) -> Option<&Cors> {
+        self.policy.cors.as_ref()?.as_deref()
+    }
+
+    pub(crate) fn realm(&self) -> Option<&Arc<Realm>> {
+        self.policy.auth.as_ref()?.as_ref()
+    }
+
+    /// Whether answers depend on who asks, or need something in front of them.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.cors().is_some() || self.realm().is_some() || self.hints.is_some()
+    }
+}
+
+impl Default for Effective {
+    fn default() -> Effective {
+        Effective::of(Policy::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> SitePath {
+        SitePath::parse(text).expect(text)
+    }
+
+    fn rule(paths: &str, policy: Policy) -> Rule {
+        Rule { paths: Pattern::new(paths).expect(paths), policy }
+    }
+
+    #[test]
+    fn later_rules_win_key_by_key() {
+        let cache = |cache| Policy { cache: Some(cache), ..Policy::default() };
+        let charset = Policy { charset: Some(None), ..Policy::default() };
+        let policies = Policies::new(
+            cache(CacheControl::NoStore),
+            vec![
+                rule("/a/**", cache(CacheControl::Hashed)),
+                rule("/a/b/**", charset),
+                rule("/a/b/c", cache(CacheControl::Revalidate)),
+            ],
+        );
+        let at = |text| policies.at(&path(text), None).policy;
+        assert_eq!((at("/x").cache, at("/x").charset.clone()), (Some(CacheControl::NoStore), None));
+        assert_eq!((at("/a/x").cache, at("/a/x").charset.clone()), (Some(CacheControl::Hashed), None));
+        assert_eq!(
+            (at("/a/b/x").cache, at("/a/b/x").charset.clone()),
+            (Some(CacheControl::Hashed), Some(None))
+        );
+        assert_eq!(at("/a/b/c").cache, Some(CacheControl::Revalidate));
+        assert_eq!(
+            policies.at(&path("/x"), Some(&path("/a/b/c"))).policy.cache,
+            Some(CacheControl::Revalidate)
+        );
+        assert!(policies.alone().is_none() && Policies::default().alone().is_some());
+    }
+
+    #[test]
+    fn hints_are_sent_ahead_and_stand_in_the_answer() {
+        let link = "</site.css>; rel=preload; as=style".to_owned();
+        let here = Effective::of(Policy { early_hints: Some(vec![link.clone()]), ..Policy::default() });
+        let head = here.hints.as_deref().expect("there are some");
+        let expected = format!("HTTP/1.1 103 Early Hints\r\nLink: {link}\r\n\r\n");
+        assert_eq!(String::from_utf8_lossy(head), expected);
+        assert!(here.is_guarded() && String::from_utf8_lossy(here.of_errors.as_bytes()).contains(&link));
+        assert!(Effective::of(Policy { early_hints: Some(Vec::new()), ..Policy::default() }).hints.is_none());
+    }
 }

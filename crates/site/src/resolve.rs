@@ -9,7 +9,6 @@ use tenfold_sys::file::{self, Facts, FileError, Kind, Root};
 
 use crate::Settings;
 use crate::coded::Alternatives;
-use crate::path::SitePath;
 use crate::policy::Effective;
 use crate::resource::{Form, Opened, Resource};
 
@@ -37,18 +36,14 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// The file that a path asks for; that is the index, where it asks for a directory.
-    pub(crate) fn by_path(path: &SitePath, settings: &Settings) -> Wanted {
-        match (path.relative(), path.asks_for_directory()) {
-            (relative, false) => Wanted { name: relative.to_owned(), directory: Absence::Directory },
-            ("", true) => Wanted::file(&settings.index),
-            (relative, true) => Wanted::file(&format!("{relative}/{}", settings.index)),
-        }
-    }
-
     /// A file and nothing else.
     pub(crate) fn file(name: &str) -> Wanted {
-        Wanted { name: name.to_owned(), directory: Absence::NotFound }
+        Wanted::file_or(name, Absence::NotFound)
+    }
+
+    /// A file, and what it means when a directory has its name.
+    pub(crate) fn file_or(name: &str, directory: Absence) -> Wanted {
+        Wanted { name: name.to_owned(), directory }
     }
 
     /// What has the name now. Nothing is opened: opening a device or a FIFO does something to it.
@@ -127,7 +122,18 @@ pub(crate) fn load(
 /// Whether the name still has this version of a file, and what is offered beside it. Where that can not be
 /// seen for want of descriptors, it is believed: an old answer is better than none.
 pub(crate) fn is_still(root: &Root, wanted: &Wanted, resource: &Resource, settings: &Settings) -> bool {
-    match wanted.look(root) {
+    is_still_as(wanted.look(root), root, wanted, resource, settings)
+}
+
+/// The same of a name that was looked at.
+pub(crate) fn is_still_as(
+    looked: Result<Facts, Absence>,
+    root: &Root,
+    wanted: &Wanted,
+    resource: &Resource,
+    settings: &Settings,
+) -> bool {
+    match looked {
         Ok(facts) => {
             resource.is_still(&facts) && resource.stands_beside(root, &wanted.name, &facts, settings)
         }

@@ -95,6 +95,8 @@ struct Description {
     cache: Option<Cow<'static, str>>,
     /// What the configuration does to the fields.
     fields: Fields,
+    /// As [`Effective::is_guarded`].
+    guarded: bool,
 }
 
 impl Resource {
@@ -152,12 +154,31 @@ impl Resource {
             return Outcome::of(self.status, 0);
         }
         self.template.stage(request, true, out);
+        self.put_rest(out);
+        Outcome::of(self.status, self.facts.size)
+    }
+
+    /// Answers with all of it to who is not heard any longer; says how long the body is.
+    pub(crate) fn last(&mut self, out: &mut Out) -> u64 {
+        self.template.stage_last(out);
+        self.put_rest(out);
+        self.facts.size
+    }
+
+    /// Whether answers with it depend on who asks, or need something in front of them.
+    #[inline]
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.description.guarded
+    }
+
+    /// Puts the whole file behind its head, where it does not stand there.
+    #[inline]
+    fn put_rest(&self, out: &mut Out) {
         match &self.content {
             Content::Joined => {}
             Content::Shared(bytes) => out.push(Part::Shared(Arc::clone(bytes), 0..bytes.len())),
             Content::File(file) => out.push(Part::File(Arc::clone(file), 0..self.facts.size)),
         }
-        Outcome::of(self.status, self.facts.size)
     }
 
     /// Answers what the conditions and the range of a request ask for; none where that is the whole file.
@@ -367,9 +388,10 @@ impl Description {
         let past = u64::try_from(modified.seconds).ok().filter(|&seconds| seconds < clock::unix_seconds());
         let fields = here.fields.clone();
         let cache = here.policy.cache.filter(|_| fields.keeps(FieldName::CACHE_CONTROL));
-        let cache = cache.map(|cache| cache.value(name));
-        let (media_type, modified) = (media_type::of(name), past);
-        Description { media_type, etag, modified, coding, negotiated, cache, fields }
+        let cache = cache.map(|cache| cache.value(name, here.realm().is_some()));
+        let (media_type, modified) = (media_type::of(name, &here.policy), past);
+        let guarded = here.is_guarded();
+        Description { media_type, etag, modified, coding, negotiated, cache, fields, guarded }
     }
 
     /// The same file in a coding that is made of it. The tag says by what, since another build may make other
@@ -403,8 +425,7 @@ impl Description {
     fn write_bare(&self, head: &mut ResponseHead<'_>, length: u64) {
         head.content_type(self.media_type());
         head.content_length(length);
-        self.fields.own(head, FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-        self.fields.write(head);
+        head.field(FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     }
 
     /// 304 carries what a 200 would say that caches act on, and no other description of the content

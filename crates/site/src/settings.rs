@@ -2,6 +2,7 @@
 
 use crate::codings::Codings;
 use crate::policy::Policies;
+use crate::routes::Routes;
 
 /// Settings of a site. The bounds hold per worker: per thread of a process, and per process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,9 +11,8 @@ pub struct Settings {
     pub index: String,
     /// What holds at which paths. Default: nothing in particular.
     pub policies: Policies,
-    /// The body of 404 responses: a file beneath the root. Where it is missing, or none is named, a line of
-    /// text takes its place. Default `404.html`.
-    pub error_page_404: Option<String>,
+    /// Where paths lead. Default: each to the file of its name.
+    pub routes: Routes,
     /// Bytes up to which a file is read once and answered from memory. 0 answers every file through its
     /// handle, so that an explicit sender does what it says. Default 64 KB.
     pub memory_up_to: u64,
@@ -34,7 +34,7 @@ impl Default for Settings {
         Settings {
             index: "index.html".to_owned(),
             policies: Policies::default(),
-            error_page_404: Some("404.html".to_owned()),
+            routes: Routes::default(),
             memory_up_to: 64 * 1024,
             cache_bytes: 32 * 1024 * 1024,
             cache_entries: 4096,

@@ -8,10 +8,12 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
-use tenfold_http::{Head, Instant, Out, clock};
+use tenfold_http::response::{FieldName, Lines};
+use tenfold_http::{Head, Instant, Method, Out, Version, clock};
 
+use crate::candidates::Candidates;
 use crate::clock_cache::{ClockCache, is_fresh};
-use crate::path::{PathError, SitePath};
+use crate::front::{Front, Stop, Way};
 use crate::policy::Effective;
 use crate::resolve::{self, Absence, Loaded, Wanted};
 use crate::resource::Resource;
@@ -64,7 +66,8 @@ pub(crate) struct Store {
     memory: ClockCache<Resource>,
     files: ClockCache<Resource>,
     absent: ClockCache<Absence>,
-    not_found: Page,
+    /// Of the statuses that were answered so far: no more than there are errors.
+    pages: Vec<Page>,
 }
 
 /// A request to a site, at a moment.
@@ -75,9 +78,9 @@ struct Asked<'a> {
     now: Instant,
 }
 
-/// The page that says 404, and when it was looked for.
-#[derive(Default)]
+/// The page for an error, and when it was looked for.
 struct Page {
+    status: u16,
     resource: Option<Resource>,
     checked: Option<Instant>,
 }
@@ -102,7 +105,7 @@ impl Store {
                 settings.cache_bytes,
             ),
             absent: ClockCache::new(settings.cache_entries, settings.cache_bytes / ABSENT_SHARE),
-            not_found: Page::default(),
+            pages: Vec::new(),
         }
     }
 
@@ -112,9 +115,32 @@ impl Store {
         let asked = Asked { site, head, now: clock::now() };
         // Most clients spell a path as we do: what is found under the bytes that came needs no reading.
         match self.memory.fresh(head.target.path, asked.now) {
-            Some(resource) => answer(resource, head.target.path, asked, out),
-            None => self.respond_without_memory(asked, out),
+            Some(resource) if !resource.is_guarded() => answer(resource, head.target.path, asked, out),
+            _ => self.respond_without_memory(asked, out),
         }
+    }
+
+    /// Answers a GET or a HEAD of which nothing is known yet but, perhaps, whether its password is right.
+    pub(crate) fn respond_to(
+        &mut self,
+        site: &Site,
+        head: &Head<'_>,
+        verified: Option<bool>,
+        out: &mut Out,
+    ) -> Answered {
+        let asked = Asked { site, head, now: clock::now() };
+        let Front { here, fields, way } = Front::of(site, head, verified);
+        out.add_fields(&fields);
+        let answered = match way {
+            Ok(way) => self.look(&way, &here, asked, out),
+            Err(Stop::Work(work)) => Answered::Work(work),
+            Err(Stop::Error(status)) => self.error(status, &here, asked, out).into(),
+            Err(Stop::Redirect(status, place)) => {
+                out.add_fields(&here.of_errors);
+                message::redirect(head, status, &place, out).into()
+            }
+        };
+        answered.adding(out.take_fields())
     }
 
     /// Changes what is known of a file, where it is known.
@@ -131,60 +157,73 @@ impl Store {
     }
 
     fn respond_without_memory(&mut self, asked: Asked<'_>, out: &mut Out) -> Answered {
-        let spelled = asked.head.target.path;
-        if let Some(answered) = self.recall(spelled, asked, out) {
+        // What holds for everybody and everywhere needs no reading of the path.
+        if let Some(here) = asked.site.settings.policies.alone()
+            && let Some(answered) = self.recall(asked.head.target.path, here, asked, out)
+        {
             return answered;
         }
-        let path = match SitePath::parse(spelled) {
-            Ok(path) => path,
-            Err(PathError::Malformed) => return message::plain(asked.head, 400, out).into(),
-            Err(PathError::Hidden) => return self.not_found(asked, out).into(),
-        };
-        let wanted = Wanted::by_path(&path, &asked.site.settings);
-        self.check(path.canonical(), &wanted, asked);
-        if let Some(resource) = self.memory.fresh(path.canonical(), asked.now) {
-            return answer(resource, path.canonical(), asked, out);
+        self.respond_to(asked.site, asked.head, None, out)
+    }
+
+    /// Answers with what is found on this way.
+    fn look(&mut self, way: &Way, here: &Effective, asked: Asked<'_>, out: &mut Out) -> Answered {
+        let (site, key) = (asked.site, way.path.canonical());
+        let opened = way.rewritten.as_ref().unwrap_or(&way.path);
+        let candidates = Candidates::of(opened, here, &site.settings);
+        self.check(key, &candidates, asked);
+        if let Some(resource) = self.memory.fresh(key, asked.now) {
+            hint(here, asked.head, out);
+            return answer(resource, key, asked, out);
         }
-        if let Some(answered) = self.recall(path.canonical(), asked, out) {
+        if let Some(answered) = self.recall(key, here, asked, out) {
             return answered;
         }
-        match self.load(&wanted, &asked.site.settings.policies.at(&path), asked.site) {
+        match self.load(&candidates, here, site) {
             Ok(mut loaded) => {
-                let answered = answer(&mut loaded.resource, path.canonical(), asked, out);
-                self.keep(path.canonical(), loaded, asked.now);
+                hint(here, asked.head, out);
+                let answered = answer(&mut loaded.resource, key, asked, out);
+                self.keep(key, loaded, asked.now);
                 answered
             }
             Err(absence) => {
                 if let Absence::NotFound | Absence::Forbidden | Absence::Directory = absence {
-                    self.absent.insert(path.canonical(), absence, 0, asked.now);
+                    self.absent.insert(key, absence, 0, asked.now);
                 }
-                self.refuse(absence, path.canonical(), asked, out)
+                self.refuse(absence, key, here, asked, out)
             }
         }
     }
 
     /// Answers with what is known to be held open or not to be there, if it is known.
-    fn recall(&mut self, canonical: &str, asked: Asked<'_>, out: &mut Out) -> Option<Answered> {
+    fn recall(
+        &mut self,
+        canonical: &str,
+        here: &Effective,
+        asked: Asked<'_>,
+        out: &mut Out,
+    ) -> Option<Answered> {
         if let Some(resource) = self.files.fresh(canonical, asked.now) {
+            hint(here, asked.head, out);
             return Some(answer(resource, canonical, asked, out));
         }
         let absence = *self.absent.fresh(canonical, asked.now)?;
-        Some(self.refuse(absence, canonical, asked, out))
+        Some(self.refuse(absence, canonical, here, asked, out))
     }
 
     /// Looks again at a file that has been remembered for long enough, and forgets it where it has changed.
-    fn check(&mut self, canonical: &str, wanted: &Wanted, asked: Asked<'_>) {
+    fn check(&mut self, canonical: &str, candidates: &Candidates, asked: Asked<'_>) {
         for cache in [&mut self.memory, &mut self.files] {
             let Site { root, settings, .. } = asked.site;
-            cache.check(canonical, asked.now, |resource| resolve::is_still(root, wanted, resource, settings));
+            cache.check(canonical, asked.now, |resource| candidates.are_still(root, resource, settings));
         }
     }
 
     /// Loads a file; where descriptors have run out, after giving back those that are only kept.
-    fn load(&mut self, wanted: &Wanted, here: &Effective, site: &Site) -> Result<Loaded, Absence> {
-        match resolve::load(&site.root, wanted, 200, here, &site.settings) {
+    fn load(&mut self, candidates: &Candidates, here: &Effective, site: &Site) -> Result<Loaded, Absence> {
+        match candidates.load(&site.root, here, &site.settings) {
             Err(Absence::Exhausted(_)) if self.files.clear() => {
-                resolve::load(&site.root, wanted, 200, here, &site.settings)
+                candidates.load(&site.root, here, &site.settings)
             }
             result => result,
         }
@@ -197,36 +236,84 @@ impl Store {
         cache.insert(canonical, resource, weight, now);
     }
 
-    fn refuse(&mut self, absence: Absence, canonical: &str, asked: Asked<'_>, out: &mut Out) -> Answered {
-        let outcome = match absence {
-            Absence::NotFound => self.not_found(asked, out),
-            Absence::Forbidden => message::plain(asked.head, 403, out),
-            Absence::Directory => message::to_directory(asked.head, canonical, out),
-            Absence::Exhausted(errno) => message::unavailable(asked.head, Some(errno), out),
-            Absence::Failed(errno) => message::failed(asked.head, errno, out),
+    fn refuse(
+        &mut self,
+        absence: Absence,
+        canonical: &str,
+        here: &Effective,
+        asked: Asked<'_>,
+        out: &mut Out,
+    ) -> Answered {
+        let (status, failure) = match absence {
+            Absence::NotFound => (404, None),
+            Absence::Forbidden => (403, None),
+            Absence::Directory => {
+                out.add_fields(&here.of_errors);
+                return message::to_directory(asked.head, canonical, out).into();
+            }
+            Absence::Exhausted(errno) => {
+                let mut again = Lines::default();
+                again.number(FieldName::RETRY_AFTER, 1);
+                out.add_fields(&again);
+                (503, Some(errno))
+            }
+            Absence::Failed(errno) => (500, Some(errno)),
         };
-        outcome.into()
+        Outcome { failure, ..self.error(status, here, asked, out) }.into()
     }
 
-    /// Answers 404: with the site's own page where it has one, looked for once a second.
-    fn not_found(&mut self, asked: Asked<'_>, out: &mut Out) -> Outcome {
-        let Asked { site, head, now } = asked;
-        let page = &mut self.not_found;
-        if let Some(name) = &site.settings.error_page_404
-            && page.checked.is_none_or(|checked| !is_fresh(checked, now))
-        {
+    /// Answers a method that a site does not serve.
+    pub(crate) fn method_not_allowed(&mut self, site: &Site, head: &Head<'_>, out: &mut Out) -> Outcome {
+        let mut allowed = Lines::default();
+        allowed.field(FieldName::ALLOW, message::ALLOWED);
+        out.add_fields(&allowed);
+        let asked = Asked { site, head, now: clock::now() };
+        self.error(405, site.settings.policies.everywhere(), asked, out)
+    }
+
+    /// Answers with an error: with the site's own page where it has one.
+    fn error(&mut self, status: u16, here: &Effective, asked: Asked<'_>, out: &mut Out) -> Outcome {
+        out.add_fields(&here.of_errors);
+        match self.page(status, asked.site, asked.now) {
+            Some(page) => page.whole(asked.head, out),
+            None => message::plain(asked.head, status, out),
+        }
+    }
+
+    /// Answers what was no request with the site's own page for it, where it has one. The connection ends
+    /// after it. Says how long the body is.
+    pub(crate) fn refuse_with_page(&mut self, site: &Site, status: u16, out: &mut Out) -> Option<u64> {
+        self.page(status, site, clock::now()).map(|page| page.last(out))
+    }
+
+    /// The page for an error, looked for once a second.
+    fn page(&mut self, status: u16, site: &Site, now: Instant) -> Option<&mut Resource> {
+        let Site { root, settings, .. } = site;
+        let name = settings.routes.error_pages.of(status)?;
+        let place = self.pages.iter().position(|page| page.status == status).unwrap_or_else(|| {
+            self.pages.push(Page { status, resource: None, checked: None });
+            self.pages.len() - 1
+        });
+        let page = &mut self.pages[place];
+        if page.checked.is_none_or(|checked| !is_fresh(checked, now)) {
             let wanted = Wanted::file(name);
-            let still = |page: &Resource| resolve::is_still(&site.root, &wanted, page, &site.settings);
+            let still = |page: &Resource| resolve::is_still(root, &wanted, page, settings);
             page.resource = page.resource.take().filter(still);
             if page.resource.is_none() {
-                let loaded = resolve::load(&site.root, &wanted, 404, &Effective::default(), &site.settings);
+                let loaded = resolve::load(root, &wanted, status, settings.policies.everywhere(), settings);
                 page.resource = loaded.ok().map(|loaded| loaded.resource);
             }
             page.checked = Some(now);
         }
-        match &mut page.resource {
-            Some(resource) => resource.whole(head, out),
-            None => message::plain(head, 404, out),
-        }
+        page.resource.as_mut()
+    }
+}
+
+/// Sends ahead what an answer will need: to who understands interim answers (RFC 8297 §2).
+fn hint(here: &Effective, request: &Head<'_>, out: &mut Out) {
+    if let Some(hints) = &here.hints
+        && (request.version, request.method) == (Version::Http11, Method::Get)
+    {
+        out.stage(hints);
     }
 }

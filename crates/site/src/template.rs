@@ -36,16 +36,33 @@ impl Template {
     #[inline]
     pub(crate) fn stage(&mut self, request: &Head<'_>, whole: bool, out: &mut Out) {
         self.renew_date();
-        let bytes = if whole { &self.bytes[..] } else { &self.bytes[..self.body] };
         let connection: &[u8] = match (request.persistent, request.version) {
-            (true, Version::Http11) => return out.stage(bytes),
+            (true, Version::Http11) if !out.has_fields() => {
+                return out.stage(if whole { &self.bytes } else { &self.bytes[..self.body] });
+            }
+            (true, Version::Http11) => b"",
             (true, Version::Http10) => b"\r\nConnection: keep-alive",
             (false, _) => b"\r\nConnection: close",
         };
-        let (begin, rest) = bytes.split_at(self.date + DATE_BYTES);
-        out.stage(begin);
-        out.stage(connection);
-        out.stage(rest);
+        self.stage_with(connection, whole, out);
+    }
+
+    /// The same for who is not heard any longer: the connection ends.
+    pub(crate) fn stage_last(&mut self, out: &mut Out) {
+        self.renew_date();
+        self.stage_with(b"\r\nConnection: close", true, out);
+    }
+
+    /// Stages it with a field behind the date, and the fields that the output has for the next head.
+    fn stage_with(&self, connection: &[u8], whole: bool, out: &mut Out) {
+        let (head, body) = self.bytes.split_at(self.body);
+        let (begin, rest) = head.split_at(self.date + DATE_BYTES);
+        let rest = rest.strip_suffix(b"\r\n").expect("a head ends with an empty line");
+        let fields = out.take_fields();
+        let body: &[u8] = if whole { body } else { b"" };
+        for piece in [begin, connection, rest, fields.as_bytes(), b"\r\n", body] {
+            out.stage(piece);
+        }
     }
 
     /// The body that stands behind the head.
@@ -74,7 +91,7 @@ mod tests {
     use super::*;
     use tenfold_http::Instant;
     use tenfold_http::head::parse_head;
-    use tenfold_http::response::PLAIN_TEXT;
+    use tenfold_http::response::{FieldName, FieldValue, Lines, PLAIN_TEXT};
 
     fn describe(head: &mut ResponseHead<'_>) {
         head.content_type(PLAIN_TEXT);
@@ -94,7 +111,12 @@ mod tests {
             clock::set(Instant(0), second);
             parse_head(&mut request.as_bytes().to_vec(), |head| {
                 let head = head.expect("the request is good");
+                let mut fields = Lines::default();
+                if second == 784_111_777 || request.starts_with("GET / HTTP/1.0\r\n\r\n") {
+                    fields.field(FieldName::VARY, FieldValue::constant("Origin"));
+                }
                 let (mut anew, mut whole, mut alone) = (Out::new(), Out::new(), Out::new());
+                [&mut anew, &mut whole, &mut alone].into_iter().for_each(|out| out.add_fields(&fields));
                 let mut written = ResponseHead::answering(&head, 200, &mut anew);
                 describe(&mut written);
                 written.end();

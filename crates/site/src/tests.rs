@@ -4,6 +4,7 @@ mod cache;
 mod codings;
 mod files;
 mod paths;
+mod rules;
 mod selection;
 
 use std::fs;

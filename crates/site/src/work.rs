@@ -1,6 +1,7 @@
 //! Answers that need something done which would hold up everybody else: a password to be hashed, a file to be
 //! compressed.
 
+use tenfold_http::response::Lines;
 use tenfold_http::{Head, Out};
 
 use crate::{Outcome, Site};
@@ -50,9 +51,40 @@ impl Work {
         Work { otherwise: Some(Otherwise(Box::new(answer))), ..self }
     }
 
+    /// The same, where the head of the answer gets these fields.
+    fn adding(self, fields: Lines) -> Work {
+        let Work { run, otherwise } = self;
+        let own = fields.clone();
+        let run = Box::new(move || {
+            let Finish(finish) = run();
+            Finish(Box::new(move |site: &Site, head: &Head<'_>, out: &mut Out| {
+                out.add_fields(&fields);
+                finish(site, head, out).adding(out.take_fields())
+            }))
+        });
+        let otherwise = otherwise.map(|Otherwise(answer)| {
+            let answer: Box<Answering<Outcome>> = Box::new(move |site, head, out| {
+                out.add_fields(&own);
+                answer(site, head, out)
+            });
+            Otherwise(answer)
+        });
+        Work { run, otherwise }
+    }
+
     /// What does it, which may take long, and what [`crate::Hosts::busy`] needs where nobody can.
     pub fn split(self) -> (impl FnOnce() -> Finish + Send, Option<Otherwise>) {
         (self.run, self.otherwise)
+    }
+}
+
+impl Answered {
+    /// The same, where these fields are for its head, which is not written yet.
+    pub(crate) fn adding(self, fields: Lines) -> Answered {
+        match self {
+            Answered::Work(work) if !fields.is_empty() => Answered::Work(work.adding(fields)),
+            answered => answered,
+        }
     }
 }
 

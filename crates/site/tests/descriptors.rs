@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tenfold_http::head::parse_head;
 use tenfold_http::{Instant, Out, clock};
-use tenfold_site::{Answered, Outcome, Settings, Site};
+use tenfold_site::{Answered, Outcome, Routes, Settings, Site};
 use tenfold_sys::file::Root;
 
 fn get(site: &Site, target: &str) -> (Outcome, String) {
@@ -31,7 +31,9 @@ fn out_of_descriptors_is_said_and_passes() {
         fs::write(folder.join(name), name).expect("the directory is ours");
     }
     let root = || Root::open(&folder).expect("the directory was just made");
-    let site = Site::new(root(), Settings { memory_up_to: 0, error_page_404: None, ..Settings::default() });
+    let mut routes = Routes::default();
+    routes.error_pages.set("404", None).expect("a status");
+    let site = Site::new(root(), Settings { memory_up_to: 0, routes, ..Settings::default() });
     let in_memory = Site::new(root(), Settings::default());
     assert_eq!(get(&site, "/kept").0.status, 200);
     assert_eq!(get(&in_memory, "/kept").0.status, 200);

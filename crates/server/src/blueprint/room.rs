@@ -24,6 +24,7 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
     let mut site = tenfold_site::Settings {
         index: settings.index.clone(),
         policies: settings.site.policies(),
+        routes: settings.site.routes(),
         max_ranges: settings.max_ranges,
         codings: settings.codings.clone(),
         ..Default::default()
@@ -58,6 +59,7 @@ pub(super) fn host_site(
     let host = settings.site.above(host);
     tenfold_site::Settings {
         policies: host.policies(),
+        routes: host.routes(),
         index: host.index.unwrap_or_else(|| settings.index.clone()),
         ..first.clone()
     }

@@ -2,8 +2,9 @@
 //!
 //! A table is read by its keys, and each key is defined once: [`Key`]. Reading, what is said of a wrong value
 //! and the schema for editors come from that definition. [`site`] has the keys of a site and of a host,
-//! [`policy`] those that hold for paths.
+//! [`policy`] those that hold for paths, and [`access`] those of who may read.
 
+mod access;
 pub(crate) mod policy;
 mod reader;
 pub(crate) mod site;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use tenfold_site::{CacheControl, FieldEdit, Policy};
+use tenfold_http::response::{FieldName, FieldValue};
+use tenfold_site::{CacheControl, FieldEdit, Policy, TryFile};
 
+use super::access::{AUTH, CORS, read_auth, read_cors};
 use super::{Given, Key, Keys, Shape, Wrong};
 use crate::settings::units::duration;
 
@@ -30,7 +32,117 @@ pub(crate) static POLICY: &[Key<Policy>] = &[
             Ok(())
         },
     },
+    Key {
+        name: "charset",
+        shape: Shape::Either(&[Shape::Text("utf-8"), Shape::Off]),
+        about: "the charset that text is said to have, or false for none; utf-8 where nothing is said",
+        set: |policy, given, _| {
+            policy.charset = Some(unless_off(given, |given| given.parse(charset))?);
+            Ok(())
+        },
+    },
+    Key {
+        name: "types",
+        shape: Shape::Map(".md", &Shape::Text("text/markdown")),
+        about: "media types of files, by the ending of their name (with its dot) or by all of it",
+        set: |policy, given, _| {
+            for (name, media_type) in given.entries()? {
+                if name.text().is_empty() || name.text().contains('/') {
+                    return Err(
+                        name.wrong("it is the ending of a name, such as .md, or a name, such as LICENSE")
+                    );
+                }
+                let media_type = media_type.parse(media_type_of)?;
+                policy.types.insert(name.text().to_ascii_lowercase(), media_type);
+            }
+            Ok(())
+        },
+    },
+    Key {
+        name: "early-hints",
+        shape: Shape::Many(&Shape::Text("</site.css>; rel=preload; as=style")),
+        about: "values of Link that are sent ahead of an answer with status 103, and in it",
+        set: |policy, given, _| {
+            let links = given.parse_each(|link| FieldEdit::add("Link", link).map(|_| link.to_owned()))?;
+            if links.len() > MOST_HINTS {
+                return Err(given.wrong(format!("at most {MOST_HINTS} are sent ahead")));
+            }
+            policy.early_hints = Some(links);
+            Ok(())
+        },
+    },
+    Key {
+        name: "try-files",
+        shape: Shape::Many(&Shape::Text("{path}.html")),
+        about: "what is tried for a path, in order: {path}, {path}.html, {path}/, /index.html",
+        set: |policy, given, _| {
+            let files = given.parse_each(TryFile::new)?;
+            if files.is_empty() || files.len() > MOST_TRIED {
+                return Err(given.wrong(format!("1 to {MOST_TRIED} files are tried")));
+            }
+            policy.try_files = Some(files);
+            Ok(())
+        },
+    },
+    Key {
+        name: "fallback",
+        shape: Shape::Either(&[Shape::Text("/index.html"), Shape::Off]),
+        about: "the file for paths that lead to none, where their last part has no dot: for applications of one page",
+        set: |policy, given, _| {
+            policy.fallback = Some(unless_off(given, |given| given.parse(tenfold_site::page_name))?);
+            Ok(())
+        },
+    },
+    Key {
+        name: "cors",
+        shape: Shape::Either(&[Shape::Table(&CORS), Shape::Off]),
+        about: "which pages of other origins may read answers",
+        set: read_cors,
+    },
+    Key {
+        name: "auth",
+        shape: Shape::Either(&[Shape::Table(&AUTH), Shape::Off]),
+        about: "who may see it: basic authentication, which belongs on an encrypted connection",
+        set: read_auth,
+    },
 ];
+
+/// Hints for one path at most: each request sends all of them.
+const MOST_HINTS: usize = 16;
+/// Files that are tried at most: each one that is missing costs a look.
+const MOST_TRIED: usize = 8;
+
+/// What `read` makes of a value; none where it is `false`.
+fn unless_off<T>(
+    given: &Given<'_>,
+    read: impl FnOnce(&Given<'_>) -> Result<T, Wrong>,
+) -> Result<Option<T>, Wrong> {
+    if given.is_off() { Ok(None) } else { read(given).map(Some) }
+}
+
+fn charset(text: &str) -> Result<String, String> {
+    let legal =
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte));
+    if legal {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} is not the name of a charset, such as utf-8"))
+    }
+}
+
+fn media_type_of(text: &str) -> Result<String, String> {
+    let essence = text.split(';').next().unwrap_or_default().trim_end();
+    let legal = matches!(essence.split_once('/'), Some((kind, name)) if is_token(kind) && is_token(name));
+    if legal && FieldValue::new(text.as_bytes()).is_some() {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} is not a media type, such as text/markdown"))
+    }
+}
+
+fn is_token(text: &str) -> bool {
+    FieldName::new(text).is_some()
+}
 
 /// `headers`
 static HEADERS: Keys<Vec<FieldEdit>> = Keys {

@@ -1,0 +1,97 @@
+//! What is settled about a request before a file is looked for: where its path leads, what holds there, and
+//! who asks.
+
+use std::sync::Arc;
+
+use tenfold_http::Head;
+use tenfold_http::response::{FieldName, Lines};
+
+use crate::auth::Claim;
+use crate::cors;
+use crate::path::{PathError, SitePath};
+use crate::policy::Effective;
+use crate::work::Work;
+use crate::{Site, store};
+
+/// What was settled.
+pub(crate) struct Front {
+    /// What holds for the answer.
+    pub(crate) here: Effective,
+    /// Fields that the answer gets because of who asks.
+    pub(crate) fields: Lines,
+    pub(crate) way: Result<Way, Stop>,
+}
+
+/// Where a path leads.
+pub(crate) struct Way {
+    /// The path that was asked for: what is found is remembered under its one spelling.
+    pub(crate) path: SitePath,
+    /// The path that is looked at instead, where that is another one.
+    pub(crate) rewritten: Option<SitePath>,
+}
+
+/// Why no file is looked for.
+pub(crate) enum Stop {
+    /// This error is the answer.
+    Error(u16),
+    /// The client is sent elsewhere.
+    Redirect(u16, String),
+    /// Who asks is known after this.
+    Work(Work),
+}
+
+impl Front {
+    /// Settles it for a GET or a HEAD. `verified` says what came of the password, where it was looked at.
+    pub(crate) fn of(site: &Site, head: &Head<'_>, verified: Option<bool>) -> Front {
+        let (policies, routes) = (&site.settings.policies, &site.settings.routes);
+        let stop = |here, stop| Front { here, fields: Lines::default(), way: Err(stop) };
+        let path = match SitePath::parse_showing(head.target.path, &routes.shown) {
+            Ok(path) => path,
+            Err(PathError::Malformed) => return stop(policies.everywhere().clone(), Stop::Error(400)),
+            Err(PathError::Hidden) => return stop(policies.everywhere().clone(), Stop::Error(404)),
+        };
+        let rewritten = routes.rewrite(&path);
+        let here = policies.at(&path, rewritten.as_ref());
+        if let Some((status, place)) = routes.redirect(&path, head.target.query) {
+            return stop(here, Stop::Redirect(status, place));
+        }
+        let mut fields = Lines::default();
+        if let Some(cors) = here.cors() {
+            cors.describe(head, &mut fields);
+        }
+        let way = match here.realm().map(|realm| (realm, verified, realm.claim(head))) {
+            None | Some((_, Some(true), _) | (_, None, Claim::Allowed)) => Ok(Way { path, rewritten }),
+            Some((_, None, Claim::Unknown(credentials))) => {
+                let realm = Arc::clone(here.realm().expect("it was asked just now"));
+                Err(Stop::Work(Work::new(
+                    {
+                        let realm = Arc::clone(&realm);
+                        move || (realm.verify(&credentials), credentials)
+                    },
+                    move |(allowed, credentials), site, head, out| {
+                        realm.remember(&credentials, allowed);
+                        store::with(site, |store| store.respond_to(site, head, Some(allowed), out))
+                    },
+                )))
+            }
+            Some((realm, ..)) => {
+                fields.field(FieldName::constant("WWW-Authenticate"), realm.challenge());
+                Err(Stop::Error(401))
+            }
+        };
+        Front { here, fields, way }
+    }
+
+    /// The fields of the answer to an OPTIONS, where pages of other origins are spoken of.
+    pub(crate) fn of_options(site: &Site, head: &Head<'_>) -> Option<Lines> {
+        let Site { settings, .. } = site;
+        let path = SitePath::parse_showing(head.target.path, &settings.routes.shown).ok()?;
+        let here = settings.policies.at(&path, settings.routes.rewrite(&path).as_ref());
+        let (cors, mut fields) = (here.cors()?, Lines::default());
+        match cors::is_preflight(head) {
+            true => cors.describe_preflight(head, &mut fields),
+            false => cors.describe(head, &mut fields),
+        }
+        Some(fields)
+    }
+}

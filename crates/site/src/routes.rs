@@ -1,0 +1,90 @@
+//! Where the paths of a site lead, before a file is looked for.
+
+use tenfold_sys::links::Links;
+
+use crate::error_pages::ErrorPages;
+use crate::path::{Shown, SitePath};
+use crate::redirect::{Redirect, Rewrite};
+
+/// Where the paths of a site lead. By default each leads to the file of its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Routes {
+    /// The first that fits sends the client elsewhere.
+    pub redirects: Vec<Redirect>,
+    /// The first that fits says what is looked for instead.
+    pub rewrites: Vec<Rewrite>,
+    /// How a folder is asked for.
+    pub slash: Slash,
+    /// Hidden names that are shown.
+    pub shown: Shown,
+    /// Which symbolic links are followed.
+    pub links: Links,
+    /// The bodies of errors.
+    pub error_pages: ErrorPages,
+}
+
+/// How a folder is asked for: whether with a slash at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Slash {
+    /// With one: who leaves it out is redirected.
+    #[default]
+    Add,
+    /// Without: who puts one, behind a folder or a file, is redirected.
+    Remove,
+    /// As anybody likes.
+    Either,
+}
+
+impl Routes {
+    /// The status, and where the client goes, if it is sent elsewhere.
+    pub(crate) fn redirect(&self, path: &SitePath, query: Option<&str>) -> Option<(u16, String)> {
+        let by_rule = self.redirects.iter().find_map(|redirect| redirect.apply(path, query));
+        if by_rule.is_some() || self.slash != Slash::Remove || !path.asks_for_directory() {
+            return by_rule;
+        }
+        let mut place = path.canonical().trim_end_matches('/').to_owned();
+        if place.is_empty() {
+            return None;
+        }
+        if let Some(query) = query {
+            place.push('?');
+            place.push_str(query);
+        }
+        Some((301, place))
+    }
+
+    /// What is looked for instead of `path`, if it is something else.
+    pub(crate) fn rewrite(&self, path: &SitePath) -> Option<SitePath> {
+        self.rewrites.iter().find_map(|rewrite| rewrite.apply(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::Pattern;
+
+    fn path(text: &str) -> SitePath {
+        SitePath::parse(text).expect(text)
+    }
+
+    #[test]
+    fn a_slash_that_is_not_wanted_is_taken_away() {
+        let routes = Routes { slash: Slash::Remove, ..Routes::default() };
+        let place = |asked, query| routes.redirect(&path(asked), query).map(|(_, place)| place);
+        assert_eq!(place("/a/", None).as_deref(), Some("/a"));
+        assert_eq!(place("//a/b//", Some("q")).as_deref(), Some("/a/b?q"));
+        assert_eq!(place("/", None), None);
+        assert_eq!(place("/a", None), None);
+        assert_eq!(Routes::default().redirect(&path("/a/"), None), None);
+    }
+
+    #[test]
+    fn the_first_that_fits_counts() {
+        let redirect = |from, to| Redirect::new(Pattern::new(from).expect(from), to, 302).expect(to);
+        let redirects = vec![redirect("/a/x", "/1"), redirect("/a/**", "/2"), redirect("/a/y", "/3")];
+        let routes = Routes { redirects, ..Routes::default() };
+        assert_eq!(routes.redirect(&path("/a/x"), None), Some((302, "/1".into())));
+        assert_eq!(routes.redirect(&path("/a/y"), None), Some((302, "/2".into())));
+    }
+}

@@ -1,0 +1,105 @@
+//! Other files that are tried for a path, in order: `try-files`.
+
+use crate::path::SitePath;
+
+/// A file that is tried: a path beneath the root, in which `{path}` stands for the path that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TryFile {
+    before: String,
+    /// What stands behind `{path}`; none where that is not mentioned.
+    after: Option<String>,
+}
+
+/// What a [`TryFile`] comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Tried {
+    /// What the path means by itself.
+    Itself,
+    /// A file, by its name beneath the root.
+    File(String),
+    /// The index of a folder, by its name beneath the root.
+    IndexOf(String),
+}
+
+impl TryFile {
+    /// Reads `{path}`, `{path}.html`, `{path}/`, `/en/{path}`, `/index.html`.
+    ///
+    /// # Errors
+    /// In words that say how to mend it.
+    pub fn new(text: &str) -> Result<TryFile, String> {
+        let (before, after) = match text.split_once("{path}") {
+            Some((before, after)) => (before, Some(after)),
+            None => (text, None),
+        };
+        let rest = after.unwrap_or_default();
+        if !before.starts_with('/') && !(before.is_empty() && after.is_some()) {
+            return Err(format!("it begins with {{path}} or with a slash; write {:?}", format!("/{text}")));
+        }
+        if [before, rest].iter().any(|piece| piece.contains(['{', '}', '*', '%', '\\'])) {
+            return Err("{path} is known, once; there are no other placeholders and no patterns".into());
+        }
+        if format!("{before}x{rest}").split('/').skip(1).any(|name| matches!(name, "." | "..")) {
+            return Err("it is beneath the root: without . and ..".into());
+        }
+        if text.bytes().any(|byte| byte.is_ascii_control()) {
+            return Err("the name of a file that is served holds no control characters".into());
+        }
+        Ok(TryFile { before: before.to_owned(), after: after.map(str::to_owned) })
+    }
+
+    /// What it comes to for `path`.
+    pub(crate) fn apply(&self, path: &SitePath) -> Tried {
+        let TryFile { before, after } = self;
+        let name = match after.as_deref() {
+            Some("") if before.is_empty() => return Tried::Itself,
+            Some(after) => format!("{before}/{}{after}", path.relative()),
+            None => before.clone(),
+        };
+        let names: Vec<_> = name.split('/').filter(|name| !name.is_empty()).collect();
+        match name.ends_with('/') {
+            true => Tried::IndexOf(names.join("/")),
+            false => Tried::File(names.join("/")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_tried_for_a_path() {
+        for (text, path, tried) in [
+            ("{path}", "/a/b", Tried::Itself),
+            ("{path}.html", "/a/b", Tried::File("a/b.html".into())),
+            ("{path}.html", "/a/b/", Tried::File("a/b.html".into())),
+            ("{path}/", "/a", Tried::IndexOf("a".into())),
+            ("{path}/", "/", Tried::IndexOf(String::new())),
+            ("{path}/index.htm", "/a%20b", Tried::File("a b/index.htm".into())),
+            ("/en{path}", "/a", Tried::File("en/a".into())),
+            ("/en/{path}/", "/a", Tried::IndexOf("en/a".into())),
+            ("/index.html", "/a", Tried::File("index.html".into())),
+        ] {
+            let file = TryFile::new(text).expect(text);
+            assert_eq!(file.apply(&SitePath::parse(path).expect(path)), tried, "{text} {path}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_file_is_refused() {
+        for wrong in [
+            "",
+            "index.html",
+            "x{path}",
+            "{path}{path}",
+            "$uri",
+            "/{uri}",
+            "/../a",
+            "{path}/..",
+            "/a\n",
+            "/*",
+        ] {
+            assert!(TryFile::new(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
