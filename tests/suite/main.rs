@@ -9,6 +9,7 @@ mod bodies;
 mod browser;
 mod changing;
 mod codings;
+mod clients;
 mod coming_from;
 mod commands;
 mod compare;
@@ -28,6 +29,7 @@ mod ranges;
 mod refusals;
 mod reload;
 mod select_range;
+mod slow_peers;
 mod switches;
 mod switches_together;
 mod syscalls;
@@ -60,6 +62,8 @@ const THEMES: &[Theme] = &[
     hardening::files::THEME,
     hardening::output::THEME,
     hardening::book::THEME,
+    slow_peers::THEME,
+    clients::THEME,
     mechanisms::THEME,
     privileges::THEME,
     commands::THEME,

@@ -55,6 +55,17 @@ const TOOLS: &[Tool] = &[
     ),
     tool("iproute2", "ss: which processes listen on a port", Program("ss"), Debian),
     tool("curl", "a client that is not ours", Program("curl"), Debian),
+    tool("wget", "a client that is not ours", Program("wget"), Debian),
+    tool("aria2", "a client that takes a file in pieces", Program("aria2c"), Debian),
+    tool("git", "a client that clones over files alone", Program("git"), Debian),
+    tool("ffmpeg", "ffprobe: a client that seeks in a film", Program("ffprobe"), Debian),
+    tool(
+        "python3-pip",
+        "pip: a client of a package index",
+        Runs(&["python3", "-m", "pip", "--version"]),
+        Debian,
+    ),
+    tool("apt", "a client of a package repository", Program("apt-get"), Debian),
     tool("python3", "the measuring tools", Program("python3"), Debian),
     tool("chromium", "the demonstration site in a real browser", Program("chromium"), Debian),
     tool(

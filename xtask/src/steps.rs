@@ -25,6 +25,13 @@ const SERVER_TOOLS: &[&str] = &[
     "wrk",
     "iproute2",
     "curl",
+    "wget",
+    "aria2",
+    "git",
+    "ffmpeg",
+    "python3",
+    "python3-pip",
+    "apt",
     "chromium",
     "fonts-liberation",
 ];

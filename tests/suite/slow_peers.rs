@@ -1,0 +1,121 @@
+//! Thousands of peers that are slow on purpose, and one that is not: it gets every answer, and memory follows
+//! what is in hand.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
+use rustix::process::{Resource, getrlimit};
+use tenfold_engine::Engine;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::Launch;
+use tenfold_tests::server::Server;
+use tenfold_tests::site;
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::wire::request;
+
+pub(crate) const THEME: Theme =
+    Theme { name: "slow-peers", cases: cases![Concurrent Own: an_honest_client_gets_every_answer] };
+
+/// What private memory may grow by, in KB.
+const GROWTH: u64 = 24 * 1024;
+
+/// Slow heads and slow readers: as many as the model is meant to hold, and descriptors allow.
+fn crowd(engine: Engine) -> (usize, usize) {
+    let most = match engine {
+        Engine::Poll | Engine::Epoll | Engine::Uring => (5000, 1000),
+        // Each turn tries every connection.
+        Engine::Busy => (1000, 200),
+        Engine::Select => (700, 100),
+        // A process or a thread each.
+        _ => (100, 20),
+    };
+    let descriptors = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    let fits = usize::try_from(descriptors / 3).unwrap_or(usize::MAX);
+    (most.0.min(fits * 5 / 6), most.1.min(fits / 6))
+}
+
+/// A connection whose window is small from the first: what it does not read waits in the file, and not in the
+/// kernel.
+fn narrow(to: SocketAddr) -> TcpStream {
+    let open = || -> rustix::io::Result<TcpStream> {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        sockopt::set_socket_recv_buffer_size(&socket, 2048)?;
+        connect(&socket, &to)?;
+        Ok(socket.into())
+    };
+    open().unwrap_or_else(|error| panic!("connect to {to}: {error}"))
+}
+
+/// Memory of the server's processes that is their own, in KB.
+fn private(server: &Server) -> u64 {
+    let lines = server.process.with_descendants().into_iter().filter_map(|process| process.status("RssAnon"));
+    lines.filter_map(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok()).sum()
+}
+
+fn is_open(server: &Server, count: usize) -> bool {
+    server.status()["connections"]["open"].as_u64() >= Some(count as u64)
+}
+
+/// One drop for each head, and what came meanwhile for each reader.
+fn go_on(heads: &mut [TcpStream], readers: &mut [TcpStream]) {
+    for head in heads.iter_mut() {
+        head.write_all(b"y").expect("a slow head is not given up before its time");
+    }
+    for reader in readers.iter_mut() {
+        let count = reader.read(&mut [0; 512]).expect("a slow reader is not given up before its time");
+        assert!(count > 0, "a slow reader's answer has ended");
+    }
+}
+
+fn an_honest_client_gets_every_answer(config: &Config) {
+    let (slow_heads, slow_readers) = crowd(config.engine);
+    let launch =
+        Launch::new(config, site::shared()).flag("--head-timeout", "10m").flag("--send-timeout", "10m");
+    let server = launch.flag("--defer-accept", "off").start();
+    assert_eq!(server.get("/1k.html").status, 200);
+    let before = private(&server);
+    let mut heads = Vec::new();
+    for _ in 0..slow_heads {
+        let mut head = TcpStream::connect(server.address).expect("the backlog has room, sooner or later");
+        head.write_all(b"GET /1k.html HTTP/1.1\r\nHost: localhost\r\nX-Slow: y").expect("a new connection");
+        heads.push(head);
+    }
+    let mut readers = Vec::new();
+    for _ in 0..slow_readers {
+        let mut reader = narrow(server.address);
+        reader.write_all(&request("GET", "/large.bin", &[])).expect("a new connection");
+        readers.push(reader);
+    }
+    becomes_true(3 * SOON, "all of them are served", || is_open(&server, slow_heads + slow_readers));
+    let mut honest = server.connect();
+    for _ in 0..3 {
+        go_on(&mut heads, &mut readers);
+        let begin = Instant::now();
+        for at in 0..50 {
+            assert_eq!(server.get("/1k.html").body.len(), 1024, "answer {at} on a connection of its own");
+            honest.get("/16k.bin");
+            assert!(honest.response().body == site::content("16k.bin"), "answer {at}");
+        }
+        assert!(begin.elapsed() < Duration::from_secs(30), "100 answers took {:?}", begin.elapsed());
+    }
+    // A process of its own for each connection is memory of its own for each.
+    if config.engine != Engine::Fork {
+        let grown = private(&server).saturating_sub(before);
+        assert!(grown <= GROWTH, "{slow_heads} heads and {slow_readers} readers took {grown} KB");
+    }
+    // None of them was forgotten.
+    for head in heads.iter_mut().step_by(50) {
+        head.write_all(b"\r\nConnection: close\r\n\r\n").expect("it is still there");
+        let mut answer = Vec::new();
+        head.set_read_timeout(Some(SOON)).expect("a socket of ours");
+        head.read_to_end(&mut answer).expect("a whole answer");
+        assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n") && answer.len() > 1024, "{} bytes", answer.len());
+    }
+    drop((heads, readers, honest));
+    becomes_true(3 * SOON, "all of them are gone", || server.status()["connections"]["open"] == 0);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
