@@ -19,7 +19,7 @@ pub(crate) const THEME: Theme = Theme {
         Topologies Own: status_counts, the_start_says_what_runs;
         Engines Own: a_port_in_use_is_said;
         Every Once: wrong_words_name_the_right_ones, combinations_that_make_no_sense, a_root_that_is_none,
-            check_shows_line_and_column, engines_agree_with_the_table, status_without_a_server;
+            check_shows_line_and_column, engines_agree_with_the_table, status_without_a_server, manuals_and_completions_are_read;
         Every OnceAsRoot: a_root_that_can_not_be_read;
     ],
 };
@@ -172,6 +172,28 @@ fn engines_agree_with_the_table() {
             model.name
         );
     }
+}
+
+/// What `man` and `bash` make of them, without a word of complaint.
+fn manuals_and_completions_are_read() {
+    let folder = Folder::new("manual");
+    let output = tenfold(&["man", "--to", &folder.path().display().to_string()]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    for name in ["tenfold", "tenfold-serve", "tenfold-bench", "tenfold-man"] {
+        let page = std::fs::read_to_string(folder.at(&format!("{name}.1")));
+        let page = page.unwrap_or_else(|error| panic!("{name}.1: {error}"));
+        assert!(page.contains(".SH NAME") && page.contains(".SH SYNOPSIS"), "{page}");
+    }
+    let one = tenfold(&["man", "serve"]);
+    assert_eq!(one.stdout, std::fs::read(folder.at("tenfold-serve.1")).expect("it was just written"));
+    expect_refused(&tenfold(&["man", "nothing"]), 1, &["nothing"]);
+    expect_refused(&tenfold(&["completions", "cmd"]), 2, &["bash", "zsh", "fish"]);
+    let script = folder.write("tenfold.bash", tenfold(&["completions", "bash"]).stdout).display().to_string();
+    let asked = "source \"$0\"; COMP_WORDS=(tenfold serve --max-ad); COMP_CWORD=2; _tenfold tenfold --max-ad serve; \
+                 echo \"${COMPREPLY[@]}\"";
+    let output = std::process::Command::new("bash").args(["--norc", "-c", asked, &script]).output();
+    let output = output.expect("there is a bash");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "--max-addresses\n", "{}", said(&output));
 }
 
 fn status_without_a_server() {

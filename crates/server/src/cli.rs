@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 
+use crate::manual::SHELLS;
 use crate::settings::Given;
 use crate::settings::table::{Row, rows};
 
@@ -16,6 +17,8 @@ pub(crate) enum Command {
     Status { control: Option<PathBuf>, json: bool },
     Bench(ArgMatches),
     Users(ArgMatches),
+    Man { command: Option<String>, folder: Option<PathBuf> },
+    Completions(String),
 }
 
 /// `tenfold serve`.
@@ -57,6 +60,13 @@ pub(crate) fn parse() -> Command {
             let control = status.get_one::<PathBuf>("control").cloned().or_else(variable);
             Command::Status { control, json: status.get_flag("json") }
         }
+        Some(("man", man)) => {
+            Command::Man { command: man.get_one("command").cloned(), folder: man.get_one("to").cloned() }
+        }
+        Some(("completions", completions)) => {
+            let shell = completions.get_one::<String>("shell").expect("clap requires it");
+            Command::Completions(shell.clone())
+        }
         Some(("bench", bench)) => Command::Bench(bench.clone()),
         Some(("users", users)) => Command::Users(users.clone()),
         _ => unreachable!("a command is required, and these are all"),
@@ -83,7 +93,8 @@ fn read_serve(matches: &ArgMatches) -> Serve {
     Serve { given, null, layered }
 }
 
-fn program() -> clap::Command {
+/// Everything that can be typed.
+pub(crate) fn program() -> clap::Command {
     let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON");
     let config = |arg: Arg| arg.value_name("FILE").value_parser(value_parser!(PathBuf));
     let check = config(Arg::new("config")).help("The file; the variables alone where none is named");
@@ -115,6 +126,22 @@ fn program() -> clap::Command {
         )
         .subcommand(crate::bench::command())
         .subcommand(crate::users::command())
+        .subcommand(man_command())
+        .subcommand(
+            clap::Command::new("completions").about("What a shell needs to complete the command line").arg(
+                Arg::new("shell").value_name("SHELL").required(true).value_parser(SHELLS).help("Which one"),
+            ),
+        )
+}
+
+fn man_command() -> clap::Command {
+    let command =
+        Arg::new("command").value_name("COMMAND").help("Of a command; of tenfold where none is named");
+    let to = Arg::new("to").long("to").value_name("DIR").value_parser(value_parser!(PathBuf));
+    clap::Command::new("man")
+        .about("The manual pages")
+        .arg(command)
+        .arg(to.conflicts_with("command").help("Write all pages into this folder, and print none"))
 }
 
 fn serve_command(config: Arg) -> clap::Command {
@@ -155,9 +182,15 @@ fn serve_command(config: Arg) -> clap::Command {
 fn flag(row: &Row) -> Arg {
     let action = if row.is_many() { ArgAction::Append } else { ArgAction::Set };
     let help = format!("{} [default: {}]", row.about, row.shown_initial());
+    let hint = match row.value {
+        "DIR" => ValueHint::DirPath,
+        value if value.contains("PATH") || value == "FILE" => ValueHint::FilePath,
+        _ => ValueHint::Other,
+    };
     Arg::new(row.name)
         .long(row.name)
         .value_name(row.value)
+        .value_hint(hint)
         .action(action)
         .help(help)
         .help_heading(row.heading)

@@ -15,6 +15,7 @@ mod counters;
 mod diagnostics;
 mod engines;
 mod log;
+mod manual;
 mod members;
 mod null;
 mod settings;
@@ -35,6 +36,10 @@ fn main() -> ExitCode {
         Command::Serve(serve) => supervisor::serve(serve),
         Command::Check(given) => check::check(&given),
         Command::Engines { matrix, json } => engines::show(matrix, json),
+        Command::Man { command, folder } => {
+            manual::man(cli::program(), command.as_deref(), folder.as_deref())
+        }
+        Command::Completions(shell) => manual::completions(cli::program(), &shell),
         Command::Status { control, json } => status::show(control, json),
     }
 }

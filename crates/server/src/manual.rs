@@ -1,0 +1,128 @@
+//! `tenfold man` and `tenfold completions`: the command line once more, as manual pages and for shells. Both are
+//! made of the definitions that `--help` prints, so neither can say something else.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::diagnostics::error;
+
+/// The shells that are completed for.
+pub(crate) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+
+/// Prints the page of `tenfold`, or of one of its commands; or writes all of them into a folder.
+pub(crate) fn man(program: Command, command: Option<&str>, folder: Option<&Path>) -> ExitCode {
+    let pages = pages(program);
+    let written = match (command, folder) {
+        (_, Some(folder)) => write_all(&pages, folder),
+        (command, None) => {
+            let name = command.map_or("tenfold".to_owned(), |command| format!("tenfold-{command}"));
+            match pages.iter().find(|page| page.name == name) {
+                Some(page) => print(&page.text),
+                None => Err(format!("there is no command {}", command.unwrap_or_default())),
+            }
+        }
+    };
+    end(written)
+}
+
+/// Prints what `shell` wants to know to complete the command line.
+pub(crate) fn completions(mut program: Command, shell: &str) -> ExitCode {
+    let shell = match shell {
+        "bash" => Shell::Bash,
+        "zsh" => Shell::Zsh,
+        _ => Shell::Fish,
+    };
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut program, "tenfold", &mut text);
+    end(print(&text))
+}
+
+/// A manual page, by its name without the section.
+struct Page {
+    name: String,
+    text: Vec<u8>,
+}
+
+/// One for the program, and one for each of its commands and theirs.
+fn pages(program: Command) -> Vec<Page> {
+    let mut pages = Vec::new();
+    let mut left = vec![program.disable_help_subcommand(true)];
+    left[0].build();
+    while let Some(command) = left.pop() {
+        // A hyphen for each space: `man tenfold-serve`.
+        let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
+        left.extend(command.get_subcommands().filter(|inner| inner.get_name() != "help").cloned());
+        let mut text = Vec::new();
+        let man = Man::new(command).manual("Tenfold");
+        man.render(&mut text).expect("memory takes what is written to it");
+        pages.push(Page { name, text });
+    }
+    pages
+}
+
+fn write_all(pages: &[Page], folder: &Path) -> Result<(), String> {
+    let failed = |what: &Path, error: io::Error| format!("can not write {}: {error}", what.display());
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    for page in pages {
+        let path = folder.join(format!("{}.1", page.name));
+        fs::write(&path, &page.text).map_err(|error| failed(&path, error))?;
+    }
+    Ok(())
+}
+
+fn print(text: &[u8]) -> Result<(), String> {
+    io::stdout().write_all(text).map_err(|error| format!("can not print: {error}"))
+}
+
+fn end(written: Result<(), String>) -> ExitCode {
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            error!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli;
+    use crate::settings::table::rows;
+
+    fn page(name: &str) -> String {
+        let pages = pages(cli::program());
+        let page = pages.into_iter().find(|page| page.name == name).unwrap_or_else(|| panic!("no {name}"));
+        String::from_utf8(page.text).expect("text")
+    }
+
+    #[test]
+    fn every_command_has_a_page_and_the_first_names_them_all() {
+        let names: Vec<_> = pages(cli::program()).into_iter().map(|page| page.name).collect();
+        for command in cli::program().get_subcommands() {
+            let name = format!("tenfold-{}", command.get_name());
+            assert!(names.contains(&name), "{names:?}");
+            assert!(page("tenfold").contains(&name.replace('-', "\\-")), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_setting_stands_in_the_page_and_in_each_completion() {
+        let text = page("tenfold-serve");
+        for row in rows() {
+            assert!(text.contains(&format!("\\-\\-{}", row.name.replace('-', "\\-"))), "{}", row.name);
+        }
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut cli::program(), "tenfold", &mut text);
+            let text = String::from_utf8(text).expect("text");
+            assert!(rows().all(|row| text.contains(row.name)), "{shell}");
+        }
+    }
+}
