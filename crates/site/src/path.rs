@@ -8,8 +8,9 @@
 //! - A bad `%`, bytes that are not UTF-8 (overlong forms too) and control characters, NUL first of all, are
 //!   malformed: 400. So is a backslash, encoded or not, because browsers take it for a slash.
 //! - `%2f` is no separator, and no file name holds a slash: 404.
-//! - Empty segments mean nothing: `//a///b` is `/a/b`.
-//! - A segment that begins with a dot names nothing, encoded or not: 404. That is `.` and `..`, and every
+//! - Empty segments mean nothing, and so does `.` as it stands: `//a/.//b` is `/a/b` (RFC 3986 §5.2.4; `apt`
+//!   asks for `/./Packages`).
+//! - A segment that begins with a dot names nothing, encoded or not: 404. That is `..`, an encoded `.`, and every
 //!   dotfile. What is [`Shown`] is served: `/.well-known` alone, as the first segment (RFC 8615).
 //! - A segment that ends with `~`, an editor's backup, names nothing either: 404.
 
@@ -43,7 +44,7 @@ impl SitePath {
     pub fn parse_showing(path: &str, shown: &Shown) -> Result<SitePath, PathError> {
         let mut relative = String::with_capacity(path.len());
         let mut hidden = false;
-        for segment in path.split('/').filter(|segment| !segment.is_empty()) {
+        for segment in path.split('/').filter(|segment| !is_here(segment)) {
             let name = decode(segment)?;
             if !relative.is_empty() {
                 relative.push('/');
@@ -54,7 +55,7 @@ impl SitePath {
         if hidden {
             return Err(PathError::Hidden);
         }
-        Ok(SitePath::of(relative, path.ends_with('/')))
+        Ok(SitePath::of(relative, path.rsplit('/').next().is_some_and(is_here)))
     }
 
     /// A path of the configuration, decoded, that begins with a slash and was seen to hold no `.` and `..`.
@@ -86,6 +87,11 @@ impl SitePath {
     pub fn asks_for_directory(&self) -> bool {
         self.canonical.ends_with('/')
     }
+}
+
+/// Whether a segment, as it came, says nothing about where to go.
+fn is_here(segment: &str) -> bool {
+    matches!(segment, "" | ".")
 }
 
 /// Undoes percent-encoding, once.
@@ -178,9 +184,11 @@ mod tests {
             "/.%2e/x",
             "/%2e./x",
             "/%2E%2E",
-            "/.",
-            "/a/./b",
+            "/%2e",
+            "/a/%2e/b",
             "/%2e/x",
+            "/./..",
+            "/a/./../b",
             "/..;/x",
             "/..;a=b/x",
             "/...",
@@ -240,6 +248,9 @@ mod tests {
         assert_eq!(relative("//a///b").as_deref(), Ok("a/b"));
         assert_eq!(canonical("//a///b//"), "/a/b/");
         assert_eq!((relative("/").as_deref(), canonical("/")), (Ok(""), "/".to_owned()));
+        assert_eq!(relative("/./a/.//./b").as_deref(), Ok("a/b"));
+        assert_eq!(canonical("/a/./b/."), "/a/b/");
+        assert_eq!((relative("/.").as_deref(), canonical("/.")), (Ok(""), "/".to_owned()));
         assert_eq!((relative("//").as_deref(), canonical("//")), (Ok(""), "/".to_owned()));
     }
 
