@@ -292,7 +292,7 @@ mod tests {
             "/.well-known/.x",
             "/.all/..",
             "/.all/../x",
-            "/.all/.",
+            "/.all/%2e",
             "/d~",
             "/.all/..;",
         ] {
