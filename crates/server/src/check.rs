@@ -6,7 +6,7 @@ use tenfold_sys::limits;
 
 use crate::blueprint::Blueprint;
 use crate::diagnostics::{self, error};
-use crate::settings::{Given, Problem};
+use crate::settings::{Given, Problem, schema};
 
 /// Exit code for wrong usage: a flag, a value, a combination or a file that is not legal.
 pub(crate) const WRONG_USAGE: u8 = 2;
@@ -29,6 +29,12 @@ pub(crate) fn check(given: &Given) -> ExitCode {
         Some(path) => println!("{} is right", path.display()),
         None => println!("the configuration is right; no file was named"),
     }
+    ExitCode::SUCCESS
+}
+
+/// `tenfold check --schema`: prints the schema of the configuration file.
+pub(crate) fn print_schema() -> ExitCode {
+    print!("{}", schema::text());
     ExitCode::SUCCESS
 }
 

@@ -13,6 +13,7 @@ use crate::settings::table::{Row, rows};
 pub(crate) enum Command {
     Serve(Serve),
     Check(Given),
+    Schema,
     Engines { matrix: bool, json: bool },
     Status { control: Option<PathBuf>, json: bool },
     Bench(ArgMatches),
@@ -47,6 +48,7 @@ pub(crate) fn parse() -> Command {
     let matches = program().get_matches();
     match matches.subcommand() {
         Some(("serve", serve)) => Command::Serve(read_serve(serve)),
+        Some(("check", check)) if check.get_flag("schema") => Command::Schema,
         Some(("check", check)) => {
             let mut given = Given { config: check.get_one("config").cloned(), ..Given::default() };
             given.take_variables();
@@ -98,6 +100,8 @@ pub(crate) fn program() -> clap::Command {
     let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON");
     let config = |arg: Arg| arg.value_name("FILE").value_parser(value_parser!(PathBuf));
     let check = config(Arg::new("config")).help("The file; the variables alone where none is named");
+    let schema = Arg::new("schema").long("schema").action(ArgAction::SetTrue).conflicts_with("config");
+    let schema = schema.help("Print the schema of the file for editors (JSON Schema)");
     let control = Arg::new("control").long("control").value_name("PATH").value_parser(value_parser!(PathBuf));
     let matrix = Arg::new("matrix").long("matrix").action(ArgAction::SetTrue);
     clap::Command::new("tenfold")
@@ -110,7 +114,8 @@ pub(crate) fn program() -> clap::Command {
         .subcommand(
             clap::Command::new("check")
                 .about("Read the configuration, say what is wrong and where")
-                .arg(check),
+                .arg(check)
+                .arg(schema),
         )
         .subcommand(
             clap::Command::new("engines")

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Users(typed) => users::run(&typed),
         Command::Serve(serve) => supervisor::serve(serve),
         Command::Check(given) => check::check(&given),
+        Command::Schema => check::print_schema(),
         Command::Engines { matrix, json } => engines::show(matrix, json),
         Command::Man { command, folder } => {
             manual::man(cli::program(), command.as_deref(), folder.as_deref())

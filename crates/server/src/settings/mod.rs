@@ -7,6 +7,7 @@ pub(crate) mod file;
 pub(crate) mod members;
 mod problem;
 mod rows;
+pub(crate) mod schema;
 pub(crate) mod table;
 pub(crate) mod tables;
 pub(crate) mod units;

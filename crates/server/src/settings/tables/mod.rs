@@ -36,3 +36,6 @@ pub(crate) static TOP: Keys<Settings> = Keys {
     ],
     policy: None,
 };
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! The schema of the configuration file for editors (JSON Schema, draft 7), from the definitions that the file
+//! is read by.
+
+use serde_json::{Map, Value, json};
+
+use super::table::{Row, rows};
+use super::tables::{Keyed, Shape, TOP};
+
+/// The whole schema, as it stands in a file.
+pub(crate) fn text() -> String {
+    let mut text = serde_json::to_string_pretty(&schema()).expect("strings and numbers can be written");
+    text.push('\n');
+    text
+}
+
+fn schema() -> Value {
+    let scalars = rows().map(|row| (row.name.to_owned(), of_row(row)));
+    let tables = TOP.keys().into_iter().map(of_key);
+    let properties: Map<String, Value> = scalars.chain(tables).collect();
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "The configuration of Tenfold",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+    })
+}
+
+/// A setting: its text, and what the file takes beside that.
+fn of_row(row: &Row) -> Value {
+    let mut kinds = vec![json!({"type": "string"})];
+    if row.value.starts_with('N') || row.value == "BYTES" || row.value == "TIME" {
+        kinds.push(json!({"type": "integer"}));
+    }
+    match row.value {
+        "on|off" => kinds = vec![json!({"type": "boolean"}), json!({"enum": ["on", "off"]})],
+        value if value.ends_with("|off") => kinds.push(json!({"const": false})),
+        _ => {}
+    }
+    if row.is_many() {
+        kinds.push(json!({"type": "array", "items": {"type": "string"}}));
+    }
+    let mut schema = any_of(kinds);
+    describe(&mut schema, &format!("{} (where nothing is said: {})", row.about, row.shown_initial()));
+    schema
+}
+
+fn of_key((name, shape, about): (&'static str, &'static Shape, &'static str)) -> (String, Value) {
+    let mut schema = of_shape(shape);
+    describe(&mut schema, about);
+    (name.to_owned(), schema)
+}
+
+fn of_shape(shape: &Shape) -> Value {
+    match shape {
+        Shape::Text(example) => json!({"type": "string", "examples": [example]}),
+        Shape::Word(words) => json!({"enum": words}),
+        Shape::Switch => json!({"type": "boolean"}),
+        Shape::Off => json!({"const": false}),
+        Shape::Number(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+        Shape::Many(one) => any_of(vec![of_shape(one), json!({"type": "array", "items": of_shape(one)})]),
+        Shape::Map(example, value) => {
+            json!({"type": "object", "additionalProperties": of_shape(value), "examples": [example]})
+        }
+        Shape::Either(shapes) => any_of(shapes.iter().map(of_shape).collect()),
+        Shape::Table(keys) => of_table(*keys),
+        Shape::Tables(keys) => json!({"type": "array", "items": of_table(*keys)}),
+    }
+}
+
+fn of_table(keys: &dyn Keyed) -> Value {
+    let properties: Map<String, Value> = keys.keys().into_iter().map(of_key).collect();
+    json!({"type": "object", "additionalProperties": false, "properties": properties})
+}
+
+fn any_of(mut kinds: Vec<Value>) -> Value {
+    match kinds.len() {
+        1 => kinds.remove(0),
+        _ => json!({"anyOf": kinds}),
+    }
+}
+
+fn describe(schema: &mut Value, about: &str) {
+    schema["description"] = about.into();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn examples() -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+    }
+
+    /// Whether a value is what a schema of the kinds above describes.
+    fn accepts(schema: &Value, value: &Value) -> bool {
+        let kind = match schema["type"].as_str() {
+            None => true,
+            Some("object") => value.is_object(),
+            Some("array") => value.is_array(),
+            Some("string") => value.is_string(),
+            Some("boolean") => value.is_boolean(),
+            Some("integer") => value.is_u64(),
+            Some(other) => panic!("the schema has a type {other}"),
+        };
+        let constant = schema.get("const").is_none_or(|constant| constant == value);
+        let word = schema["enum"].as_array().is_none_or(|words| words.contains(value));
+        let any = schema["anyOf"].as_array().is_none_or(|all| all.iter().any(|one| accepts(one, value)));
+        let least = schema["minimum"].as_u64().is_none_or(|least| value.as_u64() >= Some(least));
+        let most = schema["maximum"].as_u64().is_none_or(|most| value.as_u64() <= Some(most));
+        let items = value.as_array().is_none_or(|values| match schema.get("items") {
+            Some(item) => values.iter().all(|value| accepts(item, value)),
+            None => true,
+        });
+        let entries = value.as_object().is_none_or(|entries| {
+            entries.iter().all(|(name, value)| {
+                match (schema["properties"].get(name), &schema["additionalProperties"]) {
+                    (Some(known), _) => accepts(known, value),
+                    (None, Value::Bool(false)) => false,
+                    (None, other @ Value::Object(_)) => accepts(other, value),
+                    (None, _) => true,
+                }
+            })
+        });
+        kind && constant && word && any && least && most && items && entries
+    }
+
+    fn read(toml: &str) -> Value {
+        toml::from_str(toml).expect(toml)
+    }
+
+    #[test]
+    fn the_committed_schema_is_the_current_one() {
+        let path = examples().join("tenfold.schema.json");
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        let mend = "run: cargo run -- check --schema > examples/tenfold.schema.json";
+        assert!(committed == text(), "{} is not current; {mend}", path.display());
+    }
+
+    #[test]
+    fn the_schema_accepts_the_examples() {
+        for file in std::fs::read_dir(examples()).expect("our own folder").flatten() {
+            if file.path().extension().is_some_and(|extension| extension == "toml") {
+                let text = std::fs::read_to_string(file.path()).expect("our own file");
+                assert!(accepts(&schema(), &read(&text)), "{}", file.path().display());
+            }
+        }
+    }
+
+    #[test]
+    fn the_schema_accepts_what_is_legal_and_nothing_that_is_known_to_be_wrong() {
+        let schema = schema();
+        for legal in [
+            "listen = [\"[::]:80\"]\nbacklog = 5\ntcp-nodelay = true\naccess-log = false\nidle-timeout = \"5s\"",
+            "[site]\ncache = \"hashed\"\n[[site.path]]\nmatch = \"/a/**\"\nauth = false",
+            "[[host]]\nname = [\"a\", \"*.b\"]\nroot = \"x\"\nerror-pages = { 404 = \"/x\", 5xx = false }",
+            "[site]\ncors = { origins = \"*\" }\n[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 308",
+            "[site.headers.set]\nX-A = \"b\"",
+        ] {
+            assert!(accepts(&schema, &read(legal)), "{legal}");
+        }
+        for wrong in [
+            "enigne = \"auto\"",
+            "tcp-nodelay = \"maybe\"",
+            "[site]\ncahce = \"1h\"",
+            "[site]\ntrailing-slash = \"sometimes\"",
+            "[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 200",
+            "[[site.path]]\nmatch = 5",
+            "host = \"example.org\"",
+            "[site]\ncors = { origin = \"*\" }",
+        ] {
+            assert!(!accepts(&schema, &read(wrong)), "{wrong}");
+        }
+    }
+}
