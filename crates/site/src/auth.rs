@@ -145,7 +145,7 @@ impl Credentials {
         let decoded = Base64::decode(encoded.trim(), &mut room).ok()?;
         let colon = decoded.iter().position(|byte| *byte == b':')?;
         let name = std::str::from_utf8(&decoded[..colon]).ok()?.to_owned();
-        let mark = Blake2s256::new().chain_update(secret()?).chain_update(&decoded).finalize().into();
+        let mark = Blake2s256::new().chain_update(secret()?).chain_update(decoded).finalize().into();
         Some(Credentials { name, password: decoded[colon + 1..].to_vec(), mark })
     }
 }

@@ -32,7 +32,8 @@ impl TryFile {
             None => (text, None),
         };
         let rest = after.unwrap_or_default();
-        if !before.starts_with('/') && !(before.is_empty() && after.is_some()) {
+        let begins = before.starts_with('/') || before.is_empty() && after.is_some();
+        if !begins {
             return Err(format!("it begins with {{path}} or with a slash; write {:?}", format!("/{text}")));
         }
         if [before, rest].iter().any(|piece| piece.contains(['{', '}', '*', '%', '\\'])) {
