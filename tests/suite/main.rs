@@ -28,6 +28,7 @@ mod privileges;
 mod ranges;
 mod refusals;
 mod reload;
+mod rules;
 mod select_range;
 mod slow_peers;
 mod switches;
@@ -54,6 +55,7 @@ const THEMES: &[Theme] = &[
     timers::THEME,
     lifecycle::THEME,
     reload::THEME,
+    rules::THEME,
     exhaustion::THEME,
     admission::THEME,
     faults::THEME,
