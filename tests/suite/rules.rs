@@ -121,6 +121,7 @@ fn what_rules_say_holds(config: &Config) {
             assert!(!refused.closes(), "the connection goes on behind {method} {target}");
         }
     }
+    drop(wire);
     let refused = String::from_utf8_lossy(&server.exchange(b"GET / HTTP/1.1\r\n\r\n")).into_owned();
     assert!(
         refused.starts_with("HTTP/1.1 400 ") && refused.ends_with("something is wrong</p>\n"),
@@ -229,7 +230,8 @@ fn rules_change_on_a_reload(config: &Config) {
 fn the_book_on_rules(config: &Config) {
     let files =
         [("site/assets/a.css", "a"), ("blog/index.html", "blog\n"), ("blog/drafts/d.html", "draft\n")];
-    let server = of_the_book(config, include_str!("../../docs/site/README.md"), &folder(&files));
+    let folder = folder(&files);
+    let server = of_the_book(config, include_str!("../../docs/site/README.md"), &folder);
     assert_eq!(server.get("/").need("Cache-Control"), "no-cache");
     assert!(server.get("/assets/a.css").need("Cache-Control").contains("immutable"));
     let blog = |target: &str| {
@@ -246,7 +248,8 @@ fn the_book_on_rules(config: &Config) {
 
 fn the_book_on_hosts(config: &Config) {
     let files = [("example/index.html", "example\n"), ("others/start.html", "others\n")];
-    let server = of_the_book(config, include_str!("../../docs/site/hosts.md"), &folder(&files));
+    let folder = folder(&files);
+    let server = of_the_book(config, include_str!("../../docs/site/hosts.md"), &folder);
     for (host, body) in
         [("www.example.org", "example\n"), ("x.example.org", "others\n"), ("example.net", "home\n")]
     {
@@ -259,7 +262,8 @@ fn the_book_on_hosts(config: &Config) {
 
 fn the_book_on_redirects(config: &Config) {
     let files = [("site/manual/2026/a.html", "manual\n")];
-    let server = of_the_book(config, include_str!("../../docs/site/redirects.md"), &folder(&files));
+    let folder = folder(&files);
+    let server = of_the_book(config, include_str!("../../docs/site/redirects.md"), &folder);
     assert_eq!(location(&server.get("/old/a?b")), (308, Some("/new/a?b".into())));
     assert_eq!(location(&server.get("/shop")), (301, Some("https://shop.example/".into())));
     assert_eq!(server.get("/docs/a.html").body, b"manual\n");
@@ -268,7 +272,8 @@ fn the_book_on_redirects(config: &Config) {
 
 fn the_book_on_headers(config: &Config) {
     let files = [("site/embed/a.html", "a\n")];
-    let server = of_the_book(config, include_str!("../../docs/site/headers.md"), &folder(&files));
+    let folder = folder(&files);
+    let server = of_the_book(config, include_str!("../../docs/site/headers.md"), &folder);
     for target in ["/", "/none"] {
         assert_eq!(server.get(target).need("X-Frame-Options"), "DENY", "{target}");
     }
@@ -282,7 +287,8 @@ fn the_book_on_headers(config: &Config) {
 fn the_book_on_caching(config: &Config) {
     let files =
         [("site/assets/app.3f2a9c1b.js", "1"), ("site/assets/app.js", "2"), ("site/reports/r.txt", "3")];
-    let server = of_the_book(config, include_str!("../../docs/site/caching.md"), &folder(&files));
+    let folder = folder(&files);
+    let server = of_the_book(config, include_str!("../../docs/site/caching.md"), &folder);
     for (target, value) in [
         ("/", "no-cache"),
         ("/assets/app.3f2a9c1b.js", "public, max-age=31536000, immutable"),
@@ -296,7 +302,8 @@ fn the_book_on_caching(config: &Config) {
 
 fn the_book_on_cors(config: &Config) {
     let files = [("site/api/a.json", "{}"), ("site/fonts/a.woff2", "font")];
-    let server = of_the_book(config, include_str!("../../docs/site/cors.md"), &folder(&files));
+    let folder = folder(&files);
+    let server = of_the_book(config, include_str!("../../docs/site/cors.md"), &folder);
     let origin = ("Origin", "https://app.example");
     let allowed = |response: &Response| response.field("Access-Control-Allow-Origin").map(str::to_owned);
     assert_eq!(allowed(&server.ask("GET", "/api/a.json", &[origin])).as_deref(), Some("https://app.example"));
@@ -311,7 +318,8 @@ fn the_book_on_cors(config: &Config) {
 fn the_book_on_routing(config: &Config) {
     let files =
         [("site/about.html", "about\n"), ("site/app/index.html", "app\n"), ("site/folder/index.html", "f\n")];
-    let server = of_the_book(config, include_str!("../../docs/site/routing.md"), &folder(&files));
+    let folder = folder(&files);
+    let server = of_the_book(config, include_str!("../../docs/site/routing.md"), &folder);
     for (target, body) in
         [("/about", "about\n"), ("/app/users/7", "app\n"), ("/folder", "f\n"), ("/", "home\n")]
     {
@@ -327,7 +335,8 @@ fn the_book_on_routing(config: &Config) {
 
 fn the_book_on_error_pages(config: &Config) {
     let files = [("site/missing.html", "missing\n"), ("site/errors/client.html", "client\n")];
-    let server = of_the_book(config, include_str!("../../docs/site/error-pages.md"), &folder(&files));
+    let folder = folder(&files);
+    let server = of_the_book(config, include_str!("../../docs/site/error-pages.md"), &folder);
     for (target, status, body) in [("/none", 404, "missing\n"), ("/%00", 400, "client\n")] {
         let response = server.get(target);
         assert_eq!((response.status, response.body.as_slice()), (status, body.as_bytes()), "{target}");
@@ -337,7 +346,8 @@ fn the_book_on_error_pages(config: &Config) {
 
 fn the_book_on_types(config: &Config) {
     let files = [("site/a.md", ""), ("site/LICENSE", ""), ("site/a.tar.gz", ""), ("site/legacy/a.html", "")];
-    let server = of_the_book(config, include_str!("../../docs/site/types.md"), &folder(&files));
+    let folder = folder(&files);
+    let server = of_the_book(config, include_str!("../../docs/site/types.md"), &folder);
     for (target, media_type) in [
         ("/a.md", "text/markdown; charset=utf-8"),
         ("/LICENSE", "text/plain; charset=utf-8"),
@@ -350,7 +360,8 @@ fn the_book_on_types(config: &Config) {
 }
 
 fn the_book_on_early_hints(config: &Config) {
-    let server = of_the_book(config, include_str!("../../docs/site/early-hints.md"), &folder(&[]));
+    let folder = folder(&[]);
+    let server = of_the_book(config, include_str!("../../docs/site/early-hints.md"), &folder);
     let said = String::from_utf8_lossy(&server.exchange(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")).into_owned();
     let hint = "HTTP/1.1 103 Early Hints\r\nLink: </site.css>; rel=preload; as=style\r\n\
                 Link: <https://cdn.example>; rel=preconnect\r\n\r\nHTTP/1.1 200 OK\r\n";
@@ -389,7 +400,8 @@ fn the_book_on_passwords(config: &Config) {
         ("site/private/open/a.txt", "open\n"),
         ("members.htpasswd", MEMBERS),
     ];
-    let server = of_the_book(config, include_str!("../../docs/site/basic-auth.md"), &folder(&files));
+    let folder = folder(&files);
+    let server = of_the_book(config, include_str!("../../docs/site/basic-auth.md"), &folder);
     assert_eq!(server.get("/private/open/a.txt").body, b"open\n");
     assert!(server.get("/private/a.txt").need("WWW-Authenticate").contains("realm=\"Members\""));
     assert_eq!(server.ask("GET", "/private/a.txt", &[RIGHT]).body, b"private\n");

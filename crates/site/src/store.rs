@@ -133,7 +133,11 @@ impl Store {
         out.add_fields(&fields);
         let answered = match way {
             Ok(way) => self.look(&way, &here, asked, out),
-            Err(Stop::Work(work)) => Answered::Work(work),
+            // What comes after it settles everything anew, these fields too.
+            Err(Stop::Work(work)) => {
+                out.take_fields();
+                Answered::Work(work)
+            }
             Err(Stop::Error(status)) => self.error(status, &here, asked, out).into(),
             Err(Stop::Redirect(status, place)) => {
                 out.add_fields(&here.of_errors);

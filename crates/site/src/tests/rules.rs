@@ -364,6 +364,17 @@ fn h43_only_who_knows_the_password_sees_what_is_private_by_every_way() {
 }
 
 #[test]
+fn what_waits_for_a_password_gets_its_fields_once() {
+    let folder = folder();
+    let cors = Cors::new(vec!["*".into()]).expect("legal");
+    let policy = Policy { cors: Some(Some(Arc::new(cors))), ..members() };
+    let site = with_policies(&folder, policy, Vec::new());
+    let (seen, works) = ask_with_work(&site, "/", "Authorization: Basic YWxpY2U6c2VjcmV0\r\n");
+    assert_eq!((seen.status(), works), (200, 1));
+    assert_eq!(seen.field("Access-Control-Allow-Origin"), Some("*"));
+}
+
+#[test]
 fn an_area_may_be_open_within_one_that_is_not() {
     let folder = folder();
     let open = Policy { auth: Some(None), ..Policy::default() };
