@@ -53,7 +53,7 @@ fn passed(begin: Instant, least: Duration, what: &str) {
 }
 
 fn every_timer_ends_every_wait(config: &Config) {
-    for choice in choices().filter(|_| keeps_timers(config)) {
+    each_at_once(choices().filter(|_| keeps_timers(config)), |choice| {
         let server = launch(config, choice, IDLE).start();
         // A head that is begun and not ended.
         // The server's wait begins at its accept, which may be before connect() is back here.
@@ -70,7 +70,7 @@ fn every_timer_ends_every_wait(config: &Config) {
         resting.expect_end();
         passed(begin, IDLE - TICK, "a rest");
         server.stop().unwrap_or_else(|why| panic!("{choice:?}: {why}"));
-    }
+    });
 }
 
 fn many_that_rest_end_and_those_that_ask_do_not(config: &Config) {
