@@ -121,6 +121,10 @@ fn h28_no_descriptors_no_spin(config: &Config) {
 /// As many as the sets of `select` have room for, and a thousand elsewhere. Where few are served at once, the
 /// others wait for their turn.
 fn a_thousand_at_once_are_answered(config: &Config) {
+    if *config != Config::of(config.engine) {
+        // Several workers share a bound, and connections are not theirs in turn.
+        return;
+    }
     let count = if config.engine == Engine::Select { 992 } else { 1000 };
     let in_turn = config.at_once().is_some();
     let launch = Launch::new(config, site::shared());

@@ -1,14 +1,17 @@
 //! System calls that fail as the manual says they may: nothing crashes, hangs, leaks or spins, and who asks soon
 //! after is answered. `strace` makes them fail (`man 1 strace`, "Tampering").
 
+mod points;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::thread::sleep;
 use std::time::Duration;
 
+use points::{Point, SUPERVISING, of_engine, of_sender};
 use rustix::process::Signal;
-use tenfold_engine::{Driver, Engine};
+use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -21,129 +24,15 @@ use tenfold_tests::wire::{Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
     name: "faults",
-    cases: cases![Engines Own: h30_calls_that_fail_harm_nobody; Every Once: h30_the_supervisor_goes_on;],
+    cases: cases![
+        Engines Own: h30_calls_that_fail_harm_nobody;
+        Senders Own: h30_calls_of_senders_that_fail_harm_nobody;
+        Every Once: h30_the_supervisor_goes_on;
+    ],
 };
-
-/// Faults that are met together.
-type Point = &'static [Fault];
-
-const fn fault(calls: &'static str, error: &'static str, when: &'static str) -> Fault {
-    Fault { calls, error, when }
-}
-
-/// Of engines that accept by a call; `1+` lasts as long as the point does.
-const ACCEPTING: &[Point] = &[
-    &[fault("accept4", "EMFILE", "1+")],
-    &[fault("accept4", "ENFILE", "1..2")],
-    &[fault("accept4", "ENOBUFS", "1..2")],
-    &[fault("accept4", "ENOMEM", "1..2")],
-    &[fault("accept4", "EPERM", "1")],
-    &[fault("accept4", "ENOSPC", "1")],
-    &[fault("accept4", "EIO", "1")],
-    &[fault("accept4", "ECONNABORTED", "1..3")],
-    &[fault("accept4", "EINTR", "1..5")],
-    &[fault("accept4", "EPIPE", "1")],
-];
-
-/// Of engines that receive and send by calls.
-const SPEAKING: &[Point] = &[
-    &[fault("recvfrom", "EINTR", "1..3")],
-    &[fault("recvfrom", "EAGAIN", "1")],
-    &[fault("recvfrom", "ECONNRESET", "1")],
-    &[fault("recvfrom", "ENOMEM", "1")],
-    &[fault("recvfrom", "EIO", "1")],
-    &[fault("sendto,sendmsg", "EINTR", "1..3")],
-    &[fault("sendto,sendmsg", "EAGAIN", "1")],
-    &[fault("sendto,sendmsg", "EPIPE", "1")],
-    &[fault("sendto,sendmsg", "ECONNRESET", "1")],
-    &[fault("sendto,sendmsg", "ENOBUFS", "1")],
-    &[fault("sendto,sendmsg", "ENOMEM", "1")],
-];
-
-/// Of every engine: files, and what surrounds a connection.
-const FILES: &[Point] = &[
-    &[fault("sendfile", "EINTR", "1..3")],
-    &[fault("sendfile", "EAGAIN", "1")],
-    &[fault("sendfile", "EIO", "1")],
-    &[fault("sendfile", "ENOMEM", "1")],
-    &[fault("sendfile", "EPIPE", "1")],
-    &[fault("openat2", "EMFILE", "1..2")],
-    &[fault("openat2", "ENFILE", "1..2")],
-    &[fault("openat2", "EINTR", "1")],
-    &[fault("openat2", "ENOMEM", "1..2")],
-    &[fault("openat2", "EIO", "1")],
-    &[fault("pread64", "EINTR", "1")],
-    &[fault("pread64", "EIO", "1")],
-    &[fault("shutdown", "ENOTCONN", "1")],
-    &[fault("shutdown", "ENOBUFS", "1")],
-];
-
-/// Of one engine: how it waits, and what it needs for a connection.
-fn own(engine: Engine) -> &'static [Point] {
-    match engine {
-        Engine::Fork => FORK,
-        Engine::Thread => THREAD,
-        Engine::Busy => BUSY,
-        Engine::Select => SELECT,
-        Engine::Poll => POLL,
-        Engine::Epoll => EPOLL,
-        Engine::Uring => URING,
-        _ => &[],
-    }
-}
-
-const FORK: &[Point] = &[
-    &[fault("clone,?clone3,?fork,?vfork", "EAGAIN", "1")],
-    &[fault("clone,?clone3,?fork,?vfork", "ENOMEM", "1")],
-    &[fault("wait4", "EINTR", "1")],
-];
-const THREAD: &[Point] =
-    &[&[fault("clone,?clone3", "EAGAIN", "1")], &[fault("clone,?clone3", "ENOMEM", "1")]];
-const BUSY: &[Point] = &[&[fault("?nanosleep,clock_nanosleep", "EINTR", "1..3")]];
-const SELECT: &[Point] =
-    &[&[fault("?select,pselect6", "EINTR", "1..5")], &[fault("?select,pselect6", "ENOMEM", "1+")]];
-const POLL: &[Point] = &[
-    &[fault("?poll,ppoll", "EINTR", "1..5")],
-    &[fault("?poll,ppoll", "ENOMEM", "1+")],
-    &[fault("?poll,ppoll", "EAGAIN", "1")],
-];
-const EPOLL: &[Point] = &[
-    &[fault("?epoll_wait,epoll_pwait", "EINTR", "1..5")],
-    &[fault("epoll_ctl", "ENOMEM", "1")],
-    &[fault("epoll_ctl", "ENOSPC", "1")],
-    // The listener is let go, and can not be watched again at once.
-    &[fault("accept4", "ENFILE", "1"), fault("epoll_ctl", "ENOSPC", "2..3")],
-];
-const URING: &[Point] = &[
-    &[fault("io_uring_enter", "EINTR", "1..5")],
-    &[fault("io_uring_enter", "EAGAIN", "1..2")],
-    &[fault("io_uring_enter", "EAGAIN", "1+")],
-    &[fault("io_uring_enter", "ENOMEM", "1..2")],
-    &[fault("io_uring_enter", "EBUSY", "1..3")],
-    &[fault("getpeername", "ENOTCONN", "1")],
-    &[fault("getpeername", "ENOBUFS", "1")],
-    &[fault("getpeername", "ENOMEM", "1")],
-];
-
-/// Of the supervisor, which waits, answers who asks for the status, and replaces workers.
-const SUPERVISING: &[Point] = &[
-    &[fault("?poll,ppoll", "EINTR", "1..3")],
-    &[fault("?poll,ppoll", "ENOMEM", "1+")],
-    &[fault("accept4", "EMFILE", "1+")],
-    &[fault("accept4", "ECONNABORTED", "1")],
-    &[fault("read", "EINTR", "1")],
-    &[fault("wait4", "EINTR", "1")],
-    &[fault("clone,?clone3,?fork,?vfork", "EAGAIN", "1")],
-];
 
 /// Faults of every engine, and at least so many.
 const LEAST: usize = 20;
-
-fn points(config: &Config) -> Vec<Point> {
-    let by_calls = config.engine.model().driver != Driver::Completion;
-    let calls = if by_calls { [ACCEPTING, SPEAKING].concat() } else { Vec::new() };
-    [calls.as_slice(), FILES, own(config.engine)].concat()
-}
 
 /// Small files that are asked for once each, so that they have to be opened and read.
 const FRESH: usize = 300;
@@ -193,8 +82,25 @@ fn open(server: &Server, folder: &Folder) -> usize {
 }
 
 fn h30_calls_that_fail_harm_nobody(config: &Config) {
-    let points = points(config);
+    if *config != Config::of(config.engine) {
+        // What the others do is the driver's code.
+        return;
+    }
+    let points = of_engine(config.engine);
     assert!(points.len() >= LEAST, "{} points of {}", points.len(), config.engine);
+    meet_all(config, &points);
+}
+
+/// On an engine of each kind whose calls are made one by one.
+fn h30_calls_of_senders_that_fail_harm_nobody(config: &Config) {
+    let points = of_sender(&config.sender.to_string());
+    let first = *config == Config { sender: config.sender, ..Config::of(config.engine) };
+    if first && [Engine::Naive, Engine::Epoll].contains(&config.engine) && !points.is_empty() {
+        meet_all(config, points);
+    }
+}
+
+fn meet_all(config: &Config, points: &[Point]) {
     let folder = folder();
     let server = Launch::new(config, folder.path()).start();
     assert!(answers(&server), "before anything fails");
@@ -202,7 +108,7 @@ fn h30_calls_that_fail_harm_nobody(config: &Config) {
     becomes_true(SOON, "connections are gone", || server.process.with_descendants().len() == 2);
     let (workers, before) = (server.workers(), open(&server, &folder));
     let mut number = 0;
-    for &point in &points {
+    for &point in points {
         let tracer = Tracer::inject(&workers, point);
         becomes_true(SOON, &format!("{point:?} is met"), || {
             number += 1;

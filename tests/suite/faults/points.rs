@@ -1,0 +1,164 @@
+//! Which calls are made to fail, and how: what the manual pages list for them, and no more.
+
+use tenfold_engine::{Driver, Engine};
+use tenfold_tests::strace::Fault;
+
+/// Faults that are met together.
+pub(super) type Point = &'static [Fault];
+
+const fn fault(calls: &'static str, error: &'static str, when: &'static str) -> Fault {
+    Fault { calls, error, when }
+}
+
+/// Of an engine: everything that it calls.
+pub(super) fn of_engine(engine: Engine) -> Vec<Point> {
+    let by_calls = engine.model().driver != Driver::Completion;
+    let calls = if by_calls { [ACCEPTING, SPEAKING].concat() } else { Vec::new() };
+    [calls.as_slice(), FILES, own(engine)].concat()
+}
+
+/// Of engines that accept by a call; `1+` lasts as long as the point does.
+const ACCEPTING: &[Point] = &[
+    &[fault("accept4", "EMFILE", "1+")],
+    &[fault("accept4", "ENFILE", "1..2")],
+    &[fault("accept4", "ENOBUFS", "1..2")],
+    &[fault("accept4", "ENOMEM", "1..2")],
+    &[fault("accept4", "EPERM", "1")],
+    &[fault("accept4", "ENOSPC", "1")],
+    &[fault("accept4", "EIO", "1")],
+    &[fault("accept4", "ECONNABORTED", "1..3")],
+    &[fault("accept4", "EINTR", "1..5")],
+    &[fault("accept4", "EPIPE", "1")],
+];
+
+/// Of engines that receive and send by calls.
+const SPEAKING: &[Point] = &[
+    &[fault("recvfrom", "EINTR", "1..3")],
+    &[fault("recvfrom", "EAGAIN", "1")],
+    &[fault("recvfrom", "ECONNRESET", "1")],
+    &[fault("recvfrom", "ENOMEM", "1")],
+    &[fault("recvfrom", "EIO", "1")],
+    &[fault("sendto,sendmsg", "EINTR", "1..3")],
+    &[fault("sendto,sendmsg", "EAGAIN", "1")],
+    &[fault("sendto,sendmsg", "EPIPE", "1")],
+    &[fault("sendto,sendmsg", "ECONNRESET", "1")],
+    &[fault("sendto,sendmsg", "ENOBUFS", "1")],
+    &[fault("sendto,sendmsg", "ENOMEM", "1")],
+];
+
+/// Of every engine: files, and what surrounds a connection.
+const FILES: &[Point] = &[
+    &[fault("sendfile", "EINTR", "1..3")],
+    &[fault("sendfile", "EAGAIN", "1")],
+    &[fault("sendfile", "EIO", "1")],
+    &[fault("sendfile", "ENOMEM", "1")],
+    &[fault("sendfile", "EPIPE", "1")],
+    &[fault("openat2", "EMFILE", "1..2")],
+    &[fault("openat2", "ENFILE", "1..2")],
+    &[fault("openat2", "EINTR", "1")],
+    &[fault("openat2", "ENOMEM", "1..2")],
+    &[fault("openat2", "EIO", "1")],
+    &[fault("pread64", "EINTR", "1")],
+    &[fault("pread64", "EIO", "1")],
+    &[fault("shutdown", "ENOTCONN", "1")],
+    &[fault("shutdown", "ENOBUFS", "1")],
+];
+
+/// Of one engine: how it waits, and what it needs for a connection.
+fn own(engine: Engine) -> &'static [Point] {
+    match engine {
+        Engine::Fork => FORK,
+        Engine::Thread => THREAD,
+        Engine::Busy => BUSY,
+        Engine::Select => SELECT,
+        Engine::Poll => POLL,
+        Engine::Epoll => EPOLL,
+        Engine::Uring => URING,
+        _ => &[],
+    }
+}
+
+const FORK: &[Point] = &[
+    &[fault("clone,?clone3,?fork,?vfork", "EAGAIN", "1")],
+    &[fault("clone,?clone3,?fork,?vfork", "ENOMEM", "1")],
+    &[fault("wait4", "EINTR", "1")],
+];
+const THREAD: &[Point] =
+    &[&[fault("clone,?clone3", "EAGAIN", "1")], &[fault("clone,?clone3", "ENOMEM", "1")]];
+const BUSY: &[Point] = &[&[fault("?nanosleep,clock_nanosleep", "EINTR", "1..3")]];
+const SELECT: &[Point] =
+    &[&[fault("?select,pselect6", "EINTR", "1..5")], &[fault("?select,pselect6", "ENOMEM", "1+")]];
+const POLL: &[Point] = &[
+    &[fault("?poll,ppoll", "EINTR", "1..5")],
+    &[fault("?poll,ppoll", "ENOMEM", "1+")],
+    &[fault("?poll,ppoll", "EAGAIN", "1")],
+];
+const EPOLL: &[Point] = &[
+    &[fault("?epoll_wait,epoll_pwait", "EINTR", "1..5")],
+    &[fault("epoll_ctl", "ENOMEM", "1")],
+    &[fault("epoll_ctl", "ENOSPC", "1")],
+    // The listener is let go, and can not be watched again at once.
+    &[fault("accept4", "ENFILE", "1"), fault("epoll_ctl", "ENOSPC", "2..3")],
+];
+const URING: &[Point] = &[
+    &[fault("io_uring_enter", "EINTR", "1..5")],
+    &[fault("io_uring_enter", "EAGAIN", "1..2")],
+    &[fault("io_uring_enter", "EAGAIN", "1+")],
+    &[fault("io_uring_enter", "ENOMEM", "1..2")],
+    &[fault("io_uring_enter", "EBUSY", "1..3")],
+    &[fault("getpeername", "ENOTCONN", "1")],
+    &[fault("getpeername", "ENOBUFS", "1")],
+    &[fault("getpeername", "ENOMEM", "1")],
+];
+
+/// Of a sender, by its name: what only it calls.
+pub(super) fn of_sender(name: &str) -> &'static [Point] {
+    match name {
+        "copy" => COPY,
+        "mmap" => MMAP,
+        "splice" => SPLICE,
+        "zerocopy" => ZEROCOPY,
+        _ => &[],
+    }
+}
+
+const COPY: &[Point] = &[
+    &[fault("pread64", "EINTR", "1..3")],
+    &[fault("pread64", "EIO", "2")],
+    &[fault("pread64", "ENOMEM", "1")],
+];
+const MMAP: &[Point] = &[
+    &[fault("mmap", "ENOMEM", "1..3")],
+    &[fault("mmap", "ENODEV", "1..3")],
+    &[fault("mmap", "EAGAIN", "1..3")],
+    &[fault("writev,sendmsg", "EINTR", "1..3")],
+    &[fault("writev,sendmsg", "EAGAIN", "1")],
+    &[fault("writev,sendmsg", "EFAULT", "1")],
+    &[fault("writev,sendmsg", "ENOBUFS", "1")],
+];
+const SPLICE: &[Point] = &[
+    &[fault("splice", "EINTR", "1..3")],
+    &[fault("splice", "EAGAIN", "2")],
+    &[fault("splice", "ENOMEM", "1")],
+    &[fault("splice", "EIO", "1")],
+    &[fault("splice", "EPIPE", "2")],
+];
+const ZEROCOPY: &[Point] = &[
+    &[fault("sendto,sendmsg", "ENOBUFS", "1..3")],
+    &[fault("sendto,sendmsg", "EAGAIN", "2")],
+    &[fault("sendto,sendmsg", "EINTR", "1..3")],
+    &[fault("sendto,sendmsg", "ENOMEM", "2")],
+    &[fault("recvmsg", "EINTR", "1..2")],
+    &[fault("recvmsg", "ENOMEM", "1")],
+];
+
+/// Of the supervisor, which waits, answers who asks for the status, and replaces workers.
+pub(super) const SUPERVISING: &[Point] = &[
+    &[fault("?poll,ppoll", "EINTR", "1..3")],
+    &[fault("?poll,ppoll", "ENOMEM", "1+")],
+    &[fault("accept4", "EMFILE", "1+")],
+    &[fault("accept4", "ECONNABORTED", "1")],
+    &[fault("read", "EINTR", "1")],
+    &[fault("wait4", "EINTR", "1")],
+    &[fault("clone,?clone3,?fork,?vfork", "EAGAIN", "1")],
+];
