@@ -24,8 +24,8 @@ pub(crate) const THEME: Theme =
 /// Requests, in all exchanges together.
 const REQUESTS: usize = 10_000;
 const SEED: u64 = 1;
-/// Connections at once. An engine that serves one lets the other wait.
-const AT_ONCE: usize = 2;
+/// Connections at once. An engine that serves one lets the others wait.
+const AT_ONCE: usize = 4;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
-use tenfold_tests::harness::Theme;
+use tenfold_tests::harness::{Theme, each_at_once};
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, Folder};
@@ -26,8 +26,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "faults",
     cases: cases![
         Engines Own: h30_calls_that_fail_harm_nobody;
-        Senders Own: h30_calls_of_senders_that_fail_harm_nobody;
-        Every Once: h30_the_supervisor_goes_on;
+        Every Once: h30_calls_of_senders_that_fail_harm_nobody, h30_the_supervisor_goes_on;
     ],
 };
 
@@ -92,12 +91,14 @@ fn h30_calls_that_fail_harm_nobody(config: &Config) {
 }
 
 /// On an engine of each kind whose calls are made one by one.
-fn h30_calls_of_senders_that_fail_harm_nobody(config: &Config) {
-    let points = of_sender(&config.sender.to_string());
-    let first = *config == Config { sender: config.sender, ..Config::of(config.engine) };
-    if first && [Engine::Naive, Engine::Epoll].contains(&config.engine) && !points.is_empty() {
-        meet_all(config, points);
-    }
+fn h30_calls_of_senders_that_fail_harm_nobody() {
+    let all = [Engine::Naive, Engine::Epoll].into_iter().flat_map(|engine| {
+        engine.model().senders.iter().map(move |&sender| Config { sender, ..Config::of(engine) })
+    });
+    let of_config = |config: &Config| of_sender(&config.sender.to_string());
+    each_at_once(all.filter(|config| !of_config(config).is_empty()), |config| {
+        meet_all(&config, of_config(&config));
+    });
 }
 
 fn meet_all(config: &Config, points: &[Point]) {
