@@ -21,6 +21,7 @@ mod faults;
 mod files;
 mod hardening;
 mod lifecycle;
+mod listings;
 mod log;
 mod logs_modes;
 mod mechanisms;
@@ -34,6 +35,7 @@ mod slow_peers;
 mod switches;
 mod switches_together;
 mod syscalls;
+mod tags;
 mod timers;
 
 use std::process::ExitCode;
@@ -45,6 +47,8 @@ const THEMES: &[Theme] = &[
     ranges::THEME,
     conditions::THEME,
     codings::THEME,
+    listings::THEME,
+    tags::THEME,
     refusals::THEME,
     bodies::THEME,
     connections::THEME,

@@ -65,6 +65,41 @@ pub fn choose<'v>(values: impl IntoIterator<Item = &'v [u8]>, available: &[Codin
     best.map_or(Choice::NotAcceptable, |(_, coding)| Choice::Use(coding))
 }
 
+/// How much weight the `Accept` fields of a request give a media type, in thousandths (RFC 9110 §12.5.1). Of
+/// the ranges that it is in, the narrowest counts; without a field it is all the same, and everything 1000.
+/// A member that is malformed counts for nothing; parameters other than the weight are passed over.
+pub fn accepted<'v>(values: impl IntoIterator<Item = &'v [u8]>, kind: &str, subtype: &str) -> u16 {
+    let (mut any, mut best) = (false, None);
+    for member in values.into_iter().flat_map(|value| value.split(|&byte| byte == b',')) {
+        any = true;
+        let mut pieces = member.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+        let mut range = pieces.next().unwrap_or_default().splitn(2, |&byte| byte == b'/');
+        let is = |text: Option<&[u8]>, name: &str| {
+            text.is_some_and(|text| text.eq_ignore_ascii_case(name.as_bytes()))
+        };
+        let narrow = match (range.next(), range.next()) {
+            (first, second) if is(first, kind) && is(second, subtype) => 2,
+            (first, Some(b"*")) if is(first, kind) => 1,
+            (Some(b"*"), Some(b"*")) => 0,
+            _ => continue,
+        };
+        let weight = match pieces.find_map(|piece| piece.strip_prefix(b"q=").or(piece.strip_prefix(b"Q="))) {
+            Some(text) => Weight::parse(text),
+            None => Some(Weight::ONE),
+        };
+        if let Some(weight) = weight
+            && best.is_none_or(|(before, _)| narrow > before)
+        {
+            best = Some((narrow, weight.0));
+        }
+    }
+    match best {
+        Some((_, weight)) => weight,
+        None if any => 0,
+        None => Weight::ONE.0,
+    }
+}
+
 /// A weight in thousandths, 0 to 1000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Weight(u16);
@@ -255,5 +290,25 @@ mod tests {
         check(&["gzip br"], ALL, Identity);
         check(&["gzip, gzip;q=0"], ALL, Gzip);
         check(&["gzip;q=0, gzip"], ALL, Identity);
+    }
+
+    #[test]
+    fn the_narrowest_range_that_a_type_is_in_gives_its_weight() {
+        let weights = |values: &[&str]| {
+            let weight = |kind, subtype| accepted(values.iter().map(|value| value.as_bytes()), kind, subtype);
+            (weight("text", "html"), weight("application", "json"))
+        };
+        for (values, expected) in [
+            (&[][..], (1000, 1000)),
+            (&["*/*"], (1000, 1000)),
+            (&["application/json"], (0, 1000)),
+            (&["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"], (1000, 800)),
+            (&["*/*;q=0.1", "text/*;q=0.5", "APPLICATION/JSON;charset=utf-8;q=0.7"], (500, 700)),
+            (&["text/html;q=0, */*"], (0, 1000)),
+            (&["text/html;q=2, text;q=1, /html, text/htmlx, */json"], (0, 0)),
+            (&[""], (0, 0)),
+        ] {
+            assert_eq!(weights(values), expected, "{values:?}");
+        }
     }
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use tenfold_http::negotiate::{self, Choice, Coding};
 use tenfold_http::response::{FieldName, FieldValue};
-use tenfold_http::{Head, OpenFile, Out};
+use tenfold_http::{Head, Out};
 use tenfold_sys::file::{self, Facts, Root};
 
 use crate::codings::{Codings, suffix};
 use crate::compress::encode;
 use crate::resolve::{self, Wanted};
-use crate::resource::{Form, Resource, Unmade};
+use crate::resource::{Form, Resource, Source, Unmade};
 use crate::shelf::{Label, Shelf};
+use crate::tag::Untagged;
 use crate::work::{Answered, Work};
 use crate::{Outcome, Settings, Site, media_type, message, store};
 
@@ -102,6 +103,32 @@ impl Alternatives {
                 (None, None) => true,
                 _ => false,
             }
+        })
+    }
+
+    /// What stands beside the file and is to get a tag, in the order of the codings.
+    pub(crate) fn untagged(&self) -> impl Iterator<Item = Untagged> {
+        self.siblings().map(Resource::untagged_alone)
+    }
+
+    /// The same with tags of these digests, in that order.
+    pub(crate) fn tagged(&self, digests: &[Arc<[u8]>]) -> Alternatives {
+        let mut digests = digests.iter();
+        let mut tagged = self.clone();
+        for coded in &mut tagged.coded {
+            if let Coded::Sibling(sibling) = coded
+                && let Some(digest) = digests.next()
+            {
+                *sibling = sibling.tagged_alone(digest);
+            }
+        }
+        tagged
+    }
+
+    fn siblings(&self) -> impl Iterator<Item = &Resource> {
+        self.coded.iter().filter_map(|coded| match coded {
+            Coded::Sibling(resource) => Some(resource),
+            _ => None,
         })
     }
 
@@ -208,12 +235,6 @@ struct Job {
     unmade: Unmade,
     coding: Coding,
     shelf: Arc<Shelf>,
-}
-
-/// What is coded.
-pub(crate) enum Source {
-    Memory(Arc<[u8]>),
-    File(Arc<OpenFile>),
 }
 
 /// What came of it.

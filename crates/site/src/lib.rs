@@ -19,10 +19,12 @@ mod coded;
 mod codings;
 mod compress;
 mod cors;
+mod digest;
 mod error_pages;
 mod fields;
 mod front;
 mod hosts;
+mod listing;
 mod media_type;
 mod message;
 mod password;
@@ -36,6 +38,7 @@ mod routes;
 mod settings;
 mod shelf;
 mod store;
+mod tag;
 mod template;
 mod try_files;
 mod work;
@@ -54,6 +57,7 @@ pub use cors::Cors;
 pub use error_pages::{ErrorPages, page_name};
 pub use fields::FieldEdit;
 pub use hosts::{HostName, Hosts};
+pub use listing::Listing;
 pub use message::too_many_requests;
 pub use password::Hash;
 pub use path::{PathError, Shown, SitePath};
@@ -63,6 +67,7 @@ pub use redirect::{Redirect, Rewrite};
 pub use routes::{Routes, Slash};
 pub use settings::Settings;
 use shelf::Shelf;
+pub use tag::TagFrom;
 pub use try_files::TryFile;
 pub use work::{Answered, Finish, Otherwise, Work};
 
@@ -76,11 +81,16 @@ pub struct Site {
     id: u64,
     /// Stores hold a weak reference: they see that the site is gone.
     alive: Arc<()>,
-    root: Root,
+    root: Arc<Root>,
     settings: Settings,
     /// What was compressed, for all threads.
     shelf: Arc<Shelf>,
+    /// Digests of content, for all threads.
+    tags: Arc<Shelf>,
 }
+
+/// Bytes of memory for digests of content, of about 300 each.
+const MOST_TAGS: usize = 4 << 20;
 
 /// What was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +116,8 @@ impl Site {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let shelf = Arc::new(Shelf::new(settings.codings.kept));
-        Site { id, alive: Arc::new(()), root, settings, shelf }
+        let tags = Arc::new(Shelf::new(MOST_TAGS));
+        Site { id, alive: Arc::new(()), root: Arc::new(root), settings, shelf, tags }
     }
 
     /// Puts the whole response to `head` behind what is in `out`, or says what has to be done first. What is

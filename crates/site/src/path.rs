@@ -83,6 +83,17 @@ impl SitePath {
         &self.canonical
     }
 
+    /// How the file called `name` in this directory is addressed from it, where it can be: its name, encoded.
+    pub(crate) fn child(&self, name: &str, shown: &Shown) -> Option<String> {
+        let (mut spelled, mut above) = (String::new(), String::from("/"));
+        encode(name, &mut spelled);
+        encode(&self.relative, &mut above);
+        let path = SitePath::parse_showing(&format!("{above}/{spelled}"), shown).ok()?;
+        // What an address can not hold would be understood as something else.
+        let named = path.relative.strip_prefix(&self.relative)?.strip_prefix('/').unwrap_or(&path.relative);
+        (named == name).then_some(spelled)
+    }
+
     /// Whether it ends with a slash: it asks for a directory.
     pub fn asks_for_directory(&self) -> bool {
         self.canonical.ends_with('/')
@@ -299,6 +310,21 @@ mod tests {
             assert_eq!(SitePath::parse_showing(path, &shown), Err(PathError::Hidden), "{path}");
         }
         assert!(SitePath::parse_showing("/.well-known/x", &Shown::new(Vec::new())).is_err());
+    }
+
+    #[test]
+    fn what_is_in_a_directory_is_addressed_by_what_leads_to_it_or_not_at_all() {
+        for directory in ["/", "/a%20b/c/"] {
+            let path = SitePath::parse(directory).expect("the path is good");
+            for name in ["page.html", "a b", "é", "50%", "a?b#c", "x:y", "<i>", "a&b\"c'", "~x", "%2e"] {
+                let child = path.child(name, &Shown::default()).expect("it can be asked for");
+                let found = relative(&format!("{directory}{child}")).expect("it leads somewhere");
+                assert_eq!(found.rsplit('/').next(), Some(name), "{directory}{child}");
+            }
+            for name in [".env", "x~", "a\\b", "a\nb", "..", "\u{7f}"] {
+                assert_eq!(path.child(name, &Shown::default()), None, "{name:?}");
+            }
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::auth::Realm;
 use crate::cache_control::CacheControl;
 use crate::cors::Cors;
 use crate::fields::{FieldEdit, Fields};
+use crate::listing::Listing;
 use crate::path::SitePath;
 use crate::pattern::Pattern;
 use crate::try_files::TryFile;
@@ -35,6 +36,8 @@ pub struct Policy {
     pub try_files: Option<Vec<TryFile>>,
     /// A file beneath the root for what is not there.
     pub fallback: Option<Option<String>>,
+    /// What is shown of a folder without an index.
+    pub listing: Option<Listing>,
 }
 
 impl Policy {
@@ -49,6 +52,7 @@ impl Policy {
         set(&mut self.early_hints, &later.early_hints);
         set(&mut self.try_files, &later.try_files);
         set(&mut self.fallback, &later.fallback);
+        set(&mut self.listing, &later.listing);
     }
 }
 

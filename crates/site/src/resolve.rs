@@ -7,10 +7,12 @@ use tenfold_http::OpenFile;
 use tenfold_http::negotiate::Coding;
 use tenfold_sys::file::{self, Facts, FileError, Kind, Root};
 
-use crate::Settings;
 use crate::coded::Alternatives;
+use crate::front::Way;
+use crate::listing::Listing;
 use crate::policy::Effective;
 use crate::resource::{Form, Opened, Resource};
+use crate::{Settings, Site};
 
 /// Why a path is answered with something else than a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub(crate) enum Absence {
     Forbidden,
     /// 301: it is a directory that was asked for as a file.
     Directory,
+    /// It is a directory without an index, and this is shown of it.
+    Listed(Listing),
     /// 503, for this reason of the system.
     Exhausted(i32),
     /// 500, for this reason of the system.
@@ -74,6 +78,21 @@ pub(crate) struct Loaded {
     /// False where it changed while it was read: then it is sent through its handle this once, so that one
     /// version goes out or the connection ends.
     pub(crate) keep: bool,
+}
+
+/// What it means that nothing was found on this way: nothing, or that a directory is listed, where it is
+/// there without an index and `here` says so.
+pub(crate) fn without_index(way: &Way, here: &Effective, site: &Site) -> Absence {
+    let listing = here.policy.listing.unwrap_or(site.settings.listing);
+    if listing == Listing::Off || way.rewritten.is_some() || !way.path.asks_for_directory() {
+        return Absence::NotFound;
+    }
+    count_visit();
+    match site.root.look(way.path.relative()) {
+        Ok(Facts { kind: Kind::Directory, .. }) => Absence::Listed(listing),
+        Ok(_) => Absence::NotFound,
+        Err(error) => error.into(),
+    }
 }
 
 /// A file that was opened, and read where it is small.

@@ -14,12 +14,13 @@ use tenfold_http::response::{FieldName, FieldValue, ResponseHead};
 use tenfold_http::{Head, Method, OpenFile, Out, Part};
 use tenfold_sys::file::{Facts, Root, Timestamp};
 
-use crate::coded::{self, Alternatives, Source};
+use crate::coded::{self, Alternatives};
 use crate::codings::suffix;
 use crate::compress::RECIPE;
 use crate::fields::Fields;
 use crate::message::NOSNIFF;
 use crate::policy::Effective;
+use crate::tag::Untagged;
 use crate::template::Template;
 use crate::{Outcome, Settings, media_type, message};
 
@@ -69,6 +70,12 @@ pub(crate) enum Opened {
     Made(Arc<[u8]>),
     /// It is open.
     File(OpenFile),
+}
+
+/// The bytes of a file, for work beside the loop.
+pub(crate) enum Source {
+    Memory(Arc<[u8]>),
+    File(Arc<OpenFile>),
 }
 
 /// Where the bytes of a representation are.
@@ -122,10 +129,7 @@ impl Resource {
             Opened::Made(bytes) => (Vec::new(), Content::Shared(bytes)),
             Opened::File(file) => (Vec::new(), Content::File(Arc::new(file))),
         };
-        let template = Template::new(status, &joined, |head| match status {
-            200 => description.write(head, facts.size),
-            _ => description.write_bare(head, facts.size),
-        });
+        let template = description.template(status, &joined, facts.size);
         let number = LOADED.fetch_add(1, Ordering::Relaxed);
         Resource { status, template, content, description, facts, settled, number, alternatives: None }
     }
@@ -260,6 +264,11 @@ impl Resource {
         }
     }
 
+    /// Those of the file when it was opened.
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
     /// Its number among all that this process has loaded.
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -272,6 +281,32 @@ impl Resource {
             Content::Shared(bytes) => Source::Memory(Arc::clone(bytes)),
             Content::File(file) => Source::File(Arc::clone(file)),
         }
+    }
+
+    /// All content of which tags are to be made: that of the file, and that of those beside it.
+    pub(crate) fn untagged(&self) -> Vec<Untagged> {
+        let others = self.alternatives.iter().flat_map(|others| others.untagged());
+        std::iter::once(self.untagged_alone()).chain(others).collect()
+    }
+
+    pub(crate) fn untagged_alone(&self) -> Untagged {
+        Untagged { source: self.source(), facts: self.facts, settled: self.settled }
+    }
+
+    /// The same version with tags of these digests, in the order of [`Resource::untagged`].
+    pub(crate) fn tagged(&self, digests: &[Arc<[u8]>]) -> Resource {
+        let (own, others) = digests.split_first().expect("the file itself is the first");
+        let alternatives = self.alternatives.as_ref().map(|known| Box::new(known.tagged(others)));
+        Resource { alternatives, ..self.tagged_alone(own) }
+    }
+
+    pub(crate) fn tagged_alone(&self, digest: &[u8]) -> Resource {
+        let digits = String::from_utf8_lossy(digest);
+        let etag = format!("\"{digits}{}\"", suffix(self.description.coding));
+        let description = Description { etag, ..self.description.clone() };
+        let joined: &[u8] = if let Content::Joined = self.content { self.template.body() } else { &[] };
+        let template = description.template(self.status, joined, self.facts.size);
+        Resource { template, description, content: self.content.clone(), alternatives: None, ..*self }
     }
 
     /// The same version of the file with nothing to choose from.
@@ -400,6 +435,14 @@ impl Description {
         let tag = self.etag.strip_suffix('"').unwrap_or(&self.etag);
         let etag = format!("{tag}{}{RECIPE}\"", suffix(coding));
         Description { etag, coding, ..self.clone() }
+    }
+
+    /// The whole response with this status, of so many bytes, and the body behind it where it is `joined`.
+    fn template(&self, status: u16, joined: &[u8], size: u64) -> Template {
+        Template::new(status, joined, |head| match status {
+            200 => self.write(head, size),
+            _ => self.write_bare(head, size),
+        })
     }
 
     fn validators(&self) -> Validators<'_> {

@@ -1,8 +1,10 @@
 //! What can be set about a site.
 
 use crate::codings::Codings;
+use crate::listing::Listing;
 use crate::policy::Policies;
 use crate::routes::Routes;
+use crate::tag::TagFrom;
 
 /// Settings of a site. The bounds hold per worker: per thread of a process, and per process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +29,14 @@ pub struct Settings {
     pub open_files: usize,
     /// Which codings of its files are offered. Default none.
     pub codings: Codings,
+    /// What is shown of a folder without an index, where no rule says something else. Default: nothing.
+    pub listing: Listing,
+    /// Names that are read of such a folder. Default 10,000.
+    pub listing_entries: usize,
+    /// Where entity tags come from. Default: time and size.
+    pub tags: TagFrom,
+    /// Bytes up to which a file is read for its tag. Default 64 MB.
+    pub tags_up_to: u64,
 }
 
 impl Default for Settings {
@@ -41,6 +51,10 @@ impl Default for Settings {
             max_ranges: 64,
             open_files: 256,
             codings: Codings::default(),
+            listing: Listing::Off,
+            listing_entries: 10_000,
+            tags: TagFrom::Time,
+            tags_up_to: 64 << 20,
         }
     }
 }

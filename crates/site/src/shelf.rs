@@ -1,4 +1,4 @@
-//! What was compressed in this process, for all of its threads.
+//! What was made of files in this process, compressed content and digests, for all of its threads.
 //!
 //! Only work beside the loops comes here, so its lock holds up no loop. A worker keeps what it has served in
 //! its own store; the shelf saves the next worker, and the next connection of an engine that gives each a
@@ -26,9 +26,14 @@ impl Label {
         let changed = (changed.seconds, changed.nanoseconds);
         Label { identity: (device, inode, size, modified, changed), coding }
     }
+
+    /// The version with these facts, as it is.
+    pub(crate) fn identity(facts: &Facts) -> Label {
+        Label::new(facts, Coding::Identity)
+    }
 }
 
-/// Coded content within a bound of bytes; what came first goes first.
+/// What was made, within a bound of bytes; what came first goes first.
 #[derive(Debug)]
 pub(crate) struct Shelf {
     most_bytes: usize,

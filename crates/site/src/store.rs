@@ -18,7 +18,7 @@ use crate::policy::Effective;
 use crate::resolve::{self, Absence, Loaded, Wanted};
 use crate::resource::Resource;
 use crate::work::Answered;
-use crate::{Outcome, Settings, Site, coded, message};
+use crate::{Outcome, Settings, Site, coded, listing, message, tag};
 
 /// Stores of a thread. There is one for each site that it serves; the bound is for a thread that sees many
 /// sites come and go.
@@ -183,20 +183,49 @@ impl Store {
         if let Some(answered) = self.recall(key, here, asked, out) {
             return answered;
         }
-        match self.load(&candidates, here, site) {
-            Ok(mut loaded) => {
+        let loaded = self.load(&candidates, here, site).map_err(|absence| match absence {
+            Absence::NotFound => resolve::without_index(way, here, site),
+            absence => absence,
+        });
+        match loaded {
+            Ok(loaded) => {
                 hint(here, asked.head, out);
-                let answered = answer(&mut loaded.resource, key, asked, out);
-                self.keep(key, loaded, asked.now);
-                answered
+                if tag::is_from_content(&loaded.resource, site) {
+                    return tag::work(key, loaded, site);
+                }
+                self.take_over(key, loaded, asked, out)
             }
             Err(absence) => {
-                if let Absence::NotFound | Absence::Forbidden | Absence::Directory = absence {
+                if !matches!(absence, Absence::Exhausted(_) | Absence::Failed(_)) {
                     self.absent.insert(key, absence, 0, asked.now);
                 }
                 self.refuse(absence, key, here, asked, out)
             }
         }
+    }
+
+    /// Answers with a file that was loaded, and remembers it.
+    pub(crate) fn take(
+        &mut self,
+        canonical: &str,
+        loaded: Loaded,
+        site: &Site,
+        head: &Head<'_>,
+        out: &mut Out,
+    ) -> Answered {
+        self.take_over(canonical, loaded, Asked { site, head, now: clock::now() }, out)
+    }
+
+    fn take_over(
+        &mut self,
+        canonical: &str,
+        mut loaded: Loaded,
+        asked: Asked<'_>,
+        out: &mut Out,
+    ) -> Answered {
+        let answered = answer(&mut loaded.resource, canonical, asked, out);
+        self.keep(canonical, loaded, asked.now);
+        answered
     }
 
     /// Answers with what is known to be held open or not to be there, if it is known.
@@ -255,6 +284,10 @@ impl Store {
                 out.add_fields(&here.of_errors);
                 return message::to_directory(asked.head, canonical, out).into();
             }
+            Absence::Listed(listing) => {
+                return listing::list(canonical, listing, asked.site, asked.head)
+                    .adding(Lines::clone(&here.of_errors));
+            }
             Absence::Exhausted(errno) => {
                 let mut again = Lines::default();
                 again.number(FieldName::RETRY_AFTER, 1);
@@ -264,6 +297,19 @@ impl Store {
             Absence::Failed(errno) => (500, Some(errno)),
         };
         Outcome { failure, ..self.error(status, here, asked, out) }.into()
+    }
+
+    /// Answers where work beside the loop did not find what it was to read.
+    pub(crate) fn refuse_unread(
+        &mut self,
+        site: &Site,
+        absence: Absence,
+        head: &Head<'_>,
+        out: &mut Out,
+    ) -> Answered {
+        let asked = Asked { site, head, now: clock::now() };
+        let here = site.settings.policies.everywhere();
+        self.refuse(absence, asked.head.target.path, here, asked, out)
     }
 
     /// Answers a method that a site does not serve.

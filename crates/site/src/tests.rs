@@ -3,9 +3,11 @@
 mod cache;
 mod codings;
 mod files;
+mod listings;
 mod paths;
 mod rules;
 mod selection;
+mod tags;
 
 use std::fs;
 use std::os::unix::fs::FileExt;

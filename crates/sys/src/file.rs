@@ -76,7 +76,7 @@ impl Root {
         Ok((File::from(moved.unwrap_or(found)), facts))
     }
 
-    fn resolve(&self, relative: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    pub(crate) fn resolve(&self, relative: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         // The kernel gives up with EAGAIN when something was renamed while it went through a `..` of a link.
         const TRIES: usize = 8;
         let path = if relative.is_empty() { "." } else { relative };
@@ -116,7 +116,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    fn of(stat: &Stat) -> Facts {
+    pub(crate) fn of(stat: &Stat) -> Facts {
         Facts {
             kind: match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => Kind::File,

@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod connect;
+pub mod directory;
 pub mod epoll;
 pub mod errno;
 pub mod eventfd;

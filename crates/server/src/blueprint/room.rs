@@ -27,6 +27,10 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
         routes: settings.site.routes(),
         max_ranges: settings.max_ranges,
         codings: settings.codings.clone(),
+        tags: settings.tags,
+        tags_up_to: settings.tags_up_to,
+        listing: settings.listing,
+        listing_entries: settings.listing_entries,
         ..Default::default()
     };
     // An explicit sender sends every file by its mechanism; memory is for `auto` only.

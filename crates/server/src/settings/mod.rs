@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tenfold_engine::{Accept, Engine, Sender, TimerKind, TimerUpdate, Topology, Triggers};
 use tenfold_http::Limits;
-use tenfold_site::Codings;
+use tenfold_site::{Codings, Listing, TagFrom};
 use tenfold_sys::socket::ListenAddress;
 
 pub(crate) use crate::diagnostics::Level;
@@ -62,6 +62,10 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) max_ranges: usize,
     pub(crate) codings: Codings,
+    pub(crate) tags: TagFrom,
+    pub(crate) tags_up_to: u64,
+    pub(crate) listing: Listing,
+    pub(crate) listing_entries: usize,
     pub(crate) drain_timeout: Duration,
     pub(crate) work_threads: usize,
     pub(crate) work_queue: usize,

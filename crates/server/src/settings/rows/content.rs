@@ -1,11 +1,12 @@
 //! In which form files are served.
 
 use tenfold_http::negotiate::Coding;
+use tenfold_site::{Listing, TagFrom};
 
 use super::super::Text;
 use super::super::table::Initial::Value;
 use super::super::table::{Row, many, one};
-use super::super::units::size;
+use super::super::units::{number, size, word};
 
 const HEADING: &str = "Content";
 const MB: u64 = 1 << 20;
@@ -72,7 +73,57 @@ pub(super) static ROWS: &[Row] = &[
         },
     )
     .not_null(),
+    one(
+        ("etag", "time|content", HEADING),
+        Value("time"),
+        "what entity tags are made of: time (and size), or content, for which each file is read once",
+        |settings, text| {
+            settings.tags = word(text.text, "source of entity tags", TAGS)?;
+            Ok(())
+        },
+    )
+    .not_null(),
+    one(
+        ("etag-up-to", "BYTES", HEADING),
+        Value("64 MB"),
+        "of a file that is read for its entity tag; a larger one has that of its time and size",
+        |settings, text| {
+            settings.tags_up_to = size(text.text, 1..=1024 * 1024 * MB)?;
+            Ok(())
+        },
+    )
+    .not_null(),
+    one(
+        ("listing", "html|json|off", HEADING),
+        Value("off"),
+        "what is shown of a folder without an index: html (JSON for who prefers it), json, or off",
+        |settings, text| {
+            settings.listing = listing(text.text)?;
+            Ok(())
+        },
+    )
+    .not_null(),
+    one(
+        ("listing-entries", "N", HEADING),
+        Value("10000"),
+        "names that are read of a folder that is listed",
+        |settings, text| {
+            settings.listing_entries = number(text.text, 1..=1_000_000u32)? as usize;
+            Ok(())
+        },
+    )
+    .not_null(),
 ];
+
+const TAGS: &[(&str, TagFrom)] = &[("time", TagFrom::Time), ("content", TagFrom::Content)];
+
+const LISTINGS: &[(&str, Listing)] =
+    &[("off", Listing::Off), ("html", Listing::Html), ("json", Listing::Json)];
+
+/// What is shown of a folder.
+pub(in crate::settings) fn listing(text: &str) -> Result<Listing, String> {
+    word(text, "listing", LISTINGS)
+}
 
 /// Codings in the order of preference; `all` where the word is `on`.
 fn codings(texts: &[Text<'_>], all: &[Coding]) -> Result<Vec<Coding>, String> {

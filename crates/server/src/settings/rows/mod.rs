@@ -11,6 +11,7 @@ mod tcp;
 mod time;
 
 use super::table::Row;
+pub(super) use content::listing;
 
 /// The groups, in the order of the help.
 static GROUPS: &[&[Row]] = &[

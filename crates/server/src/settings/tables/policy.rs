@@ -7,6 +7,7 @@ use tenfold_site::{CacheControl, FieldEdit, Policy, TryFile};
 
 use super::access::{AUTH, CORS, read_auth, read_cors};
 use super::{Given, Key, Keys, Shape, Wrong};
+use crate::settings::rows::listing;
 use crate::settings::units::duration;
 
 /// Every key, in the order of the book.
@@ -20,6 +21,15 @@ pub(crate) static POLICY: &[Key<Policy>] = &[
         about: "what caches may do: immutable, hashed (by the file's name), revalidate, no-store, or a time",
         set: |policy, given, _| {
             policy.cache = Some(given.parse(cache)?);
+            Ok(())
+        },
+    },
+    Key {
+        name: "listing",
+        shape: Shape::Word(&["html", "json", "off"]),
+        about: "what is shown of a folder without an index, as the setting of this name says it for all",
+        set: |policy, given, _| {
+            policy.listing = Some(given.parse(listing)?);
             Ok(())
         },
     },

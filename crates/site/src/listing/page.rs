@@ -1,0 +1,172 @@
+//! How a listing looks: a page that needs no script, and JSON.
+
+use askama::Template;
+use serde::Serialize;
+use tenfold_http::clock;
+
+use super::{By, Folder, Order, Shown};
+
+/// What the root is called.
+const TOP: &str = "Files";
+
+/// The page. The template escapes everything that stands in it.
+#[derive(Template)]
+#[template(path = "listing.html")]
+struct Page<'a> {
+    title: String,
+    /// Names and links of the folders above, from the root on.
+    trail: Vec<(&'a str, String)>,
+    here: &'a str,
+    columns: [Column; 3],
+    up: bool,
+    rows: Vec<Row<'a>>,
+    more: bool,
+    most: usize,
+}
+
+struct Column {
+    name: &'static str,
+    class: &'static str,
+    link: &'static str,
+    /// For who hears the page.
+    aria: &'static str,
+    /// For who sees it.
+    mark: &'static str,
+}
+
+struct Row<'a> {
+    name: String,
+    link: &'a str,
+    bytes: String,
+    size: String,
+    modified: String,
+}
+
+/// A page for people.
+pub(super) fn html(folder: &Folder) -> String {
+    let names: Vec<_> = folder.path.relative().split('/').filter(|name| !name.is_empty()).collect();
+    let trail = std::iter::once(TOP).chain(names.iter().copied()).enumerate().take(names.len());
+    let page = Page {
+        title: format!("Index of /{}", folder.path.relative()),
+        trail: trail.map(|(at, name)| (name, "../".repeat(names.len() - at))).collect(),
+        here: names.last().copied().unwrap_or(TOP),
+        columns: [By::Name, By::Size, By::Date].map(|by| Column::of(by, folder.order)),
+        up: !names.is_empty(),
+        rows: folder.entries.iter().map(Row::of).collect(),
+        more: folder.cut.is_some(),
+        most: folder.cut.unwrap_or_default(),
+    };
+    page.render().expect("writing to a String does not fail")
+}
+
+impl Column {
+    /// Its link sorts by it; where that is so already, the other way round.
+    fn of(by: By, order: Order) -> Column {
+        let (name, class, ascending, descending) = match by {
+            By::Name => ("Name", "name", "?sort=name", "?sort=name&order=desc"),
+            By::Size => ("Size", "size", "?sort=size", "?sort=size&order=desc"),
+            By::Date => ("Modified", "modified", "?sort=date", "?sort=date&order=desc"),
+        };
+        let (link, aria, mark) = match (order.by == by, order.descending) {
+            (false, _) => (ascending, "", ""),
+            (true, false) => (descending, "ascending", " \u{2191}"),
+            (true, true) => (ascending, "descending", " \u{2193}"),
+        };
+        Column { name, class, link, aria, mark }
+    }
+}
+
+impl Row<'_> {
+    fn of(shown: &Shown) -> Row<'_> {
+        let facts = &shown.entry.facts;
+        let (slash, bytes, size) = match shown.is_folder() {
+            true => ("/", String::new(), String::new()),
+            false => ("", format!("{} bytes", facts.size), short(facts.size)),
+        };
+        let modified = u64::try_from(facts.modified.seconds).map(date).unwrap_or_default();
+        Row { name: format!("{}{slash}", shown.entry.name), link: &shown.link, bytes, size, modified }
+    }
+}
+
+/// A size for people: `17`, `1.2 KB`, `340 MB`; units of 1024.
+fn short(bytes: u64) -> String {
+    let mut size = bytes as f64;
+    for unit in ["", " KB", " MB", " GB", " TB"] {
+        if size < 999.5 {
+            let decimals = usize::from(!unit.is_empty() && size < 9.95);
+            return format!("{size:.decimals$}{unit}");
+        }
+        size /= 1024.0;
+    }
+    format!("{size:.0} PB")
+}
+
+/// The day and the minute, in UTC: what stands between the day of the week and the seconds of an HTTP date.
+fn date(unix_seconds: u64) -> String {
+    String::from_utf8_lossy(&clock::format_date(unix_seconds)[5..22]).into_owned()
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    path: &'a str,
+    /// Whether there are more entries than these.
+    truncated: bool,
+    entries: Vec<Item<'a>>,
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// Bytes, of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// Seconds since 1970 (UTC).
+    modified: i64,
+}
+
+/// The same for programs.
+pub(super) fn json(folder: &Folder) -> String {
+    let entries = folder.entries.iter().map(|shown| Item {
+        name: &shown.entry.name,
+        kind: if shown.is_folder() { "folder" } else { "file" },
+        size: (!shown.is_folder()).then_some(shown.entry.facts.size),
+        modified: shown.entry.facts.modified.seconds,
+    });
+    let document = Document {
+        path: folder.path.canonical(),
+        truncated: folder.cut.is_some(),
+        entries: entries.collect(),
+    };
+    let mut text = serde_json::to_string(&document).expect("text and numbers can be written as JSON");
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short_and_never_a_thousand_of_a_unit() {
+        for (bytes, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1.0 KB"),
+            (1536, "1.5 KB"),
+            (10 * 1024, "10 KB"),
+            (999 * 1024, "999 KB"),
+            (1000 * 1024, "1.0 MB"),
+            (5 << 30, "5.0 GB"),
+            (u64::MAX, "16384 PB"),
+        ] {
+            assert_eq!(short(bytes), expected, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn dates_are_to_the_minute() {
+        assert_eq!(date(784_111_777), "06 Nov 1994 08:49");
+    }
+}

@@ -1,0 +1,156 @@
+//! What is shown of folders that have no page of their own.
+
+use super::*;
+use crate::Listing;
+use crate::policy::{Policies, Policy, Rule};
+
+fn listing(folder: &Folder, listing: Listing) -> Site {
+    folder.site(Settings { listing, ..Settings::default() })
+}
+
+/// The links of a page, in its order, without those of its head.
+fn links(page: &Response) -> Vec<String> {
+    let body = page.text().split("<tbody>").nth(1).expect("a page has a table");
+    body.split("href=\"").skip(1).filter_map(|rest| Some(rest.split('"').next()?.to_owned())).collect()
+}
+
+fn set_time(folder: &Folder, name: &str, seconds: u64) {
+    let file = fs::File::open(folder.at(name)).expect("it is there");
+    file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).expect("it is ours");
+}
+
+fn several() -> Folder {
+    let folder = Folder::new();
+    for (name, size, seconds) in [("b.txt", 5, 3), ("A.txt", 2000, 2), ("c.txt", 70, 1)] {
+        folder.write(&format!("docs/{name}"), "x".repeat(size));
+        set_time(&folder, &format!("docs/{name}"), seconds);
+    }
+    folder.write("docs/z/deep.txt", "deep");
+    folder
+}
+
+#[test]
+fn a_folder_is_listed_where_that_is_asked_for_and_nowhere_else() {
+    let folder = several();
+    assert_eq!(get(&folder.site(Settings::default()), "/docs/").status(), 404);
+    let site = listing(&folder, Listing::Html);
+    let page = get(&site, "/docs/");
+    assert_eq!((page.status(), page.field("Content-Type")), (200, Some("text/html; charset=utf-8")));
+    assert_eq!(links(&page), ["../", "./z/", "./A.txt", "./b.txt", "./c.txt"]);
+    assert_eq!(page.field("Vary"), Some("Accept"));
+    assert_eq!(page.field("Content-Security-Policy"), Some("default-src 'none'; style-src 'unsafe-inline'"));
+    assert_eq!(links(&get(&site, "/")), ["./docs/"], "there is nothing above the root");
+    assert_eq!(get(&site, "/docs").field("Location"), Some("/docs/"));
+    assert_eq!(get(&site, "/none/").status(), 404);
+    assert_eq!(get(&site, "/docs/b.txt/").status(), 404);
+    folder.write("docs/index.html", "a page of its own");
+    pass(Duration::from_secs(1));
+    assert_eq!(get(&site, "/docs/").text(), "a page of its own");
+}
+
+#[test]
+fn a_rule_says_where_folders_are_listed() {
+    let folder = several();
+    let paths = crate::Pattern::new("/docs/**").expect("it is a pattern");
+    let policy = Policy { listing: Some(Listing::Json), ..Policy::default() };
+    let policies = Policies::new(Policy::default(), vec![Rule { paths, policy }]);
+    let site = folder.site(Settings { policies, ..Settings::default() });
+    assert_eq!(get(&site, "/").status(), 404);
+    assert_eq!(get(&site, "/docs/z/").field("Content-Type"), Some("application/json"));
+}
+
+#[test]
+fn a_query_sorts_and_folders_stay_in_front() {
+    let folder = several();
+    folder.write("docs/y/x", "");
+    let site = listing(&folder, Listing::Html);
+    for (query, expected) in [
+        ("sort=name&order=desc", ["./z/", "./y/", "./c.txt", "./b.txt", "./A.txt"]),
+        ("sort=size", ["./y/", "./z/", "./b.txt", "./c.txt", "./A.txt"]),
+        ("sort=size&order=desc", ["./y/", "./z/", "./A.txt", "./c.txt", "./b.txt"]),
+        ("sort=nonsense", ["./y/", "./z/", "./A.txt", "./b.txt", "./c.txt"]),
+    ] {
+        assert_eq!(links(&get(&site, &format!("/docs/?{query}")))[1..], expected, "{query}");
+    }
+    let by_date = links(&get(&site, "/docs/?sort=date"));
+    assert_eq!(by_date[3..], ["./c.txt", "./A.txt", "./b.txt"]);
+    let page = get(&site, "/docs/?sort=size");
+    assert!(page.text().contains("aria-sort=\"ascending\"><a href=\"?sort=size&#38;order=desc\">Size"));
+}
+
+#[test]
+fn h58_names_are_escaped_and_lead_to_what_they_name() {
+    let folder = Folder::new();
+    let names =
+        ["<script>alert(1)</script>".replace('/', "|"), "a\"b'c&d".into(), "x?y#z %41".into(), "é:ü".into()];
+    for name in &names {
+        folder.write(name, name);
+    }
+    folder.write(".hidden", "");
+    folder.write("backup~", "");
+    folder.write("line\nbreak", "");
+    folder.link("out", "../secret");
+    folder.link("in", "é:ü");
+    let site = listing(&folder, Listing::Html);
+    let page = get(&site, "/");
+    assert!(!page.text().contains("<script>alert"), "{}", page.text());
+    let found = links(&page);
+    assert_eq!(found.len(), names.len() + 1, "{found:?}");
+    for link in found {
+        let target = link.replace("&#38;", "&").replace("&#39;", "'").replacen("./", "/", 1);
+        let file = get(&site, &target);
+        assert!(file.status() == 200 && names.iter().any(|name| name == file.text()), "{target}");
+    }
+    for absent in ["hidden", "backup", "break", "secret", ">out"] {
+        assert!(!page.text().contains(absent), "{absent} is shown");
+    }
+}
+
+#[test]
+fn programs_get_json() {
+    let folder = several();
+    let site = listing(&folder, Listing::Html);
+    let json = ask(&site, "GET", "/docs/", &["Accept: application/json"]);
+    assert_eq!((json.field("Content-Type"), json.field("Vary")), (Some("application/json"), Some("Accept")));
+    let value: serde_json::Value = serde_json::from_slice(&json.body).expect("it is JSON");
+    assert_eq!((&value["path"], &value["truncated"]), (&"/docs/".into(), &false.into()));
+    let entry = &value["entries"][1];
+    assert_eq!((&entry["name"], &entry["type"]), (&"A.txt".into(), &"file".into()));
+    assert_eq!((&entry["size"], &entry["modified"]), (&2000.into(), &2.into()));
+    assert_eq!(value["entries"][0]["type"], "folder");
+    for accept in ["text/html, application/json;q=0.9", "*/*", "image/png"] {
+        let page = ask(&site, "GET", "/docs/", &[&format!("Accept: {accept}")]);
+        assert_eq!(page.field("Content-Type"), Some("text/html; charset=utf-8"), "{accept}");
+    }
+    let always = get(&listing(&folder, Listing::Json), "/docs/");
+    assert_eq!((always.field("Content-Type"), always.field("Vary")), (Some("application/json"), None));
+}
+
+#[test]
+fn entries_are_bounded_and_that_is_said() {
+    let folder = Folder::new();
+    for name in 0..5 {
+        folder.write(&name.to_string(), "");
+    }
+    let settings = |most| Settings { listing: Listing::Html, listing_entries: most, ..Settings::default() };
+    let page = get(&folder.site(settings(5)), "/");
+    assert!(links(&page).len() == 5 && !page.text().contains("more here"));
+    let page = get(&folder.site(settings(4)), "/");
+    assert!(links(&page).len() == 4 && page.text().contains("the first 4 names were read"));
+}
+
+#[test]
+fn a_listing_is_what_is_there_and_a_client_that_has_it_is_told_so() {
+    let folder = several();
+    let site = listing(&folder, Listing::Html);
+    let page = get(&site, "/docs/");
+    let head = ask(&site, "HEAD", "/docs/", &[]);
+    assert_eq!((&head.head, head.body.len()), (&page.head, 0));
+    let condition = format!("If-None-Match: {}", page.field("ETag").expect("a listing has a tag"));
+    let same = ask(&site, "GET", "/docs/", &[&condition]);
+    assert_eq!((same.status(), same.field("Vary"), same.body.len()), (304, Some("Accept"), 0));
+    folder.write("docs/new.txt", "");
+    let changed = ask(&site, "GET", "/docs/", &[&condition]);
+    assert!(changed.status() == 200 && links(&changed).contains(&"./new.txt".to_owned()));
+    assert!(ask(&site, "POST", "/docs/", &[]).status() == 405);
+}

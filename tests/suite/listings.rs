@@ -1,0 +1,60 @@
+//! What is shown of a folder that has no page of its own.
+
+use std::os::unix::fs::symlink;
+
+use serde_json::Value;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::Launch;
+use tenfold_tests::site::{Folder, MODIFIED};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "listings",
+    cases: cases![
+        Engines Own: a_folder_is_a_page_for_people_and_json_for_programs;
+        Epoll Own: the_page_of_the_book_holds;
+    ],
+};
+
+fn a_folder_is_a_page_for_people_and_json_for_programs(config: &Config) {
+    let folder = Folder::new("listed");
+    folder.write("docs/<b>&\"x.txt", "12345");
+    folder.write("docs/more/deep.txt", "deep");
+    folder.write("docs/.hidden", "nobody sees this");
+    symlink("/etc", folder.at("docs/out")).expect("our own folder");
+    let server = Launch::new(config, folder.path()).flag("--listing", "html").start();
+    let page = server.get("/docs/");
+    assert_eq!((page.status, page.need("Content-Type")), (200, "text/html; charset=utf-8"));
+    let text = String::from_utf8_lossy(&page.body).into_owned();
+    assert!(!text.contains("<b>") && !text.contains("hidden") && !text.contains("out"), "{text}");
+    for link in ["./more/", "./%3Cb%3E&#38;%22x.txt", "?sort=size", "../"] {
+        assert!(text.contains(&format!("href=\"{link}\"")), "{link} is missing in {text}");
+    }
+    assert_eq!(server.get("/docs/%3Cb%3E&%22x.txt").body, b"12345", "its link leads to it");
+    assert_eq!(server.get("/docs").need("Location"), "/docs/");
+    let tag = page.need("ETag");
+    assert_eq!(server.ask("GET", "/docs/", &[("If-None-Match", tag)]).status, 304);
+    assert_eq!(server.ask("HEAD", "/docs/", &[]).promised(), page.body.len());
+
+    let json = server.ask("GET", "/docs/?sort=date", &[("Accept", "application/json")]);
+    assert_eq!((json.need("Content-Type"), json.need("Vary")), ("application/json", "Accept"));
+    let value: Value = serde_json::from_slice(&json.body).expect("it is JSON");
+    assert_eq!(value["entries"].as_array().map(Vec::len), Some(2), "{value}");
+    let file = &value["entries"][1];
+    assert_eq!((&file["name"], &file["size"]), (&"<b>&\"x.txt".into(), &5.into()));
+    assert_eq!(file["modified"], MODIFIED);
+}
+
+/// The example of `docs/listing.md`.
+fn the_page_of_the_book_holds(config: &Config) {
+    let folder = Folder::new("book-listing");
+    folder.write("site/downloads/old/setup.iso", "12345");
+    folder.write("site/other/page.txt", "other");
+    let example = super::codings::example(include_str!("../../docs/listing.md"));
+    let file = folder.write("tenfold.toml", example);
+    let server = Launch::bare(config).flag("--config", file.display()).start();
+    for (target, status) in [("/", 404), ("/other/", 404), ("/downloads/", 200), ("/downloads/old/", 200)] {
+        assert_eq!(server.get(target).status, status, "{target}");
+    }
+}
