@@ -18,6 +18,7 @@ mod connections;
 mod deadlines;
 mod exhaustion;
 mod faults;
+mod file_server;
 mod files;
 mod hardening;
 mod lifecycle;
@@ -48,6 +49,7 @@ const THEMES: &[Theme] = &[
     conditions::THEME,
     codings::THEME,
     listings::THEME,
+    file_server::THEME,
     tags::THEME,
     refusals::THEME,
     bodies::THEME,

@@ -34,6 +34,7 @@ fn of_row(row: &Row) -> Value {
     }
     match row.value {
         "on|off" => kinds = vec![json!({"type": "boolean"}), json!({"enum": ["on", "off"]})],
+        value if value.starts_with("on|") => kinds.push(json!({"type": "boolean"})),
         value if value.ends_with("|off") => kinds.push(json!({"const": false})),
         _ => {}
     }
