@@ -72,8 +72,9 @@ fn connections_past_the_bound_are_closed(configuration: &Configuration) {
 
 fn without_descriptors_it_waits_and_goes_on(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("descriptors", "40")]);
-    // Each worker has what it needs itself before connections take the rest.
-    thread::sleep(Duration::from_millis(200));
+    // Each worker has what it needs itself before connections take the rest; its eventfds come last.
+    let workers = if configuration.topology == Topology::Single { 1 } else { 2 };
+    eventually(|| server.eventfds() >= 2 * workers, || "its workers do not begin".into());
     let mut clients: Vec<_> = (0..60).map(|_| server.connect()).collect();
     clients.iter_mut().for_each(|client| client.ask("/small"));
     clients[0].response();

@@ -129,6 +129,13 @@ impl Server {
         tell(self.pid(), signal);
     }
 
+    /// How many eventfds the server has.
+    pub(crate) fn eventfds(&self) -> usize {
+        let folder = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("it runs");
+        let links = folder.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        links.filter(|link| link.to_string_lossy().contains("eventfd")).count()
+    }
+
     /// Processor time that the server has used so far.
     pub(crate) fn work(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it runs");
