@@ -113,6 +113,9 @@ fn meet_all(config: &Config, points: &[Point]) {
         let tracer = Tracer::inject(&workers, point);
         becomes_true(SOON, &format!("{point:?} is met"), || {
             number += 1;
+            if point[0].calls == "read" {
+                server.process.signal(Signal::USR1);
+            }
             meet(&server, number);
             point.iter().all(|fault| tracer.failed(fault) > 0)
         });

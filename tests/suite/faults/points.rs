@@ -14,7 +14,10 @@ const fn fault(calls: &'static str, error: &'static str, when: &'static str) -> 
 pub(super) fn of_engine(engine: Engine) -> Vec<Point> {
     let by_calls = engine.model().driver != Driver::Completion;
     let calls = if by_calls { [ACCEPTING, SPEAKING].concat() } else { Vec::new() };
-    [calls.as_slice(), FILES, own(engine)].concat()
+    // A loop that looks round in every turn needs nothing to wake it.
+    let waits = engine.model().driver != Driver::Blocking && engine != Engine::Busy;
+    let events = if waits { EVENTS } else { &[] };
+    [calls.as_slice(), FILES, events, own(engine)].concat()
 }
 
 /// Of engines that accept by a call; `1+` lasts as long as the point does.
@@ -63,6 +66,9 @@ const FILES: &[Point] = &[
     &[fault("shutdown", "ENOTCONN", "1")],
     &[fault("shutdown", "ENOBUFS", "1")],
 ];
+
+/// Of loops that an eventfd wakes: for a new log file, or when a result has come.
+const EVENTS: &[Point] = &[&[fault("read", "EINTR", "1")], &[fault("read", "EAGAIN", "1..2")]];
 
 /// Of one engine: how it waits, and what it needs for a connection.
 fn own(engine: Engine) -> &'static [Point] {
