@@ -33,7 +33,6 @@ impl KeptHead {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::head::parse_head;
 
     #[test]
