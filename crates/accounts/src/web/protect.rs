@@ -54,6 +54,11 @@ impl Folder {
         path.strip_prefix(&self.lower).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
+    /// Decoded, in lower case, without a slash at either end.
+    pub fn inner(&self) -> &str {
+        &self.lower
+    }
+
     /// As a URL writes it.
     pub fn url(&self) -> String {
         let encode = |name: &str| {

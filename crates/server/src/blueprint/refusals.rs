@@ -5,8 +5,11 @@ use std::fs;
 use tenfold_engine::{Accept, Driver, Engine, MODELS, Plan, Topology, Trigger};
 use tenfold_sys::socket::ListenAddress;
 
+use tenfold_accounts::web::protect::Folder;
+
 use crate::log::Mode;
 use crate::settings::table::rows;
+use crate::settings::tables::SiteTable;
 use crate::settings::{LogTarget, Rotate, Settings};
 
 /// Refuses settings that mean nothing to `plan`, or to each other.
@@ -20,6 +23,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     bounds_of_nothing(settings)?;
     compression_of_nothing(settings)?;
     members_without_accounts(settings)?;
+    ways_around_protect(settings)?;
     tcp_without_tcp(settings)?;
     fastopen_without_the_kernel(settings)
 }
@@ -37,6 +41,30 @@ fn members_without_accounts(settings: &Settings) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Who asks for a path that leads into a protected folder is not asked to log in: the path is another one.
+fn ways_around_protect(settings: &Settings) -> Result<(), String> {
+    let sites = std::iter::once(&settings.site).chain(&settings.hosts);
+    for (key, target, rest) in sites.flat_map(SiteTable::ways_in) {
+        let leads_into = |folder: &&Folder| {
+            let inner = folder.inner();
+            folder.holds(target) || (rest && (target.is_empty() || is_beneath(inner, &target.to_lowercase())))
+        };
+        if let Some(folder) = settings.members.protect.iter().find(leads_into) {
+            return Err(format!(
+                "a {key} leads to /{target}, and so around protect {}: members are asked to log in by the path \
+                 that is asked for",
+                folder.url()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a path is another one, or something in it.
+fn is_beneath(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Which engines have a use for a setting.

@@ -202,3 +202,36 @@ fn a_pool_that_could_not_hold_its_connections_is_refused() {
          (ulimit -n), or ask for less"
     );
 }
+
+#[test]
+fn no_rewrite_leads_around_a_protected_folder() {
+    let file = std::env::temp_dir().join(format!("tenfold-around-{}.toml", std::process::id()));
+    let draw = |tables: &str| {
+        std::fs::write(&file, tables).expect("a temporary file");
+        let flags = [("accounts", "sqlite:members.db"), ("protect", "/members/area/")];
+        let flags = flags.map(|(name, value)| (name, vec![value.to_owned()])).to_vec();
+        let settings = Given { flags, config: Some(file.clone()), ..Given::default() }.resolve();
+        let settings = settings.unwrap_or_else(|problems| panic!("{}", problems[0]));
+        Blueprint::draw(&settings, DESCRIPTORS).map(|_| ())
+    };
+    for (from, to) in [
+        ("/a/**", "/members/area/**"),
+        ("/a/**", "/MEMBERS/**"),
+        ("/a/**", "/**"),
+        ("/a", "/members/area/x.html"),
+        ("/a", "/members/area"),
+    ] {
+        let why = draw(&format!("[[site.rewrite]]\nfrom = \"{from}\"\nto = \"{to}\"\n")).expect_err(to);
+        assert!(why.contains("around protect /members/area/"), "{why}");
+        let host = format!("[[host]]\nname = \"b\"\n[[host.rewrite]]\nfrom = \"{from}\"\nto = \"{to}\"\n");
+        assert!(draw(&host).is_err(), "{to}");
+    }
+    for (from, to) in
+        [("/a/**", "/b/**"), ("/a", "/members"), ("/a", "/members/areas"), ("/a/**", "/memb/**")]
+    {
+        assert_eq!(draw(&format!("[[site.rewrite]]\nfrom = \"{from}\"\nto = \"{to}\"\n")), Ok(()), "{to}");
+    }
+    assert!(draw("[site]\ntry-files = \"/members{path}\"\n").is_err());
+    assert_eq!(draw("[site]\ntry-files = [\"{path}\", \"{path}.html\"]\n"), Ok(()));
+    std::fs::remove_file(&file).expect("our own file");
+}

@@ -16,7 +16,7 @@ use tenfold_accounts::web::Web;
 use tenfold_engine::Plan;
 use tenfold_engine::offload::Lane;
 use tenfold_http::Head;
-use tenfold_site::SitePath;
+use tenfold_site::{Shown, SitePath};
 
 use door::Door;
 
@@ -52,13 +52,45 @@ impl Members {
     /// What the path of a request means, where it is for members or about them. One that means nothing is the
     /// site's to refuse.
     pub(crate) fn path<'h>(&self, head: &Head<'h>) -> Option<Cow<'h, str>> {
-        let spelled = head.target.path;
-        // Without these bytes a path is what it means; the site serves no dots, wherever they lead.
-        let plain = !spelled.bytes().any(|byte| byte == b'%') && !spelled.contains("//");
-        let path = match plain {
-            true => Cow::Borrowed(spelled.trim_matches('/')),
-            false => Cow::Owned(SitePath::parse(spelled).ok()?.relative().to_owned()),
-        };
+        let path = meant(head.target.path)?;
         self.web.concerns(&path).then_some(path)
+    }
+}
+
+/// What a path means to the site, whatever it shows of hidden names; none where it means nothing.
+fn meant(spelled: &str) -> Option<Cow<'_, str>> {
+    // Without these a path is what it means.
+    let plain = !spelled.contains('%') && !spelled.contains("//") && !spelled.contains("/.");
+    match plain {
+        true => Some(Cow::Borrowed(spelled.trim_matches('/'))),
+        false => {
+            let path = SitePath::parse_showing(spelled, &Shown::everything()).ok()?;
+            Some(Cow::Owned(path.relative().to_owned()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h43_every_spelling_means_what_the_site_opens() {
+        for spelled in [
+            "/members/a",
+            "/./members/a",
+            "/members/./a",
+            "/members//a/",
+            "//members/a",
+            "/%6dembers/a",
+            "/.//members/%61/.",
+        ] {
+            assert_eq!(meant(spelled).as_deref(), Some("members/a"), "{spelled}");
+            let opened = SitePath::parse(spelled).expect("the site opens it");
+            assert_eq!(opened.relative(), "members/a", "{spelled}");
+        }
+        assert_eq!(meant("/members/.hidden/a").as_deref(), Some("members/.hidden/a"));
+        assert_eq!(meant("/members/x~").as_deref(), Some("members/x~"));
+        assert_eq!(meant("/a/../members"), None);
     }
 }
