@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::{Breadth, Config};
 use crate::server::Server;
-use crate::{binary, pool, site};
+use crate::{binary, databases, pool, site};
 
 /// Cases at once where the command line does not say: most of them wait more than they work.
 const THREADS: usize = 4;
@@ -94,6 +94,7 @@ pub fn main(themes: &[Theme]) -> ExitCode {
     remember_panics();
     raise_descriptors();
     let conclusion = libtest_mimic::run(&arguments, trials(themes, layered));
+    databases::close();
     let complaints = pool::close();
     for complaint in &complaints {
         eprintln!("a shared server did not end well: {complaint}");

@@ -25,6 +25,7 @@ pub struct Launch {
     wrapper: Vec<String>,
     flags: Vec<String>,
     logs: bool,
+    accounts: bool,
 }
 
 impl Launch {
@@ -35,7 +36,7 @@ impl Launch {
 
     /// A server of this configuration that has to be told what to serve.
     pub fn bare(config: &Config) -> Launch {
-        Launch { config: *config, wrapper: Vec::new(), flags: config.flags(), logs: true }
+        Launch { config: *config, wrapper: Vec::new(), flags: config.flags(), logs: true, accounts: false }
     }
 
     /// With one more word on the command line.
@@ -48,6 +49,12 @@ impl Launch {
     pub fn flag(mut self, name: &str, value: impl ToString) -> Launch {
         self.logs &= name != "--access-log";
         self.flags.extend([name.to_owned(), value.to_string()]);
+        self
+    }
+
+    /// With members in a database in its own folder.
+    pub fn members(mut self) -> Launch {
+        self.accounts = true;
         self
     }
 
@@ -85,6 +92,11 @@ impl Launch {
         command.arg("--control").arg(folder.at("control"));
         if self.logs {
             command.arg("--access-log").arg(folder.at("access.log"));
+        }
+        if self.accounts {
+            // Who serves is somebody else where this runs as root.
+            folder.allow(".", 0o777);
+            command.arg("--accounts").arg(format!("sqlite:{}", folder.at("members.db").display()));
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));

@@ -22,7 +22,7 @@ pub(crate) const THEME: Theme = Theme {
 /// one at a time gets to the next only when one has rested long enough.
 fn start(config: &Config) -> Server {
     let file = binary::workspace().join("examples/tenfold.toml");
-    let launch = Launch::bare(config).flag("--config", file.display());
+    let launch = Launch::bare(config).flag("--config", file.display()).members();
     if config.serial() { launch.flag("--idle-timeout", "300ms").start() } else { launch.start() }
 }
 

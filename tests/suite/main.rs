@@ -26,6 +26,7 @@ mod listings;
 mod log;
 mod logs_modes;
 mod mechanisms;
+mod members;
 mod privileges;
 mod ranges;
 mod refusals;
@@ -74,6 +75,7 @@ const THEMES: &[Theme] = &[
     clients::THEME,
     mechanisms::THEME,
     privileges::THEME,
+    members::THEME,
     commands::THEME,
     coming_from::THEME,
     compare::THEME,

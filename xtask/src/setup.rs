@@ -68,6 +68,20 @@ const TOOLS: &[Tool] = &[
     tool("apt", "a client of a package repository", Program("apt-get"), Debian),
     tool("python3", "the measuring tools", Program("python3"), Debian),
     tool("chromium", "the demonstration site in a real browser", Program("chromium"), Debian),
+    tool("postgresql", "members in a real PostgreSQL", File("/usr/lib/postgresql"), Debian),
+    tool(
+        "mariadb-server",
+        "members in a real MariaDB, which stands for MySQL, too",
+        Program("mariadbd"),
+        Debian,
+    ),
+    tool(
+        "redis-server",
+        "sessions in a real Redis, which stands for Valkey, too",
+        Program("redis-server"),
+        Debian,
+    ),
+    tool("util-linux", "setpriv: database servers refuse to be root", Program("setpriv"), Debian),
     tool(
         "fonts-liberation",
         "letters in the browser's screenshots",

@@ -34,6 +34,11 @@ const SERVER_TOOLS: &[&str] = &[
     "apt",
     "chromium",
     "fonts-liberation",
+    "postgresql",
+    "mariadb-server",
+    "redis-server",
+    "util-linux",
+    "python3",
 ];
 
 const STEPS: &[Step] = &[

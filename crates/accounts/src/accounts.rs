@@ -65,7 +65,7 @@ impl Accounts {
         let place = match &policy.sessions {
             None => Place::Database,
             #[cfg(feature = "redis")]
-            Some(url) => Place::Redis(crate::redis::Redis::open(url)?),
+            Some(url) => Place::Redis(Box::new(crate::redis::Redis::open(url)?)),
             #[cfg(not(feature = "redis"))]
             Some(_) => return Err("this build has no Redis (feature redis)".into()),
         };

@@ -25,7 +25,7 @@ pub(crate) enum Place {
     /// In the database of the members.
     Database,
     #[cfg(feature = "redis")]
-    Redis(crate::redis::Redis),
+    Redis(Box<crate::redis::Redis>),
 }
 
 #[derive(Debug)]

@@ -1,7 +1,6 @@
 //! Linux as safe functions. This is the only crate with unsafe code; each block names the invariant that
 //! it stands on.
 
-pub mod asio;
 pub mod clock;
 pub mod connect;
 pub mod directory;
@@ -10,7 +9,6 @@ pub mod errno;
 pub mod eventfd;
 pub mod failure;
 pub mod file;
-pub mod libevent;
 pub mod lifecycle;
 pub mod limits;
 pub mod links;

@@ -63,7 +63,9 @@ pub fn check(password: &str, name: &str, least: usize) -> Result<(), Unfit> {
         return Err(Unfit::Short(least));
     }
     let lower = normal.to_lowercase();
-    if is_common(&lower) || is_common(&unmasked(&lower)) {
+    // A password of digits has no word in it.
+    let word = Some(unmasked(trimmed(&lower))).filter(|word| !word.is_empty());
+    if is_common(&lower) || is_common(&unmasked(&lower)) || word.is_some_and(|word| is_common(&word)) {
         return Err(Unfit::Common);
     }
     let name = name.to_lowercase();

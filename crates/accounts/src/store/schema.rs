@@ -37,10 +37,9 @@ const FACTS: &str = "CREATE TABLE IF NOT EXISTS tenfold_facts (
 pub(super) fn prepare(connection: &mut dyn Connection) -> Result<String, Fault> {
     connection.lock_schema()?;
     let secret = update(connection);
-    match &secret {
-        Ok(_) => connection.unlock_schema()?,
-        // The connection is not kept, and the lock goes with it.
-        Err(_) => {}
+    // Where it failed, the connection is not kept, and the lock goes with it.
+    if secret.is_ok() {
+        connection.unlock_schema()?;
     }
     secret
 }

@@ -217,13 +217,16 @@ impl Web {
 
     /// A form that another site may have sent, or whose cookie is gone: the same again, with a new token.
     fn foreign(&self, form: &str, fields: &Fields, visitor: Visitor) -> Page {
+        const WHY: &str = "This form was not sent from this site, or is too old. Please send it again.";
+        if form == "sessions" {
+            return self.render(403, "message", &View::message("Not done", WHY.into()));
+        }
         let (mut view, cookie) = match View::with_token(&visitor) {
             Ok(new) => new,
             Err(_) => return self.trouble(&Reply::Unavailable),
         };
         (view.values.name, view.next) = (shortened(&fields.of("name")), safe_next(&fields.of("next")));
-        view.errors.form =
-            Some("This form was not sent from this site, or is too old. Please send it again.".into());
+        view.errors.form = Some(WHY.into());
         let page = self.render(403, form, &view);
         match cookie {
             Some(value) => {

@@ -116,14 +116,4 @@ impl Page {
         out.stage(self.body.as_bytes());
         self.body.len() as u64
     }
-
-    #[cfg(test)]
-    pub(super) fn field(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find(|(field, _)| field.as_str() == name).map(|(_, value)| value.as_str())
-    }
-
-    #[cfg(test)]
-    pub(super) fn body(&self) -> &str {
-        &self.body
-    }
 }

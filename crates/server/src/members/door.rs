@@ -4,7 +4,7 @@
 //! (`man 7 unix`, SCM_RIGHTS), to which the answer is written: so questions of many threads and processes need no
 //! numbers, who asked and went away is nobody, and the process of the accounts can be replaced behind the same door.
 
-use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -145,7 +145,8 @@ pub(crate) struct Answerer(UnixStream);
 impl Answerer {
     /// Answers. Who has gone away meanwhile is told nothing.
     pub(crate) fn answer(mut self, reply: &Reply) {
-        let _ = serde_json::to_writer(&mut self.0, reply);
+        let bytes = serde_json::to_vec(reply).unwrap_or_default();
+        let _ = self.0.write_all(&bytes);
     }
 }
 

@@ -162,7 +162,7 @@ impl Supervisor {
 
     /// Begins the accounts again where it is time.
     pub(super) fn renew_accounts(&mut self) {
-        if !self.accounts_again().is_some_and(|again| again <= Instant::now()) {
+        if self.accounts_again().is_none_or(|again| again > Instant::now()) {
             return;
         }
         let Some(mut accounts) = self.accounts.take() else { return };

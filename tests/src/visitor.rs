@@ -1,0 +1,122 @@
+//! A visitor with cookies, who fills in forms: a browser as far as members are concerned.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::response::Response;
+use crate::server::Server;
+
+/// Who asks, with the cookies so far.
+#[derive(Clone, Debug)]
+pub struct Visitor<'s> {
+    server: &'s Server,
+    /// Cookies by name.
+    pub cookies: BTreeMap<String, String>,
+    /// Fields that are sent with each request.
+    pub fields: Vec<(String, String)>,
+}
+
+impl<'s> Visitor<'s> {
+    /// Somebody whom the server has not seen.
+    pub fn new(server: &'s Server) -> Visitor<'s> {
+        Visitor { server, cookies: BTreeMap::new(), fields: Vec::new() }
+    }
+
+    /// The same with a field in each request.
+    #[must_use]
+    pub fn saying(mut self, name: &str, value: &str) -> Visitor<'s> {
+        self.fields.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Asks for a page, as who looks at it.
+    #[track_caller]
+    pub fn get(&mut self, target: &str) -> Response {
+        self.ask("GET", target, &[("Accept", "text/html")], b"")
+    }
+
+    /// Sends fields as a form, without having looked at it.
+    #[track_caller]
+    pub fn post(&mut self, target: &str, fields: &[(&str, &str)]) -> Response {
+        let kind = ("Content-Type", "application/x-www-form-urlencoded");
+        self.ask("POST", target, &[kind], encoded(fields).as_bytes())
+    }
+
+    /// Looks at a form and sends it with these fields.
+    #[track_caller]
+    pub fn submit(&mut self, page: &str, target: &str, fields: &[(&str, &str)]) -> Response {
+        let token = self.token(page);
+        let mut all = vec![("token", token.as_str())];
+        all.extend_from_slice(fields);
+        self.post(target, &all)
+    }
+
+    /// The token of the form on a page.
+    #[track_caller]
+    pub fn token(&mut self, page: &str) -> String {
+        let form = text(&self.get(page));
+        let begin =
+            form.find("name=\"token\" value=\"").unwrap_or_else(|| panic!("{page} has no form:\n{form}"));
+        form[begin + 20..].split('"').next().unwrap_or_default().to_owned()
+    }
+
+    /// Registers.
+    #[track_caller]
+    pub fn register(&mut self, name: &str, password: &str) -> Response {
+        let fields = [("name", name), ("password", password), ("again", password)];
+        self.submit("/account/register", "/account/register", &fields)
+    }
+
+    /// Logs in.
+    #[track_caller]
+    pub fn log_in(&mut self, name: &str, password: &str) -> Response {
+        self.submit("/account/login", "/account/login", &[("name", name), ("password", password)])
+    }
+
+    /// Makes any request, on a connection of its own, and keeps the cookies that come.
+    #[track_caller]
+    pub fn ask(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Response {
+        let mut request = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.server.address);
+        if !self.cookies.is_empty() {
+            let pairs: Vec<_> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let _ = write!(request, "Cookie: {}\r\n", pairs.join("; "));
+        }
+        let own = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in own.chain(fields.iter().copied()) {
+            let _ = write!(request, "{name}: {value}\r\n");
+        }
+        if method == "POST" {
+            let _ = write!(request, "Content-Length: {}\r\n", body.len());
+        }
+        request += "\r\n";
+        let mut wire = self.server.connect();
+        wire.send([request.as_bytes(), body].concat());
+        let response = if method == "HEAD" { wire.head() } else { wire.response() };
+        self.keep_cookies(&response);
+        response
+    }
+
+    fn keep_cookies(&mut self, response: &Response) {
+        for line in response.head.lines().filter_map(|line| line.strip_prefix("Set-Cookie: ")) {
+            let (name, rest) = line.split_once('=').expect("a cookie has a value");
+            match rest.split(';').next() {
+                Some("") | None => self.cookies.remove(name),
+                Some(value) => self.cookies.insert(name.to_owned(), value.to_owned()),
+            };
+        }
+    }
+}
+
+/// The body of a response as text.
+#[track_caller]
+pub fn text(response: &Response) -> String {
+    String::from_utf8(response.body.clone()).expect("a page is text")
+}
+
+/// Fields as a form encodes them.
+pub fn encoded(fields: &[(&str, &str)]) -> String {
+    let encode = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let pairs: Vec<_> =
+        fields.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+    pairs.join("&")
+}

@@ -1,0 +1,74 @@
+//! Members: on every engine the whole way of a visitor, and on every database what HARDENING lists by number.
+
+mod browser;
+mod hostile;
+mod journey;
+mod outage;
+
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::databases::{Kind, fresh};
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::Launch;
+use tenfold_tests::server::Server;
+use tenfold_tests::site::{Folder, bytes};
+
+use browser::*;
+use hostile::*;
+use journey::*;
+use outage::*;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "members",
+    cases: cases![
+        Topologies Own: a_visitor_becomes_a_member_and_leaves;
+        Engines Own: a_browser_goes_all_the_way, h70_what_is_protected_is_checked_whatever_is_asked;
+        Every Once: h61_sql_in_every_field_is_text, h62_an_unknown_name_and_a_wrong_password_are_answered_alike,
+            h63_guessing_is_throttled_and_the_owner_is_not_locked_out, h64_a_flood_of_logins_hurts_no_file,
+            h65_a_session_changes_at_login_and_password_and_dies_at_logout, h66_cookies_are_as_safe_as_the_way,
+            h67_forms_of_other_sites_are_not_taken, h68_one_name_is_registered_once,
+            h69_a_database_that_goes_and_comes_back, h71_what_was_acknowledged_is_there_after_a_kill,
+            h71_what_is_acknowledged_was_synced, invitations_let_one_in, users_are_looked_after,
+            templates_are_the_users_own, a_database_that_can_not_be_used_is_one_line,
+            two_nodes_share_a_login, the_accounts_are_replaced_when_they_die;
+    ],
+};
+
+/// A password that is accepted.
+const GOOD: &str = "violet tractor 81";
+
+/// A site with a folder for members.
+fn site() -> Folder {
+    let folder = Folder::new("members");
+    folder.write("site/index.html", "<h1>open</h1>");
+    folder.write("site/members/index.html", "<h1>for members</h1>");
+    folder.write("site/members/a b.html", "<h1>with a blank</h1>");
+    folder.write("site/members/film.bin", bytes(300_000, 7));
+    folder.write("site/membership.html", "<h1>how to become one</h1>");
+    folder
+}
+
+/// A server with members in a database, whose hashes cost little.
+fn launch(config: &Config, folder: &Folder, url: &str) -> Launch {
+    launch_costing(config, folder, url, "64k", 1)
+}
+
+/// One whose hashes cost as much as this.
+fn launch_costing(config: &Config, folder: &Folder, url: &str, memory: &str, passes: u32) -> Launch {
+    Launch::new(config, &folder.at("site"))
+        .flag("--accounts", url)
+        .flag("--protect", "/members/")
+        .flag("--password-memory", memory)
+        .flag("--password-passes", passes)
+}
+
+/// One on epoll, whose attempts are not throttled.
+fn start(folder: &Folder, kind: Kind) -> Server {
+    let config = Config::of(tenfold_engine::Engine::Epoll);
+    launch(&config, folder, &fresh(kind, folder)).flag("--login-throttle", "off").start()
+}
+
+#[track_caller]
+fn stop(server: Server) {
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}

@@ -1,0 +1,120 @@
+//! The demonstration in a real browser: from the start to the film behind the login, and out again.
+
+use serde_json::json;
+use tenfold_tests::binary;
+use tenfold_tests::browser::Page;
+use tenfold_tests::config::Config;
+use tenfold_tests::launch::Launch;
+use tenfold_tests::server::Server;
+use tenfold_tests::time::{SOON, becomes_true};
+
+use super::{GOOD, stop};
+
+/// A film that has sought to its middle says where it is.
+const SEEK: &str = "new Promise((done, failed) => {
+    const film = document.querySelector('video');
+    const seek = () => {
+        film.addEventListener('seeked', () => done(film.currentTime));
+        film.currentTime = film.duration / 2;
+    };
+    film.addEventListener('error', () => failed(film.error.message));
+    if (film.readyState >= 1) seek(); else film.addEventListener('loadedmetadata', seek);
+    film.preload = 'auto';
+})";
+
+struct Tour<'s> {
+    server: &'s Server,
+    page: Page,
+}
+
+impl Tour<'_> {
+    fn go(&mut self, path: &str) {
+        self.page.go(&format!("http://{}{path}", self.server.address));
+    }
+
+    /// Fills in the form and sends it as a person would, with the button.
+    fn fill(&mut self, fields: &[(&str, &str)]) {
+        for (name, value) in fields {
+            let (name, value) = (json!(name), json!(value));
+            self.page.evaluate(&format!("document.getElementsByName({name})[0].value = {value}"));
+        }
+        self.page.go_by("document.querySelector('form button').click()");
+    }
+
+    fn says(&mut self, words: &str) {
+        let text = self.page.evaluate("document.body.innerText");
+        assert!(text.as_str().is_some_and(|text| text.contains(words)), "{words:?} is not in {text}");
+    }
+
+    fn is_at(&mut self, path: &str) {
+        let place = self.page.evaluate("location.pathname + location.search");
+        assert_eq!(place, path);
+    }
+}
+
+pub(super) fn a_browser_goes_all_the_way(config: &Config) {
+    let file = binary::workspace().join("examples/tenfold.toml");
+    let mut launch = Launch::bare(config).flag("--config", file.display()).members();
+    launch = launch.flag("--password-memory", "1 MB");
+    if config.serial() {
+        // A browser opens several connections, and the next is served when one has rested.
+        launch = launch.flag("--idle-timeout", "300ms");
+    }
+    let server = launch.start();
+    let mut tour = Tour { server: &server, page: Page::open() };
+    tour.page.resize(1280, 900, false);
+    let engine = config.engine;
+
+    tour.go("/");
+    tour.page.go_by("document.querySelector('a[href=\"members/\"]').click()");
+    tour.is_at("/account/login?next=%2Fmembers%2F");
+    tour.page.screenshot(&format!("members-login-{engine}"));
+    tour.page.go_by("document.querySelector('a[href*=\"register\"]').click()");
+    tour.fill(&[("name", "Ann"), ("password", "password123"), ("again", "password123")]);
+    tour.says("among those that are tried first");
+    tour.page.screenshot(&format!("members-weak-{engine}"));
+    tour.fill(&[("name", "Ann"), ("password", GOOD), ("again", GOOD)]);
+    tour.says("Your account is there");
+    tour.go("/account/register");
+    tour.fill(&[("name", "ANN"), ("password", GOOD), ("again", GOOD)]);
+    tour.says("is taken");
+    tour.page.resize(390, 844, true);
+    tour.page.screenshot(&format!("members-taken-phone-{engine}"));
+    tour.page.resize(1280, 900, false);
+
+    tour.go("/members/");
+    tour.fill(&[("name", "ann"), ("password", "violet tractor")]);
+    tour.says("Name or password is wrong");
+    tour.fill(&[("name", "ann"), ("password", GOOD)]);
+    tour.is_at("/members/");
+    tour.says("You are logged in");
+    tour.page.screenshot(&format!("members-welcome-{engine}"));
+    tour.go("/members/picture.html");
+    let width = tour.page.evaluate("document.querySelector('#picture img').decode().then(() => document.querySelector('#picture img').naturalWidth)");
+    assert_eq!(width, 1280, "the picture is seen");
+    assert_eq!(tour.page.complaints(), Vec::<String>::new());
+    tour.page.screenshot(&format!("members-picture-{engine}"));
+    tour.go("/members/film.html");
+    let at = tour.page.evaluate(SEEK).as_f64().expect("a film has a time");
+    assert!((5.0..7.0).contains(&at), "at {at} s of 12");
+    tour.page.screenshot(&format!("members-film-{engine}"));
+    becomes_true(SOON, "a part of the film is asked for", || {
+        server.log().lines().any(|line| line.contains("/members/film.mp4 ") && line.contains(" 206 "))
+    });
+    tour.go("/account/");
+    tour.says("You are logged in here and nowhere else");
+    tour.page.screenshot(&format!("members-account-{engine}"));
+    assert_eq!(tour.page.complaints(), Vec::<String>::new());
+
+    tour.go("/account/logout");
+    tour.fill(&[]);
+    tour.says("You are logged out");
+    tour.go("/members/film.html");
+    tour.is_at("/account/login?next=%2Fmembers%2Ffilm.html");
+    // The pages of the accounts let nothing be fetched from them.
+    tour.go("/");
+    let status = tour.page.evaluate("fetch('/members/film.mp4').then(answer => answer.status)");
+    assert_eq!(status, 401);
+    drop(tour);
+    stop(server);
+}

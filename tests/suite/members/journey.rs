@@ -1,0 +1,188 @@
+//! The way of a visitor.
+
+use tenfold_tests::config::Config;
+use tenfold_tests::databases::{Kind, fresh};
+use tenfold_tests::launch::tenfold;
+use tenfold_tests::site::Folder;
+use tenfold_tests::visitor::{Visitor, text};
+
+use super::{GOOD, launch, site, stop};
+
+pub(super) fn a_visitor_becomes_a_member_and_leaves(config: &Config) {
+    let folder = site();
+    let server = launch(config, &folder, &fresh(Kind::Sqlite, &folder)).start();
+    let mut visitor = Visitor::new(&server);
+
+    let refused = visitor.get("/members/?a=b");
+    assert_eq!(
+        (refused.status, refused.need("location")),
+        (303, "/account/login?next=%2Fmembers%2F%3Fa%3Db")
+    );
+    let weak = visitor.register("Ann", "password1");
+    assert_eq!(weak.status, 422);
+    assert!(text(&weak).contains("among those that are tried first"), "{}", text(&weak));
+    let registered = visitor.register("Ann", GOOD);
+    assert_eq!((registered.status, registered.need("location")), (303, "/account/login?said=registered"));
+    let taken = visitor.register("ANN", GOOD);
+    assert_eq!(taken.status, 422);
+    assert!(text(&taken).contains("is taken"), "{}", text(&taken));
+    assert_eq!(visitor.get("/members/").status, 303, "an account is no session");
+
+    let fields = [("name", "ann"), ("password", GOOD), ("next", "/members/?a=b")];
+    let welcome = visitor.submit("/account/login?next=/members/", "/account/login", &fields);
+    assert_eq!((welcome.status, welcome.need("location")), (303, "/members/?a=b"));
+    let page = visitor.get("/members/");
+    assert_eq!((page.status, text(&page).as_str()), (200, "<h1>for members</h1>"));
+    assert_eq!(page.need("cache-control"), "private, no-store");
+    assert_eq!(visitor.ask("HEAD", "/members/", &[], b"").status, 200);
+    let account = visitor.get("/account/");
+    assert!(text(&account).contains("<h1>Ann</h1>"), "{}", text(&account));
+    assert_eq!(visitor.get("/").field("cache-control"), None, "what is open is as it was");
+
+    assert_eq!(visitor.submit("/account/logout", "/account/logout", &[]).status, 303);
+    assert_eq!(visitor.get("/members/").status, 303);
+    assert_eq!(visitor.log_in("Ann", GOOD).need("location"), "/members/");
+    let wrong = visitor.submit("/account/delete", "/account/delete", &[("password", "not it at all")]);
+    assert_eq!(wrong.status, 422);
+    let gone = visitor.submit("/account/delete", "/account/delete", &[("password", GOOD)]);
+    assert_eq!((gone.status, gone.need("location")), (303, "/account/login?said=deleted"));
+    assert_eq!(visitor.log_in("Ann", GOOD).status, 422);
+    stop(server);
+}
+
+pub(super) fn invitations_let_one_in() {
+    let folder = site();
+    for kind in Kind::ALL {
+        let url = fresh(kind, &folder);
+        let config = Config::of(tenfold_engine::Engine::Epoll);
+        let server = launch(&config, &folder, &url).flag("--registration", "invitation").start();
+        let output = tenfold(&["users", "--accounts", &url, "invite"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let code = String::from_utf8_lossy(&output.stdout).trim().to_lowercase();
+        let register = |name: &str, code: &str| {
+            let fields = [("name", name), ("password", GOOD), ("again", GOOD), ("invitation", code)];
+            Visitor::new(&server).submit("/account/register", "/account/register", &fields).status
+        };
+        assert_eq!(register("ann", ""), 422);
+        assert_eq!(register("ann", "ABCDE-ABCDE-ABCDE-ABCDE"), 422);
+        assert_eq!(register("ann", &code), 303);
+        assert_eq!(register("bob", &code), 422, "a code is for one");
+        stop(server);
+        let closed = launch(&config, &folder, &url).flag("--registration", "closed").start();
+        let mut visitor = Visitor::new(&closed);
+        assert!(!text(&visitor.get("/account/register")).contains("<form"));
+        let fields = [("name", "bob"), ("password", GOOD), ("again", GOOD)];
+        assert_eq!(visitor.submit("/account/login", "/account/register", &fields).status, 422);
+        stop(closed);
+    }
+}
+
+pub(super) fn users_are_looked_after() {
+    let folder = site();
+    for kind in Kind::ALL {
+        let url = fresh(kind, &folder);
+        let config = Config::of(tenfold_engine::Engine::Epoll);
+        let server = launch(&config, &folder, &url).start();
+        assert_eq!(Visitor::new(&server).register("Ann", GOOD).status, 303);
+        let mut member = Visitor::new(&server);
+        assert_eq!(member.log_in("ann", GOOD).status, 303);
+        assert_eq!(member.get("/members/").status, 200);
+        let users = |words: &[&str]| {
+            let output = tenfold(&[&["users", "--accounts", &url], words].concat());
+            (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+        };
+        let (code, list) = users(&["list", "--json"]);
+        assert!(
+            code == Some(0) && list.contains("\"name\":\"Ann\"") && list.contains("\"disabled\":false"),
+            "{list}"
+        );
+        assert_eq!(users(&["disable", "ANN"]).0, Some(0));
+        assert_eq!(member.get("/members/").status, 303, "sessions of who is disabled are over");
+        assert_eq!(member.log_in("ann", GOOD).status, 422);
+        assert_eq!(users(&["enable", "ann"]).0, Some(0));
+        assert_eq!(member.log_in("ann", GOOD).status, 303);
+        assert_eq!(users(&["remove", "ann"]).0, Some(0));
+        assert_eq!(member.get("/members/").status, 303);
+        assert_eq!(users(&["remove", "ann"]).0, Some(1), "there is nobody to be removed");
+        stop(server);
+    }
+}
+
+pub(super) fn templates_are_the_users_own() {
+    let folder = site();
+    folder.write(
+        "templates/login.html",
+        "{% extends \"base.html\" %}{% block main %}our login, {{ values.name }}{% endblock %}",
+    );
+    let config = Config::of(tenfold_engine::Engine::Epoll);
+    let templates = folder.at("templates").display().to_string();
+    let with = |folder: &Folder| {
+        launch(&config, folder, &fresh(Kind::Sqlite, folder)).flag("--account-templates", &templates)
+    };
+    let server = with(&folder).start();
+    assert!(text(&Visitor::new(&server).get("/account/login")).contains("our login"));
+    assert!(
+        text(&Visitor::new(&server).get("/account/register")).contains("<form"),
+        "the others are built in"
+    );
+    stop(server);
+    folder.write("templates/login.html", "{% if %}");
+    let output = with(&folder).refused();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && said.contains("the template login.html is none"), "{said}");
+}
+
+pub(super) fn h70_what_is_protected_is_checked_whatever_is_asked(config: &Config) {
+    let folder = site();
+    let server = launch(config, &folder, &fresh(Kind::Sqlite, &folder)).start();
+    for path in [
+        "/members",
+        "/members/",
+        "//members//",
+        "/%6dembers/",
+        "/members/film.bin",
+        "/members/a%20b.html",
+        "/m%65mbers/film.bin",
+        "/MEMBERS/film.bin",
+        "/members/nothing",
+        "/members//film.bin",
+        "/members/./film.bin",
+        "/members/film.bin.gz",
+        "/x/../members/film.bin",
+        "/%4D%45mbers/film.bin",
+        "http://other.example/members/film.bin",
+    ] {
+        let mut visitor = Visitor::new(&server);
+        for (fields, method) in [
+            (&[][..], "GET"),
+            (&[], "HEAD"),
+            (&[("Range", "bytes=0-9")], "GET"),
+            (&[("If-None-Match", "*")], "GET"),
+            (&[("If-Modified-Since", "Tue, 14 Nov 2023 22:13:20 GMT")], "GET"),
+        ] {
+            let response = visitor.ask(method, path, fields, b"");
+            let refused = matches!(response.status, 303 | 401 | 404);
+            assert!(refused, "{method} {path} {fields:?}: {}", response.head);
+            assert!(response.status != 401 || response.field("www-authenticate").is_some());
+            assert_eq!(response.field("etag"), None, "{path}");
+        }
+    }
+    assert_eq!(Visitor::new(&server).get("/membership.html").status, 200);
+    let mut member = Visitor::new(&server);
+    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    let whole = member.get("/members/film.bin");
+    let (etag, last) = (whole.need("etag").to_owned(), whole.need("last-modified").to_owned());
+    for (fields, status) in [
+        (&[("Range", "bytes=0-9")][..], 206),
+        (&[("Range", "bytes=0-9,20-29")], 206),
+        (&[("Range", "bytes=999999-")], 416),
+        (&[("If-None-Match", &etag)], 304),
+        (&[("If-Modified-Since", &last)], 304),
+    ] {
+        let response = member.ask("GET", "/members/film.bin", fields, b"");
+        assert_eq!(response.status, status, "{fields:?}");
+        assert_eq!(response.need("cache-control"), "private, no-store", "{fields:?}");
+    }
+    assert_eq!(member.get("/members/nothing").need("cache-control"), "private, no-store");
+    stop(server);
+}
