@@ -1,6 +1,7 @@
 //! What a contributor runs, as `cargo xtask COMMAND`: the tools that tests need, every test, the book, the
 //! measuring tools. `.ci/run` calls the same commands and nothing else.
 
+mod fuzz;
 mod house;
 mod setup;
 mod shell;
@@ -29,6 +30,9 @@ usage: cargo xtask COMMAND
                       the same requests, 100000 where no number is given, to every engine in every topology with
                       every sender, or to those with PART in their name (epoll+single+auto): the same bytes
   fuzz [CASES]        parsers against generated input, many more cases than in `test`
+  fuzz --minutes N [HARNESS]...
+                      guided by coverage, under the address sanitizer: head, target, ranges, chunked,
+                      configuration
   bench               build the floor programs and the files that measurements ask for";
 
 /// Why a command did not end well; each kind has its exit code.
@@ -82,6 +86,13 @@ fn command(root: &Path, words: &[&str]) -> Result<(), Failure> {
         ["compare", requests] => steps::compare(root, number(requests)?, "")?,
         ["compare", requests, part] => steps::compare(root, number(requests)?, part)?,
         ["fuzz"] => steps::fuzz(root, steps::FUZZ_CASES)?,
+        ["fuzz", "--minutes", minutes, names @ ..] => {
+            if let Some(unknown) = names.iter().find(|name| !fuzz::knows(name)) {
+                let all = fuzz::names();
+                return Err(Failure::Usage(format!("there is no harness `{unknown}`; there are {all}")));
+            }
+            fuzz::fuzz(root, number(minutes)?.into(), names)?;
+        }
         ["fuzz", cases] => steps::fuzz(root, number(cases)?)?,
         ["bench"] => make_bench(root)?,
         [other, ..] => return Err(Failure::Usage(format!("`{other}` cannot be run that way"))),

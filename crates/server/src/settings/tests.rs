@@ -1,5 +1,7 @@
 use super::*;
 
+mod any;
+
 fn flags(words: &[(&'static str, &str)]) -> Given {
     let flags = words.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
     Given { flags, ..Given::default() }

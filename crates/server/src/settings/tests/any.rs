@@ -1,0 +1,110 @@
+//! Any text as a configuration: it is read, or refused in words that point into it. A fuzz target, too:
+//! `cargo xtask fuzz --minutes 10 configuration`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::settings::table::rows;
+
+/// What stands around values, and values that are right somewhere.
+const PIECES: [&str; 40] = [
+    "\n",
+    "\n",
+    "\n",
+    " = ",
+    " = ",
+    " = ",
+    "=",
+    "\"",
+    "\"off\"",
+    "\"10s\"",
+    "\"64 KB\"",
+    "\"/a\"",
+    "\"/a/*\"",
+    "100",
+    "0",
+    "-1",
+    "9223372036854775807",
+    "1.5",
+    "true",
+    "false",
+    "[",
+    "]",
+    "[[host]]\n",
+    "[[path]]\n",
+    "[host]\n",
+    "{",
+    "}",
+    ",",
+    ".",
+    "#",
+    "[]",
+    "[\"a\", \"b\"]",
+    "{ a = 1 }",
+    "\u{e9}",
+    "\u{1f600}",
+    "'''",
+    "\"\"\"",
+    "\\u0000",
+    "\r\n",
+    "\t",
+];
+
+/// Makes something of random bytes that is often nearly a configuration, and sometimes one.
+fn assemble(choices: &[u8]) -> String {
+    let names: Vec<&str> =
+        rows().map(|row| row.name).chain(["names", "name", "match", "root", "rules"]).collect();
+    let piece = |&choice: &u8| match choice {
+        0..128 => PIECES[usize::from(choice) % PIECES.len()],
+        128.. => names[usize::from(choice - 128) % names.len()],
+    };
+    choices.iter().map(piece).collect()
+}
+
+/// A setting with a value that is legal more often than not.
+fn line(choices: &[u8]) -> String {
+    const VALUES: [&str; 12] = [
+        "1",
+        "100",
+        "\"off\"",
+        "\"on\"",
+        "true",
+        "\"10s\"",
+        "\"64 KB\"",
+        "\"a\"",
+        "\"auto\"",
+        "\"\"",
+        "[]",
+        "\"/x\"",
+    ];
+    let rows: Vec<_> = rows().collect();
+    let one = |pair: &[u8]| {
+        let (row, value) =
+            (rows[usize::from(pair[0]) % rows.len()], VALUES[usize::from(pair[1]) % VALUES.len()]);
+        format!("{} = {value}\n", row.name)
+    };
+    choices.chunks_exact(2).map(one).collect()
+}
+
+#[test]
+fn any_text_is_read_or_refused_in_words() {
+    let accepted = AtomicUsize::new(0);
+    let check = |text: &str| match from_file(text) {
+        Ok(_) => {
+            accepted.fetch_add(1, Ordering::Relaxed);
+        }
+        Err(problems) => {
+            let said: Vec<String> = problems.iter().map(Problem::to_string).collect();
+            assert!(said.iter().all(|words| !words.is_empty()), "{text:?}");
+        }
+    };
+    bolero::check!().with_iterations(2000).with_max_len(48).with_type::<(u8, Vec<u8>)>().for_each(
+        |(form, choices)| match form % 4 {
+            0 => check(&String::from_utf8_lossy(choices)),
+            1 => check(&assemble(choices)),
+            _ => check(&line(choices)),
+        },
+    );
+    // Else this says nothing.
+    assert!(accepted.into_inner() > 20, "hardly any configuration was accepted");
+}
