@@ -26,7 +26,8 @@ pub(crate) const THEME: Theme = Theme {
     name: "faults",
     cases: cases![
         Engines Own: h30_calls_that_fail_harm_nobody;
-        Every Once: h30_calls_of_senders_that_fail_harm_nobody, h30_the_supervisor_goes_on;
+        Every Once: h30_calls_of_senders_that_fail_harm_nobody, h30_the_supervisor_goes_on,
+            h30_work_is_done_when_there_are_threads_again;
     ],
 };
 
@@ -162,6 +163,27 @@ fn h30_the_supervisor_goes_on() {
         });
         assert!(server.status()["connections"]["open"].is_number(), "{point:?}: the status is told");
     }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// What a loop leaves to threads waits for none that the system does not give, and is done by the next ones.
+fn h30_work_is_done_when_there_are_threads_again() {
+    let folder = Folder::new("threads");
+    folder.write("text.txt", "a line that is nearly the same\n".repeat(10_000));
+    let server = Launch::new(&Config::of(Engine::Epoll), folder.path()).flag("--compress", "gzip").start();
+    let compressed = || {
+        let response = server.ask("GET", "/text.txt", &[("Accept-Encoding", "gzip")]);
+        assert!([200, 503].contains(&response.status), "{}", response.head);
+        response.field("Content-Encoding") == Some("gzip")
+    };
+    const NO_THREADS: Point = &[Fault { calls: "clone,?clone3", error: "EAGAIN", when: "1+" }];
+    let tracer = Tracer::inject(&server.workers(), NO_THREADS);
+    becomes_true(SOON, "a thread is asked for", || {
+        assert!(!compressed(), "there is no thread to do it");
+        tracer.failed(&NO_THREADS[0]) > 0
+    });
+    drop(tracer.detach());
+    becomes_true(SOON, "threads do it", compressed);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

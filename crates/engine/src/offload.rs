@@ -55,7 +55,7 @@ impl Lane {
     /// Dropping the future does not stop work that has begun.
     ///
     /// # Errors
-    /// [`Busy`] when the queue is full.
+    /// [`Busy`] when the queue is full, or the system gives no thread.
     pub fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -69,7 +69,13 @@ impl Lane {
         match &*self.0 {
             Way::InPlace { free, changed } => in_place(free, changed, job),
             Way::Threads { width, queue, sender } => {
-                let sender = sender.get_or_init(|| start(*width, *queue));
+                let sender = match sender.get() {
+                    Some(sender) => sender,
+                    None => {
+                        let started = start(*width, *queue).ok_or(Busy)?;
+                        sender.get_or_init(|| started)
+                    }
+                };
                 sender.try_send(job).map_err(|error| match error {
                     TrySendError::Full(_) | TrySendError::Disconnected(_) => Busy,
                 })?;
@@ -91,15 +97,17 @@ fn in_place(free: &Mutex<usize>, changed: &Condvar, job: Job) {
     changed.notify_one();
 }
 
-/// Starts threads, as many as the system gives; without any, every job finds the lane closed.
-fn start(width: usize, queue: usize) -> SyncSender<Job> {
+/// Starts threads, as many as the system gives; nothing where it gives none (`man 3 pthread_create`, EAGAIN): the
+/// next job finds out whether it does.
+fn start(width: usize, queue: usize) -> Option<SyncSender<Job>> {
     let (sender, receiver) = sync_channel(queue);
     let receiver = Arc::new(Mutex::new(receiver));
-    for number in 0..width {
+    let begins = |number: usize| {
         let receiver = receiver.clone();
-        let _ = thread::Builder::new().name(format!("offload-{number}")).spawn(move || work(&receiver));
-    }
-    sender
+        thread::Builder::new().name(format!("offload-{number}")).spawn(move || work(&receiver)).is_ok()
+    };
+    let started = (0..width).filter(|number| begins(*number)).count();
+    (started > 0).then_some(sender)
 }
 
 fn work(receiver: &Mutex<Receiver<Job>>) {
