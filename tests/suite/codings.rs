@@ -14,7 +14,7 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "codings",
     cases: cases![
-        Engines Own: a_file_beside_another_is_what_its_client_takes, what_is_compressed_comes_back,
+        Engines Own: h54_a_file_beside_another_is_what_its_client_takes, what_is_compressed_comes_back,
             clients_that_all_want_the_same_get_it;
         Epoll Own: what_can_not_be_is_refused, the_page_of_the_book_holds;
     ],
@@ -37,7 +37,7 @@ fn text() -> Vec<u8> {
         .into_bytes()
 }
 
-fn a_file_beside_another_is_what_its_client_takes(config: &Config) {
+fn h54_a_file_beside_another_is_what_its_client_takes(config: &Config) {
     let folder = with_siblings();
     let server = Launch::new(config, folder.path()).flag("--precompressed", "on").start();
     let mut wire = server.connect();

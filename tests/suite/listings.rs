@@ -12,12 +12,12 @@ use tenfold_tests::site::{Folder, MODIFIED};
 pub(crate) const THEME: Theme = Theme {
     name: "listings",
     cases: cases![
-        Engines Own: a_folder_is_a_page_for_people_and_json_for_programs;
+        Engines Own: h58_a_folder_is_a_page_for_people_and_json_for_programs;
         Epoll Own: the_page_of_the_book_holds;
     ],
 };
 
-fn a_folder_is_a_page_for_people_and_json_for_programs(config: &Config) {
+fn h58_a_folder_is_a_page_for_people_and_json_for_programs(config: &Config) {
     let folder = Folder::new("listed");
     folder.write("docs/<b>&\"x.txt", "12345");
     folder.write("docs/more/deep.txt", "deep");
