@@ -19,6 +19,8 @@ pub(crate) const THEME: Theme = Theme {
         Senders OwnLayered: h48_h49_a_file_that_shrinks_ends_the_connection, h50_a_file_that_grows_is_sent_as_promised,
             h51_a_file_that_is_replaced_is_sent_in_one_version;
         Topologies Own: a_change_is_seen_soon;
+        Concurrent Own: a_change_that_is_watched_is_seen_in_every_way;
+        Epoll Own: the_page_of_the_book_holds;
     ],
 };
 
@@ -109,4 +111,51 @@ fn a_change_is_seen_soon(config: &Config) {
 
     fs::write(&page, "it is back\n").expect("our own file");
     becomes_true(bound, "the return is seen", || ask().body == b"it is back\n");
+}
+
+/// How soon is what the site's own tests say, whose clock stands still; here it is the whole server, with what
+/// its engine makes of one more thread.
+fn a_change_that_is_watched_is_seen_in_every_way(config: &Config) {
+    if config.process_per_connection() {
+        return;
+    }
+    let folder = Folder::new("watched");
+    let server = Launch::new(config, folder.path()).flag("--watch", "on").start();
+    let mut wire = server.connect();
+    let mut becomes = |target: &str, expected: Option<&str>| {
+        becomes_true(SOON, target, || {
+            wire.get(target);
+            let response = wire.response();
+            match expected {
+                Some(body) => response.status == 200 && response.body == body.as_bytes(),
+                None => response.status == 404,
+            }
+        });
+    };
+    for round in 0..5 {
+        let body = format!("version {round}\n");
+        folder.write("docs/page.html", &body);
+        becomes("/docs/page.html", Some(&body));
+        folder.write("new.html", &body);
+        fs::rename(folder.at("new.html"), folder.at("docs/index.html")).expect("our own files");
+        becomes("/docs/", Some(&body));
+        fs::rename(folder.at("docs"), folder.at("other")).expect("our own folder");
+        becomes("/docs/page.html", None);
+        becomes("/other/page.html", Some(&body));
+        fs::remove_dir_all(folder.at("other")).expect("our own folder");
+        becomes("/other/page.html", None);
+    }
+    drop(wire);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// The example of `docs/changes.md`.
+fn the_page_of_the_book_holds(config: &Config) {
+    let folder = Folder::new("book-changes");
+    let page = folder.write("site/page.html", "the first\n");
+    let file = folder.write("tenfold.toml", super::codings::example(include_str!("../../docs/changes.md")));
+    let server = Launch::bare(config).flag("--config", file.display()).start();
+    assert_eq!(server.get("/page.html").body, b"the first\n");
+    fs::write(page, "the other\n").expect("our own file");
+    becomes_true(SOON, "the change is seen", || server.get("/page.html").body == b"the other\n");
 }

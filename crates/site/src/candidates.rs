@@ -36,6 +36,11 @@ impl Candidates {
         Candidates(all)
     }
 
+    /// What they are called beneath the root.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(Wanted::name)
+    }
+
     /// Loads the first that is there.
     pub(crate) fn load(&self, root: &Root, here: &Effective, settings: &Settings) -> Result<Loaded, Absence> {
         let mut result = Err(Absence::NotFound);

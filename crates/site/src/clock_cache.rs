@@ -12,6 +12,9 @@ use tenfold_http::Instant;
 /// Entries that one eviction spares at most.
 const CHANCES: usize = 16;
 
+/// A moment more than a second before any at which a server answers: its clock begins with the machine's.
+const LONG_AGO: Instant = Instant(0);
+
 /// Whether something that was checked at this moment is still believed: it is for a second.
 #[inline]
 pub(crate) fn is_fresh(checked: Instant, now: Instant) -> bool {
@@ -72,6 +75,18 @@ impl<V> ClockCache<V> {
         } else {
             self.remove(place);
         }
+    }
+
+    /// Believes what is known about `key` no longer: it is checked before it is used again.
+    pub(crate) fn doubt(&mut self, key: &str) {
+        if let Some(&place) = self.places.get(key) {
+            self.slots[place].checked = LONG_AGO;
+        }
+    }
+
+    /// Believes nothing.
+    pub(crate) fn doubt_all(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.checked = LONG_AGO);
     }
 
     /// Remembers `value`, which is `weight` bytes beside its key, and forgets others where room is needed.
@@ -162,6 +177,21 @@ mod tests {
         cache.check("/a", Instant(NOW.0 + 2000), |_| false);
         assert_eq!(cache.fresh("/a", NOW), None);
         assert_eq!(keys(&cache), 0);
+    }
+
+    #[test]
+    fn what_is_doubted_is_checked_first() {
+        let mut cache = ClockCache::new(4, usize::MAX);
+        cache.insert("/a", 1, 0, NOW);
+        cache.insert("/b", 2, 0, NOW);
+        cache.doubt("/a");
+        cache.doubt("/none");
+        assert_eq!(cache.fresh("/a", NOW), None);
+        assert_eq!(cache.fresh("/b", NOW), Some(&mut 2));
+        cache.check("/a", NOW, |_| true);
+        assert_eq!(cache.fresh("/a", NOW), Some(&mut 1));
+        cache.doubt_all();
+        assert!(cache.fresh("/a", NOW).is_none() && cache.fresh("/b", NOW).is_none());
     }
 
     #[test]

@@ -41,6 +41,7 @@ mod store;
 mod tag;
 mod template;
 mod try_files;
+mod watch;
 mod work;
 
 use std::sync::Arc;
@@ -69,6 +70,7 @@ pub use settings::Settings;
 use shelf::Shelf;
 pub use tag::TagFrom;
 pub use try_files::TryFile;
+use watch::Watch;
 pub use work::{Answered, Finish, Otherwise, Work};
 
 /// A folder as a site.
@@ -87,6 +89,8 @@ pub struct Site {
     shelf: Arc<Shelf>,
     /// Digests of content, for all threads.
     tags: Arc<Shelf>,
+    /// What changes on disk, where it is watched.
+    watch: Option<Watch>,
 }
 
 /// Bytes of memory for digests of content, of about 300 each.
@@ -117,7 +121,8 @@ impl Site {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let shelf = Arc::new(Shelf::new(settings.codings.kept));
         let tags = Arc::new(Shelf::new(MOST_TAGS));
-        Site { id, alive: Arc::new(()), root: Arc::new(root), settings, shelf, tags }
+        let watch = (settings.watched_folders > 0).then(|| Watch::new(settings.watched_folders));
+        Site { id, alive: Arc::new(()), root: Arc::new(root), settings, shelf, tags, watch }
     }
 
     /// Puts the whole response to `head` behind what is in `out`, or says what has to be done first. What is

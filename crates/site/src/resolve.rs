@@ -40,6 +40,10 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// A file and nothing else.
     pub(crate) fn file(name: &str) -> Wanted {
         Wanted::file_or(name, Absence::NotFound)

@@ -37,6 +37,8 @@ pub struct Settings {
     pub tags: TagFrom,
     /// Bytes up to which a file is read for its tag. Default 64 MB.
     pub tags_up_to: u64,
+    /// Folders that are watched for changes, of each process; 0 watches none (the default).
+    pub watched_folders: usize,
 }
 
 impl Default for Settings {
@@ -55,6 +57,7 @@ impl Default for Settings {
             listing_entries: 10_000,
             tags: TagFrom::Time,
             tags_up_to: 64 << 20,
+            watched_folders: 0,
         }
     }
 }

@@ -13,10 +13,13 @@ use tenfold_http::{Head, Instant, Method, Out, Version, clock};
 
 use crate::candidates::Candidates;
 use crate::clock_cache::{ClockCache, is_fresh};
+use crate::codings::suffix;
 use crate::front::{Front, Stop, Way};
+use crate::path::SitePath;
 use crate::policy::Effective;
 use crate::resolve::{self, Absence, Loaded, Wanted};
 use crate::resource::Resource;
+use crate::watch::{Listener, Told, Watch};
 use crate::work::Answered;
 use crate::{Outcome, Settings, Site, coded, listing, message, tag};
 
@@ -68,6 +71,8 @@ pub(crate) struct Store {
     absent: ClockCache<Absence>,
     /// Of the statuses that were answered so far: no more than there are errors.
     pages: Vec<Page>,
+    /// What was heard of changes on disk.
+    listener: Listener,
 }
 
 /// A request to a site, at a moment.
@@ -106,12 +111,40 @@ impl Store {
             ),
             absent: ClockCache::new(settings.cache_entries, settings.cache_bytes / ABSENT_SHARE),
             pages: Vec::new(),
+            listener: Listener::default(),
         }
+    }
+
+    /// Doubts what is told to have changed. A file is one of a folder's index and of the codings beside it,
+    /// too; what was found by a rule of the configuration or through a link has another name, and waits for
+    /// the look after a second.
+    #[cold]
+    fn hear(&mut self, site: &Site, watch: &Watch) {
+        let Store { memory, files, absent, pages, listener, .. } = self;
+        pages.iter_mut().for_each(|page| page.checked = None);
+        watch.tell(listener, |told| match told {
+            Told::Everything => {
+                memory.doubt_all();
+                files.doubt_all();
+                absent.clear();
+            }
+            Told::File(relative) => named_by(relative, &site.settings).for_each(|path| {
+                let key = path.canonical();
+                memory.doubt(key);
+                files.doubt(key);
+                absent.doubt(key);
+            }),
+        });
     }
 
     /// Answers a GET or a HEAD.
     #[inline]
     pub(crate) fn respond(&mut self, site: &Site, head: &Head<'_>, out: &mut Out) -> Answered {
+        if let Some(watch) = &site.watch
+            && watch.has_news(&self.listener)
+        {
+            self.hear(site, watch);
+        }
         let asked = Asked { site, head, now: clock::now() };
         // Most clients spell a path as we do: what is found under the bytes that came needs no reading.
         match self.memory.fresh(head.target.path, asked.now) {
@@ -175,6 +208,9 @@ impl Store {
         let (site, key) = (asked.site, way.path.canonical());
         let opened = way.rewritten.as_ref().unwrap_or(&way.path);
         let candidates = Candidates::of(opened, here, &site.settings);
+        if let Some(watch) = &site.watch {
+            candidates.names().for_each(|name| watch.follow(&site.root, name, &mut self.listener));
+        }
         self.check(key, &candidates, asked);
         if let Some(resource) = self.memory.fresh(key, asked.now) {
             hint(here, asked.head, out);
@@ -357,6 +393,16 @@ impl Store {
         }
         page.resource.as_mut()
     }
+}
+
+/// The paths that mean the file called `relative`.
+fn named_by<'a>(relative: &'a str, settings: &'a Settings) -> impl Iterator<Item = SitePath> + 'a {
+    let plain = settings.codings.siblings.iter().filter_map(|&coding| relative.strip_suffix(suffix(coding)));
+    std::iter::once(relative).chain(plain).flat_map(|name| {
+        let folder = name.strip_suffix(&settings.index).filter(|rest| rest.is_empty() || rest.ends_with('/'));
+        let folder = folder.into_iter().flat_map(|folder| [folder, folder.trim_end_matches('/')]);
+        std::iter::once(name).chain(folder).map(|name| SitePath::of_decoded(&format!("/{name}")))
+    })
 }
 
 /// Sends ahead what an answer will need: to who understands interim answers (RFC 8297 §2).

@@ -21,7 +21,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     what_is_for_other_topologies(settings, plan)?;
     logs_that_can_not_be(settings, plan.engine)?;
     bounds_of_nothing(settings)?;
-    compression_of_nothing(settings)?;
+    content_of_nothing(settings)?;
     members_without_accounts(settings)?;
     ways_around_protect(settings)?;
     tcp_without_tcp(settings)?;
@@ -82,6 +82,8 @@ const FOR_SOME: &[(&str, Uses)] = &[
     ("accept", |engine| engine.model().driver != Driver::Blocking),
     // One serves one; the other is bounded by its threads and its queue.
     ("max-connections", |engine| !matches!(engine, Engine::Naive | Engine::Pool)),
+    // A child that ends with its connection would begin to watch with each.
+    ("watch", |engine| engine != Engine::Fork),
     ("max-connections-per-address", |engine| engine != Engine::Naive),
 ];
 
@@ -116,7 +118,10 @@ fn bounds_of_nothing(settings: &Settings) -> Result<(), String> {
     }
 }
 
-fn compression_of_nothing(settings: &Settings) -> Result<(), String> {
+fn content_of_nothing(settings: &Settings) -> Result<(), String> {
+    if settings.is_explicit("watch-folders") && !settings.watch {
+        return Err("watch-folders is for watch, which is off".into());
+    }
     let codings = &settings.codings;
     let idle = ["compress-types", "compress-from", "compress-up-to", "compress-cache"]
         .into_iter()

@@ -31,6 +31,7 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
         tags_up_to: settings.tags_up_to,
         listing: settings.listing,
         listing_entries: settings.listing_entries,
+        watched_folders: if settings.watch { settings.watch_folders } else { 0 },
         ..Default::default()
     };
     // An explicit sender sends every file by its mechanism; memory is for `auto` only.

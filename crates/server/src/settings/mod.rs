@@ -66,6 +66,8 @@ pub(crate) struct Settings {
     pub(crate) tags_up_to: u64,
     pub(crate) listing: Listing,
     pub(crate) listing_entries: usize,
+    pub(crate) watch: bool,
+    pub(crate) watch_folders: usize,
     pub(crate) drain_timeout: Duration,
     pub(crate) work_threads: usize,
     pub(crate) work_queue: usize,

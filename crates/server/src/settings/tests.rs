@@ -167,6 +167,8 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("etag-up-to", "0", "\"0\" is not a size from 1 bytes to 1024 GB, such as 4096, 16k, 64 KB or 1 MB"),
     ("listing", "xml", "there is no listing \"xml\"; there are off, html, json"),
     ("listing-entries", "0", "\"0\" is not a number from 1 to 1000000"),
+    ("watch", "yes", "\"yes\" is neither on nor off"),
+    ("watch-folders", "0", "\"0\" is not a number from 1 to 1000000"),
     ("work-threads", "0", "\"0\" is not a number from 1 to 256"),
     ("work-queue", "0", "\"0\" is not a number from 1 to 100000"),
     ("requests-per-connection", "0", "\"0\" is not a number from 1 to 4294967295, or off"),

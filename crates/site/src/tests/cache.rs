@@ -178,3 +178,67 @@ fn a_response_larger_than_the_whole_store_is_sent_through_its_handle() {
     handle(&site, "/page");
     assert_eq!(get(&site, "/page").body.len(), 10_000);
 }
+
+/// Asks until the answer is as it should be. This thread's clock stands still meanwhile: nothing is looked at
+/// because time has passed.
+#[track_caller]
+fn becomes(site: &Site, target: &str, expected: (u16, &str)) {
+    for _ in 0..2000 {
+        let response = get(site, target);
+        if (response.status(), response.text()) == expected {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{target} does not become {expected:?}");
+}
+
+#[test]
+fn what_is_watched_is_served_changed_though_no_second_has_passed() {
+    let folder = Folder::new();
+    folder.write("page", "one");
+    folder.write("docs/index.html", "index");
+    folder.write("docs/deep/file", "file");
+    let settings = Settings { watched_folders: 10, ..Settings::default() };
+    for site in [folder.site(settings.clone()), folder.site(Settings { memory_up_to: 0, ..settings })] {
+        folder.write("page", "one");
+        becomes(&site, "/page", (200, "one"));
+        folder.write("page", "three");
+        becomes(&site, "/page", (200, "three"));
+        folder.replace("page", "two");
+        becomes(&site, "/page", (200, "two"));
+        fs::remove_file(folder.at("page")).expect("it is ours");
+        becomes(&site, "/page", (404, "404 Not Found\n"));
+        folder.write("page", "back");
+        becomes(&site, "/page", (200, "back"));
+
+        folder.write("docs/index.html", "index");
+        becomes(&site, "/docs/", (200, "index"));
+        folder.write("docs/index.html", "another index");
+        becomes(&site, "/docs/", (200, "another index"));
+
+        becomes(&site, "/docs/deep/file", (200, "file"));
+        fs::rename(folder.at("docs"), folder.at("other")).expect("it is ours");
+        becomes(&site, "/docs/deep/file", (404, "404 Not Found\n"));
+        becomes(&site, "/other/deep/file", (200, "file"));
+        fs::rename(folder.at("other"), folder.at("docs")).expect("it is ours");
+        becomes(&site, "/docs/deep/file", (200, "file"));
+        assert_eq!(visits(|| drop(get(&site, "/docs/deep/file"))), 0, "it is remembered as ever");
+    }
+}
+
+#[test]
+fn folders_past_the_bound_are_looked_at_after_a_second() {
+    let folder = Folder::new();
+    folder.write("a/page", "one");
+    folder.write("b/page", "one");
+    let site = folder.site(Settings { watched_folders: 2, ..Settings::default() });
+    becomes(&site, "/a/page", (200, "one"));
+    becomes(&site, "/b/page", (200, "one"));
+    folder.write("b/page", "two");
+    folder.write("a/page", "two");
+    becomes(&site, "/a/page", (200, "two"));
+    assert_eq!(get(&site, "/b/page").text(), "one");
+    pass(Duration::from_secs(1));
+    assert_eq!(get(&site, "/b/page").text(), "two");
+}

@@ -6,7 +6,7 @@ use tenfold_site::{Listing, TagFrom};
 use super::super::Text;
 use super::super::table::Initial::Value;
 use super::super::table::{Row, many, one};
-use super::super::units::{number, size, word};
+use super::super::units::{number, size, switch, word};
 
 const HEADING: &str = "Content";
 const MB: u64 = 1 << 20;
@@ -109,6 +109,26 @@ pub(super) static ROWS: &[Row] = &[
         "names that are read of a folder that is listed",
         |settings, text| {
             settings.listing_entries = number(text.text, 1..=1_000_000u32)? as usize;
+            Ok(())
+        },
+    )
+    .not_null(),
+    one(
+        ("watch", "on|off", HEADING),
+        Value("off"),
+        "see a changed file at once (inotify), and not only after a second",
+        |settings, text| {
+            settings.watch = switch(text.text)?;
+            Ok(())
+        },
+    )
+    .not_null(),
+    one(
+        ("watch-folders", "N", HEADING),
+        Value("1024"),
+        "folders that each process watches; the files of others are looked at after a second",
+        |settings, text| {
+            settings.watch_folders = number(text.text, 1..=1_000_000u32)? as usize;
             Ok(())
         },
     )

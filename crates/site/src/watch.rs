@@ -1,0 +1,182 @@
+//! What changes on disk, told by the kernel: a file that was changed is looked at again at the next request,
+//! and not only when a second has passed.
+//!
+//! A thread of each process hears what happens in the folders from which something was served, and writes it
+//! into a log. A worker sees by one number whether there is something new in it. Telling only ever makes a
+//! worker look earlier: where nothing is told, because there are more folders than may be watched, because the
+//! system gives no more watches, or because another machine wrote the file, it looks after a second as always.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tenfold_sys::eventfd::EventFd;
+use tenfold_sys::file::Root;
+use tenfold_sys::inotify::{Change, Heard, Inotify, Watched};
+
+/// Changes that are remembered for workers that have not seen them; who has missed one looks at everything.
+const MOST_CHANGES: usize = 1024;
+
+/// Between two reads of the kernel's events: a program that writes many files is heard in few batches.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Watches folders, from the first that is asked for on.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    most_folders: usize,
+    heard: Arc<News>,
+    running: OnceLock<Option<Running>>,
+}
+
+/// What has been heard.
+#[derive(Debug, Default)]
+struct News {
+    /// How many changes there were in all; for who asks without a lock.
+    count: AtomicU64,
+    log: Mutex<VecDeque<Told>>,
+    folders: Mutex<HashMap<Watched, Arc<str>>>,
+}
+
+/// A change, as workers hear of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// The file with this decoded path beneath the root.
+    File(Arc<str>),
+    /// Anything may be another than before, and nothing is watched any more.
+    Everything,
+}
+
+#[derive(Debug)]
+struct Running {
+    inotify: Arc<Inotify>,
+    stop: Arc<EventFd>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.signal();
+    }
+}
+
+/// What a worker has heard, and what it has asked to be watched.
+#[derive(Debug, Default)]
+pub(crate) struct Listener {
+    heard: u64,
+    followed: HashSet<String>,
+}
+
+impl Watch {
+    /// Watches at most so many folders. Nothing begins before the first.
+    pub(crate) fn new(most_folders: usize) -> Watch {
+        Watch { most_folders, heard: Arc::default(), running: OnceLock::new() }
+    }
+
+    /// Whether there is something that `listener` has not heard.
+    #[inline]
+    pub(crate) fn has_news(&self, listener: &Listener) -> bool {
+        self.heard.count.load(Ordering::Acquire) != listener.heard
+    }
+
+    /// Tells what `listener` has not heard.
+    #[cold]
+    pub(crate) fn tell(&self, listener: &mut Listener, mut hear: impl FnMut(&Told)) {
+        let log = lock(&self.heard.log);
+        let count = self.heard.count.load(Ordering::Acquire);
+        let missed = usize::try_from(count - listener.heard).unwrap_or(usize::MAX);
+        listener.heard = count;
+        if missed > log.len() || log.iter().rev().take(missed).any(|told| *told == Told::Everything) {
+            listener.followed.clear();
+            return hear(&Told::Everything);
+        }
+        log.iter().rev().take(missed).for_each(hear);
+    }
+
+    /// Watches the folder in which `relative` lies, and those above it: what any of them is called decides
+    /// what is found. What can not be watched is left to the look after a second.
+    pub(crate) fn follow(&self, root: &Root, relative: &str, listener: &mut Listener) {
+        let folder = relative.rsplit_once('/').map_or("", |(folder, _)| folder);
+        if listener.followed.contains(folder) {
+            return;
+        }
+        let Some(running) = self.running.get_or_init(|| start(&self.heard)) else { return };
+        let ends = folder.match_indices('/').map(|(at, _)| at).chain([folder.len()]);
+        for name in std::iter::once("").chain(ends.map(|end| &folder[..end])) {
+            if listener.followed.contains(name) {
+                continue;
+            }
+            let mut folders = lock(&self.heard.folders);
+            // Those that are watched already cost nothing more.
+            if folders.len() >= self.most_folders && !folders.values().any(|known| **known == *name) {
+                return;
+            }
+            let Ok(watched) = running.inotify.watch(root, name) else { return };
+            folders.insert(watched, name.into());
+            listener.followed.insert(name.to_owned());
+        }
+    }
+}
+
+/// Begins to listen; nothing where the system gives no more for it.
+fn start(heard: &Arc<News>) -> Option<Running> {
+    let inotify = Arc::new(Inotify::new().ok()?);
+    let stop = Arc::new(EventFd::new().ok()?);
+    let running = Running { inotify: Arc::clone(&inotify), stop: Arc::clone(&stop) };
+    let heard = Arc::clone(heard);
+    let listen = move || {
+        let mut told = Vec::new();
+        while let Ok(Heard::Changes) = inotify.wait(&stop, |change| heard.understand(change, &mut told)) {
+            heard.write(&mut told, &inotify);
+            thread::sleep(PAUSE);
+        }
+    };
+    thread::Builder::new().name("watch".into()).spawn(listen).ok()?;
+    Some(running)
+}
+
+impl News {
+    fn understand(&self, change: Change<'_>, told: &mut Vec<Told>) {
+        let new = match change {
+            Change::File(watched, name) => {
+                let folders = lock(&self.folders);
+                match (folders.get(&watched), std::str::from_utf8(name)) {
+                    (Some(folder), Ok(name)) if folder.is_empty() => Told::File(name.into()),
+                    (Some(folder), Ok(name)) => Told::File(format!("{folder}/{name}").into()),
+                    // No address means it, or its watch has ended.
+                    _ => return,
+                }
+            }
+            Change::Directory(watched) if !lock(&self.folders).contains_key(&watched) => return,
+            Change::Directory(_) | Change::Overflow => Told::Everything,
+            Change::Ended(watched) => {
+                lock(&self.folders).remove(&watched);
+                return;
+            }
+        };
+        if told.last() != Some(&new) {
+            told.push(new);
+        }
+    }
+
+    /// Writes what was heard into the log. Where folders have changed, all watches end: their names may be
+    /// others now. Workers ask for them again.
+    fn write(&self, told: &mut Vec<Told>, inotify: &Inotify) {
+        if told.is_empty() {
+            return;
+        }
+        if told.contains(&Told::Everything) {
+            lock(&self.folders).drain().for_each(|(watched, _)| inotify.unwatch(watched));
+        }
+        let mut log = lock(&self.log);
+        let count = told.len() as u64;
+        log.extend(told.drain(..));
+        let past = log.len().saturating_sub(MOST_CHANGES);
+        log.drain(..past);
+        self.count.fetch_add(count, Ordering::Release);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
