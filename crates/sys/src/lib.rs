@@ -9,11 +9,7 @@ pub mod errno;
 pub mod eventfd;
 pub mod failure;
 pub mod file;
-<<<<<<< HEAD
-=======
 pub mod inotify;
-pub mod libevent;
->>>>>>> 68c18a3 (Watch folders, so that a changed file is seen at once)
 pub mod lifecycle;
 pub mod limits;
 pub mod links;
