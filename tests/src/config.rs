@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tenfold_engine::{Bounds, Engine, MODELS, Plan, Sender, Topology, Triggers};
+use tenfold_engine::{Bounds, Dispatch, Engine, MODELS, Plan, Sender, Topology, Triggers, probe};
 
 /// Workers in the topologies that have several.
 pub const WORKERS: usize = 2;
@@ -10,6 +10,10 @@ pub const WORKERS: usize = 2;
 /// Engines that stand for their driver where a case is about topologies: what a topology does is the
 /// driver's code, not the engine's.
 pub const EVERY_TOPOLOGY: [Engine; 2] = [Engine::Epoll, Engine::Uring];
+
+/// Engines over a library. A build can be without it; all else of them is the readiness driver's, so that two
+/// topologies are enough.
+const LIBRARIES: [Engine; 2] = [Engine::Libevent, Engine::Asio];
 
 /// What one server of the suite runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +24,8 @@ pub struct Config {
     pub topology: Topology,
     /// How files are sent.
     pub sender: Sender,
+    /// Who does the work of a connection.
+    pub dispatch: Dispatch,
     /// The triggers, where they are not the default.
     pub triggers: Option<Triggers>,
     /// Whether the test layer stands between the protocol and the socket.
@@ -45,8 +51,10 @@ pub enum Breadth {
     Concurrent,
     /// Every engine in topologies with several processes.
     Processes,
-    /// `epoll` with each pair of triggers, in its first topology.
+    /// Engines with triggers with each pair of them, in their first topology.
     Triggers,
+    /// Engines that can have a pool for their connections, with each kind of it.
+    Dispatches,
     /// `epoll` once, for what only it does.
     Epoll,
     /// `uring` once, for what only it does.
@@ -61,6 +69,7 @@ impl Config {
             engine,
             topology: model.topologies[0],
             sender: model.senders[0],
+            dispatch: Dispatch::Inline,
             triggers: None,
             layer: false,
         }
@@ -69,22 +78,27 @@ impl Config {
     /// Every legal configuration without the layer, in the order of the table.
     pub fn all() -> Vec<Config> {
         let mut all = Vec::new();
-        for model in MODELS {
-            for &topology in Topology::ALL {
+        for model in MODELS.iter().filter(|model| there(model.engine)) {
+            for &topology in Topology::ALL.iter().filter(|topology| tried(model.engine, **topology)) {
                 for &sender in Sender::ALL {
                     let others =
                         Triggers::ALL.into_iter().filter(|triggers| *triggers != Triggers::default());
                     for triggers in [None].into_iter().chain(others.map(Some)) {
-                        let config =
-                            Config { engine: model.engine, topology, sender, triggers, layer: false };
-                        if config.plan().is_ok() {
-                            all.push(config);
-                        }
+                        let inline = Config { topology, sender, triggers, ..Config::of(model.engine) };
+                        let dispatched = Dispatch::ALL.iter().map(|&dispatch| Config { dispatch, ..inline });
+                        all.extend(dispatched.filter(|config| config.plan().is_ok() && config.is_worth_it()));
                     }
                 }
             }
         }
         all
+    }
+
+    /// What a pool does to a connection has nothing to do with topologies and senders.
+    fn is_worth_it(&self) -> bool {
+        let model = self.engine.model();
+        let first = self.topology == model.topologies[0] && self.sender == model.senders[0];
+        self.dispatch == Dispatch::Inline || first
     }
 
     /// The same with the layer.
@@ -98,7 +112,15 @@ impl Config {
     /// Why it is not.
     pub fn plan(&self) -> Result<Plan, String> {
         let workers = Some(self.workers());
-        Plan::new(self.engine, Some(self.topology), workers, self.sender, self.triggers, Bounds::default())
+        let plan = Plan::new(
+            self.engine,
+            Some(self.topology),
+            workers,
+            self.sender,
+            self.triggers,
+            Bounds::default(),
+        );
+        plan?.with_dispatch(self.dispatch)
     }
 
     /// How many processes serve.
@@ -138,6 +160,9 @@ impl Config {
             flags.extend(["--workers".into(), self.workers().to_string()]);
         }
         flags.extend(["--send".into(), self.sender.to_string()]);
+        if self.dispatch != Dispatch::Inline {
+            flags.extend(["--dispatch".into(), self.dispatch.to_string()]);
+        }
         if let Some(triggers) = self.triggers {
             flags.extend(["--trigger".into(), triggers.to_string()]);
         }
@@ -151,11 +176,23 @@ impl Config {
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}+{}+{}", self.engine, self.topology, self.sender)?;
+        if self.dispatch != Dispatch::Inline {
+            write!(f, "+{}", self.dispatch)?;
+        }
         if let Some(triggers) = self.triggers {
             write!(f, "+{triggers}")?;
         }
         f.write_str(if self.layer { "+layer" } else { "" })
     }
+}
+
+/// Whether this build has the engine; CI builds with all of them (`TENFOLD_LIBRARIES=require`).
+fn there(engine: Engine) -> bool {
+    !LIBRARIES.contains(&engine) || probe(engine).is_ok()
+}
+
+fn tried(engine: Engine, topology: Topology) -> bool {
+    !LIBRARIES.contains(&engine) || everything() || [Topology::Single, Topology::Threads].contains(&topology)
 }
 
 /// Whether everything is to be tested, however long it takes: `TENFOLD_TEST_ALL=1`.
@@ -174,7 +211,8 @@ impl Breadth {
             Breadth::Concurrent => config.at_once().is_some(),
             Breadth::Processes => config.processes() == 1,
             Breadth::Triggers => !model.triggers,
-            Breadth::Epoll => config.engine != Engine::Epoll,
+            Breadth::Dispatches => config.dispatch == Dispatch::Inline,
+            Breadth::Epoll => config.engine != Engine::Epoll || config.dispatch != Dispatch::Inline,
             Breadth::Uring => config.engine != Engine::Uring,
             _ => false,
         };
@@ -187,17 +225,27 @@ impl Breadth {
         if self == Breadth::Compared && std::env::var_os("TENFOLD_TEST_REQUESTS").is_some() {
             return default_triggers && !config.layer;
         }
+        if config.dispatch != Dispatch::Inline && config.engine != Engine::Epoll {
+            // The driver is the same, and `epoll` goes through everything.
+            let smoke = [Breadth::Compared, Breadth::Concurrent, Breadth::Dispatches].contains(&self);
+            return smoke && default_triggers && !config.layer;
+        }
+        let own_sender = first_sender || !LIBRARIES.contains(&config.engine);
         match self {
             Breadth::Every if config.layer => first_topology && default_triggers,
+            Breadth::Every if LIBRARIES.contains(&config.engine) => default_triggers && first_sender,
+            Breadth::Every if config.dispatch != Dispatch::Inline => default_triggers,
             Breadth::Every => default_triggers || first_sender,
-            Breadth::Senders | Breadth::Compared => first_topology && default_triggers,
+            Breadth::Senders | Breadth::Compared => first_topology && default_triggers && own_sender,
             Breadth::Topologies | Breadth::Processes => {
                 let topology = first_topology || EVERY_TOPOLOGY.contains(&config.engine);
                 topology && first_sender && default_triggers && !config.layer
             }
-            Breadth::Engines | Breadth::Concurrent | Breadth::Epoll | Breadth::Uring => {
-                first_topology && first_sender && default_triggers && !config.layer
-            }
+            Breadth::Engines
+            | Breadth::Concurrent
+            | Breadth::Epoll
+            | Breadth::Uring
+            | Breadth::Dispatches => first_topology && first_sender && default_triggers && !config.layer,
             Breadth::Triggers => first_topology && first_sender && !config.layer,
         }
     }

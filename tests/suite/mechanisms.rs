@@ -5,7 +5,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use tenfold_engine::{Driver, Engine, Sender, Topology, Trigger};
+use tenfold_engine::{Dispatch, Driver, Engine, Sender, Topology, Trigger};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -22,6 +22,7 @@ pub(crate) const THEME: Theme = Theme {
         Topologies Own: a_topology_has_its_processes_threads_and_sockets, an_engine_makes_its_own_calls,
             null_answers_whatever_is_asked;
         Triggers Own: triggers_are_those_asked_for;
+        Dispatches Own: a_dispatch_divides_the_work_between_threads;
         Senders Own: a_sender_makes_its_call;
     ],
 };
@@ -116,9 +117,13 @@ fn an_engine_makes_its_own_calls(config: &Config) {
     let counts = calls.counts();
     let forks = calls.lines.iter().filter(|line| is_fork(line)).count();
     let threads = calls.count(&["clone", "clone3"]) - forks;
+    let waits = match config.engine {
+        Engine::Libevent | Engine::Asio => "epoll".to_owned(),
+        engine => engine.to_string(),
+    };
     for (model, names) in WAYS_TO_WAIT {
         let found = calls.count(names);
-        let own = model == config.engine.to_string();
+        let own = model == waits;
         assert_eq!(found > 0, own, "{found} of {names:?}, the calls of {model}: {counts:?}");
     }
     assert_eq!(forks >= 20, config.process_per_connection(), "{forks} forks: {counts:?}");
@@ -128,6 +133,32 @@ fn an_engine_makes_its_own_calls(config: &Config) {
         let classic = calls.count(&["accept4", "accept", "recvfrom", "read", "sendto", "send", "write"]);
         assert!(classic <= 10, "calls that belong in the ring: {counts:?}");
     }
+}
+
+/// The threads that made one of these calls, by their numbers.
+fn threads_of(calls: &tenfold_tests::strace::Calls, names: &[&str]) -> BTreeSet<String> {
+    let is_one = |line: &&String| names.iter().any(|name| line.contains(&format!(" {name}(")));
+    let of = |line: &String| line.split_ascii_whitespace().next().unwrap_or_default().to_owned();
+    calls.lines.iter().filter(is_one).map(of).collect()
+}
+
+fn a_dispatch_divides_the_work_between_threads(config: &Config) {
+    let server = Launch::new(config, site::shared()).flag("--pool-threads", 3).start();
+    let calls = calls_for(&server, "/1k.html", 20);
+    let loops = threads_of(&calls, &["accept4"]);
+    let receiving = threads_of(&calls, &["recvfrom"]);
+    let sending = threads_of(&calls, &["sendto"]);
+    let all = &calls.lines;
+    assert_eq!(loops.len(), 1, "one thread accepts: {all:#?}");
+    match config.dispatch {
+        Dispatch::Reactor => {
+            assert!(receiving.is_disjoint(&loops) && sending.is_disjoint(&loops), "{all:#?}")
+        }
+        Dispatch::Proactor => assert!(receiving == loops && sending == loops, "{all:#?}"),
+        Dispatch::Inline => panic!("nothing is divided"),
+    }
+    let at_work = threads_of(&calls, &["futex"]);
+    assert!(at_work.difference(&loops).count() > 0, "nobody of the pool was woken: {all:#?}");
 }
 
 /// How engines wait for several connections; those that are not here do not.
@@ -165,6 +196,12 @@ fn a_sender_makes_its_call(config: &Config) {
 }
 
 fn null_answers_whatever_is_asked(config: &Config) {
+    // It has nothing to process, and says so.
+    if config.dispatch == Dispatch::Proactor {
+        let refused = Launch::bare(config).word("--null").refused();
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("dispatch proactor"), "{refused:?}");
+        return;
+    }
     let launch = Launch::bare(config).word("--null").flag("--null-body", 100);
     let server = launch.flag("--access-log", "off").start();
     let mut wire = server.connect();

@@ -20,7 +20,17 @@ impl Protocol for Echo {
         clock::now() + Duration::from_secs(60)
     }
 
-    async fn serve<I: Io>(&self, io: &mut I, (): &mut ()) -> Next {
+    fn serve<I: Io>(&self, io: &mut I, (): &mut ()) -> impl Future<Output = Next> {
+        self.echo(io)
+    }
+
+    fn serve_anywhere<I: Io + Send>(&self, io: &mut I, (): &mut ()) -> impl Future<Output = Next> + Send {
+        self.echo(io)
+    }
+}
+
+impl Echo {
+    async fn echo<I: Io>(&self, io: &mut I) -> Next {
         let by = self.first_bytes_by();
         loop {
             match poll_fn(|cx| io.poll_receive(cx, 4096, Patience::Park, by)).await {

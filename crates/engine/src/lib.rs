@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod connections;
+pub mod dispatch;
 mod driver;
 #[cfg(feature = "test-layer")]
 pub mod faults;
@@ -25,11 +26,11 @@ mod topology;
 
 use std::time::Duration;
 
-pub use plan::{Accept, Bounds, Plan, Sender, Topology, Trigger, Triggers};
+pub use plan::{Accept, Bounds, Dispatch, Method, Plan, Sender, Topology, Trigger, Triggers};
 pub use protocol::{Event, Protocol};
-pub use table::{Driver, Engine, Facility, MODELS, Model};
+pub use table::{Driver, Engine, Facility, MODELS, Model, Rearms};
 pub use timer::{TimerKind, TimerUpdate};
-pub use topology::{probe, run};
+pub use topology::{libevent_method, probe, run};
 
 /// How long a worker that ran out of descriptors waits before it accepts again.
 pub(crate) const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);

@@ -60,12 +60,8 @@ impl Lane {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Coming<T>, Busy> {
-        let place = Arc::new(Mutex::new(Place { value: None, over: false, waker: None }));
-        let promise = Promise(place.clone());
-        let job: Job = Box::new(move || {
-            let value = work();
-            promise.lock().value = Some(value);
-        });
+        let (promise, coming) = promise();
+        let job: Job = Box::new(move || promise.keep(work()));
         match &*self.0 {
             Way::InPlace { free, changed } => in_place(free, changed, job),
             Way::Threads { width, queue, sender } => {
@@ -81,7 +77,7 @@ impl Lane {
                 })?;
             }
         }
-        Ok(Coming(place))
+        Ok(coming)
     }
 }
 
@@ -125,10 +121,21 @@ struct Place<T> {
     waker: Option<Waker>,
 }
 
+/// A result that is waited for by a task: the side that gives it, and the side that waits.
+pub(crate) fn promise<T>() -> (Promise<T>, Coming<T>) {
+    let place = Arc::new(Mutex::new(Place { value: None, over: false, waker: None }));
+    (Promise(place.clone()), Coming(place))
+}
+
 /// The worker's side of a result: when it is dropped, the work is over, one way or another.
-struct Promise<T>(Arc<Mutex<Place<T>>>);
+pub(crate) struct Promise<T>(Arc<Mutex<Place<T>>>);
 
 impl<T> Promise<T> {
+    /// Gives the result, and wakes who waits for it.
+    pub(crate) fn keep(self, value: T) {
+        self.lock().value = Some(value);
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Place<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -68,6 +68,30 @@ choice! {
 }
 
 choice! {
+    /// How the work of a connection is divided between a worker's loop and a pool of threads.
+    Dispatch, "dispatch" {
+        /// The loop does everything.
+        Inline = "inline",
+        /// The loop waits; a thread of the pool reads, processes and writes, one at a time for a connection.
+        Reactor = "reactor",
+        /// The loop reads and writes; a thread of the pool processes.
+        Proactor = "proactor",
+    }
+}
+
+choice! {
+    /// The system call that libevent waits in.
+    Method, "libevent method" {
+        /// `man 7 epoll`
+        Epoll = "epoll",
+        /// `man 2 poll`
+        Poll = "poll",
+        /// `man 2 select`
+        Select = "select",
+    }
+}
+
+choice! {
     /// When `epoll` reports a descriptor (`man 7 epoll`).
     Trigger, "trigger" {
         /// As long as it is ready.
@@ -143,6 +167,10 @@ pub struct Plan {
     pub sender: Sender,
     /// The triggers of `epoll`.
     pub triggers: Triggers,
+    /// Who does the work of a connection.
+    pub dispatch: Dispatch,
+    /// The method that libevent is forced to use.
+    pub method: Option<Method>,
     /// How deadlines are kept, by drivers that keep any: blocking calls have theirs in the socket.
     pub timer: TimerKind,
     /// When they are touched.
@@ -167,9 +195,11 @@ pub struct Bounds {
     pub linger_bytes: u64,
     /// Bytes received and sent on one connection before others have their turn. Default 1 MB.
     pub turn_bytes: usize,
-    /// Threads of the engine `pool`. Default 16.
+    /// Threads of the engine `pool`, or of each worker's pool under [`Dispatch::Reactor`] and
+    /// [`Dispatch::Proactor`]. Default 16.
     pub pool_threads: usize,
-    /// Accepted connections that wait for one of them. Default 1024.
+    /// What waits for one of them: accepted connections, connections that are ready, or requests. Default
+    /// 1024. Past it a connection is closed and counted; a request is answered with 503.
     pub pool_queue: usize,
     /// Accepted connections that wait for each worker of the topology `handoff`. Default 1024.
     pub handoff_queue: usize,
@@ -250,12 +280,50 @@ impl Plan {
             workers,
             sender,
             triggers,
+            dispatch: Dispatch::Inline,
+            method: None,
             timer: TimerKind::Wheel,
             timer_update: TimerUpdate::Lazy,
             accept: Accept::All,
             cork: false,
             bounds,
         })
+    }
+
+    /// The same plan with the work of connections divided like this.
+    ///
+    /// # Errors
+    /// In words, where the engine has nothing to divide, with the engines that have.
+    pub fn with_dispatch(self, dispatch: Dispatch) -> Result<Plan, String> {
+        if self.engine.model().dispatches.contains(&dispatch) {
+            return Ok(Plan { dispatch, ..self });
+        }
+        let able = MODELS.iter().filter(|model| model.dispatches.contains(&dispatch));
+        let able: Vec<_> = able.map(|model| model.name).collect();
+        let why = match self.engine.model().driver {
+            Driver::Blocking => "it has no loop",
+            Driver::Readiness | Driver::Completion => "what it hands over comes back done",
+        };
+        let (engine, able) = (self.engine, able.join(", "));
+        Err(format!("engine {engine} does not run with dispatch {dispatch}: {why}; {able} do"))
+    }
+
+    /// The same plan with libevent forced to use `method`; `triggers` are those that were asked for.
+    ///
+    /// # Errors
+    /// In words: the engine is another, or the method knows no edges, but edges were asked for.
+    pub fn with_method(self, method: Method, triggers: Option<Triggers>) -> Result<Plan, String> {
+        const LEVELS: Triggers = Triggers { listener: Trigger::Level, connections: Trigger::Level };
+        if self.engine != Engine::Libevent {
+            return Err(format!("libevent-method is for engine libevent, not {}", self.engine));
+        }
+        match (method, triggers) {
+            (Method::Epoll, _) => Ok(Plan { method: Some(method), ..self }),
+            (_, None | Some(LEVELS)) => Ok(Plan { method: Some(method), triggers: LEVELS, ..self }),
+            (_, Some(triggers)) => Err(format!(
+                "trigger {triggers} does not go with libevent-method {method}, which knows only lt+lt"
+            )),
+        }
     }
 
     /// The greatest number of workers.

@@ -5,13 +5,20 @@ use std::future::Future;
 use tenfold_http::{Instant, Io, Next, Peer};
 
 /// A protocol, written once, for every engine. Cloned for each worker thread.
-pub trait Protocol: Clone + Send + 'static {
+pub trait Protocol: Clone + Send + Sync + 'static {
     /// What is remembered of a connection while it is parked. It lies in the connection's slot, so it is
     /// small.
-    type State: Default;
+    type State: Default + Send;
 
     /// Serves `io` until there is nothing in hand.
     fn serve<I: Io>(&self, io: &mut I, state: &mut Self::State) -> impl Future<Output = Next>;
+
+    /// The same on a connection that another thread may serve after each wait (dispatch `reactor`).
+    fn serve_anywhere<I: Io + Send>(
+        &self,
+        io: &mut I,
+        state: &mut Self::State,
+    ) -> impl Future<Output = Next> + Send;
 
     /// When a connection that was just accepted is closed if it sends nothing. For a driver that serves
     /// a connection only when its first bytes are there.

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::plan::{Sender, Topology};
+use crate::plan::{Dispatch, Sender, Topology};
 
 /// An I/O model, by the name it has on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +25,10 @@ pub enum Engine {
     Poll,
     /// Readiness by `epoll`.
     Epoll,
+    /// Readiness by libevent.
+    Libevent,
+    /// Readiness by Asio's reactor.
+    Asio,
     /// Completion by `io_uring`.
     Uring,
 }
@@ -61,13 +65,36 @@ pub struct Model {
     pub senders: &'static [Sender],
     /// Whether `--trigger` means something to it.
     pub triggers: bool,
+    /// How the work of a connection is divided between a loop and a pool, the default first; nothing to
+    /// divide where there is no loop, or where it does nothing but hand over.
+    pub dispatches: &'static [Dispatch],
+    /// Under [`Dispatch::Reactor`], who registers a connection anew when a thread of the pool is done with it.
+    pub rearms: Option<Rearms>,
     /// How many connections it serves at once, in words.
     pub at_once: &'static str,
     /// The file that implements it.
     pub file: &'static str,
 }
 
-/// A facility of the kernel that can be missing or forbidden.
+/// Who tells the mechanism that a connection waits again, when a thread of the pool has served it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rearms {
+    /// The thread itself: the mechanism may be used by several.
+    Direct,
+    /// The loop, which is woken and finds it in its mailbox.
+    Mailbox,
+}
+
+impl fmt::Display for Rearms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rearms::Direct => "directly",
+            Rearms::Mailbox => "by mailbox",
+        })
+    }
+}
+
+/// A facility of the kernel, or a library of the build, that can be missing or forbidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Facility {
     /// `epoll_create1(2)`, which a kernel can be built, or a sandbox told, to do without.
@@ -80,6 +107,10 @@ pub enum Facility {
     MultishotReceive,
     /// A ring of provided buffers (Linux 5.19).
     BufferRing,
+    /// libevent 2.1, which this program can be built without.
+    Libevent,
+    /// Asio or Boost.Asio, which it can be built without, too.
+    Asio,
 }
 
 impl Facility {
@@ -93,6 +124,8 @@ impl Facility {
             Facility::MultishotAccept => "IORING_ACCEPT_MULTISHOT (Linux 5.19)",
             Facility::MultishotReceive => "IORING_RECV_MULTISHOT (Linux 6.0)",
             Facility::BufferRing => "IORING_REGISTER_PBUF_RING (Linux 5.19)",
+            Facility::Libevent => "libevent 2.1",
+            Facility::Asio => "Asio",
         }
     }
 }
@@ -105,6 +138,8 @@ const LOOPS: &[Topology] = &[
     Topology::ReuseportThreads,
     Topology::Handoff,
 ];
+const DISPATCHES: &[Dispatch] = &[Dispatch::Inline, Dispatch::Reactor, Dispatch::Proactor];
+const INLINE: &[Dispatch] = &[Dispatch::Inline];
 const SENDERS: &[Sender] = &[Sender::Auto, Sender::Copy, Sender::Sendfile];
 
 /// Every model, in the order in which they are shown.
@@ -119,6 +154,8 @@ pub static MODELS: &[Model] = &[
         topologies: &[Topology::Single],
         senders: SENDERS,
         triggers: false,
+        dispatches: INLINE,
+        rearms: None,
         at_once: "one",
         file: "crates/engine/src/models/naive.rs",
     },
@@ -132,6 +169,8 @@ pub static MODELS: &[Model] = &[
         topologies: &[Topology::Single],
         senders: SENDERS,
         triggers: false,
+        dispatches: INLINE,
+        rearms: None,
         at_once: "as many as max-connections allows, a process each",
         file: "crates/engine/src/models/fork.rs",
     },
@@ -145,6 +184,8 @@ pub static MODELS: &[Model] = &[
         topologies: &[Topology::Single],
         senders: SENDERS,
         triggers: false,
+        dispatches: INLINE,
+        rearms: None,
         at_once: "as many as max-connections allows, a thread each",
         file: "crates/engine/src/models/thread.rs",
     },
@@ -158,6 +199,8 @@ pub static MODELS: &[Model] = &[
         topologies: &[Topology::Single],
         senders: SENDERS,
         triggers: false,
+        dispatches: INLINE,
+        rearms: None,
         at_once: "as many as the pool has threads; the queue waits",
         file: "crates/engine/src/models/pool.rs",
     },
@@ -171,6 +214,8 @@ pub static MODELS: &[Model] = &[
         topologies: LOOPS,
         senders: SENDERS,
         triggers: false,
+        dispatches: DISPATCHES,
+        rearms: Some(Rearms::Mailbox),
         at_once: "as many as max-connections allows",
         file: "crates/engine/src/models/busy.rs",
     },
@@ -184,6 +229,8 @@ pub static MODELS: &[Model] = &[
         topologies: LOOPS,
         senders: SENDERS,
         triggers: false,
+        dispatches: DISPATCHES,
+        rearms: Some(Rearms::Mailbox),
         at_once: "those whose descriptors are below 1024",
         file: "crates/engine/src/models/select.rs",
     },
@@ -197,6 +244,8 @@ pub static MODELS: &[Model] = &[
         topologies: LOOPS,
         senders: SENDERS,
         triggers: false,
+        dispatches: DISPATCHES,
+        rearms: Some(Rearms::Mailbox),
         at_once: "as many as max-connections allows",
         file: "crates/engine/src/models/poll.rs",
     },
@@ -210,8 +259,41 @@ pub static MODELS: &[Model] = &[
         topologies: LOOPS,
         senders: SENDERS,
         triggers: true,
+        dispatches: DISPATCHES,
+        rearms: Some(Rearms::Direct),
         at_once: "as many as max-connections allows",
         file: "crates/engine/src/models/epoll.rs",
+    },
+    Model {
+        engine: Engine::Libevent,
+        name: "libevent",
+        summary: "readiness: non-blocking calls, and libevent says when to try again",
+        driver: Driver::Readiness,
+        calls: "epoll_wait (or poll, select: libevent-method), accept4, recv, send or sendfile, epoll_ctl twice a \
+                connection, close",
+        needs: &[Facility::Libevent],
+        topologies: LOOPS,
+        senders: SENDERS,
+        triggers: true,
+        dispatches: DISPATCHES,
+        rearms: Some(Rearms::Mailbox),
+        at_once: "as many as max-connections allows",
+        file: "crates/engine/src/models/libevent.rs",
+    },
+    Model {
+        engine: Engine::Asio,
+        name: "asio",
+        summary: "readiness: non-blocking calls, and Asio's reactor (async_wait) says when to try again",
+        driver: Driver::Readiness,
+        calls: "epoll_wait, accept4, recv, send or sendfile, epoll_ctl for each wait, close",
+        needs: &[Facility::Asio],
+        topologies: LOOPS,
+        senders: SENDERS,
+        triggers: false,
+        dispatches: DISPATCHES,
+        rearms: Some(Rearms::Direct),
+        at_once: "as many as max-connections allows",
+        file: "crates/engine/src/models/asio.rs",
     },
     Model {
         engine: Engine::Uring,
@@ -223,6 +305,8 @@ pub static MODELS: &[Model] = &[
         topologies: LOOPS,
         senders: SENDERS,
         triggers: false,
+        dispatches: INLINE,
+        rearms: None,
         at_once: "as many as max-connections allows",
         file: "crates/engine/src/models/uring.rs",
     },

@@ -44,9 +44,16 @@ pub fn probe(engine: Engine) -> Result<(), Vec<(Facility, String)>> {
     let missing = match engine {
         Engine::Epoll => models::epoll::probe(),
         Engine::Uring => models::uring::probe(),
+        Engine::Libevent => models::libevent::probe(),
+        Engine::Asio => models::asio::probe(),
         _ => Vec::new(),
     };
     if missing.is_empty() { Ok(()) } else { Err(missing) }
+}
+
+/// The method that libevent waits by on this system, where this build has libevent.
+pub fn libevent_method() -> Option<&'static str> {
+    models::libevent::method()
 }
 
 /// Runs a worker on each of several threads, and `meanwhile` on this one.
@@ -133,6 +140,8 @@ fn worker<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result
         (Engine::Select, _) => models::select::run(plan, intake, protocol),
         (Engine::Poll, _) => models::poll::run(plan, intake, protocol),
         (Engine::Epoll, _) => models::epoll::run(plan, intake, protocol),
+        (Engine::Libevent, _) => models::libevent::run(plan, intake, protocol),
+        (Engine::Asio, _) => models::asio::run(plan, intake, protocol),
         (Engine::Uring, _) => models::uring::run(plan, intake, protocol),
         (engine, Intake::Handed(_)) => Err(format!("engine {engine} accepts for itself")),
     }

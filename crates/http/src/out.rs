@@ -165,6 +165,33 @@ impl Out {
         }
     }
 
+    /// Puts all of `other` behind what is there.
+    pub fn append(&mut self, mut other: Out) {
+        if self.is_empty() {
+            (other.lost, other.sends, other.popped_alone) = (self.lost, self.sends, self.popped_alone);
+            other.extra.append(&self.extra);
+            std::mem::swap(self, &mut other);
+            return;
+        }
+        let mut at = other.gone;
+        for segment in std::mem::take(&mut other.segments) {
+            match segment {
+                Segment::Staged(count) => {
+                    self.stage(&other.staged[at..at + count]);
+                    at += count;
+                }
+                Segment::Alone(count) => {
+                    self.staged.extend_from_slice(&other.staged[at..at + count]);
+                    self.push_segment(Segment::Alone(count));
+                    at += count;
+                }
+                other => self.push_segment(other),
+            }
+        }
+        self.stage(&other.staged[at..]);
+        other.tail = 0;
+    }
+
     fn push_segment(&mut self, segment: Segment) {
         if self.tail > 0 {
             self.segments.push_back(Segment::Staged(std::mem::take(&mut self.tail)));
@@ -391,6 +418,26 @@ mod tests {
         out.clear(0);
         let expected = [(0, 2), (0, 2), (3, 1)].map(|(unsent, sends)| Departure { unsent, sends });
         assert_eq!(*told.lock().expect("no panic"), expected);
+    }
+
+    #[test]
+    fn what_is_appended_stands_behind_what_is_there_and_its_watches_are_told() {
+        for before in [&b""[..], b"first "] {
+            let (mut out, mut other, told) = (Out::new(), Out::new(), Arc::default());
+            out.stage(before);
+            other.stage(b"gone");
+            other.advance(4);
+            watched(&mut other, b"staged ", &told);
+            other.push(Part::Shared(b"shared"[..].into(), 0..6));
+            other.stage(b" last");
+            out.append(other);
+            let mut slices = [IoSlice::new(&[]); 8];
+            let (filled, more) = out.memory(&mut slices);
+            let text: Vec<u8> = slices[..filled].iter().flat_map(|slice| slice.to_vec()).collect();
+            assert_eq!((text, more), ([before, b"staged shared last"].concat(), false));
+            out.advance(out.len());
+            assert_eq!(*told.lock().expect("no panic"), [Departure { unsent: 0, sends: 1 }]);
+        }
     }
 
     #[test]

@@ -125,6 +125,9 @@ pub fn refusal(refusal: Refusal, out: &mut Out) -> u64 {
     head.content_type(PLAIN_TEXT);
     head.content_length(length);
     head.field(FieldName::X_CONTENT_TYPE_OPTIONS, FieldValue::constant("nosniff"));
+    if refusal == Refusal::Busy {
+        head.number(FieldName::RETRY_AFTER, 1);
+    }
     head.end();
     line.iter().for_each(|piece| out.stage(piece));
     length

@@ -97,6 +97,8 @@ pub enum Refusal {
     UnknownExpectation,
     /// A [`Answer::Later`] did not come in time.
     Overdue,
+    /// As many requests are waiting to be answered as may wait.
+    Busy,
 }
 
 impl Refusal {
@@ -110,7 +112,7 @@ impl Refusal {
             Refusal::UnknownExpectation => 417,
             Refusal::HeadTooLarge => 431,
             Refusal::UnknownMethod | Refusal::UnknownTransferCoding => 501,
-            Refusal::Overdue => 503,
+            Refusal::Overdue | Refusal::Busy => 503,
             Refusal::UnknownVersion => 505,
         }
     }
@@ -128,6 +130,7 @@ impl Refusal {
             Refusal::UnknownVersion => "only HTTP/1.0 and HTTP/1.1 are spoken here",
             Refusal::UnknownExpectation => "the expectation can not be met",
             Refusal::Overdue => "the answer took too long",
+            Refusal::Busy => "as many requests are waiting as may wait",
         }
     }
 }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time;
 
+use tenfold_engine::dispatch::proactor::{Proactor, Resting};
 use tenfold_engine::offload::Lane;
-use tenfold_engine::{Driver, Event, Plan, Protocol};
+use tenfold_engine::{Dispatch, Driver, Event, Plan, Protocol};
 use tenfold_http::response::{FieldName, FieldValue};
 use tenfold_http::{
     Answer, Departure, Head, Instant, Io, KeptHead, Limits, Method, Next, Out, Peer, Refusal, Reply, Service,
@@ -25,7 +26,11 @@ use crate::worker::Crew;
 
 /// HTTP over a site. A clone for each thread.
 #[derive(Clone)]
-pub(crate) struct App(Arc<Shared>);
+pub(crate) struct App {
+    shared: Arc<Shared>,
+    /// The threads that work out answers, with dispatch `proactor`.
+    proactor: Option<Arc<Proactor<Shared>>>,
+}
 
 struct Shared {
     /// Itself, for answers that come later.
@@ -66,6 +71,9 @@ const PRIVATE: FieldValue<'static> = FieldValue::constant("private, no-store");
 
 impl App {
     /// Serves `hosts` as `settings` say, by this plan, to whom `admission` lets in, and to `members` what is theirs.
+    ///
+    /// # Errors
+    /// The threads that the plan asks for can not be started.
     pub(crate) fn new(
         hosts: Hosts,
         settings: &Settings,
@@ -73,8 +81,8 @@ impl App {
         members: Option<Members>,
         plan: &Plan,
         crew: Arc<Crew>,
-    ) -> App {
-        App(Arc::new_cyclic(|this| Shared {
+    ) -> Result<App, String> {
+        let shared = Arc::new_cyclic(|this| Shared {
             this: this.clone(),
             hosts,
             echo: settings.echo.clone(),
@@ -89,50 +97,71 @@ impl App {
             lane: Lane::new(plan, settings.work_threads, settings.work_queue),
             hands_over: plan.engine.model().driver == Driver::Completion,
             complained: AtomicU64::new(0),
-        }))
+        });
+        let proactor = match plan.dispatch {
+            Dispatch::Proactor => Some(Arc::new(proactor(&shared, plan)?)),
+            Dispatch::Inline | Dispatch::Reactor => None,
+        };
+        Ok(App { shared, proactor })
     }
+}
+
+/// A pool for each worker of this process; they share their threads.
+fn proactor(shared: &Arc<Shared>, plan: &Plan) -> Result<Proactor<Shared>, String> {
+    let pools = plan.workers / plan.processes();
+    let pool = (pools * plan.bounds.pool_threads, pools * plan.bounds.pool_queue);
+    let resting =
+        Resting::<Shared> { rest: |shared| shared.crew.rest(), leave: |shared| shared.crew.leave() };
+    Proactor::start(shared.clone(), pool, resting)
 }
 
 impl Protocol for App {
     type State = Session;
 
     async fn serve<I: Io>(&self, io: &mut I, state: &mut Session) -> Next {
-        serve_connection(io, &*self.0, &self.0.limits, state).await
+        match &self.proactor {
+            None => serve_connection(io, &*self.shared, &self.shared.limits, state).await,
+            Some(proactor) => serve_connection(io, &**proactor, &self.shared.limits, state).await,
+        }
+    }
+
+    async fn serve_anywhere<I: Io + Send>(&self, io: &mut I, state: &mut Session) -> Next {
+        serve_connection(io, &*self.shared, &self.shared.limits, state).await
     }
 
     fn first_bytes_by(&self) -> Instant {
-        clock::now() + self.0.limits.head_timeout
+        clock::now() + self.shared.limits.head_timeout
     }
 
     #[inline]
     fn admit(&self, peer: &Peer) -> bool {
-        let Some(admission) = &self.0.admission else { return true };
+        let Some(admission) = &self.shared.admission else { return true };
         let admitted = admission.admit(peer);
         if !admitted {
-            self.0.crew.with(|own| own.tally.add(Counter::TooManyOfAddress, 1));
+            self.shared.crew.with(|own| own.tally.add(Counter::TooManyOfAddress, 1));
         }
         admitted
     }
 
     #[inline]
     fn dismiss(&self, peer: impl FnOnce() -> Peer) {
-        if let Some(admission) = &self.0.admission {
+        if let Some(admission) = &self.shared.admission {
             admission.dismiss(&peer());
         }
     }
 
     #[inline]
     fn observe(&self, event: Event) {
-        self.0.crew.observe(event);
+        self.shared.crew.observe(event);
     }
 
     #[inline]
     fn rest(&self) -> Instant {
-        self.0.crew.rest()
+        self.shared.crew.rest()
     }
 
     fn leave(&self) {
-        self.0.crew.leave();
+        self.shared.crew.leave();
     }
 }
 

@@ -3,7 +3,7 @@
 mod refusals;
 mod room;
 
-use tenfold_engine::{Accept, Bounds, Engine, Plan, Sender, TimerKind, TimerUpdate};
+use tenfold_engine::{Accept, Bounds, Dispatch, Engine, Plan, Sender, TimerKind, TimerUpdate};
 use tenfold_sys::limits;
 use tenfold_sys::socket::ListenOptions;
 
@@ -41,9 +41,17 @@ impl Blueprint {
             (workers, _) => workers,
         };
         let plan = Plan::new(engine, settings.topology, workers, sender, settings.trigger, Bounds::default());
+        let dispatch = settings.dispatch.unwrap_or(Dispatch::Inline);
+        let plan = plan.and_then(|plan| plan.with_dispatch(dispatch));
         let mut plan = plan.map_err(|why| {
-            format!("{why} (engine, topology, workers, send and trigger: `tenfold engines --matrix` shows what goes together)")
+            format!(
+                "{why} (engine, topology, workers, dispatch, send and trigger: `tenfold engines --matrix` shows what \
+                 goes together)"
+            )
         })?;
+        if let Some(method) = settings.libevent_method {
+            plan = plan.with_method(method, settings.trigger)?;
+        }
         refusals::of(settings, &plan)?;
         plan.timer = settings.timer.unwrap_or(TimerKind::Wheel);
         plan.timer_update = settings.timer_update.unwrap_or(TimerUpdate::Lazy);

@@ -36,6 +36,7 @@ pub(crate) enum Counter {
     UnknownVersion,
     UnknownExpectation,
     Overdue,
+    Busy,
     /// Connections past the bound.
     TooMany,
     /// Connections past what one address may have.
@@ -60,6 +61,7 @@ pub(crate) const REFUSALS: &[(Counter, &str)] = &[
     (Counter::UnknownVersion, "unknown-version"),
     (Counter::UnknownExpectation, "unknown-expectation"),
     (Counter::Overdue, "overdue"),
+    (Counter::Busy, "busy"),
     (Counter::TooMany, "too-many-connections"),
     (Counter::TooManyOfAddress, "too-many-of-address"),
     (Counter::Throttled, "throttled"),
@@ -159,6 +161,7 @@ fn reason(refusal: Refusal) -> Counter {
         Refusal::UnknownVersion => Counter::UnknownVersion,
         Refusal::UnknownExpectation => Counter::UnknownExpectation,
         Refusal::Overdue => Counter::Overdue,
+        Refusal::Busy => Counter::Busy,
     }
 }
 

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use tenfold_engine::{Bounds, Engine, Facility, MODELS, Model, Plan, Sender, Topology, Triggers};
+use tenfold_engine::{
+    Bounds, Dispatch, Engine, Facility, MODELS, Model, Plan, Sender, Topology, Triggers, libevent_method,
+};
 
 /// What is missing for an engine, and what the system said.
 pub(crate) fn missing(engine: Engine) -> Vec<(Facility, String)> {
@@ -50,9 +52,17 @@ fn described(model: &Model, missing: &[(Facility, String)]) -> String {
         true => format!("\n  triggers    {}", joined(&Triggers::ALL)),
         false => String::new(),
     };
+    let method = match method(model) {
+        Some(method) => format!("\n  method      {method}"),
+        None => String::new(),
+    };
+    let rearms = match model.rearms {
+        Some(rearms) => format!("\n  dispatch    {} (reactor re-arms {rearms})", joined(model.dispatches)),
+        None => String::new(),
+    };
     format!(
-        "{}: {}\n  runs here   {runs}\n  calls       {}\n  at once     {}\n  topologies  {}\n  senders     \
-         {}{triggers}\n  code        {}\n\n",
+        "{}: {}\n  runs here   {runs}{method}\n  calls       {}\n  at once     {}\n  topologies  {}\n  senders     \
+         {}{triggers}{rearms}\n  code        {}\n\n",
         model.name,
         model.summary,
         model.calls,
@@ -61,6 +71,11 @@ fn described(model: &Model, missing: &[(Facility, String)]) -> String {
         joined(model.senders),
         model.file,
     )
+}
+
+/// The method that a library which chooses one has chosen here.
+fn method(model: &Model) -> Option<&'static str> {
+    if model.engine == Engine::Libevent { libevent_method() } else { None }
 }
 
 fn joined<T: ToString>(all: &[T]) -> String {
@@ -83,6 +98,9 @@ fn as_value(model: &Model, missing: &[(Facility, String)]) -> Value {
         "topologies": words(model.topologies.iter().map(Topology::to_string).collect()),
         "senders": words(model.senders.iter().map(Sender::to_string).collect()),
         "triggers": words(if model.triggers { Triggers::ALL.iter().map(Triggers::to_string).collect() } else { Vec::new() }),
+        "dispatches": words(model.dispatches.iter().map(Dispatch::to_string).collect()),
+        "rearms": model.rearms.map(|rearms| rearms.to_string()),
+        "method": method(model),
         "code": model.file,
     })
 }
@@ -107,7 +125,10 @@ fn combinations() -> Vec<Plan> {
                     let workers = (topology != Topology::Single).then_some(2);
                     Plan::new(model.engine, Some(topology), workers, sender, triggers, Bounds::default()).ok()
                 });
-                all.extend(plans);
+                for plan in plans {
+                    let dispatched = |dispatch: &Dispatch| plan.clone().with_dispatch(*dispatch).ok();
+                    all.extend(Dispatch::ALL.iter().filter_map(dispatched));
+                }
             }
         }
     }
@@ -119,16 +140,19 @@ fn shown_triggers(plan: &Plan) -> String {
 }
 
 fn combinations_table() -> String {
-    let mut text =
-        format!("{:<8} {:<20} {:<10} {:<8} {}\n", "engine", "topology", "send", "trigger", "runs here");
+    let mut text = format!(
+        "{:<8} {:<20} {:<10} {:<9} {:<8} {}\n",
+        "engine", "topology", "send", "dispatch", "trigger", "runs here"
+    );
     let runs: Vec<_> = MODELS.iter().map(|model| (model.engine, missing(model.engine).is_empty())).collect();
     for plan in combinations() {
         let able = runs.contains(&(plan.engine, true));
         text += &format!(
-            "{:<8} {:<20} {:<10} {:<8} {}\n",
+            "{:<8} {:<20} {:<10} {:<9} {:<8} {}\n",
             plan.engine.to_string(),
             plan.topology.to_string(),
             plan.sender.to_string(),
+            plan.dispatch.to_string(),
             shown_triggers(&plan),
             if able { "yes" } else { "no" }
         );
@@ -141,6 +165,7 @@ fn combination_value(plan: &Plan) -> Value {
         "engine": plan.engine.to_string(),
         "topology": plan.topology.to_string(),
         "send": plan.sender.to_string(),
+        "dispatch": plan.dispatch.to_string(),
         "trigger": plan.engine.model().triggers.then(|| plan.triggers.to_string()),
     })
 }
@@ -154,7 +179,7 @@ mod tests {
         let all = combinations();
         for model in MODELS {
             let triggers = if model.triggers { Triggers::ALL.len() } else { 1 };
-            let expected = model.topologies.len() * model.senders.len() * triggers;
+            let expected = model.topologies.len() * model.senders.len() * triggers * model.dispatches.len();
             let found = all.iter().filter(|plan| plan.engine == model.engine).count();
             assert_eq!(found, expected, "{}", model.name);
         }

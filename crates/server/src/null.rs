@@ -1,6 +1,6 @@
 //! `serve --null`: one fixed response to whatever ends with an empty line. What the engine itself costs.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 
 use tenfold_engine::{Event, Protocol};
@@ -49,16 +49,8 @@ impl Null {
         io.consume(if left { consumed } else { whole - kept });
         (answered, left)
     }
-}
 
-impl Protocol for Null {
-    type State = ();
-
-    fn first_bytes_by(&self) -> Instant {
-        clock::now() + self.limits.head_timeout
-    }
-
-    async fn serve<I: Io>(&self, io: &mut I, _: &mut ()) -> Next {
+    async fn serve_all<I: Io>(&self, io: &mut I) -> Next {
         loop {
             let (answered, left) = self.answer(io);
             if answered {
@@ -84,6 +76,22 @@ impl Protocol for Null {
                 Ok(Received::End) | Err(_) => return Next::Close,
             }
         }
+    }
+}
+
+impl Protocol for Null {
+    type State = ();
+
+    fn first_bytes_by(&self) -> Instant {
+        clock::now() + self.limits.head_timeout
+    }
+
+    fn serve<I: Io>(&self, io: &mut I, _: &mut ()) -> impl Future<Output = Next> {
+        self.serve_all(io)
+    }
+
+    fn serve_anywhere<I: Io + Send>(&self, io: &mut I, _: &mut ()) -> impl Future<Output = Next> + Send {
+        self.serve_all(io)
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tenfold_accounts::store::url::{Url, without_password};
 use tenfold_accounts::web::protect::Folder;
-use tenfold_engine::{Engine, Sender};
+use tenfold_engine::{Dispatch, Engine, Sender, libevent_method};
 use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::User;
 
@@ -111,8 +111,21 @@ fn engine(facts: &Facts<'_>) -> Option<String> {
     let workers = if plan.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", plan.workers) };
     let triggers =
         if plan.engine.model().triggers { format!(", trigger {}", plan.triggers) } else { String::new() };
+    let method = match (plan.engine, plan.method) {
+        (Engine::Libevent, Some(method)) => format!(" by {method}"),
+        (Engine::Libevent, None) => {
+            libevent_method().map(|method| format!(" by {method}")).unwrap_or_default()
+        }
+        _ => String::new(),
+    };
+    let dispatch = match (plan.dispatch, plan.bounds.pool_threads) {
+        (Dispatch::Inline, _) => String::new(),
+        (dispatch, 1) => format!(", dispatch {dispatch} (1 thread each)"),
+        (dispatch, threads) => format!(", dispatch {dispatch} ({threads} threads each)"),
+    };
     let reason = facts.blueprint.reason.map(|why| format!(" (auto: {why})")).unwrap_or_default();
-    Some(format!("{}, topology {}, {workers}{triggers}{reason}", plan.engine, plan.topology))
+    let (engine, topology) = (plan.engine, plan.topology);
+    Some(format!("{engine}{method}, topology {topology}, {workers}{dispatch}{triggers}{reason}"))
 }
 
 /// Switches of transport and time that are not what they usually are: who measures wants to read them again.

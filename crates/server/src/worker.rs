@@ -3,6 +3,7 @@
 //! It is kept in the thread, so that the request path takes no lock. A thread gets it when it first asks.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -19,11 +20,12 @@ use crate::log::{Log, Outlet, Writer};
 pub(crate) struct Crew {
     /// Rows live as long as the process: threads hold them without counting references.
     rows: &'static Rows,
-    /// The row of the first thread.
-    first: usize,
+    /// Those of this process. The first thread has the first; those that come when each row has one count
+    /// where the last does.
+    own: Range<usize>,
     /// How many threads have come.
     come: AtomicUsize,
-    /// Whether several processes count in a row (`fork`).
+    /// Whether several processes or threads count in a row (`fork`, a pool).
     shared: bool,
     outlet: Option<Arc<Outlet>>,
     number: u32,
@@ -43,14 +45,14 @@ thread_local! {
 static CREWS: AtomicU32 = AtomicU32::new(0);
 
 impl Crew {
-    /// Threads that count in the rows from `first` on and write to `log`.
-    pub(crate) fn new(rows: &'static Rows, first: usize, shared: bool, log: Log) -> Arc<Crew> {
-        let outlet = Outlet::open(log, Tally::new(rows.row(first), shared)).unwrap_or_else(|error| {
+    /// Threads that count in these rows and write to `log`. There is a row at least.
+    pub(crate) fn new(rows: &'static Rows, own: Range<usize>, shared: bool, log: Log) -> Arc<Crew> {
+        let outlet = Outlet::open(log, Tally::new(rows.row(own.start), shared)).unwrap_or_else(|error| {
             warning!("a worker has no access log: {error}");
             None
         });
         let number = CREWS.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Crew { rows, first, come: AtomicUsize::new(0), shared, outlet, number })
+        Arc::new(Crew { rows, own, come: AtomicUsize::new(0), shared, outlet, number })
     }
 
     /// Hands `use_it` what this thread has. Nothing happens where a thread is about to end.
@@ -68,9 +70,8 @@ impl Crew {
 
     #[cold]
     fn join(&self) -> Own {
-        let place = self.first + self.come.fetch_add(1, Ordering::Relaxed);
-        // Threads that no plan knows would count where the last one does.
-        let tally = Tally::new(self.rows.row(place.min(self.rows.rows() - 1)), self.shared);
+        let place = self.own.start + self.come.fetch_add(1, Ordering::Relaxed);
+        let tally = Tally::new(self.rows.row(place.min(self.own.end - 1)), self.shared);
         Own {
             tally,
             writer: self.outlet.as_ref().map(|outlet| Writer::new(outlet, tally)),
@@ -102,7 +103,7 @@ impl Crew {
     /// Waits until every line is written: before the process ends.
     pub(crate) fn end(&self) {
         if let Some(outlet) = &self.outlet {
-            outlet.end(Tally::new(self.rows.row(self.first), self.shared));
+            outlet.end(Tally::new(self.rows.row(self.own.start), self.shared));
         }
     }
 

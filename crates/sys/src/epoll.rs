@@ -19,6 +19,8 @@ pub struct Interest {
     pub edge: bool,
     /// Wake one of several waiting instances (`EPOLLEXCLUSIVE`); only for a first registration.
     pub exclusive: bool,
+    /// Report once, then wait to be registered again (`EPOLLONESHOT`).
+    pub once: bool,
 }
 
 impl Interest {
@@ -29,6 +31,7 @@ impl Interest {
         flags.set(EventFlags::OUT, self.write);
         flags.set(EventFlags::ET, self.edge);
         flags.set(EventFlags::EXCLUSIVE, self.exclusive);
+        flags.set(EventFlags::ONESHOT, self.once);
         flags
     }
 }
@@ -70,6 +73,14 @@ impl Epoll {
     /// What `epoll_ctl(2)` says.
     pub fn delete(&self, number: RawFd) -> io::Result<()> {
         Ok(epoll::delete(&self.instance, borrow(number))?)
+    }
+
+    /// A second handle to the same instance, by which another thread changes registrations.
+    ///
+    /// # Errors
+    /// When no descriptors are left.
+    pub fn registry(&self) -> io::Result<Registry> {
+        Ok(Registry(self.instance.try_clone()?))
     }
 
     /// Waits until something is ready, `milliseconds` have passed (none: for ever), or a signal came,
@@ -123,6 +134,19 @@ impl Epoll {
         unsafe { self.batch.set_len(count) };
         into.extend(self.batch.iter().map(ready));
         Ok(())
+    }
+}
+
+/// A handle to an instance that can not be waited for with it.
+pub struct Registry(OwnedFd);
+
+impl Registry {
+    /// See [`Epoll::modify`].
+    ///
+    /// # Errors
+    /// What `epoll_ctl(2)` says.
+    pub fn modify(&self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::modify(&self.0, borrow(number), EventData::new_u64(key), interest.flags())?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Linux as safe functions. This is the only crate with unsafe code; each block names the invariant that
 //! it stands on.
 
+pub mod asio;
 pub mod clock;
 pub mod connect;
 pub mod directory;
@@ -10,6 +11,7 @@ pub mod eventfd;
 pub mod failure;
 pub mod file;
 pub mod inotify;
+pub mod libevent;
 pub mod lifecycle;
 pub mod limits;
 pub mod links;

@@ -32,6 +32,16 @@ pub(crate) async fn activation<I: Io, P: Protocol>(
     Finished { io, memory, next }
 }
 
+/// The same on a connection that goes from thread to thread.
+pub(crate) async fn activation_anywhere<I: Io + Send, P: Protocol>(
+    mut io: Box<I>,
+    mut memory: P::State,
+    protocol: &P,
+) -> Finished<I, P::State> {
+    let next = protocol.serve_anywhere(&mut *io, &mut memory).await;
+    Finished { io, memory, next }
+}
+
 /// Tasks that are kept for the next connection: more than are ever begun at once on a healthy loop.
 const STOCK: usize = 64;
 /// Freed tasks after which the heap is trimmed at once.
@@ -39,7 +49,8 @@ const TRIM_AFTER: usize = 1024;
 /// Fewer wait for this long.
 const TRIM_WITHIN: Duration = Duration::from_millis(500);
 
-struct Task<F, I, A> {
+/// A connection that is being served.
+pub(crate) struct Task<F, I, A> {
     /// Pinned by itself, so that the rest can be reached. Finished futures are dropped by the next one.
     future: Pin<Box<Option<F>>>,
     waker: Waker,
@@ -48,6 +59,20 @@ struct Task<F, I, A> {
     io: Option<Box<I>>,
     /// What the driver keeps of the `Io`, which the future owns or which waits here.
     attached: Option<A>,
+}
+
+impl<F: Future, I, A> Task<F, I, A> {
+    /// Polls it; it has begun.
+    pub(crate) fn poll(&mut self) -> Poll<F::Output> {
+        let future = self.future.as_mut().as_pin_mut().expect("a task that is polled has begun");
+        future.poll(&mut Context::from_waker(&self.waker))
+    }
+
+    /// What the driver keeps of it; it has begun.
+    #[inline]
+    pub(crate) fn attached(&self) -> &A {
+        self.attached.as_ref().expect("a task that has begun has its attachment")
+    }
 }
 
 /// All tasks of a worker, by their numbers.
@@ -90,8 +115,7 @@ impl<F: Future, I, A> Tasks<F, I, A> {
     /// What the driver keeps of task `number`, which has begun.
     #[inline]
     pub(crate) fn attached(&self, number: u32) -> &A {
-        let task = self.tasks[number as usize].as_ref().expect("a task that has begun is there");
-        task.attached.as_ref().expect("a task that has begun has its attachment")
+        self.tasks[number as usize].as_ref().expect("a task that has begun is there").attached()
     }
 
     fn make(&mut self) -> u32 {
@@ -112,9 +136,22 @@ impl<F: Future, I, A> Tasks<F, I, A> {
 
     /// Polls task `number`.
     pub(crate) fn poll(&mut self, number: u32) -> Poll<F::Output> {
-        let task = self.tasks[number as usize].as_mut().expect("a task that is polled is there");
-        let future = task.future.as_mut().as_pin_mut().expect("a task that is polled has begun");
-        future.poll(&mut Context::from_waker(&task.waker))
+        self.tasks[number as usize].as_mut().expect("a task that is polled is there").poll()
+    }
+
+    /// Lends task `number`, which is there, to whoever polls it elsewhere.
+    pub(crate) fn lend(&mut self, number: u32) -> Box<Task<F, I, A>> {
+        self.tasks[number as usize].take().expect("a task is lent to one at a time")
+    }
+
+    /// Whether task `number`, which has begun, is lent.
+    pub(crate) fn is_lent(&self, number: u32) -> bool {
+        self.tasks[number as usize].is_none()
+    }
+
+    /// Task `number` is back.
+    pub(crate) fn give_back(&mut self, number: u32, task: Box<Task<F, I, A>>) {
+        self.tasks[number as usize] = Some(task);
     }
 
     /// The key of task `number` was taken from the inbox.

@@ -39,6 +39,13 @@ impl<P: Protocol> Protocol for Xor<P> {
         self.0.serve(&mut layer, above).await
     }
 
+    async fn serve_anywhere<I: Io + Send>(&self, io: &mut I, state: &mut Memories<P::State>) -> Next {
+        let Memories { received, sent, above } = state;
+        let mut layer =
+            XorIo { below: io, input: Vec::new(), out: Out::new(), received, sent, closed: false };
+        self.0.serve_anywhere(&mut layer, above).await
+    }
+
     fn first_bytes_by(&self) -> Instant {
         self.0.first_bytes_by()
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::Intake;
 use crate::driver::readiness::link::{READ, WRITE};
 use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
-use crate::driver::readiness::serve;
+use crate::driver::readiness::serve_as_dispatched;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 
@@ -32,7 +32,7 @@ struct BusySelector {
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
     let (entries, places, sleep) = (Vec::new(), Vec::new(), plan.bounds.busy_sleep);
-    serve(BusySelector { entries, places, sleep, worked: false }, plan, intake, protocol)
+    serve_as_dispatched(BusySelector { entries, places, sleep, worked: false }, plan, intake, protocol)
 }
 
 impl Selector for BusySelector {

@@ -10,21 +10,25 @@
 
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
-use tenfold_sys::epoll::{Epoll, Interest};
+use tenfold_sys::epoll::{Epoll, Interest, Registry};
 
 use super::Intake;
-use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
-use crate::driver::readiness::serve;
-use crate::plan::{Plan, Topology, Trigger};
+use crate::driver::readiness::selector::{Event, READING, Rearm, Selector, WRITING};
+use crate::driver::readiness::{serve, serve_by_pool};
+use crate::plan::{Dispatch, Plan, Topology, Trigger};
 use crate::protocol::Protocol;
 use crate::table::Facility;
 
 /// Events that one wait brings at most.
 const BATCH: usize = 512;
 
-struct EpollSelector {
+/// `ONCE` says that a registration of a connection ends with its report.
+struct EpollSelector<const ONCE: bool> {
     epoll: Epoll,
+    /// For other threads, where registrations end with their report.
+    registry: Option<Arc<Registrations>>,
     edge_listener: bool,
     edge_connections: bool,
     /// Whether other workers wait on the same listening sockets.
@@ -33,13 +37,27 @@ struct EpollSelector {
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    let selector = EpollSelector {
-        epoll: Epoll::new(BATCH).map_err(|error| format!("cannot make an epoll instance: {error}"))?,
-        edge_listener: plan.triggers.listener == Trigger::Edge,
-        edge_connections: plan.triggers.connections == Trigger::Edge,
-        shared: plan.topology == Topology::Threads,
+    match plan.dispatch {
+        Dispatch::Reactor => serve_by_pool(selector::<true>(plan)?, plan, intake, protocol),
+        Dispatch::Inline | Dispatch::Proactor => serve(selector::<false>(plan)?, plan, intake, protocol),
+    }
+}
+
+fn selector<const ONCE: bool>(plan: &Plan) -> Result<EpollSelector<ONCE>, String> {
+    let failed = |error| format!("cannot make an epoll instance: {error}");
+    let epoll = Epoll::new(BATCH).map_err(failed)?;
+    let edge = plan.triggers.connections == Trigger::Edge;
+    let registry = match ONCE {
+        true => Some(Arc::new(Registrations { registry: epoll.registry().map_err(failed)?, edge })),
+        false => None,
     };
-    serve(selector, plan, intake, protocol)
+    Ok(EpollSelector {
+        epoll,
+        registry,
+        edge_listener: plan.triggers.listener == Trigger::Edge,
+        edge_connections: edge,
+        shared: plan.topology == Topology::Threads,
+    })
 }
 
 /// What is missing on this kernel, with what the system said.
@@ -50,34 +68,46 @@ pub(crate) fn probe() -> Vec<(Facility, String)> {
     }
 }
 
-impl EpollSelector {
-    fn interest(&self, bits: u8) -> Interest {
-        Interest {
-            read: bits & READING != 0,
-            write: bits & WRITING != 0,
-            edge: self.edge_connections,
-            exclusive: false,
-        }
+fn interest(bits: u8, edge: bool, once: bool) -> Interest {
+    Interest { read: bits & READING != 0, write: bits & WRITING != 0, edge, exclusive: false, once }
+}
+
+/// `epoll_ctl(2)` may be called by any thread, also while the loop waits.
+struct Registrations {
+    registry: Registry,
+    edge: bool,
+}
+
+impl Rearm for Registrations {
+    fn rearm(&self, number: RawFd, word: u64, bits: u8) -> io::Result<()> {
+        self.registry.modify(number, word, interest(bits, self.edge, true))
     }
 }
 
-impl Selector for EpollSelector {
+impl<const ONCE: bool> Selector for EpollSelector<ONCE> {
+    const ONE_SHOT: bool = ONCE;
+
+    fn rearm(&self) -> Option<Arc<dyn Rearm>> {
+        self.registry.clone().map(|registry| registry as Arc<dyn Rearm>)
+    }
+
     fn edge(&self) -> bool {
-        self.edge_connections
+        // What is registered anew is looked at anew: there is no edge to be missed.
+        self.edge_connections && !ONCE
     }
 
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
-        let interest =
-            Interest { read: true, write: false, edge: self.edge_listener, exclusive: self.shared };
+        let (edge, exclusive) = (self.edge_listener, self.shared);
+        let interest = Interest { read: true, write: false, edge, exclusive, once: false };
         self.epoll.add(number, word, interest)
     }
 
     fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
-        self.epoll.add(number, word, self.interest(interest))
+        self.epoll.add(number, word, self::interest(interest, self.edge_connections, ONCE))
     }
 
     fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
-        self.epoll.modify(number, word, self.interest(interest))
+        self.epoll.modify(number, word, self::interest(interest, self.edge_connections, ONCE))
     }
 
     fn forget(&mut self, number: RawFd) {

@@ -12,7 +12,7 @@ use tenfold_sys::poll::PollList;
 
 use super::Intake;
 use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
-use crate::driver::readiness::serve;
+use crate::driver::readiness::serve_as_dispatched;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 
@@ -20,7 +20,7 @@ struct PollSelector(PollList);
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    serve(PollSelector(PollList::new()), plan, intake, protocol)
+    serve_as_dispatched(PollSelector(PollList::new()), plan, intake, protocol)
 }
 
 impl Selector for PollSelector {

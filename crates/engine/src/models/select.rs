@@ -13,7 +13,7 @@ use tenfold_sys::select::SelectSets;
 
 use super::Intake;
 use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
-use crate::driver::readiness::serve;
+use crate::driver::readiness::serve_as_dispatched;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 
@@ -21,7 +21,7 @@ struct SelectSelector(SelectSets);
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    serve(SelectSelector(SelectSets::new()), plan, intake, protocol)
+    serve_as_dispatched(SelectSelector(SelectSets::new()), plan, intake, protocol)
 }
 
 impl Selector for SelectSelector {

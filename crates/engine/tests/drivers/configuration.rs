@@ -3,7 +3,9 @@
 
 use std::fmt;
 
-use tenfold_engine::{Bounds, Driver, Engine, MODELS, Sender, Topology, Trigger, Triggers};
+use tenfold_engine::{
+    Bounds, Dispatch, Driver, Engine, MODELS, Method, Sender, Topology, Trigger, Triggers, probe,
+};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Configuration {
@@ -11,6 +13,9 @@ pub(crate) struct Configuration {
     pub(crate) topology: Topology,
     pub(crate) triggers: Option<Triggers>,
     pub(crate) sender: Sender,
+    pub(crate) dispatch: Dispatch,
+    /// What libevent is forced to use.
+    pub(crate) method: Option<Method>,
     /// Through the layer that changes every byte.
     pub(crate) layered: bool,
     /// On rings with few places and few buffers.
@@ -21,7 +26,9 @@ impl Configuration {
     /// Every configuration, from the table of models.
     pub(crate) fn all() -> Vec<Configuration> {
         let mut all = Vec::new();
-        for model in MODELS {
+        // A library may be missing where the crate is built; CI builds with all of them.
+        let there = |engine| ![Engine::Libevent, Engine::Asio].contains(&engine) || probe(engine).is_ok();
+        for model in MODELS.iter().filter(|model| there(model.engine)) {
             // Processes are the supervisor's business.
             let here = |topology: &&Topology| **topology != Topology::ReuseportProcesses;
             for &topology in model.topologies.iter().filter(here) {
@@ -34,6 +41,8 @@ impl Configuration {
                         topology,
                         triggers,
                         sender: Sender::Auto,
+                        dispatch: Dispatch::Inline,
+                        method: None,
                         layered: false,
                         scarce: false,
                     };
@@ -53,10 +62,28 @@ impl Configuration {
         if [Engine::Naive, Engine::Epoll, Engine::Uring].contains(&self.engine) && self.is_default() {
             all.push(Configuration { sender: Sender::Copy, ..self.clone() });
         }
+        all.extend(self.dispatched());
+        if self.engine == Engine::Libevent && self.triggers == Some(LEVELS) {
+            let forced = [Method::Poll, Method::Select].map(Some);
+            all.extend(forced.map(|method| Configuration { method, ..self.clone() }));
+        }
         if self.driver() == Driver::Completion {
             all.push(Configuration { scarce: true, ..self.clone() });
             all.push(Configuration { scarce: true, sender: Sender::Copy, ..self.clone() });
             all.push(Configuration { scarce: true, layered: true, ..self.clone() });
+        }
+        all
+    }
+
+    /// The same with a pool: `epoll` with each trigger and through the layer, others with their own.
+    fn dispatched(&self) -> Vec<Configuration> {
+        let pooled = self.engine.model().dispatches.iter().filter(|dispatch| **dispatch != Dispatch::Inline);
+        let mut all = Vec::new();
+        for &dispatch in pooled.filter(|_| self.engine == Engine::Epoll || self.is_default()) {
+            all.push(Configuration { dispatch, ..self.clone() });
+            if self.engine == Engine::Epoll && self.is_default() {
+                all.push(Configuration { dispatch, layered: true, ..self.clone() });
+            }
         }
         all
     }
@@ -78,7 +105,8 @@ impl Configuration {
 
     /// Whether the model hears of a peer that is gone while an answer is waited for.
     pub(crate) fn hears_of_loss(&self) -> bool {
-        self.driver() != Driver::Blocking && ![Engine::Busy, Engine::Select].contains(&self.engine)
+        let deaf = [Engine::Busy, Engine::Select, Engine::Libevent, Engine::Asio];
+        self.driver() != Driver::Blocking && !deaf.contains(&self.engine)
     }
 
     /// Whether it sleeps when there is nothing to do.
@@ -97,7 +125,9 @@ impl Configuration {
 
     /// Whether connections share one loop, so that one can keep the others waiting.
     pub(crate) fn one_loop(&self) -> bool {
-        self.driver() != Driver::Blocking && self.topology == Topology::Single
+        self.driver() != Driver::Blocking
+            && self.topology == Topology::Single
+            && self.dispatch == Dispatch::Inline
     }
 
     /// Whether `sendfile(2)` sends its files.
@@ -106,11 +136,16 @@ impl Configuration {
     }
 }
 
+const LEVELS: Triggers = Triggers { listener: Trigger::Level, connections: Trigger::Level };
+
 /// With several workers, what the listener's trigger changes is tried, and not all of it again; what only
 /// the topology changes is tried once for each driver.
 fn tried(engine: Engine, topology: Topology, triggers: Option<Triggers>) -> bool {
     match topology {
         Topology::Single => true,
+        Topology::Threads if engine == Engine::Libevent => {
+            triggers.unwrap_or_default() == Triggers::default()
+        }
         Topology::Threads => triggers.is_none_or(|triggers| triggers.connections == Trigger::Edge),
         _ => {
             let default = triggers.unwrap_or_default() == Triggers::default();
@@ -124,6 +159,12 @@ impl fmt::Display for Configuration {
         write!(f, "{}-{}", self.engine, self.topology)?;
         if let Some(triggers) = self.triggers {
             write!(f, "-{triggers}")?;
+        }
+        if let Some(method) = self.method {
+            write!(f, "-by-{method}")?;
+        }
+        if self.dispatch != Dispatch::Inline {
+            write!(f, "-{}", self.dispatch)?;
         }
         if self.sender != Sender::Auto {
             write!(f, "-{}", self.sender)?;

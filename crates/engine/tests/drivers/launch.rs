@@ -45,6 +45,10 @@ impl Server {
         if let Some(triggers) = configuration.triggers {
             set("triggers", &triggers.to_string());
         }
+        set("dispatch", &configuration.dispatch.to_string());
+        if let Some(method) = configuration.method {
+            set("method", &method.to_string());
+        }
         set("layered", &configuration.layered.to_string());
         set("scarce", &configuration.scarce.to_string());
         set("large", &pattern::large_file().to_string_lossy());

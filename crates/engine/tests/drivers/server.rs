@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
+use tenfold_engine::dispatch::proactor::{Proactor, Resting};
 use tenfold_engine::faults::{Fault, Operation, Wrong};
 use tenfold_engine::layer::xor::Xor;
 use tenfold_engine::offload::Lane;
-use tenfold_engine::{Bounds, Engine, Event, Plan, Protocol, faults, run};
+use tenfold_engine::{Bounds, Dispatch, Engine, Event, Plan, Protocol, faults, run};
 use tenfold_http::response::ResponseHead;
 use tenfold_http::{
     Answer, Head, Instant, Io, Limits, Next, OpenFile, Out, Part, Peer, Refusal, Reply, Service, Session,
@@ -107,12 +108,22 @@ fn serve(settings: &Settings) -> Result<(), String> {
         }
     }));
     let engine: Engine = settings.value("engine", Engine::Epoll);
-    let bounds = Bounds { connections: settings.value("connections", 2000), ..Bounds::default() };
+    let bounds = Bounds {
+        connections: settings.value("connections", 2000),
+        pool_threads: settings.value("pool-threads", Bounds::default().pool_threads),
+        pool_queue: settings.value("pool-queue", Bounds::default().pool_queue),
+        ..Bounds::default()
+    };
     let topology = settings.text("topology").map(|text| text.parse()).transpose()?;
     let workers = topology.map(|topology| if topology == tenfold_engine::Topology::Single { 1 } else { 2 });
     let triggers = settings.text("triggers").map(|text| text.parse()).transpose()?;
     let sender = settings.text("sender").unwrap_or("auto").parse()?;
-    let plan = Plan::new(engine, topology, workers, sender, triggers, bounds)?;
+    let dispatch = settings.text("dispatch").unwrap_or("inline").parse()?;
+    let plan = Plan::new(engine, topology, workers, sender, triggers, bounds)?.with_dispatch(dispatch)?;
+    let plan = match settings.text("method") {
+        Some(method) => plan.with_method(method.parse()?, triggers)?,
+        None => plan,
+    };
     if settings.is_set("scarce") {
         faults::use_rings_of(SCARCE);
     }
@@ -128,7 +139,12 @@ fn serve(settings: &Settings) -> Result<(), String> {
         min_rate: 1,
         ..Limits::default()
     };
-    let protocol = Http { unit: Arc::new(unit), limits: Arc::new(limits) };
+    let (unit, limits) = (Arc::new(unit), Arc::new(limits));
+    let proactor = match plan.dispatch {
+        Dispatch::Proactor => Some(Arc::new(proactor(&unit, &plan)?)),
+        Dispatch::Inline | Dispatch::Reactor => None,
+    };
+    let protocol = Http { unit, limits, proactor };
     println!("{}", listeners[0].address());
     std::io::stdout().flush().map_err(|error| error.to_string())?;
     if let Some(most) = settings.text("descriptors") {
@@ -139,6 +155,12 @@ fn serve(settings: &Settings) -> Result<(), String> {
         true => run(&plan, &listeners, Xor(protocol)),
         false => run(&plan, &listeners, protocol),
     }
+}
+
+fn proactor(unit: &Arc<Unit>, plan: &Plan) -> Result<Proactor<Unit>, String> {
+    let pool = (plan.bounds.pool_threads, plan.bounds.pool_queue);
+    let resting = Resting { rest: |_| Instant::NEVER, leave: |_| () };
+    Proactor::start(unit.clone(), pool, resting)
 }
 
 fn listeners(settings: &Settings, count: usize) -> Result<Vec<Listener>, String> {
@@ -163,12 +185,20 @@ fn listeners(settings: &Settings, count: usize) -> Result<Vec<Listener>, String>
 struct Http {
     unit: Arc<Unit>,
     limits: Arc<Limits>,
+    proactor: Option<Arc<Proactor<Unit>>>,
 }
 
 impl Protocol for Http {
     type State = Session;
 
     async fn serve<I: Io>(&self, io: &mut I, state: &mut Session) -> Next {
+        match &self.proactor {
+            Some(proactor) => serve_connection(io, &**proactor, &self.limits, state).await,
+            None => serve_connection(io, &*self.unit, &self.limits, state).await,
+        }
+    }
+
+    async fn serve_anywhere<I: Io + Send>(&self, io: &mut I, state: &mut Session) -> Next {
         serve_connection(io, &*self.unit, &self.limits, state).await
     }
 

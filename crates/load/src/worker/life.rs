@@ -92,7 +92,7 @@ impl Worker<'_> {
             }
         }
         let place = &self.places[number as usize];
-        let interest = Interest { read: true, write: !told, edge: true, exclusive: false };
+        let interest = Interest { read: true, write: !told, edge: true, ..Interest::default() };
         let descriptor = place.connection.number().unwrap_or_default();
         if let Err(error) = self.epoll.add(descriptor, key(number, place.generation), interest) {
             self.lose(number, fault_of(&error));

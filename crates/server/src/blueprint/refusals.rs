@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tenfold_engine::{Accept, Driver, Engine, MODELS, Plan, Topology, Trigger};
+use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Topology, Trigger};
 use tenfold_sys::socket::ListenAddress;
 
 use tenfold_accounts::web::protect::Folder;
@@ -17,7 +17,7 @@ use crate::settings::{LogTarget, Rotate, Settings};
 /// # Errors
 /// In words, with what would be legal.
 pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
-    what_is_for_other_engines(settings, plan.engine)?;
+    what_is_for_other_engines(settings, plan)?;
     what_is_for_other_topologies(settings, plan)?;
     logs_that_can_not_be(settings, plan.engine)?;
     bounds_of_nothing(settings)?;
@@ -67,7 +67,7 @@ fn is_beneath(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Which engines have a use for a setting.
+/// Which engines have a use for a setting, inline.
 type Uses = fn(Engine) -> bool;
 
 /// Settings that only some engines have a use for.
@@ -88,9 +88,18 @@ const FOR_SOME: &[(&str, Uses)] = &[
 ];
 
 /// A switch that is accepted does something.
-fn what_is_for_other_engines(settings: &Settings, engine: Engine) -> Result<(), String> {
-    let idle = FOR_SOME.iter().find(|(name, uses)| settings.is_explicit(name) && !uses(engine));
+fn what_is_for_other_engines(settings: &Settings, plan: &Plan) -> Result<(), String> {
+    let (engine, dispatch) = (plan.engine, plan.dispatch);
+    let of_a_pool = |name: &str| name.starts_with("pool-");
+    let used = |name: &str, uses: &Uses| uses(engine) || of_a_pool(name) && dispatch != Dispatch::Inline;
+    let idle = FOR_SOME.iter().find(|(name, uses)| settings.is_explicit(name) && !used(name, uses));
     let Some((name, uses)) = idle else { return Ok(()) };
+    if of_a_pool(name) {
+        return Err(format!(
+            "{name} is for engine pool, and for dispatch reactor and proactor, not for {engine} with dispatch \
+             {dispatch}"
+        ));
+    }
     let able: Vec<_> = MODELS.iter().filter(|model| uses(model.engine)).map(|model| model.name).collect();
     let are = if able.len() == 1 { "engine" } else { "engines" };
     Err(format!("{name} is for {are} {}, not {engine}", able.join(", ")))

@@ -1,6 +1,6 @@
 //! How much fits: connections, files that are kept open and queues, from the descriptor limit.
 
-use tenfold_engine::{Engine, Plan, Sender, Topology};
+use tenfold_engine::{Dispatch, Engine, Plan, Sender, Topology};
 use tenfold_sys::limits;
 use tenfold_sys::select::FD_SETSIZE;
 
@@ -43,8 +43,12 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
         (site.cache_bytes, site.cache_entries, site.open_files) = (1 << 20, 64, 1);
     }
     // Files that are kept open leave at least three quarters of the descriptors to connections.
-    let stores =
-        if plan.engine == Engine::Pool { plan.bounds.pool_threads as u64 } else { workers_per_process(plan) };
+    let threads = plan.bounds.pool_threads as u64;
+    let stores = match (plan.engine, plan.dispatch) {
+        (Engine::Pool, _) => threads,
+        (_, Dispatch::Inline) => workers_per_process(plan),
+        (_, Dispatch::Reactor | Dispatch::Proactor) => workers_per_process(plan) * (threads + 1),
+    };
     let share = descriptors / 4 / stores;
     site.open_files = site.open_files.min(usize::try_from(share).unwrap_or(usize::MAX)).max(1);
     // What a worker remembers is bounded whatever it serves: hosts share it.

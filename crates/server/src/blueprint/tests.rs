@@ -16,21 +16,36 @@ fn refusal(words: &[(&'static str, &str)], descriptors: u64) -> String {
 #[test]
 fn what_an_engine_has_no_use_for_is_refused_with_those_that_have() {
     for (engine, name, value, said) in [
-        ("epoll", "pool-threads", "4", "pool-threads is for engine pool, not epoll"),
-        ("fork", "pool-queue", "4", "pool-queue is for engine pool, not fork"),
+        (
+            "epoll",
+            "pool-threads",
+            "4",
+            "pool-threads is for engine pool, and for dispatch reactor and proactor, not for epoll with dispatch inline",
+        ),
+        (
+            "fork",
+            "pool-queue",
+            "4",
+            "pool-queue is for engine pool, and for dispatch reactor and proactor, not for fork with dispatch inline",
+        ),
         ("poll", "busy-sleep", "2ms", "busy-sleep is for engine busy, not poll"),
-        ("naive", "timer", "wheel", "timer is for engines busy, select, poll, epoll, uring, not naive"),
+        (
+            "naive",
+            "timer",
+            "wheel",
+            "timer is for engines busy, select, poll, epoll, libevent, asio, uring, not naive",
+        ),
         (
             "thread",
             "timer-update",
             "eager",
-            "timer-update is for engines busy, select, poll, epoll, uring, not thread",
+            "timer-update is for engines busy, select, poll, epoll, libevent, asio, uring, not thread",
         ),
         (
             "pool",
             "max-connections",
             "9",
-            "max-connections is for engines fork, thread, busy, select, poll, epoll, uring, not pool",
+            "max-connections is for engines fork, thread, busy, select, poll, epoll, libevent, asio, uring, not pool",
         ),
     ] {
         assert_eq!(refusal(&[("engine", engine), (name, value)], DESCRIPTORS), said);
@@ -117,7 +132,7 @@ fn accepting_one_at_a_time_is_for_workers_that_accept_and_are_told_again() {
     );
     assert_eq!(
         refusal(&[("engine", "pool"), ("accept", "all")], DESCRIPTORS),
-        "accept is for engines busy, select, poll, epoll, uring, not pool"
+        "accept is for engines busy, select, poll, epoll, libevent, asio, uring, not pool"
     );
 }
 

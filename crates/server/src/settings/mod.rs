@@ -15,7 +15,7 @@ pub(crate) mod units;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tenfold_engine::{Accept, Engine, Sender, TimerKind, TimerUpdate, Topology, Triggers};
+use tenfold_engine::{Accept, Dispatch, Engine, Method, Sender, TimerKind, TimerUpdate, Topology, Triggers};
 use tenfold_http::Limits;
 use tenfold_site::{Codings, Listing, TagFrom};
 use tenfold_sys::socket::ListenAddress;
@@ -37,6 +37,9 @@ pub(crate) struct Settings {
     pub(crate) engine: EngineChoice,
     pub(crate) topology: Option<Topology>,
     pub(crate) workers: Option<usize>,
+    /// Always there once the table has been read.
+    pub(crate) dispatch: Option<Dispatch>,
+    pub(crate) libevent_method: Option<Method>,
     pub(crate) trigger: Option<Triggers>,
     /// Always there once the table has been read.
     pub(crate) send: Option<Sender>,

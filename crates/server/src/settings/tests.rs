@@ -81,7 +81,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "engine",
         "kqueue",
-        "there is no engine \"kqueue\"; there are naive, fork, thread, pool, busy, select, poll, epoll, uring and auto",
+        "there is no engine \"kqueue\"; there are naive, fork, thread, pool, busy, select, poll, epoll, libevent, asio, uring and auto",
     ),
     (
         "topology",
@@ -89,6 +89,8 @@ const WRONG: &[(&str, &str, &str)] = &[
         "there is no topology \"star\"; there are single, threads, reuseport-processes, reuseport-threads, handoff",
     ),
     ("workers", "257", "\"257\" is not a number from 1 to 256"),
+    ("dispatch", "spin", "there is no dispatch \"spin\"; there are inline, reactor, proactor"),
+    ("libevent-method", "kqueue", "there is no libevent method \"kqueue\"; there are epoll, poll, select"),
     (
         "trigger",
         "et",
@@ -219,7 +221,7 @@ fn a_value_that_is_wrong_is_shown_where_it_stands() {
          \x20 |\n\
          1 | engine = \"kqueue\"\n\
          \x20 |          ^^^^^^^^ there is no engine \"kqueue\"; there are naive, fork, thread, \
-         pool, busy, select, poll, epoll, uring and auto"
+         pool, busy, select, poll, epoll, libevent, asio, uring and auto"
     );
 }
 

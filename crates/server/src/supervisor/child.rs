@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tenfold_engine::{Engine, Plan, Protocol, run};
+use tenfold_engine::{Dispatch, Engine, Plan, Protocol, run};
 use tenfold_site::{Hosts, Site};
 use tenfold_sys::file::Root;
 use tenfold_sys::lifecycle;
@@ -70,8 +70,10 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
     lifecycle::install_worker_signals().map_err(|error| format!("can not receive signals: {error}"))?;
     let plan = &blueprint.plan;
     // The rows are read and written until the process ends.
-    let rows = Box::leak(Box::new(rows));
-    let crew = Crew::new(rows, place, plan.is_many(), log);
+    let all = Box::leak(Box::new(rows));
+    let rows = place..place + plan.counted_threads() / plan.processes();
+    let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;
+    let crew = Crew::new(all, rows, shared, log);
     match how.null {
         Some(response) => {
             let null = Null::new(response, settings.limits, crew);
@@ -80,7 +82,7 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
         None => {
             let hosts = hosts(roots, &settings, &blueprint, user)?;
             let members = web.zip(door).map(|(web, door)| Members::new(web, door, plan));
-            let app = App::new(hosts, &settings, admission, members, plan, crew.clone());
+            let app = App::new(hosts, &settings, admission, members, plan, crew.clone())?;
             let served = serve_protocol(plan, &listeners, app, how.layered);
             crew.end();
             served

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use tenfold_engine::Dispatch;
 use tenfold_sys::limits;
 use tenfold_sys::signal::Signals;
 
@@ -54,6 +55,9 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
 
 /// `--null` reads no request: a flag about reading them would be accepted and ignored.
 fn null_is_alone(serve: &Serve, settings: &Settings) -> Result<(), String> {
+    if serve.null.is_some() && settings.dispatch == Some(Dispatch::Proactor) {
+        return Err("--null processes nothing, so dispatch proactor has nothing for its pool".into());
+    }
     match settings.ignored_by_null() {
         Some(name) if serve.null.is_some() => {
             Err(format!("--null looks at no request, so --{name} would mean nothing"))

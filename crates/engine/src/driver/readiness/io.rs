@@ -69,6 +69,11 @@ impl ReadinessIo {
         self.socket.take()
     }
 
+    /// Gives back what this thread has lent, before another one ends the activation.
+    pub(crate) fn give_back_memory(&mut self) {
+        self.input.release();
+    }
+
     /// Bytes that the kernel has taken in this activation.
     pub(crate) fn sent(&self) -> u64 {
         self.sent

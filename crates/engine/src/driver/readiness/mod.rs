@@ -4,30 +4,34 @@
 //! slot; when something arrives it gets a task and memory, and gives them back when nothing is in hand.
 
 pub(crate) mod accept;
+mod executor;
 pub(crate) mod io;
 pub(crate) mod link;
+mod pool;
 pub(crate) mod selector;
 #[cfg(test)]
 mod tests;
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
 
 use tenfold_http::{Instant, Next};
 use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::socket::Socket;
 
 use self::accept::Acceptor;
+use self::executor::{Executor, InPlace, Polled, Returned, Turn};
 use self::io::ReadinessIo;
 use self::link::{AGAIN, ENDED, GONE, Link, MOVED, READ, WRITE};
+pub(crate) use self::pool::serve_by_pool;
 use self::selector::{NOTHING, READING, Selector, WRITING};
 use super::tasks::{Finished, Tasks, activation};
 use super::{of_accepted, pause_where_short, read_clock};
 use crate::connections::Connections;
 use crate::inbox::Inbox;
 use crate::models::Intake;
-use crate::plan::Plan;
+use crate::plan::{Dispatch, Plan};
 use crate::protocol::{self, Protocol};
 use crate::slots::{Key, State};
 
@@ -41,6 +45,9 @@ const HANDED: u32 = 0xffff_fffc;
 const SERVED: u8 = 1;
 /// Another: the peer has ended its output, which an edge-triggered mechanism says once.
 const HALF_CLOSED: u8 = 2;
+
+/// Among a slot's bits of interest: the selector knows the connection.
+const REGISTERED: u8 = 0x80;
 
 fn special(place: u32) -> u64 {
     Key { index: place, generation: 0 }.word()
@@ -56,18 +63,32 @@ pub(crate) fn serve<S: Selector, P: Protocol>(
     let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let inbox = Arc::new(inbox);
     let start = |io, memory| activation::<ReadinessIo, P>(io, memory, protocol);
-    let mut reactor = Reactor {
-        selector,
-        connections: Connections::new(plan, read_clock()),
-        tasks: Tasks::new(inbox.clone()),
-        again: Vec::new(),
-        inbox,
-        plan,
-        protocol,
-        start,
-        worked: false,
-    };
-    reactor.run(Acceptor::new(intake, plan.accept))
+    Reactor::new(selector, plan, inbox, protocol, start, InPlace).serve(intake)
+}
+
+/// Runs the loop as the plan divides its work, on a selector for which it makes no difference.
+pub(crate) fn serve_as_dispatched<S: Selector, P: Protocol>(
+    selector: S,
+    plan: &Plan,
+    intake: &Intake<'_>,
+    protocol: &P,
+) -> Result<(), String> {
+    match plan.dispatch {
+        Dispatch::Reactor => serve_by_pool(selector, plan, intake, protocol),
+        Dispatch::Inline | Dispatch::Proactor => serve(selector, plan, intake, protocol),
+    }
+}
+
+/// What is registered for a task that wants `wants`.
+fn interest_of(wants: u8) -> u8 {
+    let mut interest = NOTHING;
+    if wants & READ != 0 {
+        interest |= READING;
+    }
+    if wants & WRITE != 0 {
+        interest |= WRITING;
+    }
+    interest
 }
 
 /// What a task is polled for, beside its future.
@@ -76,7 +97,7 @@ struct Active {
     number: i32,
 }
 
-struct Reactor<'a, S, P: Protocol, F, M> {
+struct Reactor<'a, S, P: Protocol, F, M, E> {
     selector: S,
     connections: Connections<P::State>,
     tasks: Tasks<F, ReadinessIo, Active>,
@@ -88,22 +109,51 @@ struct Reactor<'a, S, P: Protocol, F, M> {
     start: M,
     /// Whether anything was done in this turn; kept for selectors that ask.
     worked: bool,
+    /// Who polls tasks.
+    executor: E,
+    /// Connections that were woken while their tasks were away.
+    missed: Vec<Key>,
 }
 
-impl<S, P, F, M> Reactor<'_, S, P, F, M>
+impl<'a, S, P, F, M, E> Reactor<'a, S, P, F, M, E>
 where
     S: Selector,
     P: Protocol,
     F: Future<Output = Finished<ReadinessIo, P::State>>,
     M: Fn(Box<ReadinessIo>, P::State) -> F,
+    E: Executor<F>,
 {
-    fn run(&mut self, mut acceptor: Acceptor<'_>) -> Result<(), String> {
+    fn new(
+        selector: S,
+        plan: &'a Plan,
+        inbox: Arc<Inbox>,
+        protocol: &'a P,
+        start: M,
+        executor: E,
+    ) -> Reactor<'a, S, P, F, M, E> {
+        Reactor {
+            selector,
+            connections: Connections::new(plan, read_clock()),
+            tasks: Tasks::new(inbox.clone()),
+            again: Vec::new(),
+            inbox,
+            plan,
+            protocol,
+            start,
+            worked: false,
+            executor,
+            missed: Vec::new(),
+        }
+    }
+
+    fn serve(&mut self, intake: &Intake<'_>) -> Result<(), String> {
+        let mut acceptor = Acceptor::new(intake, self.plan.accept);
         let failed = |error| format!("cannot wait for events: {error}");
         let watch = lifecycle::Watch::new().map_err(failed)?;
         self.selector.watch_event(watch.event().number(), special(LIFECYCLE)).map_err(failed)?;
         self.selector.watch_event(self.inbox.event().number(), special(INBOX)).map_err(failed)?;
         acceptor.begin(&mut self.selector, read_clock(), self.protocol)?;
-        let (mut events, mut keys) = (Vec::new(), Vec::new());
+        let (mut events, mut keys, mut returned) = (Vec::new(), Vec::new(), Vec::new());
         loop {
             match lifecycle::phase() {
                 Phase::Serving => {}
@@ -115,6 +165,9 @@ where
             waited.or_else(|error| pause_where_short(error, self.protocol)).map_err(failed)?;
             let woken = self.inbox.wake_up();
             let now = read_clock();
+            if E::AWAY {
+                self.take_back(&mut returned);
+            }
             for event in events.drain(..) {
                 match Key::from_word(event.word) {
                     Key { index: INBOX, .. } => self.inbox.event().clear(),
@@ -154,6 +207,12 @@ where
             return Some(0);
         }
         let by = self.connections.next_deadline().min(rest).min(self.tasks.trims()).min(acceptor.resumes());
+        if E::AWAY {
+            let until = if self.missed.is_empty() { by } else { Instant::NEVER };
+            if !self.executor.fall_asleep(until) {
+                return Some(0);
+            }
+        }
         (by != Instant::NEVER).then(|| {
             // One more, so that the clock, which counts whole milliseconds, has passed it.
             let wait = by.since(tenfold_http::clock::now()).as_millis() + 1;
@@ -195,18 +254,57 @@ where
     /// Something happened on connection `key`.
     fn event(&mut self, key: Key, ready: u8) {
         let Some(slot) = self.connections.find(key) else { return };
+        if S::ONE_SHOT {
+            slot.interest = REGISTERED;
+        }
         match slot.state {
             State::Parked if ready & (READ | GONE) != 0 => self.activate(key, ready | READ | WRITE),
             State::Lingering => self.linger(key),
             State::Active => {
                 let task = slot.link;
+                // Whoever serves it has it reported again.
+                if E::AWAY && self.tasks.is_lent(task) {
+                    return;
+                }
                 let link = &self.tasks.attached(task).link;
                 link.add_ready(ready);
                 if ready & (link.wants() | GONE) != 0 {
                     self.poll(key, task);
+                } else if S::ONE_SHOT && link.wants() & AGAIN == 0 {
+                    self.wait(key, task);
                 }
             }
             State::Parked | State::Free | State::Closing => {}
+        }
+        if S::ONE_SHOT {
+            self.listen_on(key);
+        }
+    }
+
+    /// Has connection `key`, which rests or is drained, reported again after a report that ended its
+    /// registration.
+    fn listen_on(&mut self, key: Key) {
+        let Some(slot) = self.connections.find(key) else { return };
+        if matches!(slot.state, State::Parked | State::Lingering) {
+            let number = slot.socket.as_ref().map_or(-1, Socket::number);
+            if !self.listen_for(key, number, READING) {
+                self.close(key);
+            }
+        }
+    }
+
+    /// Takes tasks back that were away, and goes on with them.
+    fn take_back(&mut self, returned: &mut Vec<Returned<F>>) {
+        self.executor.take_returned(returned);
+        for Returned { key, number, task, polled, rearmed } in returned.drain(..) {
+            self.tasks.give_back(number, task);
+            if let (Some(interest), Some(slot)) = (rearmed, self.connections.find(key)) {
+                slot.interest = REGISTERED | interest;
+            }
+            self.polled(key, number, polled);
+        }
+        for key in std::mem::take(&mut self.missed) {
+            self.woken(key);
         }
     }
 
@@ -215,6 +313,9 @@ where
         let Some(slot) = self.connections.find(key) else { return };
         if slot.state == State::Active {
             let task = slot.link;
+            if E::AWAY && self.tasks.is_lent(task) {
+                return self.missed.push(key);
+            }
             self.tasks.woken(task);
             self.poll(key, task);
         }
@@ -271,9 +372,41 @@ where
         self.poll(key, task);
     }
 
-    /// Polls the task that serves connection `key`.
+    /// Polls the task that serves connection `key`, or has it polled; one that is away is being polled.
     fn poll(&mut self, key: Key, task: u32) {
-        let polled = catch_unwind(AssertUnwindSafe(|| self.tasks.poll(task)));
+        let mut registered = true;
+        if E::AWAY {
+            if self.tasks.is_lent(task) {
+                return;
+            }
+            registered = self.suspend(key, task);
+        }
+        match self.executor.poll(&mut self.tasks, key, task, registered) {
+            Turn::Over(polled) => self.polled(key, task, polled),
+            Turn::Away => {}
+            Turn::Refused => {
+                self.protocol.observe(protocol::Event::TooMany);
+                self.abandon(key, task);
+            }
+        }
+    }
+
+    /// Sees to it that connection `key` is not reported while its task is away; or, where a report ends its
+    /// registration, that what is registered now counts for nothing. Says whether it stays registered.
+    fn suspend(&mut self, key: Key, task: u32) -> bool {
+        let Some(slot) = self.connections.find(key) else { return false };
+        if slot.interest & REGISTERED == 0 {
+            return false;
+        }
+        slot.interest = if S::ONE_SHOT { REGISTERED } else { 0 };
+        if !S::ONE_SHOT {
+            self.selector.forget(self.tasks.attached(task).number);
+        }
+        S::ONE_SHOT
+    }
+
+    /// The task of connection `key` was polled.
+    fn polled(&mut self, key: Key, task: u32, polled: Polled<F>) {
         match polled {
             Ok(Poll::Pending) => {
                 let link = &self.tasks.attached(task).link;
@@ -292,8 +425,8 @@ where
     /// Closes connection `key` and drops the task that serves it; the socket goes with it.
     fn abandon(&mut self, key: Key, task: u32) {
         let number = self.tasks.attached(task).number;
-        self.tasks.end(task, None);
         self.selector.closing(number);
+        self.tasks.end(task, None);
         self.close(key);
     }
 
@@ -305,14 +438,7 @@ where
             self.again.push(key);
             return;
         }
-        let mut interest = NOTHING;
-        if wants & READ != 0 {
-            interest |= READING;
-        }
-        if wants & WRITE != 0 {
-            interest |= WRITING;
-        }
-        if self.listen_for(key, number, interest) {
+        if self.listen_for(key, number, interest_of(wants)) {
             self.connections.set_deadline(key, deadline);
         } else {
             self.abandon(key, task);
@@ -322,7 +448,6 @@ where
     /// Registers connection `key` for `interest`. Says whether it could: no memory is left, or no watches
     /// (`man 7 epoll`, `max_user_watches`).
     fn listen_for(&mut self, key: Key, number: i32, interest: u8) -> bool {
-        const REGISTERED: u8 = 0x80;
         let edge = self.selector.edge();
         let Some(slot) = self.connections.find(key) else { return false };
         // What was registered under edge triggering stays, and the first registration is for reading:
@@ -356,7 +481,7 @@ where
             self.protocol.observe(protocol::Event::Sent(sent));
         }
         let Some(slot) = self.connections.find(key) else { return };
-        let number = socket.as_ref().map_or(-1, tenfold_sys::socket::Socket::number);
+        let number = socket.as_ref().map_or(-1, Socket::number);
         slot.socket = socket;
         slot.memory = memory;
         if ended {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 use tenfold_sys::readiness::Ready;
 
@@ -41,6 +42,16 @@ pub(crate) trait Selector {
     /// Whether it has to be told after each turn if anything was done: [`Selector::turn_over`].
     const SLEEPS: bool = false;
 
+    /// Whether a registration of a connection ends with its report, and [`Selector::change`] begins it anew.
+    /// What is there then already is reported.
+    const ONE_SHOT: bool = false;
+
+    /// How other threads begin registrations anew, where the mechanism lets them. Asked for where
+    /// registrations are [`Selector::ONE_SHOT`].
+    fn rearm(&self) -> Option<Arc<dyn Rearm>> {
+        None
+    }
+
     /// Whether a connection with this descriptor can be watched.
     fn admits(&self, _number: RawFd) -> bool {
         true
@@ -75,4 +86,10 @@ pub(crate) trait Selector {
 
     /// Waits at most so many milliseconds, and puts what is ready into `events`. A signal ends the wait.
     fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()>;
+}
+
+/// Begins a connection's registration anew from another thread than the loop's.
+pub(crate) trait Rearm: Send + Sync {
+    /// See [`Selector::change`].
+    fn rearm(&self, number: RawFd, word: u64, interest: u8) -> io::Result<()>;
 }

@@ -63,10 +63,8 @@ struct Echo {
     closed: Arc<AtomicUsize>,
 }
 
-impl Protocol for Echo {
-    type State = ();
-
-    async fn serve<I: Io>(&self, io: &mut I, (): &mut ()) -> Next {
+impl Echo {
+    async fn echo<I: Io>(&self, io: &mut I) -> Next {
         let by = tenfold_http::clock::now() + Duration::from_secs(60);
         loop {
             match std::future::poll_fn(|cx| io.poll_receive(cx, 64, self.patience, by)).await {
@@ -82,6 +80,18 @@ impl Protocol for Echo {
                 return Next::Close;
             }
         }
+    }
+}
+
+impl Protocol for Echo {
+    type State = ();
+
+    fn serve<I: Io>(&self, io: &mut I, (): &mut ()) -> impl Future<Output = Next> {
+        self.echo(io)
+    }
+
+    fn serve_anywhere<I: Io + Send>(&self, io: &mut I, (): &mut ()) -> impl Future<Output = Next> + Send {
+        self.echo(io)
     }
 
     fn first_bytes_by(&self) -> Instant {

@@ -16,7 +16,8 @@ pub(super) static ROWS: &[Row] = &[
     one(
         ("engine", "MODEL", HEADING),
         Value("auto"),
-        "the I/O model: auto, naive, fork, thread, pool, busy, select, poll, epoll or uring; see `tenfold engines`",
+        "the I/O model: auto, naive, fork, thread, pool, busy, select, poll, epoll, libevent, asio or uring; see \
+         `tenfold engines`",
         |settings, text| {
             settings.engine = match text.text {
                 "auto" => EngineChoice::Auto,
@@ -47,9 +48,29 @@ pub(super) static ROWS: &[Row] = &[
     )
     .fixed(),
     one(
+        ("dispatch", "HOW", HEADING),
+        Value("inline"),
+        "who works: inline (the loop), reactor (a pool reads, processes and writes) or proactor (a pool processes)",
+        |settings, text| {
+            settings.dispatch = Some(text.text.parse()?);
+            Ok(())
+        },
+    )
+    .fixed(),
+    one(
+        ("libevent-method", "METHOD", HEADING),
+        Follows("the one that libevent prefers"),
+        "the system call that the engine libevent waits in: epoll, poll or select",
+        |settings, text| {
+            settings.libevent_method = Some(text.text.parse()?);
+            Ok(())
+        },
+    )
+    .fixed(),
+    one(
         ("trigger", "PAIR", HEADING),
         Follows("lt+et, where the model has triggers"),
-        "when epoll reports, for listener+connections: lt+et, lt+lt, et+lt or et+et",
+        "when epoll or libevent reports, for listener+connections: lt+et, lt+lt, et+lt or et+et",
         |settings, text| {
             settings.trigger = Some(text.text.parse()?);
             Ok(())
@@ -89,7 +110,7 @@ pub(super) static ROWS: &[Row] = &[
     one(
         ("pool-threads", "N", HEADING),
         Value("16"),
-        "threads of the engine pool: connections that are served at once",
+        "threads of the engine pool, or of each worker with dispatch reactor or proactor",
         |settings, text| {
             settings.pool_threads = number(text.text, 1..=4096u32)? as usize;
             Ok(())
@@ -99,7 +120,7 @@ pub(super) static ROWS: &[Row] = &[
     one(
         ("pool-queue", "N", HEADING),
         Value("1024"),
-        "accepted connections that wait for a thread of the pool; past it they are closed and counted",
+        "what waits for a thread of the pool; past it connections are closed and counted, requests (proactor) get 503",
         |settings, text| {
             settings.pool_queue = number(text.text, 1..=1_000_000u32)? as usize;
             Ok(())

@@ -1,0 +1,153 @@
+//! The hand-over between a loop and a pool of threads: a bounded [`Queue`] there, and a [`Mailbox`] back.
+//!
+//! Nothing is lost and nobody spins: a thread sleeps while the queue is empty, and a loop that sleeps is
+//! woken for what it can not hear of otherwise, and for nothing else.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tenfold_http::Instant;
+
+use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Jobs for a pool, at most so many that nobody has taken.
+pub(crate) struct Queue<J> {
+    state: Mutex<Jobs<J>>,
+    filled: Condvar,
+    bound: usize,
+}
+
+struct Jobs<J> {
+    waiting: VecDeque<J>,
+    /// Threads that sleep, so that a notification is a system call only where somebody hears it.
+    idle: usize,
+    closed: bool,
+}
+
+/// What a thread of the pool gets.
+pub(crate) enum Taken<J> {
+    Job(J),
+    /// Nothing, for as long as it wanted to wait.
+    Nothing,
+    /// The queue is closed.
+    Over,
+}
+
+impl<J> Queue<J> {
+    /// A queue in which at most `bound` jobs wait.
+    pub(crate) fn new(bound: usize) -> Queue<J> {
+        let state = Jobs { waiting: VecDeque::new(), idle: 0, closed: false };
+        Queue { state: Mutex::new(state), filled: Condvar::new(), bound }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Jobs<J>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands `job` to the pool.
+    ///
+    /// # Errors
+    /// The job, when as many wait as may, or the queue is closed.
+    pub(crate) fn put(&self, job: J) -> Result<(), J> {
+        let mut state = self.lock();
+        if state.closed || state.waiting.len() >= self.bound {
+            return Err(job);
+        }
+        state.waiting.push_back(job);
+        if state.idle > 0 {
+            self.filled.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The next job; waits for it, at most for `patience`. Jobs that wait when the queue is closed are
+    /// nobody's.
+    pub(crate) fn take(&self, patience: Option<Duration>) -> Taken<J> {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return Taken::Over;
+            }
+            if let Some(job) = state.waiting.pop_front() {
+                return Taken::Job(job);
+            }
+            state.idle += 1;
+            let timed_out;
+            (state, timed_out) = match patience {
+                None => (self.filled.wait(state).unwrap_or_else(PoisonError::into_inner), false),
+                Some(patience) => {
+                    let woken = self.filled.wait_timeout(state, patience);
+                    let (state, waited) = woken.unwrap_or_else(PoisonError::into_inner);
+                    (state, waited.timed_out())
+                }
+            };
+            state.idle -= 1;
+            if timed_out && state.waiting.is_empty() && !state.closed {
+                return Taken::Nothing;
+            }
+        }
+    }
+
+    /// Threads that wait, and come, find it over.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_all();
+    }
+}
+
+/// What threads of the pool are done with, on its way to the loop.
+pub(crate) struct Mailbox<R>(Mutex<Letters<R>>);
+
+struct Letters<R> {
+    letters: Vec<R>,
+    /// When the loop that sleeps wakes by itself; none where it looks here before it sleeps.
+    asleep_until: Option<Instant>,
+}
+
+/// The loop has to hear of a letter at once.
+pub(crate) const AT_ONCE: Instant = Instant(0);
+
+impl<R> Mailbox<R> {
+    /// An empty one.
+    pub(crate) fn new() -> Mailbox<R> {
+        Mailbox(Mutex::new(Letters { letters: Vec::new(), asleep_until: None }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Letters<R>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts in what `seal` gives. It makes the loop hear of the connection's next event and says by when the
+    /// loop has to know of the letter itself; whatever it brings about, the loop finds the letter first.
+    /// Says whether the loop has to be woken.
+    #[must_use]
+    pub(crate) fn put(&self, seal: impl FnOnce() -> (R, Instant)) -> bool {
+        let mut state = self.lock();
+        let (letter, by) = seal();
+        state.letters.push(letter);
+        let wakes = state.asleep_until.is_some_and(|until| by <= until);
+        if wakes {
+            // One call is enough: from here on it is as good as awake.
+            state.asleep_until = None;
+        }
+        wakes
+    }
+
+    /// The loop is about to sleep until then; until whatever letter comes, where that is `NEVER`. Says
+    /// whether it may: there is no letter.
+    pub(crate) fn fall_asleep(&self, until: Instant) -> bool {
+        let mut state = self.lock();
+        if !state.letters.is_empty() {
+            return false;
+        }
+        state.asleep_until = Some(until);
+        true
+    }
+
+    /// The loop is awake: moves the letters into `into`, which is empty.
+    pub(crate) fn take(&self, into: &mut Vec<R>) {
+        let mut state = self.lock();
+        state.asleep_until = None;
+        std::mem::swap(&mut state.letters, into);
+    }
+}

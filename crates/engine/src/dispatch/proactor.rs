@@ -1,0 +1,142 @@
+//! Dispatch `proactor`: the loop reads and writes, and a pool of threads works out the answers.
+//!
+//! It is a service around another one: what is asked is copied, a thread answers it into an output of its
+//! own, and the loop, which is woken, puts that behind what it sends. No driver knows of it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use tenfold_http::{Answer, Body, Head, Instant, Out, Peer, Refusal, Reply, Service, clock};
+
+use super::handover::{Queue, Taken};
+use crate::driver::read_clock;
+use crate::offload::promise;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A service whose answers are worked out by a pool of threads. The threads end with it.
+pub struct Proactor<S> {
+    service: Arc<S>,
+    queue: Arc<Queue<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What a thread of the pool does beside answering.
+#[derive(Debug)]
+pub struct Resting<S> {
+    /// After an answer: see [`crate::Protocol::rest`].
+    pub rest: fn(&S) -> Instant,
+    /// Before the thread ends: see [`crate::Protocol::leave`].
+    pub leave: fn(&S),
+}
+
+impl<S: Service + 'static> Proactor<S> {
+    /// Starts `width` threads for `service`; at most `bound` requests wait for them. The process is not forked any more.
+    ///
+    /// # Errors
+    /// A thread can not be started.
+    pub fn start(
+        service: Arc<S>,
+        (width, bound): (usize, usize),
+        Resting { rest, leave }: Resting<S>,
+    ) -> Result<Proactor<S>, String> {
+        let queue = Arc::new(Queue::new(bound));
+        let mut proactor = Proactor { service, queue, threads: Vec::with_capacity(width) };
+        for number in 0..width {
+            let (service, queue) = (proactor.service.clone(), proactor.queue.clone());
+            let thread = thread::Builder::new().name(format!("proactor-{number}"));
+            let started = thread.spawn(move || work(&*service, &queue, rest, leave));
+            let failed = |error| format!("cannot start thread {number} of the pool: {error}");
+            proactor.threads.push(started.map_err(failed)?);
+        }
+        Ok(proactor)
+    }
+
+    /// Has a thread do `work`; the response comes when it has.
+    fn hand_over(
+        &self,
+        head: &Head<'_>,
+        peer: &Peer,
+        out: &mut Out,
+        work: impl FnOnce(&S, &Head<'_>, &mut Out) -> Answer + Send + 'static,
+    ) -> Answer {
+        let (promise, coming) = promise();
+        let (service, mut kept) = (self.service.clone(), head.keep());
+        let job = move || {
+            promise.keep(catch_unwind(AssertUnwindSafe(|| {
+                let mut made = Out::new();
+                let answer = kept.read(|head| work(&service, head, &mut made));
+                (made, answer)
+            })));
+        };
+        if self.queue.put(Box::new(job)).is_err() {
+            self.service.refuse(Refusal::Busy, head.line, peer, out);
+            return Answer::Close;
+        }
+        Answer::Later(Box::pin(async move {
+            let made = coming.await;
+            Box::new(move |out: &mut Out| match made {
+                Some(Ok((made, answer))) => {
+                    out.append(made);
+                    answer
+                }
+                // A panic is the connection's, wherever it happened.
+                Some(Err(panic)) => resume_unwind(panic),
+                None => Answer::Close,
+            }) as Reply
+        }))
+    }
+}
+
+fn work<S>(service: &S, queue: &Queue<Job>, rest: fn(&S) -> Instant, leave: fn(&S)) {
+    // A thread that never had anything to do has nothing to say.
+    let mut rests_until = Instant::NEVER;
+    loop {
+        let patience = (rests_until != Instant::NEVER).then(|| rests_until.since(clock::now()));
+        let next = queue.take(patience);
+        read_clock();
+        match next {
+            Taken::Job(job) => job(),
+            Taken::Nothing => {}
+            Taken::Over => break,
+        }
+        rests_until = rest(service);
+    }
+    leave(service);
+}
+
+impl<S: Service + 'static> Service for Proactor<S> {
+    fn answer(&self, head: &Head<'_>, peer: &Peer, out: &mut Out) -> Answer {
+        // Whether a body is wanted is asked here: the loop is to read it before there is an answer.
+        if head.body != Body::Empty {
+            return self.service.answer(head, peer, out);
+        }
+        let from = *peer;
+        self.hand_over(head, peer, out, move |service, head, out| match service.answer(head, &from, out) {
+            Answer::NeedBody { .. } => service.answer_body(head, b"", &from, out),
+            answer => answer,
+        })
+    }
+
+    fn answer_body(&self, head: &Head<'_>, body: &[u8], peer: &Peer, out: &mut Out) -> Answer {
+        let (from, body) = (*peer, body.to_vec());
+        self.hand_over(head, peer, out, move |service, head, out| {
+            service.answer_body(head, &body, &from, out)
+        })
+    }
+
+    fn refuse(&self, refusal: Refusal, first_line: &[u8], peer: &Peer, out: &mut Out) {
+        self.service.refuse(refusal, first_line, peer, out);
+    }
+}
+
+impl<S> Drop for Proactor<S> {
+    fn drop(&mut self) {
+        self.queue.close();
+        for thread in self.threads.drain(..) {
+            // What panicked there was told to the connection that it was for.
+            let _ = thread.join();
+        }
+    }
+}

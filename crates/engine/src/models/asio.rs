@@ -1,0 +1,126 @@
+//! `asio`: readiness through Asio's reactor, by `async_wait`.
+//!
+//! Asio registers every descriptor with epoll for good, edge-triggered, and a wait that is begun asks
+//! `epoll_ctl(2)` to look again. A wait is over when it is reported, so each is one of a kind; handlers run
+//! one by one. There is no trigger to choose.
+//!
+//! System calls of a request on a keep-alive connection: epoll_wait, recv, send, epoll_ctl.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tenfold_sys::asio::{Context, Watched};
+
+use super::Intake;
+use crate::driver::readiness::selector::{Event, READING, Rearm, Selector, WRITING};
+use crate::driver::readiness::serve_as_dispatched;
+use crate::plan::Plan;
+use crate::protocol::Protocol;
+use crate::table::Facility;
+
+struct AsioSelector {
+    context: Context,
+    connections: Arc<Connections>,
+    sources: Vec<Source>,
+}
+
+/// A listener or an eventfd. Its wait is begun again when what was reported has been used.
+struct Source {
+    number: RawFd,
+    word: u64,
+    watched: Watched,
+    waits: bool,
+}
+
+/// Connections by descriptor. Asio lets any thread begin a wait.
+#[derive(Default)]
+struct Connections(Mutex<Vec<Option<Watched>>>);
+
+/// Serves until the server leaves.
+pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
+    let context = Context::new().map_err(|error| format!("cannot make an io_context: {error}"))?;
+    let selector = AsioSelector { context, connections: Arc::default(), sources: Vec::new() };
+    serve_as_dispatched(selector, plan, intake, protocol)
+}
+
+/// What is missing in this build or on this kernel, with what was said.
+pub(crate) fn probe() -> Vec<(Facility, String)> {
+    match Context::new() {
+        Ok(_) => Vec::new(),
+        Err(error) => vec![(Facility::Asio, error.to_string())],
+    }
+}
+
+impl Connections {
+    /// Does something to the place of descriptor `number`.
+    fn at<T>(&self, number: RawFd, act: impl FnOnce(&mut Option<Watched>) -> T) -> T {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = usize::try_from(number).expect("an open descriptor is not negative");
+        if all.len() <= place {
+            all.resize_with(place + 1, || None);
+        }
+        act(&mut all[place])
+    }
+}
+
+impl Rearm for Connections {
+    fn rearm(&self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+        let begin = |place: &mut Option<Watched>| match place {
+            Some(watched) => watched.wait(word, interest & READING != 0, interest & WRITING != 0),
+            None => Err(io::ErrorKind::NotFound.into()),
+        };
+        self.at(number, begin)
+    }
+}
+
+impl Selector for AsioSelector {
+    const ONE_SHOT: bool = true;
+
+    fn edge(&self) -> bool {
+        false
+    }
+
+    fn rearm(&self) -> Option<Arc<dyn Rearm>> {
+        Some(self.connections.clone())
+    }
+
+    fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
+        let watched = self.context.watch(number, word)?;
+        self.sources.push(Source { number, word, watched, waits: false });
+        Ok(())
+    }
+
+    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+        let watched = self.context.watch(number, word)?;
+        self.connections.at(number, |place| *place = Some(watched));
+        self.connections.rearm(number, word, interest)
+    }
+
+    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+        self.connections.rearm(number, word, interest)
+    }
+
+    fn forget(&mut self, number: RawFd) {
+        self.sources.retain(|source| source.number != number);
+        self.connections.at(number, |place| *place = None);
+    }
+
+    fn closing(&mut self, number: RawFd) {
+        self.connections.at(number, |place| *place = None);
+    }
+
+    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()> {
+        for source in self.sources.iter_mut().filter(|source| !source.waits) {
+            source.watched.wait(source.word, true, false)?;
+            source.waits = true;
+        }
+        self.context.run(milliseconds, |ready| events.push(Event::from(ready)))?;
+        for event in events.iter() {
+            for source in self.sources.iter_mut().filter(|source| source.word == event.word) {
+                source.waits = false;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! `libevent`: readiness through the library that chooses the system call: epoll, where nobody forces
+//! another.
+//!
+//! An event is made for each connection, and its callback does nothing but remember it: what follows is the
+//! same loop as `epoll`'s. Changing interest ends a registration and makes it anew. The library has no
+//! interest in a connection from which nothing is wanted, so a peer that is gone is noticed at the next call.
+//!
+//! System calls of a request on a keep-alive connection: the method's wait, recv, send. With the method
+//! epoll, `epoll_ctl` comes at a connection's first wait and at its end.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use tenfold_sys::libevent::{Base, Interest};
+
+use super::Intake;
+use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
+use crate::driver::readiness::{serve, serve_by_pool};
+use crate::plan::{Dispatch, Plan, Trigger};
+use crate::protocol::Protocol;
+use crate::table::Facility;
+
+/// `ONCE` says that a registration of a connection ends with its report.
+struct LibeventSelector<const ONCE: bool> {
+    base: Base,
+    edge_listener: bool,
+    edge_connections: bool,
+}
+
+/// Serves until the server leaves.
+pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
+    match plan.dispatch {
+        Dispatch::Reactor => serve_by_pool(selector::<true>(plan)?, plan, intake, protocol),
+        Dispatch::Inline | Dispatch::Proactor => serve(selector::<false>(plan)?, plan, intake, protocol),
+    }
+}
+
+fn selector<const ONCE: bool>(plan: &Plan) -> Result<LibeventSelector<ONCE>, String> {
+    let method = plan.method.map(|method| method.to_string());
+    let base = Base::new(method.as_deref());
+    Ok(LibeventSelector {
+        base: base.map_err(|error| format!("cannot make an event base of libevent: {error}"))?,
+        edge_listener: plan.triggers.listener == Trigger::Edge,
+        edge_connections: plan.triggers.connections == Trigger::Edge,
+    })
+}
+
+/// What is missing in this build or on this kernel, with what was said.
+pub(crate) fn probe() -> Vec<(Facility, String)> {
+    match Base::new(None) {
+        Ok(_) => Vec::new(),
+        Err(error) => vec![(Facility::Libevent, error.to_string())],
+    }
+}
+
+/// The method that the library uses where nobody forces another.
+pub(crate) fn method() -> Option<&'static str> {
+    Base::new(None).ok().map(|base| base.method())
+}
+
+impl<const ONCE: bool> Selector for LibeventSelector<ONCE> {
+    const ONE_SHOT: bool = ONCE;
+
+    fn edge(&self) -> bool {
+        self.edge_connections && !ONCE
+    }
+
+    fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
+        let interest = Interest { read: true, write: false, edge: self.edge_listener, once: false };
+        self.base.set(number, word, interest)
+    }
+
+    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+        let interest = Interest {
+            read: interest & READING != 0,
+            write: interest & WRITING != 0,
+            edge: self.edge_connections,
+            once: ONCE,
+        };
+        self.base.set(number, word, interest)
+    }
+
+    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+        self.watch(number, word, interest)
+    }
+
+    fn forget(&mut self, number: RawFd) {
+        self.base.remove(number);
+    }
+
+    fn closing(&mut self, number: RawFd) {
+        self.base.remove(number);
+    }
+
+    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()> {
+        self.base.wait(milliseconds, |ready| events.push(Event::from(ready)))
+    }
+}

@@ -1,0 +1,136 @@
+//! The hand-over between a loop and its pool in every order in which threads can run, by loom: its source is
+//! compiled once more with loom's locks.
+
+#[path = "../src/dispatch/handover.rs"]
+#[allow(dead_code, reason = "the crate uses all of it")]
+mod handover;
+
+/// What the source locks with here.
+mod sync {
+    pub(super) use std::sync::PoisonError;
+
+    pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
+}
+
+use std::time::Duration;
+
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::sync::{Arc, Notify};
+use loom::thread;
+use tenfold_http::Instant;
+
+use handover::{AT_ONCE, Mailbox, Queue, Taken};
+
+/// Tries every order in which threads run, with at most so many switches that no thread asked for: what goes
+/// wrong at all goes wrong with two of them.
+fn check(holds: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(holds);
+}
+
+#[test]
+fn every_job_is_taken_once_or_given_back_and_threads_that_sleep_hear_of_it() {
+    check(|| {
+        let queue = Arc::new(Queue::new(1));
+        let (taken, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        let threads: Vec<_> = [None, Some(Duration::from_secs(1))]
+            .into_iter()
+            .map(|patience| {
+                let (queue, taken, done) = (queue.clone(), taken.clone(), done.clone());
+                thread::spawn(move || {
+                    while let Taken::Job(job) = queue.take(patience) {
+                        taken.fetch_add(job, Ordering::SeqCst);
+                        done.notify();
+                    }
+                })
+            })
+            .collect();
+        let refused: usize = [1, 2].into_iter().filter_map(|job| queue.put(job).err()).sum();
+        assert!(refused == 0 || refused == 2, "there is room for the first");
+        while taken.load(Ordering::SeqCst) + refused < 3 {
+            done.wait();
+        }
+        queue.close();
+        assert_eq!(queue.put(4), Err(4));
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        assert_eq!(taken.load(Ordering::SeqCst) + refused, 3);
+    });
+}
+
+/// The loop's side: sleeps where it may, and is awake when it has letters.
+fn hear(mailbox: &Mailbox<u32>, until: Instant, event: &Notify) -> Vec<u32> {
+    let mut letters = Vec::new();
+    while letters.is_empty() {
+        if mailbox.fall_asleep(until) {
+            event.wait();
+        }
+        mailbox.take(&mut letters);
+    }
+    letters
+}
+
+#[test]
+fn a_loop_that_sleeps_is_woken_for_what_it_must_know() {
+    // At once; before it would wake by itself; and whatever it is, where somebody was missed.
+    for (by, until) in
+        [(AT_ONCE, Instant(100)), (Instant(50), Instant(100)), (Instant::NEVER, Instant::NEVER)]
+    {
+        check(move || {
+            let (mailbox, event) = (Arc::new(Mailbox::new()), Arc::new(Notify::new()));
+            let threads: Vec<_> = [1, 2]
+                .into_iter()
+                .map(|letter| {
+                    let (mailbox, event) = (mailbox.clone(), event.clone());
+                    thread::spawn(move || {
+                        if mailbox.put(|| (letter, by)) {
+                            event.notify();
+                        }
+                    })
+                })
+                .collect();
+            let mut letters = hear(&mailbox, until, &event);
+            if letters.len() < 2 {
+                letters.extend(hear(&mailbox, until, &event));
+            }
+            letters.sort_unstable();
+            assert_eq!(letters, [1, 2]);
+            threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        });
+    }
+}
+
+#[test]
+fn a_loop_that_hears_of_a_connection_has_its_task_back() {
+    check(|| {
+        let (mailbox, event) = (Arc::new(Mailbox::new()), Arc::new(Notify::new()));
+        let ready = Arc::new(AtomicBool::new(false));
+        let thread = {
+            let (mailbox, event, ready) = (mailbox.clone(), event.clone(), ready.clone());
+            thread::spawn(move || {
+                let woken = mailbox.put(|| {
+                    // It is registered, and ready at once.
+                    ready.store(true, Ordering::SeqCst);
+                    event.notify();
+                    (1, Instant(1000))
+                });
+                assert!(!woken, "the loop wakes in time by itself");
+            })
+        };
+        let mut letters = Vec::new();
+        loop {
+            if mailbox.fall_asleep(Instant(100)) {
+                event.wait();
+            }
+            let heard = ready.load(Ordering::SeqCst);
+            let mut taken = Vec::new();
+            mailbox.take(&mut taken);
+            letters.extend(taken);
+            assert!(!heard || letters == [1], "what is ready is there to be served");
+            if heard {
+                break;
+            }
+        }
+        thread.join().expect("no panic");
+    });
+}
