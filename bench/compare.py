@@ -8,7 +8,10 @@ started, prints the tables and writes them to results/ together with the machine
 Workloads: 1k, pipelined, close, 404 (these four when none is named), and browser, 16k, large; or all.
 
 Each table names its floor twice: the second one's interval is the noise of this run. The engines are
-compared with the floor of their own mechanism (uring with null_uring, the others with null_epoll). Under
+compared with the floor of their own mechanism (uring with null_uring, the others with null_epoll). An engine is named with its dispatch where that is not inline:
+epoll+reactor. evhttp and asio-threads are small servers of ours, built as a comparison of 2012 built its own:
+libevent's HTTP server, and Asio with one io_context and the file in a string; --peer-threads says on how many
+threads (1: what else is measured has one). Under
 a table stand the ratios of each engine to each peer, of the same rounds.
 
 Needs: the programs and www/ (cargo xtask bench makes both), wrk, taskset, ss, and those peers that are
@@ -28,7 +31,10 @@ PEERS = {
     "nginx": ["nginx", "-p", "@RUN@", "-e", "stderr", "-c", "@RUN@/nginx.conf"],
     "lighttpd": ["lighttpd", "-D", "-f", "@RUN@/lighttpd.conf"],
     "h2o": ["h2o", "-c", "@RUN@/h2o.conf"],
+    "evhttp": [str(HERE / "peer_evhttp"), "@PORT@", "@WWW@", "@THREADS@"],
+    "asio-threads": [str(HERE / "peer_asio"), "@PORT@", "@WWW@", "@THREADS@"],
 }
+USUAL_PEERS = "nginx,lighttpd,h2o"
 
 
 class Workload(NamedTuple):
@@ -62,10 +68,12 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)}, or all")
     parser.add_argument("--tenfold", default=str(HERE.parent / "target/release/tenfold"), help="the release binary")
-    parser.add_argument("--engines", default="epoll,uring", help="engines of Tenfold, with commas; default: epoll,uring")
+    parser.add_argument("--engines", default="epoll,uring", help="engines of Tenfold, with commas, as epoll,epoll+reactor,libevent,asio; default: epoll,uring")
     parser.add_argument("--option", action="append", default=[], metavar="'--NAME VALUE'",
                         help="a further option for tenfold serve; repeatable")
-    parser.add_argument("--peers", default=",".join(PEERS), help="nginx,lighttpd,h2o, some of them, or none")
+    parser.add_argument("--peers", default=USUAL_PEERS,
+                        help=f"of {','.join(PEERS)}, or none; default: {USUAL_PEERS}")
+    parser.add_argument("--peer-threads", type=int, default=1, help="threads of evhttp and asio-threads")
     parser.add_argument("-s", "--seconds", type=int, default=2, help="seconds of each run")
     parser.add_argument("-r", "--rounds", type=int, default=9)
     parser.add_argument("--first-port", type=int, default=8300, help="servers take the ports from here on")
@@ -93,14 +101,19 @@ def start_lasting(fleet, args):
     """Tenfold on each engine and the peers: they run through all workloads. {name: port}"""
     ports = {}
     for engine in args.engines:
-        command = [args.tenfold, "serve", str(WWW), "--listen", "127.0.0.1:@PORT@", "--engine", engine]
-        if engine not in ("naive", "fork", "thread", "pool"):
+        model, _, dispatch = engine.partition("+")
+        command = [args.tenfold, "serve", str(WWW), "--listen", "127.0.0.1:@PORT@", "--engine", model]
+        if dispatch:
+            command += ["--dispatch", dispatch]
+        if model not in ("naive", "fork", "thread", "pool"):
             command += ["--workers", "1"]
         command += ["--access-log", "off", *(word for option in args.option for word in option.split())]
         ports[engine] = fleet.start(engine, command)
     for peer in args.peers:
-        template = (HERE / "peers" / f"{peer}.conf").read_text()
-        ports[peer] = fleet.start(peer, PEERS[peer], config=(f"{peer}.conf", template))
+        file = HERE / "peers" / f"{peer}.conf"
+        config = (file.name, file.read_text()) if file.exists() else None
+        command = [word.replace("@THREADS@", str(args.peer_threads)) for word in PEERS[peer]]
+        ports[peer] = fleet.start(peer, command, config=config)
     return ports
 
 

@@ -18,7 +18,8 @@ def describe(args, peers):
         lines.append(f"tenfold  {version([args.tenfold, '--version'])}, commit {commit()}, engines {', '.join(args.engines)}"
                      + (f", {' '.join(args.option)}" if args.option else ""))
     for peer in args.peers:
-        lines.append(f"{peer:<9}{version([peers[peer][0], '-v'])}")
+        own = pathlib.Path(peers[peer][0]).is_absolute()
+        lines.append(f"{peer:<9} {'of bench/' if own else version([peers[peer][0], '-v'])}")
     lines.append(f"wrk      {version(['wrk', '-v'])}")
     return "\n".join(lines)
 

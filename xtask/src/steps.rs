@@ -18,9 +18,12 @@ struct Step {
 /// Tools of the whole-server tests.
 const SERVER_TOOLS: &[&str] = &[
     "gcc",
+    "g++",
     "libc6-dev",
     "make",
     "liburing-dev",
+    "libevent-dev",
+    "libasio-dev",
     "strace",
     "wrk",
     "iproute2",
@@ -48,7 +51,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "bench",
         about: "the floor programs compile, the measuring tools parse",
-        needs: &["gcc", "libc6-dev", "make", "liburing-dev", "python3"],
+        needs: &["gcc", "g++", "libc6-dev", "make", "liburing-dev", "libevent-dev", "libasio-dev", "python3"],
         run: |root, _| bench(root),
     },
     Step { name: "clippy", about: "no warning, in any target", needs: &["clippy"], run: clippy },
