@@ -35,7 +35,7 @@ pub struct Config {
 /// On how many configurations a case is worth its time. `TENFOLD_TEST_ALL=1` makes each of them `Every`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breadth {
-    /// Every legal one; triggers that are not the default with the first sender.
+    /// Every topology and every trigger with the first sender, and every sender in the first topology.
     Every,
     /// Every engine with every sender, in its first topology.
     Senders,
@@ -234,8 +234,10 @@ impl Breadth {
         match self {
             Breadth::Every if config.layer => first_topology && default_triggers,
             Breadth::Every if LIBRARIES.contains(&config.engine) => default_triggers && first_sender,
-            Breadth::Every if config.dispatch != Dispatch::Inline => default_triggers,
-            Breadth::Every => default_triggers || first_sender,
+            Breadth::Every if config.dispatch != Dispatch::Inline => {
+                default_triggers && (first_sender || first_topology)
+            }
+            Breadth::Every => first_sender || first_topology && default_triggers,
             Breadth::Senders | Breadth::Compared => first_topology && default_triggers && own_sender,
             Breadth::Topologies | Breadth::Processes => {
                 let topology = first_topology || EVERY_TOPOLOGY.contains(&config.engine);

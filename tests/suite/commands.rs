@@ -51,7 +51,11 @@ fn wrong_words_name_the_right_ones() {
     let models: Vec<&str> = MODELS.iter().map(|model| model.name).collect();
     expect_refused(&serve(&["--engine", "kqueue"]), 2, &[&["kqueue"], models.as_slice()].concat());
     expect_refused(&serve(&["--topology", "star"]), 2, &["star", "single", "threads", "reuseport-processes"]);
-    expect_refused(&serve(&["--send", "pigeon"]), 2, &["pigeon", "auto", "copy", "sendfile"]);
+    expect_refused(
+        &serve(&["--send", "pigeon"]),
+        2,
+        &["pigeon", "auto", "copy", "mmap", "sendfile", "splice", "zerocopy"],
+    );
     expect_refused(&serve(&["--trigger", "et"]), 2, &["lt+et", "lt+lt", "et+lt", "et+et"]);
     expect_refused(&serve(&["--head-timeout", "soon"]), 2, &["head-timeout", "soon"]);
     expect_refused(&serve(&["--head-timeout", "0s"]), 2, &["head-timeout"]);

@@ -19,6 +19,7 @@ mod models;
 pub mod offload;
 pub mod plan;
 pub mod protocol;
+mod senders;
 mod slots;
 pub mod table;
 pub mod timer;
@@ -28,6 +29,7 @@ use std::time::Duration;
 
 pub use plan::{Accept, Bounds, Dispatch, Method, Plan, Sender, Topology, Trigger, Triggers};
 pub use protocol::{Event, Protocol};
+pub use senders::table::{SENDERS, SenderRow};
 pub use table::{Driver, Engine, Facility, MODELS, Model, Rearms};
 pub use timer::{TimerKind, TimerUpdate};
 pub use topology::{libevent_method, probe, run};

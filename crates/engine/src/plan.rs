@@ -62,8 +62,14 @@ choice! {
         Auto = "auto",
         /// Read into a buffer, then send the buffer.
         Copy = "copy",
+        /// Map the file, then write from the mapping.
+        Mmap = "mmap",
         /// `man 2 sendfile`.
         Sendfile = "sendfile",
+        /// Through a pipe: `man 2 splice`.
+        Splice = "splice",
+        /// Map the file, then have its pages sent without copying: MSG_ZEROCOPY, on a ring IORING_OP_SEND_ZC.
+        Zerocopy = "zerocopy",
     }
 }
 
@@ -195,6 +201,11 @@ pub struct Bounds {
     pub linger_bytes: u64,
     /// Bytes received and sent on one connection before others have their turn. Default 1 MB.
     pub turn_bytes: usize,
+    /// Bytes of a file that the senders `mmap` and `zerocopy` map at once for a connection. Default 16 MB.
+    pub mapped_bytes: u64,
+    /// Pipes of the sender `splice`, for all workers of a process. Each connection has one while bytes wait in
+    /// it; those that get none copy. Default 256.
+    pub pipes: usize,
     /// Threads of the engine `pool`, or of each worker's pool under [`Dispatch::Reactor`] and
     /// [`Dispatch::Proactor`]. Default 16.
     pub pool_threads: usize,
@@ -214,6 +225,8 @@ impl Default for Bounds {
             linger_time: Duration::from_secs(2),
             linger_bytes: 256 * 1024,
             turn_bytes: 1024 * 1024,
+            mapped_bytes: 16 * 1024 * 1024,
+            pipes: 256,
             pool_threads: 16,
             pool_queue: 1024,
             handoff_queue: 1024,

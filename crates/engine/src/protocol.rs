@@ -65,4 +65,14 @@ pub enum Event {
     Panicked,
     /// Bytes were given to the kernel.
     Sent(u64),
+    /// So many pieces of files were copied, because what the sender needs was not to be had: pipes,
+    /// mappings, memory that the kernel may hold.
+    Substituted(u32),
+    /// The kernel no longer holds what so many sends without copying gave it.
+    Released {
+        /// Sends.
+        sends: u32,
+        /// Those of them that it copied after all.
+        copied: u32,
+    },
 }

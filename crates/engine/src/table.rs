@@ -140,7 +140,7 @@ const LOOPS: &[Topology] = &[
 ];
 const DISPATCHES: &[Dispatch] = &[Dispatch::Inline, Dispatch::Reactor, Dispatch::Proactor];
 const INLINE: &[Dispatch] = &[Dispatch::Inline];
-const SENDERS: &[Sender] = &[Sender::Auto, Sender::Copy, Sender::Sendfile];
+const SENDERS: &[Sender] = Sender::ALL;
 
 /// Every model, in the order in which they are shown.
 pub static MODELS: &[Model] = &[

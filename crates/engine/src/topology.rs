@@ -11,7 +11,7 @@ use tenfold_sys::socket::Listener;
 use crate::driver::accepting::accept_each;
 use crate::handoff::Handoff;
 use crate::models::{self, Intake};
-use crate::plan::{Plan, Topology};
+use crate::plan::{Plan, Sender, Topology};
 use crate::protocol::{Event, Protocol};
 use crate::table::{Engine, Facility};
 
@@ -22,6 +22,13 @@ use crate::table::{Engine, Facility};
 /// # Errors
 /// In words, when a worker can not begin or go on; the others are stopped then.
 pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Result<(), String> {
+    let copies = listeners.iter().find(|listener| !listener.permits_zerocopy());
+    if let (Sender::Zerocopy, Some(listener)) = (plan.sender, copies) {
+        return Err(format!(
+            "sender zerocopy needs TCP sockets with SO_ZEROCOPY, and {} is none",
+            listener.address()
+        ));
+    }
     match plan.topology {
         Topology::Single | Topology::ReuseportProcesses => {
             worker(plan, &Intake::Listeners(listeners), &protocol)

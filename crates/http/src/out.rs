@@ -280,6 +280,15 @@ impl Out {
         }
     }
 
+    /// The first file, wherever it stands, and the range of it that is still to be sent: what follows the
+    /// bytes that [`Out::memory`] gives, where it gave all of them.
+    pub fn next_file(&self) -> Option<(&Arc<OpenFile>, Range<u64>)> {
+        self.segments.iter().find_map(|segment| match segment {
+            Segment::File(file, range) => Some((file, range.clone())),
+            _ => None,
+        })
+    }
+
     /// Drops the first `count` bytes: they have left. Panics when there are fewer.
     pub fn advance(&mut self, count: u64) {
         if self.segments.is_empty() {

@@ -310,7 +310,7 @@ impl Worker<'_> {
             self.flush(number);
         }
         if ready.read {
-            self.receive(number, ready.ended || ready.gone);
+            self.receive(number, ready.ended || ready.gone || ready.error);
         }
     }
 

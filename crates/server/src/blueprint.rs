@@ -60,6 +60,8 @@ impl Blueprint {
         plan.bounds.handoff_queue = settings.handoff_queue;
         plan.bounds.busy_sleep = settings.busy_sleep;
         plan.bounds.pool_threads = settings.pool_threads;
+        // Of the descriptors at most an eighth is for pipes, two each.
+        plan.bounds.pipes = plan.bounds.pipes.min(usize::try_from(descriptors / 16).unwrap_or(usize::MAX));
         plan.bounds.pool_queue = room::pool_queue(settings, &plan, descriptors)?;
         let site = room::site(settings, &plan, descriptors);
         let hosts = settings.hosts.iter().map(|host| room::host_site(settings, host, &site)).collect();
@@ -68,6 +70,7 @@ impl Blueprint {
             backlog: settings.backlog as i32,
             tcp_nodelay: settings.tcp_nodelay,
             defer_accept: settings.defer_accept,
+            zerocopy: sender == Sender::Zerocopy,
             reuse_port: plan.sockets_per_address() > 1,
             fastopen: settings.fastopen,
             linger: settings.linger,

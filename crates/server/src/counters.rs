@@ -26,6 +26,12 @@ pub(crate) enum Counter {
     /// Those for which the queue had no room.
     LinesDropped,
     Panicked,
+    /// Pieces of files that were copied, because what their sender needs was not to be had.
+    Substituted,
+    /// Sends without copying that the kernel is done with.
+    HeldSends,
+    /// Those of them that it copied after all.
+    HeldCopied,
     Malformed,
     TimedOut,
     TargetTooLong,
@@ -136,6 +142,11 @@ impl Tally {
             Event::Expired => self.add(Counter::Expired, 1),
             Event::Panicked => self.add(Counter::Panicked, 1),
             Event::Sent(bytes) => self.add(Counter::Sent, bytes),
+            Event::Substituted(pieces) => self.add(Counter::Substituted, u64::from(pieces)),
+            Event::Released { sends, copied } => {
+                self.add(Counter::HeldSends, u64::from(sends));
+                self.add(Counter::HeldCopied, u64::from(copied));
+            }
         }
     }
 

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use tenfold_engine::{
-    Bounds, Dispatch, Engine, Facility, MODELS, Model, Plan, Sender, Topology, Triggers, libevent_method,
+    Bounds, Dispatch, Engine, Facility, MODELS, Model, Plan, SENDERS, Sender, SenderRow, Topology, Triggers,
+    libevent_method,
 };
 
 /// What is missing for an engine, and what the system said.
@@ -35,7 +36,10 @@ fn listed(missing: &[(Facility, String)]) -> String {
 /// Prints the models, or the legal combinations.
 pub(crate) fn show(matrix: bool, as_json: bool) -> ExitCode {
     let text = match (matrix, as_json) {
-        (false, false) => MODELS.iter().map(|model| described(model, &missing(model.engine))).collect(),
+        (false, false) => {
+            let models = MODELS.iter().map(|model| described(model, &missing(model.engine)));
+            models.chain(SENDERS.iter().map(described_sender)).collect()
+        }
         (false, true) => pretty(MODELS.iter().map(|model| as_value(model, &missing(model.engine))).collect()),
         (true, false) => combinations_table(),
         (true, true) => pretty(combinations().iter().map(combination_value).collect()),
@@ -78,6 +82,13 @@ fn method(model: &Model) -> Option<&'static str> {
     if model.engine == Engine::Libevent { libevent_method() } else { None }
 }
 
+fn described_sender(row: &SenderRow) -> String {
+    format!(
+        "sender {}: {}\n  calls       {}\n  on a ring   {}\n  code        {}\n\n",
+        row.sender, row.summary, row.calls, row.operations, row.file
+    )
+}
+
 fn joined<T: ToString>(all: &[T]) -> String {
     all.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -97,6 +108,9 @@ fn as_value(model: &Model, missing: &[(Facility, String)]) -> Value {
         "at_once": model.at_once,
         "topologies": words(model.topologies.iter().map(Topology::to_string).collect()),
         "senders": words(model.senders.iter().map(Sender::to_string).collect()),
+        "sender_calls": model.senders.iter().map(|sender| {
+            (sender.to_string(), Value::from(sender.row().calls_of(model.driver)))
+        }).collect::<serde_json::Map<_, _>>(),
         "triggers": words(if model.triggers { Triggers::ALL.iter().map(Triggers::to_string).collect() } else { Vec::new() }),
         "dispatches": words(model.dispatches.iter().map(Dispatch::to_string).collect()),
         "rearms": model.rearms.map(|rearms| rearms.to_string()),

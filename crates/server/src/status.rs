@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tenfold_engine::Sender;
 use tenfold_sys::user;
 
 use crate::counters::{Counter, REFUSALS, Sums};
@@ -61,10 +62,22 @@ pub(crate) struct Numbers {
     pub(crate) refusals: BTreeMap<String, u64>,
     /// Given to the kernel.
     pub(crate) bytes: u64,
+    /// Pieces of files that were copied, because what their sender needs was not to be had.
+    pub(crate) substituted: u64,
+    pub(crate) zerocopy: Zerocopy,
     pub(crate) log_lines: u64,
     pub(crate) log_lines_lost: u64,
     pub(crate) log_lines_dropped: u64,
     pub(crate) panics: u64,
+}
+
+/// What became of sends without copying.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Zerocopy {
+    /// Those that the kernel is done with.
+    pub(crate) sends: u64,
+    /// Those of them that it copied after all.
+    pub(crate) copied: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -82,6 +95,8 @@ impl Numbers {
             responses: sums.responses().map(|(status, count)| (status.to_string(), count)).collect(),
             refusals: REFUSALS.iter().map(|&(counter, name)| (name.to_owned(), sums.of(counter))).collect(),
             bytes: sums.of(Counter::Sent),
+            substituted: sums.of(Counter::Substituted),
+            zerocopy: Zerocopy { sends: sums.of(Counter::HeldSends), copied: sums.of(Counter::HeldCopied) },
             log_lines: sums.of(Counter::Lines),
             log_lines_lost: sums.of(Counter::LinesLost),
             log_lines_dropped: sums.of(Counter::LinesDropped),
@@ -260,6 +275,13 @@ impl std::fmt::Display for Report {
         };
         writeln!(f, "\nresponses  {}", counts(&self.total.responses))?;
         writeln!(f, "refusals   {}", counts(&self.total.refusals))?;
+        if self.send == Sender::Zerocopy.to_string() {
+            let Zerocopy { sends, copied } = self.total.zerocopy;
+            writeln!(f, "zerocopy   {sends} sends, {copied} of them copied by the kernel")?;
+        }
+        if self.total.substituted > 0 {
+            writeln!(f, "senders    {} pieces of files copied instead", self.total.substituted)?;
+        }
         let Numbers { log_lines, log_lines_lost, log_lines_dropped, .. } = self.total;
         writeln!(f, "log lines  {log_lines} written, {log_lines_lost} lost, {log_lines_dropped} dropped")?;
         writeln!(f, "panics     {}", self.total.panics)
@@ -362,6 +384,17 @@ mod tests {
             assert!(refusal(Path::new("/")).contains("belongs to user 0"));
         }
         fs::remove_dir_all(&base).expect("our own folder");
+    }
+
+    #[test]
+    fn what_the_kernel_copied_after_all_and_what_was_copied_instead_is_told() {
+        let mut report = report();
+        report.send = "zerocopy".into();
+        report.total.zerocopy = Zerocopy { sends: 7, copied: 5 };
+        report.total.substituted = 3;
+        let text = report.to_string();
+        assert!(text.contains("\nzerocopy   7 sends, 5 of them copied by the kernel\n"), "{text}");
+        assert!(text.contains("\nsenders    3 pieces of files copied instead\n"), "{text}");
     }
 
     #[test]

@@ -152,13 +152,14 @@ impl Registry {
 
 fn ready(event: &epoll::Event) -> Ready {
     let flags = event.flags;
-    let gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+    let either = flags.intersects(EventFlags::HUP | EventFlags::ERR);
     Ready {
         key: event.data.u64(),
-        read: gone || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
-        write: gone || flags.contains(EventFlags::OUT),
+        read: either || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
+        write: either || flags.contains(EventFlags::OUT),
         ended: flags.contains(EventFlags::RDHUP),
-        gone,
+        gone: flags.contains(EventFlags::HUP),
+        error: flags.contains(EventFlags::ERR),
     }
 }
 
@@ -212,7 +213,7 @@ mod tests {
         let number = std::os::fd::AsRawFd::as_raw_fd(&ours);
         let both = Interest { read: true, write: true, ..Interest::default() };
         epoll.add(number, 7, both).expect("it can be watched");
-        let nothing = Ready { key: 7, read: false, write: false, ended: false, gone: false };
+        let nothing = Ready { key: 7, read: false, write: false, ended: false, gone: false, error: false };
         assert_eq!(heard(&mut epoll, 0), [Ready { write: true, ..nothing }]);
         peer.write_all(b"x").expect("a peer may send");
         assert_eq!(heard(&mut epoll, 0), [Ready { write: true, read: true, ..nothing }]);

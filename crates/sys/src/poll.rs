@@ -90,13 +90,14 @@ impl PollList {
                 continue;
             }
             left -= 1;
-            let gone = entry.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0;
+            let either = entry.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0;
             hear(Ready {
                 key,
-                read: gone || entry.revents & (libc::POLLIN | libc::POLLRDHUP) != 0,
-                write: gone || entry.revents & libc::POLLOUT != 0,
+                read: either || entry.revents & (libc::POLLIN | libc::POLLRDHUP) != 0,
+                write: either || entry.revents & libc::POLLOUT != 0,
                 ended: entry.revents & libc::POLLRDHUP != 0,
-                gone,
+                gone: entry.revents & (libc::POLLHUP | libc::POLLNVAL) != 0,
+                error: entry.revents & libc::POLLERR != 0,
             });
         }
         Ok(())

@@ -11,6 +11,9 @@ pub struct Ready {
     pub write: bool,
     /// The peer has ended its output, as far as the mechanism says so.
     pub ended: bool,
-    /// The connection is gone in both directions, or has failed, as far as the mechanism says so.
+    /// The connection is gone in both directions, as far as the mechanism says so.
     pub gone: bool,
+    /// There is an error to be fetched, or something in the socket's error queue (`man 7 ip`), as far as the
+    /// mechanism says so.
+    pub error: bool,
 }

@@ -14,8 +14,13 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAdd
 
 pub use self::listen::{ListenAddress, ListenOptions, Listener};
 pub(crate) use self::option::defer_accept;
+use crate::mapping::Mapped;
 
-/// A connection. Closed when dropped. Nothing here raises SIGPIPE.
+/// Slices that one call writes in front of a mapped file.
+const MOST_SLICES: usize = 16;
+
+/// A connection. Closed when dropped. Calls that move files can raise SIGPIPE, which every Rust program
+/// ignores unless it says otherwise.
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
 
@@ -53,6 +58,37 @@ impl Socket {
     /// What the system says; `WouldBlock` where it would have waited.
     pub fn send_file(&self, file: &File, mut offset: u64, count: usize) -> io::Result<usize> {
         Ok(rustix::fs::sendfile(&self.0, file, Some(&mut offset), count)?)
+    }
+
+    /// Writes what fits of `slices` and, behind them, of a mapped file (`man 2 writev`).
+    ///
+    /// # Errors
+    /// What the system says; `WouldBlock` where it would have waited, EFAULT where the file has become
+    /// shorter.
+    pub fn write_from(&self, slices: &[IoSlice<'_>], mapped: &Mapped) -> io::Result<usize> {
+        let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let mut vectors = [nothing; MOST_SLICES + 1];
+        let taken = slices.len().min(MOST_SLICES);
+        for (vector, slice) in vectors.iter_mut().zip(&slices[..taken]) {
+            *vector = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
+        }
+        let mut count = taken;
+        if taken == slices.len() {
+            let (start, length) = mapped.mapping.address(&mapped.range);
+            vectors[taken] = libc::iovec { iov_base: start.cast_mut().cast(), iov_len: length };
+            count += 1;
+        }
+        // SAFETY: the kernel only reads: from slices that are borrowed, and from a mapping that outlives the
+        // call, of which it says EFAULT where the file has no such page any more.
+        let result = unsafe { libc::writev(self.number(), vectors.as_ptr(), count as libc::c_int) };
+        usize::try_from(result).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// From here on closing throws away what the peer has not been sent, and tells it so by a reset
+    /// (`SO_LINGER` of zero, `man 7 socket`).
+    pub fn reset_on_close(&self) {
+        // It fails when the peer is gone, and then nothing is left to send.
+        let _ = sockopt::set_socket_linger(&self.0, Some(Duration::ZERO));
     }
 
     /// Ends our output; the peer sees an end when it has read the rest (`man 2 shutdown`).

@@ -20,8 +20,9 @@ use super::cork::Cork;
 use super::files::{Sent, send_some};
 use super::{connection_error, interrupted, read_clock};
 use crate::input::Input;
-use crate::plan::{Bounds, Plan, Sender};
+use crate::plan::{Bounds, Plan};
 use crate::protocol::{Event, Protocol};
+use crate::senders::FileSender;
 
 /// The longest that a call waits before the clock and the phase are looked at.
 pub(crate) const SLICE: Duration = Duration::from_secs(1);
@@ -40,7 +41,7 @@ pub(crate) struct BlockingIo<'a> {
     sent: u64,
     peer: Peer,
     local: Local,
-    sender: Sender,
+    files: FileSender,
     cork: Cork,
 }
 
@@ -67,6 +68,22 @@ impl BlockingIo<'_> {
                 _ => {}
             }
         }
+    }
+}
+
+impl BlockingIo<'_> {
+    /// Waits until the kernel no longer holds what was sent.
+    fn until_released(&mut self, by: Instant) -> Result<(), IoError> {
+        let (socket, files) = (&self.socket, &mut self.files);
+        let released = || match files.holds(socket) {
+            Ok(false) => Some(Ok(())),
+            Ok(true) => {
+                socket.wait_for_error(SLICE);
+                None
+            }
+            Err(error) => Some(Err(error)),
+        };
+        BlockingIo::until(self.rest, by, false, released)?.unwrap_or(Ok(()))
     }
 }
 
@@ -134,10 +151,10 @@ impl Io for BlockingIo<'_> {
             self.cork.put(&self.socket);
         }
         while !self.out.is_empty() {
-            let (socket, out, sender) = (&self.socket, &mut self.out, self.sender);
+            let (socket, out, files) = (&self.socket, &mut self.out, &mut self.files);
             // One call may wait long before it has sent much; in slices its part is seen.
             let step =
-                BlockingIo::until(self.rest, by, false, || match send_some(socket, out, sender, PART) {
+                BlockingIo::until(self.rest, by, false, || match send_some(socket, out, files, PART) {
                     Ok(Sent::Some(count)) => Some(Ok(count)),
                     Ok(Sent::Nothing) => None,
                     Err(error) => Some(Err(error)),
@@ -155,7 +172,7 @@ impl Io for BlockingIo<'_> {
             }
         }
         self.cork.pop(&self.socket);
-        Poll::Ready(Ok(()))
+        Poll::Ready(if self.files.is_outstanding() { self.until_released(by) } else { Ok(()) })
     }
 
     fn poll_finish(&mut self, _cx: &mut Context<'_>, how: Finish, _by: Instant) -> Poll<()> {
@@ -190,17 +207,18 @@ pub(crate) fn serve<P: Protocol>(
     let rest = || {
         protocol.rest();
     };
-    let (input, out) = (Input::default(), Out::new());
+    let (input, out, files) = (Input::default(), Out::new(), FileSender::new(plan));
     let mut cork = Cork::new(plan);
     cork.begin(&peer);
-    let sender = plan.sender;
-    let mut io = BlockingIo { socket, rest: &rest, input, out, sent: 0, peer, local, sender, cork };
+    let mut io = BlockingIo { socket, rest: &rest, input, out, sent: 0, peer, local, files, cork };
     let mut memory = P::State::default();
     read_clock();
     loop {
         let before = io.sent;
         let next = catch_unwind(AssertUnwindSafe(|| block_on(protocol.serve(&mut io, &mut memory))));
         protocol.observe(Event::Sent(io.sent - before));
+        io.files.report(|event| protocol.observe(event));
+        io.files.clear();
         match next {
             Ok(Next::Park(by)) => {
                 protocol.rest();

@@ -76,6 +76,7 @@ impl Rearm for Connections {
 
 impl Selector for AsioSelector {
     const ONE_SHOT: bool = true;
+    const HEARS_ERRORS: bool = false;
 
     fn edge(&self) -> bool {
         false

@@ -37,6 +37,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
 
 impl Selector for BusySelector {
     const SLEEPS: bool = true;
+    const HEARS_ERRORS: bool = false;
 
     fn edge(&self) -> bool {
         false

@@ -60,6 +60,7 @@ pub(crate) fn method() -> Option<&'static str> {
 
 impl<const ONCE: bool> Selector for LibeventSelector<ONCE> {
     const ONE_SHOT: bool = ONCE;
+    const HEARS_ERRORS: bool = false;
 
     fn edge(&self) -> bool {
         self.edge_connections && !ONCE

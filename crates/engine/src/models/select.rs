@@ -25,6 +25,8 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
 }
 
 impl Selector for SelectSelector {
+    const HEARS_ERRORS: bool = false;
+
     fn edge(&self) -> bool {
         false
     }

@@ -11,7 +11,7 @@ use tenfold_sys::uring::Ring;
 
 use super::Intake;
 use crate::driver::completion::{SIZES, serve};
-use crate::plan::Plan;
+use crate::plan::{Plan, Sender};
 use crate::protocol::Protocol;
 use crate::table::Facility;
 
@@ -22,6 +22,9 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
         // The ring waits for what would block; a descriptor that says it never does is given EAGAIN.
         let set = listener.set_nonblocking(false);
         set.map_err(|error| format!("cannot watch {}: {error}", listener.address()))?;
+    }
+    if plan.sender == Sender::Zerocopy && !Ring::sends_held().is_ok_and(|held| held) {
+        return Err("sender zerocopy needs IORING_OP_SEND_ZC that reports what was copied (Linux 6.2)".into());
     }
     serve(plan, intake, protocol)
 }

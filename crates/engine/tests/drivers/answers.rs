@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use tenfold_engine::{Driver, Topology};
+use tenfold_engine::{Driver, Sender, Topology};
 
 use crate::Statement;
 use crate::client::request;
@@ -26,7 +26,7 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("answers_that_take_time_come_in_their_place", any, answers_that_take_time),
     ("what_panicked_elsewhere_is_answered", any, what_panicked_elsewhere_is_answered),
     ("h74_a_panic_closes_one_connection", any, h74_a_panic_closes_one_connection),
-    ("unix_sockets_are_served", one_worker, unix_sockets_are_served),
+    ("unix_sockets_are_served", unix, unix_sockets_are_served),
     ("ipv6_is_served", one_worker, ipv6_is_served),
 ];
 
@@ -36,6 +36,11 @@ fn any(_: &Configuration) -> bool {
 
 fn one_worker(configuration: &Configuration) -> bool {
     configuration.topology == Topology::Single
+}
+
+/// Only TCP sends without copying.
+fn unix(configuration: &Configuration) -> bool {
+    one_worker(configuration) && configuration.sender != Sender::Zerocopy
 }
 
 fn at_once(configuration: &Configuration) -> bool {

@@ -56,11 +56,17 @@ impl Configuration {
         all
     }
 
-    /// What else is tried with one worker: the layer, the other sender, a ring of which everything runs out.
+    /// What else is tried with one worker: the layer, other senders, a ring of which everything runs out.
     fn variations(&self) -> Vec<Configuration> {
         let mut all = vec![Configuration { layered: true, ..self.clone() }];
         if [Engine::Naive, Engine::Epoll, Engine::Uring].contains(&self.engine) && self.is_default() {
-            all.push(Configuration { sender: Sender::Copy, ..self.clone() });
+            let others = [Sender::Copy, Sender::Mmap, Sender::Splice, Sender::Zerocopy];
+            all.extend(others.map(|sender| Configuration { sender, ..self.clone() }));
+        }
+        // What comes into an error queue is heard of in another way, or level-triggered, or not at all.
+        let level = Some(Triggers { listener: Trigger::Level, connections: Trigger::Level });
+        if [Engine::Poll, Engine::Select].contains(&self.engine) || self.triggers == level {
+            all.push(Configuration { sender: Sender::Zerocopy, ..self.clone() });
         }
         all.extend(self.dispatched());
         if self.engine == Engine::Libevent && self.triggers == Some(LEVELS) {
@@ -70,6 +76,7 @@ impl Configuration {
         if self.driver() == Driver::Completion {
             all.push(Configuration { scarce: true, ..self.clone() });
             all.push(Configuration { scarce: true, sender: Sender::Copy, ..self.clone() });
+            all.push(Configuration { scarce: true, sender: Sender::Zerocopy, ..self.clone() });
             all.push(Configuration { scarce: true, layered: true, ..self.clone() });
         }
         all
@@ -132,7 +139,7 @@ impl Configuration {
 
     /// Whether `sendfile(2)` sends its files.
     pub(crate) fn sends_files(&self) -> bool {
-        !self.layered && self.sender != Sender::Copy
+        !self.layered && [Sender::Auto, Sender::Sendfile].contains(&self.sender)
     }
 }
 

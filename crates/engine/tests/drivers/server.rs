@@ -38,7 +38,18 @@ pub(crate) const TAIL: &[u8] = b"and this is behind the file";
 /// A ring of which everything runs out: places for operations, for completions, and buffers.
 const SCARCE: Sizes = Sizes { submissions: 16, completions: 32, buffers: 4, buffer_bytes: 256 };
 
-const COUNTERS: [&str; 7] = ["accepted", "closed", "too-many", "exhausted", "expired", "panicked", "sent"];
+const COUNTERS: [&str; 10] = [
+    "accepted",
+    "closed",
+    "too-many",
+    "exhausted",
+    "expired",
+    "panicked",
+    "sent",
+    "substituted",
+    "released",
+    "copied",
+];
 
 /// Settings, as `name=value`.
 struct Settings(HashMap<String, String>);
@@ -165,7 +176,9 @@ fn proactor(unit: &Arc<Unit>, plan: &Plan) -> Result<Proactor<Unit>, String> {
 
 fn listeners(settings: &Settings, count: usize) -> Result<Vec<Listener>, String> {
     let reuse_port = count > 1;
-    let options = ListenOptions { backlog: 1024, tcp_nodelay: true, reuse_port, ..ListenOptions::default() };
+    let zerocopy = settings.text("sender") == Some("zerocopy");
+    let options =
+        ListenOptions { backlog: 1024, tcp_nodelay: true, zerocopy, reuse_port, ..ListenOptions::default() };
     let mut address = settings.text("listen").unwrap_or("127.0.0.1:0").parse()?;
     let mut listeners = Vec::new();
     for _ in 0..count {
@@ -215,6 +228,11 @@ impl Protocol for Http {
             Event::Expired => (4, 1),
             Event::Panicked => (5, 1),
             Event::Sent(count) => (6, count),
+            Event::Substituted(count) => (7, u64::from(count)),
+            Event::Released { sends, copied } => {
+                self.unit.counters()[9].fetch_add(u64::from(copied), Ordering::Relaxed);
+                (8, u64::from(sends))
+            }
         };
         self.unit.counters()[place].fetch_add(count, Ordering::Relaxed);
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Topology, Trigger};
+use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Sender, Topology, Trigger};
 use tenfold_sys::socket::ListenAddress;
 
 use tenfold_accounts::web::protect::Folder;
@@ -25,6 +25,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     members_without_accounts(settings)?;
     ways_around_protect(settings)?;
     tcp_without_tcp(settings)?;
+    zerocopy_without_tcp(settings, plan.sender)?;
     fastopen_without_the_kernel(settings)
 }
 
@@ -206,6 +207,17 @@ fn tcp_without_tcp(settings: &Settings) -> Result<(), String> {
              address such as 127.0.0.1:8080, too"
         )),
         None => Ok(()),
+    }
+}
+
+/// Only TCP has sends that do not copy.
+fn zerocopy_without_tcp(settings: &Settings, sender: Sender) -> Result<(), String> {
+    let unix = settings.listen.iter().find(|address| matches!(address, ListenAddress::Unix(_)));
+    match (sender, unix) {
+        (Sender::Zerocopy, Some(address)) => Err(format!(
+            "send zerocopy is for TCP, and {address} is a Unix socket; take another sender, or another address"
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -74,6 +74,11 @@ pub(super) fn host_site(
     }
 }
 
+/// Descriptors of the pipes of a process.
+fn of_pipes(plan: &Plan) -> u64 {
+    if plan.sender == Sender::Splice { 2 * plan.bounds.pipes as u64 } else { 0 }
+}
+
 /// Connections at once of each worker.
 pub(super) fn connections(
     settings: &Settings,
@@ -82,11 +87,11 @@ pub(super) fn connections(
     descriptors: u64,
 ) -> Result<usize, String> {
     let workers = workers_per_process(plan);
-    let possible = descriptors.saturating_sub(OWN_DESCRIPTORS) / workers;
+    let possible = descriptors.saturating_sub(OWN_DESCRIPTORS + of_pipes(plan)) / workers;
     if possible == 0 {
         return Err(format!(
             "the descriptor limit of {descriptors} leaves none for connections; raise it (ulimit -n) above {}",
-            OWN_DESCRIPTORS + workers
+            OWN_DESCRIPTORS + of_pipes(plan) + workers
         ));
     }
     let watched = (FD_SETSIZE as u64).saturating_sub(OWN_DESCRIPTORS) / workers;
@@ -140,7 +145,7 @@ fn beside_files(left: u64, sender: Sender) -> u64 {
 /// descriptors for.
 pub(super) fn pool_queue(settings: &Settings, plan: &Plan, descriptors: u64) -> Result<usize, String> {
     let (threads, queue) = (settings.pool_threads, settings.pool_queue);
-    let possible = descriptors.saturating_sub(OWN_DESCRIPTORS);
+    let possible = descriptors.saturating_sub(OWN_DESCRIPTORS + of_pipes(plan));
     // A thread has a connection, the file that it sends, and one that it keeps open.
     let left = usize::try_from(possible).unwrap_or(usize::MAX).saturating_sub(3 * threads);
     match settings.is_explicit("pool-queue") || settings.is_explicit("pool-threads") {

@@ -195,6 +195,26 @@ fn what_an_engine_has_a_use_for_arrives_in_its_plan() {
 }
 
 #[test]
+fn zerocopy_is_for_tcp_and_the_pipes_of_splice_leave_fewer_descriptors_to_connections() {
+    let unix = [("send", "zerocopy"), ("listen", "unix:/run/site.sock")];
+    assert_eq!(
+        refusal(&unix, DESCRIPTORS),
+        "send zerocopy is for TCP, and unix:/run/site.sock is a Unix socket; take another sender, or another \
+         address"
+    );
+    assert!(draw(&[("send", "zerocopy")], DESCRIPTORS).expect("legal").options.zerocopy);
+    assert!(!draw(&[("send", "copy")], DESCRIPTORS).expect("legal").options.zerocopy);
+    for (descriptors, pipes) in [(DESCRIPTORS, 256), (1024, 64)] {
+        let most = |sender| {
+            let words = [("engine", "epoll"), ("workers", "1"), ("send", sender)];
+            draw(&words, descriptors).expect("legal").plan.bounds
+        };
+        assert_eq!(most("splice").pipes, pipes);
+        assert_eq!(most("sendfile").connections - most("splice").connections, pipes);
+    }
+}
+
+#[test]
 fn select_has_as_many_connections_as_its_sets_have_room_for() {
     let select = |most| [("engine", "select"), ("workers", "1"), ("max-connections", most)];
     assert_eq!(draw(&select("992"), DESCRIPTORS).expect("legal").plan.bounds.connections, 992);

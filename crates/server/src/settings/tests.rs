@@ -96,7 +96,11 @@ const WRONG: &[(&str, &str, &str)] = &[
         "et",
         "there is no trigger \"et\"; there are lt+et, lt+lt, et+lt, et+et (listener+connections)",
     ),
-    ("send", "pigeon", "there is no sender \"pigeon\"; there are auto, copy, sendfile"),
+    (
+        "send",
+        "pigeon",
+        "there is no sender \"pigeon\"; there are auto, copy, mmap, sendfile, splice, zerocopy",
+    ),
     ("write", "twice", "there is no way to write \"twice\"; there are joined, split, per-header"),
     ("accept", "some", "there is no way to accept \"some\"; there are all, one"),
     ("pool-threads", "0", "\"0\" is not a number from 1 to 4096"),

@@ -43,6 +43,7 @@ extern "C" fn put_aside(_number: c_int, what: c_short, registration: *mut c_void
         write: what & c::EV_WRITE != 0,
         ended: what & c::EV_CLOSED != 0,
         gone: false,
+        error: false,
     });
     registration.ready.set(all);
 }

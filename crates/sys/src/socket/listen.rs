@@ -13,6 +13,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 
 use super::option::{defer_accept, set_tcp_option};
 use super::{Socket, internet_address, set_wait_slice};
+use crate::zerocopy;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -62,6 +63,9 @@ pub struct ListenOptions {
     pub tcp_nodelay: bool,
     /// `TCP_DEFER_ACCEPT`: a connection is accepted when its first bytes are there (`man 7 tcp`).
     pub defer_accept: bool,
+    /// `SO_ZEROCOPY`: accepted connections may be told not to copy what they send; TCP only
+    /// ([`crate::zerocopy`]).
+    pub zerocopy: bool,
     /// `SO_REUSEPORT`: several sockets on one address, among which the kernel spreads connections.
     pub reuse_port: bool,
     /// `TCP_FASTOPEN`: a client that was here before sends its request with its SYN; so many of them may wait
@@ -82,6 +86,7 @@ impl Default for ListenOptions {
             backlog: 4096,
             tcp_nodelay: false,
             defer_accept: false,
+            zerocopy: false,
             reuse_port: false,
             fastopen: None,
             linger: None,
@@ -159,6 +164,11 @@ impl Listener {
         set_wait_slice(self.socket.as_fd(), slice)
     }
 
+    /// Whether its connections may send without copying: [`ListenOptions::zerocopy`].
+    pub fn permits_zerocopy(&self) -> bool {
+        zerocopy::is_permitted(self.socket.as_fd())
+    }
+
     /// Lets each connection that is accepted from now on send at most so many bytes a second
     /// (`SO_MAX_PACING_RATE`, `man 7 socket`); `None` for as many as it can. It is for TCP: other sockets take
     /// it and heed it not.
@@ -215,6 +225,9 @@ fn internet(at: &SocketAddr, options: &ListenOptions) -> io::Result<OwnedFd> {
         sockopt::set_ipv6_v6only(&socket, true)?;
     }
     sockopt::set_tcp_nodelay(&socket, options.tcp_nodelay)?;
+    if options.zerocopy {
+        zerocopy::permit(socket.as_fd())?;
+    }
     if options.defer_accept {
         defer_accept(socket.as_fd())?;
     }

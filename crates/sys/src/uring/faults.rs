@@ -16,6 +16,8 @@ pub enum Operation {
     Receive,
     /// [`super::Ring::send`].
     Send,
+    /// [`super::Ring::send_held`].
+    SendHeld,
     /// [`super::Ring::poll_read`] and [`super::Ring::poll_write`].
     Poll,
     /// [`super::Ring::read`].
@@ -133,6 +135,7 @@ fn operation(entry: &mut Entry) -> Option<Operation> {
         22 => Operation::Read,
         26 => Operation::Send,
         27 => Operation::Receive,
+        47 => Operation::SendHeld,
         _ => return None,
     })
 }

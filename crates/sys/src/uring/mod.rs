@@ -29,6 +29,7 @@ use io_uring::{IoUring, cqueue, opcode};
 
 use self::buffers::Pool;
 pub use self::buffers::RingBuffer;
+use crate::mapping::Mapped;
 use crate::socket::Socket;
 
 /// How large a ring is. All of it is memory of the worker.
@@ -56,19 +57,23 @@ pub enum Bytes {
     Owned(Vec<u8>, usize),
     /// A range of shared bytes.
     Shared(Arc<[u8]>, Range<usize>),
+    /// Those of a mapped file.
+    Mapped(Mapped),
 }
 
 impl Bytes {
     /// How many they are.
     #[allow(clippy::len_without_is_empty, reason = "nothing is not sent")]
     pub fn len(&self) -> usize {
-        self.as_slice().len()
+        self.address().1
     }
 
-    fn as_slice(&self) -> &[u8] {
+    /// Where they are, and how many. On the heap or mapped: moving their owner does not move them.
+    fn address(&self) -> (*const u8, usize) {
         match self {
-            Bytes::Owned(bytes, from) => &bytes[*from..],
-            Bytes::Shared(bytes, range) => &bytes[range.clone()],
+            Bytes::Owned(bytes, from) => (bytes[*from..].as_ptr(), bytes.len() - from),
+            Bytes::Shared(bytes, range) => (bytes[range.clone()].as_ptr(), range.len()),
+            Bytes::Mapped(mapped) => mapped.mapping.address(&mapped.range),
         }
     }
 }
@@ -79,6 +84,10 @@ pub type Readable = Arc<dyn AsFd + Send + Sync>;
 /// What an operation in flight keeps alive.
 enum Held {
     Bytes(Bytes),
+    /// Bytes that were to be held, and were not taken. One more word of the kernel comes.
+    Refused {
+        _bytes: Bytes,
+    },
     /// A file that is read, and the memory that it is read into.
     Read {
         memory: Vec<u8>,
@@ -87,6 +96,15 @@ enum Held {
     /// A socket that is closed. It is closed by dropping it when the kernel did not.
     Socket(OwnedFd),
     Free(u32),
+}
+
+impl Held {
+    fn refuse(&mut self) {
+        *self = match std::mem::replace(self, Held::Free(NONE)) {
+            Held::Bytes(bytes) => Held::Refused { _bytes: bytes },
+            other => other,
+        };
+    }
 }
 
 /// An operation that has completed, or has one more result.
@@ -103,6 +121,9 @@ pub struct Completion {
     pub memory: Option<Vec<u8>>,
     /// The connection that an accept brought.
     pub socket: Option<Socket>,
+    /// Where the kernel says that it no longer holds the bytes of a [`Ring::send_held`]: whether it copied
+    /// them after all. There is no other result then.
+    pub released: Option<bool>,
 }
 
 /// A ring, its receive buffers, and everything that is in flight. It belongs to one thread.
@@ -136,6 +157,10 @@ const NONE: u32 = u32::MAX;
 const GROUP: u16 = 0;
 /// `IORING_RECVSEND_POLL_FIRST`: nothing is expected to be there, so wait before trying.
 const POLL_FIRST: u16 = 1;
+/// `IORING_SEND_ZC_REPORT_USAGE`: say whether the bytes were copied (Linux 6.2).
+const REPORT_USAGE: u16 = 8;
+/// `IORING_NOTIF_USAGE_ZC_COPIED`, in the result of a notification.
+const COPIED: u32 = 1 << 31;
 
 impl Ring {
     /// A ring for this thread: single issuer, task work done when it waits (Linux 6.1).
@@ -170,6 +195,21 @@ impl Ring {
         })
     }
 
+    /// Whether this kernel has [`Ring::send_held`] and says what it copied (Linux 6.2).
+    ///
+    /// # Errors
+    /// What `io_uring_setup(2)` and `io_uring_enter(2)` say.
+    pub fn sends_held() -> io::Result<bool> {
+        let mut ring = IoUring::new(4)?;
+        // On a descriptor that there is not, it fails with EBADF; unless the operation is refused before.
+        let send = opcode::SendZc::new(Fd(-1), std::ptr::null(), 0).zc_flags(REPORT_USAGE).build();
+        // SAFETY: the operation has no memory.
+        let pushed = unsafe { ring.submission().push(&send) };
+        debug_assert!(pushed.is_ok(), "a new ring has room");
+        ring.submit_and_wait(1)?;
+        Ok(ring.completion().any(|entry| entry.result() == -libc::EBADF))
+    }
+
     /// Accepts connections on `listener`, again and again; each completion brings a socket.
     pub fn accept(&mut self, listener: RawFd, tag: u64) {
         let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -200,19 +240,28 @@ impl Ring {
     /// (`MSG_MORE`); `linked`, that the next operation begins when this one has succeeded. At most
     /// [`Sizes::LEAST_SUBMISSIONS`] operations are linked, the last of them by none.
     pub fn send(&mut self, number: RawFd, bytes: Bytes, more: bool, linked: bool, tag: u64) {
-        let slice = bytes.as_slice();
-        let (start, length) = (slice.as_ptr(), u32::try_from(slice.len()).unwrap_or(u32::MAX));
-        let mut flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
-        if more {
-            flags |= libc::MSG_MORE;
-        }
-        // The bytes lie on the heap: moving their owner into the table does not move them.
+        let (start, length) = bytes.address();
+        let (length, flags) = (u32::try_from(length).unwrap_or(u32::MAX), send_flags(more));
         let word = self.hold(tag, Held::Bytes(bytes));
         let entry = opcode::Send::new(Fd(number), start, length).flags(flags).build().user_data(word);
         match linked {
             true => self.link(entry.flags(Flags::IO_LINK)),
             false => self.push(entry),
         }
+    }
+
+    /// As [`Ring::send`], of bytes of a mapped file, which the kernel does not copy but holds. Where it took
+    /// them, it says when it holds them no more by another completion: [`Completion::released`].
+    ///
+    /// It is no part of a chain: where the operation in front of it fails, the kernel says that there is no
+    /// second completion, and sends it.
+    pub fn send_held(&mut self, number: RawFd, mapped: Mapped, more: bool, tag: u64) {
+        assert!(self.chain.is_empty(), "nothing is linked to a send that is held");
+        let (start, length) = mapped.mapping.address(&mapped.range);
+        let (length, flags) = (u32::try_from(length).unwrap_or(u32::MAX), send_flags(more));
+        let word = self.hold(tag, Held::Bytes(Bytes::Mapped(mapped)));
+        let send = opcode::SendZc::new(Fd(number), start, length).flags(flags).zc_flags(REPORT_USAGE);
+        self.push(send.build().user_data(word));
     }
 
     /// Reads from `file` at `offset` into `memory`, as many bytes as it is long.
@@ -311,21 +360,31 @@ impl Ring {
             if !more {
                 *in_flight -= 1;
             }
-            let mut socket = None;
+            let (mut socket, mut released) = (None, None);
             if word & (HELD | ACCEPT) == ACCEPT && result >= 0 {
                 // SAFETY: the kernel made this descriptor for an accept of ours, and each of its
                 // completions is read once.
                 socket = Some(unsafe { OwnedFd::from_raw_fd(result) }.into());
             }
-            if word & HELD != 0 {
+            if word & HELD != 0 && more {
+                let (its_tag, kept) = &mut held[(word & !HELD) as usize];
+                (tag, result) = (*its_tag, whole(kept, result));
+                if result < 0 {
+                    kept.refuse();
+                }
+            } else if word & HELD != 0 {
                 let place = (word & !HELD) as usize;
                 let (its_tag, kept) = std::mem::replace(&mut held[place], (0, Held::Free(*free)));
                 *free = place as u32;
+                if let Held::Refused { .. } = kept {
+                    continue;
+                }
                 tag = its_tag;
-                result = whole(&kept, result);
+                released = cqueue::notif(flags).then_some(result as u32 & COPIED != 0);
+                result = if released.is_some() { 0 } else { whole(&kept, result) };
                 memory = give_up(kept, result);
             }
-            into.push(Completion { tag, result, more, buffer, memory, socket });
+            into.push(Completion { tag, result, more, buffer, memory, socket, released });
         }
     }
 
@@ -418,10 +477,15 @@ impl Ring {
     }
 }
 
+fn send_flags(more: bool) -> libc::c_int {
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+    if more { flags | libc::MSG_MORE } else { flags }
+}
+
 /// A send that was to wait for room until all was sent, and came back short, has lost its peer.
 fn whole(held: &Held, result: i32) -> i32 {
     match held {
-        Held::Bytes(bytes) if result >= 0 && (result as usize) < bytes.as_slice().len() => -libc::EPIPE,
+        Held::Bytes(bytes) if result >= 0 && (result as usize) < bytes.len() => -libc::EPIPE,
         _ => result,
     }
 }
@@ -430,7 +494,7 @@ fn whole(held: &Held, result: i32) -> i32 {
 fn give_up(held: Held, result: i32) -> Option<Vec<u8>> {
     match held {
         Held::Bytes(Bytes::Owned(memory, _)) | Held::Read { memory, .. } => Some(memory),
-        Held::Bytes(Bytes::Shared(..)) | Held::Free(_) => None,
+        Held::Bytes(Bytes::Shared(..) | Bytes::Mapped(..)) | Held::Refused { .. } | Held::Free(_) => None,
         Held::Socket(socket) => {
             if result == -libc::ECANCELED {
                 drop(socket);

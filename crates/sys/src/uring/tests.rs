@@ -1,11 +1,13 @@
 use std::fs::File;
 use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use super::*;
 use crate::eventfd::EventFd;
+use crate::mapping::Mapping;
 use crate::socket::{ListenAddress, ListenOptions, Listener};
 
 const SMALL: Sizes = Sizes { submissions: 16, completions: 32, buffers: 4, buffer_bytes: 256 };
@@ -353,4 +355,69 @@ fn a_send_that_is_cut_short_has_failed_and_a_multishot_receive_may_end_at_once()
     let received = one(&mut ring);
     assert_eq!((received.result, received.more), (5, false));
     assert_eq!(ring.in_flight(), 0);
+}
+
+/// A peer by TCP, and the socket that a ring works on.
+fn internet_pair() -> (TcpStream, Socket) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    let peer = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+    let (ours, _) = listener.accept().expect("somebody connects");
+    ours.set_nonblocking(true).expect("a mode of a socket");
+    (peer, OwnedFd::from(ours).into())
+}
+
+fn mapped(name: &str, length: usize) -> (File, Arc<Mapping>, Vec<u8>) {
+    let content: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+    let path = std::env::temp_dir().join(format!("tenfold-ring-{name}-{}", std::process::id()));
+    std::fs::write(&path, &content).expect("a folder for temporary files");
+    let file = File::options().read(true).write(true).open(&path).expect("it was just written");
+    std::fs::remove_file(&path).expect("it is ours");
+    let mapping = Mapping::new(&file, 0..length as u64).expect("a file of ours can be mapped");
+    (file, Arc::new(mapping), content)
+}
+
+fn part(mapping: &Arc<Mapping>, range: Range<u64>) -> Bytes {
+    Bytes::Mapped(Mapped { mapping: mapping.clone(), range })
+}
+
+#[test]
+fn a_mapped_file_is_sent_and_one_that_shrank_is_an_error() {
+    let (mut ring, (mut peer, socket)) = (ring(), pair());
+    let (file, mapping, content) = mapped("sent", 20_000);
+    ring.send(socket.number(), part(&mapping, 100..20_000), false, false, 7);
+    assert_eq!(one(&mut ring).result, 19_900);
+    let mut got = vec![0; 19_900];
+    peer.read_exact(&mut got).expect("it has arrived");
+    assert!(got == content[100..]);
+    file.set_len(0).expect("it is ours");
+    ring.send(socket.number(), part(&mapping, 0..20_000), false, false, 8);
+    assert_eq!(one(&mut ring).result, -libc::EFAULT);
+}
+
+#[test]
+fn bytes_that_are_held_are_released_by_a_second_completion() {
+    let (mut ring, (mut peer, socket)) = (ring(), internet_pair());
+    assert!(Ring::sends_held().expect("a ring can be asked"), "Linux 6.2 says what was copied");
+    let (_, mapping, content) = mapped("held", 50_000);
+    ring.send_held(socket.number(), Mapped { mapping: mapping.clone(), range: 0..50_000 }, false, 7);
+    let mut got = vec![0; 50_000];
+    let mut all = completions(&mut ring, 1);
+    assert_eq!((all[0].tag, all[0].result, all[0].more, all[0].released), (7, 50_000, true, None));
+    assert!(Arc::strong_count(&mapping) > 1, "it is still held");
+    peer.read_exact(&mut got).expect("it has arrived");
+    assert!(got == content);
+    all = completions(&mut ring, 1);
+    assert_eq!((all[0].tag, all[0].released, all[0].more), (7, Some(true), false));
+    assert_eq!((Arc::strong_count(&mapping), ring.in_flight()), (1, 0));
+}
+
+#[test]
+fn a_socket_without_held_sends_says_so() {
+    let (mut ring, (_peer, socket)) = (ring(), pair());
+    let (_, mapping, _) = mapped("refused", 5000);
+    ring.send_held(socket.number(), Mapped { mapping: mapping.clone(), range: 0..5000 }, false, 7);
+    let done = one(&mut ring);
+    assert_eq!((done.result, done.released), (-libc::EOPNOTSUPP, None));
+    nothing_comes(&mut ring);
+    assert_eq!((Arc::strong_count(&mapping), ring.in_flight()), (1, 0));
 }

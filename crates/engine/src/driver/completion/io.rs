@@ -13,10 +13,11 @@ use tenfold_sys::socket::Socket;
 use tenfold_sys::uring::Bytes;
 
 use super::input::Input;
-use super::link::{AGAIN, FILE_READ, FileRead, LOST, Link, RECEIVED, SENT, WRITABLE};
+use super::link::{AGAIN, FILE_READ, FileRead, LOST, Link, Piece, RECEIVED, SENT, WRITABLE};
 use crate::driver::cork::Cork;
-use crate::driver::{connection_error, interrupted};
+use crate::driver::files::{Sent, send_some};
 use crate::plan::{Plan, Sender};
+use crate::senders::{FileSender, MappedPiece, still_there};
 
 /// Bytes that may be in flight while the connection goes on to its next request, or rests.
 const HANDED_OVER: usize = 128 * 1024;
@@ -37,6 +38,9 @@ pub(super) struct RingIo {
     local: Local,
     sender: Sender,
     cork: Cork,
+    files: FileSender,
+    /// The file that was handed over from a mapping, and up to where.
+    mapped: Option<(Arc<OpenFile>, u64)>,
     turn_bytes: usize,
     /// Bytes that left by calls, and not through the ring.
     by_calls: u64,
@@ -64,6 +68,8 @@ impl RingIo {
             local: Local { listener: 0 },
             sender: plan.sender,
             cork: Cork::new(plan),
+            files: FileSender::new(plan),
+            mapped: None,
             turn_bytes: plan.bounds.turn_bytes,
             by_calls: 0,
             handed: 0,
@@ -85,7 +91,14 @@ impl RingIo {
         // Who watches hears of what was handed over and has not left.
         self.out.lose(self.handed.saturating_sub(self.link.sent.get()));
         self.out.clear(KEPT_OUT);
+        self.files.clear();
+        self.mapped = None;
         self.socket.take()
+    }
+
+    /// What the sender of files has counted in this activation.
+    pub(super) fn files(&mut self) -> &mut FileSender {
+        &mut self.files
     }
 
     /// Bytes that left by calls in this activation.
@@ -150,37 +163,64 @@ impl RingIo {
                     Bytes::Shared(bytes, range)
                 }
             };
-            outgoing.push((bytes, self.out.follows()));
+            outgoing.push(Piece { bytes, more: self.out.follows(), held: false });
         }
         self.handed += total as u64;
         total
     }
 
-    /// Sends from the file at the front by `sendfile(2)`: the ring has no such operation.
-    fn send_file(&mut self, by: Instant) -> Poll<Result<(), IoError>> {
+    /// Sends from the file at the front by calls: `sendfile(2)` is no operation of the ring, and a splice is
+    /// one that keeps a thread of the kernel waiting for as long as the peer takes.
+    fn call_for_file(&mut self, by: Instant) -> Poll<Result<(), IoError>> {
         let Some(socket) = &self.socket else { return Poll::Ready(Err(IoError::Gone)) };
         let mut left = self.turn_bytes;
-        while let Some((file, range, _)) = self.out.file() {
+        while self.out.file().is_some() {
             if left == 0 {
                 return self.wait(AGAIN, by);
             }
             if !self.link.writable.get() {
                 return self.wait(WRITABLE, by);
             }
-            let count = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(left);
-            match socket.send_file(&file.file, range.start, count) {
-                Ok(0) => return Poll::Ready(Err(IoError::Truncated)),
-                Ok(count) => {
-                    self.out.advance(count as u64);
+            match send_some(socket, &mut self.out, &mut self.files, left)? {
+                Sent::Some(count) => {
                     self.by_calls += count as u64;
-                    left -= count;
+                    left = left.saturating_sub(count);
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => self.link.writable.set(false),
-                Err(error) if interrupted(&error) => {}
-                Err(error) => return Poll::Ready(Err(connection_error(&error))),
+                Sent::Nothing => self.link.writable.set(false),
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Hands over what is mapped of the file at the front, behind what was handed over before; says whether
+    /// anything is.
+    fn hand_over_mapped(&mut self) -> Result<bool, IoError> {
+        let Some(piece) = self.files.map(&self.out, self.turn_bytes)? else { return Ok(false) };
+        let MappedPiece { file, mapped, more, held } = piece;
+        let count = mapped.len();
+        self.mapped = Some((file, mapped.range.end));
+        self.out.advance(count);
+        self.handed += count;
+        let bytes = Bytes::Mapped(mapped);
+        self.link.outgoing.borrow_mut().push(Piece { bytes, more, held });
+        Ok(true)
+    }
+
+    /// Hands over what is mapped of the file at the front; where nothing can be, what is read of it.
+    fn send_mapped(&mut self, by: Instant) -> Poll<Result<(), IoError>> {
+        let reads = self.link.wants(FILE_READ) || self.link.file_done.borrow().is_some();
+        if !reads && self.hand_over_mapped()? {
+            return Poll::Ready(Ok(()));
+        }
+        self.copy_file(by)
+    }
+
+    /// Sees that what was sent from a mapping was all the file's own.
+    fn see_what_was_mapped(&mut self) -> Result<(), IoError> {
+        match (self.mapped.take(), &self.socket) {
+            (Some((file, end)), Some(socket)) => Ok(still_there(socket, &file, end)?),
+            _ => Ok(()),
+        }
     }
 
     /// Reads from the file at the front through the ring, and hands over what was read.
@@ -202,7 +242,9 @@ impl RingIo {
                 memory.truncate(count);
                 let more = goes_on || (count as u64) < range.end - range.start;
                 self.out.advance(count as u64);
-                self.link.outgoing.borrow_mut().push((Bytes::Owned(memory, 0), more));
+                self.handed += count as u64;
+                let piece = Piece { bytes: Bytes::Owned(memory, 0), more, held: false };
+                self.link.outgoing.borrow_mut().push(piece);
                 self.wait(SENT, by)
             }
             // A signal came in between (EINTR), or there was no memory to wait in (EAGAIN).
@@ -276,6 +318,7 @@ impl Io for RingIo {
             if self.in_flight() {
                 return self.wait(SENT, by);
             }
+            self.see_what_was_mapped()?;
             let Some(socket) = &self.socket else { return Poll::Ready(Err(IoError::Gone)) };
             // Who watches hears that everything before has left.
             self.out.advance(0);
@@ -286,16 +329,21 @@ impl Io for RingIo {
             self.cork.put(socket);
             if self.out.file().is_some() {
                 let sent = match self.sender {
-                    Sender::Auto | Sender::Sendfile => self.send_file(by),
+                    Sender::Auto | Sender::Sendfile | Sender::Splice => self.call_for_file(by),
                     Sender::Copy => self.copy_file(by),
+                    Sender::Mmap | Sender::Zerocopy => self.send_mapped(by),
                 };
                 match sent {
                     Poll::Ready(Ok(())) => continue,
                     other => return other,
                 }
             }
+            let handed = self.hand_over();
+            if self.sender == Sender::Mmap && self.in_flight() && self.hand_over_mapped()? {
+                continue;
+            }
             // What holds output back is taken away when all of it has left, and not before.
-            if self.hand_over() <= HANDED_OVER && self.out.is_empty() && !self.cork.is_put() {
+            if handed <= HANDED_OVER && self.out.is_empty() && !self.cork.is_put() {
                 return Poll::Ready(Ok(()));
             }
         }

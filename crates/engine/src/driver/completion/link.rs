@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 
 use tenfold_http::{Instant, IoError};
+use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 use tenfold_sys::uring::{Bytes, Readable, RingBuffer};
 
@@ -27,8 +28,14 @@ pub(super) struct FileRead {
     pub(super) memory: Vec<u8>,
 }
 
-/// Bytes to hand over, and whether more follows at once.
-pub(super) type Piece = (Bytes, bool);
+/// Bytes to hand over.
+pub(super) struct Piece {
+    pub(super) bytes: Bytes,
+    /// Whether more follows at once.
+    pub(super) more: bool,
+    /// Whether they are to be sent without copying. Such a piece stands alone.
+    pub(super) held: bool,
+}
 
 #[derive(Default)]
 pub(super) struct Link {
@@ -48,6 +55,8 @@ pub(super) struct Link {
     pub(super) sending: Cell<u8>,
     /// Bytes that completed sends have sent.
     pub(super) sent: Cell<u64>,
+    /// What is in flight that is not to be copied, and whether more follows it.
+    pub(super) held: RefCell<Option<(Mapped, bool)>>,
     pub(super) writable: Cell<bool>,
     pub(super) file_read: RefCell<Option<FileRead>>,
     /// A read that came back: its memory and its result.
@@ -70,6 +79,7 @@ impl Link {
         // What the connection before asked for and did not wait for.
         self.file_read.take();
         self.file_done.take();
+        self.held.take();
     }
 
     pub(super) fn wants(&self, bits: u8) -> bool {

@@ -79,10 +79,12 @@ enum Kind {
     Cancel,
     /// An accept, or an eventfd: the slot's place is the source's.
     Source,
+    /// A send that is not to copy.
+    Held,
 }
 
-const KINDS: [Kind; 7] =
-    [Kind::Receive, Kind::Send, Kind::Poll, Kind::Close, Kind::Read, Kind::Cancel, Kind::Source];
+const KINDS: [Kind; 8] =
+    [Kind::Receive, Kind::Send, Kind::Poll, Kind::Close, Kind::Read, Kind::Cancel, Kind::Source, Kind::Held];
 const KIND_SHIFT: u32 = 59;
 const GENERATION_MASK: u32 = (1 << (KIND_SHIFT - 32)) - 1;
 
@@ -222,12 +224,17 @@ where
             }
             return Ok(());
         }
+        if let Some(copied) = completion.released {
+            self.protocol.observe(Event::Released { sends: 1, copied: u32::from(copied) });
+            return Ok(());
+        }
         let found =
             self.connections.key_at(index).filter(|key| key.generation & GENERATION_MASK == generation);
         let Some(key) = found else { return Ok(()) };
         match kind {
             Kind::Receive => self.received(key, completion.result, completion.more, completion.buffer),
             Kind::Send => self.sent(key, completion.result, completion.memory),
+            Kind::Held => self.sent_held(key, completion.result),
             Kind::Poll => self.writable(key, completion.result, completion.more),
             Kind::Close => self.connections_end(key),
             Kind::Read => self.file_read(key, completion.result, completion.memory),

@@ -4,10 +4,11 @@ use std::future::Future;
 use std::rc::Rc;
 
 use tenfold_http::IoError;
-use tenfold_sys::uring::ROOM;
+use tenfold_sys::errno;
+use tenfold_sys::uring::{Bytes, ROOM};
 
 use super::io::RingIo;
-use super::link::{FILE_READ, Link, SENT, WRITABLE};
+use super::link::{FILE_READ, Link, Piece, SENT, WRITABLE};
 use super::{FAILED, Kind, POLLING, Proactor, tag};
 use crate::driver::tasks::Finished;
 use crate::protocol::{Event, Protocol};
@@ -35,11 +36,36 @@ where
         let Some(slot) = self.connections.find(key) else { return false };
         slot.sending += count as u8;
         link.sending.set(slot.sending);
-        for (place, (bytes, more)) in outgoing.drain(..).enumerate() {
+        for (place, piece) in outgoing.drain(..).enumerate() {
             let linked = closing || place + 1 < count;
-            self.ring.send(number, bytes, more, linked, tag(Kind::Send, key));
+            match piece {
+                Piece { bytes: Bytes::Mapped(mapped), more, held: true } if count == 1 && !closing => {
+                    link.held.replace(Some((mapped.clone(), more)));
+                    self.ring.send_held(number, mapped, more, tag(Kind::Held, key));
+                }
+                Piece { bytes, more, .. } => {
+                    self.ring.send(number, bytes, more, linked, tag(Kind::Send, key));
+                }
+            }
         }
         true
+    }
+
+    /// A send that was not to copy has come back. Where the kernel will not hold what it would have sent, it
+    /// is sent again as others are.
+    pub(super) fn sent_held(&mut self, key: Key, result: i32) {
+        // Too much is held, or it is no TCP.
+        const WILL_NOT: [i32; 3] = [-errno::ENOMEM, -errno::ENOBUFS, -errno::EOPNOTSUPP];
+        let active = self.connections.find(key).filter(|slot| slot.state == State::Active);
+        if let Some(task) = active.map(|slot| slot.link)
+            && let Some((mapped, more)) = self.tasks.attached(task).link.held.take()
+            && WILL_NOT.contains(&result)
+        {
+            self.protocol.observe(Event::Substituted(1));
+            let number = self.number(key);
+            return self.ring.send(number, Bytes::Mapped(mapped), more, false, tag(Kind::Send, key));
+        }
+        self.sent(key, result, None);
     }
 
     pub(super) fn sent(&mut self, key: Key, result: i32, memory: Option<Vec<u8>>) {
@@ -60,7 +86,7 @@ where
                 let link = self.tasks.attached(task).link.clone();
                 link.sending.set(sending);
                 if result < 0 {
-                    link.failed.set(Some(IoError::Gone));
+                    link.failed.set(Some(of_failed_send(result)));
                 } else {
                     link.sent.set(link.sent.get() + result as u64);
                 }
@@ -111,4 +137,9 @@ where
             }
         }
     }
+}
+
+/// What a failed send means: a mapped file has lost a page, or the peer is gone.
+fn of_failed_send(result: i32) -> IoError {
+    if result == -errno::EFAULT { IoError::Truncated } else { IoError::Gone }
 }

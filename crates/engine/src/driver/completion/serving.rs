@@ -136,7 +136,8 @@ where
     /// The task of connection `key` is done with it for now.
     fn finished(&mut self, key: Key, task: u32, link: &Rc<Link>, finished: Finished<RingIo, P::State>) {
         let Finished { mut io, memory, next } = finished;
-        let calls = io.called();
+        let (calls, protocol) = (io.called(), self.protocol);
+        io.files().report(|event| protocol.observe(event));
         let socket = io.end();
         let unread = std::mem::take(&mut *link.inbox.borrow_mut());
         if calls > 0 {

@@ -8,12 +8,13 @@ use tenfold_http::{Finish, Instant, Io, IoError, Local, Out, Patience, Peer, Rec
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
-use super::link::{AGAIN, ENDED, GONE, Link, MOVED, READ, WRITE};
+use super::link::{AGAIN, ENDED, FAULT, GONE, Link, MOVED, READ, WRITE};
 use crate::driver::cork::Cork;
 use crate::driver::files::{Sent, send_some};
 use crate::driver::{connection_error, interrupted};
 use crate::input::Input;
-use crate::plan::{Plan, Sender};
+use crate::plan::Plan;
+use crate::senders::FileSender;
 
 /// Memory of the output that is kept from one activation to the next.
 const KEPT_OUT: usize = 32 * 1024;
@@ -27,7 +28,7 @@ pub(crate) struct ReadinessIo {
     sent: u64,
     peer: Peer,
     local: Local,
-    sender: Sender,
+    files: FileSender,
     cork: Cork,
     /// Bytes of a turn, and those that are left of this one.
     turn_bytes: usize,
@@ -45,7 +46,7 @@ impl ReadinessIo {
             sent: 0,
             peer: Peer::Unix,
             local: Local { listener: 0 },
-            sender: plan.sender,
+            files: FileSender::new(plan),
             cork: Cork::new(plan),
             turn_bytes,
             left: turn_bytes,
@@ -66,12 +67,18 @@ impl ReadinessIo {
     pub(crate) fn end(&mut self) -> Option<Socket> {
         self.input.release();
         self.out.clear(KEPT_OUT);
+        self.files.clear();
         self.socket.take()
     }
 
     /// Gives back what this thread has lent, before another one ends the activation.
     pub(crate) fn give_back_memory(&mut self) {
         self.input.release();
+    }
+
+    /// What the sender of files has counted in this activation.
+    pub(crate) fn files(&mut self) -> &mut FileSender {
+        &mut self.files
     }
 
     /// Bytes that the kernel has taken in this activation.
@@ -91,6 +98,15 @@ impl ReadinessIo {
         self.left = self.turn_bytes;
         self.link.wait_for(bits, by);
         Poll::Pending
+    }
+
+    /// The kernel holds what was sent, and says so when it does no more, in the socket's error queue.
+    fn wait_for_release(&mut self, by: Instant) -> Poll<Result<(), IoError>> {
+        if self.link.is_ready(GONE) {
+            return Poll::Ready(Err(IoError::Gone));
+        }
+        self.link.clear_ready(FAULT);
+        self.wait(FAULT, by)
     }
 
     fn wait_for_bytes(&mut self, patience: Patience, by: Instant) -> Poll<Result<Received, IoError>> {
@@ -181,7 +197,7 @@ impl Io for ReadinessIo {
             if self.left == 0 {
                 return self.wait(AGAIN, by);
             }
-            match send_some(socket, &mut self.out, self.sender, self.left) {
+            match send_some(socket, &mut self.out, &mut self.files, self.left) {
                 Ok(Sent::Some(count)) => {
                     self.sent += count as u64;
                     self.link.add_ready(MOVED);
@@ -192,6 +208,12 @@ impl Io for ReadinessIo {
             }
         }
         self.cork.pop(socket);
+        if self.files.is_outstanding() {
+            if self.files.holds(socket)? {
+                return self.wait_for_release(by);
+            }
+            self.link.add_ready(MOVED);
+        }
         Poll::Ready(Ok(()))
     }
 

@@ -17,6 +17,8 @@ pub(crate) const ENDED: u8 = 4;
 pub(crate) const GONE: u8 = 8;
 /// Not an event but a wish: to be polled again, after others had their turn.
 pub(crate) const AGAIN: u8 = 16;
+/// There is an error to be fetched, or something in the socket's error queue.
+pub(crate) const FAULT: u8 = 64;
 /// Among the ready bits: bytes were received or sent in this activation.
 pub(crate) const MOVED: u8 = 32;
 

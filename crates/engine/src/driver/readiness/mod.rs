@@ -15,6 +15,7 @@ mod tests;
 use std::future::Future;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use tenfold_http::{Instant, Next};
 use tenfold_sys::lifecycle::{self, Phase};
@@ -23,7 +24,7 @@ use tenfold_sys::socket::Socket;
 use self::accept::Acceptor;
 use self::executor::{Executor, InPlace, Polled, Returned, Turn};
 use self::io::ReadinessIo;
-use self::link::{AGAIN, ENDED, GONE, Link, MOVED, READ, WRITE};
+use self::link::{AGAIN, ENDED, FAULT, GONE, Link, MOVED, READ, WRITE};
 pub(crate) use self::pool::serve_by_pool;
 use self::selector::{NOTHING, READING, Selector, WRITING};
 use super::tasks::{Finished, Tasks, activation};
@@ -48,6 +49,8 @@ const HALF_CLOSED: u8 = 2;
 
 /// Among a slot's bits of interest: the selector knows the connection.
 const REGISTERED: u8 = 0x80;
+/// Where nobody says that something came into an error queue, it is looked into so often.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 fn special(place: u32) -> u64 {
     Key { index: place, generation: 0 }.word()
@@ -433,10 +436,13 @@ where
     /// The task of connection `key` waits: registers for what.
     fn wait(&mut self, key: Key, task: u32) {
         let active = self.tasks.attached(task);
-        let (wants, deadline, number) = (active.link.wants(), active.link.deadline(), active.number);
+        let (wants, mut deadline, number) = (active.link.wants(), active.link.deadline(), active.number);
         if wants & AGAIN != 0 {
             self.again.push(key);
             return;
+        }
+        if wants & FAULT != 0 && (S::ONE_SHOT || !S::HEARS_ERRORS) {
+            deadline = deadline.min(tenfold_http::clock::now() + LOOK_AGAIN);
         }
         if self.listen_for(key, number, interest_of(wants)) {
             self.connections.set_deadline(key, deadline);
@@ -475,11 +481,13 @@ where
         let (unread, moved) = (io.link().is_ready(READ), io.link().is_ready(MOVED));
         let ended = io.link().is_ready(ENDED);
         self.worked |= moved;
+        if sent > 0 {
+            let protocol = self.protocol;
+            protocol.observe(protocol::Event::Sent(sent));
+            io.files().report(|event| protocol.observe(event));
+        }
         let socket = io.end();
         self.tasks.end(task, Some(io));
-        if sent > 0 {
-            self.protocol.observe(protocol::Event::Sent(sent));
-        }
         let Some(slot) = self.connections.find(key) else { return };
         let number = socket.as_ref().map_or(-1, Socket::number);
         slot.socket = socket;

@@ -18,7 +18,7 @@ use tenfold_http::{Instant, Next, clock};
 
 use super::executor::{Executor, Returned, Turn};
 use super::io::ReadinessIo;
-use super::link::AGAIN;
+use super::link::{AGAIN, FAULT};
 use super::selector::{READING, Rearm, Selector};
 use super::{Active, Reactor, interest_of};
 use crate::dispatch::handover::{AT_ONCE, Mailbox, Queue, Taken};
@@ -142,7 +142,7 @@ fn begin_anew<I, T>(
     polled: &thread::Result<Poll<Finished<I, T>>>,
 ) -> Option<(u8, Instant)> {
     let (interest, by) = match polled {
-        Ok(Poll::Pending) if active.link.wants() & AGAIN == 0 => {
+        Ok(Poll::Pending) if active.link.wants() & (AGAIN | FAULT) == 0 => {
             (interest_of(active.link.wants()), active.link.deadline())
         }
         Ok(Poll::Ready(Finished { next: Next::Park(by), .. })) => (READING, *by),

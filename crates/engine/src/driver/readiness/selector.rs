@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use tenfold_sys::readiness::Ready;
 
-use super::link::{ENDED, GONE, READ, WRITE};
+use super::link::{ENDED, FAULT, GONE, READ, WRITE};
 
-/// Bits of interest. A registration without any still hears of errors, where the mechanism reports them.
+/// Bits of interest. A registration without any still hears of errors: [`Selector::HEARS_ERRORS`].
 pub(crate) const NOTHING: u8 = 0;
 /// Something to read, or the peer's end.
 pub(crate) const READING: u8 = 1;
@@ -32,7 +32,8 @@ impl From<Ready> for Event {
             ready: bit(ready.read, READ)
                 | bit(ready.write, WRITE)
                 | bit(ready.ended, ENDED)
-                | bit(ready.gone, GONE),
+                | bit(ready.gone, GONE)
+                | bit(ready.error, FAULT),
         }
     }
 }
@@ -51,6 +52,9 @@ pub(crate) trait Selector {
     fn rearm(&self) -> Option<Arc<dyn Rearm>> {
         None
     }
+
+    /// Whether registrations hear of errors, whatever their interest.
+    const HEARS_ERRORS: bool = true;
 
     /// Whether a connection with this descriptor can be watched.
     fn admits(&self, _number: RawFd) -> bool {

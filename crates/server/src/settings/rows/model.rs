@@ -80,7 +80,7 @@ pub(super) static ROWS: &[Row] = &[
     one(
         ("send", "SENDER", HEADING),
         Value("auto"),
-        "how files are sent: auto (small ones from memory, sendfile beyond), copy or sendfile",
+        "how files are sent: auto (small ones from memory, sendfile beyond), copy, mmap, sendfile, splice or zerocopy",
         |settings, text| {
             settings.send = Some(text.text.parse()?);
             Ok(())

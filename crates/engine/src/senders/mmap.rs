@@ -1,0 +1,80 @@
+//! `mmap`: map the file, and write from the mapping.
+//!
+//! A connection has one window on the file that it sends, and moves it on. Only the kernel touches what is
+//! mapped: a page that the file has lost is EFAULT then, and no signal.
+//!
+//! System calls of a response: mmap, writev of the head and the file, repeated until it is sent, with a fstat
+//! behind each, munmap.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use tenfold_http::OpenFile;
+use tenfold_sys::errno;
+use tenfold_sys::file::facts;
+use tenfold_sys::mapping::{Mapped, Mapping};
+use tenfold_sys::socket::Socket;
+
+use super::{Failure, Piece, Step, unless_ended};
+use crate::plan::Bounds;
+
+/// Where a file is mapped for one connection.
+pub(super) struct Window {
+    most: u64,
+    open: Option<(Arc<OpenFile>, Arc<Mapping>)>,
+}
+
+impl Window {
+    pub(super) fn new(bounds: &Bounds) -> Window {
+        Window { most: bounds.mapped_bytes, open: None }
+    }
+
+    pub(super) fn close(&mut self) {
+        self.open = None;
+    }
+
+    /// What is mapped of `piece`, from its beginning on; none where nothing more can be mapped.
+    pub(super) fn at(&mut self, piece: &Piece<'_>) -> Result<Option<Mapped>, Failure> {
+        let is_in = |open: &&(Arc<OpenFile>, Arc<Mapping>)| {
+            Arc::ptr_eq(&open.0, piece.file) && open.1.range().contains(&piece.offset)
+        };
+        if self.open.as_ref().filter(is_in).is_none() {
+            // What was mapped before goes first.
+            self.open = None;
+            let range = piece.offset..piece.end.min(piece.offset + self.most);
+            match Mapping::new(&piece.file.file, range) {
+                Ok(mapping) => self.open = Some((piece.file.clone(), Arc::new(mapping))),
+                Err(error) if can_not_be_mapped(&error) => return Ok(None),
+                Err(error) => return Err(Failure::Call(error)),
+            }
+        }
+        Ok(self.open.as_ref().map(|(_, mapping)| {
+            let end = mapping.range().end.min(piece.offset + piece.count as u64);
+            Mapped { mapping: mapping.clone(), range: piece.offset..end }
+        }))
+    }
+
+    /// Writes `head`, and `piece` behind it.
+    pub(super) fn write(&mut self, socket: &Socket, head: &[IoSlice<'_>], piece: &Piece<'_>) -> Step {
+        let Some(mapped) = self.at(piece)? else { return Ok(None) };
+        let sent = unless_ended(socket.write_from(head, &mapped))?;
+        let before: usize = head.iter().map(|slice| slice.len()).sum();
+        still_there(socket, piece.file, piece.offset + sent.saturating_sub(before) as u64)?;
+        Ok(Some(sent))
+    }
+}
+
+/// Whether there is no room for another mapping, or the file system has none.
+fn can_not_be_mapped(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(errno::ENOMEM | errno::EAGAIN | errno::ENODEV))
+}
+
+/// Sees that `file` reaches to `end`, to which it was sent. Behind its end the last page that is mapped is
+/// filled up with zeros: where they may have been sent, the connection is reset, before it looks complete.
+pub(crate) fn still_there(socket: &Socket, file: &OpenFile, end: u64) -> Result<(), Failure> {
+    if facts(&file.file).is_ok_and(|facts| facts.size >= end) {
+        return Ok(());
+    }
+    socket.reset_on_close();
+    Err(Failure::Truncated)
+}

@@ -1,0 +1,79 @@
+//! The table of senders. `tenfold engines` and the tests read it.
+
+use crate::plan::Sender;
+use crate::table::Driver;
+
+/// What is known of a sender before it runs.
+#[derive(Debug)]
+pub struct SenderRow {
+    /// The sender.
+    pub sender: Sender,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// The system calls of a response with a file, on engines that make calls.
+    pub calls: &'static str,
+    /// The operations of the same, and calls beside them, on engines with a ring.
+    pub operations: &'static str,
+    /// The file that implements it.
+    pub file: &'static str,
+}
+
+/// Every sender, in the order in which they are shown.
+pub static SENDERS: &[SenderRow] = &[
+    SenderRow {
+        sender: Sender::Auto,
+        summary: "small responses whole from memory, the rest by sendfile",
+        calls: "send or sendmsg; beyond the size as sendfile",
+        operations: "IORING_OP_SEND; beyond the size as sendfile",
+        file: "crates/engine/src/senders/mod.rs",
+    },
+    SenderRow {
+        sender: Sender::Copy,
+        summary: "read into a buffer, then send the buffer",
+        calls: "sendmsg, pread and send",
+        operations: "IORING_OP_SEND, IORING_OP_READ and IORING_OP_SEND",
+        file: "crates/engine/src/senders/copy.rs",
+    },
+    SenderRow {
+        sender: Sender::Mmap,
+        summary: "map the file, then write from the mapping",
+        calls: "mmap, writev and fstat, munmap",
+        operations: "mmap, IORING_OP_SEND and fstat, munmap",
+        file: "crates/engine/src/senders/mmap.rs",
+    },
+    SenderRow {
+        sender: Sender::Sendfile,
+        summary: "the kernel moves the file to the socket",
+        calls: "sendmsg, sendfile",
+        operations: "IORING_OP_SEND, the plain sendfile, IORING_OP_POLL_ADD",
+        file: "crates/engine/src/senders/mod.rs",
+    },
+    SenderRow {
+        sender: Sender::Splice,
+        summary: "the kernel moves pages of the file to a pipe, and from there to the socket",
+        calls: "sendmsg, splice and splice, pipe2 where no pipe is free",
+        operations: "IORING_OP_SEND, the plain splice and splice, IORING_OP_POLL_ADD",
+        file: "crates/engine/src/senders/splice.rs",
+    },
+    SenderRow {
+        sender: Sender::Zerocopy,
+        summary: "map the file, and the kernel sends its pages without copying them",
+        calls: "sendmsg, mmap, send with MSG_ZEROCOPY and fstat, recvmsg from the error queue, munmap",
+        operations: "IORING_OP_SEND, mmap, IORING_OP_SEND_ZC and fstat, munmap",
+        file: "crates/engine/src/senders/zerocopy.rs",
+    },
+];
+
+impl Sender {
+    /// The sender's line of the table.
+    pub fn row(self) -> &'static SenderRow {
+        SENDERS.iter().find(|row| row.sender == self).expect("every sender has its line in the table")
+    }
+}
+
+impl SenderRow {
+    /// What it calls on engines with this driver.
+    pub fn calls_of(&self, driver: Driver) -> &'static str {
+        if driver == Driver::Completion { self.operations } else { self.calls }
+    }
+}

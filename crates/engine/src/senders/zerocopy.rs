@@ -1,0 +1,107 @@
+//! `zerocopy`: map the file, and let the kernel send its pages without copying them (`MSG_ZEROCOPY`).
+//!
+//! The kernel holds the pages until the peer has acknowledged them, and says so in the socket's error queue,
+//! with whether it had to copy them after all. A response is over when it has said so of all of it.
+//!
+//! System calls of a response: sendmsg of the head, mmap, send with MSG_ZEROCOPY, repeated, with a fstat
+//! behind each, recvmsg from the error queue, munmap.
+
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+use tenfold_sys::errno;
+use tenfold_sys::mapping::Mapping;
+use tenfold_sys::socket::Socket;
+
+use super::mmap::{Window, still_there};
+use super::{Piece, Step, unless_ended};
+use crate::plan::Bounds;
+use crate::protocol::Event;
+
+/// Bytes of one send: what it may hold counts as locked memory of the user (RLIMIT_MEMLOCK), as much as was
+/// asked for and not what was sent.
+pub(super) const BYTES: usize = 512 * 1024;
+/// Outstanding sends at which the error queue is looked at: each takes some of the socket's memory for
+/// options (`net.core.optmem_max`) until then.
+const OUTSTANDING: u32 = 32;
+
+/// What the kernel holds of one connection.
+pub(super) struct Holder {
+    window: Window,
+    /// What is mapped where sends are outstanding.
+    mapped: Vec<Arc<Mapping>>,
+    /// Sends that the kernel has not released.
+    outstanding: u32,
+    /// Sends that it has, and those of them that it copied; since the last report.
+    released: u32,
+    copied: u32,
+}
+
+impl Holder {
+    pub(super) fn new(bounds: &Bounds) -> Holder {
+        Holder { window: Window::new(bounds), mapped: Vec::new(), outstanding: 0, released: 0, copied: 0 }
+    }
+
+    pub(super) fn window(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
+    pub(super) fn is_outstanding(&self) -> bool {
+        self.outstanding > 0
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.window.close();
+        self.mapped = Vec::new();
+        // Of a connection that has failed, nobody will hear.
+        self.outstanding = 0;
+    }
+
+    pub(super) fn send(&mut self, socket: &Socket, piece: &Piece<'_>) -> Step {
+        if self.outstanding >= OUTSTANDING {
+            self.still_holds(socket)?;
+        }
+        let Some(mut mapped) = self.window.at(piece)? else { return Ok(None) };
+        mapped.range.end = mapped.range.end.min(piece.offset + BYTES as u64);
+        let sent = socket.send_held(&mapped, piece.more_behind(mapped.len() as usize));
+        if let Err(error) = &sent {
+            // What is in the error queue would end a wait for room at once, again and again.
+            self.still_holds(socket)?;
+            // Too many sends are held, or too much memory is.
+            if error.raw_os_error() == Some(errno::ENOBUFS) {
+                return Ok(None);
+            }
+        }
+        let sent = unless_ended(sent)?;
+        self.outstanding += 1;
+        if !self.mapped.last().is_some_and(|last| Arc::ptr_eq(last, &mapped.mapping)) {
+            self.mapped.push(mapped.mapping);
+        }
+        still_there(socket, piece.file, piece.offset + sent as u64)?;
+        Ok(Some(sent))
+    }
+
+    /// Hears what the kernel has released; says whether it still holds anything.
+    pub(super) fn still_holds(&mut self, socket: &Socket) -> io::Result<bool> {
+        while self.outstanding > 0 {
+            match socket.released() {
+                Ok(Some(released)) => {
+                    let sends = released.last.wrapping_sub(released.first).wrapping_add(1);
+                    self.outstanding = self.outstanding.saturating_sub(sends);
+                    self.released += sends;
+                    self.copied += if released.copied { sends } else { 0 };
+                }
+                Ok(None) => return Ok(true),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.mapped.clear();
+        Ok(false)
+    }
+
+    pub(super) fn report(&mut self) -> Option<Event> {
+        let (sends, copied) = (std::mem::take(&mut self.released), std::mem::take(&mut self.copied));
+        (sends > 0).then_some(Event::Released { sends, copied })
+    }
+}
