@@ -128,7 +128,10 @@ fn meet_all(config: &Config, points: &[Point]) {
     }
     let (begun, mut now) = (Instant::now(), open(&server, &folder));
     while now.len() > before.len() {
-        assert!(begun.elapsed() < SOON, "descriptors are not given back: {now:?}, and were {before:?}");
+        assert!(
+            begun.elapsed() < SOON,
+            "{config}: descriptors are not given back: {now:?}, and were {before:?}"
+        );
         sleep(Duration::from_millis(50));
         now = open(&server, &folder);
     }
