@@ -163,6 +163,11 @@ impl Config {
         if self.dispatch != Dispatch::Inline {
             flags.extend(["--dispatch".into(), self.dispatch.to_string()]);
         }
+        if self.sender == Sender::Zerocopy && rustix::process::geteuid().is_root() {
+            // What is held counts as locked memory of the user, of which rings have to be had, too.
+            let user = if self.engine == Engine::Uring { "bin" } else { "daemon" };
+            flags.extend(["--user".into(), user.into()]);
+        }
         if let Some(triggers) = self.triggers {
             flags.extend(["--trigger".into(), triggers.to_string()]);
         }
@@ -229,6 +234,10 @@ impl Breadth {
             // The driver is the same, and `epoll` goes through everything.
             let smoke = [Breadth::Compared, Breadth::Concurrent, Breadth::Dispatches].contains(&self);
             return smoke && default_triggers && !config.layer;
+        }
+        if config.engine == Engine::Uring && config.sender == Sender::Zerocopy && self == Breadth::Every {
+            // Many rings at once, and what they hold, are more locked memory than a user has.
+            return false;
         }
         let own_sender = first_sender || !LIBRARIES.contains(&config.engine);
         match self {

@@ -206,24 +206,25 @@ fn a_sender_makes_its_call(config: &Config) {
             Sender::Sendfile => seen.sendfile >= 3 && seen.is_only(&[seen.sendfile]),
             // Into a pipe, and out of it.
             Sender::Splice => seen.spliced >= 6 && seen.is_only(&[seen.spliced]),
-            Sender::Zerocopy if ring => seen.mapped >= 3 && seen.is_only(&[seen.mapped]),
+            Sender::Zerocopy if ring => seen.mapped >= 3 && seen.uncopied + seen.sendfile + seen.spliced == 0,
+            // What may be held is bounded for all servers of a user together: some of it may be copied. The
+            // word of the last may come when nobody watches any more.
             Sender::Zerocopy => {
-                // The word of the last may come when nobody watches any more.
-                let all = [seen.mapped, seen.uncopied, seen.released];
-                seen.mapped.min(seen.uncopied) >= 3 && seen.released >= 1 && seen.is_only(&all)
+                seen.mapped.min(seen.uncopied) >= 3 && seen.sendfile + seen.written + seen.spliced == 0
             }
         };
         assert!(right, "{target}: {seen:?} of {counts:?}");
     }
-    // Two files, each asked for four times; the loopback interface has nobody to give pages to.
-    let expected = if config.sender == Sender::Zerocopy { 8 } else { 0 };
+    // The loopback interface has nobody to give pages to.
+    let expected = u64::from(config.sender == Sender::Zerocopy);
     becomes_true(SOON, "sends without copying are counted when they are released", || {
         server.status()["zerocopy"]["sends"].as_u64().is_some_and(|sends| sends >= expected)
     });
     let status = server.status();
     assert_eq!(status["zerocopy"]["sends"] == 0, expected == 0, "{status}");
     assert_eq!(status["zerocopy"]["copied"], status["zerocopy"]["sends"]);
-    assert_eq!(status["substituted"], 0, "nothing was copied for want of something else");
+    let exhausted = status["substituted"] != 0;
+    assert!(!exhausted || config.sender == Sender::Zerocopy, "copied for want of something else: {status}");
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
