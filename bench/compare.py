@@ -5,14 +5,15 @@ usage: compare.py [options] [WORKLOAD ...]
 
 Starts everything it measures on --server-cpu, runs measure.py's rounds for each workload, stops what it
 started, prints the tables and writes them to results/ together with the machine and the versions.
-Workloads: 1k, pipelined, close, 404 (these four when none is named), and browser, 16k, large; or all.
+Workloads: 1k, pipelined, close, 404 (these four when none is named), and browser, 16k, 64k, large; or all.
 
 Each table names its floor twice: the second one's interval is the noise of this run. The engines are
-compared with the floor of their own mechanism (uring with null_uring, the others with null_epoll). An engine is named with its dispatch where that is not inline:
-epoll+reactor. evhttp and asio-threads are small servers of ours, built as a comparison of 2012 built its own:
-libevent's HTTP server, and Asio with one io_context and the file in a string; --peer-threads says on how many
-threads (1: what else is measured has one). Under
-a table stand the ratios of each engine to each peer, of the same rounds.
+compared with the floor of their own mechanism (uring with null_uring, the others with null_epoll). An engine
+is named with its dispatch where that is not inline, and with its sender where that is not auto:
+epoll+reactor, epoll/splice. evhttp and asio-threads are small servers of ours, built as a comparison of 2012
+built its own: libevent's HTTP server, and Asio with one io_context and the file in a string; --peer-threads
+says on how many threads (1: what else is measured has one). Under a table stand the ratios of each engine to
+each peer, of the same rounds.
 
 Needs: the programs and www/ (cargo xtask bench makes both), wrk, taskset, ss, and those peers that are
 to be measured: --peers none leaves them out. Traffic goes to 127.0.0.1 only.
@@ -58,6 +59,8 @@ WORKLOADS = {
     "browser": Workload("1 KB with a browser's header fields", load=Load(script=str(HERE / "browser.lua"))),
     "16k": Workload("16 KB, keep-alive, 64 connections", path="/16k.bin", floor=("null_epoll", "16384"),
                     uring_floor=("null_uring", "16384")),
+    "64k": Workload("64 KB, keep-alive, 64 connections", path="/64k.bin",
+                    floor=("null_sendfile", str(WWW / "64k.bin")), uring_floor=None),
     "large": Workload("66 MB, 8 connections", path="/video.mp4", load=Load(connections=8),
                       floor=("null_sendfile", str(WWW / "video.mp4")), uring_floor=None),
 }
@@ -68,7 +71,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)}, or all")
     parser.add_argument("--tenfold", default=str(HERE.parent / "target/release/tenfold"), help="the release binary")
-    parser.add_argument("--engines", default="epoll,uring", help="engines of Tenfold, with commas, as epoll,epoll+reactor,libevent,asio; default: epoll,uring")
+    parser.add_argument("--engines", default="epoll,uring", help="engines of Tenfold, with commas, as epoll,epoll+reactor,epoll/splice; default: epoll,uring")
     parser.add_argument("--option", action="append", default=[], metavar="'--NAME VALUE'",
                         help="a further option for tenfold serve; repeatable")
     parser.add_argument("--peers", default=USUAL_PEERS,
@@ -101,10 +104,12 @@ def start_lasting(fleet, args):
     """Tenfold on each engine and the peers: they run through all workloads. {name: port}"""
     ports = {}
     for engine in args.engines:
-        model, _, dispatch = engine.partition("+")
+        model, dispatch, sender = parts(engine)
         command = [args.tenfold, "serve", str(WWW), "--listen", "127.0.0.1:@PORT@", "--engine", model]
         if dispatch:
             command += ["--dispatch", dispatch]
+        if sender:
+            command += ["--send", sender]
         if model not in ("naive", "fork", "thread", "pool"):
             command += ["--workers", "1"]
         command += ["--access-log", "off", *(word for option in args.option for word in option.split())]
@@ -115,6 +120,13 @@ def start_lasting(fleet, args):
         command = [word.replace("@THREADS@", str(args.peer_threads)) for word in PEERS[peer]]
         ports[peer] = fleet.start(peer, command, config=config)
     return ports
+
+
+def parts(engine):
+    """ENGINE+DISPATCH/SENDER, of which the engine alone has to be there."""
+    rest, _, sender = engine.partition("/")
+    model, _, dispatch = rest.partition("+")
+    return model, dispatch, sender
 
 
 def start_floors(fleet, work, engines):
@@ -130,7 +142,7 @@ def start_floors(fleet, work, engines):
 
 def floors_of(work, engines):
     """Each floor program of a workload with the engines that are compared with it; the first one always runs."""
-    on_ring = [engine for engine in engines if engine == "uring"] if work.uring_floor else []
+    on_ring = [engine for engine in engines if parts(engine)[0] == "uring"] if work.uring_floor else []
     yield work.floor, [engine for engine in engines if engine not in on_ring]
     if on_ring:
         yield work.uring_floor, on_ring

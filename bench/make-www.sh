@@ -15,6 +15,7 @@ file() {
 
 file 1k.html 1024
 file 16k.bin 16384
+file 64k.bin 65536
 file 128k.bin 131072
 file test.jpg 2496629
 file video.mp4 69206016
