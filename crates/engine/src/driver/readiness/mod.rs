@@ -4,27 +4,28 @@
 //! slot; when something arrives it gets a task and memory, and gives them back when nothing is in hand.
 
 pub(crate) mod accept;
+mod closing;
 mod executor;
 pub(crate) mod io;
 pub(crate) mod link;
 mod pool;
 pub(crate) mod selector;
+mod serving;
 #[cfg(test)]
 mod tests;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
-use tenfold_http::{Instant, Next};
+use tenfold_http::Instant;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
 use self::accept::Acceptor;
-use self::executor::{Executor, InPlace, Polled, Returned, Turn};
+use self::executor::{Executor, InPlace, Returned};
 use self::io::ReadinessIo;
-use self::link::{AGAIN, ENDED, FAULT, GONE, Link, MOVED, READ, WRITE};
+use self::link::{AGAIN, GONE, Link, READ, WRITE};
 pub(crate) use self::pool::serve_by_pool;
 use self::selector::{NOTHING, READING, Selector, WRITING};
 use super::tasks::{Finished, Tasks, activation};
@@ -351,210 +352,5 @@ where
             }
             _ => self.close(key),
         }
-    }
-
-    /// Gives connection `key` a task, and serves it.
-    fn activate(&mut self, key: Key, ready: u8) {
-        let Some(slot) = self.connections.find(key) else { return };
-        let Some(socket) = slot.socket.take() else { return };
-        let (peer, listener) = (slot.peer(), slot.listener);
-        let memory = std::mem::take(&mut slot.memory);
-        let ready = if slot.flags & HALF_CLOSED == 0 { ready } else { ready | ENDED };
-        slot.state = State::Active;
-        let (plan, start, number) = (self.plan, &self.start, socket.number());
-        let task = self.tasks.begin(key, |used, kept| {
-            let mut io = used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan)));
-            io.begin(socket, peer, listener, ready);
-            match kept {
-                Some(active) => active.number = number,
-                None => *kept = Some(Active { link: io.link().clone(), number }),
-            }
-            start(io, memory)
-        });
-        slot.link = task;
-        self.poll(key, task);
-    }
-
-    /// Polls the task that serves connection `key`, or has it polled; one that is away is being polled.
-    fn poll(&mut self, key: Key, task: u32) {
-        let mut registered = true;
-        if E::AWAY {
-            if self.tasks.is_lent(task) {
-                return;
-            }
-            registered = self.suspend(key, task);
-        }
-        match self.executor.poll(&mut self.tasks, key, task, registered) {
-            Turn::Over(polled) => self.polled(key, task, polled),
-            Turn::Away => {}
-            Turn::Refused => {
-                self.protocol.observe(protocol::Event::TooMany);
-                self.abandon(key, task);
-            }
-        }
-    }
-
-    /// Sees to it that connection `key` is not reported while its task is away; or, where a report ends its
-    /// registration, that what is registered now counts for nothing. Says whether it stays registered.
-    fn suspend(&mut self, key: Key, task: u32) -> bool {
-        let Some(slot) = self.connections.find(key) else { return false };
-        if slot.interest & REGISTERED == 0 {
-            return false;
-        }
-        slot.interest = if S::ONE_SHOT { REGISTERED } else { 0 };
-        if !S::ONE_SHOT {
-            self.selector.forget(self.tasks.attached(task).number);
-        }
-        S::ONE_SHOT
-    }
-
-    /// The task of connection `key` was polled.
-    fn polled(&mut self, key: Key, task: u32, polled: Polled<F>) {
-        match polled {
-            Ok(Poll::Pending) => {
-                let link = &self.tasks.attached(task).link;
-                self.worked |= link.is_ready(MOVED);
-                link.clear_ready(MOVED);
-                self.wait(key, task);
-            }
-            Ok(Poll::Ready(finished)) => self.finished(key, task, finished),
-            Err(_) => {
-                self.protocol.observe(protocol::Event::Panicked);
-                self.abandon(key, task);
-            }
-        }
-    }
-
-    /// Closes connection `key` and drops the task that serves it; the socket goes with it.
-    fn abandon(&mut self, key: Key, task: u32) {
-        let number = self.tasks.attached(task).number;
-        self.selector.closing(number);
-        self.tasks.end(task, None);
-        self.close(key);
-    }
-
-    /// The task of connection `key` waits: registers for what.
-    fn wait(&mut self, key: Key, task: u32) {
-        let active = self.tasks.attached(task);
-        let (wants, mut deadline, number) = (active.link.wants(), active.link.deadline(), active.number);
-        if wants & AGAIN != 0 {
-            self.again.push(key);
-            return;
-        }
-        if wants & FAULT != 0 && (S::ONE_SHOT || !S::HEARS_ERRORS) {
-            deadline = deadline.min(tenfold_http::clock::now() + LOOK_AGAIN);
-        }
-        if self.listen_for(key, number, interest_of(wants)) {
-            self.connections.set_deadline(key, deadline);
-        } else {
-            self.abandon(key, task);
-        }
-    }
-
-    /// Registers connection `key` for `interest`. Says whether it could: no memory is left, or no watches
-    /// (`man 7 epoll`, `max_user_watches`).
-    fn listen_for(&mut self, key: Key, number: i32, interest: u8) -> bool {
-        let edge = self.selector.edge();
-        let Some(slot) = self.connections.find(key) else { return false };
-        // What was registered under edge triggering stays, and the first registration is for reading:
-        // room to write is asked for only by those who need it.
-        let wanted = REGISTERED | if edge { interest | READING | slot.interest } else { interest };
-        let had = std::mem::replace(&mut slot.interest, wanted);
-        if had == wanted {
-            return true;
-        }
-        let bits = wanted & !REGISTERED;
-        let result = match had {
-            0 => self.selector.watch(number, key.word(), bits),
-            _ => self.selector.change(number, key.word(), bits),
-        };
-        if result.is_err() {
-            self.protocol.observe(protocol::Event::Exhausted);
-        }
-        result.is_ok()
-    }
-
-    /// The task of connection `key` is done with it for now.
-    fn finished(&mut self, key: Key, task: u32, finished: Finished<ReadinessIo, P::State>) {
-        let Finished { mut io, memory, next } = finished;
-        let sent = io.sent();
-        let (unread, moved) = (io.link().is_ready(READ), io.link().is_ready(MOVED));
-        let ended = io.link().is_ready(ENDED);
-        self.worked |= moved;
-        if sent > 0 {
-            let protocol = self.protocol;
-            protocol.observe(protocol::Event::Sent(sent));
-            io.files().report(|event| protocol.observe(event));
-        }
-        let socket = io.end();
-        self.tasks.end(task, Some(io));
-        let Some(slot) = self.connections.find(key) else { return };
-        let number = socket.as_ref().map_or(-1, Socket::number);
-        slot.socket = socket;
-        slot.memory = memory;
-        if ended {
-            slot.flags |= HALF_CLOSED;
-        }
-        match next {
-            Next::Close => self.close(key),
-            Next::Park(by) => {
-                slot.state = State::Parked;
-                if sent > 0 {
-                    slot.flags |= SERVED;
-                }
-                // Woken for nothing, it goes on resting as it did.
-                let by = if moved { by } else { by.min(slot.deadline) };
-                if !self.listen_for(key, number, READING) {
-                    return self.close(key);
-                }
-                self.connections.set_deadline(key, by);
-                if unread && self.selector.edge() {
-                    self.again.push(key);
-                }
-            }
-            Next::Linger => {
-                slot.state = State::Lingering;
-                slot.link = 0;
-                let by = tenfold_http::clock::now() + self.plan.bounds.linger_time;
-                if !self.listen_for(key, number, READING) {
-                    return self.close(key);
-                }
-                self.connections.set_deadline(key, by);
-                self.linger(key);
-            }
-        }
-    }
-
-    /// Throws away what arrives on a connection whose output is shut down; closes it at its end.
-    fn linger(&mut self, key: Key) {
-        let Some(slot) = self.connections.find(key) else { return };
-        let Some(socket) = &slot.socket else { return };
-        let mut scratch = [0; 8192];
-        loop {
-            match socket.receive(&mut scratch) {
-                Ok(0) => break,
-                Ok(count) => {
-                    slot.link = slot.link.saturating_add(count as u32);
-                    if u64::from(slot.link) > self.plan.bounds.linger_bytes {
-                        break;
-                    }
-                }
-                Err(error) if super::interrupted(&error) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-                Err(_) => break,
-            }
-        }
-        self.close(key);
-    }
-
-    /// Closes connection `key`.
-    fn close(&mut self, key: Key) {
-        let Some(slot) = self.connections.find(key) else { return };
-        if let Some(socket) = &slot.socket {
-            self.selector.closing(socket.number());
-        }
-        self.protocol.dismiss(|| slot.peer());
-        self.connections.remove(key);
-        self.protocol.observe(protocol::Event::Closed);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use tenfold_http::{Io, Patience, Received};
+use tenfold_http::{Io, Next, Patience, Received};
 use tenfold_sys::poll::PollList;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
