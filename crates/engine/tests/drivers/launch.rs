@@ -116,9 +116,10 @@ impl Server {
     }
 
     /// Connections that are open beside the one that asks.
-    pub(crate) fn others(&self) -> u64 {
+    pub(crate) fn others(&self) -> i64 {
         let counted = self.counts();
-        counted("accepted") - counted("closed") - 1
+        // The one that asks is itself counted a moment after it is served where a process serves it.
+        counted("accepted") as i64 - counted("closed") as i64 - 1
     }
 
     fn pid(&self) -> Pid {
