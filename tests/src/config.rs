@@ -4,6 +4,9 @@ use std::fmt;
 
 use tenfold_engine::{Bounds, Dispatch, Engine, MODELS, Plan, Sender, Topology, Triggers, probe};
 
+/// Threads of a pool where nothing is said.
+pub const POOL_THREADS: usize = 16;
+
 /// Workers in the topologies that have several.
 pub const WORKERS: usize = 2;
 
@@ -142,7 +145,7 @@ impl Config {
     pub fn at_once(&self) -> Option<usize> {
         match self.engine.model().name {
             "naive" => Some(1),
-            "pool" => Some(16),
+            "pool" => Some(POOL_THREADS),
             _ => None,
         }
     }

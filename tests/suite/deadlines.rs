@@ -3,8 +3,9 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use tenfold_engine::{Dispatch, Sender};
 use tenfold_tests::cases;
-use tenfold_tests::config::Config;
+use tenfold_tests::config::{Config, POOL_THREADS};
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
@@ -152,6 +153,9 @@ fn h27_resets_leave_nothing_behind(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
+/// Connections of a case that may be sending at once, each with a pipe.
+const MOST_AT_ONCE: usize = 10;
+
 /// What a server has open when its connections are gone.
 struct Left {
     sockets: usize,
@@ -160,10 +164,13 @@ struct Left {
 
 impl Left {
     /// Whether nothing is left of connections since. Threads that had not served before keep files open from
-    /// then on: two each, of the two that are asked for.
+    /// then on: two each, of the two that are asked for. Pipes are kept for the next who splices.
     fn none(&self, server: &Server) -> bool {
-        let files = 2 * server.config.at_once().unwrap_or_default();
-        server.sockets() <= self.sockets && server.descriptors() <= self.descriptors + files
+        let config = &server.config;
+        let pool = if config.dispatch == Dispatch::Inline { 0 } else { POOL_THREADS };
+        let pipes = if config.sender == Sender::Splice { MOST_AT_ONCE } else { 0 };
+        let kept = 2 * (config.at_once().unwrap_or_default() + pool + pipes);
+        server.sockets() <= self.sockets && server.descriptors() <= self.descriptors + kept
     }
 }
 

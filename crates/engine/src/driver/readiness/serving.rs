@@ -4,6 +4,7 @@ use std::future::Future;
 use std::task::Poll;
 
 use tenfold_http::Next;
+use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
 use super::executor::{Executor, Polled, Turn};
@@ -163,6 +164,10 @@ where
                 slot.state = State::Parked;
                 if sent > 0 {
                     slot.flags |= SERVED;
+                }
+                // Where rest is looked at in every turn, it may never be seen at rest by who leaves.
+                if !moved && slot.flags & SERVED != 0 && lifecycle::phase() != Phase::Serving {
+                    return self.close(key);
                 }
                 // Woken for nothing, it goes on resting as it did.
                 let by = if moved { by } else { by.min(slot.deadline) };
