@@ -177,6 +177,7 @@ fn h31_a_log_that_is_full_is_counted_and_serving_goes_on(config: &Config) {
         becomes_true(SOON, "what is lost is counted", || number(&server, "log_lines_lost") == 30);
         assert_eq!(number(&server, "log_lines"), 0, "{mode}");
         ask(&server, 1);
+        becomes_true(SOON, "it is said", || server.errors().contains("can not write the access log"));
         // A process of its own has its own memory of what it has said.
         let said = server.errors().matches("can not write the access log").count();
         assert!(said >= 1 && (said == 1 || config.process_per_connection()), "{mode}: {}", server.errors());
