@@ -10,7 +10,7 @@ Workloads: 1k, pipelined, close, 404 (these four when none is named), and browse
 Each table names its floor twice: the second one's interval is the noise of this run. The engines are
 compared with the floor of their own mechanism (uring with null_uring, the others with null_epoll). An engine
 is named with its dispatch where that is not inline, and with its sender where that is not auto:
-epoll+reactor, epoll/splice. evhttp and asio-threads are small servers of ours, built as a comparison of 2012
+epoll+reactor, epoll:splice. evhttp and asio-threads are small servers of ours, built as a comparison of 2012
 built its own: libevent's HTTP server, and Asio with one io_context and the file in a string; --peer-threads
 says on how many threads (1: what else is measured has one). Under a table stand the ratios of each engine to
 each peer, of the same rounds.
@@ -71,7 +71,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)}, or all")
     parser.add_argument("--tenfold", default=str(HERE.parent / "target/release/tenfold"), help="the release binary")
-    parser.add_argument("--engines", default="epoll,uring", help="engines of Tenfold, with commas, as epoll,epoll+reactor,epoll/splice; default: epoll,uring")
+    parser.add_argument("--engines", default="epoll,uring", help="engines of Tenfold, with commas, as epoll,epoll+reactor,epoll:splice; default: epoll,uring")
     parser.add_argument("--option", action="append", default=[], metavar="'--NAME VALUE'",
                         help="a further option for tenfold serve; repeatable")
     parser.add_argument("--peers", default=USUAL_PEERS,
@@ -123,8 +123,8 @@ def start_lasting(fleet, args):
 
 
 def parts(engine):
-    """ENGINE+DISPATCH/SENDER, of which the engine alone has to be there."""
-    rest, _, sender = engine.partition("/")
+    """ENGINE+DISPATCH:SENDER, of which the engine alone has to be there."""
+    rest, _, sender = engine.partition(":")
     model, _, dispatch = rest.partition("+")
     return model, dispatch, sender
 
