@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Sender, Topology, Trigger};
-use tenfold_sys::socket::ListenAddress;
-
 use tenfold_accounts::web::protect::Folder;
+use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Sender, Topology, Trigger};
+use tenfold_site::{Listing, TagFrom};
+use tenfold_sys::socket::ListenAddress;
 
 use crate::log::Mode;
 use crate::settings::table::rows;
@@ -22,6 +22,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     logs_that_can_not_be(settings, plan.engine)?;
     bounds_of_nothing(settings)?;
     content_of_nothing(settings)?;
+    queue_without_a_lane(settings, plan.engine)?;
     members_without_accounts(settings)?;
     ways_around_protect(settings)?;
     tcp_without_tcp(settings)?;
@@ -132,6 +133,12 @@ fn content_of_nothing(settings: &Settings) -> Result<(), String> {
     if settings.is_explicit("watch-folders") && !settings.watch {
         return Err("watch-folders is for watch, which is off".into());
     }
+    if settings.is_explicit("etag-up-to") && settings.tags != TagFrom::Content {
+        return Err("etag-up-to is for etag content, and etag is time".into());
+    }
+    if settings.is_explicit("listing-entries") && !lists_anything(settings) {
+        return Err("listing-entries is for listing, which is off everywhere".into());
+    }
     let codings = &settings.codings;
     let idle = ["compress-types", "compress-from", "compress-up-to", "compress-cache"]
         .into_iter()
@@ -144,6 +151,26 @@ fn content_of_nothing(settings: &Settings) -> Result<(), String> {
         )),
         None => Ok(()),
     }
+}
+
+/// Whether folders are listed on any path of any host.
+fn lists_anything(settings: &Settings) -> bool {
+    let tables = || std::iter::once(&settings.site).chain(&settings.hosts);
+    let policies =
+        tables().flat_map(|table| table.rules.iter().map(|rule| &rule.policy).chain([&table.policy]));
+    let said = policies.filter_map(|policy| policy.listing);
+    said.chain([settings.listing]).any(|listing| listing != Listing::Off)
+}
+
+/// Where calls wait, what takes long is done in the place of the answer: none waits in a queue.
+fn queue_without_a_lane(settings: &Settings, engine: Engine) -> Result<(), String> {
+    if settings.is_explicit("work-queue") && engine.model().driver == Driver::Blocking {
+        return Err(format!(
+            "work-queue is for engines with a loop, not {engine}: what takes long is done by who answers, on at \
+             most work-threads at once"
+        ));
+    }
+    Ok(())
 }
 
 fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), String> {

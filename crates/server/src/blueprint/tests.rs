@@ -166,6 +166,25 @@ fn connections_are_as_many_as_descriptors_allow_beside_a_reserve_for_files() {
 }
 
 #[test]
+fn what_is_for_something_that_is_off_is_refused() {
+    for (words, expected) in [
+        (&[("etag-up-to", "1 MB")][..], "etag-up-to is for etag content, and etag is time"),
+        (&[("listing-entries", "5")], "listing-entries is for listing, which is off everywhere"),
+    ] {
+        assert_eq!(refusal(words, DESCRIPTORS), expected);
+    }
+    let waiting = refusal(&[("engine", "thread"), ("work-queue", "5")], DESCRIPTORS);
+    assert!(waiting.starts_with("work-queue is for engines with a loop, not thread"), "{waiting}");
+    for words in [
+        &[("etag", "content"), ("etag-up-to", "1 MB")][..],
+        &[("listing", "json"), ("listing-entries", "5")],
+        &[("engine", "epoll"), ("work-queue", "5")],
+    ] {
+        draw(words, DESCRIPTORS).expect("legal");
+    }
+}
+
+#[test]
 fn compression_of_nothing_is_refused() {
     assert_eq!(
         refusal(&[("compress-from", "2k")], DESCRIPTORS),
