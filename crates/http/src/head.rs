@@ -82,11 +82,11 @@ pub struct Head<'a> {
     pub persistent: bool,
     /// What follows the head.
     pub body: Body,
-    /// The value of `Host`, valid; or the authority of an absolute-form target, which wins.
-    pub host: Option<&'a str>,
     /// Whether there is a field that makes the answer conditional or partial: `If-…` or `Range`. Where
     /// there is none, [`crate::condition`] and [`crate::range`] need not be asked.
     pub selective: bool,
+    /// What [`Head::host`] gives, valid and so ASCII.
+    host: Option<&'a [u8]>,
     /// Whether the peer waits for `100 Continue` before it sends the body.
     pub(crate) expects: bool,
     /// All fields, in order, names as they came.
@@ -173,13 +173,18 @@ impl<'a> Head<'a> {
             version,
             persistent: framing.persistent,
             body: framing.body,
-            host: target.authority.or(framing.host),
+            host: target.authority.map(str::as_bytes).or(framing.host),
             selective: framing.selective,
             expects: framing.expects,
             fields,
             line: &bytes[..line],
             bytes,
         })
+    }
+
+    /// The value of `Host`, valid; or the authority of an absolute-form target, which wins.
+    pub fn host(&self) -> Option<&'a str> {
+        self.host.and_then(|host| std::str::from_utf8(host).ok())
     }
 
     /// The values of all fields called `name` (compared without regard to case), in order.

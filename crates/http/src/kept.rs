@@ -47,7 +47,7 @@ mod tests {
         drop(bytes);
         for _ in 0..2 {
             kept.read(|head| {
-                assert_eq!((head.target.path, head.target.query, head.host), ("/a", Some("b"), Some("x")));
+                assert_eq!((head.target.path, head.target.query, head.host()), ("/a", Some("b"), Some("x")));
                 assert_eq!(head.only("range"), Some(&b"bytes=0-1"[..]));
                 assert!(!head.persistent && head.selective);
             });

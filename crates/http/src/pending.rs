@@ -13,7 +13,7 @@ use crate::io::{Finish, Io, IoError};
 use crate::limits::Limits;
 use crate::out::Out;
 use crate::serve::{After, first_line, settle};
-use crate::service::{Answer, Refusal, Reply, Service, Session};
+use crate::service::{Answer, Coming, Refusal, Service, Session};
 use crate::waits::flush;
 
 /// What an answer waits for.
@@ -23,8 +23,6 @@ pub(crate) enum Pending {
     /// Something else than the peer; and what follows it.
     Later(Coming, After),
 }
-
-type Coming = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// A body that is wanted.
 pub(crate) struct Wanted {
@@ -122,7 +120,7 @@ where
     I: Io,
     S: Service + ?Sized,
 {
-    let reply = poll_fn(|cx| match coming.as_mut().poll(cx) {
+    let reply = poll_fn(|cx| match Pin::new(&mut coming).poll(cx) {
         Poll::Ready(reply) => Poll::Ready(Ok(reply)),
         Poll::Pending => io.poll_lost(cx, by).map(Err),
     })

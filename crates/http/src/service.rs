@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use crate::clock::Instant;
 use crate::head::Head;
@@ -47,7 +48,28 @@ pub enum Answer {
     },
     /// The response comes when this future is done. What was staged before is flushed before it is
     /// awaited; a peer that goes away, or [`crate::Limits::later_timeout`], drops it.
-    Later(Pin<Box<dyn Future<Output = Reply> + Send>>),
+    Later(Coming),
+}
+
+// It is handed through several layers for every request: in registers.
+const _: () = assert!(size_of::<Answer>() <= 16);
+
+impl Answer {
+    /// [`Answer::Later`], as this future says.
+    pub fn later(future: impl Future<Output = Reply> + Send + 'static) -> Answer {
+        Answer::Later(Coming(Box::new(Box::pin(future))))
+    }
+}
+
+/// A response that is waited for. It is one pointer, so that an [`Answer`] is small.
+pub struct Coming(Box<Pin<Box<dyn Future<Output = Reply> + Send>>>);
+
+impl Future for Coming {
+    type Output = Reply;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
+        Pin::new(&mut *self.0).poll(cx)
+    }
 }
 
 /// Stages a response that was waited for; runs on the connection's own thread.

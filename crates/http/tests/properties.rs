@@ -143,7 +143,7 @@ fn check_strictly(bytes: &[u8], head: &Head<'_>) {
         value.split(|&byte| byte == b',').any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
     });
     assert!(!(closes && head.persistent));
-    assert_eq!(head.host.is_some(), !hosts.is_empty() || head.target.authority.is_some());
+    assert_eq!(head.host().is_some(), !hosts.is_empty() || head.target.authority.is_some());
     assert!(head.target.path.starts_with('/') || head.target.path == "*");
     let selective = fields.iter().any(|(name, _)| name == "range" || name.starts_with("if-"));
     assert_eq!(head.selective, selective);
@@ -179,8 +179,8 @@ fn any_target_is_refused_or_holds_only_what_it_may() {
                 );
                 assert!(!found.path.contains(['?', '#', '\\', '"', '<', '>']));
                 assert!(!found.query.unwrap_or_default().contains('#'));
-                assert_eq!(head.host, Some(found.authority.unwrap_or("here")));
-                assert!(!head.host.unwrap_or_default().contains(['@', '/', '?', ' ']));
+                assert_eq!(head.host(), Some(found.authority.unwrap_or("here")));
+                assert!(!head.host().unwrap_or_default().contains(['@', '/', '?', ' ']));
                 // Put together again, it is what came, where it came in origin-form.
                 if found.authority.is_none() {
                     let query = found.query.map_or(String::new(), |query| format!("?{query}"));

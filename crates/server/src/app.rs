@@ -194,7 +194,7 @@ impl Service for Shared {
         }
         let began = self.began();
         let body = echo(head, body, out);
-        self.record(Outcome { status: 200, body, failure: None }, head, peer, out, began);
+        self.record(Outcome::of(200, body), head, peer, out, began);
         Answer::Done
     }
 
@@ -227,11 +227,11 @@ impl Shared {
             self.staged(outcome, &mut asked, out);
             return Answer::Done;
         };
-        Answer::Later(Box::pin(async move {
+        Answer::later(async move {
             let done = coming.await;
             let reply: Reply = Box::new(move |out| this.worked(done, asked, out));
             reply
-        }))
+        })
     }
 
     /// Answers with what came of work; nothing came where it panicked.
@@ -297,14 +297,14 @@ impl Shared {
         let whole = out.staged_alone().is_some() && staged.is_none();
         let begun = self.crew.with(|own| {
             own.tally.add(Counter::Requests, 1);
-            own.tally.respond(outcome.status);
+            own.tally.respond(outcome.status());
             let writer = own.writer.as_mut()?;
             let fields = Fields { referer: first(head, "referer"), agent: first(head, "user-agent") };
             if whole {
-                writer.add(peer, head.line, outcome.status, outcome.body, fields, Times::default());
+                writer.add(peer, head.line, outcome.status(), outcome.body, fields, Times::default());
                 None
             } else {
-                Some(writer.begin(peer, head.line, outcome.status, fields))
+                Some(writer.begin(peer, head.line, outcome.status(), fields))
             }
         });
         if let Some(begun) = begun.flatten() {
@@ -319,7 +319,7 @@ impl Shared {
                 crew.with(|own| own.writer.as_mut().map(|writer| writer.finish(&begun, bytes, times)));
             }));
         }
-        if let Some(number) = outcome.failure {
+        if let Some(number) = outcome.failure() {
             self.complain(head, outcome, number);
         }
     }
@@ -332,7 +332,7 @@ impl Shared {
             let mut path = Vec::new();
             escape(&mut path, head.target.path.as_bytes());
             let (path, why) = (String::from_utf8_lossy(&path), std::io::Error::from_raw_os_error(number));
-            error!("{path} was answered with {}: {why}", outcome.status);
+            error!("{path} was answered with {}: {why}", outcome.status());
         }
     }
 }

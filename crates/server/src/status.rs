@@ -1,9 +1,9 @@
 //! `tenfold status`: what the running server counts, as it tells over its control socket.
 
+mod place;
+
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenfold_engine::Sender;
-use tenfold_sys::user;
 
 use crate::counters::{Counter, REFUSALS, Sums};
 use crate::diagnostics::error;
+
+pub(crate) use self::place::{RuntimeFolder, socket_name};
 
 /// What the server says of itself.
 #[derive(Debug, Serialize, Deserialize)]
@@ -105,85 +106,12 @@ impl Numbers {
     }
 }
 
-/// Where control sockets are when nobody says otherwise: the session's runtime folder, root's, or a private
-/// one among the temporary files, which has yet to be [made](make_private).
-pub(crate) enum RuntimeFolder {
-    /// The system's: there already, and not for others to write in.
-    System(PathBuf),
-    /// One of our own in a folder that anybody may write in.
-    Private(PathBuf),
-}
-
-impl RuntimeFolder {
-    /// The one of this process.
-    pub(crate) fn find() -> RuntimeFolder {
-        let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-        match own.filter(|folder| folder.is_dir()) {
-            Some(folder) => RuntimeFolder::System(folder),
-            None if user::is_root() && Path::new("/run").is_dir() => RuntimeFolder::System("/run".into()),
-            None => RuntimeFolder::Private(std::env::temp_dir().join(format!("tenfold-{}", user::own()))),
-        }
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            RuntimeFolder::System(path) | RuntimeFolder::Private(path) => path,
-        }
-    }
-
-    /// Its path, when it is there and safe.
-    ///
-    /// # Errors
-    /// It can not be made; or, where somebody else may have made it, it is not a folder that this user owns
-    /// and nobody else may enter.
-    pub(crate) fn open(&self) -> io::Result<&Path> {
-        if let RuntimeFolder::Private(path) = self {
-            make_private(path)?;
-        }
-        Ok(self.path())
-    }
-}
-
-/// Makes the folder `path`, for this user alone; one that is there already has to be that.
-fn make_private(path: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => is_private(path),
-        made => made,
-    }
-}
-
-/// Says why `path` is no folder of this user's alone, where it is none. A link is none.
-fn is_private(path: &Path) -> io::Result<()> {
-    let facts = fs::symlink_metadata(path)?;
-    let refused = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-    match facts.mode() & 0o777 {
-        _ if !facts.is_dir() => refused(format!("{} is no folder", path.display())),
-        _ if facts.uid() != user::own() => refused(format!(
-            "{} belongs to user {}; name another place with control",
-            path.display(),
-            facts.uid()
-        )),
-        mode if mode & 0o077 != 0 => refused(format!(
-            "others may enter {}, whose mode is {mode:03o}; let it be 700, or name another place with control",
-            path.display()
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// The name of the control socket of a server that listens on `address`.
-pub(crate) fn socket_name(address: &str) -> String {
-    format!("{PREFIX}{}{SUFFIX}", address.replace(['/', ' '], "_"))
-}
-
-const PREFIX: &str = "tenfold-";
-const SUFFIX: &str = ".sock";
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Asks the server at `control`, or the only one there is, and prints what it says.
 pub(crate) fn show(control: Option<PathBuf>, json: bool) -> ExitCode {
-    let asked = control.map_or_else(find, Ok).and_then(|path| ask(&path));
+    let asked = control.map_or_else(place::find, Ok).and_then(|path| ask(&path));
     let printed = asked.and_then(|(text, report)| {
         let shown = if json { text } else { report.to_string() };
         io::stdout().write_all(shown.as_bytes()).map_err(|error| format!("can not print: {error}"))
@@ -210,34 +138,6 @@ fn ask(path: &Path) -> Result<(String, Report), String> {
         format!("what answers at {} is no server of this version: {error}", path.display())
     })?;
     Ok((text, report))
-}
-
-/// The control socket of the one server that this user, or root, runs here.
-fn find() -> Result<PathBuf, String> {
-    let folder = RuntimeFolder::find();
-    let folder = folder.path();
-    let ours = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let facts = fs::symlink_metadata(path);
-        name.starts_with(PREFIX)
-            && name.ends_with(SUFFIX)
-            && facts.is_ok_and(|facts| facts.file_type().is_socket() && [0, user::own()].contains(&facts.uid()))
-            // One that nobody answers is left of a server that was killed.
-            && UnixStream::connect(path).is_ok()
-    };
-    let entries =
-        fs::read_dir(folder).map_err(|error| format!("can not look in {}: {error}", folder.display()))?;
-    let mut found: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(ours).collect();
-    found.sort();
-    match found.as_slice() {
-        [only] => Ok(only.clone()),
-        [] => Err(format!("no server is found in {}; name its socket with --control", folder.display())),
-        several => {
-            let several: Vec<_> =
-                several.iter().map(|path| format!("--control {}", path.display())).collect();
-            Err(format!("several servers run; say {}", several.join(" or ")))
-        }
-    }
 }
 
 impl std::fmt::Display for Report {
@@ -365,28 +265,6 @@ mod tests {
     }
 
     #[test]
-    fn a_private_folder_is_the_users_own_or_it_is_refused() {
-        use std::os::unix::fs::{PermissionsExt, symlink};
-
-        let base = std::env::temp_dir().join(format!("tenfold-private-{}", std::process::id()));
-        let at = |name: &str| base.join(name);
-        make_private(&base).expect("the name is free");
-        make_private(&base).expect("it is ours and nobody else's");
-        let refusal = |path: &Path| make_private(path).expect_err("it is not").to_string();
-        fs::write(at("file"), "").expect("our own folder");
-        assert!(refusal(&at("file")).ends_with("is no folder"));
-        symlink(&base, at("link")).expect("our own folder");
-        assert!(refusal(&at("link")).ends_with("is no folder"), "a link may lead anywhere");
-        fs::create_dir(at("open")).expect("our own folder");
-        fs::set_permissions(at("open"), fs::Permissions::from_mode(0o755)).expect("our own folder");
-        assert!(refusal(&at("open")).starts_with("others may enter"));
-        if !user::is_root() {
-            assert!(refusal(Path::new("/")).contains("belongs to user 0"));
-        }
-        fs::remove_dir_all(&base).expect("our own folder");
-    }
-
-    #[test]
     fn what_the_kernel_copied_after_all_and_what_was_copied_instead_is_told() {
         let mut report = report();
         report.send = "zerocopy".into();
@@ -395,11 +273,5 @@ mod tests {
         let text = report.to_string();
         assert!(text.contains("\nzerocopy   7 sends, 5 of them copied by the kernel\n"), "{text}");
         assert!(text.contains("\nsenders    3 pieces of files copied instead\n"), "{text}");
-    }
-
-    #[test]
-    fn sockets_are_named_by_addresses_without_folders() {
-        assert_eq!(socket_name("127.0.0.1:8080"), "tenfold-127.0.0.1:8080.sock");
-        assert_eq!(socket_name("unix:/run/site"), "tenfold-unix:_run_site.sock");
     }
 }

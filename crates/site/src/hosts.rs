@@ -120,7 +120,7 @@ impl Hosts {
     fn site(&self, head: &Head<'_>) -> &Site {
         match &self.names {
             None => &self.sites[0],
-            Some(names) => &self.sites[head.host.and_then(|host| names.find(host)).unwrap_or(0)],
+            Some(names) => &self.sites[head.host().and_then(|host| names.find(host)).unwrap_or(0)],
         }
     }
 }

@@ -44,6 +44,7 @@ mod try_files;
 mod watch;
 mod work;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -96,20 +97,42 @@ pub struct Site {
 /// Bytes of memory for digests of content, of about 300 each.
 const MOST_TAGS: usize = 4 << 20;
 
-/// What was answered.
+/// What was answered: two words, so that it is handed through the layers in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The status code.
-    pub status: u16,
     /// Bytes of body that follow the head: what was promised, 0 for a HEAD.
     pub body: u64,
-    /// The error number (`man 3 errno`) behind a 500 or a 503, for the log.
-    pub failure: Option<i32>,
+    /// The status code, and above it the error number.
+    said: NonZeroU32,
 }
 
 impl Outcome {
-    fn of(status: u16, body: u64) -> Outcome {
-        Outcome { status, body, failure: None }
+    /// An answer with this status code, which is not 0, and so many bytes of body.
+    #[inline]
+    pub fn of(status: u16, body: u64) -> Outcome {
+        let said = NonZeroU32::new(u32::from(status)).expect("a status code has three digits");
+        Outcome { body, said }
+    }
+
+    /// The same because of what the system said (`man 3 errno`): for the log.
+    fn because(self, errno: i32) -> Outcome {
+        Outcome {
+            said: self.said | (u32::from(u16::try_from(errno).unwrap_or_default()) << u16::BITS),
+            ..self
+        }
+    }
+
+    /// The status code.
+    #[inline]
+    pub fn status(&self) -> u16 {
+        (self.said.get() & u32::from(u16::MAX)) as u16
+    }
+
+    /// The error number behind a 500 or a 503, where there is one.
+    #[inline]
+    pub fn failure(&self) -> Option<i32> {
+        let errno = self.said.get() >> u16::BITS;
+        (errno != 0).then_some(errno as i32)
     }
 }
 
@@ -132,7 +155,13 @@ impl Site {
     /// is served as it is then.
     pub fn respond(&self, head: &Head<'_>, out: &mut Out) -> Answered {
         match head.method {
-            Method::Get | Method::Head => store::with(self, |store| store.respond(self, head, out)),
+            Method::Get | Method::Head => {
+                // What comes back is two words; all that an answer can be takes a detour through memory.
+                match store::with(self, |store| store.respond_from_memory(self, head, out)) {
+                    Some(outcome) => outcome.into(),
+                    None => store::with(self, |store| store.respond(self, head, out)),
+                }
+            }
             Method::Options => {
                 if let Some(fields) = Front::of_options(self, head) {
                     out.add_fields(&fields);

@@ -91,7 +91,6 @@ struct Page {
 }
 
 /// Answers with a file that was found under `key`, in the coding that suits.
-#[inline]
 fn answer(resource: &mut Resource, key: &str, asked: Asked<'_>, out: &mut Out) -> Answered {
     let Asked { site, head, .. } = asked;
     match resource.alternatives() {
@@ -137,16 +136,30 @@ impl Store {
         });
     }
 
-    /// Answers a GET or a HEAD.
+    /// Answers a GET or a HEAD with a file in memory of which there is one coding; none where it takes more.
     #[inline]
-    pub(crate) fn respond(&mut self, site: &Site, head: &Head<'_>, out: &mut Out) -> Answered {
+    pub(crate) fn respond_from_memory(
+        &mut self,
+        site: &Site,
+        head: &Head<'_>,
+        out: &mut Out,
+    ) -> Option<Outcome> {
         if let Some(watch) = &site.watch
             && watch.has_news(&self.listener)
         {
             self.hear(site, watch);
         }
-        let asked = Asked { site, head, now: clock::now() };
         // Most clients spell a path as we do: what is found under the bytes that came needs no reading.
+        let resource = self.memory.fresh(head.target.path, clock::now())?;
+        if resource.is_guarded() || resource.alternatives().is_some() {
+            return None;
+        }
+        Some(resource.respond(head, &site.settings, out))
+    }
+
+    /// Answers any GET or HEAD.
+    pub(crate) fn respond(&mut self, site: &Site, head: &Head<'_>, out: &mut Out) -> Answered {
+        let asked = Asked { site, head, now: clock::now() };
         match self.memory.fresh(head.target.path, asked.now) {
             Some(resource) if !resource.is_guarded() => answer(resource, head.target.path, asked, out),
             _ => self.respond_without_memory(asked, out),
@@ -332,7 +345,8 @@ impl Store {
             }
             Absence::Failed(errno) => (500, Some(errno)),
         };
-        Outcome { failure, ..self.error(status, here, asked, out) }.into()
+        let outcome = self.error(status, here, asked, out);
+        failure.map_or(outcome, |errno| outcome.because(errno)).into()
     }
 
     /// Answers where work beside the loop did not find what it was to read.

@@ -108,7 +108,7 @@ impl Response {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a head ends") + 4;
         let body = bytes.split_off(end);
         let response = Response { head: String::from_utf8(bytes).expect("heads are text"), body };
-        assert_eq!(response.status(), outcome.status);
+        assert_eq!(response.status(), outcome.status());
         assert_eq!(response.body.len() as u64, outcome.body);
         response
     }

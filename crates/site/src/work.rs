@@ -14,8 +14,13 @@ pub enum Answered {
     Work(Work),
 }
 
+// It is handed through several layers for every request: in registers.
+const _: () = assert!(size_of::<Answered>() <= 16);
+
 /// Work of which an answer is made.
-pub struct Work {
+pub struct Work(Box<Parts>);
+
+struct Parts {
     run: Box<dyn FnOnce() -> Finish + Send>,
     /// What is answered where there is too much to do already; 503 without it.
     otherwise: Option<Otherwise>,
@@ -40,20 +45,21 @@ impl Work {
             let done = work();
             Finish(Box::new(move |site, head, out| finish(done, site, head, out)))
         });
-        Work { run, otherwise: None }
+        Work(Box::new(Parts { run, otherwise: None }))
     }
 
     /// The same, and what is answered where there is too much to do already.
     pub(crate) fn or_else(
-        self,
+        mut self,
         answer: impl FnOnce(&Site, &Head<'_>, &mut Out) -> Outcome + Send + 'static,
     ) -> Work {
-        Work { otherwise: Some(Otherwise(Box::new(answer))), ..self }
+        self.0.otherwise = Some(Otherwise(Box::new(answer)));
+        self
     }
 
     /// The same, where the head of the answer gets these fields.
     fn adding(self, fields: Lines) -> Work {
-        let Work { run, otherwise } = self;
+        let Parts { run, otherwise } = *self.0;
         let own = fields.clone();
         let run = Box::new(move || {
             let Finish(finish) = run();
@@ -69,12 +75,12 @@ impl Work {
             });
             Otherwise(answer)
         });
-        Work { run, otherwise }
+        Work(Box::new(Parts { run, otherwise }))
     }
 
     /// What does it, which may take long, and what [`crate::Hosts::busy`] needs where nobody can.
     pub fn split(self) -> (impl FnOnce() -> Finish + Send, Option<Otherwise>) {
-        (self.run, self.otherwise)
+        (self.0.run, self.0.otherwise)
     }
 }
 

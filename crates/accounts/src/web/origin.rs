@@ -9,7 +9,7 @@ pub(super) fn is_own(head: &Head<'_>) -> bool {
     if sites.peek().is_some() {
         return sites.all(|site| site == b"same-origin" || site == b"none");
     }
-    let own = head.host.map(without_port);
+    let own = head.host().map(without_port);
     head.values("origin").all(|origin| {
         let origin = std::str::from_utf8(origin).unwrap_or_default();
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));

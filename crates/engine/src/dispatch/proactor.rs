@@ -74,7 +74,7 @@ impl<S: Service + 'static> Proactor<S> {
             self.service.refuse(Refusal::Busy, head.line, peer, out);
             return Answer::Close;
         }
-        Answer::Later(Box::pin(async move {
+        Answer::later(async move {
             let made = coming.await;
             Box::new(move |out: &mut Out| match made {
                 Some(Ok((made, answer))) => {
@@ -85,7 +85,7 @@ impl<S: Service + 'static> Proactor<S> {
                 Some(Err(panic)) => resume_unwind(panic),
                 None => Answer::Close,
             }) as Reply
-        }))
+        })
     }
 }
 

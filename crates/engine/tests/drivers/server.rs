@@ -296,14 +296,14 @@ impl Unit {
             SMALL
         };
         let Ok(coming) = self.lane.run(work) else { return Answer::Close };
-        Answer::Later(Box::pin(async move {
+        Answer::later(async move {
             let found = coming.await;
             Box::new(move |out: &mut Out| {
                 let (status, body) = found.map_or((500, &b""[..]), |body| (200, body));
                 respond(status, version, persistent, body, out);
                 Answer::Done
             }) as Reply
-        }))
+        })
     }
 }
 
@@ -341,7 +341,7 @@ impl Service for Unit {
             }
             "/mix" => self.mix(persistent, version, out),
             "/later" => return self.later(number.unwrap_or(0), persistent, version),
-            "/never" => return Answer::Later(Box::pin(std::future::pending())),
+            "/never" => return Answer::later(std::future::pending()),
             "/sleep" => {
                 std::thread::sleep(Duration::from_millis(number.unwrap_or(0)));
                 respond(200, version, persistent, SMALL, out);

@@ -65,19 +65,19 @@ impl Service for Site {
             }
             "/later" => {
                 let kept = self.promise.clone();
-                return Answer::Later(Box::pin(async move {
+                return Answer::later(async move {
                     kept.await;
                     Box::new(reply) as Reply
-                }));
+                });
             }
-            "/soon" => return Answer::Later(Box::pin(std::future::ready(Box::new(reply) as Reply))),
+            "/soon" => return Answer::later(std::future::ready(Box::new(reply) as Reply)),
             "/echo" | "/echo/later" => return Answer::NeedBody { max: ECHOED },
             "/never" => {
                 let guard = Dropped(self.promise.clone());
-                return Answer::Later(Box::pin(async move {
+                return Answer::later(async move {
                     let _guard = guard;
                     std::future::pending().await
-                }));
+                });
             }
             _ => {
                 let text = describe(head);
@@ -100,13 +100,13 @@ impl Service for Site {
             return Answer::Done;
         }
         let (version, persistent, body) = (head.version, head.persistent, body.to_vec());
-        Answer::Later(Box::pin(std::future::ready(Box::new(move |out: &mut Out| {
+        Answer::later(std::future::ready(Box::new(move |out: &mut Out| {
             let mut head = ResponseHead::begin(200, version, persistent, out);
             head.content_length(body.len() as u64);
             head.end();
             out.stage(&body);
             Answer::Done
-        }) as Reply)))
+        }) as Reply))
     }
 
     fn refuse(&self, refusal: Refusal, _: &[u8], _: &Peer, out: &mut Out) {
@@ -121,7 +121,7 @@ pub fn describe(head: &Head<'_>) -> String {
         head.method.as_str(),
         head.target.path,
         head.target.query,
-        head.host.unwrap_or("none"),
+        head.host().unwrap_or("none"),
         head.body,
     )
 }

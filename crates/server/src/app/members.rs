@@ -37,11 +37,11 @@ impl Shared {
         let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
             return self.said(then(Said::Unavailable), head, peer, out);
         };
-        Answer::Later(Box::pin(async move {
+        Answer::later(async move {
             let said = coming.await.unwrap_or(Said::Unavailable);
             let reply: Reply = Box::new(move |out| this.said(then(said), head, peer, out));
             reply
-        }))
+        })
     }
 
     /// Answers with what the accounts said.
@@ -58,7 +58,7 @@ impl Shared {
     fn page(&self, page: &Page, head: &Head<'_>, peer: &Peer, out: &mut Out) {
         let began = self.began();
         let body = page.stage(head, out);
-        self.record(Outcome { status: page.status, body, failure: None }, head, peer, out, began);
+        self.record(Outcome::of(page.status, body), head, peer, out, began);
     }
 
     /// Stages what the site answers, or has it worked for.

@@ -196,7 +196,7 @@ fn a_file_that_can_not_be_read_is_a_failure_and_no_half_of_an_answer() {
     let site = Site::new(Root::open(Path::new("/proc/self")).expect("it runs"), Settings::default());
     let mut out = Out::new();
     let outcome = stage(&site, "GET /mem HTTP/1.0\r\n\r\n", &mut out);
-    assert_eq!(outcome.failure, Some(rustix::io::Errno::IO.raw_os_error()));
+    assert_eq!(outcome.failure(), Some(rustix::io::Errno::IO.raw_os_error()));
     let response = Response::of(outcome, &mut out);
     assert_eq!((response.status(), response.text()), (500, "500 Internal Server Error\n"));
 }

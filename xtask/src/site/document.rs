@@ -1,0 +1,104 @@
+//! A page of the book as a whole document: its head, the navigation beside it, the way to the next.
+
+use std::collections::BTreeMap;
+
+use super::CONTENTS;
+use super::text::{Group, Page, relative};
+
+/// The pages before and after this one.
+pub(super) struct Around<'a> {
+    pub(super) previous: Option<&'a String>,
+    pub(super) next: Option<&'a String>,
+}
+
+/// Text inside an element or a quoted attribute.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// The whole document. No inline script and no inline style: the pages live under a strict
+/// Content-Security-Policy.
+pub(super) fn document(
+    path: &str,
+    page: &Page,
+    body: &str,
+    groups: &[Group],
+    pages: &BTreeMap<String, Page>,
+    around: &Around<'_>,
+) -> String {
+    let home = "../".repeat(path.matches('/').count() + 1);
+    let title = if path == CONTENTS {
+        "The Tenfold book".to_owned()
+    } else {
+        format!("{} · The Tenfold book", escape(&page.title))
+    };
+    let contents = navigation(path, groups, pages);
+    let turn = turn_the_page(path, pages, around);
+    format!(
+        r##"<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="icon" href="{home}favicon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="{home}site.css">
+<script src="{home}site.js"></script>
+</head>
+<body class="book">
+<a class="skip" href="#text">Skip to the text</a>
+<header class="bar">
+<a class="mark" href="{home}index.html"><img src="{home}favicon.svg" alt="" width="28" height="28"> Tenfold</a>
+<nav class="places" aria-label="Site">
+<a href="{home}book/index.html" aria-current="true">Book</a>
+<a href="{home}media.html">Media</a>
+</nav>
+<button class="theme" type="button" hidden>Theme</button>
+</header>
+<div class="pages">
+<aside class="contents">
+<button class="unfold" type="button" aria-expanded="false" aria-controls="contents" hidden>Contents</button>
+<nav id="contents" aria-label="Contents">
+{contents}</nav>
+</aside>
+<main id="text">
+<article>
+{body}</article>
+{turn}</main>
+</div>
+</body>
+</html>
+"##
+    )
+}
+
+fn navigation(path: &str, groups: &[Group], pages: &BTreeMap<String, Page>) -> String {
+    let mut out = String::new();
+    for group in groups {
+        out.push_str(&format!("<h2>{}</h2>\n<ul>\n", escape(&group.title)));
+        for to in &group.pages {
+            let current = if to == path { " aria-current=\"page\"" } else { "" };
+            let title = pages.get(to).map_or(to.as_str(), |page| &page.title);
+            let link = relative(path, to);
+            out.push_str(&format!("<li><a href=\"{link}\"{current}>{}</a></li>\n", escape(title)));
+        }
+        out.push_str("</ul>\n");
+    }
+    out
+}
+
+fn turn_the_page(path: &str, pages: &BTreeMap<String, Page>, around: &Around<'_>) -> String {
+    let mut out = String::from("<nav class=\"turn\" aria-label=\"Pages\">\n");
+    for (to, rel, word) in [(around.previous, "prev", "Previous"), (around.next, "next", "Next")] {
+        if let Some(to) = to {
+            let title = pages.get(to).map_or(to.as_str(), |page| &page.title);
+            let link = relative(path, to);
+            out.push_str(&format!(
+                "<a rel=\"{rel}\" href=\"{link}\"><small>{word}</small> {}</a>\n",
+                escape(title)
+            ));
+        }
+    }
+    out.push_str("</nav>\n");
+    out
+}
