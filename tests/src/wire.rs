@@ -2,9 +2,10 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use crate::layer::{CLOSING_RECORD, Layer, change};
 use crate::response::Response;
@@ -73,7 +74,7 @@ impl Wire {
     pub fn connect_from(source: &str, to: SocketAddr) -> Wire {
         let source = SocketAddr::new(source.parse().expect("an address"), 0);
         let connect = || -> rustix::io::Result<TcpStream> {
-            let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+            let socket = new_socket()?;
             bind(&socket, &source)?;
             connect(&socket, &to)?;
             Ok(socket.into())
@@ -298,6 +299,15 @@ impl Wire {
             Err(error) => Err(error.to_string()),
         }
     }
+}
+
+/// A socket that is to be set up before it connects. It ends with its case: a server that another case starts
+/// meanwhile would keep it open otherwise.
+///
+/// # Errors
+/// No descriptor is left.
+pub fn new_socket() -> rustix::io::Result<OwnedFd> {
+    socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }
 
 /// A request with a Host and further fields, without body.

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
+use rustix::net::{connect, sockopt};
 use rustix::process::{Resource, getrlimit};
 use tenfold_engine::{Dispatch, Engine};
 use tenfold_tests::cases;
@@ -15,7 +15,7 @@ use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::site;
 use tenfold_tests::time::{SOON, becomes_true};
-use tenfold_tests::wire::request;
+use tenfold_tests::wire::{new_socket, request};
 
 pub(crate) const THEME: Theme =
     Theme { name: "slow-peers", cases: cases![Concurrent Own: an_honest_client_gets_every_answer] };
@@ -42,7 +42,7 @@ fn crowd(engine: Engine) -> (usize, usize) {
 /// kernel.
 fn narrow(to: SocketAddr) -> TcpStream {
     let open = || -> rustix::io::Result<TcpStream> {
-        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        let socket = new_socket()?;
         sockopt::set_socket_recv_buffer_size(&socket, 2048)?;
         connect(&socket, &to)?;
         Ok(socket.into())
