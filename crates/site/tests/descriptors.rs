@@ -35,8 +35,8 @@ fn out_of_descriptors_is_said_and_passes() {
     routes.error_pages.set("404", None).expect("a status");
     let site = Site::new(root(), Settings { memory_up_to: 0, routes, ..Settings::default() });
     let in_memory = Site::new(root(), Settings::default());
-    assert_eq!(get(&site, "/kept").0.status, 200);
-    assert_eq!(get(&in_memory, "/kept").0.status, 200);
+    assert_eq!(get(&site, "/kept").0.status(), 200);
+    assert_eq!(get(&in_memory, "/kept").0.status(), 200);
 
     let before = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(64), ..before }).expect("a limit can be lowered");
@@ -45,7 +45,7 @@ fn out_of_descriptors_is_said_and_passes() {
         taken.push(file);
     }
     // What is only kept is given back for what is asked for.
-    assert_eq!(get(&site, "/first").0.status, 200);
+    assert_eq!(get(&site, "/first").0.status(), 200);
     taken.extend(File::open("/dev/null"));
     // Held by somebody who receives it, a file can not be given back.
     let mut held = Out::new();
@@ -53,14 +53,14 @@ fn out_of_descriptors_is_said_and_passes() {
         site.respond(&head.expect("the request is good"), &mut held)
     });
     let (outcome, head) = get(&site, "/second");
-    assert_eq!((outcome.status, outcome.failure), (503, Some(rustix::io::Errno::MFILE.raw_os_error())));
+    assert_eq!((outcome.status(), outcome.failure()), (503, Some(rustix::io::Errno::MFILE.raw_os_error())));
     assert!(head.contains("\r\nRetry-After: 1\r\n"), "{head}");
     // What is in memory is served, though nobody can look whether it has changed.
     clock::set(Instant(10_000), unix + 70);
-    assert_eq!(get(&in_memory, "/kept").0.status, 200);
+    assert_eq!(get(&in_memory, "/kept").0.status(), 200);
 
     drop(taken);
-    assert_eq!(get(&site, "/second").0.status, 200);
+    assert_eq!(get(&site, "/second").0.status(), 200);
     held.clear(0);
     setrlimit(Resource::Nofile, before).expect("a limit can be raised to what it was");
     fs::remove_dir_all(&folder).expect("the directory is ours");
