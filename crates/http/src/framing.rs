@@ -49,6 +49,7 @@ enum Coding {
     Unknown,
 }
 
+#[inline(always)]
 pub(crate) fn read<'a>(fields: &'a [Header<'a>], version: Version) -> Result<Framing<'a>, Refusal> {
     let mut seen = Seen::default();
     for field in fields {

@@ -116,6 +116,7 @@ pub(crate) enum Scan {
 /// Looks for the end of the head that `input` begins with. `scanned` says how much of it was looked at
 /// before and is brought forward, so that bytes which come one by one are looked at once. What is found
 /// does not depend on how the bytes came.
+#[inline(always)]
 pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result<Scan, Refusal> {
     let input = &input[..input.len().min(limits.max_head)];
     for found in memchr::memchr_iter(b'\n', &input[*scanned..]) {
@@ -143,6 +144,8 @@ fn too_large(input: &[u8], limits: &Limits) -> Refusal {
 
 impl<'a> Head<'a> {
     /// Parses `bytes`, which end with the empty line.
+    // Inlined, so that a head is made where it is used: it is too large to be handed over in registers.
+    #[inline(always)]
     pub(crate) fn parse(
         bytes: &'a mut [u8],
         table: &'a mut Table<'a>,
