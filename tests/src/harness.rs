@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::{Breadth, Config};
 use crate::server::Server;
-use crate::{binary, databases, pool, site};
+use crate::{binary, databases, left, pool, site};
 
 /// Cases at once where the command line does not say: most of them wait more than they work.
 const THREADS: usize = 4;
@@ -90,6 +90,9 @@ pub fn main(themes: &[Theme]) -> ExitCode {
     };
     if !layered {
         eprintln!("this server has no test layer: nothing runs through it (cargo feature test-layer)");
+    }
+    if !arguments.list {
+        left::remove(&std::env::temp_dir());
     }
     remember_panics();
     raise_descriptors();

@@ -1,6 +1,7 @@
 //! What `/proc` says of processes, and signals to them (`man 5 proc`).
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,12 +11,17 @@ use rustix::process::{Pid, Signal, kill_process};
 pub struct Process(pub u32);
 
 impl Process {
-    /// Those that it started, directly, and that have not ended. A zombie has ended.
-    pub fn children(self) -> Vec<Process> {
+    /// Every process that there is.
+    pub fn all() -> Vec<Process> {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-        let mut found: Vec<Process> = numbers
-            .map(Process)
+        numbers.map(Process).collect()
+    }
+
+    /// Those that it started, directly, and that have not ended. A zombie has ended.
+    pub fn children(self) -> Vec<Process> {
+        let mut found: Vec<Process> = Process::all()
+            .into_iter()
             .filter(|process| process.stat(1).as_deref() == Some(&self.0.to_string()))
             .collect();
         found.retain(|process| process.is_running());
@@ -57,6 +63,17 @@ impl Process {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0)).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         Some(line.trim().to_owned())
+    }
+
+    /// Its working folder; none when it is gone or somebody else's.
+    pub fn folder(self) -> Option<PathBuf> {
+        fs::read_link(format!("/proc/{}/cwd", self.0)).ok()
+    }
+
+    /// The words of its command line; empty when it is gone.
+    pub fn words(self) -> Vec<String> {
+        let line = fs::read(format!("/proc/{}/cmdline", self.0)).unwrap_or_default();
+        line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
     }
 
     /// What its open descriptors are, as `/proc/PID/fd` shows them; empty when it is gone.

@@ -1,6 +1,10 @@
 //! Programs that cases need beyond the server.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Whom servers of others run as where the tests run as root: databases refuse to be it.
+const NOBODY: &str = "nobody";
 
 /// Where the program is.
 ///
@@ -19,4 +23,16 @@ pub fn program(name: &str) -> PathBuf {
 /// Whether this runs as root; what only root can do is said to be ignored where it does not.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// A command as somebody without privileges.
+#[track_caller]
+pub fn as_nobody(program: &Path) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new(self::program("setpriv"));
+    command.args([&format!("--reuid={NOBODY}"), "--regid=nogroup", "--clear-groups"]).arg(program);
+    command.current_dir("/");
+    command
 }

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::net::SocketAddr;
 
 use crate::response::Response;
 use crate::server::Server;
+use crate::wire::Wire;
 
 /// Who asks, with the cookies so far.
 #[derive(Clone, Debug)]
 pub struct Visitor<'s> {
     server: &'s Server,
+    address: SocketAddr,
     /// Cookies by name.
     pub cookies: BTreeMap<String, String>,
     /// Fields that are sent with each request.
@@ -19,7 +22,14 @@ pub struct Visitor<'s> {
 impl<'s> Visitor<'s> {
     /// Somebody whom the server has not seen.
     pub fn new(server: &'s Server) -> Visitor<'s> {
-        Visitor { server, cookies: BTreeMap::new(), fields: Vec::new() }
+        Visitor { server, address: server.address, cookies: BTreeMap::new(), fields: Vec::new() }
+    }
+
+    /// The same at another address, from which a proxy leads to the server.
+    #[must_use]
+    pub fn at(mut self, address: SocketAddr) -> Visitor<'s> {
+        self.address = address;
+        self
     }
 
     /// The same with a field in each request.
@@ -76,7 +86,7 @@ impl<'s> Visitor<'s> {
     /// Makes any request, on a connection of its own, and keeps the cookies that come.
     #[track_caller]
     pub fn ask(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Response {
-        let mut request = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.server.address);
+        let mut request = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.address);
         if !self.cookies.is_empty() {
             let pairs: Vec<_> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
             let _ = write!(request, "Cookie: {}\r\n", pairs.join("; "));
@@ -89,7 +99,7 @@ impl<'s> Visitor<'s> {
             let _ = write!(request, "Content-Length: {}\r\n", body.len());
         }
         request += "\r\n";
-        let mut wire = self.server.connect();
+        let mut wire = Wire::connect(self.address, self.server.config.layer);
         wire.send([request.as_bytes(), body].concat());
         let response = if method == "HEAD" { wire.head() } else { wire.response() };
         self.keep_cookies(&response);

@@ -21,6 +21,7 @@ mod faults;
 mod file_server;
 mod files;
 mod hardening;
+mod itself;
 mod lifecycle;
 mod listings;
 mod log;
@@ -85,6 +86,7 @@ const THEMES: &[Theme] = &[
     syscalls::THEME,
     browser::THEME,
     bench::THEME,
+    itself::THEME,
 ];
 
 fn main() -> ExitCode {

@@ -1,8 +1,11 @@
 //! Real database servers, each with its data in a folder of its own, on a port of its own, as a user without
 //! privileges; started when the first case asks, stopped at the end.
 
+mod held;
+mod redis;
+
 use std::fs;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,8 +20,9 @@ use crate::site::Folder;
 use crate::time::eventually;
 use crate::tools;
 
-/// Whom database servers run as where the tests run as root: they refuse to be it.
-const NOBODY: &str = "nobody";
+pub use held::Held;
+pub use redis::Redis;
+
 /// How long one may take to begin, on a machine that does ten other things.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -38,6 +42,17 @@ impl Kind {
     pub const ALL: [Kind; 3] = [Kind::Sqlite, Kind::Postgres, Kind::Mariadb];
 }
 
+/// What keeps a MariaDB small. Its log, and the step by which its file grows, are 96 and 64 MB otherwise.
+const SMALL_MARIADB: [&str; 7] = [
+    "--innodb-log-file-size=4M",
+    "--innodb-log-buffer-size=1M",
+    "--innodb-data-file-path=ibdata1:5M:autoextend",
+    "--innodb-autoextend-increment=1",
+    "--innodb-temp-data-file-path=ibtmp1:5M:autoextend",
+    "--innodb-buffer-pool-size=16M",
+    "--aria-log-file-size=8M",
+];
+
 /// A server that runs until its value goes.
 #[derive(Debug)]
 pub struct Database {
@@ -45,6 +60,8 @@ pub struct Database {
     pub kind: Kind,
     /// Where it listens.
     pub address: SocketAddr,
+    /// Whether what is committed is synced. It is not where nobody looks: the machine of a test does not fail.
+    syncs: bool,
     folder: Folder,
     child: Mutex<Option<Child>>,
 }
@@ -61,9 +78,26 @@ pub fn fresh(kind: Kind, folder: &Folder) -> String {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             format!("sqlite:{}", folder.at(&format!("members-{number}.db")).display())
         }
-        Kind::Postgres => SHARED[0].get_or_init(|| Database::start(kind)).create(),
-        Kind::Mariadb => SHARED[1].get_or_init(|| Database::start(kind)).create(),
+        Kind::Postgres | Kind::Mariadb => shared(kind).create(),
     }
+}
+
+/// The URL of a new and empty database of this kind, by the socket of its server in the file system.
+#[track_caller]
+pub fn fresh_by_socket(kind: Kind) -> String {
+    let server = shared(kind);
+    let (own, port) = (server.folder.path().display().to_string(), server.address.port());
+    let url = server.create();
+    let name = url.rsplit('/').next().unwrap_or_default();
+    match kind {
+        Kind::Postgres => format!("postgres://tenfold:secret@{}:{port}/{name}", own.replace('/', "%2F")),
+        _ => format!("mysql://tenfold:secret@localhost/{name}?socket={own}/socket"),
+    }
+}
+
+fn shared(kind: Kind) -> &'static Database {
+    let place = if kind == Kind::Postgres { 0 } else { 1 };
+    SHARED[place].get_or_init(|| Database::start(kind))
 }
 
 /// Makes the tables of an SQLite database look as if they were of another version.
@@ -77,9 +111,12 @@ pub fn set_version(url: &str, version: u32) {
     run(Command::new(tools::program("python3")).args(["-c", &script]));
 }
 
-/// Stops those that cases have shared.
+/// Stops those that cases have shared, and removes what they kept: nobody drops what is shared.
 pub fn close() {
-    SHARED.iter().filter_map(OnceLock::get).for_each(Database::stop);
+    for database in SHARED.iter().filter_map(OnceLock::get) {
+        database.stop();
+        let _ = fs::remove_dir_all(database.folder.path());
+    }
 }
 
 impl Database {
@@ -89,6 +126,20 @@ impl Database {
     /// When it is not installed or does not start.
     #[track_caller]
     pub fn start(kind: Kind) -> Database {
+        Database::start_as(kind, false)
+    }
+
+    /// One that syncs what is committed, as it does where nobody says otherwise.
+    ///
+    /// # Panics
+    /// As [`Database::start`].
+    #[track_caller]
+    pub fn start_syncing(kind: Kind) -> Database {
+        Database::start_as(kind, true)
+    }
+
+    #[track_caller]
+    fn start_as(kind: Kind, syncs: bool) -> Database {
         let (folder, address) = (Folder::new("database"), free_address());
         folder.allow(".", 0o777);
         let data = folder.at("data").display().to_string();
@@ -98,16 +149,19 @@ impl Database {
                 let secret = folder.write("secret", "secret\n").display().to_string();
                 let words =
                     ["-D", &data, "-U", "tenfold", "-A", "scram-sha-256", "-N", "-E", "UTF8", "--locale=C"];
-                let mut init = words.iter().fold(as_nobody(&postgres("initdb")), with);
+                // In megabytes: of 16 each otherwise, and some are kept.
+                let words = [&words[..], &["--wal-segsize=1"]].concat();
+                let mut init = words.iter().fold(tools::as_nobody(&postgres("initdb")), with);
                 run(init.arg("--pwfile").arg(secret));
             }
             Kind::Mariadb => {
                 let words = ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"];
-                let mut install = words.iter().fold(as_nobody(&tools::program("mariadb-install-db")), with);
-                run(install.arg(format!("--datadir={data}")));
+                let mut install =
+                    words.iter().fold(tools::as_nobody(&tools::program("mariadb-install-db")), with);
+                run(install.args(SMALL_MARIADB).arg(format!("--datadir={data}")));
             }
         }
-        let database = Database { kind, address, folder, child: Mutex::new(None) };
+        let database = Database { kind, address, syncs, folder, child: Mutex::new(None) };
         database.begin();
         database
     }
@@ -120,29 +174,30 @@ impl Database {
         let mut command = match self.kind {
             Kind::Sqlite => panic!("SQLite has no server"),
             Kind::Postgres => {
-                let words = [
-                    "-D",
-                    &data,
-                    "-p",
-                    &port,
-                    "-k",
-                    &own,
-                    "-c",
-                    "listen_addresses=127.0.0.1",
-                    "-c",
-                    "fsync=off",
-                ];
-                words.iter().fold(as_nobody(&postgres("postgres")), with)
+                let place = ["-D", &data, "-p", &port, "-k", &own];
+                let fsync = if self.syncs { "fsync=on" } else { "fsync=off" };
+                let settings = ["listen_addresses=127.0.0.1", "min_wal_size=2MB", "max_wal_size=4MB", fsync];
+                let words = settings.into_iter().flat_map(|setting| ["-c", setting]);
+                let words: Vec<_> = place.into_iter().chain(words).collect();
+                words.iter().fold(tools::as_nobody(&postgres("postgres")), with)
             }
             Kind::Mariadb => {
                 let init = self.folder.write(
                     "init.sql",
-                    "CREATE USER IF NOT EXISTS 'tenfold'@'127.0.0.1' IDENTIFIED BY 'secret';\n\
-                     GRANT ALL ON *.* TO 'tenfold'@'127.0.0.1' WITH GRANT OPTION;\n",
+                    ["127.0.0.1", "localhost"]
+                        .map(|host| {
+                            format!(
+                                "CREATE USER IF NOT EXISTS 'tenfold'@'{host}' IDENTIFIED BY 'secret';\n\
+                                 GRANT ALL ON *.* TO 'tenfold'@'{host}' WITH GRANT OPTION;\n"
+                            )
+                        })
+                        .concat(),
                 );
-                let mut command = as_nobody(&tools::program("mariadbd"));
+                let mut command = tools::as_nobody(&tools::program("mariadbd"));
                 command.args(["--no-defaults", "--bind-address=127.0.0.1", "--skip-name-resolve"]);
-                command.args(["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=16M"]);
+                command.args(SMALL_MARIADB);
+                let flush = if self.syncs { 1 } else { 0 };
+                command.arg(format!("--innodb-flush-log-at-trx-commit={flush}"));
                 command.arg(format!("--datadir={data}")).arg(format!("--port={port}"));
                 command.arg(format!("--socket={own}/socket")).arg(format!("--pid-file={own}/pid"));
                 command.arg(format!("--tmpdir={own}")).arg(format!("--init-file={}", init.display()));
@@ -174,33 +229,49 @@ impl Database {
         self.url(&name)
     }
 
+    /// Its process, where it runs.
+    pub fn process(&self) -> Option<Process> {
+        lock(&self.child).as_ref().map(|child| Process(child.id()))
+    }
+
     /// The URL of a database in it.
     pub fn url(&self, name: &str) -> String {
         let scheme = if self.kind == Kind::Postgres { "postgres" } else { "mysql" };
         format!("{scheme}://tenfold:secret@{}/{name}", self.address)
     }
 
+    /// Tells it something, outside of any of its databases.
     fn tell(&self, sql: &str) -> Result<(), String> {
-        let port = self.address.port().to_string();
-        let mut command = match self.kind {
-            Kind::Postgres => {
-                let words =
-                    ["-h", "127.0.0.1", "-p", &port, "-U", "tenfold", "-d", "postgres", "-q", "-c", sql];
-                let mut command = words.iter().fold(Command::new(postgres("psql")), with);
-                command.env("PGPASSWORD", "secret").env("PGCONNECT_TIMEOUT", "5");
-                command
-            }
-            _ => {
-                let words =
-                    ["--no-defaults", "-h", "127.0.0.1", "-P", &port, "-u", "tenfold", "-psecret", "-e", sql];
-                words.iter().fold(Command::new(tools::program("mariadb")), with)
-            }
-        };
+        let mut command = self.client("");
+        command.args([if self.kind == Kind::Postgres { "-c" } else { "-e" }, sql]);
         let output =
             command.stdin(Stdio::null()).output().map_err(|error| format!("run {command:?}: {error}"))?;
         match output.status.success() {
             true => Ok(()),
             false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    }
+
+    /// The program that talks with it, in the database of this name; in none that matters where it is empty.
+    fn client(&self, name: &str) -> Command {
+        let port = self.address.port().to_string();
+        match self.kind {
+            Kind::Postgres => {
+                let name = if name.is_empty() { "postgres" } else { name };
+                let words = ["-h", "127.0.0.1", "-p", &port, "-U", "tenfold", "-d", name, "-q", "-A", "-t"];
+                let mut command = words.iter().fold(Command::new(postgres("psql")), with);
+                command.env("PGPASSWORD", "secret").env("PGCONNECT_TIMEOUT", "5");
+                command
+            }
+            _ => {
+                let words = ["--no-defaults", "-h", "127.0.0.1", "-P", &port, "-u", "tenfold", "-psecret"];
+                let mut command = words.iter().fold(Command::new(tools::program("mariadb")), with);
+                // Answers at once and without headings.
+                command.args(
+                    ["--unbuffered", "--skip-column-names", name].iter().filter(|word| !word.is_empty()),
+                );
+                command
+            }
         }
     }
 }
@@ -209,53 +280,6 @@ impl Drop for Database {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-/// A Redis, which stands for Valkey, too.
-#[derive(Debug)]
-pub struct Redis {
-    /// Its URL.
-    pub url: String,
-    child: Child,
-    _folder: Folder,
-}
-
-impl Redis {
-    /// Starts one.
-    ///
-    /// # Panics
-    /// When it is not installed or does not start.
-    #[track_caller]
-    pub fn start() -> Redis {
-        let (folder, address) = (Folder::new("redis"), free_address());
-        folder.allow(".", 0o777);
-        let mut command = as_nobody(&tools::program("redis-server"));
-        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-        command.arg("--port").arg(address.port().to_string()).arg("--dir").arg(folder.path());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
-        let redis = Redis { url: format!("redis://{address}"), child, _folder: folder };
-        eventually(PATIENCE, "Redis listens", || TcpStream::connect(address).ok());
-        redis
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        Process(self.child.id()).signal(Signal::TERM);
-        let _ = self.child.wait();
-    }
-}
-
-/// A command as somebody without privileges.
-fn as_nobody(program: &std::path::Path) -> Command {
-    if !tools::is_root() {
-        return Command::new(program);
-    }
-    let mut command = Command::new(tools::program("setpriv"));
-    command.args([&format!("--reuid={NOBODY}"), "--regid=nogroup", "--clear-groups"]).arg(program);
-    command.current_dir("/");
-    command
 }
 
 fn with(mut command: Command, word: &&str) -> Command {

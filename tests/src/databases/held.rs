@@ -1,0 +1,58 @@
+//! Somebody else who locks the tables of the members and does not let go.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use super::{Database, Kind};
+use crate::tools;
+
+/// What SQLite is told: its own program is not a part of every system.
+const SQLITE: &str = "import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute('BEGIN EXCLUSIVE')
+print('held', flush=True)
+sys.stdin.read()";
+
+/// Locked tables, until the value goes.
+#[derive(Debug)]
+pub struct Held(Child);
+
+impl Held {
+    /// Locks the tables of the database with this URL, which is `server`'s unless it is a file.
+    ///
+    /// # Panics
+    /// When they can not be locked.
+    #[track_caller]
+    pub fn tables(url: &str, server: Option<&Database>) -> Held {
+        let name = url.rsplit('/').next().unwrap_or_default();
+        let (mut command, order) = match server {
+            None => {
+                let mut python = Command::new(tools::program("python3"));
+                python.args(["-c", SQLITE, url.strip_prefix("sqlite:").expect("it is a file")]);
+                (python, "")
+            }
+            Some(server) if server.kind == Kind::Postgres => {
+                let order = "BEGIN; LOCK TABLE tenfold_users IN ACCESS EXCLUSIVE MODE; SELECT 'held';\n";
+                (server.client(name), order)
+            }
+            Some(server) => (server.client(name), "LOCK TABLES tenfold_users WRITE; SELECT 'held';\n"),
+        };
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
+        let input = child.stdin.as_mut().expect("its standard input is a pipe");
+        input.write_all(order.as_bytes()).expect("it reads");
+        let mut said = String::new();
+        let output = child.stdout.as_mut().expect("its standard output is a pipe");
+        BufReader::new(output).read_line(&mut said).expect("it says so");
+        assert_eq!(said.trim(), "held", "{command:?}");
+        Held(child)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The end of its input ends it in order: the server hears at once.
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}

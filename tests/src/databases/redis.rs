@@ -1,0 +1,69 @@
+//! A store for sessions.
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use rustix::process::Signal;
+
+use super::PATIENCE;
+use crate::launch::free_address;
+use crate::process::Process;
+use crate::site::Folder;
+use crate::time::eventually;
+use crate::tools;
+
+/// A Redis, which stands for Valkey, too.
+#[derive(Debug)]
+pub struct Redis {
+    /// Its URL.
+    pub url: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+    child: Child,
+    folder: Option<Folder>,
+}
+
+impl Redis {
+    /// Starts one.
+    ///
+    /// # Panics
+    /// When it is not installed or does not start.
+    #[track_caller]
+    pub fn start() -> Redis {
+        let folder = Folder::new("redis");
+        folder.allow(".", 0o777);
+        let mut redis = Redis::start_in(folder.path());
+        redis.folder = Some(folder);
+        redis
+    }
+
+    /// Starts one that works in this folder of somebody else.
+    ///
+    /// # Panics
+    /// As [`Redis::start`].
+    #[track_caller]
+    pub fn start_in(folder: &Path) -> Redis {
+        let address = free_address();
+        let mut command = tools::as_nobody(&tools::program("redis-server"));
+        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+        command.arg("--port").arg(address.port().to_string()).arg("--dir").arg(folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
+        let redis = Redis { url: format!("redis://{address}"), address, child, folder: None };
+        eventually(PATIENCE, "Redis listens", || TcpStream::connect(address).ok());
+        redis
+    }
+
+    /// Its process.
+    pub fn process(&self) -> Process {
+        Process(self.child.id())
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        self.process().signal(Signal::TERM);
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,45 @@
+//! The suite itself: what it leaves behind.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use tenfold_tests::cases;
+use tenfold_tests::databases::Redis;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::left;
+use tenfold_tests::site::Folder;
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::tools;
+
+pub(crate) const THEME: Theme =
+    Theme { name: "itself", cases: cases![Every Once: what_a_killed_run_left_is_removed] };
+
+fn what_a_killed_run_left_is_removed() {
+    let temporary = Folder::new("temporary");
+    let mut gone = Command::new(tools::program("true")).stdin(Stdio::null()).spawn().expect("it starts");
+    let (dead, living) = (gone.id(), std::process::id());
+    gone.wait().expect("our own child");
+    let file = |name: &str| temporary.write(&format!("{name}/data/file"), "left");
+    let left_behind = [format!("tenfold-{dead}-0-database"), format!("tenfold-{dead}-17-two-words")];
+    let kept = [
+        format!("tenfold-{living}-0-database"),
+        format!("tenfold-{dead}"),
+        format!("tenfold-{dead}-x-database"),
+        format!("other-{dead}-0-database"),
+        "tenfold-engine-0".into(),
+    ];
+    left_behind.iter().chain(&kept).for_each(|name| drop(file(name)));
+    fs::write(temporary.at(&format!("tenfold-{dead}-1-file")), "no folder").expect("our own folder");
+
+    let data = temporary.at(&left_behind[0]).join("data");
+    // Redis may be somebody who is not root.
+    let redis = Redis::start_in(&data);
+    left::remove(temporary.path());
+    for name in &left_behind {
+        assert!(!temporary.at(name).exists(), "{name} is left");
+    }
+    for name in kept.iter().chain(&[format!("tenfold-{dead}-1-file")]) {
+        assert!(temporary.at(name).exists(), "{name} was somebody else's");
+    }
+    becomes_true(SOON, "the server that was at work there ends", || !redis.process().is_running());
+}
