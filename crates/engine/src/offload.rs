@@ -122,17 +122,17 @@ struct Place<T> {
 }
 
 /// A result that is waited for by a task: the side that gives it, and the side that waits.
-pub(crate) fn promise<T>() -> (Promise<T>, Coming<T>) {
+pub fn promise<T>() -> (Promise<T>, Coming<T>) {
     let place = Arc::new(Mutex::new(Place { value: None, over: false, waker: None }));
     (Promise(place.clone()), Coming(place))
 }
 
 /// The worker's side of a result: when it is dropped, the work is over, one way or another.
-pub(crate) struct Promise<T>(Arc<Mutex<Place<T>>>);
+pub struct Promise<T>(Arc<Mutex<Place<T>>>);
 
 impl<T> Promise<T> {
     /// Gives the result, and wakes who waits for it.
-    pub(crate) fn keep(self, value: T) {
+    pub fn keep(self, value: T) {
         self.lock().value = Some(value);
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tenfold_tests::config::Config;
 use tenfold_tests::databases::{Kind, fresh};
+use tenfold_tests::site::Folder;
 use tenfold_tests::visitor::{Visitor, text};
 
 use super::{GOOD, launch, launch_costing, site, start, stop};
@@ -104,9 +105,15 @@ pub(super) fn h63_guessing_is_throttled_and_the_owner_is_not_locked_out() {
 
 pub(super) fn h64_a_flood_of_logins_hurts_no_file() {
     let folder = site();
+    for kind in Kind::ALL {
+        flood(&folder, kind);
+    }
+}
+
+fn flood(folder: &Folder, kind: Kind) {
     let config = Config::of(tenfold_engine::Engine::Epoll);
-    let url = fresh(Kind::Sqlite, &folder);
-    let server = launch_costing(&config, &folder, &url, "16 MB", 16).flag("--password-queue", "1");
+    let url = fresh(kind, folder);
+    let server = launch_costing(&config, folder, &url, "16 MB", 16).flag("--password-queue", "4");
     let server = server.flag("--login-throttle", "off").start();
     let mut visitor = Visitor::new(&server);
     let large = "x".repeat(1 << 20);
@@ -183,15 +190,21 @@ pub(super) fn h65_a_session_changes_at_login_and_password_and_dies_at_logout() {
 
 pub(super) fn h66_cookies_are_as_safe_as_the_way() {
     let folder = site();
+    for kind in Kind::ALL {
+        cookies(&folder, kind);
+    }
+}
+
+fn cookies(folder: &Folder, kind: Kind) {
     let config = Config::of(tenfold_engine::Engine::Epoll);
-    let url = fresh(Kind::Sqlite, &folder);
-    let server = launch(&config, &folder, &url).flag("--trusted-proxy", "127.0.0.1").start();
+    let url = fresh(kind, folder);
+    let server = launch(&config, folder, &url).flag("--trusted-proxy", "127.0.0.1").start();
     let mut plain = Visitor::new(&server);
     plain.register("ann", GOOD);
-    let cookies = |head: &str| {
+    let lines = |head: &str| {
         head.lines().filter(|line| line.starts_with("Set-Cookie: ")).map(str::to_owned).collect::<Vec<_>>()
     };
-    for line in cookies(&plain.log_in("ann", GOOD).head) {
+    for line in lines(&plain.log_in("ann", GOOD).head) {
         assert!(
             line.contains("; HttpOnly; SameSite=Lax")
                 && line.contains("; Path=/;")
@@ -200,7 +213,7 @@ pub(super) fn h66_cookies_are_as_safe_as_the_way() {
         );
     }
     let mut secure = Visitor::new(&server).saying("X-Forwarded-Proto", "https");
-    let lines = cookies(&secure.log_in("ann", GOOD).head);
+    let lines = lines(&secure.log_in("ann", GOOD).head);
     assert_eq!(lines.len(), 2);
     for line in lines {
         assert!(
@@ -210,7 +223,7 @@ pub(super) fn h66_cookies_are_as_safe_as_the_way() {
     }
     assert_eq!(secure.get("/members/").status, 200);
     stop(server);
-    let untrusting = launch(&config, &folder, &url).start();
+    let untrusting = launch(&config, folder, &url).start();
     let mut visitor = Visitor::new(&untrusting).saying("X-Forwarded-Proto", "https");
     assert!(visitor.log_in("ann", GOOD).head.contains("Set-Cookie: session="), "nobody else is believed");
     assert!(untrusting.errors().contains("cookies are plain"), "it is said at the start");
@@ -219,7 +232,13 @@ pub(super) fn h66_cookies_are_as_safe_as_the_way() {
 
 pub(super) fn h67_forms_of_other_sites_are_not_taken() {
     let folder = site();
-    let server = start(&folder, Kind::Sqlite);
+    for kind in Kind::ALL {
+        foreign_forms(&folder, kind);
+    }
+}
+
+fn foreign_forms(folder: &Folder, kind: Kind) {
+    let server = start(folder, kind);
     let mut member = Visitor::new(&server);
     member.register("ann", GOOD);
     member.log_in("ann", GOOD);

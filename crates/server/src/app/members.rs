@@ -32,8 +32,7 @@ impl Shared {
     /// Asks the accounts off the loop.
     fn ask(&self, members: &Members, ask: Ask, head: KeptHead, peer: Peer, out: &mut Out) -> Answer {
         let Ask { request, then } = ask;
-        let door = members.door.clone();
-        let coming = members.lane(request.hashes()).run(move || door.ask(&request));
+        let coming = members.ask(request);
         let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
             return self.said(then(Said::Unavailable), head, peer, out);
         };

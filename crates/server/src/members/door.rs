@@ -6,9 +6,9 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -27,6 +27,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The end of those who ask.
 #[derive(Debug)]
 pub(crate) struct Door(OwnedFd);
+
+/// A question that was asked: where its answer comes.
+#[derive(Debug)]
+pub(super) struct Asked {
+    answer: UnixStream,
+    by: Instant,
+}
 
 /// The end of the accounts.
 #[derive(Debug)]
@@ -62,13 +69,19 @@ impl Door {
     }
 
     fn try_ask(&self, request: &Request) -> io::Result<Reply> {
+        self.begin(request)?.answer()
+    }
+
+    /// Asks, and does not wait.
+    ///
+    /// # Errors
+    /// The door is full, or no descriptor is left.
+    pub(super) fn begin(&self, request: &Request) -> io::Result<Asked> {
         let question = serde_json::to_vec(request)?;
-        let (mut ours, theirs) = UnixStream::pair()?;
+        let (ours, theirs) = UnixStream::pair()?;
         ours.set_read_timeout(Some(PATIENCE))?;
         self.send(&question, theirs)?;
-        let mut answer = Vec::new();
-        (&mut ours).take(LONGEST_ANSWER).read_to_end(&mut answer)?;
-        Ok(serde_json::from_slice(&answer)?)
+        Ok(Asked { answer: ours, by: Instant::now() + PATIENCE })
     }
 
     /// A door behind which too many wait is closed: who asks is told so at once.
@@ -80,6 +93,29 @@ impl Door {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         sendmsg(&self.0, &[IoSlice::new(question)], &mut control, flags)?;
         Ok(())
+    }
+}
+
+impl Asked {
+    /// Until when it is waited for.
+    pub(super) fn by(&self) -> Instant {
+        self.by
+    }
+
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// None comes.
+    pub(super) fn answer(mut self) -> io::Result<Reply> {
+        let mut bytes = Vec::new();
+        (&mut self.answer).take(LONGEST_ANSWER).read_to_end(&mut bytes)?;
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+}
+
+impl AsFd for Asked {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.answer.as_fd()
     }
 }
 
@@ -127,7 +163,7 @@ impl Inside {
 }
 
 impl AsFd for Inside {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }

@@ -5,6 +5,7 @@
 //! hashing is niced without slowing a worker; and what a driver of a database does wrong takes no connection of a
 //! visitor along. [`door`] is the way between the two, [`process`] what serves there.
 
+mod answers;
 pub(crate) mod door;
 pub(crate) mod place;
 pub(crate) mod process;
@@ -13,14 +14,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use tenfold_accounts::web::Web;
+use tenfold_accounts::{Reply, Request};
 use tenfold_engine::Plan;
-use tenfold_engine::offload::Lane;
+use tenfold_engine::offload::{Busy, Coming, Lane, promise};
 use tenfold_http::Head;
 use tenfold_site::{Shown, SitePath};
 
+use answers::Answers;
 use door::Door;
 
-/// Threads of a worker that wait for the accounts; and where a blocking model waits in place, how many of its
+/// Threads of a worker that wait for what is known soon; and where a blocking model waits in place, how many of its
 /// connections.
 const WIDTH: usize = 4;
 const WIDTH_IN_PLACE: usize = 64;
@@ -30,23 +33,47 @@ const QUEUE: usize = 256;
 /// What a worker has of the members.
 pub(crate) struct Members {
     pub(crate) web: Arc<Web>,
-    pub(crate) door: Arc<Door>,
+    door: Arc<Door>,
     /// For what is known soon.
     quick: Lane,
     /// For what waits for a hash, so that the others do not.
-    slow: Lane,
+    slow: Slow,
+}
+
+/// Where those wait that wait for a hash. How many may is the accounts' to say, for the whole server.
+enum Slow {
+    /// A connection of a blocking model has nothing else to do.
+    InPlace,
+    /// A loop has.
+    Aside(Answers),
 }
 
 impl Members {
     pub(crate) fn new(web: Arc<Web>, door: Door, plan: &Plan) -> Members {
-        let width = if plan.blocking() { WIDTH_IN_PLACE } else { WIDTH };
-        let lane = || Lane::new(plan, width, QUEUE);
-        Members { web, door: Arc::new(door), quick: lane(), slow: lane() }
+        let (width, slow) = match plan.blocking() {
+            true => (WIDTH_IN_PLACE, Slow::InPlace),
+            false => (WIDTH, Slow::Aside(Answers::default())),
+        };
+        Members { web, door: Arc::new(door), quick: Lane::new(plan, width, QUEUE), slow }
     }
 
-    /// Where a question waits for its answer.
-    pub(crate) fn lane(&self, hashes: bool) -> &Lane {
-        if hashes { &self.slow } else { &self.quick }
+    /// Asks the accounts, off the loop where there is one.
+    ///
+    /// # Errors
+    /// [`Busy`] when as much waits as may wait.
+    pub(crate) fn ask(&self, request: Request) -> Result<Coming<Reply>, Busy> {
+        match &self.slow {
+            _ if !request.hashes() => {
+                let door = self.door.clone();
+                self.quick.run(move || door.ask(&request))
+            }
+            Slow::InPlace => {
+                let (promise, coming) = promise();
+                promise.keep(self.door.ask(&request));
+                Ok(coming)
+            }
+            Slow::Aside(answers) => answers.ask(&self.door, &request),
+        }
     }
 
     /// What the path of a request means, where it is for members or about them. One that means nothing is the

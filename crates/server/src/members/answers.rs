@@ -1,0 +1,195 @@
+//! Answers that are long in coming: those that wait for a hash.
+//!
+//! How many forms may wait is the accounts' to say, for the whole server. Threads that each wait for one answer would
+//! be a second queue in front of theirs, so one thread of a worker waits for all of them.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tenfold_accounts::{Reply, Request};
+use tenfold_engine::offload::{Busy, Coming, Promise, promise};
+use tenfold_sys::eventfd::EventFd;
+
+use super::door::{Asked, Door};
+
+/// What leads to the thread that waits. It begins with the first question, so that the process may still be forked
+/// before.
+#[derive(Default)]
+pub(crate) struct Answers(Mutex<Option<Arc<Entrance>>>);
+
+struct Entrance {
+    new: Mutex<New>,
+    event: EventFd,
+}
+
+/// What the thread has not seen yet.
+#[derive(Default)]
+struct New {
+    waiting: Vec<Waiting>,
+    /// Nobody asks any more.
+    over: bool,
+}
+
+struct Waiting {
+    asked: Asked,
+    promise: Promise<Reply>,
+}
+
+impl Answers {
+    /// Asks, and does not wait.
+    ///
+    /// # Errors
+    /// [`Busy`] when the door is full, or the system gives no thread or descriptor.
+    pub(crate) fn ask(&self, door: &Door, request: &Request) -> Result<Coming<Reply>, Busy> {
+        let asked = door.begin(request).map_err(|_| Busy)?;
+        let (promise, coming) = promise();
+        let mut entrance = lock(&self.0);
+        let entrance = match &mut *entrance {
+            Some(entrance) => entrance,
+            none => none.insert(begin().map_err(|_| Busy)?),
+        };
+        lock(&entrance.new).waiting.push(Waiting { asked, promise });
+        entrance.event.signal();
+        Ok(coming)
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        if let Some(entrance) = lock(&self.0).take() {
+            lock(&entrance.new).over = true;
+            entrance.event.signal();
+        }
+    }
+}
+
+fn begin() -> io::Result<Arc<Entrance>> {
+    let entrance = Arc::new(Entrance { new: Mutex::default(), event: EventFd::new()? });
+    let inside = entrance.clone();
+    thread::Builder::new().name("answers".into()).spawn(move || wait(&inside))?;
+    Ok(entrance)
+}
+
+/// Waits for all answers, each until its time is over: a promise that is dropped says that there is none.
+fn wait(entrance: &Entrance) {
+    let mut waiting: Vec<Waiting> = Vec::new();
+    loop {
+        {
+            let mut new = lock(&entrance.new);
+            if new.over {
+                return;
+            }
+            waiting.append(&mut new.waiting);
+        }
+        let now = Instant::now();
+        waiting.retain(|one| one.asked.by() > now);
+        for place in come(entrance, &waiting, now).into_iter().rev() {
+            let Waiting { asked, promise } = waiting.swap_remove(place);
+            promise.keep(asked.answer().unwrap_or(Reply::Unavailable));
+        }
+    }
+}
+
+/// Places of those whose answer has come, in order; none of them where somebody new waits or a time is over.
+fn come(entrance: &Entrance, waiting: &[Waiting], now: Instant) -> Vec<usize> {
+    let earliest = waiting.iter().map(|one| one.asked.by()).min();
+    let left = earliest.map(|by| by.saturating_duration_since(now) + Duration::from_millis(1));
+    let left = left.and_then(|left| Timespec::try_from(left).ok());
+    let answers = waiting.iter().map(|one| PollFd::new(&one.asked, PollFlags::IN));
+    let mut all: Vec<_> =
+        std::iter::once(PollFd::new(&entrance.event, PollFlags::IN)).chain(answers).collect();
+    if poll(&mut all, left.as_ref()).is_err() {
+        // A signal (EINTR): nothing is known of them.
+        return Vec::new();
+    }
+    entrance.event.clear();
+    let ready = all[1..].iter().enumerate().filter(|(_, answer)| !answer.revents().is_empty());
+    ready.map(|(place, _)| place).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Wake, Waker};
+
+    use super::super::door::{self, Inside};
+    use super::*;
+
+    struct Unpark(thread::Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    fn result(coming: Coming<Reply>) -> Option<Reply> {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut coming = pin!(coming);
+        let begun = Instant::now();
+        loop {
+            if let Poll::Ready(reply) = coming.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return reply;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "no answer has come");
+            thread::park_timeout(Duration::from_secs(1));
+        }
+    }
+
+    fn check(session: usize) -> Request {
+        Request::Check { session: session.to_string() }
+    }
+
+    #[test]
+    fn many_wait_at_once_and_each_gets_the_own_answer() {
+        const MANY: usize = 100;
+        let (door, inside) = door::open().expect("a pair of sockets");
+        let answers = Answers::default();
+        let (mut coming, mut kept) = (Vec::new(), Vec::new());
+        for number in 0..MANY {
+            coming.push(answers.ask(&door, &check(number)).expect("there is room"));
+            kept.push(inside.next(&mut Inside::room()).expect("somebody asks").expect("a question"));
+        }
+        for question in kept.into_iter().rev() {
+            let (request, answer) = question.apart();
+            let Request::Check { session } = request else { panic!("nothing else was asked") };
+            answer.answer(&Reply::Member { name: session });
+        }
+        for (number, coming) in coming.into_iter().enumerate() {
+            assert_eq!(result(coming), Some(Reply::Member { name: number.to_string() }));
+        }
+    }
+
+    #[test]
+    fn who_asks_a_process_that_dies_is_told_at_once() {
+        let (door, inside) = door::open().expect("a pair of sockets");
+        let answers = Answers::default();
+        let coming = answers.ask(&door, &check(1)).expect("there is room");
+        drop(inside.next(&mut Inside::room()).expect("somebody asks"));
+        assert_eq!(result(coming), Some(Reply::Unavailable));
+    }
+
+    #[test]
+    fn a_full_door_turns_away_and_does_not_wait() {
+        let (door, _inside) = door::open().expect("a pair of sockets");
+        let answers = Answers::default();
+        let refused = (0..100_000).any(|number| answers.ask(&door, &check(number)).is_err());
+        assert!(refused);
+    }
+
+    #[test]
+    fn the_thread_ends_with_the_last_who_asks() {
+        let (door, _inside) = door::open().expect("a pair of sockets");
+        let answers = Answers::default();
+        let coming = answers.ask(&door, &check(1)).expect("there is room");
+        drop(answers);
+        assert_eq!(result(coming), None);
+    }
+}
