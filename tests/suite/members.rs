@@ -3,7 +3,9 @@
 mod browser;
 mod hostile;
 mod journey;
+mod nodes;
 mod outage;
+mod trouble;
 
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -16,7 +18,9 @@ use tenfold_tests::site::{Folder, bytes};
 use browser::*;
 use hostile::*;
 use journey::*;
+use nodes::*;
 use outage::*;
+use trouble::*;
 
 pub(crate) const THEME: Theme = Theme {
     name: "members",
@@ -27,10 +31,11 @@ pub(crate) const THEME: Theme = Theme {
             h63_guessing_is_throttled_and_the_owner_is_not_locked_out, h64_a_flood_of_logins_hurts_no_file,
             h65_a_session_changes_at_login_and_password_and_dies_at_logout, h66_cookies_are_as_safe_as_the_way,
             h67_forms_of_other_sites_are_not_taken, h68_one_name_is_registered_once,
-            h69_a_database_that_goes_and_comes_back, h71_what_was_acknowledged_is_there_after_a_kill,
-            h71_what_is_acknowledged_was_synced, invitations_let_one_in, users_are_looked_after,
+            h69_a_database_that_goes_and_comes_back,
+            h69_a_database_that_is_locked, h69_a_database_that_is_full, h71_what_was_acknowledged_is_there_after_a_kill,
+            h71_what_is_acknowledged_was_synced, a_database_is_reached_by_its_socket, invitations_let_one_in, users_are_looked_after,
             templates_are_the_users_own, a_database_that_can_not_be_used_is_one_line,
-            two_nodes_share_a_login, the_accounts_are_replaced_when_they_die;
+            the_book_on_nodes, two_nodes_share_a_login, the_accounts_are_replaced_when_they_die;
     ],
 };
 

@@ -96,7 +96,7 @@ const TOOLS: &[Tool] = &[
         File("/usr/share/fonts/truetype"),
         Debian,
     ),
-    tool("nginx-light", "measured against", Program("nginx"), Peer),
+    tool("nginx-light", "the proxy in front of two nodes; also measured against", Program("nginx"), Debian),
     tool("lighttpd", "measured against", Program("lighttpd"), Peer),
     tool("h2o", "measured against", Program("h2o"), Peer),
 ];
@@ -194,7 +194,7 @@ fn install_packages(absent: &[&Tool]) -> Result<(), String> {
     if absent.iter().any(|tool| matches!(tool.source, Peer)) {
         println!(
             "setup: Debian may have started the peers as services; \
-             `systemctl disable --now nginx lighttpd h2o` ends that"
+             `systemctl disable --now lighttpd h2o` ends that"
         );
     }
     Ok(())

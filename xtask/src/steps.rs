@@ -40,6 +40,7 @@ const SERVER_TOOLS: &[&str] = &[
     "postgresql",
     "mariadb-server",
     "redis-server",
+    "nginx-light",
     "util-linux",
     "python3",
 ];

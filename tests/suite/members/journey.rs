@@ -1,7 +1,8 @@
 //! The way of a visitor.
 
+use tenfold_engine::Engine;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Kind, fresh};
+use tenfold_tests::databases::{Kind, fresh, fresh_by_socket};
 use tenfold_tests::launch::tenfold;
 use tenfold_tests::site::Folder;
 use tenfold_tests::visitor::{Visitor, text};
@@ -48,6 +49,19 @@ pub(super) fn a_visitor_becomes_a_member_and_leaves(config: &Config) {
     assert_eq!((gone.status, gone.need("location")), (303, "/account/login?said=deleted"));
     assert_eq!(visitor.log_in("Ann", GOOD).status, 422);
     stop(server);
+}
+
+pub(super) fn a_database_is_reached_by_its_socket() {
+    let folder = site();
+    let config = Config::of(Engine::Epoll);
+    for kind in [Kind::Postgres, Kind::Mariadb] {
+        let server = launch(&config, &folder, &fresh_by_socket(kind)).start();
+        let mut visitor = Visitor::new(&server);
+        assert_eq!((visitor.register("ann", GOOD).status, visitor.log_in("ann", GOOD).status), (303, 303));
+        assert_eq!(visitor.get("/members/").status, 200, "{kind:?}");
+        assert!(!server.errors().contains("secret"), "{kind:?}: {}", server.errors());
+        stop(server);
+    }
 }
 
 pub(super) fn invitations_let_one_in() {
@@ -134,7 +148,13 @@ pub(super) fn templates_are_the_users_own() {
 
 pub(super) fn h70_what_is_protected_is_checked_whatever_is_asked(config: &Config) {
     let folder = site();
-    let server = launch(config, &folder, &fresh(Kind::Sqlite, &folder)).start();
+    // What engines do differently is nothing of the database, so one of them looks at all.
+    let kinds = if config.engine == Engine::Epoll { &Kind::ALL[..] } else { &[Kind::Sqlite][..] };
+    kinds.iter().for_each(|kind| protected(config, &folder, *kind));
+}
+
+fn protected(config: &Config, folder: &Folder, kind: Kind) {
+    let server = launch(config, folder, &fresh(kind, folder)).start();
     for path in [
         "/members",
         "/members/",

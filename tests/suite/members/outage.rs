@@ -7,52 +7,17 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Database, Kind, Redis, fresh, set_version};
+use tenfold_tests::databases::{Database, Kind, fresh, set_version};
 use tenfold_tests::launch::{free_address, tenfold};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::strace::Tracer;
-use tenfold_tests::time::{SOON, becomes_true, eventually};
+use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::visitor::Visitor;
 
 use super::{GOOD, launch, site, stop};
 
-const LONG: Duration = Duration::from_secs(60);
-
-pub(super) fn h69_a_database_that_goes_and_comes_back() {
-    let folder = site();
-    let config = Config::of(Engine::Epoll);
-    for kind in [Kind::Postgres, Kind::Mariadb] {
-        let database = Database::start(kind);
-        let server = launch(&config, &folder, &database.create()).start();
-        let mut member = Visitor::new(&server);
-        assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
-        database.stop();
-        let refused = member.get("/members/");
-        assert_eq!(refused.status, 503, "{kind:?}");
-        assert!(refused.field("retry-after").is_some());
-        assert_eq!(Visitor::new(&server).log_in("ann", GOOD).status, 503, "{kind:?}");
-        for _ in 0..10 {
-            assert_eq!(server.get("/").status, 200, "{kind:?}: files never notice");
-        }
-        database.begin();
-        becomes_true(LONG, "the members' pages come back", || member.get("/members/").status == 200);
-        stop(server);
-    }
-    // A file that is locked by somebody who does not let go.
-    let url = fresh(Kind::Sqlite, &folder);
-    let server = launch(&config, &folder, &url).start();
-    assert_eq!(Visitor::new(&server).register("ann", GOOD).status, 303);
-    let path = url.strip_prefix("sqlite:").expect("it is a file").to_owned();
-    let aside = format!("{path}.aside");
-    fs::rename(&path, &aside).expect("our own file");
-    fs::create_dir(&path).expect("our own folder");
-    assert_eq!(server.get("/").status, 200);
-    fs::remove_dir(&path).expect("our own folder");
-    fs::rename(&aside, &path).expect("our own file");
-    becomes_true(LONG, "the login comes back", || Visitor::new(&server).log_in("ann", GOOD).status == 303);
-    stop(server);
-}
+pub(super) const LONG: Duration = Duration::from_secs(60);
 
 pub(super) fn h71_what_was_acknowledged_is_there_after_a_kill() {
     let folder = site();
@@ -109,22 +74,34 @@ fn try_register(server: &Server, name: &str) -> Option<bool> {
 pub(super) fn h71_what_is_acknowledged_was_synced() {
     let folder = site();
     let config = Config::of(Engine::Epoll);
-    let server = launch(&config, &folder, &fresh(Kind::Sqlite, &folder)).start();
-    let mut visitor = Visitor::new(&server);
-    let token = visitor.token("/account/register");
-    let accounts = accounts_process(&server);
-    let trace = Tracer::attach(&[accounts]);
-    let fields = [("token", token.as_str()), ("name", "ann"), ("password", GOOD), ("again", GOOD)];
-    assert_eq!(visitor.post("/account/register", &fields).status, 303);
-    let lines = trace.detach().lines;
-    let sync = lines.iter().rposition(|line| line.contains("sync("));
-    let answer = lines.iter().rposition(|line| line.contains(r#"\"Done\""#));
-    assert!(matches!((sync, answer), (Some(sync), Some(answer)) if sync < answer), "{lines:#?}");
-    stop(server);
+    for kind in Kind::ALL {
+        let database = (kind != Kind::Sqlite).then(|| Database::start_syncing(kind));
+        let url = database.as_ref().map_or_else(|| fresh(kind, &folder), Database::create);
+        let server = launch(&config, &folder, &url).start();
+        let mut visitor = Visitor::new(&server);
+        let token = visitor.token("/account/register");
+        // One strace sees both: that who acknowledges waits for who syncs is the order of its lines.
+        let mut processes = vec![accounts_process(&server)];
+        processes.extend(database.iter().filter_map(Database::process).flat_map(Process::with_descendants));
+        let trace = Tracer::attach(&processes);
+        let fields = [("token", token.as_str()), ("name", "ann"), ("password", GOOD), ("again", GOOD)];
+        assert_eq!(visitor.post("/account/register", &fields).status, 303, "{kind:?}");
+        let lines = trace.detach().lines;
+        let at = |words: &str| lines.iter().position(|line| line.contains(words));
+        let (question, answer) = (at(r#"{\"Register\":"#), at(r#"\"Done\""#));
+        let (Some(question), Some(answer)) = (question, answer) else {
+            panic!("{kind:?}: it was not seen: {lines:#?}");
+        };
+        let synced = lines.get(question..answer).is_some_and(|between| {
+            between.iter().any(|line| line.contains("fdatasync(") || line.contains("fsync("))
+        });
+        assert!(synced, "{kind:?}: {lines:#?}");
+        stop(server);
+    }
 }
 
 /// The process of the accounts: the child of the supervisor that listens on nothing.
-fn accounts_process(server: &Server) -> Process {
+pub(super) fn accounts_process(server: &Server) -> Process {
     let threads = |process: &Process| {
         let tasks =
             fs::read_dir(format!("/proc/{}/task", process.0)).into_iter().flatten().filter_map(Result::ok);
@@ -176,21 +153,4 @@ pub(super) fn a_database_that_can_not_be_used_is_one_line() {
         assert!(!said.contains("secret") && !said.contains("wrong@"), "{said}");
         assert!(begin.elapsed() < LONG);
     }
-}
-
-pub(super) fn two_nodes_share_a_login() {
-    let folder = site();
-    let (url, redis) = (fresh(Kind::Postgres, &folder), Redis::start());
-    let config = Config::of(Engine::Epoll);
-    let node = || launch(&config, &folder, &url).flag("--sessions", &redis.url).start();
-    let (one, other) = (node(), node());
-    let mut member = Visitor::new(&one);
-    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
-    let mut there = Visitor::new(&other);
-    there.cookies = member.cookies.clone();
-    assert_eq!(there.get("/members/").status, 200, "a login on one is one on the other");
-    assert_eq!(there.submit("/account/logout", "/account/logout", &[]).status, 303);
-    eventually(SOON, "it ends on both", || (member.get("/members/").status == 303).then_some(()));
-    stop(one);
-    stop(other);
 }

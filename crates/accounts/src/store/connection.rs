@@ -31,6 +31,11 @@ pub(crate) trait Connection: Send {
     /// Undoes [`Connection::lock_schema`].
     fn unlock_schema(&mut self) -> Result<(), Fault>;
 
+    /// Whether it still leads to what its URL names. A file can be taken away, or another one put in its place.
+    fn is_current(&self) -> bool {
+        true
+    }
+
     /// What stands behind the closing bracket of a new table.
     fn table_suffix(&self) -> &'static str {
         ""

@@ -10,15 +10,28 @@ use super::connection::{Connection, Fault, Row, Value};
 /// How long a connection may take to begin, and an answer to come.
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(10);
+/// What the server does first. A table that somebody has locked is waited for less long than for an answer: else a
+/// connection would be lost for it.
+const FIRST: [&str; 4] = [
+    "SET NAMES utf8mb4",
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
+    "SET SESSION innodb_lock_wait_timeout = 5",
+    "SET SESSION lock_wait_timeout = 5",
+];
 /// A row that is there already (ER_DUP_ENTRY).
 const DUPLICATE: u16 = 1062;
 
-/// Whether `url` is one that this library reads.
+/// Whether `url` is one that this library reads, and asks for nothing that is not done.
 pub(super) fn check(url: &str) -> Result<(), String> {
-    // The library's own words may hold what was typed.
-    Opts::from_url(url)
-        .map(drop)
-        .map_err(|_| "this is no MySQL database such as mysql://USER:PASSWORD@HOST/NAME".to_owned())
+    match Opts::from_url(url) {
+        // The library would panic where the server has TLS.
+        Ok(options) if options.get_ssl_opts().is_some() => {
+            Err("connections to MySQL are not encrypted here, so its URL can not ask for it".into())
+        }
+        Ok(_) => Ok(()),
+        // The library's own words may hold what was typed.
+        Err(_) => Err("this is no MySQL database such as mysql://USER:PASSWORD@HOST/NAME".into()),
+    }
 }
 
 pub(super) fn open(url: &str) -> Result<Box<dyn Connection>, Fault> {
@@ -29,11 +42,7 @@ pub(super) fn open(url: &str) -> Result<Box<dyn Connection>, Fault> {
         .tcp_connect_timeout(Some(CONNECT))
         .read_timeout(Some(ANSWER))
         .write_timeout(Some(ANSWER))
-        .init(vec![
-            "SET NAMES utf8mb4",
-            "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
-            "SET SESSION innodb_lock_wait_timeout = 5",
-        ]);
+        .init(FIRST.to_vec());
     Conn::new(options).map(|connection| Box::new(connection) as Box<dyn Connection>).map_err(fault)
 }
 

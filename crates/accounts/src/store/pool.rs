@@ -95,7 +95,13 @@ impl Pool {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.lent += 1;
-        Ok(state.idle.pop())
+        let idle = state.idle.pop();
+        if idle.as_ref().is_some_and(|connection| !connection.is_current()) {
+            // Neither are those that were opened before it was.
+            state.idle.clear();
+            return Ok(None);
+        }
+        Ok(idle)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -140,6 +146,26 @@ mod tests {
         });
         let state = pool.lock();
         assert!(state.lent == 0 && (1..=2).contains(&state.idle.len()));
+    }
+
+    #[test]
+    fn h69_a_file_that_is_moved_away_is_not_written_to() {
+        let folder = std::env::temp_dir().join(format!("tenfold-moved-{}", std::process::id()));
+        let (path, aside) = (folder.join("members.db"), folder.join("aside.db"));
+        std::fs::create_dir_all(&folder).expect("a new folder");
+        std::fs::write(&path, "").expect("our own folder");
+        let pool = Pool::new(Url::sqlite(&path), 2);
+        let write =
+            || pool.with(|connection| connection.execute("INSERT INTO a (b) VALUES (?)", &[1_i64.into()]));
+        pool.with(|connection| connection.execute("CREATE TABLE a (b BIGINT)", &[])).expect("it is writable");
+        assert_eq!(write(), Ok(1));
+        std::fs::rename(&path, &aside).expect("our own file");
+        assert!(matches!(write(), Err(Fault::Failed(_))) && !path.exists(), "nor is an empty one made");
+        std::fs::rename(&aside, &path).expect("our own file");
+        assert_eq!(write(), Ok(1), "it is back");
+        let count = pool.read(|connection| connection.query("SELECT COUNT(*) FROM a", &[]));
+        assert_eq!(count, Ok(vec![vec![2_i64.into()]]));
+        std::fs::remove_dir_all(&folder).expect("our own folder");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use postgres::config::SslMode;
 use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, Error, NoTls, Statement};
@@ -13,17 +14,20 @@ use super::connection::{Connection, Fault, Row, Value};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// What the server gives a statement, and a wait for a lock.
 const STATEMENT: &str = "-c statement_timeout=10000 -c lock_timeout=5000";
+const NOT_ENCRYPTED: &str = "connections to PostgreSQL are not encrypted here, so its URL can not ask for it";
 /// The lock that is held while tables change: a number that others are unlikely to choose.
 const LOCK: i64 = 0x7465_6e66_6f6c_6431;
 
-/// Whether `url` is one that this library reads.
+/// Whether `url` is one that this library reads, and asks for nothing that is not done.
 pub(super) fn check(url: &str) -> Result<(), String> {
-    // The library's own words may hold what was typed.
-    config(url).map(drop).map_err(|_| {
-        "this is no PostgreSQL database such as postgres://USER:PASSWORD@HOST/NAME; connections are not encrypted, \
-         so sslmode=require can not be"
-            .to_owned()
-    })
+    match config(url) {
+        Ok(config) if matches!(config.get_ssl_mode(), SslMode::Disable | SslMode::Prefer) => Ok(()),
+        // `verify-full` and its like are none that the library knows.
+        Ok(_) => Err(NOT_ENCRYPTED.into()),
+        Err(_) if url.contains("sslmode=") => Err(NOT_ENCRYPTED.into()),
+        // The library's own words may hold what was typed.
+        Err(_) => Err("this is no PostgreSQL database such as postgres://USER:PASSWORD@HOST/NAME".into()),
+    }
 }
 
 pub(super) fn open(url: &str) -> Result<Box<dyn Connection>, Fault> {

@@ -1,6 +1,8 @@
 //! SQLite: a file, opened by this process.
 
-use std::path::Path;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -11,25 +13,42 @@ use super::connection::{Connection, Fault, Row, Value};
 /// How long a statement waits for another process that writes.
 const LOCKED: Duration = Duration::from_secs(5);
 
-/// Opens the file at `path`, and makes it where there is none.
+/// Opens the file at `path`, which who starts the accounts has made: one that is taken away later is not replaced by
+/// an empty one.
 ///
 /// What was committed has been synced (`synchronous=FULL`): an account that was acknowledged is there after the
 /// power has failed.
 pub(super) fn open(path: &Path) -> Result<Box<dyn Connection>, Fault> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // Looked at before: should another file come in between, the connection is not current, and is opened again.
+    let file = file(path);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = rusqlite::Connection::open_with_flags(path, flags).map_err(fault)?;
     connection.busy_timeout(LOCKED).map_err(fault)?;
     let settings = [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")];
     for (name, value) in settings {
         connection.pragma_update(None, name, value).map_err(fault)?;
     }
-    Ok(Box::new(connection))
+    Ok(Box::new(Sqlite { connection, path: path.to_owned(), file }))
 }
 
-impl Connection for rusqlite::Connection {
+struct Sqlite {
+    connection: rusqlite::Connection,
+    path: PathBuf,
+    /// The file that stood at the path when it was opened.
+    file: Option<File>,
+}
+
+/// A file, whatever its name: device and inode.
+type File = (u64, u64);
+
+/// The file at a path; none where there is none, as of a database in memory.
+fn file(path: &Path) -> Option<File> {
+    fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
+}
+
+impl Connection for Sqlite {
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Fault> {
-        let mut statement = self.prepare_cached(sql).map_err(fault)?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(fault)?;
         let count = statement.column_count();
         let mut rows = statement.query(params_from_iter(values)).map_err(fault)?;
         let mut all = Vec::new();
@@ -47,13 +66,13 @@ impl Connection for rusqlite::Connection {
     }
 
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Fault> {
-        let mut statement = self.prepare_cached(sql).map_err(fault)?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(fault)?;
         statement.execute(params_from_iter(values)).map(|count| count as u64).map_err(fault)
     }
 
     /// A transaction that reads first and writes later could find somebody else's change in between.
     fn begin(&mut self) -> Result<(), Fault> {
-        Connection::execute(self, "BEGIN IMMEDIATE", &[]).map(drop)
+        self.execute("BEGIN IMMEDIATE", &[]).map(drop)
     }
 
     fn lock_schema(&mut self) -> Result<(), Fault> {
@@ -61,7 +80,12 @@ impl Connection for rusqlite::Connection {
     }
 
     fn unlock_schema(&mut self) -> Result<(), Fault> {
-        Connection::execute(self, "COMMIT", &[]).map(drop)
+        self.execute("COMMIT", &[]).map(drop)
+    }
+
+    /// What is written to a file that was removed is acknowledged and gone.
+    fn is_current(&self) -> bool {
+        file(&self.path) == self.file
     }
 }
 

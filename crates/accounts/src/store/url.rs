@@ -143,6 +143,23 @@ mod tests {
         }
     }
 
+    #[cfg(all(feature = "postgresql", feature = "mysql"))]
+    #[test]
+    fn what_asks_for_an_encrypted_connection_is_refused_and_not_believed() {
+        for wrong in [
+            "postgres://ann:secret@db/x?sslmode=require",
+            "postgres://ann:secret@db/x?sslmode=verify-full",
+            "mysql://ann:secret@db/x?danger_accept_invalid_certs=true",
+            "mysql://ann:secret@db/x?root_cert_path=/etc/ssl/certs/ca.pem",
+        ] {
+            let why = wrong.parse::<Url>().expect_err("it asks for TLS");
+            assert!(why.contains("not encrypted") && !why.contains("secret"), "{why}");
+        }
+        for right in ["postgres://ann@db/x?sslmode=prefer", "postgres://ann@db/x?sslmode=disable"] {
+            assert!(right.parse::<Url>().is_ok(), "{right}");
+        }
+    }
+
     #[test]
     fn what_is_no_database_is_refused_without_being_repeated() {
         for wrong in ["", "sqlite:", "oracle://ann:secret@db/x", "secret"] {

@@ -1,0 +1,94 @@
+//! Several nodes with the same members.
+
+use std::fs;
+
+use tenfold_engine::Engine;
+use tenfold_tests::binary::workspace;
+use tenfold_tests::config::Config;
+use tenfold_tests::databases::{Kind, Redis, fresh};
+use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::proxy::Proxy;
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::visitor::Visitor;
+
+use super::{GOOD, launch, site, stop};
+
+/// What stands between fences of this language on the page on nodes, with places of this machine for those that it
+/// names.
+fn of_the_book(language: &str, places: &[(&str, &str)]) -> String {
+    let path = workspace().join("docs/nodes.md");
+    let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()));
+    let fence = format!("```{language}\n");
+    let rest = page.split(&fence).nth(1).unwrap_or_else(|| panic!("the page has no {fence}"));
+    let text = rest.split("```").next().unwrap_or_default().to_owned();
+    places.iter().fold(text, |text, (theirs, ours)| {
+        assert!(text.contains(theirs), "the page does not say {theirs}:\n{text}");
+        text.replace(theirs, ours)
+    })
+}
+
+pub(super) fn the_book_on_nodes() {
+    let folder = site();
+    let (url, redis) = (fresh(Kind::Postgres, &folder), Redis::start());
+    let places = [
+        ("postgres://tenfold:PASSWORD@db.internal/members", url.as_str()),
+        ("redis://sessions.internal:6379", redis.url.as_str()),
+        ("10.0.0.0/8", "127.0.0.0/8"),
+    ];
+    let file = folder.write("tenfold.toml", of_the_book("toml", &places));
+    let config = Config::of(Engine::Epoll);
+    let node = || Launch::bare(&config).flag("--config", file.display()).start();
+    let (one, other) = (node(), node());
+
+    let address = free_address();
+    let [listen, first, second] = [address, one.address, other.address].map(|address| address.to_string());
+    let listen = format!("listen {listen};");
+    let places = [
+        ("listen 80;", listen.as_str()),
+        ("node1.internal:8080", first.as_str()),
+        ("node2.internal:8080", second.as_str()),
+    ];
+    let proxy = Proxy::start(address, &of_the_book("nginx", &places));
+
+    let browser = || {
+        let own = format!("http://{address}");
+        Visitor::new(&one).at(address).saying("Origin", &own)
+    };
+    let mut member = browser();
+    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    let seen = |log: String| {
+        log.lines().any(|line| line.contains("GET /members/film.bin ") && line.contains(" 200 "))
+    };
+    becomes_true(SOON, "a login on one is one on the other", || {
+        assert_eq!(member.get("/members/film.bin").status, 200, "whichever is asked");
+        seen(one.log()) && seen(other.log())
+    });
+    let mut elsewhere = browser();
+    assert_eq!(elsewhere.log_in("ann", GOOD).status, 303);
+    stop(other);
+    for _ in 0..4 {
+        assert_eq!(member.get("/members/").status, 200, "the node that is left knows the session");
+    }
+    assert_eq!(member.submit("/account/logout", "/account/logout", &[]).status, 303);
+    assert_eq!(member.get("/members/").status, 303);
+    assert_eq!(elsewhere.get("/members/").status, 200, "another session of hers goes on");
+    drop(proxy);
+    stop(one);
+}
+
+pub(super) fn two_nodes_share_a_login() {
+    let folder = site();
+    let url = fresh(Kind::Mariadb, &folder);
+    let config = Config::of(Engine::Epoll);
+    let node = || launch(&config, &folder, &url).start();
+    let (one, other) = (node(), node());
+    let mut member = Visitor::new(&one);
+    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    let mut there = Visitor::new(&other);
+    there.cookies = member.cookies.clone();
+    assert_eq!(there.get("/members/").status, 200, "a login on one is one on the other");
+    assert_eq!(there.submit("/account/logout", "/account/logout", &[]).status, 303);
+    assert_eq!(member.get("/members/").status, 303, "it ends on both");
+    stop(one);
+    stop(other);
+}
