@@ -7,6 +7,8 @@ Each round drives the same floor program with wrk and with tenfold bench, in shu
 CPU time that the generator itself used (user + system, of the whole process). Printed for each shape: the
 median of both, the ratio of tenfold bench to wrk as the geometric mean of the rounds' ratios with a 95 %
 bootstrap interval over rounds, and the rates of both.
+Beside close stands null_client, which makes no call and does no work that it could do without: what is left
+is the kernel's, and a ratio below it is out of reach by that order of calls.
 Shapes: keep-alive, pipelined, close, join-ack (a connection per request, where tenfold bench lets the
 handshake's acknowledgement travel with the request, which wrk can not), and rates. All when none is named.
 `rates` drives a server that is the bottleneck, because --burden busy loops share its processor, and
@@ -56,6 +58,17 @@ def tenfold(args, shape, url):
     return cpu / result["answers"] * 1e6, result["rate"]
 
 
+def floor(args, _shape, url):
+    """The same of null_client."""
+    port = url.split(":")[2].split("/")[0]
+    run = subprocess.run(["taskset", "-c", str(args.client_cpu), str(HERE / "null_client"), port, str(args.connections),
+                          str(args.seconds)], capture_output=True, text=True)
+    if run.returncode:
+        raise SystemExit(f"null_client:\n{run.stderr}")
+    cpu, rate = run.stdout.split()
+    return float(cpu), float(rate)
+
+
 def interval(logs, seed=1):
     """Geometric mean, and its 95 % percentile bootstrap."""
     draw = random.Random(seed)
@@ -99,12 +112,12 @@ def main():
         time.sleep(0.3)
         try:
             shuffle, rounds, url = random.Random(1), [], f"http://127.0.0.1:{args.port}/1k.html"
+            tools = [tenfold, wrk, floor] if shape == "close" else [tenfold, wrk]
             for _ in range(args.rounds):
-                both = {}
-                for tool in shuffle.sample([tenfold, wrk], 2):
-                    both[tool] = tool(args, shape, url)
-                rounds.append((both[tenfold], both[wrk]))
-            print(line(shape, rounds), flush=True)
+                rounds.append({tool: tool(args, shape, url) for tool in shuffle.sample(tools, len(tools))})
+            print(line(shape, [(one[tenfold], one[wrk]) for one in rounds]), flush=True)
+            if floor in tools:
+                print(line("null_client", [(one[floor], one[wrk]) for one in rounds]), flush=True)
         finally:
             for process in started:
                 process.kill()
