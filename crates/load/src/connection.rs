@@ -4,23 +4,19 @@
 //! given ([`Connection::begin`]) and says when it can go on. Sockets are non-blocking and edge-triggered: a
 //! send is tried at once, and a receive that did not fill its buffer has emptied the socket.
 
+mod receive;
+mod send;
+
 use std::collections::VecDeque;
 use std::io;
 
-use tenfold_sys::clock;
 use tenfold_sys::socket::Socket;
 
 use crate::expect::Expect;
-use crate::fault::{Fault, fault_of, shown};
-use crate::record::ErrorKind;
+use crate::fault::Fault;
 use crate::recorder::Recorder;
 use crate::request::Image;
-use crate::response::{Asked, Known, Reader, Response};
-
-/// A body that is longer than this is thrown away in the kernel, where nothing has to be looked at.
-const SKIP: u64 = 64 << 10;
-/// Bytes thrown away at once.
-const MOST_SKIPPED: u64 = 4 << 20;
+use crate::response::{Asked, Known, Reader};
 
 /// What the connections of a worker share.
 pub(crate) struct Shared<'a> {
@@ -152,193 +148,6 @@ impl Connection {
         self.persistent
     }
 
-    /// Sends what waits, at most `most` bytes of it.
-    ///
-    /// # Errors
-    /// What `send(2)` says.
-    #[inline]
-    pub(crate) fn flush(&mut self, shared: &mut Shared<'_>, now: u64, most: usize) -> io::Result<Progress> {
-        let mut left = most;
-        while self.has_unsent() {
-            let Some(socket) = &self.socket else { return Ok(Progress::Blocked) };
-            let bytes = pieces(&self.flights, self.written, self.offset, shared.images, &mut shared.gathered);
-            let bytes = &bytes[..bytes.len().min(left)];
-            if bytes.is_empty() {
-                return Ok(Progress::Limited);
-            }
-            let asked = bytes.len();
-            match socket.send(bytes, false) {
-                Ok(count) => {
-                    left -= count;
-                    self.advance(count, shared, now);
-                    if count < asked {
-                        return Ok(Progress::Blocked);
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Progress::Blocked),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(Progress::All)
-    }
-
-    #[inline]
-    fn advance(&mut self, count: usize, shared: &mut Shared<'_>, now: u64) {
-        let (mut rest, mut begun) = (self.offset + count, 0);
-        while let Some(flight) = self.flights.get_mut(self.written).filter(|_| rest > 0) {
-            if flight.sent == 0 {
-                flight.sent = now;
-                begun += 1;
-            }
-            let length = shared.images[flight.target as usize].length();
-            if rest < length {
-                break;
-            }
-            rest -= length;
-            self.written += 1;
-        }
-        self.offset = rest;
-        if self.measured && begun > 0 {
-            shared.recorder.sent(now, begun);
-        }
-    }
-
-    /// Receives what there is, at most `most` bytes of it; `ended` says that the server has ended its output,
-    /// so that it is to be read to the end. Leaves the time in `now`.
-    ///
-    /// # Errors
-    /// What went wrong, with the answer or the connection.
-    #[inline]
-    pub(crate) fn receive(
-        &mut self,
-        shared: &mut Shared<'_>,
-        now: &mut u64,
-        ended: bool,
-        most: usize,
-    ) -> Result<Progress, Fault> {
-        let mut left = most;
-        loop {
-            if left == 0 {
-                return Ok(Progress::Limited);
-            }
-            let Some(socket) = &self.socket else { return Ok(Progress::Over) };
-            let skip = if self.skips { self.reader.to_skip() } else { 0 };
-            let skips = skip > SKIP;
-            let most_now =
-                left.min(if skips { skip.min(MOST_SKIPPED) as usize } else { shared.buffer.len() });
-            let result = match skips {
-                true => socket.discard(most_now),
-                false => socket.receive(&mut shared.buffer[..most_now]),
-            };
-            *now = clock::monotonic();
-            match result {
-                Ok(0) => return self.end(shared, *now),
-                Ok(count) => {
-                    left -= count;
-                    shared.recorder.received(count);
-                    match skips {
-                        true => {
-                            let done = self.reader.skipped(count as u64);
-                            done.into_iter().for_each(|response| self.answered(&response, shared, *now));
-                        }
-                        false => self.take_in(count, shared, *now)?,
-                    }
-                    let whole = self.flights.is_empty() && self.reader.is_fresh();
-                    if whole && (!self.persistent || !ended) {
-                        return Ok(if self.persistent { Progress::All } else { Progress::Over });
-                    }
-                    if !self.persistent && self.reader.is_fresh() {
-                        return Ok(Progress::Over);
-                    }
-                    if count < most_now && !ended {
-                        return Ok(Progress::All);
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Progress::Blocked),
-                Err(error) if self.flights.iter().all(|flight| flight.sent == 0) => {
-                    // A reset of a connection on which nothing is asked is an end of it, however rude.
-                    let _ = error;
-                    return Ok(Progress::Over);
-                }
-                Err(error) => return Err(fault_of(&error)),
-            }
-        }
-    }
-
-    fn take_in(&mut self, count: usize, shared: &mut Shared<'_>, now: u64) -> Result<(), Fault> {
-        let buffer = std::mem::take(&mut shared.buffer);
-        let result = self.read(&buffer[..count], shared, now);
-        shared.buffer = buffer;
-        result.map_err(|why| Fault { kind: ErrorKind::Malformed, said: why.to_owned() })
-    }
-
-    #[inline]
-    fn read(&mut self, bytes: &[u8], shared: &mut Shared<'_>, now: u64) -> Result<(), &'static str> {
-        let mut at = 0;
-        while at < bytes.len() && self.persistent {
-            match self.flights.front_mut() {
-                Some(flight) if flight.sent > 0 => {
-                    if flight.first == 0 {
-                        flight.first = now;
-                    }
-                    let known = &mut shared.known[flight.target as usize];
-                    let (used, done) = self.reader.feed(&bytes[at..], shared.asked, known)?;
-                    at += used;
-                    if let Some(response) = done {
-                        self.answered(&response, shared, now);
-                    }
-                }
-                // A server that gives up on an idle connection may say so in an answer nobody asked for.
-                _ => self.persistent = false,
-            }
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn answered(&mut self, response: &Response, shared: &mut Shared<'_>, now: u64) {
-        let Some(flight) = self.flights.pop_front() else { return };
-        // An answer to a request that is not written whole: the rest of it can not follow.
-        self.persistent = response.persistent && self.written > 0;
-        if self.written > 0 {
-            self.written -= 1;
-        } else {
-            self.offset = 0;
-        }
-        let judged = shared.expect.judge(response);
-        self.answers += u64::from(judged.is_ok());
-        self.responses += 1;
-        if !self.measured {
-            shared.recorder.record.connections.slow_answers += u64::from(judged.is_ok());
-            return;
-        }
-        shared.pending -= 1;
-        shared.recorder.landed(now, 1);
-        match judged {
-            Ok(()) => shared.recorder.answered(flight.due, flight.sent, flight.first, now),
-            Err(kind) => {
-                shared.recorder.record.lost_time += now - flight.sent;
-                shared.recorder.record.fail(kind, 1, || shown(kind, response));
-            }
-        }
-    }
-
-    /// The server has ended the connection.
-    fn end(&mut self, shared: &mut Shared<'_>, now: u64) -> Result<Progress, Fault> {
-        let asked = self.flights.front().is_some_and(|flight| flight.sent > 0);
-        match self.reader.end() {
-            Ok(Some(response)) => {
-                self.answered(&response, shared, now);
-                Ok(Progress::Over)
-            }
-            Ok(None) if asked && self.persistent => {
-                Err(Fault { kind: ErrorKind::Closed, said: "the connection ended before the answer".into() })
-            }
-            Ok(None) => Ok(Progress::Over),
-            Err(why) => Err(Fault { kind: ErrorKind::Closed, said: why.to_owned() }),
-        }
-    }
-
     /// Closes it. With a fault, the requests that were sent have failed; without, those that were sent and will
     /// not be answered on this connection wait to be sent on the next (RFC 9112 §9.3.2).
     pub(crate) fn close(&mut self, shared: &mut Shared<'_>, now: u64, fault: Option<&Fault>) {
@@ -386,32 +195,4 @@ impl Connection {
             }
         }
     }
-}
-
-/// The bytes to send next: of the first request that waits, and of all behind it as far as they lie there in
-/// one piece.
-#[inline]
-fn pieces<'a>(
-    flights: &VecDeque<Flight>,
-    written: usize,
-    offset: usize,
-    images: &'a [Image],
-    gathered: &'a mut Vec<u8>,
-) -> &'a [u8] {
-    const ENOUGH: usize = 64 << 10;
-    let waiting = flights.len() - written;
-    let first = &images[flights[written].target as usize];
-    if waiting == 1 || images.len() == 1 {
-        return first.piece(offset, waiting.min(first.copies()));
-    }
-    gathered.clear();
-    let mut skip = offset;
-    for flight in flights.range(written..) {
-        gathered.extend_from_slice(images[flight.target as usize].piece(skip, 1));
-        skip = 0;
-        if gathered.len() >= ENOUGH {
-            break;
-        }
-    }
-    gathered
 }

@@ -183,10 +183,20 @@ impl Pacer {
         matches!(self.law, Law::Schedule { .. })
     }
 
-    /// How many are due at `now` and have not begun; at most `most` are counted.
-    pub fn overdue(&self, now: u64, most: u64) -> u64 {
+    /// How many are due at `now` and have not begun. The first million is counted, which takes a moment;
+    /// of a rate that leaves more behind, what is expected behind those is added.
+    pub fn overdue(&self, now: u64) -> u64 {
+        const COUNTED: u64 = 1_000_000;
         let mut ahead = self.clone();
-        (0..most).take_while(|_| ahead.take(now).is_some()).count() as u64
+        let counted = (0..COUNTED).take_while(|_| ahead.take(now).is_some()).count() as u64;
+        match &ahead.law {
+            Law::Schedule { level, step, rate, length, .. } if counted == COUNTED => {
+                let seconds = now.min(self.end).saturating_sub(self.begin) as f64 / 1e9;
+                let rest = (rate.expected(seconds, *length) - level) / step;
+                counted + (rest.max(0.0) as u64).min(ahead.left)
+            }
+            _ => counted,
+        }
     }
 
     fn find_next(&mut self, grow: bool) {

@@ -1,10 +1,10 @@
 //! What is asked of a run, in types that exist only when they are valid, and what follows from it.
 
+mod check;
+
 use std::fmt;
-use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::error::Wrong;
 use crate::expect::Expect;
 use crate::pacer::{Arrivals, Rate};
 use crate::source::Sources;
@@ -159,10 +159,16 @@ impl Plan {
 
     /// Connections that make requests, where there is a bound to them.
     pub const DEFAULT_CONNECTIONS: u32 = 10;
+    /// Threads of a process at most.
+    pub const MOST_THREADS: u32 = 1024;
+    /// Processes at most.
+    pub const MOST_PROCESSES: u32 = 1024;
+    /// Bytes a second of a slow connection at least: it takes or gives one ten times a second.
+    pub const LEAST_SLOW_RATE: u64 = 10;
 
     /// Workers of all processes.
     pub fn workers(&self) -> u32 {
-        self.threads * self.processes
+        self.threads.saturating_mul(self.processes)
     }
 
     /// Connections that make requests: with `hold`, as many as live at once by the schedule, and a quarter
@@ -171,7 +177,8 @@ impl Plan {
         match (self.connections, self.hold, self.connection_rate) {
             (Some(count), ..) => count,
             (None, Some(hold), Some(rate)) => {
-                (rate.from.max(rate.to) * hold.as_secs_f64() * 1.25).ceil() as u32 + self.workers()
+                let at_once = (rate.from.max(rate.to) * hold.as_secs_f64() * 1.25).ceil() as u32;
+                at_once.saturating_add(self.workers())
             }
             _ => Plan::DEFAULT_CONNECTIONS.max(self.workers()),
         }
@@ -191,72 +198,6 @@ impl Plan {
                 None => u64::MAX,
             }),
         }
-    }
-
-    /// Sees that it makes sense as a whole.
-    ///
-    /// # Errors
-    /// [`Wrong::Usage`], in one line, when it does not.
-    pub fn check(&self) -> Result<(), Wrong> {
-        let no = |why: String| Err(Wrong::Usage(why));
-        let timed = matches!(self.length, Length::For(_));
-        if self.urls.is_empty() {
-            return no("what is to be asked for? Name a URL, or a file of them with --urls".into());
-        }
-        if [self.threads, self.processes, self.pipeline, self.repeat].contains(&0) {
-            return no("threads, processes, pipelined requests and runs are 1 at least".into());
-        }
-        if self.all_connections() == 0 {
-            return no("a run needs a connection".into());
-        }
-        if (1..self.workers()).contains(&self.active()) {
-            return no(format!(
-                "{} connections can not be shared by {} threads; ask for as many connections at least",
-                self.active(),
-                self.workers()
-            ));
-        }
-        if self.active() == 0 && (self.rate.is_some() || !timed) {
-            return no("without an active connection there is nobody to make requests".into());
-        }
-        if self.hold.is_some() {
-            if self.connection_rate.is_none() {
-                return no("--hold needs --connection-rate: how many new connections a second?".into());
-            }
-            if self.rate.is_some() || !timed {
-                return no(
-                    "with --hold each connection has a schedule of its own: no --rate, no --requests".into()
-                );
-            }
-        }
-        let ramps = [self.rate, self.connection_rate].into_iter().flatten().any(|rate| rate.is_ramp());
-        if ramps && !timed {
-            return no("a ramp goes over the time of a run: give it --duration, not --requests".into());
-        }
-        if self.pipeline > 1 && (self.per_connection() == 1 || self.version == Version::Http10) {
-            return no("requests are pipelined on a connection of HTTP/1.1 that stays".into());
-        }
-        if self.requests_per_connection == Some(0) {
-            return no("a connection makes 1 request at least".into());
-        }
-        self.check_sources()
-    }
-
-    fn check_sources(&self) -> Result<(), Wrong> {
-        let literal = |url: &Url| match &url.place {
-            crate::url::Place::Host(host, _) => host.parse::<IpAddr>().ok(),
-            crate::url::Place::Unix(_) => None,
-        };
-        for url in &self.urls {
-            if let (Some(to), Some(from)) = (literal(url), self.sources.nth(0))
-                && to.is_ipv4() != from.is_ipv4()
-            {
-                return Err(Wrong::Usage(format!(
-                    "nobody comes from {from} to {to}: one is IPv4, the other IPv6"
-                )));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -302,37 +243,6 @@ impl fmt::Display for Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn plan(change: impl FnOnce(&mut Plan)) -> Result<(), Wrong> {
-        let mut plan = Plan::new(vec!["http://127.0.0.1/".parse().expect("a URL")]);
-        change(&mut plan);
-        plan.check()
-    }
-
-    #[test]
-    fn what_contradicts_itself_is_refused_in_words() {
-        assert!(plan(|_| {}).is_ok());
-        let second = Some(Duration::from_secs(1));
-        type Change = fn(&mut Plan);
-        let wrong: [(Change, &str); 8] = [
-            (|plan| plan.urls.clear(), "Name a URL"),
-            (|plan| plan.pipeline = 0, "1 at least"),
-            (|plan| (plan.threads, plan.connections) = (4, Some(3)), "can not be shared"),
-            (|plan| plan.hold = Some(Duration::from_secs(1)), "--connection-rate"),
-            (|plan| (plan.pipeline, plan.requests_per_connection) = (2, Some(1)), "pipelined"),
-            (|plan| (plan.pipeline, plan.version) = (2, Version::Http10), "pipelined"),
-            (|plan| plan.sources = "::1".parse().expect("an address"), "IPv4"),
-            (
-                |plan| (plan.rate, plan.length) = (Some(Rate { from: 1.0, to: 2.0 }), Length::Requests(1)),
-                "--duration",
-            ),
-        ];
-        for (change, why) in wrong {
-            let said = plan(change).expect_err(why).to_string();
-            assert!(said.contains(why), "{said}");
-        }
-        assert!(plan(|plan| (plan.hold, plan.connection_rate) = (second, Some(Rate::constant(5.0)))).is_ok());
-    }
 
     #[test]
     fn held_connections_follow_from_their_rate_and_their_life() {

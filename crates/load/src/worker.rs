@@ -4,6 +4,7 @@
 //! and opens a connection where it has none. An answer fills its place again at once, and what is due by a
 //! schedule and found no place waits in the pacer, with its time.
 
+mod exchange;
 mod life;
 
 use std::cmp::Reverse;
@@ -14,12 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tenfold_sys::clock;
 use tenfold_sys::epoll::Epoll;
 use tenfold_sys::lifecycle::{self, Phase};
-use tenfold_sys::readiness::Ready;
 
-use crate::connection::{Progress, Shared, State};
-use crate::fault::{Fault, fault_of};
+use crate::connection::{Shared, State};
+use crate::fault::Fault;
 use crate::pacer::Pacer;
-use crate::place::{Place, Role, SLOW_STEPS};
+use crate::place::{Place, Role};
 use crate::record::{Effort, ErrorKind, Record};
 use crate::share::{Choice, Share};
 
@@ -290,103 +290,6 @@ impl Worker<'_> {
         }
     }
 
-    #[inline]
-    fn on_ready(&mut self, ready: &Ready) {
-        let number = ready.key as u32;
-        let place = &mut self.places[number as usize];
-        if place.generation != (ready.key >> 32) as u32 {
-            return;
-        }
-        if place.connection.state != State::Open {
-            self.now = clock::monotonic();
-            match place.connection.connect_error() {
-                Ok(()) if ready.write || ready.read => self.connected(number),
-                Ok(()) => return,
-                Err(error) => return self.not_connected(number, &fault_of(&error)),
-            }
-        }
-        let place = &mut self.places[number as usize];
-        if ready.write && place.connection.has_unsent() {
-            self.flush(number);
-        }
-        if ready.read {
-            self.receive(number, ready.ended || ready.gone || ready.error);
-        }
-    }
-
-    fn flush(&mut self, number: u32) {
-        let place = &mut self.places[number as usize];
-        if place.paused && place.role == Role::SlowWriter {
-            return;
-        }
-        let most = place.most_written(self.share);
-        match place.connection.flush(&mut self.shared, self.now, most) {
-            Ok(_) => self.pause(number, Role::SlowWriter),
-            Err(error) => {
-                // What the server said before it hung up counts first.
-                self.receive(number, true);
-                self.lose(number, fault_of(&error));
-            }
-        }
-    }
-
-    #[inline]
-    fn receive(&mut self, number: u32, ended: bool) {
-        let place = &mut self.places[number as usize];
-        if place.paused && place.role == Role::SlowReader {
-            place.end_seen |= ended;
-            return;
-        }
-        let most = place.most_read(self.share);
-        match place.connection.receive(&mut self.shared, &mut self.now, ended, most) {
-            Ok(Progress::Over) => self.part(number),
-            Ok(Progress::Limited) => self.pause(number, Role::SlowReader),
-            Ok(_) if place.is_spent(self.share, self.now) => self.part(number),
-            Ok(_) => {
-                place.free_since = self.now;
-                self.fill(number, usize::MAX);
-                self.pause(number, Role::SlowReader);
-            }
-            Err(fault) => self.lose(number, fault),
-        }
-    }
-
-    /// A slow connection goes on a little later.
-    fn pause(&mut self, number: u32, role: Role) {
-        let place = &mut self.places[number as usize];
-        if place.role == role {
-            place.paused = true;
-            self.timers.push(Reverse((self.now + 1_000_000_000 / SLOW_STEPS, number)));
-        }
-    }
-
-    /// Whatever a place waits for in time: to connect again, to go on slowly, its next request, its end.
-    fn on_timer(&mut self, number: u32) {
-        let place = &mut self.places[number as usize];
-        if std::mem::take(&mut place.paused) {
-            match place.role {
-                Role::SlowWriter => self.flush(number),
-                _ => {
-                    let ended = place.end_seen;
-                    self.receive(number, ended);
-                }
-            }
-            return;
-        }
-        let place = &mut self.places[number as usize];
-        if std::mem::take(&mut place.opening) {
-            return self.open_in_turn(number);
-        }
-        if place.role == Role::Held && self.now >= place.until && place.until > 0 {
-            if place.connection.in_flight() == 0 {
-                self.part(number);
-            }
-            return;
-        }
-        place.free_since = self.now;
-        self.fill(number, usize::MAX);
-    }
-
     fn finish(mut self, used: u64) -> Record {
         let now = clock::monotonic();
         let scheduled = self.requests.is_scheduled();
@@ -398,7 +301,7 @@ impl Worker<'_> {
                 place.tell(&mut self.shared.recorder.record.connections);
             }
         }
-        let overdue = if scheduled { self.requests.overdue(now, u64::MAX) } else { 0 };
+        let overdue = if scheduled { self.requests.overdue(now) } else { 0 };
         let waited = self.requests.due().filter(|_| overdue > 0).map_or(0, |due| now.saturating_sub(due));
         let passed = now - self.share.begin.min(now);
         let mut record = self.shared.recorder.finish(now);

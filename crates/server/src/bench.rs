@@ -1,20 +1,23 @@
 //! `tenfold bench`: the command line of the load generator, and what it says when it is done.
 
+mod flags;
+
 use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::ArgMatches;
 use tenfold_load::assertion::{Assertion, Outcome};
 use tenfold_load::pacer::{Arrivals, Rate};
 use tenfold_load::plan::{Completion, Length, Order, Plan, Version, WarmUp};
 use tenfold_load::url::Url;
 use tenfold_load::{Report, Wrong, compare, output, request};
 
+pub(crate) use self::flags::command;
 use crate::settings::units;
 
 /// Exit codes beside 0 to 2, which mean what they always do.
@@ -22,132 +25,6 @@ const ASSERTION_FAILED: u8 = 3;
 const INVALID: u8 = 4;
 /// 128 and the number of SIGINT, as shells have it.
 const INTERRUPTED: u8 = 130;
-
-const ABOUT_CODES: &str = "\
-Exit codes: 0 done; 1 failed, nobody answers; 2 wrong usage; 3 an assertion does not hold;
-4 the measurement is invalid, and it is said why; 130 interrupted, with what there was until then.";
-
-/// The subcommand.
-pub(crate) fn command() -> clap::Command {
-    let file = |name: &'static str| Arg::new(name).value_parser(value_parser!(PathBuf)).required(true);
-    clap::Command::new("bench")
-        .about("Load an HTTP server and measure what it does, and whether the measurement holds")
-        .after_help(ABOUT_CODES)
-        .args_conflicts_with_subcommands(true)
-        .disable_help_subcommand(true)
-        .arg(
-            Arg::new("URL")
-                .action(ArgAction::Append)
-                .help("What is asked for; any form: host, host:port/path, http://[::1]/, unix:PATH:/path"),
-        )
-        .args(load_arguments())
-        .args(shape_arguments())
-        .args(beside_arguments())
-        .args(result_arguments())
-        .subcommand(
-            clap::Command::new("compare")
-                .about("How many times A's numbers B's are, with intervals")
-                .arg(file("A").help("What `bench --json` wrote"))
-                .arg(file("B").help("The same of another measurement")),
-        )
-}
-
-fn flag(name: &'static str, value: &'static str, help: &'static str, heading: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(help).help_heading(heading).allow_hyphen_values(true)
-}
-
-fn load_arguments() -> Vec<Arg> {
-    let flag = |name, value, help| flag(name, value, help, "Load");
-    vec![
-        flag("connections", "N", "Connections that make requests [default: 10]").short('c'),
-        flag("threads", "N", "Threads of each process [default: 1]").short('t'),
-        flag("processes", "N", "Processes, each with its own limit of descriptors [default: 1]"),
-        flag("duration", "TIME", "How long [default: 10s]").short('d').conflicts_with("requests"),
-        flag("requests", "N", "How many requests, instead of how long").short('n'),
-        flag(
-            "rate",
-            "R|A:B",
-            "Requests a second by a schedule, or a ramp from A to B; without it, a request follows an answer",
-        ),
-        flag("arrivals", "LAW", "How a schedule is spread: constant or poisson [default: constant]")
-            .value_parser(PossibleValuesParser::new(["constant", "poisson"])),
-        flag("connection-rate", "R|A:B", "New connections a second by a schedule"),
-        flag("hold", "TIME", "How long each of those lives, its requests spread over that time"),
-        flag("timeout", "TIME", "After which a request has failed [default: 30s]"),
-        flag("repeat", "N", "Runs, one after the other, with intervals over them [default: 1]"),
-        flag(
-            "warm-up",
-            "auto|off|TIME",
-            "What is left out of the begin: by rule (MSER-5), nothing, or so much [default: auto]",
-        ),
-    ]
-}
-
-fn shape_arguments() -> Vec<Arg> {
-    let flag = |name, value, help| flag(name, value, help, "Shape");
-    vec![
-        flag("requests-per-connection", "N", "Requests after which a connection is replaced; 1: a new one for each [default: no bound]"),
-        flag("pipeline", "N", "Requests in flight on a connection [default: 1]"),
-        flag("method", "METHOD", "[default: GET]").short('m'),
-        flag("header", "FIELD", "A field of every request, as in 'Accept: text/html'; repeatable").short('H').action(ArgAction::Append),
-        flag("body", "FILE", "The body of every request").value_parser(value_parser!(PathBuf)),
-        flag("http", "VERSION", "1.0 or 1.1 [default: 1.1]").value_parser(PossibleValuesParser::new(["1.0", "1.1"])),
-        flag("completion", "HOW", "An answer is complete by its length, or at the end of the connection: length or end [default: length]")
-            .value_parser(PossibleValuesParser::new(["length", "end"])),
-        flag("urls", "FILE", "A URL for each line, asked for in order").value_parser(value_parser!(PathBuf)),
-        flag("random", "", "URLs at random instead").action(ArgAction::SetTrue).num_args(0).allow_hyphen_values(false),
-        flag("seed", "N", "What is at random repeats with the same number [default: 1]"),
-    ]
-}
-
-fn beside_arguments() -> Vec<Arg> {
-    let flag = |name, value, help| flag(name, value, help, "Connections");
-    vec![
-        flag("idle", "N", "Connections beside that never ask"),
-        flag("slow-readers", "N", "Connections beside that read slowly"),
-        flag("slow-writers", "N", "Connections beside that write slowly"),
-        flag("slow-rate", "BYTES", "A second, of slow ones [default: 1 KB]"),
-        flag(
-            "source",
-            "ADDRESSES",
-            "Addresses to come from in turn: 127.0.0.2-127.0.0.9, 127.1.0.0/24, or a list of those",
-        ),
-        flag(
-            "join-ack",
-            "",
-            "The handshake's last acknowledgement travels with the request: a packet less than browsers send",
-        )
-        .action(ArgAction::SetTrue)
-        .num_args(0)
-        .allow_hyphen_values(false),
-    ]
-}
-
-fn result_arguments() -> Vec<Arg> {
-    let flag = |name, value, help| flag(name, value, help, "Results");
-    let switch =
-        |name, help| flag(name, "", help).action(ArgAction::SetTrue).num_args(0).allow_hyphen_values(false);
-    vec![
-        flag(
-            "expect-status",
-            "STATUS",
-            "Answers with another are errors; a list, as in 200,304 [default: below 400]",
-        ),
-        flag("expect-length", "BYTES", "Bodies of another length are errors"),
-        flag("expect-hash", "SHA256", "Bodies with another SHA-256 are errors"),
-        flag("assert", "CLAIM", "What every run has to show, as in 'p99<5ms' or 'errors==0'; repeatable")
-            .action(ArgAction::Append),
-        switch("json", "Print JSON").conflicts_with("csv"),
-        switch("csv", "Print CSV, a line for each run"),
-        flag(
-            "hdr",
-            "FILE",
-            "Write latencies for the plotter of HdrHistogram; with a schedule, uncorrected ones beside",
-        )
-        .value_parser(value_parser!(PathBuf)),
-        switch("quiet", "No live display").short('q'),
-    ]
-}
 
 /// Measures, or compares.
 pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
@@ -184,6 +61,9 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, Wrong> {
     for text in matches.get_many::<String>("assert").into_iter().flatten() {
         assertions.push(text.parse::<Assertion>().map_err(|why| Wrong::Usage(format!("--assert: {why}")))?);
     }
+    plan.check()?;
+    // What can not be written is said before the run, and not after it.
+    let curve = matches.get_one::<PathBuf>("hdr").map(|path| Curve::create(path)).transpose()?;
     let report = tenfold_load::run(&plan, !matches.get_flag("quiet"))?;
     let text = match (matches.get_flag("json"), matches.get_flag("csv")) {
         (true, _) => output::json(&report),
@@ -191,8 +71,8 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, Wrong> {
         _ => output::text(&report),
     };
     print(&text)?;
-    if let Some(path) = matches.get_one::<PathBuf>("hdr") {
-        write_hdr(path, &report)?;
+    if let Some(curve) = curve {
+        curve.write(&report)?;
     }
     Ok(judge(&report, &assertions))
 }
@@ -220,17 +100,36 @@ fn judge(report: &Report, assertions: &[Assertion]) -> ExitCode {
     ExitCode::from(if report.interrupted() { INTERRUPTED } else { code })
 }
 
-fn write_hdr(path: &Path, report: &Report) -> Result<(), Wrong> {
-    let failed = |path: &Path, error: &io::Error| Wrong::Failed(format!("write {}: {error}", path.display()));
-    let Some(run) = report.runs.last() else { return Ok(()) };
-    let beside = path.with_added_extension("uncorrected");
-    let uncorrected = run.uncorrected_us.as_ref().filter(|_| run.schedule.is_some());
-    for (path, distribution) in [(path, run.latency_us.as_ref()), (&beside, uncorrected)] {
-        if let Some(distribution) = distribution {
-            std::fs::write(path, output::hdr(distribution)).map_err(|error| failed(path, &error))?;
-        }
+/// Where `--hdr` writes.
+struct Curve<'a> {
+    path: &'a Path,
+    file: File,
+}
+
+impl Curve<'_> {
+    fn create(path: &Path) -> Result<Curve<'_>, Wrong> {
+        let file = File::create(path).map_err(|error| not_written(path, &error))?;
+        Ok(Curve { path, file })
     }
-    Ok(())
+
+    /// Writes the latencies of the last run.
+    fn write(mut self, report: &Report) -> Result<(), Wrong> {
+        let Some(run) = report.runs.last() else { return Ok(()) };
+        if let Some(latency) = &run.latency_us {
+            let written = self.file.write_all(output::hdr(latency).as_bytes());
+            written.map_err(|error| not_written(self.path, &error))?;
+        }
+        if let Some(uncorrected) = run.uncorrected_us.as_ref().filter(|_| run.schedule.is_some()) {
+            let beside = self.path.with_added_extension("uncorrected");
+            std::fs::write(&beside, output::hdr(uncorrected))
+                .map_err(|error| not_written(&beside, &error))?;
+        }
+        Ok(())
+    }
+}
+
+fn not_written(path: &Path, error: &io::Error) -> Wrong {
+    Wrong::Failed(format!("write {}: {error}", path.display()))
 }
 
 fn print(text: &str) -> Result<(), Wrong> {
@@ -247,9 +146,11 @@ fn read(path: &Path) -> Result<String, Wrong> {
 fn plan(matches: &ArgMatches) -> Result<Plan, Wrong> {
     let typed = Typed(matches);
     let mut plan = Plan::new(urls(matches)?);
+    typed.needs("arrivals", &["rate", "connection-rate"])?;
+    typed.needs("slow-rate", &["slow-readers", "slow-writers"])?;
     plan.connections = typed.count("connections")?;
-    plan.threads = typed.count("threads")?.unwrap_or(plan.threads);
-    plan.processes = typed.count("processes")?.unwrap_or(plan.processes);
+    plan.threads = typed.bounded("threads", Plan::MOST_THREADS)?.unwrap_or(plan.threads);
+    plan.processes = typed.bounded("processes", Plan::MOST_PROCESSES)?.unwrap_or(plan.processes);
     if let Some(time) = typed.time("duration")? {
         plan.length = Length::For(time);
     }
@@ -273,7 +174,7 @@ fn plan(matches: &ArgMatches) -> Result<Plan, Wrong> {
     plan.idle = typed.count("idle")?.unwrap_or(0);
     plan.slow_readers = typed.count("slow-readers")?.unwrap_or(0);
     plan.slow_writers = typed.count("slow-writers")?.unwrap_or(0);
-    let size = |text: &str| units::size(text, 1..=1 << 40);
+    let size = |text: &str| units::size(text, Plan::LEAST_SLOW_RATE..=1 << 40);
     plan.slow_rate = typed.parsed("slow-rate", size)?.unwrap_or(plan.slow_rate);
     plan.sources = typed.of("source")?.unwrap_or_default();
     plan.join_ack = matches.get_flag("join-ack");
@@ -305,7 +206,12 @@ fn shape(typed: &Typed<'_>, plan: &mut Plan) -> Result<(), Wrong> {
     if typed.0.get_flag("random") {
         plan.order = Order::Random;
     }
-    plan.seed = typed.parsed("seed", |text| units::number(text, 0u64..=u64::MAX))?.unwrap_or(plan.seed);
+    if let Some(seed) = typed.parsed("seed", |text| units::number(text, 0u64..=u64::MAX))? {
+        if plan.order != Order::Random && plan.arrivals != Arrivals::Poisson {
+            return Err(Wrong::Usage("--seed changes nothing without --random or --arrivals poisson".into()));
+        }
+        plan.seed = seed;
+    }
     Ok(())
 }
 
@@ -343,7 +249,21 @@ impl Typed<'_> {
     }
 
     fn count(&self, name: &str) -> Result<Option<u32>, Wrong> {
-        self.parsed(name, |text| units::number(text, 0u32..=10_000_000))
+        self.bounded(name, 10_000_000)
+    }
+
+    fn bounded(&self, name: &str, most: u32) -> Result<Option<u32>, Wrong> {
+        self.parsed(name, |text| units::number(text, 0..=most))
+    }
+
+    /// Sees that a flag which changes others was not typed without one of those.
+    fn needs(&self, name: &str, others: &[&str]) -> Result<(), Wrong> {
+        let typed = |name: &str| self.0.contains_id(name);
+        if !typed(name) || others.iter().any(|other| typed(other)) {
+            return Ok(());
+        }
+        let others: Vec<String> = others.iter().map(|other| format!("--{other}")).collect();
+        Err(Wrong::Usage(format!("--{name} changes nothing without {}", others.join(" or "))))
     }
 
     fn time(&self, name: &str) -> Result<Option<Duration>, Wrong> {

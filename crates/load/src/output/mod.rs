@@ -22,8 +22,9 @@ pub fn json(report: &Report) -> String {
 /// # Errors
 /// In words, when it is something else.
 pub fn read_json(text: &str) -> Result<Report, String> {
-    serde_json::from_str(text)
-        .map_err(|error| format!("this is no report of `tenfold bench --json`: {error}"))
+    let no = |why: &dyn std::fmt::Display| format!("this is no report of `tenfold bench --json`: {why}");
+    let report: Report = serde_json::from_str(text).map_err(|error| no(&error))?;
+    if report.runs.is_empty() { Err(no(&"it has no run")) } else { Ok(report) }
 }
 
 /// Microseconds with a unit that suits them.

@@ -64,7 +64,7 @@ proptest! {
         let (mut now, mut taken) = (0, Vec::new());
         for step in steps {
             now += step;
-            let overdue = pacer.overdue(now, u64::MAX);
+            let overdue = pacer.overdue(now);
             let before = taken.len();
             while let Some(due) = pacer.take(now) {
                 prop_assert!(due <= now);
@@ -127,5 +127,19 @@ fn rates_are_read_and_wrong_ones_are_refused() {
     assert_eq!("0:10.5".parse(), Ok(Rate { from: 0.0, to: 10.5 }));
     for wrong in ["", "0", "-1", "a", "1:", "inf", "nan", "0:0", "1e99"] {
         assert!(wrong.parse::<Rate>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn what_a_huge_rate_leaves_behind_is_counted_without_going_through_it() {
+    // Three hours at a billion a second would take hours to count one by one.
+    let hours = 3 * 3600;
+    let span = (0, hours * SECOND, hours * SECOND);
+    for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+        let pacer = Pacer::scheduled(Rate::constant(1e9), arrivals, WHOLE, 7, span, u64::MAX);
+        let (overdue, expected) = (pacer.overdue(u64::MAX) as f64, hours as f64 * 1e9);
+        assert!((overdue / expected - 1.0).abs() < 1e-6, "{overdue} of {expected}");
+        let bounded = Pacer::scheduled(Rate::constant(1e9), arrivals, WHOLE, 7, span, 2_000_000);
+        assert_eq!(bounded.overdue(u64::MAX), 2_000_000);
     }
 }

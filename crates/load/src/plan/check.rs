@@ -1,0 +1,270 @@
+//! Whether a plan makes sense as a whole. What contradicts itself is refused, and so is what would change
+//! nothing: a run that quietly was another one than asked for is worse than none.
+
+use std::net::IpAddr;
+
+use super::{Arrivals, Completion, Length, Order, Plan, Version};
+use crate::error::Wrong;
+use crate::expect::Expect;
+use crate::url::{Place, Url};
+
+impl Plan {
+    /// Sees that it makes sense as a whole.
+    ///
+    /// # Errors
+    /// [`Wrong::Usage`], in one line, when it does not.
+    pub fn check(&self) -> Result<(), Wrong> {
+        let why = self
+            .check_sizes()
+            .or_else(|| self.check_schedules())
+            .or_else(|| self.check_shape())
+            .or_else(|| self.check_asking())
+            .or_else(|| self.check_ways());
+        why.map_or(Ok(()), |why| Err(Wrong::Usage(why)))
+    }
+
+    fn check_sizes(&self) -> Option<String> {
+        if self.urls.is_empty() {
+            return Some("what is to be asked for? Name a URL, or a file of them with --urls".into());
+        }
+        if [self.threads, self.processes, self.pipeline, self.repeat].contains(&0) {
+            return Some("threads, processes, pipelined requests and runs are 1 at least".into());
+        }
+        for (count, most, what) in [
+            (self.threads, Plan::MOST_THREADS, "threads in a process"),
+            (self.processes, Plan::MOST_PROCESSES, "processes"),
+        ] {
+            if count > most {
+                return Some(format!("{count} {what} are too many; {most} at most"));
+            }
+        }
+        if self.all_connections() == 0 {
+            return Some("a run needs a connection".into());
+        }
+        if (1..self.workers()).contains(&self.active()) {
+            return Some(format!(
+                "{} connections can not be shared by {} threads; ask for as many connections at least",
+                self.active(),
+                self.workers()
+            ));
+        }
+        let servers = self.servers();
+        if (1..servers).contains(&(self.active() as usize)) {
+            return Some(format!(
+                "{} connections do not reach {servers} servers; ask for as many connections at least",
+                self.active()
+            ));
+        }
+        None
+    }
+
+    fn check_schedules(&self) -> Option<String> {
+        let timed = match self.length {
+            Length::For(time) => Some(time),
+            Length::Requests(_) => None,
+        };
+        let asks = self.rate.is_some() || self.hold.is_some() || timed.is_none();
+        if self.active() == 0 && asks {
+            return Some("without an active connection there is nobody to make requests".into());
+        }
+        if self.hold.is_some() {
+            if self.connection_rate.is_none() {
+                return Some("--hold needs --connection-rate: how many new connections a second?".into());
+            }
+            if self.rate.is_some() || timed.is_none() {
+                return Some(
+                    "with --hold each connection has a schedule of its own: no --rate, no --requests".into(),
+                );
+            }
+        }
+        let mut rates = [self.rate, self.connection_rate].into_iter().flatten();
+        if timed.is_none() && rates.clone().any(|rate| rate.is_ramp()) {
+            return Some("a ramp goes over the time of a run: give it --duration, not --requests".into());
+        }
+        if self.arrivals == Arrivals::Poisson && rates.next().is_none() {
+            return Some("--arrivals spreads a schedule: give it --rate or --connection-rate".into());
+        }
+        match (self.warm_up, timed) {
+            (super::WarmUp::For(cut), Some(time)) if cut >= time => {
+                Some(format!("a warm-up of {cut:?} leaves nothing of a run of {time:?}"))
+            }
+            _ => None,
+        }
+    }
+
+    fn check_shape(&self) -> Option<String> {
+        if self.completion == Completion::End && self.requests_per_connection.is_some_and(|count| count > 1) {
+            return Some(
+                "an answer that ends with its connection is the only one on it: no --requests-per-connection"
+                    .into(),
+            );
+        }
+        if self.pipeline > 1 && (self.per_connection() == 1 || self.version == Version::Http10) {
+            return Some("requests are pipelined on a connection of HTTP/1.1 that stays".into());
+        }
+        if self.requests_per_connection == Some(0) {
+            return Some("a connection makes 1 request at least".into());
+        }
+        if self.slow_rate < Plan::LEAST_SLOW_RATE {
+            return Some(format!(
+                "a slow connection moves {} bytes a second at least",
+                Plan::LEAST_SLOW_RATE
+            ));
+        }
+        if self.method == "HEAD"
+            && (self.expect.length.is_some_and(|length| length > 0) || self.expect.hash.is_some())
+        {
+            return Some("an answer to HEAD has no body to expect anything of".into());
+        }
+        let length = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+        if let Some((name, value)) = length.filter(|(_, value)| *value != self.body.len().to_string()) {
+            return Some(format!(
+                "--header '{name}: {value}' contradicts the body, which has {} bytes",
+                self.body.len()
+            ));
+        }
+        None
+    }
+
+    /// What is said of requests wants somebody who makes them, and several URLs to choose among.
+    fn check_asking(&self) -> Option<String> {
+        let about_requests = self.pipeline > 1
+            || self.requests_per_connection.is_some()
+            || self.method != "GET"
+            || !(self.headers.is_empty() && self.body.is_empty())
+            || self.version != Version::default()
+            || self.completion != Completion::default()
+            || self.order != Order::default()
+            || self.expect != Expect::default();
+        if about_requests && u64::from(self.idle) == self.all_connections() {
+            return Some(
+                "connections that are only idle make no requests: nothing can be said of those".into(),
+            );
+        }
+        if self.order == Order::Random && self.urls.len() == self.servers() {
+            return Some("--random chooses among several URLs of a server, and there is one of each".into());
+        }
+        None
+    }
+
+    /// What is set on connections has to mean something where they go.
+    fn check_ways(&self) -> Option<String> {
+        let only_unix = self.urls.iter().all(|url| matches!(url.place, Place::Unix(_)));
+        if only_unix && (self.sources.count() > 0 || self.join_ack) {
+            return Some("--source and --join-ack are for TCP, and a Unix socket is not".into());
+        }
+        let literal = |url: &Url| match &url.place {
+            Place::Host(host, _) => host.parse::<IpAddr>().ok(),
+            Place::Unix(_) => None,
+        };
+        let from = self.sources.nth(0)?;
+        let to = self.urls.iter().filter_map(literal).find(|to| to.is_ipv4() != from.is_ipv4())?;
+        Some(format!("nobody comes from {from} to {to}: one is IPv4, the other IPv6"))
+    }
+
+    /// How many servers the URLs name.
+    fn servers(&self) -> usize {
+        self.urls.iter().map(|url| &url.place).collect::<std::collections::HashSet<_>>().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::pacer::Rate;
+    use crate::plan::WarmUp;
+
+    fn plan(change: impl FnOnce(&mut Plan)) -> Result<(), Wrong> {
+        let mut plan = Plan::new(vec!["http://127.0.0.1/".parse().expect("a URL")]);
+        change(&mut plan);
+        plan.check()
+    }
+
+    type Change = fn(&mut Plan);
+
+    #[track_caller]
+    fn refused(all: &[(Change, &str)]) {
+        for (change, why) in all {
+            let said = plan(change).expect_err(why).to_string();
+            assert!(said.contains(why), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused_in_words() {
+        assert!(plan(|_| {}).is_ok());
+        refused(&[
+            (|plan| plan.urls.clear(), "Name a URL"),
+            (|plan| plan.pipeline = 0, "1 at least"),
+            (|plan| (plan.threads, plan.connections) = (4, Some(3)), "can not be shared"),
+            (|plan| plan.hold = Some(Duration::from_secs(1)), "--connection-rate"),
+            (|plan| (plan.pipeline, plan.requests_per_connection) = (2, Some(1)), "pipelined"),
+            (|plan| (plan.pipeline, plan.version) = (2, Version::Http10), "pipelined"),
+            (|plan| plan.sources = "::1".parse().expect("an address"), "IPv4"),
+            (
+                |plan| (plan.rate, plan.length) = (Some(Rate { from: 1.0, to: 2.0 }), Length::Requests(1)),
+                "--duration",
+            ),
+            (
+                |plan| (plan.completion, plan.requests_per_connection) = (Completion::End, Some(5)),
+                "the only one",
+            ),
+            (|plan| (plan.method, plan.expect.length) = ("HEAD".into(), Some(5)), "HEAD"),
+            (|plan| plan.headers = vec![("content-length".into(), "5".into())], "0 bytes"),
+            (|plan| plan.warm_up = WarmUp::For(Duration::from_secs(10)), "leaves nothing"),
+        ]);
+        let held = |plan: &mut Plan| {
+            (plan.hold, plan.connection_rate) = (Some(Duration::from_secs(1)), Some(Rate::constant(5.0)));
+        };
+        assert!(plan(held).is_ok());
+    }
+
+    #[test]
+    fn what_would_change_nothing_is_refused() {
+        refused(&[
+            (|plan| plan.arrivals = Arrivals::Poisson, "--rate"),
+            (|plan| plan.order = Order::Random, "several URLs"),
+            (|plan| (plan.connections, plan.idle, plan.pipeline) = (Some(0), 5, 2), "only idle"),
+            (|plan| (plan.connections, plan.idle, plan.expect.length) = (Some(0), 5, Some(1)), "only idle"),
+            (
+                |plan| {
+                    plan.urls = vec!["unix:/s".parse().expect("a URL")];
+                    plan.join_ack = true;
+                },
+                "TCP",
+            ),
+            (
+                |plan| {
+                    plan.urls = ["a", "b", "a/c"].map(|url| url.parse().expect("a URL")).to_vec();
+                    plan.connections = Some(1);
+                },
+                "do not reach 2 servers",
+            ),
+        ]);
+        assert!(plan(|plan| (plan.connections, plan.idle) = (Some(0), 5)).is_ok());
+        assert!(plan(|plan| (plan.method, plan.expect.length) = ("HEAD".into(), Some(0))).is_ok());
+        let two = ["a/b", "a/c"].map(|url| url.parse().expect("a URL"));
+        assert!(plan(|plan| (plan.urls, plan.order) = (two.to_vec(), Order::Random)).is_ok());
+    }
+
+    #[test]
+    fn the_huge_is_refused_and_not_wrapped_around() {
+        refused(&[
+            (|plan| plan.threads = 1_025, "too many"),
+            (|plan| (plan.threads, plan.processes) = (100_000, 100_000), "too many"),
+            (|plan| plan.slow_rate = 9, "10 bytes"),
+            (
+                |plan| {
+                    (plan.threads, plan.processes) = (Plan::MOST_THREADS, Plan::MOST_PROCESSES);
+                    plan.connections = Some(10);
+                },
+                "can not be shared",
+            ),
+        ]);
+        let mut plan = Plan::new(vec!["a".parse().expect("a URL")]);
+        (plan.hold, plan.connection_rate) = (Some(Duration::MAX), Some(Rate::constant(1e9)));
+        assert_eq!(plan.active(), u32::MAX);
+    }
+}

@@ -1,0 +1,161 @@
+//! What is typed and what comes back: refusals in a line, exit codes, an interrupt, reports that are read again.
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tenfold_tests::binary;
+use tenfold_tests::process::Process;
+use tenfold_tests::site::Folder;
+
+use super::peer::{Peer, ok};
+use super::{bench, expect_code, said};
+
+pub(super) fn wrong_use_is_one_line_and_exit_code_2() {
+    for (words, why) in [
+        (&["http://"][..], "no host"),
+        (&["https://localhost"], "https"),
+        (&[], "URL"),
+        (&["localhost", "-c", "0"], "connection"),
+        (&["localhost", "-c", "many"], "--connections"),
+        (&["localhost", "-d", "soon"], "--duration"),
+        (&["localhost", "--rate", "-5"], "--rate"),
+        (&["localhost", "--assert", "p98<1ms"], "p99"),
+        (&["localhost", "--hold", "1s"], "--connection-rate"),
+        (&["localhost", "-c", "3", "-t", "4"], "shared"),
+        (&["localhost", "-H", "nonsense"], "--header"),
+        (&["localhost", "--source", "here"], "--source"),
+        (&["localhost", "-c", "5000000"], "ulimit"),
+        // Contradictions.
+        (&["localhost", "--completion", "end", "--requests-per-connection", "5"], "the only one"),
+        (&["localhost", "-m", "HEAD", "--expect-length", "5"], "HEAD"),
+        (&["localhost", "-H", "Content-Length: 5"], "0 bytes"),
+        (&["localhost", "-d", "1s", "--warm-up", "2s"], "leaves nothing"),
+        (&["localhost", "-c", "0", "--idle", "1", "--hold", "1s", "--connection-rate", "5"], "nobody"),
+        // What would change nothing.
+        (&["localhost", "--arrivals", "constant"], "--rate or --connection-rate"),
+        (&["localhost", "--seed", "5"], "--random or --arrivals"),
+        (&["localhost", "--random"], "several URLs"),
+        (&["localhost", "--slow-rate", "1k"], "--slow-readers or --slow-writers"),
+        (&["unix:/tmp/s", "--join-ack"], "TCP"),
+        (&["unix:/tmp/s", "--source", "127.0.0.2"], "TCP"),
+        (&["localhost:1", "localhost:2", "-c", "1"], "2 servers"),
+        (&["localhost", "-c", "0", "--idle", "5", "--expect-status", "200"], "only idle"),
+        // The huge.
+        (&["localhost", "-t", "100000", "--processes", "100000"], "--threads"),
+        (&["localhost", "-t", "1000", "--processes", "1000", "-c", "9"], "shared"),
+        (&["localhost", "--hold", "1h", "--connection-rate", "1e9"], "ulimit"),
+        (&["localhost", "--slow-readers", "1", "--slow-rate", "9"], "--slow-rate"),
+    ] {
+        let output = expect_code(2, words, &[why]);
+        assert_eq!(said(&output).trim_end().lines().count(), 1, "{words:?}: {}", said(&output));
+    }
+    expect_code(2, &["localhost", "--no-such-flag"], &["--no-such-flag"]);
+    expect_code(1, &["no-such-host.invalid", "-n", "1"], &["no-such-host.invalid"]);
+    expect_code(0, &["--help"], &["--rate", "Exit codes"]);
+}
+
+pub(super) fn files_that_can_not_be_used_are_said_before_the_run() {
+    let folder = Folder::new("bench-files");
+    let asked = Arc::new(AtomicU64::new(0));
+    let counted = asked.clone();
+    let peer = Peer::start(move |stream, _| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        ok(stream, "hello")
+    });
+    let address = peer.address.to_string();
+    let written = |name: &str, text: &str| folder.write(name, text).display().to_string();
+    let (broken, other) = (written("broken.json", "{\"urls\": [}"), written("other.json", "{\"a\": 1}"));
+    let none = r#"{"urls": [], "plan": "", "runs": [], "environment":
+        {"version": "", "kernel": "", "processor": "", "processors": 1, "load": ""}}"#;
+    let (none, nowhere) = (written("none.json", none), folder.at("no-folder/file").display().to_string());
+    let here = folder.at("").display().to_string();
+    for words in [
+        &[&address, "--body", &nowhere][..],
+        &[&address, "--body", &here],
+        &["--urls", &nowhere],
+        &[&address, "--hdr", &here],
+        &[&address, "--hdr", &nowhere],
+        &["compare", &broken, &broken],
+        &["compare", &other, &other],
+        &["compare", &none, &none],
+        &["compare", &here, &here],
+    ] {
+        let output = expect_code(1, words, &[]);
+        assert_eq!(said(&output).trim_end().lines().count(), 1, "{words:?}: {}", said(&output));
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 0, "a run was made whose result could not be written");
+}
+
+pub(super) fn assertions_and_validity_are_exit_codes() {
+    let peer = Peer::start(|stream, _| ok(stream, "hello"));
+    let address = peer.address.to_string();
+    let with = |claim: &'static str| ["-n", "200", "-c", "2", &address, "--assert", claim].map(str::to_owned);
+    let code = |claim, code, says: &[&str]| {
+        let words = with(claim);
+        expect_code(code, &words.iter().map(String::as_str).collect::<Vec<_>>(), says);
+    };
+    code("errors==0", 0, &[]);
+    code("p50<1h", 2, &["no time"]);
+    code("p50<10s", 0, &[]);
+    code("p50<1ns", 3, &["does not hold: p50<1ns: it is "]);
+    code("p99.9<10s", 4, &["not carried by the 200 answers"]);
+    // Nobody can make a million requests a second from one connection.
+    let limited = ["-d", "1s", "-c", "500", "--rate", "1000000", &address];
+    let output = bench(&limited);
+    assert!([0, 4].contains(&output.status.code().unwrap_or(-1)), "{}", said(&output));
+    let doubts = ["the generator was the limit", "the server did not keep up", "the generator was late"];
+    assert!(doubts.iter().any(|doubt| said(&output).contains(doubt)), "{}", said(&output));
+}
+
+pub(super) fn an_interrupt_prints_what_there_was() {
+    let peer = Peer::start(|stream, _| ok(stream, "hello"));
+    let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    for processes in ["1", "2"] {
+        let mut command = Command::new(&server.path);
+        command.args(["bench", "-d", "60s", "-c", "4", "--processes", processes]);
+        command.arg(peer.address.to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("it was built");
+        thread::sleep(Duration::from_millis(700));
+        let begin = Instant::now();
+        Process(child.id()).signal(Signal::INT);
+        let output = child.wait_with_output().expect("our own child");
+        assert!(begin.elapsed() < Duration::from_secs(10), "it took {:?} to end", begin.elapsed());
+        assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+        let text = said(&output);
+        assert!(text.contains("interrupted") && text.contains("answered rightly"), "{text}");
+    }
+}
+
+pub(super) fn reports_are_read_again_and_compared() {
+    let folder = Folder::new("bench-reports");
+    let measure = |name: &str, pause: u64| {
+        let peer = Peer::start(move |stream, _| {
+            thread::sleep(Duration::from_millis(pause));
+            ok(stream, "hello")
+        });
+        let words = ["--json", "-d", "300ms", "-c", "4", "--repeat", "3", &peer.address.to_string()];
+        let output = bench(&words);
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        folder.write(name, &output.stdout).display().to_string()
+    };
+    let (slow, fast) = (measure("slow.json", 20), measure("fast.json", 5));
+    let output = expect_code(0, &["compare", &slow, &fast], &["over runs", "rate"]);
+    let text = said(&output);
+    let rate = text.lines().find(|line| line.starts_with("rate")).expect("rates are compared");
+    assert!(rate.contains("B is better"), "{text}");
+    expect_code(1, &["compare", &slow, "/nonexistent.json"], &["/nonexistent.json"]);
+
+    let peer = Peer::start(|stream, _| ok(stream, "hello"));
+    let (address, hdr) = (peer.address.to_string(), folder.at("out.hgrm"));
+    let hdr_name = hdr.display().to_string();
+    let output = expect_code(0, &["--csv", "--repeat", "2", "-n", "100", &address, "--hdr", &hdr_name], &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let widths: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
+    assert_eq!((widths.len(), widths[0] == widths[1]), (3, true), "{text}");
+    let curve = std::fs::read_to_string(hdr).expect("it was written");
+    assert!(curve.contains("Total count    =          100]"), "{curve}");
+}
