@@ -56,6 +56,11 @@ pub(crate) struct Worker<'a> {
     to_open: VecDeque<u32>,
     /// Places whose connection was begun and is not watched yet.
     fresh: Vec<u32>,
+    /// Places and generations of connections that asked and are not watched: their answers may be there by the
+    /// next turn.
+    hopeful: VecDeque<(u32, u32)>,
+    /// Connections that are watched at once, because an answer was not there by the next turn.
+    doubts: u32,
     /// Places whose connection has had its life.
     vacant: Vec<u32>,
     requests: Pacer,
@@ -83,6 +88,8 @@ pub(crate) fn run(share: &Share<'_>, row: &[AtomicU64]) -> io::Result<Record> {
         free: VecDeque::new(),
         to_open: VecDeque::new(),
         fresh: Vec::new(),
+        hopeful: VecDeque::new(),
+        doubts: 0,
         vacant: Vec::new(),
         requests: share.requests(),
         connections: share.connections(),
@@ -104,6 +111,7 @@ pub(crate) fn run(share: &Share<'_>, row: &[AtomicU64]) -> io::Result<Record> {
         if worker.is_over() {
             break;
         }
+        worker.receive_unwatched();
         worker.serve_what_is_due();
         let wait = worker.until_something_is_due();
         ready.clear();
@@ -173,6 +181,9 @@ impl Worker<'_> {
     }
 
     fn until_something_is_due(&self) -> u64 {
+        if !self.hopeful.is_empty() {
+            return 0;
+        }
         let waiting = |queue: &VecDeque<u32>, pacer: &Pacer| match queue.is_empty() {
             true => None,
             false => pacer.due(),

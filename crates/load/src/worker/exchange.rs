@@ -10,6 +10,9 @@ use crate::connection::{Progress, State};
 use crate::fault::fault_of;
 use crate::place::{Role, SLOW_STEPS};
 
+/// Connections that are watched at once after one whose answer was looked for too early.
+const DOUBTS: u32 = 15;
+
 impl Worker<'_> {
     #[inline]
     pub(super) fn on_ready(&mut self, ready: &Ready) {
@@ -70,6 +73,27 @@ impl Worker<'_> {
             }
             Err(fault) => self.lose(number, fault),
         }
+    }
+
+    /// Receives from connections that are not watched: while others were begun, their answers came. One that
+    /// has none yet is watched from now on, and so are the next ones.
+    pub(super) fn receive_unwatched(&mut self) {
+        for _ in 0..self.hopeful.len() {
+            let Some((number, generation)) = self.hopeful.pop_front() else { break };
+            if !self.goes_on(number, generation) {
+                continue;
+            }
+            self.receive(number, false);
+            if self.goes_on(number, generation) {
+                self.doubts = DOUBTS;
+                self.watch(number, false);
+            }
+        }
+    }
+
+    fn goes_on(&self, number: u32, generation: u32) -> bool {
+        let place = &self.places[number as usize];
+        place.generation == generation && place.connection.state == State::Open
     }
 
     /// A slow connection goes on a little later.

@@ -75,7 +75,8 @@ impl Worker<'_> {
     }
 
     /// Sends at once what there is to send: on a fast way the connection is there already. Then it is watched,
-    /// for room only where that has not come yet.
+    /// for room only where that has not come yet, or, where it ends with one answer, looked at in the next turn:
+    /// the answer is there by then while others keep this thread busy, and epoll need not know of it at all.
     fn register(&mut self, number: u32) {
         let place = &mut self.places[number as usize];
         let mut told = place.connection.has_unsent();
@@ -92,7 +93,18 @@ impl Worker<'_> {
             }
         }
         let place = &self.places[number as usize];
-        let interest = Interest { read: true, write: !told, edge: true, ..Interest::default() };
+        let asked_once = told && !self.share.persistent && matches!(place.role, Role::Active | Role::Held);
+        if asked_once && self.doubts == 0 {
+            return self.hopeful.push_back((number, place.generation));
+        }
+        self.doubts = self.doubts.saturating_sub(1);
+        self.watch(number, !told);
+    }
+
+    /// Watches a connection, for room too where that has not come yet.
+    pub(super) fn watch(&mut self, number: u32, write: bool) {
+        let place = &self.places[number as usize];
+        let interest = Interest { read: true, write, edge: true, ..Interest::default() };
         let descriptor = place.connection.number().unwrap_or_default();
         if let Err(error) = self.epoll.add(descriptor, key(number, place.generation), interest) {
             self.lose(number, fault_of(&error));
