@@ -11,8 +11,9 @@ Beside close stands null_client, which makes no call and does no work that it co
 is the kernel's, and a ratio below it is out of reach by that order of calls.
 Shapes: keep-alive, pipelined, close, join-ack (a connection per request, where tenfold bench lets the
 handshake's acknowledgement travel with the request, which wrk can not), and rates. All when none is named.
-`rates` drives a server that is the bottleneck, because --burden busy loops share its processor, and
-compares what the two say of it.
+`rates` drives a server that is the bottleneck, because it computes for --burn nanoseconds before each answer,
+and compares what the two say of it. (A server that only shares its processor with others is none: while it has
+the processor it is quicker than a client, and sleeps where that is slow.)
 
 Needs: the floor programs (cargo xtask bench), the release binary, wrk, taskset. Traffic goes to 127.0.0.1 only.
 """
@@ -95,7 +96,7 @@ def main():
     parser.add_argument("--port", type=int, default=9700)
     parser.add_argument("--server-cpu", type=int, default=0)
     parser.add_argument("--client-cpu", type=int, default=1)
-    parser.add_argument("--burden", type=int, default=3, help="busy loops beside the server, for rates")
+    parser.add_argument("--burn", type=int, default=20_000, help="nanoseconds before each answer, for rates")
     args = parser.parse_args()
     if unknown := set(args.shapes) - set(SHAPES):
         parser.error(f"no such shape: {', '.join(sorted(unknown))}; there are {', '.join(SHAPES)}")
@@ -105,10 +106,8 @@ def main():
     pinned = ["taskset", "-c", str(args.server_cpu)]
     for shape in args.shapes or SHAPES:
         floor = "null_close" if shape in ("close", "join-ack") else "null_epoll"
-        started = [subprocess.Popen(pinned + [str(HERE / floor), str(args.port), "1024"], stdout=subprocess.DEVNULL)]
-        if shape == "rates":
-            busy = [sys.executable, "-c", "while True: pass"]
-            started += [subprocess.Popen(pinned + busy) for _ in range(args.burden)]
+        more = [str(args.burn)] if shape == "rates" else []
+        server = subprocess.Popen(pinned + [str(HERE / floor), str(args.port), "1024"] + more)
         time.sleep(0.3)
         try:
             shuffle, rounds, url = random.Random(1), [], f"http://127.0.0.1:{args.port}/1k.html"
@@ -119,9 +118,8 @@ def main():
             if floor in tools:
                 print(line("null_client", [(one[floor], one[wrk]) for one in rounds]), flush=True)
         finally:
-            for process in started:
-                process.kill()
-                process.wait()
+            server.kill()
+            server.wait()
 
 
 if __name__ == "__main__":
