@@ -14,11 +14,19 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("what_can_be_begun_again_is_and_nobody_notices", on_a_ring, what_can_be_begun_again_is),
     ("what_fails_ends_one_connection_and_no_answer_early", on_a_ring, what_fails_ends_one_connection),
     ("who_is_not_read_is_held_back_though_cancelling_fails", on_a_ring, held_back_though_cancelling_fails),
+    ("what_can_not_be_held_is_copied_and_counted", holding, what_can_not_be_held_is_copied),
+    ("a_last_word_that_is_late_is_counted_when_it_comes", holding, a_last_word_is_counted_when_it_comes),
+    ("without_a_last_word_connections_end_and_the_server_leaves", holding, without_a_last_word),
 ];
 
 fn on_a_ring(configuration: &Configuration) -> bool {
     let single = configuration.topology == Topology::Single && !configuration.layered;
     configuration.driver() == Driver::Completion && single
+}
+
+/// Where bytes are handed over that the kernel holds until its last word on them.
+fn holding(configuration: &Configuration) -> bool {
+    on_a_ring(configuration) && configuration.sender == Sender::Zerocopy
 }
 
 /// Operation, error, each how many, and how often, as [`crate::server`] reads them; the numbers are those of
@@ -47,6 +55,12 @@ const BEGUN_AGAIN: &[&str] = &[
     "read:11:3:20",
     "cancel:12:1:1000",
     "close:125:1:1000",
+    // ENOMEM, ENOBUFS, EOPNOTSUPP; and the last word on what is held comes late, or never.
+    "send-held:12:2:20",
+    "send-held:105:1:1000",
+    "send-held:95:3:20",
+    "send-held:late:1:1000",
+    "send-held:silent:2:1000",
 ];
 
 const ENDS_ITS_CONNECTION: &[&str] = &[
@@ -65,12 +79,24 @@ const ENDS_ITS_CONNECTION: &[&str] = &[
     // EIO, ENOMEM.
     "read:5:3:4",
     "read:12:3:4",
+    // EPIPE, ECONNRESET, EINTR, ECANCELED, EFAULT, and half of the bytes.
+    "send-held:32:3:6",
+    "send-held:104:3:6",
+    "send-held:4:4:6",
+    "send-held:125:4:6",
+    "send-held:14:3:6",
+    "send-held:short:3:6",
 ];
 
-/// The faults that concern this configuration: only the sender `copy` reads through the ring.
+/// The faults that concern this configuration: only the sender `copy` reads through the ring, and only
+/// `zerocopy` hands over what is not to be copied.
 fn concerning(configuration: &Configuration, faults: &[&'static str]) -> Vec<&'static str> {
-    let reads = configuration.sender == Sender::Copy;
-    faults.iter().copied().filter(|fault| reads || !fault.starts_with("read:")).collect()
+    let does = |fault: &str| match fault.split(':').next() {
+        Some("read") => configuration.sender == Sender::Copy,
+        Some("send-held") => configuration.sender == Sender::Zerocopy,
+        _ => true,
+    };
+    faults.iter().copied().filter(|fault| does(fault)).collect()
 }
 
 fn what_can_be_begun_again_is(configuration: &Configuration) {
@@ -134,4 +160,51 @@ fn held_back_though_cancelling_fails(configuration: &Configuration) {
     let requests = request("/small").repeat(8192);
     let taken = client.send_while_taken(&requests, 128);
     assert!(taken < 64, "{} MB were taken and not read", (taken * requests.len()) >> 20);
+}
+
+/// Answers with a file, each of two held sends.
+const ROUNDS: u64 = 6;
+const HELD: u64 = 2 * ROUNDS;
+
+fn ask_for_files(server: &Server) {
+    for _ in 0..ROUNDS {
+        assert!(server.connect().get("/large?900000").body == pattern::large()[..900_000]);
+    }
+}
+
+fn what_can_not_be_held_is_copied(configuration: &Configuration) {
+    for number in [12, 105, 95] {
+        let server = Server::start_with(configuration, &[("faults", &format!("send-held:{number}:2:4"))]);
+        ask_for_files(&server);
+        assert!(server.count("substituted") >= 4, "error {number}");
+        // The kernel may refuse some by itself: too much memory is held.
+        server.has_counted("released", HELD - server.count("substituted"));
+        assert!(server.count("released") <= HELD - 4, "error {number}: those that failed were not held");
+        server.stop();
+    }
+}
+
+fn a_last_word_is_counted_when_it_comes(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("faults", "send-held:late:1:1000")]);
+    ask_for_files(&server);
+    // Who goes away in the middle leaves something that is held, too.
+    for _ in 0..4 {
+        let mut client = server.connect();
+        client.ask("/large?900000");
+        client.exactly(100_000);
+    }
+    eventually(|| server.others() == 0, || "connections are left".into());
+    server.has_counted("released", HELD - server.count("substituted"));
+    assert_eq!(server.count("panicked"), 0);
+    server.stop();
+}
+
+/// What is held for ever costs its memory and nothing else.
+fn without_a_last_word(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("faults", "send-held:silent:1:1000")]);
+    ask_for_files(&server);
+    eventually(|| server.others() == 0, || "connections are left".into());
+    assert_eq!(server.count("released"), 0);
+    server.falls_asleep();
+    server.stop();
 }

@@ -76,6 +76,7 @@ impl Settings {
                 "accept" => Operation::Accept,
                 "receive" => Operation::Receive,
                 "send" => Operation::Send,
+                "send-held" => Operation::SendHeld,
                 "poll" => Operation::Poll,
                 "read" => Operation::Read,
                 "cancel" => Operation::Cancel,
@@ -85,6 +86,8 @@ impl Settings {
             let wrong = match parts[1] {
                 "short" => Wrong::Short,
                 "once" => Wrong::Once,
+                "late" => Wrong::Late(20),
+                "silent" => Wrong::Silent,
                 error => Wrong::Fails(error.parse().expect("an error is its number")),
             };
             Fault { operation, wrong, every: number(parts[2]), times: number(parts[3]) }

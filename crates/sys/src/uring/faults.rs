@@ -2,10 +2,14 @@
 //!
 //! A failure is made by handing the operation over with a descriptor that is none, so that the kernel breaks
 //! chains and ends multishot operations as it does for any other failure; its answer is renamed when it comes.
+//! The word that bytes are held no more is kept back when it comes.
 
 use std::sync::{Mutex, PoisonError};
 
+use io_uring::cqueue;
 use io_uring::squeue::{Entry, Flags};
+
+use super::completion::Told;
 
 /// The operation that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +41,11 @@ pub enum Wrong {
     Short,
     /// A multishot operation ends with its first result.
     Once,
+    /// The word that a held send's bytes are held no more comes behind so many other results, as of a peer that
+    /// takes its time.
+    Late(u32),
+    /// It never comes.
+    Silent,
 }
 
 /// What is to go wrong, and how often.
@@ -65,6 +74,11 @@ pub(super) struct Faults {
     faults: Vec<(Fault, u32)>,
     /// Operations in flight that fail, by their user words, each with its error.
     failing: Vec<(u64, i32)>,
+    /// Held sends in flight of which nothing is to be heard for a while: their user words, and behind how many
+    /// results it may be; none for never.
+    muted: Vec<(u64, Option<u32>)>,
+    /// What is kept back of them.
+    kept_back: Vec<(Told, Option<u32>)>,
 }
 
 impl Faults {
@@ -74,7 +88,8 @@ impl Faults {
     }
 
     pub(super) fn of(faults: &[Fault]) -> Faults {
-        Faults { faults: faults.iter().map(|&fault| (fault, 0)).collect(), failing: Vec::new() }
+        let faults = faults.iter().map(|&fault| (fault, 0)).collect();
+        Faults { faults, failing: Vec::new(), muted: Vec::new(), kept_back: Vec::new() }
     }
 
     /// The operation as it is handed over.
@@ -95,6 +110,8 @@ impl Faults {
                 }
                 Wrong::Short => shorten(&mut entry),
                 Wrong::Once => once(operation, &mut entry),
+                Wrong::Late(results) => mute(operation, &mut entry, Some(results), &mut self.muted),
+                Wrong::Silent => mute(operation, &mut entry, None, &mut self.muted),
             };
             fault.times -= u32::from(changed);
             break;
@@ -102,8 +119,29 @@ impl Faults {
         entry
     }
 
-    /// The result as it is read: of the operation with this user word.
-    pub(super) fn result(&mut self, word: u64, result: i32) -> i32 {
+    /// The result as it is read; none where it is not to be read yet.
+    pub(super) fn told(&mut self, told: Told) -> Option<Told> {
+        let of_it = |&(word, _): &(u64, Option<u32>)| word == told.word;
+        let last = !cqueue::more(told.flags);
+        let muted = self.muted.iter().position(of_it).filter(|_| last);
+        let muted = muted.map(|place| self.muted.swap_remove(place).1);
+        if let Some(left) = muted
+            && cqueue::notif(told.flags)
+        {
+            self.kept_back.push((told, left));
+            return None;
+        }
+        let counts = self.kept_back.iter_mut().filter_map(|(_, left)| left.as_mut());
+        counts.for_each(|left| *left = left.saturating_sub(1));
+        Some(Told { result: self.result(told.word, told.result), ..told })
+    }
+
+    /// What was kept back for long enough.
+    pub(super) fn late(&mut self) -> Vec<Told> {
+        self.kept_back.extract_if(.., |(_, left)| *left == Some(0)).map(|(told, _)| told).collect()
+    }
+
+    fn result(&mut self, word: u64, result: i32) -> i32 {
         let of_a_fault = |&(failing, _): &(u64, i32)| failing == word;
         match self.failing.iter().position(of_a_fault) {
             Some(place) if matches!(-result, libc::EBADF | libc::ENOENT) => {
@@ -140,6 +178,11 @@ fn operation(entry: &mut Entry) -> Option<Operation> {
     })
 }
 
+fn user_word(entry: &mut Entry) -> u64 {
+    let words = words(entry);
+    u64::from(words[USER_WORD]) | u64::from(words[USER_WORD + 1]) << 32
+}
+
 /// Lets the kernel find no file, and for a cancellation no operation; gives back the user word.
 fn fail(entry: &mut Entry) -> u64 {
     let cancels = operation(entry) == Some(Operation::Cancel);
@@ -148,7 +191,20 @@ fn fail(entry: &mut Entry) -> u64 {
     if cancels {
         (words[ADDRESS], words[ADDRESS + 1]) = (u32::MAX, u32::MAX);
     }
-    u64::from(words[USER_WORD]) | u64::from(words[USER_WORD + 1]) << 32
+    user_word(entry)
+}
+
+fn mute(
+    operation: Operation,
+    entry: &mut Entry,
+    results: Option<u32>,
+    muted: &mut Vec<(u64, Option<u32>)>,
+) -> bool {
+    let holds = operation == Operation::SendHeld;
+    if holds {
+        muted.push((user_word(entry), results));
+    }
+    holds
 }
 
 /// A send that is linked to another would let that one overtake the rest, which no kernel does.
