@@ -81,10 +81,11 @@ unsafe impl Sync for Mapping {}
 impl Drop for Mapping {
     fn drop(&mut self) {
         let length = (self.range.end - self.range.start) as usize;
+        // Where the kernel has joined it with its neighbour it must part them, and may lack the memory (ENOMEM):
+        // the addresses are lost then, which harms nobody.
         // SAFETY: the mapping is ours alone, and no reference into it was ever made. The kernel holds pages
         // that it still sends by themselves, so they outlive their mapping.
-        let result = unsafe { munmap(self.start.as_ptr(), length) };
-        debug_assert!(result.is_ok(), "a mapping of ours can be given back");
+        let _ = unsafe { munmap(self.start.as_ptr(), length) };
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which calls are made to fail, and how: what the manual pages list for them, and no more.
 
-use tenfold_engine::{Driver, Engine};
+use tenfold_engine::{Driver, Engine, Sender};
 use tenfold_tests::strace::Fault;
 
 /// Faults that are met together.
@@ -117,14 +117,16 @@ const URING: &[Point] = &[
     &[fault("getpeername", "ENOMEM", "1")],
 ];
 
-/// Of a sender, by its name: what only it calls.
-pub(super) fn of_sender(name: &str) -> &'static [Point] {
-    match name {
-        "copy" => COPY,
-        "mmap" => MMAP,
-        "splice" => SPLICE,
-        "zerocopy" => ZEROCOPY,
-        _ => &[],
+/// Of a sender on an engine: what only it calls. A ring sends and reads without calls.
+pub(super) fn of_sender(engine: Engine, sender: Sender) -> Vec<Point> {
+    let by_calls = engine.model().driver != Driver::Completion;
+    let sends = |points: &'static [Point]| if by_calls { points } else { &[] };
+    match sender {
+        Sender::Copy => sends(COPY).to_vec(),
+        Sender::Mmap => [MAPPING, sends(MMAP)].concat(),
+        Sender::Splice => SPLICE.to_vec(),
+        Sender::Zerocopy => [MAPPING, sends(ZEROCOPY)].concat(),
+        Sender::Auto | Sender::Sendfile => Vec::new(),
     }
 }
 
@@ -133,14 +135,24 @@ const COPY: &[Point] = &[
     &[fault("pread64", "EIO", "2")],
     &[fault("pread64", "ENOMEM", "1")],
 ];
-const MMAP: &[Point] = &[
+/// Of senders that map files. Where a mapping can not be taken away, its addresses are lost, and that is all.
+const MAPPING: &[Point] = &[
     &[fault("mmap", "ENOMEM", "1..3")],
     &[fault("mmap", "ENODEV", "1..3")],
     &[fault("mmap", "EAGAIN", "1..3")],
+    &[fault("munmap", "ENOMEM", "1..3")],
+    // Of the file that is sent, too: nobody knows then whether it is still as long as it was.
+    &[fault("fstat", "EIO", "1..6")],
+    &[fault("fstat", "ENOMEM", "3..5")],
+];
+const MMAP: &[Point] = &[
     &[fault("writev,sendmsg", "EINTR", "1..3")],
     &[fault("writev,sendmsg", "EAGAIN", "1")],
     &[fault("writev,sendmsg", "EFAULT", "1")],
     &[fault("writev,sendmsg", "ENOBUFS", "1")],
+    &[fault("writev,sendmsg", "ENOMEM", "2")],
+    &[fault("writev,sendmsg", "EPIPE", "2")],
+    &[fault("writev,sendmsg", "ECONNRESET", "1")],
 ];
 const SPLICE: &[Point] = &[
     &[fault("splice", "EINTR", "1..3")],
@@ -148,14 +160,22 @@ const SPLICE: &[Point] = &[
     &[fault("splice", "ENOMEM", "1")],
     &[fault("splice", "EIO", "1")],
     &[fault("splice", "EPIPE", "2")],
+    &[fault("splice", "ECONNRESET", "2")],
+    // What is in a pipe is lost with it, and another one can not be had, or only a small one.
+    &[fault("splice", "EPIPE", "2"), fault("pipe2", "EMFILE", "1..3")],
+    &[fault("splice", "EPIPE", "2"), fault("pipe2", "ENFILE", "1")],
+    &[fault("splice", "EPIPE", "2"), fault("fcntl", "EPERM", "1..9")],
 ];
 const ZEROCOPY: &[Point] = &[
     &[fault("sendto,sendmsg", "ENOBUFS", "1..3")],
     &[fault("sendto,sendmsg", "EAGAIN", "2")],
     &[fault("sendto,sendmsg", "EINTR", "1..3")],
     &[fault("sendto,sendmsg", "ENOMEM", "2")],
+    &[fault("sendto,sendmsg", "EFAULT", "2")],
+    &[fault("sendto,sendmsg", "EPIPE", "2")],
     &[fault("recvmsg", "EINTR", "1..2")],
     &[fault("recvmsg", "ENOMEM", "1")],
+    &[fault("recvmsg", "ENOBUFS", "1")],
 ];
 
 /// Of the supervisor, which waits, answers who asks for the status, and replaces workers.
