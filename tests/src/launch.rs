@@ -52,6 +52,14 @@ impl Launch {
         self
     }
 
+    /// Without a flag that its configuration has: a file says what it is.
+    pub fn without(mut self, name: &str) -> Launch {
+        if let Some(place) = self.flags.iter().position(|flag| flag == name) {
+            self.flags.drain(place..place + 2);
+        }
+        self
+    }
+
     /// With members in a database in its own folder.
     pub fn members(mut self) -> Launch {
         self.accounts = true;

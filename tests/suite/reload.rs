@@ -3,6 +3,7 @@
 use std::fs;
 
 use rustix::process::Signal;
+use tenfold_engine::Sender;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -16,6 +17,8 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Topologies Own: site_and_limits_change, h72_a_wrong_file_changes_nothing, what_needs_a_restart_is_refused_by_name,
             nobody_is_hurt_by_a_reload;
+        Epoll Own: a_sender_changes_where_the_sockets_suit_it;
+        Uring Own: a_sender_changes_where_the_sockets_suit_it;
         Epoll OwnAsRoot: the_last_reload_counts_also_behind_one_that_fails;
     ],
 };
@@ -114,6 +117,51 @@ fn listen_is_refused(config: &Config, folder: &Folder) {
     is_said(&server, before, "listen");
     assert_eq!(server.get("/").body, b"the first\n");
     assert!(std::net::TcpStream::connect(second).is_err(), "it listens where it must not");
+}
+
+/// Files are sent in another way from now on; but listening sockets are opened for sends that do not copy, and
+/// what was opened without stays as it is: that is said in one line, and all of the old configuration goes on.
+fn a_sender_changes_where_the_sockets_suit_it(config: &Config) {
+    let folder = folder();
+    let file = folder.write("tenfold.toml", "root = \"site\"\nsend = \"copy\"\n");
+    let launch = Launch::bare(config).without("--send").flag("--config", file.display());
+    let server = launch.start();
+    let serves =
+        |page: &[u8], sender: &str| server.get("/").body == page && server.status()["send"] == sender;
+    assert!(serves(b"the first\n", "copy"));
+    for more in ["", "max-target = \"100\"\n"] {
+        let before = server.errors().len();
+        reload(&server, &folder, &format!("root = \"new\"\nsend = \"zerocopy\"\n{more}"));
+        is_said(&server, before, "\n");
+        let said = server.errors()[before..].to_owned();
+        for words in ["send can not become zerocopy without a restart", "the old configuration goes on"] {
+            assert!(said.contains(words), "{said}");
+        }
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!((0..4).all(|_| serves(b"the first\n", "copy")), "all of the old configuration stays");
+    }
+    for (sender, root, page) in [("mmap", "new", &b"another folder\n"[..]), ("auto", "site", b"the first\n")]
+    {
+        reload(&server, &folder, &format!("root = \"{root}\"\nsend = \"{sender}\"\n"));
+        becomes_true(SOON, "what can change has", || serves(page, sender));
+    }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    may_become_zerocopy_again(config, &folder);
+}
+
+/// Sockets that were opened for it are good for every sender.
+fn may_become_zerocopy_again(config: &Config, folder: &Folder) {
+    let config = Config { sender: Sender::Zerocopy, ..*config };
+    let text = |sender| format!("root = \"site\"\nsend = \"{sender}\"\n");
+    let file = folder.write("tenfold.toml", text("zerocopy"));
+    let server = Launch::bare(&config).without("--send").flag("--config", file.display()).start();
+    let large = tenfold_tests::site::bytes(8 << 20, 8);
+    for sender in ["zerocopy", "sendfile", "zerocopy"] {
+        reload(&server, folder, &text(sender));
+        becomes_true(SOON, "the sender is another one", || server.status()["send"] == sender);
+        assert!(server.get("/large.bin").body == large, "{sender}");
+    }
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 /// A download goes on; who comes anew meets the new site.

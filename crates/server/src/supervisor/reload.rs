@@ -23,7 +23,7 @@ impl Supervisor {
             self.reload_asked = true;
             return;
         }
-        let prepared = self.prepare(&newest.settings, &newest.blueprint).and_then(|mut generation| {
+        let prepared = self.prepare(&newest.settings).and_then(|mut generation| {
             self.lanes.give(&mut generation, &self.generations)?;
             Ok(generation)
         });
@@ -37,7 +37,7 @@ impl Supervisor {
         }
     }
 
-    fn prepare(&self, old: &Settings, old_blueprint: &Blueprint) -> Result<Generation, String> {
+    fn prepare(&self, old: &Settings) -> Result<Generation, String> {
         let settings = self.serve.given.resolve().map_err(|problems| {
             complain(&problems);
             "the configuration was not taken up".to_owned()
@@ -50,7 +50,7 @@ impl Supervisor {
             return Err(format!("{MOST_FORMER} former configurations are still leaving"));
         }
         let blueprint = Blueprint::draw(&settings, self.descriptors)?;
-        if blueprint.options.zerocopy && !old_blueprint.options.zerocopy {
+        if blueprint.options.zerocopy && !self.sockets.permit_zerocopy() {
             // Connections that wait already would not have the option, and nobody would say when they are done.
             return Err(
                 "send can not become zerocopy without a restart: listening sockets are opened for it".into(),

@@ -56,6 +56,11 @@ impl Sockets {
         self.by_process.clear();
     }
 
+    /// Whether what comes over them may be sent without copying: they were opened for it.
+    pub(super) fn permit_zerocopy(&self) -> bool {
+        self.by_process.iter().flatten().all(Listener::permits_zerocopy)
+    }
+
     /// Paces the connections that come from now on.
     ///
     /// # Errors
