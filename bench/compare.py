@@ -5,7 +5,8 @@ usage: compare.py [options] [WORKLOAD ...]
 
 Starts everything it measures on --server-cpu, runs measure.py's rounds for each workload, stops what it
 started, prints the tables and writes them to results/ together with the machine and the versions.
-Workloads: 1k, pipelined, close, 404 (these four when none is named), and browser, 16k, 64k, large; or all.
+Workloads: 1k, pipelined, close, 404 (these four when none is named), and browser, 4k, 16k, 24k, 32k, 48k, 64k,
+large; or all.
 
 Each table names its floor twice: the second one's interval is the noise of this run. The engines are
 compared with the floor of their own mechanism (uring with null_uring, the others with null_epoll). An engine
@@ -13,7 +14,7 @@ is named with its dispatch where that is not inline, and with its sender where t
 epoll+reactor, epoll:splice. evhttp and asio-threads are small servers of ours, built as a comparison of 2012
 built its own: libevent's HTTP server, and Asio with one io_context and the file in a string; --peer-threads
 says on how many threads (1: what else is measured has one). Under a table stand the ratios of each engine to
-each peer, of the same rounds.
+each peer, and to itself with another sender or dispatch, of the same rounds.
 
 Needs: the programs and www/ (cargo xtask bench makes both), wrk, taskset, ss, and those peers that are
 to be measured: --peers none leaves them out. Traffic goes to 127.0.0.1 only.
@@ -57,8 +58,9 @@ WORKLOADS = {
     "404": Workload("404, keep-alive, 64 connections", path="/no-such-file.html", load=Load(status=404),
                     own_reference=True),
     "browser": Workload("1 KB with a browser's header fields", load=Load(script=str(HERE / "browser.lua"))),
-    "16k": Workload("16 KB, keep-alive, 64 connections", path="/16k.bin", floor=("null_epoll", "16384"),
-                    uring_floor=("null_uring", "16384")),
+    **{f"{size}k": Workload(f"{size} KB, keep-alive, 64 connections", path=f"/{size}k.bin",
+                            floor=("null_epoll", str(size * 1024)), uring_floor=("null_uring", str(size * 1024)))
+       for size in (4, 16, 24, 32, 48)},
     "64k": Workload("64 KB, keep-alive, 64 connections", path="/64k.bin",
                     floor=("null_sendfile", str(WWW / "64k.bin")), uring_floor=None),
     "large": Workload("66 MB, 8 connections", path="/video.mp4", load=Load(connections=8),
@@ -169,6 +171,7 @@ def run(work, fleet, lasting, args):
         fleet.stop(name)
     lines = [f"== {work.title}", table(results, bases)]
     pairs = [(engine, other) for engine in args.engines for other in ([f"{engine} 1 KB"] if references else []) + args.peers]
+    pairs += [(engine, other) for engine in args.engines for other in args.engines if other.startswith((f"{engine}:", f"{engine}+"))]
     for engine, other in pairs:
         mean, low, high = ratio(results, engine, other, args.seed)
         lines.append(f"{engine} / {other}: {mean:.2f}  {low:.2f} .. {high:.2f}")

@@ -14,7 +14,11 @@ file() {
 }
 
 file 1k.html 1024
+file 4k.bin 4096
 file 16k.bin 16384
+file 24k.bin 24576
+file 32k.bin 32768
+file 48k.bin 49152
 file 64k.bin 65536
 file 128k.bin 131072
 file test.jpg 2496629

@@ -67,7 +67,7 @@ pub use pattern::Pattern;
 pub use policy::{Policies, Policy, Rule};
 pub use redirect::{Redirect, Rewrite};
 pub use routes::{Routes, Slash};
-pub use settings::Settings;
+pub use settings::{MEMORY_UP_TO, Settings};
 use shelf::Shelf;
 pub use tag::TagFrom;
 pub use try_files::TryFile;

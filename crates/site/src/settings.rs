@@ -6,6 +6,11 @@ use crate::policy::Policies;
 use crate::routes::Routes;
 use crate::tag::TagFrom;
 
+/// Bytes up to which a copy out of memory costs no more than `sendfile(2)`: it saves a call, and each byte costs
+/// it more. `bench/compare.py --engines epoll,epoll:sendfile,uring,uring:sendfile 16k 24k 32k 48k` shows where
+/// they meet; docs/senders/auto.md says what was seen.
+pub const MEMORY_UP_TO: u64 = 32 * 1024;
+
 /// Settings of a site. The bounds hold per worker: per thread of a process, and per process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -16,7 +21,7 @@ pub struct Settings {
     /// Where paths lead. Default: each to the file of its name.
     pub routes: Routes,
     /// Bytes up to which a file is read once and answered from memory. 0 answers every file through its
-    /// handle, so that an explicit sender does what it says. Default 64 KB.
+    /// handle, so that an explicit sender does what it says. Default [`MEMORY_UP_TO`].
     pub memory_up_to: u64,
     /// Bytes of responses that are remembered, with what it takes to remember them. A sixteenth as much is
     /// set aside for remembering what is not there. Default 32 MB.
@@ -47,7 +52,7 @@ impl Default for Settings {
             index: "index.html".to_owned(),
             policies: Policies::default(),
             routes: Routes::default(),
-            memory_up_to: 64 * 1024,
+            memory_up_to: MEMORY_UP_TO,
             cache_bytes: 32 * 1024 * 1024,
             cache_entries: 4096,
             max_ranges: 64,

@@ -120,6 +120,24 @@ fn handle(site: &Site, target: &str) -> Weak<OpenFile> {
     handle
 }
 
+/// Whether the body of a file of so many bytes is read from the file itself, and not from memory.
+fn is_sent_from_file(site: &Site, folder: &Folder, bytes: u64) -> bool {
+    folder.write("sized", vec![b'x'; bytes as usize]);
+    let mut out = Out::new();
+    let outcome = stage(site, "GET /sized HTTP/1.0\r\n\r\n", &mut out);
+    assert_eq!(outcome.body, bytes);
+    let from_file = out.next_file().is_some();
+    out.clear(0);
+    from_file
+}
+
+#[test]
+fn a_file_at_the_bound_comes_from_memory_and_one_past_it_from_the_file() {
+    let folder = Folder::new();
+    let asked = |bytes| is_sent_from_file(&folder.site(Settings::default()), &folder, bytes);
+    assert_eq!([MEMORY_UP_TO, MEMORY_UP_TO + 1].map(asked), [false, true]);
+}
+
 #[test]
 fn no_more_files_are_kept_open_than_the_bound() {
     let folder = Folder::new();
