@@ -1,6 +1,9 @@
-//! A file as a representation: what a request gets of it, and what it is told about it.
+//! A file as a representation: which of its bytes a request gets. What is said about them is the business of
+//! `description`.
 
-use std::borrow::Cow;
+mod description;
+mod unmade;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,19 +13,17 @@ use tenfold_http::condition::{self, Validators, Verdict};
 use tenfold_http::multipart::Multipart;
 use tenfold_http::negotiate::Coding;
 use tenfold_http::range::{self, Ranges};
-use tenfold_http::response::{FieldName, FieldValue, ResponseHead};
+use tenfold_http::response::ResponseHead;
 use tenfold_http::{Head, Method, OpenFile, Out, Part};
 use tenfold_sys::file::{Facts, Root, Timestamp};
 
 use crate::coded::{self, Alternatives};
-use crate::codings::suffix;
-use crate::compress::RECIPE;
-use crate::fields::Fields;
-use crate::message::NOSNIFF;
 use crate::policy::Effective;
 use crate::tag::Untagged;
 use crate::template::Template;
-use crate::{Outcome, Settings, media_type, message};
+use crate::{Outcome, Settings, message};
+use description::Description;
+pub(crate) use unmade::Unmade;
 
 /// Bytes up to which a body is copied behind its head, so that both leave in one piece; a larger one is
 /// shared instead. At this size the copy costs about as much as a second vector for the kernel to walk, and
@@ -87,23 +88,6 @@ enum Content {
     Shared(Arc<[u8]>),
     /// In the file.
     File(Arc<OpenFile>),
-}
-
-/// What the fields of a response say about a file.
-#[derive(Clone, Debug)]
-struct Description {
-    media_type: String,
-    etag: String,
-    modified: Option<u64>,
-    coding: Coding,
-    /// Whether there are others to choose from.
-    negotiated: bool,
-    /// The value of `Cache-Control`, where there is one.
-    cache: Option<Cow<'static, str>>,
-    /// What the configuration does to the fields.
-    fields: Fields,
-    /// As [`Effective::is_guarded`].
-    guarded: bool,
 }
 
 impl Resource {
@@ -301,9 +285,7 @@ impl Resource {
     }
 
     pub(crate) fn tagged_alone(&self, digest: &[u8]) -> Resource {
-        let digits = String::from_utf8_lossy(digest);
-        let etag = format!("\"{digits}{}\"", suffix(self.description.coding));
-        let description = Description { etag, ..self.description.clone() };
+        let description = self.description.tagged(digest);
         let joined: &[u8] = if let Content::Joined = self.content { self.template.body() } else { &[] };
         let template = description.template(self.status, joined, self.facts.size);
         Resource { template, description, content: self.content.clone(), alternatives: None, ..*self }
@@ -343,57 +325,7 @@ impl Resource {
             _ => 0,
         };
         let others = self.alternatives.as_ref().map_or(0, |others| others.weight());
-        self.template.weight()
-            + shared
-            + others
-            + self.description.media_type.len()
-            + self.description.etag.len()
-    }
-}
-
-/// A coding of a file that has to be made: everything is known of it but its bytes.
-#[derive(Debug)]
-pub(crate) struct Unmade {
-    description: Description,
-    /// Those of the file.
-    facts: Facts,
-    settled: bool,
-}
-
-impl Unmade {
-    pub(crate) fn facts(&self) -> &Facts {
-        &self.facts
-    }
-
-    pub(crate) fn is_settled(&self) -> bool {
-        self.settled
-    }
-
-    /// Answers where no content is needed: what the peer has already, what it does not want, and a HEAD,
-    /// which goes without a length (RFC 9110 §9.3.2).
-    pub(crate) fn respond(&self, request: &Head<'_>, out: &mut Out) -> Option<Outcome> {
-        let verdict = match request.selective {
-            true => condition::evaluate(request, self.description.validators()),
-            false => Verdict::Proceed,
-        };
-        match verdict {
-            Verdict::NotModified => Some(self.description.not_modified(request, out)),
-            Verdict::PreconditionFailed => Some(self.description.failed(request, out)),
-            Verdict::Proceed if request.method != Method::Head => None,
-            Verdict::Proceed => {
-                let mut head = ResponseHead::answering(request, 200, out);
-                head.content_type(self.description.media_type());
-                self.description.write_version(&mut head);
-                head.end();
-                Some(Outcome::of(200, 0))
-            }
-        }
-    }
-
-    /// It is made of these bytes.
-    pub(crate) fn with(self, bytes: Arc<[u8]>) -> Resource {
-        let facts = Facts { size: bytes.len() as u64, ..self.facts };
-        Resource::describe(200, self.description, facts, self.settled, Opened::Made(bytes))
+        self.template.weight() + shared + others + self.description.weight()
     }
 }
 
@@ -401,125 +333,4 @@ impl Unmade {
 fn in_memory(range: &Range<u64>) -> Range<usize> {
     // No larger than a file that was read into memory.
     range.start as usize..range.end as usize
-}
-
-impl Description {
-    fn of(name: &str, facts: &Facts, form: Form<'_>) -> Description {
-        let Form { coding, negotiated, here, .. } = form;
-        let modified = facts.modified;
-        // The inode tells a replaced file from the one before, where both have the same size and a time
-        // that was set on purpose, as archives and reproducible builds do.
-        let etag = format!(
-            "\"{:x}.{:x}-{:x}-{:x}{}\"",
-            modified.seconds,
-            modified.nanoseconds,
-            facts.size,
-            facts.inode,
-            suffix(coding)
-        );
-        let modified = form.modified;
-        // A date in the future may not be sent (RFC 9110 §8.8.2.1), that of this second would be that of what
-        // is written later in it, too (§8.8.2.2), and one before 1970 helps nobody.
-        let past = u64::try_from(modified.seconds).ok().filter(|&seconds| seconds < clock::unix_seconds());
-        let fields = here.fields.clone();
-        let cache = here.policy.cache.filter(|_| fields.keeps(FieldName::CACHE_CONTROL));
-        let cache = cache.map(|cache| cache.value(name, here.realm().is_some()));
-        let (media_type, modified) = (media_type::of(name, &here.policy), past);
-        let guarded = here.is_guarded();
-        Description { media_type, etag, modified, coding, negotiated, cache, fields, guarded }
-    }
-
-    /// The same file in a coding that is made of it. The tag says by what, since another build may make other
-    /// bytes of the same file.
-    fn made(&self, coding: Coding) -> Description {
-        let tag = self.etag.strip_suffix('"').unwrap_or(&self.etag);
-        let etag = format!("{tag}{}{RECIPE}\"", suffix(coding));
-        Description { etag, coding, ..self.clone() }
-    }
-
-    /// The whole response with this status, of so many bytes, and the body behind it where it is `joined`.
-    fn template(&self, status: u16, joined: &[u8], size: u64) -> Template {
-        Template::new(status, joined, |head| match status {
-            200 => self.write(head, size),
-            _ => self.write_bare(head, size),
-        })
-    }
-
-    fn validators(&self) -> Validators<'_> {
-        Validators { etag: self.etag.as_bytes(), modified: self.modified }
-    }
-
-    fn etag(&self) -> FieldValue<'_> {
-        FieldValue::new(self.etag.as_bytes()).expect("a quoted run of digits is a field value")
-    }
-
-    fn media_type(&self) -> FieldValue<'_> {
-        FieldValue::new(self.media_type.as_bytes()).expect("media types come from a table of field values")
-    }
-
-    /// Writes the fields of a 200 with the whole file.
-    fn write(&self, head: &mut ResponseHead<'_>, length: u64) {
-        head.content_type(self.media_type());
-        head.content_length(length);
-        self.write_version(head);
-    }
-
-    /// Writes the fields of a page that stands for something else: it has no validators of its own.
-    fn write_bare(&self, head: &mut ResponseHead<'_>, length: u64) {
-        head.content_type(self.media_type());
-        head.content_length(length);
-        head.field(FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-    }
-
-    /// 304 carries what a 200 would say that caches act on, and no other description of the content
-    /// (RFC 9110 §15.4.5).
-    fn not_modified(&self, request: &Head<'_>, out: &mut Out) -> Outcome {
-        let mut head = ResponseHead::answering(request, 304, out);
-        self.write_for_caches(&mut head);
-        head.end();
-        Outcome::of(304, 0)
-    }
-
-    fn failed(&self, request: &Head<'_>, out: &mut Out) -> Outcome {
-        message::with_fields(request, 412, out, |head| self.write_choice(head))
-    }
-
-    /// Says that another `Accept-Encoding` would get another answer, where it would.
-    fn write_choice(&self, head: &mut ResponseHead<'_>) {
-        if self.negotiated {
-            self.fields.own(head, FieldName::VARY, coded::VARY);
-        }
-    }
-
-    fn write_version(&self, head: &mut ResponseHead<'_>) {
-        if self.coding != Coding::Identity {
-            head.field(FieldName::CONTENT_ENCODING, coded::token(self.coding));
-        }
-        self.write_choice(head);
-        if let Some(modified) = self.modified
-            && self.fields.keeps(FieldName::LAST_MODIFIED)
-        {
-            head.date(FieldName::LAST_MODIFIED, modified);
-        }
-        self.fields.own(head, FieldName::ETAG, self.etag());
-        self.fields.own(head, FieldName::ACCEPT_RANGES, FieldValue::constant("bytes"));
-        self.fields.own(head, FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-        self.write_cache_control(head);
-        self.fields.write(head);
-    }
-
-    /// Writes what a 304 says.
-    fn write_for_caches(&self, head: &mut ResponseHead<'_>) {
-        self.write_choice(head);
-        self.fields.own(head, FieldName::ETAG, self.etag());
-        self.write_cache_control(head);
-        self.fields.write(head);
-    }
-
-    fn write_cache_control(&self, head: &mut ResponseHead<'_>) {
-        if let Some(cache) = &self.cache {
-            let value = FieldValue::new(cache.as_bytes()).expect("presets are field values");
-            head.field(FieldName::CACHE_CONTROL, value);
-        }
-    }
 }

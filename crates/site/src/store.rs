@@ -5,72 +5,35 @@
 //! another: who asks for a million names that do not exist evicts names that do not exist. Keys are
 //! canonical paths, so a file has one entry, however it is spelled.
 
-use std::cell::RefCell;
-use std::sync::{Arc, Weak};
+mod pages;
+mod thread;
 
 use tenfold_http::response::{FieldName, Lines};
 use tenfold_http::{Head, Instant, Method, Out, Version, clock};
 
 use crate::candidates::Candidates;
-use crate::clock_cache::{ClockCache, is_fresh};
+use crate::clock_cache::ClockCache;
 use crate::codings::suffix;
 use crate::front::{Front, Stop, Way};
 use crate::path::SitePath;
 use crate::policy::Effective;
-use crate::resolve::{self, Absence, Loaded, Wanted};
+use crate::resolve::{self, Absence, Loaded};
 use crate::resource::Resource;
 use crate::watch::{Listener, Told, Watch};
 use crate::work::Answered;
 use crate::{Outcome, Settings, Site, coded, listing, message, tag};
-
-/// Stores of a thread. There is one for each site that it serves; the bound is for a thread that sees many
-/// sites come and go.
-const MOST_STORES: usize = 64;
+use pages::Pages;
+pub(crate) use thread::with;
 
 /// How much smaller the store of what is not there is than that of what is.
 const ABSENT_SHARE: usize = 16;
-
-thread_local! {
-    static STORES: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
-}
-
-struct Kept {
-    site: u64,
-    alive: Weak<()>,
-    store: Store,
-}
-
-/// Hands over this thread's store for `site`.
-#[inline]
-pub(crate) fn with<T>(site: &Site, use_it: impl FnOnce(&mut Store) -> T) -> T {
-    STORES.with_borrow_mut(|stores| {
-        let place = match stores.iter().position(|kept| kept.site == site.id) {
-            Some(place) => place,
-            None => begin(site, stores),
-        };
-        use_it(&mut stores[place].store)
-    })
-}
-
-/// Makes a store for a site that is new here, and drops those of sites that are gone.
-#[cold]
-fn begin(site: &Site, stores: &mut Vec<Kept>) -> usize {
-    stores.retain(|kept| kept.alive.strong_count() > 0);
-    if stores.len() >= MOST_STORES {
-        stores.remove(0);
-    }
-    let store = Store::new(&site.settings);
-    stores.push(Kept { site: site.id, alive: Arc::downgrade(&site.alive), store });
-    stores.len() - 1
-}
 
 /// What is remembered of one site.
 pub(crate) struct Store {
     memory: ClockCache<Resource>,
     files: ClockCache<Resource>,
     absent: ClockCache<Absence>,
-    /// Of the statuses that were answered so far: no more than there are errors.
-    pages: Vec<Page>,
+    pages: Pages,
     /// What was heard of changes on disk.
     listener: Listener,
 }
@@ -81,13 +44,6 @@ struct Asked<'a> {
     site: &'a Site,
     head: &'a Head<'a>,
     now: Instant,
-}
-
-/// The page for an error, and when it was looked for.
-struct Page {
-    status: u16,
-    resource: Option<Resource>,
-    checked: Option<Instant>,
 }
 
 /// Answers with a file that was found under `key`, in the coding that suits.
@@ -109,7 +65,7 @@ impl Store {
                 settings.cache_bytes,
             ),
             absent: ClockCache::new(settings.cache_entries, settings.cache_bytes / ABSENT_SHARE),
-            pages: Vec::new(),
+            pages: Pages::default(),
             listener: Listener::default(),
         }
     }
@@ -120,7 +76,7 @@ impl Store {
     #[cold]
     fn hear(&mut self, site: &Site, watch: &Watch) {
         let Store { memory, files, absent, pages, listener, .. } = self;
-        pages.iter_mut().for_each(|page| page.checked = None);
+        pages.doubt();
         watch.tell(listener, |told| match told {
             Told::Everything => {
                 memory.doubt_all();
@@ -374,7 +330,7 @@ impl Store {
     /// Answers with an error: with the site's own page where it has one.
     fn error(&mut self, status: u16, here: &Effective, asked: Asked<'_>, out: &mut Out) -> Outcome {
         out.add_fields(&here.of_errors);
-        match self.page(status, asked.site, asked.now) {
+        match self.pages.of(status, asked.site, asked.now) {
             Some(page) => page.whole(asked.head, out),
             None => message::plain(asked.head, status, out),
         }
@@ -383,29 +339,7 @@ impl Store {
     /// Answers what was no request with the site's own page for it, where it has one. The connection ends
     /// after it. Says how long the body is.
     pub(crate) fn refuse_with_page(&mut self, site: &Site, status: u16, out: &mut Out) -> Option<u64> {
-        self.page(status, site, clock::now()).map(|page| page.last(out))
-    }
-
-    /// The page for an error, looked for once a second.
-    fn page(&mut self, status: u16, site: &Site, now: Instant) -> Option<&mut Resource> {
-        let Site { root, settings, .. } = site;
-        let name = settings.routes.error_pages.of(status)?;
-        let place = self.pages.iter().position(|page| page.status == status).unwrap_or_else(|| {
-            self.pages.push(Page { status, resource: None, checked: None });
-            self.pages.len() - 1
-        });
-        let page = &mut self.pages[place];
-        if page.checked.is_none_or(|checked| !is_fresh(checked, now)) {
-            let wanted = Wanted::file(name);
-            let still = |page: &Resource| resolve::is_still(root, &wanted, page, settings);
-            page.resource = page.resource.take().filter(still);
-            if page.resource.is_none() {
-                let loaded = resolve::load(root, &wanted, status, settings.policies.everywhere(), settings);
-                page.resource = loaded.ok().map(|loaded| loaded.resource);
-            }
-            page.checked = Some(now);
-        }
-        page.resource.as_mut()
+        self.pages.of(status, site, clock::now()).map(|page| page.last(out))
     }
 }
 

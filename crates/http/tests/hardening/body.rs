@@ -1,0 +1,85 @@
+//! How long a body is: one answer, or a refusal.
+
+use tenfold_http::script::Script;
+
+use crate::common::only_response;
+use crate::{post, refused, run, understood};
+
+#[test]
+fn h01_a_length_beside_a_transfer_coding_is_refused() {
+    refused(post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), 400);
+    refused(post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"), 400);
+    refused(post("Transfer-Encoding: chunked\r\nContent-Length: 0\r\n"), 400);
+    refused(post("Transfer-Encoding: gzip, chunked\r\nContent-Length: 5\r\n"), 400);
+    refused(post("Content-Length: 5\r\nTransfer-Encoding: gzip, chunked\r\n"), 400);
+}
+
+#[test]
+fn h02_a_length_that_stands_twice_is_refused_even_where_it_is_the_same() {
+    refused(post("Content-Length: 5\r\nContent-Length: 6\r\n"), 400);
+    refused(post("Content-Length: 5\r\ncontent-length: 5\r\n"), 400);
+    refused(post("Content-Length: 5, 6\r\n"), 400);
+    refused(post("Content-Length: 5, 5\r\n"), 400);
+    refused(post("Content-Length: 5,\r\n"), 400);
+}
+
+#[test]
+fn h03_a_length_is_digits_that_fit_and_nothing_else() {
+    for length in [
+        "+5",
+        "-1",
+        "0x5",
+        "5 6",
+        "",
+        "5;",
+        "5.0",
+        "1e1",
+        "\u{0665}",
+        "18446744073709551616",
+        "18446744073709551615",
+        "9223372036854775808",
+        "00000000000000000000",
+    ] {
+        refused(post(&format!("Content-Length: {length}\r\n")), 400);
+    }
+    // The greatest length there is, and one of a server that pads: both numbers, the first one large.
+    let outcome = run(Script::new().sends(post("Content-Length: 9223372036854775807\r\n")));
+    assert_eq!(only_response(&outcome.sent).text(), "POST /a None host=here Length(9223372036854775807)\n");
+    assert_eq!(understood(&(post("Content-Length: 0002\r\n") + "xy")), "POST /a None host=here Length(2)\n");
+    assert_eq!(understood(&post("Content-Length: 0\r\n")), "POST /a None host=here Empty\n");
+}
+
+#[test]
+fn h04_a_transfer_coding_is_chunked_or_refused() {
+    refused(post("Transfer-Encoding: gzip, chunked\r\n"), 501);
+    for coding in [
+        "",
+        "identity",
+        "gzip",
+        "chunked, gzip",
+        "chunked, identity",
+        "xchunked",
+        "chunkedx",
+        "chunked;q=1",
+        "\"chunked\"",
+        "chunked chunked",
+        "chunked, chunked",
+        ", chunked",
+        "chunked,",
+        "gzip,, chunked",
+        "chun\tked",
+        "\u{212a}hunked",
+    ] {
+        refused(post(&format!("Transfer-Encoding: {coding}\r\n")), 400);
+    }
+    refused(post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"), 400);
+    refused(post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n"), 400);
+    refused(post("Transfer-Encoding: gzip, chunked\r\nTransfer-Encoding: chunked\r\n"), 400);
+    refused(post("Transfer_Encoding : chunked\r\n"), 400);
+}
+
+#[test]
+fn h05_a_transfer_coding_in_http_1_0_is_refused() {
+    refused("POST /a HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 400);
+    refused("POST /a HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: identity\r\n\r\n", 400);
+}

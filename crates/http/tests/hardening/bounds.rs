@@ -1,0 +1,102 @@
+//! Bounds, and bytes that come too many, too few, or one by one.
+
+use std::time::Duration;
+
+use tenfold_http::script::Script;
+use tenfold_http::{Limits, Next, Out};
+
+use crate::common::{Site, limits, only_response, responses, statuses};
+use crate::{post, refused, refused_with, run, understood};
+
+#[test]
+fn h17_a_thousand_pipelined_requests_are_answered_in_order_in_bounded_memory() {
+    let requests: String = (0..1000).map(|n| format!("GET /{n} HTTP/1.1\r\nHost: here\r\n\r\n")).collect();
+    for script in [Script::new(), Script::new().takes(100, Duration::ZERO)] {
+        let outcome = script.sends(&requests).run(&Site::default(), &limits());
+        let found = responses(&outcome.sent);
+        assert_eq!(found.len(), 1000);
+        for (n, response) in found.iter().enumerate() {
+            assert_eq!(response.text(), format!("GET /{n} None host=here Empty\n"));
+        }
+        assert!(outcome.most_to_send < Out::STAGED_BOUND as u64 + 1000, "{} bytes", outcome.most_to_send);
+    }
+}
+
+#[test]
+fn h17_output_that_is_full_waits_for_a_flush() {
+    let requests = "GET /shared HTTP/1.1\r\nHost: here\r\n\r\n".repeat(1000);
+    // All of them at once in hand: the bound on a head does not bound what is in hand behind one.
+    let limits = Limits { max_head: 1 << 20, ..limits() };
+    let outcome = Script::new().sends(&requests).run(&Site::default(), &limits);
+    assert_eq!(statuses(&outcome.sent).len(), 1000);
+    assert_eq!(outcome.receives, 1);
+    assert!(outcome.flushes >= 1000 / Out::PARTS_BOUND, "{} flushes", outcome.flushes);
+    assert!(outcome.most_to_send < 10_000, "{} bytes", outcome.most_to_send);
+}
+
+#[test]
+fn h18_one_byte_at_a_time_gives_the_same_answer_for_linear_work() {
+    let request = format!("GET /a HTTP/1.1\r\nHost: here\r\nX: {}\r\n\r\n", "x".repeat(900));
+    let whole = run(Script::new().sends(&request));
+    let drips = run(Script::new().drips(&request, Duration::ZERO));
+    assert_eq!(drips.sent, whole.sent);
+    assert_eq!(drips.receives, request.len());
+    assert!(drips.operations <= request.len() + 2, "{} operations", drips.operations);
+}
+
+#[test]
+fn h21_the_bounds_on_heads_are_exact() {
+    let head = |length: usize| {
+        let begin = "GET /a HTTP/1.1\r\nHost: here\r\nX: ";
+        format!("{begin}{}\r\n\r\n", "x".repeat(length - begin.len() - 4))
+    };
+    let bound = limits().max_head;
+    understood(&head(bound - 1));
+    understood(&head(bound));
+    understood(&format!("\r\n{}", head(bound)));
+    refused(head(bound + 1), 431);
+    refused("X".repeat(bound + 1), 431);
+    refused(head(bound * 100), 431);
+    let fields = |count: usize| {
+        let fields: String = (1..count).map(|n| format!("X{n}: y\r\n")).collect();
+        format!("GET /a HTTP/1.1\r\nHost: here\r\n{fields}\r\n")
+    };
+    let bound = limits().max_headers;
+    understood(&fields(bound));
+    refused(fields(bound + 1), 431);
+    refused(fields(10_000), 431);
+    let wide = Limits { max_head: 1 << 20, max_headers: Limits::MOST_HEADERS, ..limits() };
+    refused_with(&wide, fields(10_000), 431);
+    refused_with(&wide, fields(Limits::MOST_HEADERS + 1), 431);
+}
+
+#[test]
+fn h21_a_head_that_is_too_large_by_drops_is_refused_alike() {
+    let head = format!("GET /a HTTP/1.1\r\nHost: here\r\nX: {}\r\n\r\n", "x".repeat(2000));
+    let outcome = run(Script::new().drips(&head, Duration::ZERO));
+    assert_eq!(only_response(&outcome.sent).status, 431);
+    assert_eq!(outcome.receives, limits().max_head);
+}
+
+#[test]
+fn h22_the_bound_on_targets_is_exact() {
+    let request = |length: usize, more: &str| {
+        format!("GET /{} HTTP/1.1\r\nHost: a\r\n{more}\r\n", "x".repeat(length - 1))
+    };
+    let bound = limits().max_target;
+    understood(&request(bound, ""));
+    refused(request(bound + 1, ""), 414);
+    refused(request(10_000, ""), 414);
+    // A long target that is still within its bound does not take the blame for the rest of the head.
+    refused(request(bound, &format!("X: {}\r\n", "x".repeat(2000))), 431);
+    refused(request(bound + 1, &format!("X: {}\r\n", "x".repeat(2000))), 414);
+}
+
+#[test]
+fn h27_a_reset_at_any_byte_is_a_close() {
+    let request = post("Content-Length: 10\r\n") + "12345";
+    for at in 0..request.len() {
+        let outcome = run(Script::new().sends(&request[..at]).resets());
+        assert_eq!(outcome.next, Next::Close, "a reset at {at}");
+    }
+}

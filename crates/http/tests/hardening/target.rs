@@ -1,0 +1,139 @@
+//! Whom and what a request means: host, authority and target.
+
+use tenfold_http::script::Script;
+
+use crate::common::only_response;
+use crate::{get, refused, run, understood};
+
+#[test]
+fn h13_a_host_is_there_once_and_valid() {
+    refused("GET /a HTTP/1.1\r\n\r\n", 400);
+    refused(get("Host: here\r\nHost: here\r\n"), 400);
+    refused(get("Host: here\r\nhost: there\r\n"), 400);
+    refused("GET /a HTTP/1.0\r\nHost: here\r\nHost: there\r\n\r\n", 400);
+    for host in [
+        "a b",
+        "a/b",
+        "a?b",
+        "a#b",
+        "user@a",
+        "a:b",
+        "a:80:80",
+        ":80",
+        "a:99999",
+        "a:65536",
+        "a:-1",
+        "a:+1",
+        "[",
+        "[]",
+        "[::1",
+        "::1",
+        "[::1]a",
+        "[::1]:a",
+        "[::g]",
+        "[::1%25eth0]",
+        "[v1.a]",
+        "a%",
+        "a%4",
+        "a%gg",
+        "a\\b",
+        "a<b",
+        "\u{e4}",
+        "http://a",
+        "a\"",
+        "{a}",
+        "a|b",
+        "a^b",
+        "a`b",
+    ] {
+        refused(get(format!("Host: {host}\r\n")), 400);
+    }
+    refused(get(format!("Host: {}\r\n", "a".repeat(256))), 400);
+    let long = "a".repeat(255);
+    for host in [
+        "a",
+        "",
+        "a:80",
+        "a:",
+        "a:65535",
+        "a:0",
+        "127.0.0.1:8080",
+        "[::1]",
+        "[::1]:80",
+        "a%20b",
+        "a,b",
+        "A.b-c_d~e",
+        &long,
+    ] {
+        let text = understood(&format!("GET /a HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        assert_eq!(text, format!("GET /a None host={host} Empty\n"));
+    }
+    // HTTP/1.0 had no Host.
+    let outcome = run(Script::new().sends("GET /a HTTP/1.0\r\n\r\n"));
+    assert_eq!(only_response(&outcome.sent).text(), "GET /a None host=none Empty\n");
+}
+
+#[test]
+fn h14_the_authority_of_an_absolute_target_wins() {
+    for (target, path, host) in [
+        ("http://there/a", "/a None", "there"),
+        ("HTTP://there:80/a?b=c", "/a Some(\"b=c\")", "there:80"),
+        ("https://[::1]:8443/a", "/a None", "[::1]:8443"),
+        ("http://there", "/ None", "there"),
+        ("http://there?b", "/ Some(\"b\")", "there"),
+        ("http://there//a", "//a None", "there"),
+        ("/http://there/a", "/http://there/a None", "here"),
+    ] {
+        let text = understood(&format!("GET {target} HTTP/1.1\r\nHost: here\r\n\r\n"));
+        assert_eq!(text, format!("GET {path} host={host} Empty\n"), "{target}");
+    }
+    for target in [
+        "http://",
+        "http:///a",
+        "http://user@there/a",
+        "http://user:word@there/a",
+        "http://there:x/a",
+        "http://:80/a",
+        "http://the re/a",
+        "ftp://there/a",
+        "file:///etc/passwd",
+        "javascript://a",
+        "http:/a",
+        "http:a",
+        "there/a",
+        "a",
+        "there:80",
+        "*",
+        "**",
+        "?a",
+        "#a",
+        "http://there#a",
+        "http://there/a#b",
+        "\\a",
+        "http://there\\a/b",
+    ] {
+        refused(format!("GET {target} HTTP/1.1\r\nHost: here\r\n\r\n"), 400);
+    }
+    // The Host beside it still has to be there, and valid.
+    refused("GET http://there/a HTTP/1.1\r\n\r\n", 400);
+    refused("GET http://there/a HTTP/1.1\r\nHost: a b\r\n\r\n", 400);
+}
+
+#[test]
+fn a_target_holds_only_what_a_target_may() {
+    for byte in 0x21..=0xff_u8 {
+        let path = [b"GET /a", &[byte][..], b"b HTTP/1.1\r\nHost: here\r\n\r\n"].concat();
+        if b"\"#<>\\^`{}\x7f".contains(&byte) || byte >= 0x80 {
+            refused(path, 400);
+        } else {
+            understood(std::str::from_utf8(&path).expect("ASCII"));
+        }
+        let query = [b"GET /a?", &[byte][..], b"b HTTP/1.1\r\nHost: here\r\n\r\n"].concat();
+        if byte == b'#' || byte >= 0x7f {
+            refused(query, 400);
+        } else {
+            understood(std::str::from_utf8(&query).expect("ASCII"));
+        }
+    }
+    refused("GET /\u{e4} HTTP/1.1\r\nHost: here\r\n\r\n", 400);
+}
