@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use tenfold_http::negotiate::{self, Choice, Coding};
-use tenfold_http::response::{FieldName, FieldValue};
+use tenfold_http::response::FieldValue;
 use tenfold_http::{Head, Out};
 use tenfold_sys::file::{self, Facts, Root};
 
@@ -15,7 +15,7 @@ use crate::resource::{Form, Resource, Source, Unmade};
 use crate::shelf::{Label, Shelf};
 use crate::tag::Untagged;
 use crate::work::{Answered, Work};
-use crate::{Outcome, Settings, Site, media_type, message, store};
+use crate::{Outcome, Settings, Site, media_type, store};
 
 /// An answer that would be another one for another `Accept-Encoding` (RFC 9110 §12.5.5).
 pub(crate) const VARY: FieldValue<'static> = FieldValue::constant("Accept-Encoding");
@@ -189,18 +189,13 @@ pub(crate) fn negotiate(
     let choice = negotiate::choose(request.values("accept-encoding"), &alternatives.available);
     let coding = match choice {
         Choice::Use(coding) => coding,
-        Choice::NotAcceptable => return not_acceptable(request, out).into(),
+        Choice::NotAcceptable => return resource.not_acceptable(request, out).into(),
     };
     match alternatives.coded.get_mut(coding as usize) {
         Some(Coded::Made(coded) | Coded::Sibling(coded)) => coded.respond(request, settings, out).into(),
         Some(Coded::Possible) => make(resource, coding, key, site, request, out),
         Some(Coded::Absent) | None => resource.respond(request, settings, out).into(),
     }
-}
-
-/// 406: the client excludes the file as it is, and there is no coding that it takes.
-fn not_acceptable(request: &Head<'_>, out: &mut Out) -> Outcome {
-    message::with_fields(request, 406, out, |head| head.field(FieldName::VARY, VARY))
 }
 
 /// Answers with a coding that has to be made. What needs no content is answered without: a HEAD, and what

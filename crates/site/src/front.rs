@@ -82,15 +82,17 @@ impl Front {
         Front { here, fields, way }
     }
 
-    /// The fields of the answer to an OPTIONS, where pages of other origins are spoken of.
+    /// The fields of the answer to an OPTIONS of a path: those that are set there, and what pages of other origins
+    /// may do.
     pub(crate) fn of_options(site: &Site, head: &Head<'_>) -> Option<Lines> {
         let Site { settings, .. } = site;
         let path = SitePath::parse_showing(head.target.path, &settings.routes.shown).ok()?;
         let here = settings.policies.at(&path, settings.routes.rewrite(&path).as_ref());
-        let (cors, mut fields) = (here.cors()?, Lines::default());
-        match cors::is_preflight(head) {
-            true => cors.describe_preflight(head, &mut fields),
-            false => cors.describe(head, &mut fields),
+        let mut fields = Lines::clone(&here.of_errors);
+        match here.cors() {
+            Some(cors) if cors::is_preflight(head) => cors.describe_preflight(head, &mut fields),
+            Some(cors) => cors.describe(head, &mut fields),
+            None => {}
         }
         Some(fields)
     }

@@ -21,7 +21,7 @@ use crate::coded::{self, Alternatives};
 use crate::policy::Effective;
 use crate::tag::Untagged;
 use crate::template::Template;
-use crate::{Outcome, Settings, message};
+use crate::{Outcome, Settings};
 use description::Description;
 pub(crate) use unmade::Unmade;
 
@@ -188,11 +188,15 @@ impl Resource {
             // `Content-Encoding` would speak of all parts as one.
             Ranges::Many(_) if self.description.coding != Coding::Identity => None,
             Ranges::Many(ranges) => Some(self.parts(&ranges, request, out)),
-            Ranges::Unsatisfiable => Some(message::with_fields(request, 416, out, |head| {
-                head.unsatisfied_range(self.facts.size);
-                self.description.write_choice(head);
-            })),
+            Ranges::Unsatisfiable => Some(
+                self.description.refuse(request, 416, out, |head| head.unsatisfied_range(self.facts.size)),
+            ),
         }
+    }
+
+    /// 406: the client excludes the file as it is, and there is no coding that it takes.
+    pub(crate) fn not_acceptable(&self, request: &Head<'_>, out: &mut Out) -> Outcome {
+        self.description.refuse(request, 406, out, |_| {})
     }
 
     fn part(&self, range: Range<u64>, request: &Head<'_>, out: &mut Out) -> Outcome {

@@ -290,8 +290,7 @@ impl Store {
                 return message::to_directory(asked.head, canonical, out).into();
             }
             Absence::Listed(listing) => {
-                return listing::list(canonical, listing, asked.site, asked.head)
-                    .adding(Lines::clone(&here.of_errors));
+                return listing::list(canonical, listing, here, asked.site, asked.head);
             }
             Absence::Exhausted(errno) => {
                 let mut again = Lines::default();
@@ -310,11 +309,11 @@ impl Store {
         &mut self,
         site: &Site,
         absence: Absence,
+        here: &Effective,
         head: &Head<'_>,
         out: &mut Out,
     ) -> Answered {
         let asked = Asked { site, head, now: clock::now() };
-        let here = site.settings.policies.everywhere();
         self.refuse(absence, asked.head.target.path, here, asked, out)
     }
 

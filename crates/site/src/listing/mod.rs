@@ -14,8 +14,10 @@ use tenfold_http::{Head, Method, Out};
 use tenfold_sys::directory::Entry;
 use tenfold_sys::file::{FileError, Kind};
 
+use crate::fields::Fields;
 use crate::message::NOSNIFF;
 use crate::path::{self, SitePath};
+use crate::policy::Effective;
 use crate::work::{Answered, Work};
 use crate::{Outcome, Site, digest, message, store};
 
@@ -76,7 +78,13 @@ impl Shown {
 }
 
 /// Answers with what is in the folder at `canonical`, when it has been read.
-pub(crate) fn list(canonical: &str, listing: Listing, site: &Site, request: &Head<'_>) -> Answered {
+pub(crate) fn list(
+    canonical: &str,
+    listing: Listing,
+    here: &Effective,
+    site: &Site,
+    request: &Head<'_>,
+) -> Answered {
     let visible = site.settings.routes.shown.clone();
     let Ok(path) = SitePath::parse_showing(canonical, &visible) else {
         unreachable!("what was found has a path");
@@ -86,7 +94,7 @@ pub(crate) fn list(canonical: &str, listing: Listing, site: &Site, request: &Hea
         Listing::Html | Listing::Off => prefers_json(request),
     };
     let order = Order::of(request.target.query.unwrap_or_default());
-    let (root, most) = (site.root.clone(), site.settings.listing_entries);
+    let (root, most, here) = (site.root.clone(), site.settings.listing_entries, here.clone());
     let work = Work::new(
         move || {
             let found = root.entries(path.relative(), most, |name| path.child(name, &visible).is_some())?;
@@ -94,8 +102,10 @@ pub(crate) fn list(canonical: &str, listing: Listing, site: &Site, request: &Hea
             Ok(if json { page::json(&folder) } else { page::html(&folder) })
         },
         move |done: Result<String, FileError>, site, head, out| match done {
-            Ok(body) => respond(&body, json, listing == Listing::Html, head, out).into(),
-            Err(error) => store::with(site, |store| store.refuse_unread(site, error.into(), head, out)),
+            Ok(body) => respond(&body, json, listing == Listing::Html, &here.fields, head, out).into(),
+            Err(error) => {
+                store::with(site, |store| store.refuse_unread(site, error.into(), &here, head, out))
+            }
         },
     );
     Answered::Work(work)
@@ -107,29 +117,45 @@ fn prefers_json(request: &Head<'_>) -> bool {
     weight("application", "json") > weight("text", "html")
 }
 
-fn respond(body: &str, json: bool, chosen: bool, request: &Head<'_>, out: &mut Out) -> Outcome {
+fn respond(
+    body: &str,
+    json: bool,
+    chosen: bool,
+    fields: &Fields,
+    request: &Head<'_>,
+    out: &mut Out,
+) -> Outcome {
+    let choice = |head: &mut ResponseHead<'_>| {
+        if chosen {
+            head.field(FieldName::VARY, VARY);
+        }
+    };
     let etag = format!("\"{}\"", digest::of(body.as_bytes()));
     let tag = FieldValue::new(etag.as_bytes()).expect("a quoted run of digits is a field value");
     let verdict = condition::evaluate(request, Validators { etag: etag.as_bytes(), modified: None });
     let status = match verdict {
         Verdict::Proceed => 200,
         Verdict::NotModified => 304,
-        Verdict::PreconditionFailed => return message::plain(request, 412, out),
+        Verdict::PreconditionFailed => {
+            return message::with_fields(request, 412, out, |head| {
+                choice(head);
+                fields.write(head);
+            });
+        }
     };
     let mut head = ResponseHead::answering(request, status, out);
     if status == 200 {
         head.content_type(if json { JSON } else { HTML });
         head.content_length(body.len() as u64);
     }
-    if chosen {
-        head.field(FieldName::VARY, VARY);
-    }
-    head.field(FieldName::ETAG, tag);
-    head.field(FieldName::CACHE_CONTROL, REVALIDATE);
+    choice(&mut head);
+    fields.own(&mut head, FieldName::ETAG, tag);
+    fields.own(&mut head, FieldName::CACHE_CONTROL, REVALIDATE);
     if status == 200 {
-        head.field(FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-        head.field(FieldName::constant("Content-Security-Policy"), POLICY);
+        fields.own(&mut head, FieldName::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+        fields.own(&mut head, FieldName::constant("Content-Security-Policy"), POLICY);
     }
+    fields.write(&mut head);
     head.end();
     if status != 200 || request.method == Method::Head {
         return Outcome::of(status, 0);

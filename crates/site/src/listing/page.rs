@@ -65,7 +65,7 @@ impl Column {
         let (name, class, ascending, descending) = match by {
             By::Name => ("Name", "name", "?sort=name", "?sort=name&order=desc"),
             By::Size => ("Size", "size", "?sort=size", "?sort=size&order=desc"),
-            By::Date => ("Modified", "modified", "?sort=date", "?sort=date&order=desc"),
+            By::Date => ("Modified (UTC)", "modified", "?sort=date", "?sort=date&order=desc"),
         };
         let (link, aria, mark) = match (order.by == by, order.descending) {
             (false, _) => (ascending, "", ""),

@@ -122,12 +122,27 @@ impl Description {
         Outcome::of(304, 0)
     }
 
+    /// A line of text in place of the file: 406, 412, 416; `more` says what belongs to the status.
+    pub(super) fn refuse(
+        &self,
+        request: &Head<'_>,
+        status: u16,
+        out: &mut Out,
+        more: impl FnOnce(&mut ResponseHead<'_>),
+    ) -> Outcome {
+        message::with_fields(request, status, out, |head| {
+            more(head);
+            self.write_choice(head);
+            self.fields.write(head);
+        })
+    }
+
     pub(super) fn failed(&self, request: &Head<'_>, out: &mut Out) -> Outcome {
-        message::with_fields(request, 412, out, |head| self.write_choice(head))
+        self.refuse(request, 412, out, |_| {})
     }
 
     /// Says that another `Accept-Encoding` would get another answer, where it would.
-    pub(super) fn write_choice(&self, head: &mut ResponseHead<'_>) {
+    fn write_choice(&self, head: &mut ResponseHead<'_>) {
         if self.negotiated {
             self.fields.own(head, FieldName::VARY, coded::VARY);
         }

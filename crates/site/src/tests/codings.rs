@@ -3,8 +3,8 @@
 use tenfold_http::negotiate::Coding::{self, Brotli, Gzip, Zstd};
 
 use super::*;
-use crate::Codings;
 use crate::compress::tests::decode;
+use crate::{Codings, FieldEdit, Policies, Policy};
 
 fn with_siblings(folder: &Folder) -> Site {
     let codings = Codings { siblings: vec![Brotli, Zstd, Gzip], ..Codings::default() };
@@ -60,6 +60,19 @@ fn a_file_beside_another_is_served_to_who_takes_it() {
     assert_eq!(get(&site, "/page.html").text(), "as it is");
     let itself = get(&site, "/page.html.br");
     assert_eq!((itself.text(), coding(&itself), itself.field("Vary")), ("brotli", None, None));
+}
+
+#[test]
+fn a_406_has_the_fields_that_are_set() {
+    let folder = Folder::new();
+    folder.write("page.html", "as it is");
+    folder.write("page.html.gz", "gzip");
+    let codings = Codings { siblings: vec![Gzip], ..Codings::default() };
+    let policy = Policy { fields: vec![FieldEdit::set("X-A", "b").expect("legal")], ..Policy::default() };
+    let policies = Policies::new(policy, Vec::new());
+    let site = folder.site(Settings { codings, policies, ..Settings::default() });
+    let refused = accepting(&site, "/page.html", "identity;q=0", &[]);
+    assert_eq!((refused.status(), refused.field("X-A")), (406, Some("b")));
 }
 
 #[test]

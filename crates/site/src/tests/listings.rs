@@ -127,6 +127,29 @@ fn programs_get_json() {
 }
 
 #[test]
+fn what_the_configuration_sets_stands_alone_on_a_listing() {
+    let folder = several();
+    let own =
+        [("Content-Security-Policy", "default-src 'self'"), ("Cache-Control", "no-store"), ("X-A", "b")];
+    let fields = own.iter().map(|(name, value)| crate::FieldEdit::set(name, value).expect(name)).collect();
+    let policies = Policies::new(Policy { fields, ..Policy::default() }, Vec::new());
+    let site = folder.site(Settings { policies, listing: Listing::Html, ..Settings::default() });
+    let page = get(&site, "/docs/");
+    let tag = format!("If-None-Match: {}", page.field("ETag").expect("a page has one"));
+    for (answer, status) in [
+        (&page, 200),
+        (&ask(&site, "GET", "/docs/", &[&tag]), 304),
+        (&ask(&site, "GET", "/docs/", &["If-Match: \"x\""]), 412),
+    ] {
+        assert_eq!((answer.status(), answer.field("Vary")), (status, Some("Accept")));
+        for (name, value) in own {
+            let lines: Vec<_> = answer.head.lines().filter(|line| line.starts_with(name)).collect();
+            assert_eq!(lines, [format!("{name}: {value}")], "{status}");
+        }
+    }
+}
+
+#[test]
 fn entries_are_bounded_and_that_is_said() {
     let folder = Folder::new();
     for name in 0..5 {

@@ -1,5 +1,7 @@
 //! What a configuration says of paths: where they lead, what holds there, and who may see it.
 
+mod passwords;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,6 +30,13 @@ fn with_policies(folder: &Folder, everywhere: Policy, rules: Vec<Rule>) -> Site 
 
 fn with_routes(folder: &Folder, routes: Routes) -> Site {
     folder.site(Settings { routes, ..Settings::default() })
+}
+
+/// `alice` with the password `secret`, hashed with the least work there is.
+fn members() -> Policy {
+    let hash = Hash::new("$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC").expect("a hash");
+    let realm = Realm::new("Members", BTreeMap::from([("alice".to_owned(), hash)])).expect("legal");
+    Policy { auth: Some(Some(Arc::new(realm))), ..Policy::default() }
 }
 
 fn folder() -> Folder {
@@ -85,7 +94,19 @@ fn fields_are_set_added_and_removed_on_every_answer() {
             assert_eq!(response.field("X-Frame-Options"), Some("DENY"), "{target}");
             assert_eq!(response.field("X-Content-Type-Options"), Some("nosniff"), "{target}");
         }
-        assert_eq!(ask(&site, "POST", "/", &[]).field("X-Frame-Options"), Some("DENY"));
+        for (method, asked, status) in [
+            ("POST", "", 405),
+            ("OPTIONS", "", 204),
+            ("GET", "If-Match: \"x\"", 412),
+            ("GET", "If-None-Match: *", 304),
+            ("GET", "Range: bytes=1-1", 206),
+            ("GET", "Range: bytes=100-", 416),
+        ] {
+            let response =
+                ask(&site, method, "/", if asked.is_empty() { &[] } else { std::slice::from_ref(&asked) });
+            assert_eq!(response.status(), status, "{method} with {asked}");
+            assert_eq!(response.field("X-Frame-Options"), Some("DENY"), "{method} with {asked}");
+        }
         for (target, status) in [("/a/", 200), ("/a/page.html", 200), ("/a/none", 404), ("/a", 301)] {
             let response = get(&site, target);
             assert_eq!(response.status(), status, "{target}");
@@ -296,91 +317,6 @@ fn hints_go_ahead_of_whole_answers_to_who_understands_them() {
         }
         assert!(staged("GET /app.js HTTP/1.1\r\nHost: a\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
     }
-}
-
-/// `alice` with the password `secret`, hashed with the least work there is.
-fn members() -> Policy {
-    let hash = Hash::new("$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC").expect("a hash");
-    let realm = Realm::new("Members", BTreeMap::from([("alice".to_owned(), hash)])).expect("legal");
-    Policy { auth: Some(Some(Arc::new(realm))), ..Policy::default() }
-}
-
-/// Sends a request, and does the work that it takes.
-fn ask_with_work(site: &Site, target: &str, fields: &str) -> (Response, usize) {
-    let mut request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes();
-    let (mut out, mut works) = (Out::new(), 0);
-    let outcome = parse_head(&mut request, |head| {
-        let head = head.expect("the request is well-formed");
-        let mut answered = site.respond(&head, &mut out);
-        loop {
-            match answered {
-                Answered::Staged(outcome) => return outcome,
-                Answered::Work(work) => {
-                    assert!(out.is_empty() && !out.has_fields());
-                    works += 1;
-                    answered = (work.split().0)().answer(site, &head, &mut out);
-                }
-            }
-        }
-    });
-    assert!(!out.has_fields());
-    (Response::of(outcome, &mut out), works)
-}
-
-#[test]
-fn h43_only_who_knows_the_password_sees_what_is_private_by_every_way() {
-    let folder = folder();
-    let mut routes = Routes { slash: Slash::Either, ..Routes::default() };
-    routes.rewrites.push(Rewrite::new(pattern("/b/**"), "/a/**").expect("legal"));
-    let policies = Policies::new(Policy::default(), vec![rule("/a/**", members())]);
-    let site = folder.site(Settings { policies, routes, ..Settings::default() });
-    let right = "Authorization: Basic YWxpY2U6c2VjcmV0\r\n";
-    let wrong = "Authorization: Basic YWxpY2U6d3Jvbmc=\r\n";
-    let (first, works) = ask_with_work(&site, "/a/page.html", right);
-    assert_eq!((first.status(), first.text(), works), (200, "page", 1));
-    assert_eq!(ask_with_work(&site, "/a/page.html", wrong).1, 1);
-    let ways = [
-        "/a/page.html",
-        "/a/",
-        "/a",
-        "/%61/page.html",
-        "//a//page.html",
-        "/b/page.html",
-        "/a/none",
-        "/a/index.html",
-    ];
-    for target in ways {
-        let (refused, works) = ask_with_work(&site, target, "");
-        assert_eq!((refused.status(), works), (401, 0), "{target}");
-        assert_eq!(refused.field("WWW-Authenticate"), Some("Basic realm=\"Members\", charset=\"UTF-8\""));
-        assert_eq!(ask_with_work(&site, target, wrong).0.status(), 401, "{target}");
-        let (seen, works) = ask_with_work(&site, target, right);
-        assert_eq!(works, 0, "it is remembered");
-        assert_eq!(seen.status(), if target == "/a/none" { 404 } else { 200 }, "{target}");
-    }
-    assert_eq!(ask_with_work(&site, "/", "").0.status(), 200);
-    pass(Duration::from_secs(61));
-    assert_eq!(ask_with_work(&site, "/a/", right).1, 1, "and not for ever");
-}
-
-#[test]
-fn what_waits_for_a_password_gets_its_fields_once() {
-    let folder = folder();
-    let cors = Cors::new(vec!["*".into()]).expect("legal");
-    let policy = Policy { cors: Some(Some(Arc::new(cors))), ..members() };
-    let site = with_policies(&folder, policy, Vec::new());
-    let (seen, works) = ask_with_work(&site, "/", "Authorization: Basic YWxpY2U6c2VjcmV0\r\n");
-    assert_eq!((seen.status(), works), (200, 1));
-    assert_eq!(seen.field("Access-Control-Allow-Origin"), Some("*"));
-}
-
-#[test]
-fn an_area_may_be_open_within_one_that_is_not() {
-    let folder = folder();
-    let open = Policy { auth: Some(None), ..Policy::default() };
-    let site = with_policies(&folder, members(), vec![rule("/a/**", open)]);
-    assert_eq!(ask_with_work(&site, "/", "").0.status(), 401);
-    assert_eq!(ask_with_work(&site, "/a/", "").0.status(), 200);
 }
 
 #[test]
