@@ -2,7 +2,8 @@
 //!
 //! A worker has one large buffer, and lends it to the connection it drives. Only a connection that has to
 //! wait with a part of something in hand gets memory of its own, of about that size, which grows with
-//! what arrives.
+//! what arrives. Where the call that receives is what waits, room stands ready for as long as a connection
+//! is silent: there it begins small, and grows with what arrives.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -10,6 +11,9 @@ use std::ops::Range;
 /// Bytes of the lent buffer. It takes a head of any allowed size and many pipelined ones.
 pub(crate) const LENT_BYTES: usize = 64 * 1024;
 const SMALLEST: usize = 512;
+/// Bytes of room with which a thread begins that waits in the call: a browser's head fits, and a thousand silent
+/// connections take two megabytes of it.
+const FIRST_BYTES: usize = 2048;
 
 thread_local! {
     static LENT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
@@ -21,9 +25,16 @@ pub(crate) struct Input {
     bytes: Vec<u8>,
     held: Range<usize>,
     lent: bool,
+    /// Whether what is lent begins small.
+    grows: bool,
 }
 
 impl Input {
+    /// For a connection whose thread waits in the call that receives.
+    pub(crate) fn that_grows() -> Input {
+        Input { grows: true, ..Input::default() }
+    }
+
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         &mut self.bytes[self.held.clone()]
     }
@@ -51,7 +62,8 @@ impl Input {
         let most = most.max(held).min(LENT_BYTES.max(held));
         if self.bytes.is_empty() {
             self.bytes = LENT.take();
-            self.bytes.resize(LENT_BYTES, 0);
+            let least = if self.grows { FIRST_BYTES } else { LENT_BYTES };
+            self.bytes.resize(self.bytes.len().max(least), 0);
             self.lent = true;
         }
         if self.held.end == self.bytes.len() && held < most {
@@ -71,6 +83,10 @@ impl Input {
     pub(crate) fn filled(&mut self, count: usize) {
         self.held.end += count;
         debug_assert!(self.held.end <= self.bytes.len());
+        // More came than fitted, perhaps; the next call takes twice as much.
+        if self.grows && self.lent && self.held.end == self.bytes.len() && self.bytes.len() < LENT_BYTES {
+            self.bytes.resize(self.bytes.len() * 2, 0);
+        }
     }
 
     /// Before a wait: gives the lent buffer back, and keeps what is held in memory of its own.
@@ -132,6 +148,22 @@ mod tests {
         assert_eq!(put(&mut input, &[8; 300], 100), 40);
         assert_eq!(input.len(), 100);
         assert_eq!(input.bytes()[60..], [8; 40]);
+    }
+
+    #[test]
+    fn room_that_waits_begins_small_and_grows_with_what_comes() {
+        let mut input = Input::that_grows();
+        assert!(input.room(16_384).len() <= 2048, "a silent connection holds {} bytes", input.bytes.len());
+        for sent in [1, 2047, 4096, 100_000, 100_000] {
+            let count = put(&mut input, &vec![7; sent], LENT_BYTES);
+            input.consume(count);
+        }
+        assert_eq!(input.bytes.len(), LENT_BYTES / 4);
+        put(&mut input, &[7; 100_000], 100);
+        assert_eq!(input.len(), 100);
+        assert!(input.room(100).is_empty());
+        input.release();
+        LENT.take();
     }
 
     #[test]

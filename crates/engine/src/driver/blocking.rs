@@ -207,7 +207,7 @@ pub(crate) fn serve<P: Protocol>(
     let rest = || {
         protocol.rest();
     };
-    let (input, out, files) = (Input::default(), Out::new(), FileSender::new(plan));
+    let (input, out, files) = (Input::that_grows(), Out::new(), FileSender::new(plan));
     let mut cork = Cork::new(plan);
     cork.begin(&peer);
     let mut io = BlockingIo { socket, rest: &rest, input, out, sent: 0, peer, local, files, cork };
