@@ -76,6 +76,15 @@ impl Process {
         line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
     }
 
+    /// Memory in KB that it shares with nobody, clean and dirty (`/proc/PID/smaps_rollup`); none when it is
+    /// gone.
+    pub fn private_memory(self) -> Option<u64> {
+        let parts = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.0)).ok()?;
+        let private =
+            |line: &str| line.strip_prefix("Private_")?.split_ascii_whitespace().nth(1)?.parse::<u64>().ok();
+        Some(parts.lines().filter_map(private).sum::<u64>())
+    }
+
     /// What its open descriptors are, as `/proc/PID/fd` shows them; empty when it is gone.
     pub fn descriptors(self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", self.0)) else { return Vec::new() };

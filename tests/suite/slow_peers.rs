@@ -12,6 +12,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
+use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site;
 use tenfold_tests::time::{SOON, becomes_true};
@@ -52,8 +53,7 @@ fn narrow(to: SocketAddr) -> TcpStream {
 
 /// Memory of the server's processes that is their own, in KB.
 fn private(server: &Server) -> u64 {
-    let lines = server.process.with_descendants().into_iter().filter_map(|process| process.status("RssAnon"));
-    lines.filter_map(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok()).sum()
+    server.process.with_descendants().into_iter().filter_map(Process::private_memory).sum()
 }
 
 fn is_open(server: &Server, count: usize) -> bool {
