@@ -3,6 +3,7 @@
 
 pub mod asio;
 pub mod clock;
+pub mod completion;
 pub mod connect;
 pub mod directory;
 pub mod epoll;

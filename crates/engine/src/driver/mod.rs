@@ -7,6 +7,7 @@ pub(crate) mod cork;
 pub(crate) mod files;
 pub(crate) mod readiness;
 pub(crate) mod tasks;
+pub(crate) mod turn;
 
 use std::io;
 use std::net::SocketAddr;

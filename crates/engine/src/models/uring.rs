@@ -7,13 +7,32 @@
 //! The ring has no sendfile operation: for large files it waits for room to write, and `sendfile(2)` is
 //! called.
 
-use tenfold_sys::uring::Ring;
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use tenfold_sys::completion::{Bytes, Readable};
+use tenfold_sys::mapping::Mapped;
+use tenfold_sys::socket::Socket;
+use tenfold_sys::uring::{Completion, Ring, RingBuffer, Sizes};
 
 use super::Intake;
-use crate::driver::completion::{SIZES, serve};
+use crate::driver::completion::ring;
+use crate::driver::completion::serve;
 use crate::plan::{Plan, Sender};
 use crate::protocol::Protocol;
 use crate::table::Facility;
+
+/// What a worker's ring holds; probed before it runs.
+const SIZES: Sizes = Sizes { submissions: 1024, completions: 4096, buffers: 512, buffer_bytes: 4096 };
+
+fn sizes() -> Sizes {
+    #[cfg(feature = "test-layer")]
+    if let Some(sizes) = crate::faults::rings() {
+        return sizes;
+    }
+    SIZES
+}
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
@@ -26,7 +45,8 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     if plan.sender == Sender::Zerocopy && !Ring::sends_held().is_ok_and(|held| held) {
         return Err("sender zerocopy needs IORING_OP_SEND_ZC that reports what was copied (Linux 6.2)".into());
     }
-    serve(plan, intake, protocol)
+    let ring = Ring::new(sizes()).map_err(|(what, error)| format!("{what}: {error}"))?;
+    serve(ring, plan, intake, protocol)
 }
 
 /// What is missing on this kernel, with what the system said.
@@ -34,5 +54,92 @@ pub(crate) fn probe() -> Vec<(Facility, String)> {
     match Ring::new(SIZES) {
         Ok(_) => Vec::new(),
         Err((_, error)) => vec![(Facility::Ring, error.to_string())],
+    }
+}
+
+impl ring::Buffer for RingBuffer {
+    #[inline]
+    fn consume(&mut self, count: usize) {
+        RingBuffer::consume(self, count);
+    }
+}
+
+/// As it is: the ring is what the driver was made for.
+impl ring::Ring for Ring {
+    type Buffer = RingBuffer;
+
+    #[inline]
+    fn accept(&mut self, listener: RawFd, tag: u64) {
+        Ring::accept(self, listener, tag);
+    }
+
+    #[inline]
+    fn accept_one(&mut self, listener: RawFd, tag: u64) {
+        Ring::accept_one(self, listener, tag);
+    }
+
+    #[inline]
+    fn cancel_accept(&mut self, _listener: RawFd, target: u64, tag: u64) {
+        Ring::cancel_accept(self, target, tag);
+    }
+
+    #[inline]
+    fn receive(&mut self, number: RawFd, tag: u64) {
+        Ring::receive(self, number, tag);
+    }
+
+    #[inline]
+    fn receive_on(&mut self, number: RawFd, tag: u64) {
+        Ring::receive_on(self, number, tag);
+    }
+
+    #[inline]
+    fn send(&mut self, number: RawFd, bytes: Bytes, more: bool, linked: bool, tag: u64) {
+        Ring::send(self, number, bytes, more, linked, tag);
+    }
+
+    #[inline]
+    fn send_held(&mut self, number: RawFd, mapped: Mapped, more: bool, tag: u64) {
+        Ring::send_held(self, number, mapped, more, tag);
+    }
+
+    #[inline]
+    fn read(&mut self, file: Readable, offset: u64, memory: Vec<u8>, tag: u64) {
+        Ring::read(self, file, offset, memory, tag);
+    }
+
+    #[inline]
+    fn close(&mut self, socket: Socket, tag: u64) {
+        Ring::close(self, socket, tag);
+    }
+
+    #[inline]
+    fn discard(&mut self, socket: Socket) {
+        drop(socket);
+    }
+
+    #[inline]
+    fn poll_write(&mut self, number: RawFd, tag: u64) {
+        Ring::poll_write(self, number, tag);
+    }
+
+    #[inline]
+    fn poll_read(&mut self, number: RawFd, tag: u64) {
+        Ring::poll_read(self, number, tag);
+    }
+
+    #[inline]
+    fn cancel(&mut self, _number: RawFd, target: u64, tag: u64) {
+        Ring::cancel(self, target, tag);
+    }
+
+    #[inline]
+    fn cancel_all(&mut self, number: RawFd, tag: u64) {
+        Ring::cancel_all(self, number, tag);
+    }
+
+    #[inline]
+    fn wait(&mut self, timeout: Option<Duration>, into: &mut Vec<Completion>) -> io::Result<()> {
+        Ring::wait(self, timeout, into)
     }
 }

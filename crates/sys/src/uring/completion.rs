@@ -11,26 +11,9 @@ use io_uring::types::{SubmitArgs, Timespec};
 use super::buffers::{Pool, RingBuffer};
 use super::held::{Belongings, HELD, Outcome};
 use super::{ACCEPT, Ring};
-use crate::socket::Socket;
 
-/// An operation that has completed, or has one more result.
-pub struct Completion {
-    /// The word that the operation was given.
-    pub tag: u64,
-    /// What the system call of the same name would have returned; an error as its negative number.
-    pub result: i32,
-    /// Whether a multishot operation goes on.
-    pub more: bool,
-    /// The bytes that a receive brought.
-    pub buffer: Option<RingBuffer>,
-    /// The memory of a send or read, to be used again.
-    pub memory: Option<Vec<u8>>,
-    /// The connection that an accept brought.
-    pub socket: Option<Socket>,
-    /// Where the kernel says that it no longer holds the bytes of a [`Ring::send_held`]: whether it copied
-    /// them after all. There is no other result then.
-    pub released: Option<bool>,
-}
+/// An operation that has completed, or has one more result: a multishot one goes on.
+pub type Completion = crate::completion::Completion<RingBuffer>;
 
 impl Ring {
     /// Hands everything over, waits for at least one completion, for `timeout` or a signal, and puts the

@@ -1,40 +1,9 @@
 //! What operations in flight keep alive: bytes, files and sockets, until the kernel is done with them.
 
-use std::ops::Range;
-use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
-use crate::mapping::Mapped;
-
-/// Bytes that are sent.
-pub enum Bytes {
-    /// Those of the vector from this place on.
-    Owned(Vec<u8>, usize),
-    /// A range of shared bytes.
-    Shared(Arc<[u8]>, Range<usize>),
-    /// Those of a mapped file.
-    Mapped(Mapped),
-}
-
-impl Bytes {
-    /// How many they are.
-    #[allow(clippy::len_without_is_empty, reason = "nothing is not sent")]
-    pub fn len(&self) -> usize {
-        self.address().1
-    }
-
-    /// Where they are, and how many. On the heap or mapped: moving their owner does not move them.
-    pub(super) fn address(&self) -> (*const u8, usize) {
-        match self {
-            Bytes::Owned(bytes, from) => (bytes[*from..].as_ptr(), bytes.len() - from),
-            Bytes::Shared(bytes, range) => (bytes[range.clone()].as_ptr(), range.len()),
-            Bytes::Mapped(mapped) => mapped.mapping.address(&mapped.range),
-        }
-    }
-}
-
-/// A file that is read.
-pub type Readable = Arc<dyn AsFd + Send + Sync>;
+use crate::completion::{Bytes, Readable};
 
 /// What an operation in flight keeps alive.
 pub(super) enum Held {

@@ -35,8 +35,8 @@ use self::buffers::Pool;
 pub use self::buffers::RingBuffer;
 pub use self::completion::Completion;
 use self::held::Belongings;
-pub use self::held::{Bytes, Readable};
 use self::operations::REPORT_USAGE;
+pub use crate::completion::{Bytes, Readable};
 
 /// How large a ring is. All of it is memory of the worker.
 #[derive(Clone, Copy, Debug)]
@@ -74,8 +74,6 @@ pub struct Ring {
 
 /// Set in the user word of an accept, whose results are descriptors.
 const ACCEPT: u64 = 1 << 62;
-/// The bits of a completion of [`Ring::poll_write`] with which a send is worth a try: room, or an error.
-pub const ROOM: i32 = (libc::POLLOUT | libc::POLLERR | libc::POLLHUP) as i32;
 /// Tags are less than this.
 pub const TAG_BOUND: u64 = 1 << 62;
 /// The buffers of the ring, as receives name them.

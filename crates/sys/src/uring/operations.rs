@@ -6,8 +6,9 @@ use io_uring::opcode;
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{CancelBuilder, Fd};
 
-use super::held::{Bytes, Held, Readable};
+use super::held::Held;
 use super::{ACCEPT, GROUP, Ring};
+use crate::completion::{Bytes, Readable};
 use crate::mapping::Mapped;
 use crate::socket::Socket;
 

@@ -4,23 +4,26 @@ use std::future::Future;
 use std::rc::Rc;
 
 use tenfold_http::Instant;
+use tenfold_sys::socket::Socket;
 
 use super::io::RingIo;
 use super::link::Link;
+use super::ring::Ring;
 use super::{CLOSING, Kind, POLLING, Proactor, RECEIVING, tag};
 use crate::driver::tasks::Finished;
 use crate::protocol::{Event, Protocol};
 use crate::slots::{Key, State};
 
-impl<P, F, M> Proactor<'_, P, F, M>
+impl<R, P, F, M> Proactor<'_, R, P, F, M>
 where
+    R: Ring,
     P: Protocol,
-    F: Future<Output = Finished<RingIo, P::State>>,
-    M: Fn(Box<RingIo>, P::State) -> F,
+    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
+    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
 {
     /// Hands over the last bytes of connection `key`, and its close behind them: one submission, and no
     /// call of its own.
-    pub(super) fn close_behind(&mut self, key: Key, link: &Rc<Link>, by: Instant) {
+    pub(super) fn close_behind(&mut self, key: Key, link: &Rc<Link<R::Buffer>>, by: Instant) {
         if !self.hand_over(key, link, true) {
             return self.connections_end(key);
         }
@@ -51,9 +54,11 @@ where
             return self.connections_end(key);
         }
         slot.state = State::Closing;
+        let number = slot.socket.as_ref().map_or(-1, Socket::number);
         if slot.interest & POLLING != 0 {
-            self.ring.cancel(tag(Kind::Poll, key), tag(Kind::Cancel, key));
+            self.ring.cancel(number, tag(Kind::Poll, key), tag(Kind::Cancel, key));
         }
+        let Some(slot) = self.connections.find(key) else { return };
         match &slot.socket {
             Some(socket) => socket.shut_down(),
             // Its close is queued behind sends that do not end: they are cancelled.
@@ -75,6 +80,9 @@ where
     pub(super) fn connections_end(&mut self, key: Key) {
         if let Some(slot) = self.connections.find(key) {
             self.protocol.dismiss(|| slot.peer());
+            if let Some(socket) = slot.socket.take() {
+                self.ring.discard(socket);
+            }
             self.connections.remove(key);
             self.protocol.observe(Event::Closed);
         }

@@ -1,18 +1,23 @@
-//! What a connection on a ring has received: in the ring's buffer for the turn in which it came, and in
+//! What a connection has received: in the ring's buffer for the turn in which it came, and in
 //! memory of its own for longer.
 
-use tenfold_sys::uring::RingBuffer;
+use super::ring::Buffer;
 
-#[derive(Default)]
-pub(super) struct Input {
+pub(super) struct Input<B> {
     /// Comes first, where there is any.
     own: Vec<u8>,
     consumed: usize,
     /// Read only while `own` is empty.
-    buffer: Option<RingBuffer>,
+    buffer: Option<B>,
 }
 
-impl Input {
+impl<B> Default for Input<B> {
+    fn default() -> Input<B> {
+        Input { own: Vec::new(), consumed: 0, buffer: None }
+    }
+}
+
+impl<B: Buffer> Input<B> {
     pub(super) fn bytes(&mut self) -> &mut [u8] {
         match &mut self.buffer {
             Some(buffer) if self.own.is_empty() => buffer,
@@ -70,7 +75,7 @@ impl Input {
 
     /// Takes a buffer that has just come: as it is, where nothing is in hand. What does not fit `room`
     /// goes to `rest`.
-    pub(super) fn accept(&mut self, mut buffer: RingBuffer, room: usize, rest: &mut Vec<u8>) {
+    pub(super) fn accept(&mut self, mut buffer: B, room: usize, rest: &mut Vec<u8>) {
         self.settle();
         if self.own.is_empty() && buffer.len() <= room {
             self.buffer = Some(buffer);

@@ -8,12 +8,13 @@ use std::task::{Context, Poll};
 use tenfold_http::{
     Finish, Instant, Io, IoError, Local, Memory, OpenFile, Out, Patience, Peer, Received, clock,
 };
+use tenfold_sys::completion::Bytes;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
-use tenfold_sys::uring::Bytes;
 
 use super::input::Input;
 use super::link::{AGAIN, FILE_READ, FileRead, LOST, Link, Piece, RECEIVED, SENT, WRITABLE};
+use super::ring::Buffer;
 use crate::driver::cork::Cork;
 use crate::driver::files::{Sent, send_some};
 use crate::plan::{Plan, Sender};
@@ -29,10 +30,10 @@ const CHAIN: usize = 8;
 const KEPT_OUT: usize = 32 * 1024;
 
 /// The `Io` of the completion driver.
-pub(super) struct RingIo {
+pub(super) struct RingIo<B> {
     socket: Option<Socket>,
-    link: Rc<Link>,
-    input: Input,
+    link: Rc<Link<B>>,
+    input: Input<B>,
     out: Out,
     peer: Peer,
     local: Local,
@@ -57,11 +58,11 @@ impl AsFd for ReadFrom {
     }
 }
 
-impl RingIo {
-    pub(super) fn new(plan: &Plan) -> RingIo {
+impl<B: Buffer> RingIo<B> {
+    pub(super) fn new(plan: &Plan) -> RingIo<B> {
         RingIo {
             socket: None,
-            link: Rc::default(),
+            link: Rc::new(Link::new()),
             input: Input::default(),
             out: Out::new(),
             peer: Peer::Unix,
@@ -111,7 +112,7 @@ impl RingIo {
         self.by_calls + self.link.sent.get()
     }
 
-    pub(super) fn link(&self) -> &Rc<Link> {
+    pub(super) fn link(&self) -> &Rc<Link<B>> {
         &self.link
     }
 
@@ -254,14 +255,14 @@ impl RingIo {
     }
 }
 
-impl Drop for RingIo {
+impl<B> Drop for RingIo<B> {
     fn drop(&mut self) {
         // A task that panicked: the driver closes the socket when no operation names it any more.
         self.link.abandoned.set(self.socket.take());
     }
 }
 
-impl Io for RingIo {
+impl<B: Buffer> Io for RingIo<B> {
     fn split(&mut self) -> (&mut [u8], &mut Out) {
         (self.input.bytes(), &mut self.out)
     }

@@ -4,9 +4,9 @@
 use std::cell::{Cell, RefCell};
 
 use tenfold_http::{Instant, IoError};
+use tenfold_sys::completion::{Bytes, Readable};
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
-use tenfold_sys::uring::{Bytes, Readable, RingBuffer};
 
 /// Bytes, an end, or an error have arrived.
 pub(super) const RECEIVED: u8 = 1;
@@ -37,12 +37,11 @@ pub(super) struct Piece {
     pub(super) held: bool,
 }
 
-#[derive(Default)]
-pub(super) struct Link {
+pub(super) struct Link<B> {
     want: Cell<u8>,
     deadline: Cell<Option<Instant>>,
     /// Received just now, in the ring's own buffer: for this turn.
-    pub(super) current: RefCell<Option<RingBuffer>>,
+    pub(super) current: RefCell<Option<B>>,
     /// Received while nobody read: bounded by the driver.
     pub(super) inbox: RefCell<Vec<u8>>,
     /// The peer has ended its output.
@@ -67,7 +66,27 @@ pub(super) struct Link {
     pub(super) spare: RefCell<Vec<Vec<u8>>>,
 }
 
-impl Link {
+impl<B> Link<B> {
+    pub(super) fn new() -> Link<B> {
+        Link {
+            want: Cell::default(),
+            deadline: Cell::default(),
+            current: RefCell::new(None),
+            inbox: RefCell::default(),
+            ended: Cell::default(),
+            failed: Cell::default(),
+            outgoing: RefCell::default(),
+            sending: Cell::default(),
+            sent: Cell::default(),
+            held: RefCell::default(),
+            writable: Cell::default(),
+            file_read: RefCell::default(),
+            file_done: RefCell::default(),
+            abandoned: Cell::default(),
+            spare: RefCell::default(),
+        }
+    }
+
     pub(super) fn begin(&self, sending: u8) {
         self.want.set(0);
         self.ended.set(false);

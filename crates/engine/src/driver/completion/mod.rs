@@ -9,6 +9,7 @@ mod input;
 mod io;
 mod link;
 mod receiving;
+pub(crate) mod ring;
 mod sending;
 mod serving;
 mod sources;
@@ -20,14 +21,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenfold_http::Instant;
+use tenfold_sys::completion::Completion;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
-use tenfold_sys::uring::{Completion, Ring, Sizes};
 
 use self::io::RingIo;
 use self::link::Link;
+use self::ring::Ring;
 use self::sources::Sources;
 use super::tasks::{Finished, Tasks, activation};
+use super::turn::Turns;
 use super::{of_accepted, pause_where_short, read_clock};
 use crate::connections::Connections;
 use crate::inbox::Inbox;
@@ -35,18 +38,6 @@ use crate::models::Intake;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
 use crate::slots::{Key, Slot, State};
-
-/// What a worker's ring holds; probed before it runs.
-pub(crate) const SIZES: Sizes =
-    Sizes { submissions: 1024, completions: 4096, buffers: 512, buffer_bytes: 4096 };
-
-fn sizes() -> Sizes {
-    #[cfg(feature = "test-layer")]
-    if let Some(sizes) = crate::faults::rings() {
-        return sizes;
-    }
-    SIZES
-}
 
 /// How long what was handed over may take when its connection would otherwise be closed.
 const LAST_SENDS: Duration = Duration::from_secs(60);
@@ -92,12 +83,16 @@ fn tag(kind: Kind, key: Key) -> u64 {
     (kind as u64) << KIND_SHIFT | u64::from(key.generation & GENERATION_MASK) << 32 | u64::from(key.index)
 }
 
-/// Runs the loop on a ring of its own until the server leaves.
-pub(crate) fn serve<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
+/// Runs the loop on `ring`, its own, until the server leaves.
+pub(crate) fn serve<R: Ring, P: Protocol>(
+    ring: R,
+    plan: &Plan,
+    intake: &Intake<'_>,
+    protocol: &P,
+) -> Result<(), String> {
     let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let inbox = Arc::new(inbox);
-    let ring = Ring::new(sizes()).map_err(|(what, error)| format!("{what}: {error}"))?;
-    let start = |io, memory| activation::<RingIo, P>(io, memory, protocol);
+    let start = |io, memory| activation::<RingIo<R::Buffer>, P>(io, memory, protocol);
     let mut proactor = Proactor {
         ring,
         connections: Connections::new(plan, read_clock()),
@@ -113,15 +108,15 @@ pub(crate) fn serve<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P)
 }
 
 /// What the driver keeps of a task whose `Io` the task owns.
-struct Active {
-    link: Rc<Link>,
+struct Active<B> {
+    link: Rc<Link<B>>,
     number: i32,
 }
 
-struct Proactor<'a, P: Protocol, F, M> {
-    ring: Ring,
+struct Proactor<'a, R: Ring, P: Protocol, F, M> {
+    ring: R,
     connections: Connections<P::State>,
-    tasks: Tasks<F, RingIo, Active>,
+    tasks: Tasks<F, RingIo<R::Buffer>, Active<R::Buffer>>,
     /// Connections that are served again before the next wait.
     again: Vec<Key>,
     /// Vectors to stage into.
@@ -132,11 +127,12 @@ struct Proactor<'a, P: Protocol, F, M> {
     start: M,
 }
 
-impl<P, F, M> Proactor<'_, P, F, M>
+impl<R, P, F, M> Proactor<'_, R, P, F, M>
 where
+    R: Ring,
     P: Protocol,
-    F: Future<Output = Finished<RingIo, P::State>>,
-    M: Fn(Box<RingIo>, P::State) -> F,
+    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
+    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
 {
     fn run(&mut self, mut sources: Sources<'_>) -> Result<(), String> {
         let watch = lifecycle::Watch::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
@@ -151,7 +147,7 @@ where
             let timeout = self.timeout(&sources);
             let waited = self.ring.wait(timeout, &mut completions);
             let waited = waited.or_else(|error| pause_where_short(error, self.protocol));
-            waited.map_err(|error| format!("io_uring_enter: {error}"))?;
+            waited.map_err(|error| format!("cannot wait for completions: {error}"))?;
             let woken = self.inbox.wake_up();
             let now = read_clock();
             sources.resume(&mut self.ring, now);
@@ -161,17 +157,7 @@ where
             while let Some((socket, peer, listener)) = sources.next_handed() {
                 self.accepted(socket, peer, listener);
             }
-            if woken {
-                self.inbox.take(&mut keys);
-                keys.drain(..).for_each(|key| self.woken(key));
-            }
-            if !self.again.is_empty() {
-                std::mem::swap(&mut self.again, &mut keys);
-                keys.drain(..).for_each(|key| self.once_more(key));
-            }
-            self.connections.expire(now, &mut keys);
-            keys.drain(..).for_each(|key| self.due(key));
-            self.tasks.trim(now);
+            self.end_turn(woken, now, &mut keys);
         }
         read_clock();
         self.protocol.leave();
@@ -181,10 +167,8 @@ where
     /// How long the next wait may last. From here on wakers tell the loop.
     fn timeout(&mut self, sources: &Sources<'_>) -> Option<Duration> {
         let rest = self.protocol.rest();
-        if !self.inbox.fall_asleep(self.tasks.any()) || !self.again.is_empty() {
-            return Some(Duration::ZERO);
-        }
-        let by = self.connections.next_deadline().min(rest).min(self.tasks.trims()).min(sources.resumes());
+        let Some(until) = self.idle_until(rest) else { return Some(Duration::ZERO) };
+        let by = until.min(sources.resumes());
         (by != Instant::NEVER).then(|| by.since(tenfold_http::clock::now()) + Duration::from_millis(1))
     }
 
@@ -201,7 +185,7 @@ where
 
     fn completed(
         &mut self,
-        completion: Completion,
+        completion: Completion<R::Buffer>,
         sources: &mut Sources<'_>,
         now: Instant,
         watch: &lifecycle::Watch,
@@ -254,6 +238,7 @@ where
                     self.protocol.observe(Event::Exhausted);
                 }
                 self.protocol.observe(Event::Closed);
+                self.ring.discard(socket);
             }
         }
     }
@@ -261,10 +246,10 @@ where
     fn accepted(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) {
         if self.connections.count() >= self.plan.bounds.connections {
             self.protocol.observe(Event::TooMany);
-            return;
+            return self.ring.discard(socket);
         }
         if !self.protocol.admit(&of_accepted(peer)) {
-            return;
+            return self.ring.discard(socket);
         }
         self.protocol.observe(Event::Accepted);
         let key = self.connections.insert(socket, peer, listener);

@@ -4,10 +4,10 @@ use std::future::Future;
 
 use tenfold_http::IoError;
 use tenfold_sys::errno;
-use tenfold_sys::uring::RingBuffer;
 
 use super::io::RingIo;
 use super::link::{LOST, RECEIVED};
+use super::ring::Ring;
 use super::{CANCELLING, ENDED, GREETED, Kind, MULTISHOT, Proactor, RECEIVING, tag};
 use crate::driver::tasks::Finished;
 use crate::protocol::Protocol;
@@ -16,11 +16,12 @@ use crate::slots::{Key, State};
 /// Bytes received while nobody reads, at which receiving is stopped.
 const INBOX_BYTES: usize = 16 * 1024;
 
-impl<P, F, M> Proactor<'_, P, F, M>
+impl<R, P, F, M> Proactor<'_, R, P, F, M>
 where
+    R: Ring,
     P: Protocol,
-    F: Future<Output = Finished<RingIo, P::State>>,
-    M: Fn(Box<RingIo>, P::State) -> F,
+    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
+    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
 {
     /// A cancellation has come back. What it did not reach has completed by itself, or is about to; one that
     /// failed otherwise is tried again with what comes next.
@@ -49,7 +50,7 @@ where
         }
     }
 
-    pub(super) fn received(&mut self, key: Key, result: i32, more: bool, buffer: Option<RingBuffer>) {
+    pub(super) fn received(&mut self, key: Key, result: i32, more: bool, buffer: Option<R::Buffer>) {
         let Some(slot) = self.connections.find(key) else { return };
         if !more {
             slot.interest &= !(RECEIVING | MULTISHOT | CANCELLING);
@@ -77,7 +78,7 @@ where
         }
     }
 
-    fn received_active(&mut self, key: Key, result: i32, buffer: Option<RingBuffer>) {
+    fn received_active(&mut self, key: Key, result: i32, buffer: Option<R::Buffer>) {
         let Some(slot) = self.connections.find(key) else { return };
         let (task, interest) = (slot.link, slot.interest);
         let link = self.tasks.attached(task).link.clone();
@@ -89,12 +90,17 @@ where
                 }
                 let mut inbox = link.inbox.borrow_mut();
                 inbox.extend_from_slice(buffer.as_deref().unwrap_or_default());
+                if interest & RECEIVING == 0 && link.wants(LOST) && inbox.len() < INBOX_BYTES {
+                    // Nobody else would say that the peer is gone.
+                    return self.receive(key);
+                }
                 // A multishot receive knows no back pressure: it is ended, and begun again when wanted.
                 if inbox.len() >= INBOX_BYTES && interest & (MULTISHOT | CANCELLING) == MULTISHOT {
                     if let Some(slot) = self.connections.find(key) {
                         slot.interest |= CANCELLING;
                     }
-                    self.ring.cancel(tag(Kind::Receive, key), tag(Kind::Cancel, key));
+                    let number = self.number(key);
+                    self.ring.cancel(number, tag(Kind::Receive, key), tag(Kind::Cancel, key));
                 }
             }
             _ if transient(result) => {

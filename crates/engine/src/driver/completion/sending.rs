@@ -4,11 +4,12 @@ use std::future::Future;
 use std::rc::Rc;
 
 use tenfold_http::IoError;
+use tenfold_sys::completion::{Bytes, ROOM};
 use tenfold_sys::errno;
-use tenfold_sys::uring::{Bytes, ROOM};
 
 use super::io::RingIo;
 use super::link::{FILE_READ, Link, Piece, SENT, WRITABLE};
+use super::ring::Ring;
 use super::{FAILED, Kind, POLLING, Proactor, tag};
 use crate::driver::tasks::Finished;
 use crate::protocol::{Event, Protocol};
@@ -18,15 +19,16 @@ use crate::slots::{Key, State};
 const SPARE: usize = 64;
 const SPARE_BYTES: usize = 32 * 1024;
 
-impl<P, F, M> Proactor<'_, P, F, M>
+impl<R, P, F, M> Proactor<'_, R, P, F, M>
 where
+    R: Ring,
     P: Protocol,
-    F: Future<Output = Finished<RingIo, P::State>>,
-    M: Fn(Box<RingIo>, P::State) -> F,
+    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
+    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
 {
     /// Hands over what connection `key` sends, as a chain of operations that begin one after the other;
     /// `closing` says that a close is linked behind. Says whether there was anything.
-    pub(super) fn hand_over(&mut self, key: Key, link: &Rc<Link>, closing: bool) -> bool {
+    pub(super) fn hand_over(&mut self, key: Key, link: &Rc<Link<R::Buffer>>, closing: bool) -> bool {
         let mut outgoing = link.outgoing.borrow_mut();
         let count = outgoing.len();
         if count == 0 {

@@ -6,29 +6,28 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use tenfold_http::{Instant, IoError, Next};
-use tenfold_sys::uring::RingBuffer;
 
 use super::io::RingIo;
 use super::link::{AGAIN, LOST, Link, RECEIVED, WRITABLE};
+use super::ring::Ring;
 use super::{Active, ENDED, FAILED, Kind, LAST_SENDS, POLLING, Proactor, SERVED, tag};
 use crate::driver::tasks::Finished;
+use crate::driver::turn::{Parts, Taken, Turns, take_up};
 use crate::protocol::{Event, Protocol};
 use crate::slots::{Key, State};
 
-impl<P, F, M> Proactor<'_, P, F, M>
+impl<R, P, F, M> Proactor<'_, R, P, F, M>
 where
+    R: Ring,
     P: Protocol,
-    F: Future<Output = Finished<RingIo, P::State>>,
-    M: Fn(Box<RingIo>, P::State) -> F,
+    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
+    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
 {
     /// Gives connection `key` a task, and serves it with what has come: `buffer`, behind `inbox`.
-    pub(super) fn activate(&mut self, key: Key, buffer: Option<RingBuffer>, inbox: Vec<u8>) {
+    pub(super) fn activate(&mut self, key: Key, buffer: Option<R::Buffer>, inbox: Vec<u8>) {
         let Some(slot) = self.connections.find(key) else { return };
-        let Some(socket) = slot.socket.take() else { return };
-        let (peer, listener, sending) = (slot.peer(), slot.listener, slot.sending);
-        let (ended, failed) = (slot.flags & ENDED != 0, slot.flags & FAILED != 0);
-        let memory = std::mem::take(&mut slot.memory);
-        slot.state = State::Active;
+        let Some(Taken { socket, peer, listener, memory }) = take_up(slot) else { return };
+        let (sending, flags) = (slot.sending, slot.flags);
         let (plan, start, number) = (self.plan, &self.start, socket.number());
         let task = self.tasks.begin(key, |used, kept| {
             let mut io = used.unwrap_or_else(|| Box::new(RingIo::new(plan)));
@@ -36,8 +35,8 @@ where
             let link = io.link();
             link.current.replace(buffer);
             link.inbox.replace(inbox);
-            link.ended.set(ended);
-            link.failed.set(failed.then_some(IoError::Gone));
+            link.ended.set(flags & ENDED != 0);
+            link.failed.set((flags & FAILED != 0).then_some(IoError::Gone));
             match kept {
                 Some(active) => active.number = number,
                 None => *kept = Some(Active { link: link.clone(), number }),
@@ -46,43 +45,6 @@ where
         });
         slot.link = task;
         self.poll(key, task);
-    }
-
-    pub(super) fn woken(&mut self, key: Key) {
-        let Some(slot) = self.connections.find(key) else { return };
-        if slot.state == State::Active {
-            let task = slot.link;
-            self.tasks.woken(task);
-            self.poll(key, task);
-        }
-    }
-
-    pub(super) fn once_more(&mut self, key: Key) {
-        let Some(slot) = self.connections.find(key) else { return };
-        if slot.state == State::Active {
-            let task = slot.link;
-            self.poll(key, task);
-        }
-    }
-
-    /// The wait of connection `key` has ended.
-    pub(super) fn due(&mut self, key: Key) {
-        let Some(slot) = self.connections.find(key) else { return };
-        match slot.state {
-            State::Active => {
-                let task = slot.link;
-                self.poll(key, task);
-            }
-            // It rests, but its peer has not taken the last answer yet.
-            State::Parked if slot.sending > 0 => {
-                self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
-            }
-            State::Parked => {
-                self.protocol.observe(Event::Expired);
-                self.close(key);
-            }
-            _ => self.close(key),
-        }
     }
 
     pub(super) fn poll(&mut self, key: Key, task: u32) {
@@ -103,7 +65,7 @@ where
 
     /// Closes connection `key`, whose task has panicked. Its socket is closed when no operation names it:
     /// its number may be another connection's by then.
-    fn panicked(&mut self, key: Key, link: &Link) {
+    fn panicked(&mut self, key: Key, link: &Link<R::Buffer>) {
         let Some(slot) = self.connections.find(key) else { return };
         slot.socket = link.abandoned.take();
         slot.state = State::Parked;
@@ -111,7 +73,7 @@ where
     }
 
     /// The task of connection `key` waits: hands over what it has, and asks for what it wants.
-    fn wait(&mut self, key: Key, link: &Rc<Link>) {
+    fn wait(&mut self, key: Key, link: &Rc<Link<R::Buffer>>) {
         self.hand_over(key, link, false);
         if link.wants(AGAIN) {
             return self.again.push(key);
@@ -134,7 +96,13 @@ where
     }
 
     /// The task of connection `key` is done with it for now.
-    fn finished(&mut self, key: Key, task: u32, link: &Rc<Link>, finished: Finished<RingIo, P::State>) {
+    fn finished(
+        &mut self,
+        key: Key,
+        task: u32,
+        link: &Rc<Link<R::Buffer>>,
+        finished: Finished<RingIo<R::Buffer>, P::State>,
+    ) {
         let Finished { mut io, memory, next } = finished;
         let (calls, protocol) = (io.called(), self.protocol);
         io.files().report(|event| protocol.observe(event));
@@ -182,6 +150,45 @@ where
                 self.connections.set_deadline(key, by);
                 if ended { self.close(key) } else { self.receive(key) }
             }
+        }
+    }
+}
+
+impl<R, P, F, M> Turns for Proactor<'_, R, P, F, M>
+where
+    R: Ring,
+    P: Protocol,
+    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
+    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
+{
+    type Memory = P::State;
+    type Future = F;
+    type Io = RingIo<R::Buffer>;
+    type Kept = Active<R::Buffer>;
+
+    #[inline]
+    fn parts(&mut self) -> Parts<'_, P::State, F, RingIo<R::Buffer>, Active<R::Buffer>> {
+        let Proactor { connections, tasks, again, inbox, .. } = self;
+        Parts { connections, tasks, again, inbox }
+    }
+
+    #[inline]
+    fn serve_on(&mut self, key: Key, task: u32) {
+        self.poll(key, task);
+    }
+
+    fn give_up(&mut self, key: Key, state: State) {
+        let sending = self.connections.find(key).is_some_and(|slot| slot.sending > 0);
+        match state {
+            // It rests, but its peer has not taken the last answer yet.
+            State::Parked if sending => {
+                self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
+            }
+            State::Parked => {
+                self.protocol.observe(Event::Expired);
+                self.close(key);
+            }
+            _ => self.close(key),
         }
     }
 }

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use tenfold_http::{Instant, clock};
+use tenfold_sys::completion::Completion;
 use tenfold_sys::errno;
 use tenfold_sys::eventfd::EventFd;
 use tenfold_sys::failure::{AfterAccept, after_accept};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::{Listener, Socket};
-use tenfold_sys::uring::{Completion, Ring};
 
+use super::ring::Ring;
 use super::{Kind, tag};
 use crate::handoff::{Accepted, Handoff};
 use crate::inbox::Inbox;
@@ -67,7 +68,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    pub(super) fn open(&mut self, ring: &mut Ring, lifecycle: &EventFd, inbox: &EventFd) {
+    pub(super) fn open(&mut self, ring: &mut impl Ring, lifecycle: &EventFd, inbox: &EventFd) {
         ring.poll_read(lifecycle.number(), source(LIFECYCLE));
         ring.poll_read(inbox.number(), source(INBOX));
         if let Some(handed) = self.handed {
@@ -86,7 +87,7 @@ impl<'a> Sources<'a> {
         self.handed.is_some_and(|handed| !handed.is_over())
     }
 
-    fn accept(&mut self, ring: &mut Ring) {
+    fn accept(&mut self, ring: &mut impl Ring) {
         self.resumes = Instant::NEVER;
         for ((listener, accepting), place) in self.listeners.iter().zip(&mut self.accepting).zip(0..) {
             if !std::mem::replace(accepting, true) {
@@ -103,7 +104,7 @@ impl<'a> Sources<'a> {
         self.resumes.min(self.renews)
     }
 
-    pub(super) fn resume(&mut self, ring: &mut Ring, now: Instant) {
+    pub(super) fn resume(&mut self, ring: &mut impl Ring, now: Instant) {
         if now >= self.resumes && !self.left {
             self.accept(ring);
         }
@@ -117,14 +118,18 @@ impl<'a> Sources<'a> {
         }
     }
 
-    fn cancel(&self, ring: &mut Ring) {
-        for place in 0..self.listeners.len() as u32 {
-            ring.cancel_accept(source(place), tag(Kind::Cancel, Key { index: u32::MAX, generation: 0 }));
+    fn cancel(&self, ring: &mut impl Ring) {
+        for (listener, place) in self.listeners.iter().zip(0..) {
+            ring.cancel_accept(
+                listener.number(),
+                source(place),
+                tag(Kind::Cancel, Key { index: u32::MAX, generation: 0 }),
+            );
         }
     }
 
     /// Accepts no more; says whether that is new.
-    pub(super) fn leave(&mut self, ring: &mut Ring) -> bool {
+    pub(super) fn leave(&mut self, ring: &mut impl Ring) -> bool {
         let first = !std::mem::replace(&mut self.left, true);
         if first {
             self.cancel(ring);
@@ -134,11 +139,11 @@ impl<'a> Sources<'a> {
 
     /// An accept or a poll has brought something: a connection, and the listener that it came to.
     #[allow(clippy::too_many_arguments, reason = "what a turn of the loop has, each used once")]
-    pub(super) fn completed<P: Protocol>(
+    pub(super) fn completed<R: Ring, P: Protocol>(
         &mut self,
-        ring: &mut Ring,
+        ring: &mut R,
         place: u32,
-        completion: Completion,
+        completion: Completion<R::Buffer>,
         now: Instant,
         protocol: &P,
         watch: &lifecycle::Watch,
@@ -170,7 +175,7 @@ impl<'a> Sources<'a> {
 
     fn failed<P: Protocol>(
         &mut self,
-        ring: &mut Ring,
+        ring: &mut impl Ring,
         place: u32,
         result: i32,
         now: Instant,

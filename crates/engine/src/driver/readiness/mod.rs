@@ -29,6 +29,7 @@ use self::link::{AGAIN, GONE, Link, READ, WRITE};
 pub(crate) use self::pool::serve_by_pool;
 use self::selector::{NOTHING, READING, Selector, WRITING};
 use super::tasks::{Finished, Tasks, activation};
+use super::turn::Turns;
 use super::{of_accepted, pause_where_short, read_clock};
 use crate::connections::Connections;
 use crate::inbox::Inbox;
@@ -184,17 +185,7 @@ where
                 }
             }
             self.accept(&mut acceptor, now)?;
-            if woken {
-                self.inbox.take(&mut keys);
-                keys.drain(..).for_each(|key| self.woken(key));
-            }
-            if !self.again.is_empty() {
-                std::mem::swap(&mut self.again, &mut keys);
-                keys.drain(..).for_each(|key| self.once_more(key));
-            }
-            self.connections.expire(now, &mut keys);
-            keys.drain(..).for_each(|key| self.due(key));
-            self.tasks.trim(now);
+            self.end_turn(woken, now, &mut keys);
             if S::SLEEPS {
                 self.selector.turn_over(std::mem::take(&mut self.worked));
             }
@@ -207,10 +198,8 @@ where
     /// How long the next wait may last, in milliseconds. From here on wakers tell the loop.
     fn timeout(&mut self, acceptor: &Acceptor<'_>) -> Option<u32> {
         let rest = self.protocol.rest();
-        if !self.inbox.fall_asleep(self.tasks.any()) || !self.again.is_empty() || acceptor.pending() {
-            return Some(0);
-        }
-        let by = self.connections.next_deadline().min(rest).min(self.tasks.trims()).min(acceptor.resumes());
+        let until = self.idle_until(rest).filter(|_| !acceptor.pending());
+        let Some(by) = until.map(|until| until.min(acceptor.resumes())) else { return Some(0) };
         if E::AWAY {
             let until = if self.missed.is_empty() { by } else { Instant::NEVER };
             if !self.executor.fall_asleep(until) {
@@ -309,48 +298,6 @@ where
         }
         for key in std::mem::take(&mut self.missed) {
             self.woken(key);
-        }
-    }
-
-    /// The task of connection `key` was woken by something else than its socket.
-    fn woken(&mut self, key: Key) {
-        let Some(slot) = self.connections.find(key) else { return };
-        if slot.state == State::Active {
-            let task = slot.link;
-            if E::AWAY && self.tasks.is_lent(task) {
-                return self.missed.push(key);
-            }
-            self.tasks.woken(task);
-            self.poll(key, task);
-        }
-    }
-
-    fn once_more(&mut self, key: Key) {
-        let Some(slot) = self.connections.find(key) else { return };
-        match slot.state {
-            State::Parked => self.activate(key, READ | WRITE),
-            State::Active => {
-                let task = slot.link;
-                self.poll(key, task);
-            }
-            State::Lingering => self.linger(key),
-            State::Free | State::Closing => {}
-        }
-    }
-
-    /// The wait of connection `key` has ended.
-    fn due(&mut self, key: Key) {
-        let Some(slot) = self.connections.find(key) else { return };
-        match slot.state {
-            State::Active => {
-                let task = slot.link;
-                self.poll(key, task);
-            }
-            State::Parked => {
-                self.protocol.observe(protocol::Event::Expired);
-                self.close(key);
-            }
-            _ => self.close(key),
         }
     }
 }

@@ -9,10 +9,11 @@ use tenfold_sys::socket::Socket;
 
 use super::executor::{Executor, Polled, Turn};
 use super::io::ReadinessIo;
-use super::link::{AGAIN, ENDED, FAULT, MOVED, READ};
+use super::link::{AGAIN, ENDED, FAULT, MOVED, READ, WRITE};
 use super::selector::{READING, Selector};
 use super::{Active, HALF_CLOSED, LOOK_AGAIN, REGISTERED, Reactor, SERVED, interest_of};
 use crate::driver::tasks::Finished;
+use crate::driver::turn::{Parts, Taken, Turns, take_up};
 use crate::protocol::{self, Protocol};
 use crate::slots::{Key, State};
 
@@ -27,11 +28,8 @@ where
     /// Gives connection `key` a task, and serves it.
     pub(super) fn activate(&mut self, key: Key, ready: u8) {
         let Some(slot) = self.connections.find(key) else { return };
-        let Some(socket) = slot.socket.take() else { return };
-        let (peer, listener) = (slot.peer(), slot.listener);
-        let memory = std::mem::take(&mut slot.memory);
+        let Some(Taken { socket, peer, listener, memory }) = take_up(slot) else { return };
         let ready = if slot.flags & HALF_CLOSED == 0 { ready } else { ready | ENDED };
-        slot.state = State::Active;
         let (plan, start, number) = (self.plan, &self.start, socket.number());
         let task = self.tasks.begin(key, |used, kept| {
             let mut io = used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan)));
@@ -190,5 +188,54 @@ where
                 self.linger(key);
             }
         }
+    }
+}
+
+impl<S, P, F, M, E> Turns for Reactor<'_, S, P, F, M, E>
+where
+    S: Selector,
+    P: Protocol,
+    F: Future<Output = Finished<ReadinessIo, P::State>>,
+    M: Fn(Box<ReadinessIo>, P::State) -> F,
+    E: Executor<F>,
+{
+    type Memory = P::State;
+    type Future = F;
+    type Io = ReadinessIo;
+    type Kept = Active;
+
+    #[inline]
+    fn parts(&mut self) -> Parts<'_, P::State, F, ReadinessIo, Active> {
+        let Reactor { connections, tasks, again, inbox, .. } = self;
+        Parts { connections, tasks, again, inbox }
+    }
+
+    #[inline]
+    fn serve_on(&mut self, key: Key, task: u32) {
+        self.poll(key, task);
+    }
+
+    #[inline]
+    fn is_away(&mut self, key: Key, task: u32) -> bool {
+        let away = E::AWAY && self.tasks.is_lent(task);
+        if away {
+            self.missed.push(key);
+        }
+        away
+    }
+
+    fn go_on_without_task(&mut self, key: Key, state: State) {
+        match state {
+            State::Parked => self.activate(key, READ | WRITE),
+            State::Lingering => self.linger(key),
+            State::Active | State::Free | State::Closing => {}
+        }
+    }
+
+    fn give_up(&mut self, key: Key, state: State) {
+        if state == State::Parked {
+            self.protocol.observe(protocol::Event::Expired);
+        }
+        self.close(key);
     }
 }
