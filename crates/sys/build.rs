@@ -47,6 +47,10 @@ fn asio() -> bool {
     if there {
         let mut build = cc::Build::new();
         build.cpp(true).std("c++17").warnings(true).opt_level(2).file("native/asio.cpp");
+        // Where Rust is built with the address sanitizer, so is this; its run-time library is the same.
+        if env::var("CARGO_CFG_SANITIZE").is_ok_and(|which| which.split(',').any(|one| one == "address")) {
+            build.flag("-fsanitize=address").flag("-fno-omit-frame-pointer");
+        }
         build.compile("tenfold_asio");
         println!("cargo::rustc-cfg=asio");
     }

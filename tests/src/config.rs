@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tenfold_engine::{Bounds, Dispatch, Engine, MODELS, Plan, Sender, Topology, Triggers, probe};
+use tenfold_engine::{Bounds, Dispatch, Driver, Engine, MODELS, Plan, Sender, Topology, Triggers, probe};
 
 /// Threads of a pool where nothing is said.
 pub const POOL_THREADS: usize = 16;
@@ -14,9 +14,9 @@ pub const WORKERS: usize = 2;
 /// driver's code, not the engine's.
 pub const EVERY_TOPOLOGY: [Engine; 2] = [Engine::Epoll, Engine::Uring];
 
-/// Engines over a library. A build can be without it; all else of them is the readiness driver's, so that two
-/// topologies are enough.
-const LIBRARIES: [Engine; 2] = [Engine::Libevent, Engine::Asio];
+/// Engines over a library. A build can be without it; all else of them is their driver's, so that two topologies
+/// are enough.
+const LIBRARIES: [Engine; 3] = [Engine::Libevent, Engine::Asio, Engine::AsioProactor];
 
 /// What one server of the suite runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -242,7 +242,9 @@ impl Breadth {
             // Many rings at once, and what they hold, are more locked memory than a user has.
             return false;
         }
-        let own_sender = first_sender || !LIBRARIES.contains(&config.engine);
+        // Who does the sending is the readiness driver, or the library.
+        let own_sender =
+            first_sender || !LIBRARIES.contains(&config.engine) || model.driver == Driver::Completion;
         match self {
             Breadth::Every if config.layer => first_topology && default_triggers,
             Breadth::Every if LIBRARIES.contains(&config.engine) => default_triggers && first_sender,

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use tenfold_engine::{Driver, Engine};
+use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -114,7 +114,7 @@ fn an_answer_is_corked_and_let_go(config: &Config) {
             let put = if place % 2 == 0 { "[1]" } else { "[0]" };
             assert!(cork.contains(put), "{target}: call {place}: {cork}");
         }
-        if config.engine.model().driver != Driver::Completion {
+        if config.engine != Engine::Uring {
             let first = calls.lines.iter().position(|line| line.contains("TCP_CORK, [1]"));
             let sent = calls.lines.iter().position(|line| line.contains("send"));
             let last = calls.lines.iter().rposition(|line| line.contains("TCP_CORK, [0]"));
@@ -140,7 +140,7 @@ fn an_answer_leaves_in_the_calls_asked_for(config: &Config) {
         let lines = server.get("/1k.html").head.lines().count() + 1;
         let head = if write == "per-header" { lines } else { by_head };
         let calls = traced_requests(&server, "/1k.html", REQUESTS);
-        if config.engine.model().driver != Driver::Completion {
+        if config.engine != Engine::Uring {
             let sends = calls.count(&["sendto", "sendmsg"]);
             assert_eq!(sends, REQUESTS * (head + 1), "{write}: {:#?}", calls.lines);
             assert!(write == "joined" || calls.with(&["MSG_MORE"]).is_empty(), "{:#?}", calls.lines);

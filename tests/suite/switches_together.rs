@@ -59,7 +59,8 @@ fn legal(parameters: &[Parameter], row: &Partial) -> bool {
         let place = place(name).expect("it is in the table");
         row[place].is_some_and(|chosen| parameters[place].values[chosen] == value)
     };
-    (!blocking || ["accept", "timer", "timer-update"].into_iter().all(default))
+    (!blocking || ["timer", "timer-update"].into_iter().all(default))
+        && (model.engine.accepts_in_batches() || default("accept"))
         && !(model.name == "fork" && is("log-mode", "async"))
 }
 

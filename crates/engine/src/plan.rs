@@ -366,10 +366,9 @@ impl Plan {
         matches!(self.engine, Engine::Fork | Engine::Thread | Engine::Pool)
     }
 
-    /// Whether its workers choose how many connections they accept at a time: not where each accept is a
-    /// call that waits.
+    /// Whether its workers choose how many connections they accept at a time.
     pub fn accepts_in_batches(&self) -> bool {
-        !self.blocking() && self.topology != Topology::Handoff
+        self.engine.accepts_in_batches() && self.topology != Topology::Handoff
     }
 
     /// Whether accepted sockets block.

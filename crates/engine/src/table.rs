@@ -29,6 +29,8 @@ pub enum Engine {
     Libevent,
     /// Readiness by Asio's reactor.
     Asio,
+    /// Completion by Asio's proactor.
+    AsioProactor,
     /// Completion by `io_uring`.
     Uring,
 }
@@ -141,6 +143,8 @@ const LOOPS: &[Topology] = &[
 const DISPATCHES: &[Dispatch] = &[Dispatch::Inline, Dispatch::Reactor, Dispatch::Proactor];
 const INLINE: &[Dispatch] = &[Dispatch::Inline];
 const SENDERS: &[Sender] = Sender::ALL;
+/// Nobody tells a proactor of Asio when the kernel is done with what it did not copy.
+const COPYING: &[Sender] = &[Sender::Auto, Sender::Copy, Sender::Mmap, Sender::Sendfile, Sender::Splice];
 
 /// Every model, in the order in which they are shown.
 pub static MODELS: &[Model] = &[
@@ -296,6 +300,22 @@ pub static MODELS: &[Model] = &[
         file: "crates/engine/src/models/asio.rs",
     },
     Model {
+        engine: Engine::AsioProactor,
+        name: "asio-proactor",
+        summary: "completion: operations (async_read_some, async_write_some) are begun with Asio and come back done",
+        driver: Driver::Completion,
+        calls: "epoll_wait, accept, getpeername, recv, send, each also in vain; sendfile for large files; epoll_ctl \
+                twice a connection, close",
+        needs: &[Facility::Asio],
+        topologies: LOOPS,
+        senders: COPYING,
+        triggers: false,
+        dispatches: INLINE,
+        rearms: None,
+        at_once: "as many as max-connections allows; each keeps the 4 KB of its next read",
+        file: "crates/engine/src/models/asio_proactor.rs",
+    },
+    Model {
         engine: Engine::Uring,
         name: "uring",
         summary: "completion: operations are handed to the kernel in batches and come back done",
@@ -316,6 +336,12 @@ impl Engine {
     /// The model's line of the table.
     pub fn model(self) -> &'static Model {
         MODELS.iter().find(|model| model.engine == self).expect("every engine has its line in the table")
+    }
+
+    /// Whether it can choose how many connections it accepts at a time: not where each accept brings one, be it a
+    /// call that waits or an operation.
+    pub fn accepts_in_batches(self) -> bool {
+        self.model().driver != Driver::Blocking && self != Engine::AsioProactor
     }
 }
 

@@ -52,7 +52,7 @@ pub fn probe(engine: Engine) -> Result<(), Vec<(Facility, String)>> {
         Engine::Epoll => models::epoll::probe(),
         Engine::Uring => models::uring::probe(),
         Engine::Libevent => models::libevent::probe(),
-        Engine::Asio => models::asio::probe(),
+        Engine::Asio | Engine::AsioProactor => models::asio::probe(),
         _ => Vec::new(),
     };
     if missing.is_empty() { Ok(()) } else { Err(missing) }
@@ -149,6 +149,7 @@ fn worker<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result
         (Engine::Epoll, _) => models::epoll::run(plan, intake, protocol),
         (Engine::Libevent, _) => models::libevent::run(plan, intake, protocol),
         (Engine::Asio, _) => models::asio::run(plan, intake, protocol),
+        (Engine::AsioProactor, _) => models::asio_proactor::run(plan, intake, protocol),
         (Engine::Uring, _) => models::uring::run(plan, intake, protocol),
         (engine, Intake::Handed(_)) => Err(format!("engine {engine} accepts for itself")),
     }

@@ -83,8 +83,9 @@ fn method(model: &Model) -> Option<&'static str> {
 }
 
 fn described_sender(row: &SenderRow) -> String {
+    let begun = if row.begun.is_empty() { "not to be had" } else { row.begun };
     format!(
-        "sender {}: {}\n  calls       {}\n  on a ring   {}\n  code        {}\n\n",
+        "sender {}: {}\n  calls       {}\n  on a ring   {}\n  proactor    {begun}\n  code        {}\n\n",
         row.sender, row.summary, row.calls, row.operations, row.file
     )
 }
@@ -109,7 +110,7 @@ fn as_value(model: &Model, missing: &[(Facility, String)]) -> Value {
         "topologies": words(model.topologies.iter().map(Topology::to_string).collect()),
         "senders": words(model.senders.iter().map(Sender::to_string).collect()),
         "sender_calls": model.senders.iter().map(|sender| {
-            (sender.to_string(), Value::from(sender.row().calls_of(model.driver)))
+            (sender.to_string(), Value::from(sender.row().calls_of(model.engine)))
         }).collect::<serde_json::Map<_, _>>(),
         "triggers": words(if model.triggers { Triggers::ALL.iter().map(Triggers::to_string).collect() } else { Vec::new() }),
         "dispatches": words(model.dispatches.iter().map(Dispatch::to_string).collect()),

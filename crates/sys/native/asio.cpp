@@ -26,7 +26,7 @@ namespace {
 // What one completion came to.
 struct Result {
     std::uint64_t key;
-    std::int64_t value;  // bits of Kind, or bytes, or a negative error number
+    std::int64_t value;  // of a Watched a Kind; of an operation bytes, or a negative error number
 };
 
 enum Kind : std::uint8_t { READ = 1, WRITE = 2 };
@@ -109,6 +109,33 @@ private:
 
 int number_of(const error_code &error) { return error ? -error.value() : 0; }
 
+using Protocol = asio::generic::stream_protocol;
+
+// A connection that is read and written by operations. It does not own what it is assigned; what was accepted into it
+// is its own until it is released.
+struct Stream {
+    Protocol::socket socket;
+    explicit Stream(Context &context) : socket(context.io) {}
+};
+
+// A listening socket, which stays the caller's.
+struct Acceptor {
+    asio::basic_socket_acceptor<Protocol> acceptor;
+    explicit Acceptor(Context &context) : acceptor(context.io) {}
+};
+
+// Puts aside what an operation came to: so many bytes, of which none are the end.
+struct Put {
+    Context &context;
+    std::uint64_t key;
+
+    void operator()(const error_code &error, std::size_t count = 0) const
+    {
+        const bool failed = error && error != asio::error::eof;
+        context.done.push_back({key, failed ? number_of(error) : static_cast<std::int64_t>(count)});
+    }
+};
+
 // Makes a call that reports failures as negative error numbers.
 template <typename Call>
 long guarded(Call call) noexcept
@@ -190,6 +217,126 @@ long tenfold_asio_run(Context *context, long milliseconds, Result *into, long ro
             context->done.pop_front();
         }
         return count;
+    });
+}
+
+// A connection to be, without a descriptor; or nothing where memory is missing.
+Stream *tenfold_asio_stream(Context *context) noexcept
+{
+    try {
+        return new Stream(*context);
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+int tenfold_asio_assign(Stream *stream, int number) noexcept
+{
+    return static_cast<int>(guarded([&]() -> long {
+        error_code error;
+        stream->socket.assign(Protocol(AF_UNSPEC, 0), number, error);
+        return number_of(error);
+    }));
+}
+
+// The descriptor of what was accepted. It is the caller's from here on.
+int tenfold_asio_number(Stream *stream) noexcept { return stream->socket.native_handle(); }
+
+// Its operations in flight end as cancelled and touch no memory of theirs any more. Where `keeps`, the descriptor
+// stays open, else it is closed with what has it.
+void tenfold_asio_stream_free(Stream *stream, bool keeps) noexcept
+{
+    guarded([&]() -> long {
+        error_code ignored;
+        if (keeps)
+            stream->socket.release(ignored);
+        delete stream;
+        return 0;
+    });
+}
+
+// The memory of a read or write is the caller's, and stays as it is until the result was handed out.
+int tenfold_asio_read_some(Context *context, Stream *stream, void *into, std::size_t room, std::uint64_t key) noexcept
+{
+    return static_cast<int>(guarded([&]() -> long {
+        stream->socket.async_read_some(asio::buffer(into, room), Put{*context, key});
+        return 0;
+    }));
+}
+
+// async_send with flags is async_write_some that tells more.
+int tenfold_asio_write_some(Context *context, Stream *stream, const void *from, std::size_t count, bool more,
+                            std::uint64_t key) noexcept
+{
+    return static_cast<int>(guarded([&]() -> long {
+        if (more)
+            stream->socket.async_send(asio::buffer(from, count), MSG_MORE, Put{*context, key});
+        else
+            stream->socket.async_write_some(asio::buffer(from, count), Put{*context, key});
+        return 0;
+    }));
+}
+
+int tenfold_asio_wait_room(Context *context, Stream *stream, std::uint64_t key) noexcept
+{
+    return static_cast<int>(guarded([&]() -> long {
+        stream->socket.async_wait(Protocol::socket::wait_write, Put{*context, key});
+        return 0;
+    }));
+}
+
+// Everything of the connection that is in flight completes as cancelled.
+void tenfold_asio_cancel(Stream *stream) noexcept
+{
+    guarded([&]() -> long {
+        error_code ignored;
+        stream->socket.cancel(ignored);
+        return 0;
+    });
+}
+
+Acceptor *tenfold_asio_listen(Context *context, int number, int *error) noexcept
+{
+    Acceptor *acceptor = nullptr;
+    *error = static_cast<int>(guarded([&]() -> long {
+        acceptor = new Acceptor(*context);
+        error_code failed;
+        acceptor->acceptor.assign(Protocol(AF_UNSPEC, 0), number, failed);
+        return number_of(failed);
+    }));
+    if (*error != 0) {
+        delete acceptor;
+        return nullptr;
+    }
+    return acceptor;
+}
+
+// Accepts one connection into a stream that has none.
+int tenfold_asio_accept(Context *context, Acceptor *acceptor, Stream *into, std::uint64_t key) noexcept
+{
+    return static_cast<int>(guarded([&]() -> long {
+        acceptor->acceptor.async_accept(into->socket, Put{*context, key});
+        return 0;
+    }));
+}
+
+void tenfold_asio_cancel_accept(Acceptor *acceptor) noexcept
+{
+    guarded([&]() -> long {
+        error_code ignored;
+        acceptor->acceptor.cancel(ignored);
+        return 0;
+    });
+}
+
+// The listening socket stays open.
+void tenfold_asio_unlisten(Acceptor *acceptor) noexcept
+{
+    guarded([&]() -> long {
+        error_code ignored;
+        acceptor->acceptor.release(ignored);
+        delete acceptor;
+        return 0;
     });
 }
 

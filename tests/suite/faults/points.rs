@@ -12,7 +12,7 @@ const fn fault(calls: &'static str, error: &'static str, when: &'static str) -> 
 
 /// Of an engine: everything that it calls.
 pub(super) fn of_engine(engine: Engine) -> Vec<Point> {
-    let by_calls = engine.model().driver != Driver::Completion;
+    let by_calls = engine != Engine::Uring;
     let calls = if by_calls { [ACCEPTING, SPEAKING].concat() } else { Vec::new() };
     // A loop that looks round in every turn needs nothing to wake it.
     let waits = engine.model().driver != Driver::Blocking && engine != Engine::Busy;
@@ -20,18 +20,18 @@ pub(super) fn of_engine(engine: Engine) -> Vec<Point> {
     [calls.as_slice(), FILES, events, own(engine)].concat()
 }
 
-/// Of engines that accept by a call; `1+` lasts as long as the point does.
+/// Of engines that accept by a call, Asio's proactor by the elder one; `1+` lasts as long as the point does.
 const ACCEPTING: &[Point] = &[
-    &[fault("accept4", "EMFILE", "1+")],
-    &[fault("accept4", "ENFILE", "1..2")],
-    &[fault("accept4", "ENOBUFS", "1..2")],
-    &[fault("accept4", "ENOMEM", "1..2")],
-    &[fault("accept4", "EPERM", "1")],
-    &[fault("accept4", "ENOSPC", "1")],
-    &[fault("accept4", "EIO", "1")],
-    &[fault("accept4", "ECONNABORTED", "1..3")],
-    &[fault("accept4", "EINTR", "1..5")],
-    &[fault("accept4", "EPIPE", "1")],
+    &[fault("accept4,accept", "EMFILE", "1+")],
+    &[fault("accept4,accept", "ENFILE", "1..2")],
+    &[fault("accept4,accept", "ENOBUFS", "1..2")],
+    &[fault("accept4,accept", "ENOMEM", "1..2")],
+    &[fault("accept4,accept", "EPERM", "1")],
+    &[fault("accept4,accept", "ENOSPC", "1")],
+    &[fault("accept4,accept", "EIO", "1")],
+    &[fault("accept4,accept", "ECONNABORTED", "1..3")],
+    &[fault("accept4,accept", "EINTR", "1..5")],
+    &[fault("accept4,accept", "EPIPE", "1")],
 ];
 
 /// Of engines that receive and send by calls.
@@ -79,6 +79,7 @@ fn own(engine: Engine) -> &'static [Point] {
         Engine::Select => SELECT,
         Engine::Poll => POLL,
         Engine::Epoll => EPOLL,
+        Engine::AsioProactor => ASIO_PROACTOR,
         Engine::Uring => URING,
         _ => &[],
     }
@@ -105,6 +106,13 @@ const EPOLL: &[Point] = &[
     &[fault("epoll_ctl", "ENOSPC", "1")],
     // The listener is let go, and can not be watched again at once.
     &[fault("accept4", "ENFILE", "1"), fault("epoll_ctl", "ENOSPC", "2..3")],
+];
+const ASIO_PROACTOR: &[Point] = &[
+    &[fault("?epoll_wait,epoll_pwait", "EINTR", "1..5")],
+    &[fault("epoll_ctl", "ENOMEM", "1")],
+    &[fault("epoll_ctl", "ENOSPC", "1")],
+    &[fault("getpeername", "ENOTCONN", "1")],
+    &[fault("getpeername", "ENOBUFS", "1")],
 ];
 const URING: &[Point] = &[
     &[fault("io_uring_enter", "EINTR", "1..5")],

@@ -1,6 +1,7 @@
 //! One I/O model, one small file.
 
 pub(crate) mod asio;
+pub(crate) mod asio_proactor;
 pub(crate) mod busy;
 pub(crate) mod epoll;
 pub(crate) mod fork;

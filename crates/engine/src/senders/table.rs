@@ -1,7 +1,7 @@
 //! The table of senders. `tenfold engines` and the tests read it.
 
 use crate::plan::Sender;
-use crate::table::Driver;
+use crate::table::{Driver, Engine};
 
 /// What is known of a sender before it runs.
 #[derive(Debug)]
@@ -12,8 +12,10 @@ pub struct SenderRow {
     pub summary: &'static str,
     /// The system calls of a response with a file, on engines that make calls.
     pub calls: &'static str,
-    /// The operations of the same, and calls beside them, on engines with a ring.
+    /// The operations of the same, and calls beside them, on a ring.
     pub operations: &'static str,
+    /// The same where Asio does the operations; empty where it can not.
+    pub begun: &'static str,
     /// The file that implements it.
     pub file: &'static str,
 }
@@ -25,6 +27,7 @@ pub static SENDERS: &[SenderRow] = &[
         summary: "small responses whole from memory, the rest by sendfile",
         calls: "send or sendmsg; beyond the size as sendfile",
         operations: "IORING_OP_SEND; beyond the size as sendfile",
+        begun: "async_write_some (send); beyond the size as sendfile",
         file: "crates/engine/src/senders/mod.rs",
     },
     SenderRow {
@@ -32,6 +35,7 @@ pub static SENDERS: &[SenderRow] = &[
         summary: "read into a buffer, then send the buffer",
         calls: "sendmsg, pread and send",
         operations: "IORING_OP_SEND, IORING_OP_READ and IORING_OP_SEND",
+        begun: "async_write_some (send), the plain pread and async_write_some",
         file: "crates/engine/src/senders/copy.rs",
     },
     SenderRow {
@@ -39,6 +43,7 @@ pub static SENDERS: &[SenderRow] = &[
         summary: "map the file, then write from the mapping",
         calls: "mmap, writev and fstat, munmap",
         operations: "mmap, IORING_OP_SEND and fstat, munmap",
+        begun: "mmap, async_write_some (send) and fstat, munmap",
         file: "crates/engine/src/senders/mmap.rs",
     },
     SenderRow {
@@ -46,6 +51,7 @@ pub static SENDERS: &[SenderRow] = &[
         summary: "the kernel moves the file to the socket",
         calls: "sendmsg, sendfile",
         operations: "IORING_OP_SEND, the plain sendfile, IORING_OP_POLL_ADD",
+        begun: "async_write_some (send), the plain sendfile, async_wait",
         file: "crates/engine/src/senders/mod.rs",
     },
     SenderRow {
@@ -53,6 +59,7 @@ pub static SENDERS: &[SenderRow] = &[
         summary: "the kernel moves pages of the file to a pipe, and from there to the socket",
         calls: "sendmsg, splice and splice, pipe2 where no pipe is free",
         operations: "IORING_OP_SEND, the plain splice and splice, IORING_OP_POLL_ADD",
+        begun: "async_write_some (send), the plain splice and splice, async_wait",
         file: "crates/engine/src/senders/splice.rs",
     },
     SenderRow {
@@ -60,6 +67,7 @@ pub static SENDERS: &[SenderRow] = &[
         summary: "map the file, and the kernel sends its pages without copying them",
         calls: "sendmsg, mmap, send with MSG_ZEROCOPY and fstat, recvmsg from the error queue, munmap",
         operations: "IORING_OP_SEND, mmap, IORING_OP_SEND_ZC and fstat, munmap",
+        begun: "",
         file: "crates/engine/src/senders/zerocopy.rs",
     },
 ];
@@ -72,8 +80,12 @@ impl Sender {
 }
 
 impl SenderRow {
-    /// What it calls on engines with this driver.
-    pub fn calls_of(&self, driver: Driver) -> &'static str {
-        if driver == Driver::Completion { self.operations } else { self.calls }
+    /// What it calls on this engine.
+    pub fn calls_of(&self, engine: Engine) -> &'static str {
+        match engine.model().driver {
+            Driver::Blocking | Driver::Readiness => self.calls,
+            Driver::Completion if engine == Engine::AsioProactor => self.begun,
+            Driver::Completion => self.operations,
+        }
     }
 }

@@ -27,7 +27,7 @@ impl Configuration {
     pub(crate) fn all() -> Vec<Configuration> {
         let mut all = Vec::new();
         // A library may be missing where the crate is built; CI builds with all of them.
-        let there = |engine| ![Engine::Libevent, Engine::Asio].contains(&engine) || probe(engine).is_ok();
+        let there = |engine| !LIBRARIES.contains(&engine) || probe(engine).is_ok();
         for model in MODELS.iter().filter(|model| there(model.engine)) {
             // Processes are the supervisor's business.
             let here = |topology: &&Topology| **topology != Topology::ReuseportProcesses;
@@ -63,6 +63,10 @@ impl Configuration {
             let others = [Sender::Copy, Sender::Mmap, Sender::Splice, Sender::Zerocopy];
             all.extend(others.map(|sender| Configuration { sender, ..self.clone() }));
         }
+        if self.engine == Engine::AsioProactor {
+            let others = [Sender::Copy, Sender::Mmap, Sender::Splice];
+            all.extend(others.map(|sender| Configuration { sender, ..self.clone() }));
+        }
         // What comes into an error queue is heard of in another way, or level-triggered, or not at all.
         let level = Some(Triggers { listener: Trigger::Level, connections: Trigger::Level });
         if [Engine::Poll, Engine::Select].contains(&self.engine) || self.triggers == level {
@@ -73,7 +77,7 @@ impl Configuration {
             let forced = [Method::Poll, Method::Select].map(Some);
             all.extend(forced.map(|method| Configuration { method, ..self.clone() }));
         }
-        if self.driver() == Driver::Completion {
+        if self.engine == Engine::Uring {
             all.push(Configuration { scarce: true, ..self.clone() });
             all.push(Configuration { scarce: true, sender: Sender::Copy, ..self.clone() });
             all.push(Configuration { scarce: true, sender: Sender::Zerocopy, ..self.clone() });
@@ -142,6 +146,9 @@ impl Configuration {
         !self.layered && [Sender::Auto, Sender::Sendfile].contains(&self.sender)
     }
 }
+
+/// Engines that a build can be without.
+const LIBRARIES: [Engine; 3] = [Engine::Libevent, Engine::Asio, Engine::AsioProactor];
 
 const LEVELS: Triggers = Triggers { listener: Trigger::Level, connections: Trigger::Level };
 

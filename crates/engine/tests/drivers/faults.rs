@@ -1,7 +1,7 @@
 //! A ring on which operations fail, as a kernel short of memory or interrupted by a signal lets them: what can
 //! be begun again is, what can not ends one connection, and no answer looks complete that is not.
 
-use tenfold_engine::{Driver, Sender, Topology};
+use tenfold_engine::{Engine, Sender, Topology};
 
 use crate::Statement;
 use crate::client::{End, request};
@@ -21,7 +21,7 @@ pub(crate) const STATEMENTS: &[Statement] = &[
 
 fn on_a_ring(configuration: &Configuration) -> bool {
     let single = configuration.topology == Topology::Single && !configuration.layered;
-    configuration.driver() == Driver::Completion && single
+    configuration.engine == Engine::Uring && single
 }
 
 /// Where bytes are handed over that the kernel holds until its last word on them.

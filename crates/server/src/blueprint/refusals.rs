@@ -80,8 +80,7 @@ const FOR_SOME: &[(&str, Uses)] = &[
     // Calls that wait have their deadline in the socket.
     ("timer", |engine| engine.model().driver != Driver::Blocking),
     ("timer-update", |engine| engine.model().driver != Driver::Blocking),
-    // Each of their accepts is a call that waits for one connection.
-    ("accept", |engine| engine.model().driver != Driver::Blocking),
+    ("accept", Engine::accepts_in_batches),
     // One serves one; the other is bounded by its threads and its queue.
     ("max-connections", |engine| !matches!(engine, Engine::Naive | Engine::Pool)),
     // A child that ends with its connection would begin to watch with each.

@@ -33,19 +33,20 @@ fn what_an_engine_has_no_use_for_is_refused_with_those_that_have() {
             "naive",
             "timer",
             "wheel",
-            "timer is for engines busy, select, poll, epoll, libevent, asio, uring, not naive",
+            "timer is for engines busy, select, poll, epoll, libevent, asio, asio-proactor, uring, not naive",
         ),
         (
             "thread",
             "timer-update",
             "eager",
-            "timer-update is for engines busy, select, poll, epoll, libevent, asio, uring, not thread",
+            "timer-update is for engines busy, select, poll, epoll, libevent, asio, asio-proactor, uring, not thread",
         ),
         (
             "pool",
             "max-connections",
             "9",
-            "max-connections is for engines fork, thread, busy, select, poll, epoll, libevent, asio, uring, not pool",
+            "max-connections is for engines fork, thread, busy, select, poll, epoll, libevent, asio, asio-proactor, \
+             uring, not pool",
         ),
     ] {
         assert_eq!(refusal(&[("engine", engine), (name, value)], DESCRIPTORS), said);
@@ -133,6 +134,10 @@ fn accepting_one_at_a_time_is_for_workers_that_accept_and_are_told_again() {
     assert_eq!(
         refusal(&[("engine", "pool"), ("accept", "all")], DESCRIPTORS),
         "accept is for engines busy, select, poll, epoll, libevent, asio, uring, not pool"
+    );
+    assert_eq!(
+        refusal(&[("engine", "asio-proactor"), ("accept", "one")], DESCRIPTORS),
+        "accept is for engines busy, select, poll, epoll, libevent, asio, uring, not asio-proactor"
     );
 }
 

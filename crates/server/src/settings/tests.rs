@@ -81,7 +81,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "engine",
         "kqueue",
-        "there is no engine \"kqueue\"; there are naive, fork, thread, pool, busy, select, poll, epoll, libevent, asio, uring and auto",
+        "there is no engine \"kqueue\"; there are naive, fork, thread, pool, busy, select, poll, epoll, libevent, asio, asio-proactor, uring and auto",
     ),
     (
         "topology",
@@ -225,7 +225,7 @@ fn a_value_that_is_wrong_is_shown_where_it_stands() {
          \x20 |\n\
          1 | engine = \"kqueue\"\n\
          \x20 |          ^^^^^^^^ there is no engine \"kqueue\"; there are naive, fork, thread, \
-         pool, busy, select, poll, epoll, libevent, asio, uring and auto"
+         pool, busy, select, poll, epoll, libevent, asio, asio-proactor, uring and auto"
     );
 }
 

@@ -76,17 +76,32 @@ impl Context {
     /// # Errors
     /// The library failed.
     pub fn run(&mut self, milliseconds: Option<u32>, mut report: impl FnMut(Ready)) -> io::Result<()> {
-        let milliseconds = milliseconds.map_or(-1, c_long::from);
-        let (into, room) = (self.results.as_mut_ptr(), BATCH as c_long);
-        // SAFETY: the context is live and run by nobody else, as it is borrowed; there is room for so many.
-        let count = unsafe { c::tenfold_asio_run(self.raw.0.as_ptr(), milliseconds, into, room) };
-        let count = usize::try_from(count).map_err(|_| io::Error::from_raw_os_error(-count as i32))?;
+        let count = self.complete(milliseconds)?;
         for result in &self.results[..count] {
             let is = |kind: u8| result.value == i64::from(kind);
             let (read, write) = (is(c::READ), is(c::WRITE));
             report(Ready { key: result.key, read, write, ended: false, gone: false, error: false });
         }
         Ok(())
+    }
+
+    /// As [`Context::run`]; says how many results there are.
+    pub(super) fn complete(&mut self, milliseconds: Option<u32>) -> io::Result<usize> {
+        let milliseconds = milliseconds.map_or(-1, c_long::from);
+        let (into, room) = (self.results.as_mut_ptr(), BATCH as c_long);
+        // SAFETY: the context is live and run by nobody else, as it is borrowed; there is room for so many.
+        let count = unsafe { c::tenfold_asio_run(self.raw.0.as_ptr(), milliseconds, into, room) };
+        usize::try_from(count).map_err(|_| io::Error::from_raw_os_error(-count as i32))
+    }
+
+    /// What the last run put at `place`: the key of an operation, and what it came to.
+    pub(super) fn result(&self, place: usize) -> (u64, i64) {
+        (self.results[place].key, self.results[place].value)
+    }
+
+    /// Its address on the C++ side, where it is live as long as this is.
+    pub(super) fn address(&self) -> *mut RawContext {
+        self.raw.0.as_ptr()
     }
 }
 

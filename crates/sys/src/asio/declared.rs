@@ -1,6 +1,6 @@
 //! The functions of `native/asio.cpp`.
 
-use std::ffi::{c_int, c_long};
+use std::ffi::{c_int, c_long, c_void};
 
 macro_rules! opaque {
     ($($(#[$doc:meta])* $name:ident),+) => {
@@ -16,7 +16,11 @@ opaque! {
     /// `Context` of the C++ side.
     RawContext,
     /// `Watched` of the C++ side.
-    RawWatched
+    RawWatched,
+    /// `Stream` of the C++ side.
+    RawStream,
+    /// `Acceptor` of the C++ side.
+    RawAcceptor
 }
 
 /// What one completion came to.
@@ -24,7 +28,7 @@ opaque! {
 #[repr(C)]
 pub(super) struct Result {
     pub(super) key: u64,
-    /// [`READ`] or [`WRITE`].
+    /// Of a wait [`READ`] or [`WRITE`]; of an operation bytes, or a negative error number.
     pub(super) value: i64,
 }
 
@@ -48,5 +52,40 @@ unsafe extern "C" {
         into: *mut Result,
         room: c_long,
     ) -> c_long;
+    pub(super) fn tenfold_asio_stream(context: *mut RawContext) -> *mut RawStream;
+    pub(super) fn tenfold_asio_assign(stream: *mut RawStream, number: c_int) -> c_int;
+    pub(super) fn tenfold_asio_number(stream: *mut RawStream) -> c_int;
+    pub(super) fn tenfold_asio_stream_free(stream: *mut RawStream, keeps: bool);
+    pub(super) fn tenfold_asio_read_some(
+        context: *mut RawContext,
+        stream: *mut RawStream,
+        into: *mut c_void,
+        room: usize,
+        key: u64,
+    ) -> c_int;
+    pub(super) fn tenfold_asio_write_some(
+        context: *mut RawContext,
+        stream: *mut RawStream,
+        from: *const c_void,
+        count: usize,
+        more: bool,
+        key: u64,
+    ) -> c_int;
+    pub(super) fn tenfold_asio_wait_room(context: *mut RawContext, stream: *mut RawStream, key: u64)
+    -> c_int;
+    pub(super) fn tenfold_asio_cancel(stream: *mut RawStream);
+    pub(super) fn tenfold_asio_listen(
+        context: *mut RawContext,
+        number: c_int,
+        error: *mut c_int,
+    ) -> *mut RawAcceptor;
+    pub(super) fn tenfold_asio_accept(
+        context: *mut RawContext,
+        acceptor: *mut RawAcceptor,
+        into: *mut RawStream,
+        key: u64,
+    ) -> c_int;
+    pub(super) fn tenfold_asio_cancel_accept(acceptor: *mut RawAcceptor);
+    pub(super) fn tenfold_asio_unlisten(acceptor: *mut RawAcceptor);
     pub(super) safe fn tenfold_asio_version() -> c_long;
 }

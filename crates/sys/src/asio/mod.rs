@@ -7,9 +7,26 @@
 #[cfg(not(asio))]
 #[path = "absent.rs"]
 mod context;
+#[cfg(not(asio))]
+use context as proactor;
+#[cfg(asio)]
+mod buffer;
 #[cfg(asio)]
 mod context;
 #[cfg(asio)]
 mod declared;
+#[cfg(asio)]
+mod handles;
+#[cfg(asio)]
+mod proactor;
+#[cfg(asio)]
+mod stream;
+#[cfg(all(test, asio))]
+mod tests;
 
+#[cfg(asio)]
+pub use buffer::Buffer;
+#[cfg(not(asio))]
+pub use context::Buffer;
 pub use context::{Context, Watched, version};
+pub use proactor::{Completion, Proactor};

@@ -16,7 +16,7 @@ pub(super) static ROWS: &[Row] = &[
     one(
         ("engine", "MODEL", HEADING),
         Value("auto"),
-        "the I/O model: auto, naive, fork, thread, pool, busy, select, poll, epoll, libevent, asio or uring; see \
+        "the I/O model: auto, naive, fork, thread, pool, busy, select, poll, epoll, libevent, asio, asio-proactor or uring; see \
          `tenfold engines`",
         |settings, text| {
             settings.engine = match text.text {

@@ -1,0 +1,114 @@
+//! `asio-proactor`: operations are begun with Asio (`async_accept`, `async_read_some`, `async_write_some`) and
+//! come back done.
+//!
+//! Beneath is epoll, edge-triggered, and not a ring of the kernel's: Asio tries each operation when it is
+//! begun, and again when it hears that the socket is ready. Its handlers run one by one, and each is a turn of
+//! the loop. A read is begun with its memory: a connection that rests keeps 4 KB.
+//!
+//! There is no operation for files: they are read, mapped or sent by calls of ours, for which the loop waits
+//! for room (`async_wait`).
+//!
+//! System calls of a request on a keep-alive connection: epoll_wait, recv, send, an epoll_wait that does not
+//! wait, and a recv that finds nothing.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use tenfold_sys::asio::{self, Proactor};
+use tenfold_sys::completion::{Bytes, Completion, Readable};
+use tenfold_sys::errno::EOPNOTSUPP;
+use tenfold_sys::mapping::Mapped;
+use tenfold_sys::socket::Socket;
+
+use super::Intake;
+use crate::driver::completion::ring::{Buffer, Ring};
+use crate::driver::completion::serve;
+use crate::plan::Plan;
+use crate::protocol::Protocol;
+
+/// Serves until the server leaves.
+pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
+    let listeners = if let Intake::Listeners(listeners) = intake { listeners } else { &[][..] };
+    for listener in listeners {
+        let set = listener.set_nonblocking(true);
+        set.map_err(|error| format!("cannot watch {}: {error}", listener.address()))?;
+    }
+    let proactor = Proactor::new().map_err(|error| format!("cannot make an io_context: {error}"))?;
+    serve(proactor, plan, intake, protocol)
+}
+
+impl Buffer for asio::Buffer {
+    fn consume(&mut self, count: usize) {
+        asio::Buffer::consume(self, count);
+    }
+}
+
+impl Ring for Proactor {
+    type Buffer = asio::Buffer;
+
+    fn accept(&mut self, listener: RawFd, tag: u64) {
+        Proactor::accept(self, listener, tag);
+    }
+
+    fn accept_one(&mut self, listener: RawFd, tag: u64) {
+        Proactor::accept(self, listener, tag);
+    }
+
+    fn cancel_accept(&mut self, listener: RawFd, _target: u64, _tag: u64) {
+        Proactor::cancel_accept(self, listener);
+    }
+
+    fn receive(&mut self, number: RawFd, tag: u64) {
+        Proactor::receive(self, number, tag);
+    }
+
+    fn receive_on(&mut self, number: RawFd, tag: u64) {
+        Proactor::receive(self, number, tag);
+    }
+
+    /// All sends of a socket are linked: they are written one after the other.
+    fn send(&mut self, number: RawFd, bytes: Bytes, more: bool, _linked: bool, tag: u64) {
+        Proactor::send(self, number, bytes, more, tag);
+    }
+
+    fn send_held(&mut self, _number: RawFd, _mapped: Mapped, _more: bool, tag: u64) {
+        Proactor::refuse(self, tag, EOPNOTSUPP);
+    }
+
+    fn read(&mut self, file: Readable, offset: u64, memory: Vec<u8>, tag: u64) {
+        Proactor::read(self, &file, offset, memory, tag);
+    }
+
+    fn close(&mut self, socket: Socket, tag: u64) {
+        Proactor::close(self, socket, tag);
+    }
+
+    fn discard(&mut self, socket: Socket) {
+        Proactor::discard(self, socket);
+    }
+
+    fn poll_write(&mut self, number: RawFd, tag: u64) {
+        Proactor::poll_write(self, number, tag);
+    }
+
+    fn poll_read(&mut self, number: RawFd, tag: u64) {
+        Proactor::poll_read(self, number, tag);
+    }
+
+    fn cancel(&mut self, number: RawFd, _target: u64, _tag: u64) {
+        Proactor::cancel(self, number);
+    }
+
+    fn cancel_all(&mut self, number: RawFd, _tag: u64) {
+        Proactor::cancel(self, number);
+    }
+
+    fn wait(
+        &mut self,
+        timeout: Option<Duration>,
+        into: &mut Vec<Completion<asio::Buffer>>,
+    ) -> io::Result<()> {
+        Proactor::wait(self, timeout, into)
+    }
+}
