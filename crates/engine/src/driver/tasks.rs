@@ -3,8 +3,9 @@
 //! A task is made for each activation, and most end in their first poll; so its storage, its waker and
 //! its boxed `Io` are used again. Those past a small stock are freed: memory follows work.
 
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub(crate) struct Finished<I, T> {
     pub(crate) io: Box<I>,
     pub(crate) memory: T,
     pub(crate) next: Next,
+    /// Whether serving it panicked.
+    pub(crate) panicked: bool,
 }
 
 /// Serves `io` once, from its activation to the next rest.
@@ -29,17 +32,25 @@ pub(crate) async fn activation<I: Io, P: Protocol>(
     protocol: &P,
 ) -> Finished<I, P::State> {
     let next = protocol.serve(&mut *io, &mut memory).await;
-    Finished { io, memory, next }
+    Finished { io, memory, next, panicked: false }
 }
 
-/// The same on a connection that goes from thread to thread.
+/// The same on a connection that goes from thread to thread. A panic leaves it its `Io`: were the socket closed on
+/// another thread than the loop's, its number could be another connection's before the loop forgets it.
 pub(crate) async fn activation_anywhere<I: Io + Send, P: Protocol>(
     mut io: Box<I>,
     mut memory: P::State,
     protocol: &P,
 ) -> Finished<I, P::State> {
-    let next = protocol.serve_anywhere(&mut *io, &mut memory).await;
-    Finished { io, memory, next }
+    let next = {
+        let mut serving = pin!(protocol.serve_anywhere(&mut *io, &mut memory));
+        poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx))) {
+            Ok(polled) => polled.map(Some),
+            Err(_) => Poll::Ready(None),
+        })
+        .await
+    };
+    Finished { io, memory, next: next.unwrap_or(Next::Close), panicked: next.is_none() }
 }
 
 /// Tasks that are kept for the next connection: more than are ever begun at once on a healthy loop.

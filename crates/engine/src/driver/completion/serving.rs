@@ -103,7 +103,7 @@ where
         link: &Rc<Link<R::Buffer>>,
         finished: Finished<RingIo<R::Buffer>, P::State>,
     ) {
-        let Finished { mut io, memory, next } = finished;
+        let Finished { mut io, memory, next, .. } = finished;
         let (calls, protocol) = (io.called(), self.protocol);
         io.files().report(|event| protocol.observe(event));
         let socket = io.end();

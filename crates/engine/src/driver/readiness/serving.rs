@@ -137,7 +137,10 @@ where
 
     /// The task of connection `key` is done with it for now.
     pub(super) fn finished(&mut self, key: Key, task: u32, finished: Finished<ReadinessIo, P::State>) {
-        let Finished { mut io, memory, next } = finished;
+        let Finished { mut io, memory, next, panicked } = finished;
+        if panicked {
+            self.protocol.observe(protocol::Event::Panicked);
+        }
         let sent = io.sent();
         let (unread, moved) = (io.link().is_ready(READ), io.link().is_ready(MOVED));
         let ended = io.link().is_ready(ENDED);
