@@ -22,7 +22,7 @@ use crate::settings::members::Members;
 /// Questions without a password that wait.
 const QUEUE: usize = 1024;
 /// How much more willing hashing is to wait than serving (`man 2 nice`).
-const NICE: i32 = 10;
+const NICE: i32 = 19;
 
 /// Opens the accounts, says so to `ready`, and answers until it is told to stop.
 ///
