@@ -29,7 +29,7 @@ pub(super) struct Description {
     cache: Option<Cow<'static, str>>,
     /// What the configuration does to the fields.
     fields: Fields,
-    /// As [`Effective::is_guarded`].
+    /// As [`crate::policy::Effective::is_guarded`].
     pub(super) guarded: bool,
 }
 

@@ -59,7 +59,7 @@ impl Ring {
     }
 
     /// As [`Ring::send`], of bytes of a mapped file, which the kernel does not copy but holds. Where it took
-    /// them, it says when it holds them no more by another completion: [`Completion::released`].
+    /// them, it says when it holds them no more by another completion: [`crate::completion::Completion::released`].
     ///
     /// It is no part of a chain: where the operation in front of it fails, the kernel says that there is no
     /// second completion, and sends it.
