@@ -52,6 +52,7 @@ pub(super) fn document(
 <nav class="places" aria-label="Site">
 <a href="{home}book/index.html" aria-current="true">Book</a>
 <a href="{home}media.html">Media</a>
+<a href="{home}members/">Members</a>
 </nav>
 <button class="theme" type="button" hidden>Theme</button>
 </header>
