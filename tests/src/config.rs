@@ -35,7 +35,8 @@ pub struct Config {
     pub layer: bool,
 }
 
-/// On how many configurations a case is worth its time. `TENFOLD_TEST_ALL=1` makes each of them `Every`.
+/// On how many configurations a case is worth its time. `TENFOLD_TEST_ALL=1` runs a case on all that it can be about;
+/// what is stated of an engine as it is by itself stays with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breadth {
     /// Every topology and every trigger with the first sender, and every sender in the first topology.
@@ -228,7 +229,17 @@ impl Breadth {
             return false;
         }
         if everything() {
-            return true;
+            let plain = first_sender && !config.layer;
+            match self {
+                Breadth::Every
+                | Breadth::Senders
+                | Breadth::Compared
+                | Breadth::Concurrent
+                | Breadth::Processes => return true,
+                Breadth::Topologies => return plain && default_triggers,
+                Breadth::Triggers => return plain,
+                Breadth::Engines | Breadth::Dispatches | Breadth::Epoll | Breadth::Uring => {}
+            }
         }
         if self == Breadth::Compared && std::env::var_os("TENFOLD_TEST_REQUESTS").is_some() {
             return default_triggers && !config.layer;
