@@ -267,7 +267,7 @@ mod tests {
             "  serves   http://127.0.0.1:8080/\n\
              \x20 root     /srv/site (index.html)\n\
              \x20 engine   epoll, topology single, 1 worker, trigger lt+et\n\
-             \x20 files    auto: up to 64 KB from memory, sendfile beyond\n\
+             \x20 files    auto: up to 32 KB from memory, sendfile beyond\n\
              \x20 bounds   663 connections a worker (from 1024 descriptors), backlog 64, idle 75s\n\
              \x20 log      standard output, combined, buffered\n\
              \x20 control  /run/tenfold.sock\n\
