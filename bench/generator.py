@@ -59,7 +59,7 @@ def tenfold(args, shape, url):
     return cpu / result["answers"] * 1e6, result["rate"]
 
 
-def floor(args, _shape, url):
+def null_client(args, _shape, url):
     """The same of null_client."""
     port = url.split(":")[2].split("/")[0]
     run = subprocess.run(["taskset", "-c", str(args.client_cpu), str(HERE / "null_client"), port, str(args.connections),
@@ -111,12 +111,12 @@ def main():
         time.sleep(0.3)
         try:
             shuffle, rounds, url = random.Random(1), [], f"http://127.0.0.1:{args.port}/1k.html"
-            tools = [tenfold, wrk, floor] if shape == "close" else [tenfold, wrk]
+            tools = [tenfold, wrk, null_client] if shape == "close" else [tenfold, wrk]
             for _ in range(args.rounds):
                 rounds.append({tool: tool(args, shape, url) for tool in shuffle.sample(tools, len(tools))})
             print(line(shape, [(one[tenfold], one[wrk]) for one in rounds]), flush=True)
-            if floor in tools:
-                print(line("null_client", [(one[floor], one[wrk]) for one in rounds]), flush=True)
+            if null_client in tools:
+                print(line("null_client", [(one[null_client], one[wrk]) for one in rounds]), flush=True)
         finally:
             server.kill()
             server.wait()
