@@ -15,7 +15,7 @@ use crate::resource::{Form, Resource, Source, Unmade};
 use crate::shelf::{Label, Shelf};
 use crate::tag::Untagged;
 use crate::work::{Answered, Work};
-use crate::{Outcome, Settings, Site, media_type, store};
+use crate::{Outcome, Settings, Site, media_type, message, store};
 
 /// An answer that would be another one for another `Accept-Encoding` (RFC 9110 §12.5.5).
 pub(crate) const VARY: FieldValue<'static> = FieldValue::constant("Accept-Encoding");
@@ -199,7 +199,7 @@ pub(crate) fn negotiate(
 }
 
 /// Answers with a coding that has to be made. What needs no content is answered without: a HEAD, and what
-/// the client has already. Where as much is being made as may be, the file goes as it is.
+/// the client has already. Where as much is being made as may be, the file goes as it is, to who takes it so.
 fn make(
     resource: &mut Resource,
     coding: Coding,
@@ -213,15 +213,28 @@ fn make(
         return outcome.into();
     }
     let job = Job { source: resource.source(), unmade, coding, shelf: Arc::clone(&site.shelf) };
-    let (key, as_it_is) = (key.to_owned(), Arc::new(resource.alone()));
-    let otherwise = Arc::clone(&as_it_is);
+    let (key, plain) = (key.to_owned(), Arc::new(resource.alone()));
+    let otherwise = Arc::clone(&plain);
     let work = Work::new(
         move || job.run(),
-        move |made, site, head, out| answer_made(site, &key, &as_it_is, (coding, made), head, out).into(),
+        move |made, site, head, out| answer_made(site, &key, &plain, (coding, made), head, out).into(),
     );
-    Answered::Work(
-        work.or_else(move |site, head, out| Resource::clone(&otherwise).respond(head, &site.settings, out)),
-    )
+    Answered::Work(work.or_else(move |site, head, out| {
+        as_it_is(&otherwise, site, head, out).unwrap_or_else(|| message::unavailable(head, out))
+    }))
+}
+
+/// Answers with the file as it is; none where the client excludes that.
+pub(crate) fn as_it_is(
+    resource: &Resource,
+    site: &Site,
+    request: &Head<'_>,
+    out: &mut Out,
+) -> Option<Outcome> {
+    match negotiate::choose(request.values("accept-encoding"), &[Coding::Identity]) {
+        Choice::Use(_) => Some(resource.clone().respond(request, &site.settings, out)),
+        Choice::NotAcceptable => None,
+    }
 }
 
 /// A file that is to be coded.
@@ -269,7 +282,7 @@ fn read(file: &File, facts: &Facts) -> Option<Vec<u8>> {
 fn answer_made(
     site: &Site,
     key: &str,
-    as_it_is: &Resource,
+    plain: &Resource,
     (coding, made): (Coding, Option<Made>),
     request: &Head<'_>,
     out: &mut Out,
@@ -277,11 +290,11 @@ fn answer_made(
     let mut made = made.map(|Made { unmade, bytes }| unmade.with(bytes));
     let outcome = match &mut made {
         Some(made) => made.respond(request, &site.settings, out),
-        None => as_it_is.clone().respond(request, &site.settings, out),
+        None => as_it_is(plain, site, request, out).unwrap_or_else(|| plain.not_acceptable(request, out)),
     };
     store::with(site, |store| {
         store.amend(key, |known| {
-            if known.number() == as_it_is.number()
+            if known.number() == plain.number()
                 && let Some(alternatives) = known.alternatives()
             {
                 alternatives.settle(coding, made);

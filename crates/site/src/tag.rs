@@ -11,13 +11,13 @@ use std::sync::Arc;
 use tenfold_http::OpenFile;
 use tenfold_sys::file::{self, Facts};
 
-use crate::Site;
+use crate::coded;
 use crate::digest::{self, Digest};
 use crate::resolve::Loaded;
 use crate::resource::{Resource, Source};
 use crate::shelf::{Label, Shelf};
-use crate::store;
 use crate::work::{Answered, Work};
+use crate::{Site, message, store};
 
 /// Where entity tags come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,9 +54,13 @@ pub(crate) fn work(key: &str, loaded: Loaded, site: &Site) -> Answered {
             store::with(site, |store| store.take(&key, loaded, site, head, out))
         },
     );
-    let work =
-        work.or_else(move |site, head, out| otherwise.resource.clone().respond(head, &site.settings, out));
-    Answered::Work(work)
+    Answered::Work(work.or_else(move |site, head, out| {
+        let mut resource = otherwise.resource.clone();
+        if resource.alternatives().is_none() {
+            return resource.respond(head, &site.settings, out);
+        }
+        coded::as_it_is(&resource, site, head, out).unwrap_or_else(|| message::unavailable(head, out))
+    }))
 }
 
 /// Content of which a tag is to be made.

@@ -321,3 +321,21 @@ fn a_coding_that_both_have_is_the_one_that_stands_there() {
     assert_eq!(accepting(&site, "/page.html", "gzip, zstd", &[]).text(), "by hand");
     assert_eq!(coding(&accepting(&site, "/page.html", "zstd", &[])), Some("zstd"));
 }
+
+#[test]
+fn who_excludes_the_file_as_it_is_does_not_get_it_where_too_much_is_being_made() {
+    let folder = Folder::new();
+    folder.write("page.html", text("busy"));
+    let site = folder.site(compressing());
+    for (accepted, status) in [("gzip", 200), ("gzip, identity;q=0", 503)] {
+        let request = format!("GET /page.html HTTP/1.1\r\nHost: a\r\nAccept-Encoding: {accepted}\r\n\r\n");
+        let mut out = Out::new();
+        let outcome = parse_head(&mut request.into_bytes(), |head| {
+            let head = head.expect("the request is well-formed");
+            let Answered::Work(work) = site.respond(&head, &mut out) else { panic!("nothing is made yet") };
+            work.split().1.expect("there is an answer without it").answer(&site, &head, &mut out)
+        });
+        let response = Response::of(outcome, &mut out);
+        assert_eq!((response.status(), coding(&response)), (status, None), "{accepted}");
+    }
+}
