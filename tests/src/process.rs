@@ -92,6 +92,12 @@ impl Process {
         links.map(|link| link.to_string_lossy().into_owned()).collect()
     }
 
+    /// The lowest number that no open descriptor of it has: with this as its limit it can open nothing more.
+    pub fn first_free_descriptor(self) -> usize {
+        let taken = |number: &usize| fs::symlink_metadata(format!("/proc/{}/fd/{number}", self.0)).is_ok();
+        (0..).find(|number| !taken(number)).expect("descriptors have a limit")
+    }
+
     /// Processor time used so far, by it and by children that it waited for.
     pub fn processor_time(self) -> Duration {
         // Fields 14 to 17 of the manual, in ticks of 10 ms: user and system, own and children's.

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use tenfold_engine::Engine;
+use tenfold_engine::{Dispatch, Engine};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -97,8 +97,7 @@ fn h28_no_descriptors_no_spin(config: &Config) {
     let server = Launch::new(config, folder.path()).start();
     let mut first = served(&server).expect("there is room");
     let worker = *server.workers().first().expect("a worker serves");
-    let open = worker.descriptors().len();
-    limit(worker, open);
+    limit(worker, worker.first_free_descriptor());
     let mut waiting: Vec<_> = (0..10).map(|_| server.connect()).collect();
     waiting.iter_mut().for_each(|wire| wire.send(request("GET", "/1k.html", &[("Connection", "close")])));
     sleep(Duration::from_millis(300));
@@ -111,9 +110,16 @@ fn h28_no_descriptors_no_spin(config: &Config) {
     );
     if !config.process_per_connection() {
         first.get("/1k.html");
-        assert_eq!(first.response().status, 200, "who is connected is served on");
+        let status = first.response().status;
+        // Another thread than the one that has it in memory would have to open it.
+        let elsewhere = config.dispatch != Dispatch::Inline && status == 503;
+        assert!(status == 200 || elsewhere, "who is connected is served on, and not with {status}");
     }
     limit(worker, 1000);
+    if !config.process_per_connection() {
+        first.get("/1k.html");
+        assert_eq!(first.response().status, 200, "who was connected all the time");
+    }
     becomes_true(SOON, "service returns", || served(&server).is_some());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

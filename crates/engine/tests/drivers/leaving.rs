@@ -18,6 +18,7 @@ use crate::server::SMALL;
 pub(crate) const STATEMENTS: &[Statement] = &[
     ("a_server_with_nothing_to_do_leaves_at_once", any, a_server_with_nothing_to_do_leaves),
     ("what_rests_is_closed", any, what_rests_is_closed),
+    ("what_comes_to_rest_meanwhile_is_closed", any, what_comes_to_rest_meanwhile_is_closed),
     ("what_was_begun_is_finished", at_once, what_was_begun_is_finished),
     ("what_was_handed_over_arrives", any, what_was_handed_over_arrives),
     ("nobody_new_is_let_in", any, nobody_new_is_let_in),
@@ -52,6 +53,19 @@ fn a_server_with_nothing_to_do_leaves(configuration: &Configuration) {
 fn what_rests_is_closed(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
+    assert_eq!(client.get("/small").body, SMALL);
+    server.tell(Signal::Quit);
+    let (rest, _) = client.rest();
+    assert_eq!(rest, b"");
+    leaves_well(server);
+}
+
+/// Who serves it is not done with it when the signal comes, though the answer has left.
+fn what_comes_to_rest_meanwhile_is_closed(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("tarries", "200")]);
+    let mut client = server.connect();
+    // Its next rest ends later than this one: a loop that waits for this end need not hear of that at once.
+    assert_eq!(client.get("/small").body, SMALL);
     assert_eq!(client.get("/small").body, SMALL);
     server.tell(Signal::Quit);
     let (rest, _) = client.rest();

@@ -158,7 +158,8 @@ fn serve(settings: &Settings) -> Result<(), String> {
         Dispatch::Proactor => Some(Arc::new(proactor(&unit, &plan)?)),
         Dispatch::Inline | Dispatch::Reactor => None,
     };
-    let protocol = Http { unit, limits, proactor };
+    let tarries = settings.milliseconds("tarries", Duration::ZERO);
+    let protocol = Http { unit, limits, proactor, tarries };
     println!("{}", listeners[0].address());
     std::io::stdout().flush().map_err(|error| error.to_string())?;
     if let Some(most) = settings.text("descriptors") {
@@ -202,20 +203,26 @@ struct Http {
     unit: Arc<Unit>,
     limits: Arc<Limits>,
     proactor: Option<Arc<Proactor<Unit>>>,
+    /// Between the end of the service and the word of it.
+    tarries: Duration,
 }
 
 impl Protocol for Http {
     type State = Session;
 
     async fn serve<I: Io>(&self, io: &mut I, state: &mut Session) -> Next {
-        match &self.proactor {
+        let next = match &self.proactor {
             Some(proactor) => serve_connection(io, &**proactor, &self.limits, state).await,
             None => serve_connection(io, &*self.unit, &self.limits, state).await,
-        }
+        };
+        std::thread::sleep(self.tarries);
+        next
     }
 
     async fn serve_anywhere<I: Io + Send>(&self, io: &mut I, state: &mut Session) -> Next {
-        serve_connection(io, &*self.unit, &self.limits, state).await
+        let next = serve_connection(io, &*self.unit, &self.limits, state).await;
+        std::thread::sleep(self.tarries);
+        next
     }
 
     fn first_bytes_by(&self) -> Instant {

@@ -201,7 +201,9 @@ where
         let until = self.idle_until(rest).filter(|_| !acceptor.pending());
         let Some(by) = until.map(|until| until.min(acceptor.resumes())) else { return Some(0) };
         if E::AWAY {
-            let until = if self.missed.is_empty() { by } else { Instant::NEVER };
+            // Who leaves closes what comes to rest, so it hears of every task that comes back.
+            let hears_all = !self.missed.is_empty() || lifecycle::phase() != Phase::Serving;
+            let until = if hears_all { Instant::NEVER } else { by };
             if !self.executor.fall_asleep(until) {
                 return Some(0);
             }

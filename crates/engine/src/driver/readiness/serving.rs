@@ -166,8 +166,8 @@ where
                 if sent > 0 {
                     slot.flags |= SERVED;
                 }
-                // Where rest is looked at in every turn, it may never be seen at rest by who leaves.
-                if !moved && slot.flags & SERVED != 0 && lifecycle::phase() != Phase::Serving {
+                // Who leaves looks for connections at rest once, and this one was not, or only looked at.
+                if slot.flags & SERVED != 0 && lifecycle::phase() != Phase::Serving {
                     return self.close(key);
                 }
                 // Woken for nothing, it goes on resting as it did.
