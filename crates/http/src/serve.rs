@@ -89,6 +89,9 @@ struct Progress {
 const OVERDUE: Instant = Instant(0);
 
 impl Progress {
+    /// Of the next head, when one was answered.
+    const BEHIND_AN_ANSWER: Progress = Progress { scanned: 0, head_by: Instant::NEVER, answered: true };
+
     /// Until when to wait for more bytes; or what becomes of the connection instead.
     fn wait<I: Io>(&mut self, io: &mut I, limits: &Limits, session: &Session) -> Result<Instant, Next> {
         let now = clock::now();
@@ -161,12 +164,73 @@ where
     I: Io,
     S: Service + ?Sized,
 {
-    let (peer, draining) = (*io.peer(), io.draining());
+    let mut serving = Serving { service, limits, session, peer: *io.peer(), draining: io.draining() };
     loop {
         let (input, out) = io.split();
         if out.full() {
             return Turn::Again;
         }
+        if input.is_empty() {
+            return Turn::Incomplete;
+        }
+        let mut table = head::table();
+        let at_once = match progress.scanned {
+            0 => Head::at_once(input, &mut table, limits),
+            // It was not whole before: bytes that come one by one are looked at once.
+            _ => None,
+        };
+        let (length, behind) = match at_once {
+            Some(mut head) => {
+                *progress = Progress::BEHIND_AN_ANSWER;
+                let length = head.bytes.len();
+                (length, serving.answer(&mut head, input.len() > length, out))
+            }
+            None => match serving.look_closely(input, progress, out) {
+                Ok(answered) => answered,
+                Err(turn) => return turn,
+            },
+        };
+        io.consume(length);
+        if let Some(turn) = behind {
+            return turn;
+        }
+    }
+}
+
+/// What the heads in hand are answered with.
+struct Serving<'a, S: ?Sized> {
+    service: &'a S,
+    limits: &'a Limits,
+    session: &'a mut Session,
+    peer: Peer,
+    draining: bool,
+}
+
+impl<S: Service + ?Sized> Serving<'_, S> {
+    /// Answers a head, behind which there are `more` bytes in hand; says what has to happen next, where it is
+    /// not the next head.
+    #[inline(always)]
+    fn answer(&mut self, head: &mut Head<'_>, more: bool, out: &mut Out) -> Option<Turn> {
+        let Serving { service, limits, session, peer, draining } = self;
+        session.requests = session.requests.saturating_add(1);
+        let unread = head.body;
+        let after = settle(head, unread, limits, session, *draining, more);
+        match out.answer(limits.write, |out| service.answer(head, peer, out)) {
+            Answer::NeedBody { max } => need_body(*service, head, max, limits, (more, after), peer, out),
+            answer => Turn::behind(answer, after),
+        }
+    }
+
+    /// Answers what `input` begins with, where it is not a whole and well-formed head at the first look; says
+    /// how many bytes that was.
+    #[inline(never)]
+    fn look_closely(
+        &mut self,
+        input: &mut [u8],
+        progress: &mut Progress,
+        out: &mut Out,
+    ) -> Result<(usize, Option<Turn>), Turn> {
+        let limits = self.limits;
         // One empty line before a request is passed over (RFC 9112 §2.2); a second one is malformed. It
         // stays in hand until the head is whole, so that empty lines win a peer no time.
         let blank = if input.starts_with(BLANK) { BLANK.len() } else { 0 };
@@ -180,38 +244,27 @@ where
             Ok(Scan::Whole(length)) => length,
             Ok(Scan::Partial) => {
                 progress.scanned = blank + scanned;
-                return Turn::Incomplete;
+                return Err(Turn::Incomplete);
             }
-            Err(refusal) => {
-                out.answer(limits.write, |out| service.refuse(refusal, first_line(input), &peer, out));
-                return Turn::Then(After::End(Finish::Linger));
-            }
+            Err(refusal) => return Err(self.refuse(refusal, input, out)),
         };
-        *progress = Progress { scanned: 0, head_by: Instant::NEVER, answered: true };
-        session.requests = session.requests.saturating_add(1);
+        *progress = Progress::BEHIND_AN_ANSWER;
         let more = input.len() > length;
-        let (bytes, mut table) = (&mut input[..length], head::table());
-        let behind = match Head::parse(bytes, &mut table, limits) {
-            Ok(mut head) => {
-                let unread = head.body;
-                let after = settle(&mut head, unread, limits, session, draining, more);
-                match out.answer(limits.write, |out| service.answer(&head, &peer, out)) {
-                    Answer::NeedBody { max } => {
-                        need_body(service, &head, max, limits, (more, after), &peer, out)
-                    }
-                    answer => Turn::behind(answer, after),
-                }
-            }
+        let mut table = head::table();
+        match Head::parse(&mut input[..length], &mut table, limits) {
+            Ok(mut head) => Ok((blank + length, self.answer(&mut head, more, out))),
             Err(refusal) => {
-                let line = first_line(&input[..length]);
-                out.answer(limits.write, |out| service.refuse(refusal, line, &peer, out));
-                return Turn::Then(After::End(Finish::Linger));
+                self.session.requests = self.session.requests.saturating_add(1);
+                Err(self.refuse(refusal, &input[..length], out))
             }
-        };
-        io.consume(blank + length);
-        if let Some(turn) = behind {
-            return turn;
         }
+    }
+
+    /// Answers what is not served, after which nothing is.
+    fn refuse(&self, refusal: Refusal, input: &[u8], out: &mut Out) -> Turn {
+        let line = first_line(input);
+        out.answer(self.limits.write, |out| self.service.refuse(refusal, line, &self.peer, out));
+        Turn::Then(After::End(Finish::Linger))
     }
 }
 
