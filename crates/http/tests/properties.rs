@@ -2,17 +2,13 @@
 
 mod common;
 
-use std::collections::VecDeque;
-use std::fs::File;
-use std::io::IoSlice;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{PIECES, Site, assemble_small};
 use tenfold_http::head::parse_head;
 use tenfold_http::script::Script;
-use tenfold_http::{Body, Head, Limits, Memory, OpenFile, Out, Part, Version};
+use tenfold_http::{Body, Head, Limits, Version};
 
 /// Request lines, fields and ends, as they stand in good requests and in bad ones.
 const LINES: [&str; 48] = [
@@ -212,190 +208,6 @@ fn the_answers_do_not_depend_on_how_the_bytes_come() {
             assert_eq!(shown(&split.sent), shown(&whole.sent));
             let drips = Script::new().drips(&bytes, Duration::ZERO).ends().run(&Site::default(), &limits);
             assert_eq!(shown(&drips.sent), shown(&whole.sent));
-        },
-    );
-}
-
-/// What is done to an [`Out`].
-#[derive(Debug, bolero::TypeGenerator)]
-enum Operation {
-    Stage(u8),
-    Shared(u8, u8),
-    File(u8, u8),
-    Watch,
-    Advance(u16),
-    Pop,
-    Clear,
-}
-
-/// What stands in a simple model of an [`Out`].
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Item {
-    Memory(u8),
-    File(u8),
-    Watch(usize),
-}
-
-/// An [`Out`] and a model of it, which is a queue of single bytes.
-struct Pair {
-    out: Out,
-    model: VecDeque<Item>,
-    /// What each watch was told, and what it should be told.
-    told: Arc<Mutex<Vec<Option<u64>>>>,
-    expected: Vec<Option<u64>>,
-    next: u8,
-    file: Arc<OpenFile>,
-}
-
-impl Pair {
-    fn new(file: Arc<OpenFile>) -> Pair {
-        Pair {
-            out: Out::new(),
-            model: VecDeque::new(),
-            told: Arc::default(),
-            expected: Vec::new(),
-            next: 0,
-            file,
-        }
-    }
-
-    fn fresh(&mut self, count: u8) -> Vec<u8> {
-        (0..count)
-            .map(|_| {
-                self.next = self.next.wrapping_add(1);
-                self.next
-            })
-            .collect()
-    }
-
-    fn unsent(&self) -> u64 {
-        self.model.iter().filter(|item| !matches!(item, Item::Watch(_))).count() as u64
-    }
-
-    fn apply(&mut self, operation: &Operation) {
-        match *operation {
-            Operation::Stage(count) => {
-                let bytes = self.fresh(count);
-                self.out.stage(&bytes);
-                self.model.extend(bytes.into_iter().map(Item::Memory));
-            }
-            Operation::Shared(skip, count) => {
-                let bytes = self.fresh(skip.saturating_add(count));
-                let range = skip as usize..bytes.len();
-                self.model.extend(bytes[range.clone()].iter().copied().map(Item::Memory));
-                self.out.push(Part::Shared(bytes.into(), range));
-            }
-            Operation::File(begin, count) => {
-                let range = u64::from(begin)..u64::from(begin) + u64::from(count);
-                self.model.extend(range.clone().map(|offset| Item::File((offset % 251) as u8)));
-                self.out.push(Part::File(Arc::clone(&self.file), range));
-            }
-            Operation::Watch => self.watch(),
-            Operation::Advance(count) => {
-                let count = self.unsent().min(u64::from(count));
-                self.out.advance(count);
-                self.leave(count);
-            }
-            Operation::Pop => match self.out.pop_memory(Vec::new()) {
-                Some(Memory::Staged(bytes, from)) => self.popped(&bytes[from..]),
-                Some(Memory::Shared(bytes, range)) => self.popped(&bytes[range]),
-                None => assert!(!matches!(self.model.front(), Some(Item::Memory(_)))),
-            },
-            Operation::Clear => {
-                self.out.clear(0);
-                let mut unsent = 0;
-                for item in self.model.drain(..) {
-                    unsent += 1;
-                    if let Item::Watch(number) = item {
-                        self.expected[number] = Some(unsent - 1);
-                        unsent = 0;
-                    }
-                }
-            }
-        }
-    }
-
-    /// What was taken is the front of the model; a watch behind it hears nothing yet.
-    fn popped(&mut self, bytes: &[u8]) {
-        assert!(!bytes.is_empty());
-        let front: Vec<Item> = self.model.drain(..bytes.len()).collect();
-        assert!(front.into_iter().eq(bytes.iter().copied().map(Item::Memory)));
-    }
-
-    fn watch(&mut self) {
-        let number = self.expected.len();
-        // Behind one that waits to be told it waits, too.
-        self.expected.push(if self.model.is_empty() { Some(0) } else { None });
-        if !self.model.is_empty() {
-            self.model.push_back(Item::Watch(number));
-        }
-        self.told.lock().expect("no panic").push(None);
-        let told = Arc::clone(&self.told);
-        self.out.watch(Box::new(move |departure| {
-            let before = told.lock().expect("no panic")[number].replace(departure.unsent);
-            assert_eq!(before, None, "a watch is told once");
-        }));
-    }
-
-    /// Takes `count` bytes from the model, and the watches behind each that leaves.
-    fn leave(&mut self, mut count: u64) {
-        while let Some(&item) = self.model.front() {
-            match item {
-                Item::Watch(number) => self.expected[number] = Some(0),
-                _ if count == 0 => return,
-                _ => count -= 1,
-            }
-            self.model.pop_front();
-        }
-    }
-
-    /// Compares everything that can be asked.
-    fn compare(&self) {
-        assert_eq!(*self.told.lock().expect("no panic"), self.expected);
-        assert_eq!(self.out.len(), self.unsent());
-        assert_eq!(self.out.is_empty(), self.model.is_empty());
-        let bytes: Vec<Item> =
-            self.model.iter().copied().filter(|item| !matches!(item, Item::Watch(_))).collect();
-        for room in [1, 3, 64] {
-            let mut slices = vec![IoSlice::new(&[]); room];
-            let (filled, more) = self.out.memory(&mut slices);
-            let memory: Vec<Item> =
-                slices[..filled].iter().flat_map(|slice| slice.iter().copied()).map(Item::Memory).collect();
-            assert!(bytes.starts_with(&memory));
-            assert_eq!(more, memory.len() < bytes.len());
-            let file_follows = matches!(bytes.get(memory.len()), Some(Item::File(_)));
-            assert!(!more || file_follows || filled == room, "memory stops before it has to");
-        }
-        match self.out.file() {
-            Some((_, range, more)) => {
-                let length = (range.end - range.start) as usize;
-                assert!(
-                    bytes[..length].iter().copied().eq(range.map(|offset| Item::File((offset % 251) as u8)))
-                );
-                assert_eq!(more, length < bytes.len());
-            }
-            None => assert!(!matches!(self.model.front(), Some(Item::File(_)))),
-        }
-        if let Some(staged) = self.out.staged_alone() {
-            assert!(staged.iter().copied().map(Item::Memory).eq(bytes));
-        }
-    }
-}
-
-#[test]
-fn output_leaves_in_the_order_in_which_it_came() {
-    let file = Arc::new(OpenFile { file: File::open("/dev/null").expect("/dev/null opens"), size: 1000 });
-    bolero::check!().with_iterations(3000).with_max_len(256).with_type::<Vec<Operation>>().for_each(
-        |operations| {
-            let mut pair = Pair::new(Arc::clone(&file));
-            for operation in operations {
-                pair.apply(operation);
-                pair.compare();
-            }
-            let (told, count) = (Arc::clone(&pair.told), pair.expected.len());
-            drop(pair);
-            let told = told.lock().expect("no panic");
-            assert!(told.len() == count && told.iter().all(Option::is_some), "every watch is told at last");
         },
     );
 }

@@ -1,0 +1,32 @@
+//! The pieces of which output consists.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{OpenFile, Watch};
+
+/// One of them.
+pub(super) enum Segment {
+    Staged(usize),
+    /// Staged bytes that leave by a call of their own.
+    Alone(usize),
+    Shared(Arc<[u8]>, Range<usize>),
+    File(Arc<OpenFile>, Range<u64>),
+    Watch(Watch),
+}
+
+impl Segment {
+    pub(super) fn is_staged(&self) -> bool {
+        matches!(self, Segment::Staged(_) | Segment::Alone(_))
+    }
+
+    /// Bytes of it that are still to be sent.
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Segment::Staged(count) | Segment::Alone(count) => *count as u64,
+            Segment::Shared(_, range) => range.len() as u64,
+            Segment::File(_, range) => range.end.saturating_sub(range.start),
+            Segment::Watch(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Watches, and what they are told.
+
+use std::sync::Mutex;
+
+use super::*;
+
+/// Stages `bytes` and watches them.
+fn watched(out: &mut Out, bytes: &[u8], told: &Arc<Mutex<Vec<Departure>>>) {
+    out.stage(bytes);
+    let told = told.clone();
+    out.watch(Box::new(move |departure| told.lock().expect("no panic").push(departure)));
+}
+
+#[test]
+fn a_watch_is_told_in_how_many_pieces_its_own_bytes_left() {
+    let (mut out, told) = (Out::new(), Arc::default());
+    watched(&mut out, b"0123456789", &told);
+    watched(&mut out, b"01234", &told);
+    watched(&mut out, b"0123456789", &told);
+    // The second piece ends the first answer and begins the next; three bytes of the last never leave.
+    [4, 8, 3, 7].into_iter().for_each(|count| out.advance(count));
+    out.clear(0);
+    let expected = [(0, 2), (0, 2), (3, 1)].map(|(unsent, sends)| Departure { unsent, sends });
+    assert_eq!(*told.lock().expect("no panic"), expected);
+}
+
+#[test]
+fn what_is_appended_stands_behind_what_is_there_and_its_watches_are_told() {
+    for before in [&b""[..], b"first "] {
+        let (mut out, mut other, told) = (Out::new(), Out::new(), Arc::default());
+        out.stage(before);
+        other.stage(b"gone");
+        other.advance(4);
+        watched(&mut other, b"staged ", &told);
+        other.push(Part::Shared(b"shared"[..].into(), 0..6));
+        other.stage(b" last");
+        out.append(other);
+        let mut slices = [IoSlice::new(&[]); 8];
+        let (filled, more) = out.memory(&mut slices);
+        let text: Vec<u8> = slices[..filled].iter().flat_map(|slice| slice.to_vec()).collect();
+        assert_eq!((text, more), ([before, b"staged shared last"].concat(), false));
+        out.advance(out.len());
+        assert_eq!(*told.lock().expect("no panic"), [Departure { unsent: 0, sends: 1 }]);
+    }
+}
+
+#[test]
+fn what_a_driver_takes_over_is_a_piece_and_the_next_answer_begins_anew() {
+    let (mut out, told) = (Out::new(), Arc::default());
+    for _ in 0..2 {
+        watched(&mut out, b"head", &told);
+        assert!(out.pop_memory(Vec::new()).is_some());
+        assert_eq!(out.pop_memory(Vec::new()), None);
+        // It has not left until the driver says so.
+        assert!(!out.is_empty());
+        out.advance(0);
+    }
+    out.stage(b"unwatched");
+    assert!(out.pop_memory(Vec::new()).is_some());
+    watched(&mut out, b"head", &told);
+    out.advance(4);
+    assert_eq!(*told.lock().expect("no panic"), [Departure { unsent: 0, sends: 1 }; 3]);
+}
+
+#[test]
+fn a_watch_hears_of_bytes_that_were_taken_over_and_never_left() {
+    let (mut out, told) = (Out::new(), Arc::default());
+    watched(&mut out, b"0123456789", &told);
+    assert!(out.pop_memory(Vec::new()).is_some());
+    out.lose(7);
+    out.clear(0);
+    assert_eq!(*told.lock().expect("no panic"), [Departure { unsent: 7, sends: 1 }]);
+}
