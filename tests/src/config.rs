@@ -151,6 +151,12 @@ impl Config {
         }
     }
 
+    /// Whether it locks so much memory, of which its user has little (RLIMIT_MEMLOCK), that a second one beside it
+    /// may not start: rings, and what the kernel holds for a send.
+    pub fn locks_memory(&self) -> bool {
+        self.engine == Engine::Uring && self.sender == Sender::Zerocopy
+    }
+
     /// Whether a process serves each connection and ends with it.
     pub fn process_per_connection(&self) -> bool {
         self.engine == Engine::Fork
@@ -249,7 +255,7 @@ impl Breadth {
             let smoke = [Breadth::Compared, Breadth::Concurrent, Breadth::Dispatches].contains(&self);
             return smoke && default_triggers && !config.layer;
         }
-        if config.engine == Engine::Uring && config.sender == Sender::Zerocopy && self == Breadth::Every {
+        if config.locks_memory() && self == Breadth::Every {
             // Many rings at once, and what they hold, are more locked memory than a user has.
             return false;
         }

@@ -3,12 +3,14 @@
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::{Breadth, Config};
+use crate::part::Part;
 use crate::server::Server;
 use crate::{binary, databases, left, pool, site};
 
@@ -78,6 +80,13 @@ macro_rules! cases {
 pub fn main(themes: &[Theme]) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);
+    let part = match Part::asked_for() {
+        Ok(part) => part,
+        Err(why) => {
+            eprintln!("{why}");
+            return ExitCode::FAILURE;
+        }
+    };
     // Listing needs no server.
     let layered = arguments.list || {
         match binary::server() {
@@ -96,7 +105,9 @@ pub fn main(themes: &[Theme]) -> ExitCode {
     }
     remember_panics();
     raise_descriptors();
-    let conclusion = libtest_mimic::run(&arguments, trials(themes, layered));
+    let mut trials = trials(themes, layered);
+    trials.retain(|trial| part.is_none_or(|part| part.has(trial.name())));
+    let conclusion = libtest_mimic::run(&arguments, trials);
     databases::close();
     let complaints = pool::close();
     for complaint in &complaints {
@@ -122,11 +133,11 @@ fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
                 Run::Shared(run) => {
                     trials.push(trial(name, move || pool::with_server(&config, run)));
                 }
-                Run::OwnLayered(run) => trials.push(trial(name, move || run(&config))),
+                Run::OwnLayered(run) => trials.push(trial(name, move || with_own(&config, run))),
                 _ if config.layer => {}
-                Run::Own(run) => trials.push(trial(name, move || run(&config))),
+                Run::Own(run) => trials.push(trial(name, move || with_own(&config, run))),
                 Run::OwnAsRoot(run) => {
-                    let trial = trial(name, move || run(&config));
+                    let trial = trial(name, move || with_own(&config, run));
                     trials.push(trial.with_ignored_flag(!crate::tools::is_root()));
                 }
                 Run::Many(_) | Run::Once(_) | Run::OnceAsRoot(_) => {}
@@ -147,6 +158,13 @@ fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
         }
     });
     trials
+}
+
+/// Runs a case that starts a server of its own; one after another where two at once are too many for the system.
+fn with_own(config: &Config, run: fn(&Config)) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = config.locks_memory().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
+    run(config);
 }
 
 /// Runs `part` of a case for each of `items`, each on a thread of its own, and fails as the first one does.

@@ -20,6 +20,7 @@ pub mod harness;
 pub mod launch;
 mod layer;
 pub mod left;
+pub mod part;
 pub mod pool;
 pub mod process;
 pub mod proxy;

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use tenfold_engine::{Dispatch, Engine};
+use tenfold_engine::{Dispatch, Engine, Topology};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -27,7 +27,11 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
+/// What each worker is allowed.
 const BOUND: usize = 10;
+
+/// Refusals after which every worker with a socket of its own has been asked.
+const CHOICES: u64 = 300;
 
 /// A connection that was served once and rests; none where it was refused.
 fn served(server: &Server) -> Option<Wire> {
@@ -45,31 +49,71 @@ fn refusals(server: &Server) -> u64 {
     count("too-many-connections") + count("exhausted")
 }
 
+/// Connections at rest, up to the bound of each worker.
+struct Full {
+    kept: Vec<Wire>,
+    /// How many were refused so far.
+    refused: u64,
+    /// Connections that all workers together have room for.
+    room: usize,
+}
+
+impl Full {
+    /// Opens connections until each worker of `server` has as many as its bound allows. The bound is each worker's
+    /// own: where the kernel chooses who accepts, one that is full refuses while another has room. On a socket that
+    /// they share it may choose the same one again and again.
+    #[track_caller]
+    fn of(server: &Server) -> Full {
+        let config = &server.config;
+        let mut full = Full { kept: Vec::new(), refused: 0, room: BOUND * config.workers() };
+        // One worker, or all of them in turn.
+        let in_order = config.workers() == 1 || config.topology == Topology::Handoff;
+        let sure = if in_order { full.room } else { BOUND };
+        while full.kept.len() < full.room && full.refused < CHOICES {
+            full.one_more(server);
+            let kept = full.kept.len();
+            assert!(full.refused == 0 || kept >= sure, "connection {kept} of {sure} was refused");
+        }
+        let all = full.kept.len() == full.room || config.topology == Topology::Threads;
+        assert!(all, "{} connections, with room for {}; all others were refused", full.kept.len(), full.room);
+        full
+    }
+
+    /// Opens another one, which is refused where all workers are full.
+    #[track_caller]
+    fn one_more(&mut self, server: &Server) {
+        match served(server) {
+            Some(wire) => self.kept.push(wire),
+            None => self.refused += 1,
+        }
+        assert!(self.kept.len() <= self.room, "a connection past the bound was served");
+    }
+}
+
 fn h35_connections_past_the_bound_are_closed_and_counted(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--max-connections", BOUND).start();
-    let kept: Vec<_> =
-        (0..BOUND).map(|at| served(&server).unwrap_or_else(|| panic!("connection {at}"))).collect();
-    for _ in 0..10 {
-        assert!(served(&server).is_none(), "a connection past the bound was served");
-    }
-    becomes_true(SOON, "refusals are counted", || refusals(&server) == 10);
-    drop(kept);
+    let mut full = Full::of(&server);
+    (0..10).for_each(|_| full.one_more(&server));
+    assert!(full.refused > 0, "nobody was refused");
+    becomes_true(SOON, "refusals are counted", || refusals(&server) == full.refused);
+    drop(full);
     becomes_true(SOON, "there is room again", || served(&server).is_some());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 fn other_connections_go_on_and_service_returns(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--max-connections", BOUND).start();
-    let mut kept: Vec<_> =
-        (0..BOUND).map(|at| served(&server).unwrap_or_else(|| panic!("connection {at}"))).collect();
+    let mut full = Full::of(&server);
     for _ in 0..3 {
-        assert!(served(&server).is_none(), "a connection past the bound was served");
-        for wire in &mut kept {
+        full.one_more(&server);
+        for wire in &mut full.kept {
             wire.get("/1k.html");
             assert_eq!(wire.response().status, 200, "a connection within the bound");
         }
     }
-    drop(kept.pop());
+    // Where the kernel may ask one worker again and again, the one that is gone is to be a connection of every worker.
+    let left = if config.topology == Topology::Threads { BOUND } else { full.kept.len() };
+    full.kept.truncate(left - 1);
     becomes_true(SOON, "service returns when one connection is gone", || served(&server).is_some());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
@@ -81,10 +125,12 @@ fn the_bound_follows_the_descriptor_limit(config: &Config) {
         return;
     }
     let server = Launch::new(config, site::shared()).descriptors(256).start();
-    let kept: Vec<_> = (0..300).filter_map(|_| served(&server)).collect();
-    assert!(kept.len() >= 16, "{} connections with 256 descriptors", kept.len());
-    assert!(kept.len() < 256, "{} connections with 256 descriptors", kept.len());
-    becomes_true(SOON, "refusals are counted", || refusals(&server) == 300 - kept.len() as u64);
+    // Each process has a table of its own.
+    let (tried, descriptors) = (300 * config.processes(), 256 * config.processes());
+    let kept: Vec<_> = (0..tried).filter_map(|_| served(&server)).collect();
+    assert!(kept.len() >= 16, "{} connections with {descriptors} descriptors", kept.len());
+    assert!(kept.len() < descriptors, "{} connections with {descriptors} descriptors", kept.len());
+    becomes_true(SOON, "refusals are counted", || refusals(&server) == (tried - kept.len()) as u64);
     assert!(!server.errors().contains("panicked"), "{}", server.errors());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
@@ -96,8 +142,9 @@ fn h28_no_descriptors_no_spin(config: &Config) {
     folder.write("1k.html", site::content("1k.html"));
     let server = Launch::new(config, folder.path()).start();
     let mut first = served(&server).expect("there is room");
-    let worker = *server.workers().first().expect("a worker serves");
-    limit(worker, worker.first_free_descriptor());
+    let workers = server.workers();
+    assert_eq!(workers.len(), config.processes(), "each process that serves, and no other");
+    workers.iter().for_each(|worker| limit(*worker, worker.first_free_descriptor()));
     let mut waiting: Vec<_> = (0..10).map(|_| server.connect()).collect();
     waiting.iter_mut().for_each(|wire| wire.send(request("GET", "/1k.html", &[("Connection", "close")])));
     sleep(Duration::from_millis(300));
@@ -115,7 +162,7 @@ fn h28_no_descriptors_no_spin(config: &Config) {
         let elsewhere = config.dispatch != Dispatch::Inline && status == 503;
         assert!(status == 200 || elsewhere, "who is connected is served on, and not with {status}");
     }
-    limit(worker, 1000);
+    workers.iter().for_each(|worker| limit(*worker, 1000));
     if !config.process_per_connection() {
         first.get("/1k.html");
         assert_eq!(first.response().status, 200, "who was connected all the time");

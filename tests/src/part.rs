@@ -1,0 +1,76 @@
+//! A part of all tests, for runs that would take hours as a whole.
+
+use std::str::FromStr;
+
+use crate::generate::Random;
+
+/// One of so many parts of equal chance. A test is in exactly one of them, by its name alone: each part is a random
+/// sample of all tests, the same on every machine, and all parts together are the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Which one; from 1 to `of`.
+    number: usize,
+    /// How many there are; at least 1.
+    of: usize,
+}
+
+impl Part {
+    /// What `TENFOLD_TEST_PART` asks for; none where it is not set.
+    ///
+    /// # Errors
+    /// It is no part.
+    pub fn asked_for() -> Result<Option<Part>, String> {
+        let Some(value) = std::env::var_os("TENFOLD_TEST_PART") else { return Ok(None) };
+        let part = value.to_string_lossy().parse().map_err(|why| format!("TENFOLD_TEST_PART: {why}"))?;
+        Ok(Some(part))
+    }
+
+    /// Whether the test of this name is in it.
+    pub fn has(self, name: &str) -> bool {
+        // FNV-1a, and mixed: names differ in few bytes, many of them in the last ones.
+        let sum = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        Random::new(sum).below(self.of) + 1 == self.number
+    }
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Part, String> {
+        let numbers =
+            text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+        match numbers {
+            Some((number, of)) if (1..=of).contains(&number) => Ok(Part { number, of }),
+            _ => Err(format!("{text:?} is no part; the third of fifty parts is 3/50")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_test_is_in_one_part_and_parts_are_about_equal() {
+        let names: Vec<String> = (0..2000).map(|at| format!("theme::engine::case_{at}")).collect();
+        let parts: Vec<Part> =
+            (1..=10).map(|number| format!("{number}/10").parse().expect("a part")).collect();
+        for name in &names {
+            assert_eq!(parts.iter().filter(|part| part.has(name)).count(), 1, "{name}");
+        }
+        for part in &parts {
+            let count = names.iter().filter(|name| part.has(name)).count();
+            assert!((120..280).contains(&count), "{part:?} has {count} of 2,000");
+        }
+    }
+
+    #[test]
+    fn what_is_no_part_is_refused() {
+        for text in ["", "3", "0/5", "6/5", "1/0", "a/b", "1/2/3", "-1/5"] {
+            assert!(text.parse::<Part>().is_err(), "{text:?}");
+        }
+        assert_eq!("1/1".parse(), Ok(Part { number: 1, of: 1 }));
+    }
+}
