@@ -32,10 +32,11 @@ pub(crate) const THEME: Theme = Theme {
             h65_a_session_changes_at_login_and_password_and_dies_at_logout, h66_cookies_are_as_safe_as_the_way,
             h67_forms_of_other_sites_are_not_taken, h68_one_name_is_registered_once,
             h69_a_database_that_goes_and_comes_back,
-            h69_a_database_that_is_locked, h69_a_database_that_is_full, h71_what_was_acknowledged_is_there_after_a_kill,
+            h69_a_database_that_is_locked, h69_a_database_that_is_full,
             h71_what_is_acknowledged_was_synced, a_database_is_reached_by_its_socket, invitations_let_one_in, users_are_looked_after,
             templates_are_the_users_own, a_database_that_can_not_be_used_is_one_line,
             the_book_on_nodes, two_nodes_share_a_login, the_accounts_are_replaced_when_they_die;
+        Every Many: h71_what_was_acknowledged_is_there_after_a_kill;
     ],
 };
 

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tenfold_engine::Engine;
-use tenfold_tests::config::Config;
+use tenfold_tests::config::{Config, everything};
 use tenfold_tests::databases::{Database, Kind, fresh, set_version};
+use tenfold_tests::harness::Named;
 use tenfold_tests::launch::{free_address, tenfold};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
@@ -19,49 +20,49 @@ use super::{GOOD, launch, site, stop};
 
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
-pub(super) fn h71_what_was_acknowledged_is_there_after_a_kill() {
+/// One test for each database: a hundred rounds of one take minutes.
+pub(super) fn h71_what_was_acknowledged_is_there_after_a_kill() -> Vec<Named> {
+    let rounds = if everything() { 100 } else { 4 };
+    let test = |kind: Kind| Named {
+        name: format!("{kind:?}").to_lowercase(),
+        run: Box::new(move || nothing_acknowledged_is_lost(kind, rounds)),
+    };
+    Kind::ALL.map(test).into()
+}
+
+/// So often, the server is killed while three visitors register one account after the other.
+fn nothing_acknowledged_is_lost(kind: Kind, rounds: u64) {
     let folder = site();
     let config = Config::of(Engine::Epoll);
-    let rounds = if std::env::var_os("TENFOLD_TEST_ALL").is_some() { 100 } else { 4 };
-    for kind in Kind::ALL {
-        let url = fresh(kind, &folder);
-        let mut acknowledged: Vec<String> = Vec::new();
-        for round in 0..rounds {
-            let server = launch(&config, &folder, &url).flag("--login-throttle", "off").start();
-            let accounts = thread::scope(|scope| {
-                let server = &server;
-                let clients: Vec<_> = (0..3)
-                    .map(|client| {
-                        scope.spawn(move || {
-                            let mut done = Vec::new();
-                            for number in 0..100 {
-                                let name = format!("{}-{round}x{client}x{number}", ["p", "q", "t"][client]);
-                                match try_register(server, &name) {
-                                    Some(true) => done.push(name),
-                                    Some(false) => {}
-                                    None => break,
-                                }
-                            }
-                            done
-                        })
-                    })
-                    .collect();
-                thread::sleep(Duration::from_millis(40 + 37 * (round % 11)));
-                for process in server.process.with_descendants() {
-                    process.signal(Signal::KILL);
-                }
-                clients.into_iter().flat_map(|client| client.join().expect("it ends")).collect::<Vec<_>>()
-            });
-            acknowledged.extend(accounts);
-            drop(server);
-        }
-        let output = tenfold(&["users", "--accounts", &url, "list", "--json"]);
-        let list = String::from_utf8_lossy(&output.stdout).into_owned();
-        for name in &acknowledged {
-            assert!(list.contains(&format!("\"{name}\"")), "{kind:?}: {name} was acknowledged and is lost");
-        }
-        assert!(!acknowledged.is_empty(), "{kind:?}: somebody got through");
+    let url = fresh(kind, &folder);
+    let mut acknowledged: Vec<String> = Vec::new();
+    for round in 0..rounds {
+        let server = launch(&config, &folder, &url).flag("--login-throttle", "off").start();
+        let accounts = thread::scope(|scope| {
+            let server = &server;
+            let clients =
+                ["p", "q", "t"].map(|client| scope.spawn(move || registered(server, client, round)));
+            thread::sleep(Duration::from_millis(40 + 37 * (round % 11)));
+            for process in server.process.with_descendants() {
+                process.signal(Signal::KILL);
+            }
+            clients.map(|client| client.join().expect("it ends")).concat()
+        });
+        acknowledged.extend(accounts);
     }
+    let output = tenfold(&["users", "--accounts", &url, "list", "--json"]);
+    let list = String::from_utf8_lossy(&output.stdout).into_owned();
+    for name in &acknowledged {
+        assert!(list.contains(&format!("\"{name}\"")), "{kind:?}: {name} was acknowledged and is lost");
+    }
+    assert!(!acknowledged.is_empty(), "{kind:?}: somebody got through");
+}
+
+/// Registers one account after the other until the server is gone; says which were acknowledged.
+fn registered(server: &Server, client: &str, round: u64) -> Vec<String> {
+    let names = (0..100).map(|number| format!("{client}-{round}x{number}"));
+    let answers = names.map_while(|name| try_register(server, &name).map(|done| (name, done)));
+    answers.filter_map(|(name, done)| done.then_some(name)).collect()
 }
 
 /// Registers; says whether it was acknowledged, or nothing where the server is gone.
