@@ -1,8 +1,10 @@
 //! Argon2id (RFC 9106), in PHC strings that carry their own cost.
 
-use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::{PasswordHasher, PasswordVerifier};
-use argon2::{Algorithm, Argon2, Params, Version};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 
 use super::normalised;
 
@@ -25,11 +27,22 @@ impl Default for Cost {
 }
 
 /// Hashes and verifies passwords.
-#[derive(Debug)]
+///
+/// Its memory is kept from one hash to the next. The system's costs a third of a hash in page faults, an allocator's
+/// none where it has some left; and what it has left follows from what was asked for before, as by a row that was
+/// found. Whether a name is known could be told from that.
 pub struct Hasher {
     params: Params,
     /// The hash of a password that nobody knows: for names that nobody has.
     dummy: String,
+    /// Memory that no hash has at the moment: of as many as were made at once, each of this hasher's cost.
+    rested: Mutex<Vec<Vec<Block>>>,
+}
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hasher").field("params", &self.params).finish_non_exhaustive()
+    }
 }
 
 impl Hasher {
@@ -42,7 +55,7 @@ impl Hasher {
         let params = Params::new(memory, passes, lanes, None).map_err(|error| {
             format!("Argon2id can not have {memory} KiB, {passes} passes, {lanes} lanes: {error}")
         })?;
-        let mut hasher = Hasher { params, dummy: String::new() };
+        let mut hasher = Hasher { params, dummy: String::new(), rested: Mutex::default() };
         hasher.dummy = hasher.hash(&crate::token::random()?)?;
         Ok(hasher)
     }
@@ -55,16 +68,70 @@ impl Hasher {
         let mut salt = [0; 16];
         getrandom::fill(&mut salt)
             .map_err(|error| format!("this system gives no random numbers: {error}"))?;
-        let hashed = self.argon2().hash_password_with_salt(normalised(password).as_bytes(), &salt);
-        hashed.map(|hash| hash.to_string()).map_err(|error| format!("can not hash a password: {error}"))
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, self.params.clone());
+        let hash = || {
+            let salt = Salt::new(&salt)?;
+            Ok(PasswordHash {
+                algorithm: Algorithm::Argon2id.ident(),
+                version: Some(Version::V0x13.into()),
+                params: ParamsString::try_from(&self.params)?,
+                hash: Some(self.output(&argon2, password, &salt, Params::DEFAULT_OUTPUT_LEN)?),
+                salt: Some(salt),
+            })
+        };
+        let failed = |error: Failed| format!("can not hash a password: {error}");
+        hash().map(|hash| hash.to_string()).map_err(failed)
     }
 
     /// Whether `password` is the one behind `kept`. Without one it takes as long, and it is not.
     pub(crate) fn verify(&self, password: &str, kept: Option<&str>) -> bool {
         let text = kept.unwrap_or(&self.dummy);
         let Ok(hash) = PasswordHash::new(text) else { return false };
-        let same = self.argon2().verify_password(normalised(password).as_bytes(), &hash).is_ok();
+        let same = self.is_behind(password, &hash).unwrap_or(false);
         same && kept.is_some()
+    }
+
+    /// Whether `password` is behind `hash`; nothing where it can not be told.
+    fn is_behind(&self, password: &str, hash: &PasswordHash) -> Option<bool> {
+        let (salt, expected) = (hash.salt?, hash.hash?);
+        let algorithm = Algorithm::try_from(hash.algorithm.as_str()).ok()?;
+        let version = hash.version.map_or(Ok(Version::default()), Version::try_from).ok()?;
+        let argon2 = Argon2::new(algorithm, version, Params::try_from(hash).ok()?);
+        let output = self.output(&argon2, password, &salt, expected.len()).ok()?;
+        // Compared in a time that does not depend on where they differ.
+        Some(output == expected)
+    }
+
+    /// So many bytes of hash.
+    fn output(
+        &self,
+        argon2: &Argon2<'_>,
+        password: &str,
+        salt: &Salt,
+        length: usize,
+    ) -> Result<Output, Failed> {
+        let (needed, own) = (argon2.params().block_count(), self.params.block_count());
+        // One of a larger cost than ours is on its way out: its memory is not kept.
+        let is_ours = needed <= own;
+        let rested = if is_ours { self.rested().pop() } else { None };
+        let mut memory = rested.map_or_else(|| blocks(needed.max(own)), Ok)?;
+        let mut bytes = [0; Output::MAX_LENGTH];
+        let bytes = &mut bytes[..length.min(Output::MAX_LENGTH)];
+        let hashed = argon2.hash_password_into_with_memory(
+            normalised(password).as_bytes(),
+            salt.as_ref(),
+            bytes,
+            &mut memory,
+        );
+        if is_ours {
+            self.rested().push(memory);
+        }
+        hashed?;
+        Ok(Output::new(bytes)?)
+    }
+
+    fn rested(&self) -> MutexGuard<'_, Vec<Vec<Block>>> {
+        self.rested.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether `kept` was made at another cost than what new ones get.
@@ -77,10 +144,17 @@ impl Hasher {
                 cost(&params) != cost(&self.params)
             })
     }
+}
 
-    fn argon2(&self) -> Argon2<'_> {
-        Argon2::new(Algorithm::Argon2id, Version::V0x13, self.params.clone())
-    }
+/// Why there is no hash, in the words of who knows.
+type Failed = Box<dyn std::error::Error>;
+
+/// Memory for a hash.
+fn blocks(count: usize) -> Result<Vec<Block>, Failed> {
+    let mut blocks = Vec::new();
+    blocks.try_reserve_exact(count)?;
+    blocks.resize(count, Block::new());
+    Ok(blocks)
 }
 
 #[cfg(test)]
@@ -111,7 +185,58 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_kept_for_as_many_as_hash_at_once_and_for_no_larger_cost() {
+        let hasher = Hasher::new(CHEAP).expect("a legal cost");
+        let dear = Hasher::new(Cost { memory: 4 * CHEAP.memory, ..CHEAP }).expect("a legal cost");
+        let (cheap, dear) =
+            (hasher.hash("xk7-Tqm2").expect("hashed"), dear.hash("xk7-Tqm2").expect("hashed"));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for kept in [&cheap, &dear].repeat(20) {
+                        assert!(
+                            hasher.verify("xk7-Tqm2", Some(kept)) && !hasher.verify("xk7-Tqm3", Some(kept))
+                        );
+                    }
+                });
+            }
+        });
+        let rested = hasher.rested();
+        assert!((1..=3).contains(&rested.len()), "{} are kept", rested.len());
+        let own = hasher.params.block_count();
+        assert!(rested.iter().all(|memory| memory.len() == own && memory.capacity() == own));
+    }
+
+    #[test]
+    fn a_hash_is_that_of_the_reference() {
+        // `printf password | argon2 somesalt -id -t 2 -k 65536 -p 1`, from the reference implementation's own tests
+        // (phc-winner-argon2, src/test.c).
+        let known = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+        let hasher = Hasher::new(CHEAP).expect("a legal cost");
+        assert!(hasher.verify("password", Some(known)) && !hasher.verify("Password", Some(known)));
+    }
+
+    #[test]
     fn a_cost_that_can_not_be_is_refused() {
         assert!(Hasher::new(Cost { memory: 1, ..CHEAP }).is_err());
+    }
+
+    /// Pages that this thread had to be given so far (minor faults: field 10 of `man 5 proc_pid_stat`).
+    fn pages_given() -> u64 {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("the system says it");
+        let behind = stat.rsplit(')').next().expect("the name stands in parentheses");
+        behind.split_ascii_whitespace().nth(7).and_then(|field| field.parse().ok()).expect("a number")
+    }
+
+    #[test]
+    fn h62_a_hash_never_waits_for_memory_from_the_system() {
+        let hasher = Hasher::new(Cost::default()).expect("a legal cost");
+        let kept = hasher.hash("xk7-Tqm2").expect("hashed");
+        for name_is_known in [true, false, true, true, false, false, true, false] {
+            let before = pages_given();
+            hasher.verify("another", name_is_known.then_some(&kept));
+            let given = pages_given() - before;
+            assert!(given < 400, "{given} of the 4864 pages of a hash, known: {name_is_known}");
+        }
     }
 }
