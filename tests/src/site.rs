@@ -45,6 +45,13 @@ impl Folder {
         self.0.join(name)
     }
 
+    /// Makes an empty folder in it.
+    pub fn make(&self, name: &str) -> PathBuf {
+        let path = self.at(name);
+        fs::create_dir_all(&path).unwrap_or_else(|error| panic!("create {}: {error}", path.display()));
+        path
+    }
+
     /// Writes a file, with the folders above it, as of [`MODIFIED`].
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.at(name);

@@ -1,12 +1,13 @@
 //! Real database servers, each with its data in a folder of its own, on a port of its own, as a user without
 //! privileges; started when the first case asks, stopped at the end.
 
+mod disk;
 mod held;
 mod redis;
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -20,6 +21,7 @@ use crate::site::Folder;
 use crate::time::eventually;
 use crate::tools;
 
+pub use disk::Disk;
 pub use held::Held;
 pub use redis::Redis;
 
@@ -63,6 +65,8 @@ pub struct Database {
     /// Whether what is committed is synced. It is not where nobody looks: the machine of a test does not fail.
     syncs: bool,
     folder: Folder,
+    /// What its data is on, where that is a disk of its own.
+    disk: Option<Disk>,
     child: Mutex<Option<Child>>,
 }
 
@@ -126,7 +130,16 @@ impl Database {
     /// When it is not installed or does not start.
     #[track_caller]
     pub fn start(kind: Kind) -> Database {
-        Database::start_as(kind, false)
+        Database::start_as(kind, false, None)
+    }
+
+    /// One whose data is on a disk of its own, of so many kilobytes. It syncs.
+    ///
+    /// # Panics
+    /// As [`Database::start`], and where this does not run as root.
+    #[track_caller]
+    pub fn start_on_disk(kind: Kind, kilobytes: u32) -> Database {
+        Database::start_as(kind, true, Some(kilobytes))
     }
 
     /// One that syncs what is committed, as it does where nobody says otherwise.
@@ -135,41 +148,64 @@ impl Database {
     /// As [`Database::start`].
     #[track_caller]
     pub fn start_syncing(kind: Kind) -> Database {
-        Database::start_as(kind, true)
+        Database::start_as(kind, true, None)
     }
 
     #[track_caller]
-    fn start_as(kind: Kind, syncs: bool) -> Database {
+    fn start_as(kind: Kind, syncs: bool, kilobytes: Option<u32>) -> Database {
         let (folder, address) = (Folder::new("database"), free_address());
         folder.allow(".", 0o777);
-        let data = folder.at("data").display().to_string();
-        match kind {
+        let disk = kilobytes.map(|kilobytes| Disk::new(&folder.make("disk"), kilobytes));
+        let database = Database { kind, address, syncs, folder, disk, child: Mutex::new(None) };
+        database.install();
+        database.begin();
+        database
+    }
+
+    /// Makes its data.
+    #[track_caller]
+    fn install(&self) {
+        let data = self.data();
+        match self.kind {
             Kind::Sqlite => panic!("SQLite has no server"),
             Kind::Postgres => {
-                let secret = folder.write("secret", "secret\n").display().to_string();
+                let secret = self.folder.write("secret", "secret\n").display().to_string();
                 let words =
                     ["-D", &data, "-U", "tenfold", "-A", "scram-sha-256", "-N", "-E", "UTF8", "--locale=C"];
                 // In megabytes: of 16 each otherwise, and some are kept.
                 let words = [&words[..], &["--wal-segsize=1"]].concat();
-                let mut init = words.iter().fold(tools::as_nobody(&postgres("initdb")), with);
+                let mut init = words.iter().fold(self.program(&postgres("initdb")), with);
                 run(init.arg("--pwfile").arg(secret));
             }
             Kind::Mariadb => {
                 let words = ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"];
                 let mut install =
-                    words.iter().fold(tools::as_nobody(&tools::program("mariadb-install-db")), with);
+                    words.iter().fold(self.program(&tools::program("mariadb-install-db")), with);
                 run(install.args(SMALL_MARIADB).arg(format!("--datadir={data}")));
             }
         }
-        let database = Database { kind, address, syncs, folder, child: Mutex::new(None) };
-        database.begin();
-        database
+    }
+
+    /// Where its data is.
+    fn data(&self) -> String {
+        let place = if self.disk.is_some() { "disk/data" } else { "data" };
+        self.folder.at(place).display().to_string()
+    }
+
+    /// A program as somebody without privileges, where its data is to be seen.
+    #[track_caller]
+    fn program(&self, program: &Path) -> Command {
+        let plain = tools::as_nobody(program);
+        match &self.disk {
+            Some(disk) => disk.joined_by(&plain),
+            None => plain,
+        }
     }
 
     /// Starts it, also again where it was stopped, and waits until it answers.
     #[track_caller]
     pub fn begin(&self) {
-        let (data, port) = (self.folder.at("data").display().to_string(), self.address.port().to_string());
+        let (data, port) = (self.data(), self.address.port().to_string());
         let own = self.folder.path().display().to_string();
         let mut command = match self.kind {
             Kind::Sqlite => panic!("SQLite has no server"),
@@ -179,7 +215,7 @@ impl Database {
                 let settings = ["listen_addresses=127.0.0.1", "min_wal_size=2MB", "max_wal_size=4MB", fsync];
                 let words = settings.into_iter().flat_map(|setting| ["-c", setting]);
                 let words: Vec<_> = place.into_iter().chain(words).collect();
-                words.iter().fold(tools::as_nobody(&postgres("postgres")), with)
+                words.iter().fold(self.program(&postgres("postgres")), with)
             }
             Kind::Mariadb => {
                 let init = self.folder.write(
@@ -193,7 +229,7 @@ impl Database {
                         })
                         .concat(),
                 );
-                let mut command = tools::as_nobody(&tools::program("mariadbd"));
+                let mut command = self.program(&tools::program("mariadbd"));
                 command.args(["--no-defaults", "--bind-address=127.0.0.1", "--skip-name-resolve"]);
                 command.args(SMALL_MARIADB);
                 let flush = if self.syncs { 1 } else { 0 };
@@ -227,6 +263,15 @@ impl Database {
         let name = format!("members{}", NEXT.fetch_add(1, Ordering::Relaxed));
         self.tell(&format!("CREATE DATABASE {name}")).unwrap_or_else(|why| panic!("{why}"));
         self.url(&name)
+    }
+
+    /// The disk of its own.
+    ///
+    /// # Panics
+    /// When it has none.
+    #[track_caller]
+    pub fn disk(&self) -> &Disk {
+        self.disk.as_ref().expect("it was started on one")
     }
 
     /// Its process, where it runs.

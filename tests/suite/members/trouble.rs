@@ -2,16 +2,18 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use tenfold_engine::Engine;
+use tenfold_tests::binary;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Database, Held, Kind, fresh};
+use tenfold_tests::databases::{Database, Disk, Held, Kind, fresh};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::Folder;
 use tenfold_tests::strace::{Fault, Tracer};
 use tenfold_tests::time::{SOON, becomes_true, eventually};
-use tenfold_tests::visitor::Visitor;
+use tenfold_tests::visitor::{Visitor, text};
 
 use super::outage::{LONG, accounts_process};
 use super::{GOOD, launch, site, stop};
@@ -111,6 +113,7 @@ pub(super) fn h69_a_database_that_is_locked() {
 pub(super) fn h69_a_database_that_is_full() {
     let folder = site();
     // MariaDB gives up where its log can not be written, and nobody starts it again here: that is one that is gone.
+    // On a disk that is full its log has the room that it began with: `h69_a_disk_that_is_full_loses_nobody`.
     for kind in [Kind::Sqlite, Kind::Postgres] {
         let troubled = Troubled::new(kind, &folder);
         let writer = match &troubled.database {
@@ -133,4 +136,76 @@ fn backend(database: &Database) -> Process {
         let serves = |process: &Process| process.words().concat().starts_with("postgres: tenfold members");
         postmaster.children().into_iter().find(serves)
     })
+}
+
+/// Kilobytes of a disk on which a new database of ours has room, and not much more.
+const SMALL: u32 = 192 * 1024;
+/// Accounts that a database may still take once its disk is full: as many as fit into what it has set aside.
+const SET_ASIDE: usize = 5000;
+
+pub(super) fn h69_a_disk_that_is_full_loses_nobody() {
+    let folder = site();
+    for kind in Kind::ALL {
+        let database = (kind != Kind::Sqlite).then(|| Database::start_on_disk(kind, SMALL));
+        let own = database.is_none().then(|| Disk::new(&folder.make("disk"), SMALL));
+        let disk = own.as_ref().or(database.as_ref().map(Database::disk)).expect("it is one or the other");
+        let url = database
+            .as_ref()
+            .map_or_else(|| format!("sqlite:{}", folder.at("disk/members.db").display()), Database::create);
+        let words = disk.words();
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        let launch = launch(&Config::of(Engine::Epoll), &folder, &url).flag("--login-throttle", "off");
+        let server = launch.through("nsenter", &words).start();
+        let register = |name: &str| Visitor::new(&server).register(name, GOOD);
+        assert_eq!(register("ann").status, 303);
+
+        disk.fill();
+        let mut acknowledged = vec!["ann".to_owned()];
+        let (refused, response) = loop {
+            let name = format!("member-{}", acknowledged.len());
+            let response = register(&name);
+            if response.status != 303 {
+                break (name, response);
+            }
+            acknowledged.push(name);
+            assert!(acknowledged.len() < SET_ASIDE, "{kind:?} needs no room");
+        };
+        assert_eq!(response.status, 503, "{kind:?}: {}", text(&response));
+        assert!(response.field("retry-after").is_some());
+        assert!(text(&response).contains("Please try again soon."), "{kind:?}: {}", text(&response));
+        assert_eq!(server.get("/").status, 200, "{kind:?}");
+        let why = match kind {
+            Kind::Sqlite => "accounts: database or disk is full",
+            Kind::Postgres => "No space left on device",
+            Kind::Mariadb => "accounts: The table 'tenfold_users' is full",
+        };
+        becomes_true(SOON, &format!("{kind:?}: its owner is told why"), || server.errors().contains(why));
+
+        disk.make_room();
+        // Nor is there half an account of who was refused.
+        becomes_true(LONG, &format!("{kind:?} goes on"), || register(&refused).status == 303);
+        acknowledged.push(refused);
+        stop(server);
+        if let Some(database) = &database {
+            database.stop();
+            database.begin();
+        }
+        let list = listed(own.as_ref(), &url);
+        for name in &acknowledged {
+            assert!(list.contains(&format!("\"{name}\"")), "{kind:?}: {name} was acknowledged and is lost");
+        }
+    }
+}
+
+/// All members of the database with this URL, which is on `disk` where it is a file.
+fn listed(disk: Option<&Disk>, url: &str) -> String {
+    let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    let mut command = Command::new(&binary.path);
+    command.args(["users", "--accounts", url, "list", "--json"]);
+    if let Some(disk) = disk {
+        command = disk.joined_by(&command);
+    }
+    let output = command.output().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -1,0 +1,95 @@
+//! A small disk in memory, which nobody but those who are started on it sees, and which can be full.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::tools;
+
+/// What makes the disk and keeps it: it is mounted where only this process and those that join it are (`man 7
+/// mount_namespaces`), so it goes with them, however they end.
+const KEEP: &str = "mount -t tmpfs -o size=$2k,mode=0777 tenfold \"$1\" && echo mounted && exec cat";
+
+/// A file system of its own on a folder, until the value goes. Only root can make one.
+#[derive(Debug)]
+pub struct Disk {
+    keeper: Child,
+    folder: PathBuf,
+}
+
+impl Disk {
+    /// One of `kilobytes` on this folder, which everybody may write to.
+    ///
+    /// # Panics
+    /// When it can not be mounted.
+    #[track_caller]
+    pub fn new(folder: &Path, kilobytes: u32) -> Disk {
+        let mut command = Command::new(tools::program("unshare"));
+        command.args(["--mount", "--propagation", "private", "sh", "-c", KEEP, "sh"]);
+        command.arg(folder).arg(kilobytes.to_string());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut keeper = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
+        let mut said = String::new();
+        let output = keeper.stdout.as_mut().expect("its standard output is a pipe");
+        BufReader::new(output).read_line(&mut said).expect("it says so");
+        assert_eq!(said.trim(), "mounted", "{command:?}");
+        Disk { keeper, folder: folder.to_owned() }
+    }
+
+    /// Words that start a program where the disk is.
+    pub fn words(&self) -> Vec<String> {
+        vec![format!("--mount=/proc/{}/ns/mnt", self.keeper.id()), "--".into()]
+    }
+
+    /// A command where the disk is, which keeps its process. Its variables and streams are not taken over.
+    #[track_caller]
+    pub fn joined_by(&self, command: &Command) -> Command {
+        let mut joined = Command::new(tools::program("nsenter"));
+        joined.args(self.words()).arg(command.get_program()).args(command.get_args()).current_dir("/");
+        joined
+    }
+
+    /// A place on it, as those see it who are not there.
+    pub fn at(&self, name: &str) -> PathBuf {
+        let folder = self.folder.strip_prefix("/").expect("folders of tests have whole names");
+        Path::new("/proc").join(self.keeper.id().to_string()).join("root").join(folder).join(name)
+    }
+
+    /// Leaves no room on it.
+    ///
+    /// # Panics
+    /// When something else than that there is no room keeps it from being written.
+    #[track_caller]
+    pub fn fill(&self) {
+        let mut file = File::create(self.at("filler")).expect("the disk is writable");
+        // The last bytes that a page of it holds, too.
+        for chunk in [1 << 20, 1 << 12, 1] {
+            let zeros = vec![0; chunk];
+            loop {
+                match file.write_all(&zeros) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == ErrorKind::StorageFull => break,
+                    Err(error) => panic!("fill the disk: {error}"),
+                }
+            }
+        }
+    }
+
+    /// Makes room again.
+    ///
+    /// # Panics
+    /// When it was not full.
+    #[track_caller]
+    pub fn make_room(&self) {
+        fs::remove_file(self.at("filler")).expect("it was filled");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // The end of its input ends it.
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
+    }
+}
