@@ -46,6 +46,16 @@ impl Tour<'_> {
         assert!(text.as_str().is_some_and(|text| text.contains(words)), "{words:?} is not in {text}");
     }
 
+    /// Saves what is seen on a desk and on a phone, where nothing stands out of the window.
+    fn look(&mut self, name: &str) {
+        self.page.screenshot(&format!("members-{name}-{}", self.server.config.engine));
+        self.page.resize(390, 844, true);
+        let width = self.page.evaluate("document.documentElement.scrollWidth");
+        assert!(width.as_u64().is_some_and(|width| width <= 390), "{name} is {width} pixels wide on a phone");
+        self.page.screenshot(&format!("members-{name}-phone-{}", self.server.config.engine));
+        self.page.resize(1280, 900, false);
+    }
+
     fn is_at(&mut self, path: &str) {
         let place = self.page.evaluate("location.pathname + location.search");
         assert_eq!(place, path);
@@ -63,24 +73,21 @@ pub(super) fn a_browser_goes_all_the_way(config: &Config) {
     let server = launch.start();
     let mut tour = Tour { server: &server, page: Page::open() };
     tour.page.resize(1280, 900, false);
-    let engine = config.engine;
 
     tour.go("/");
     tour.page.go_by("document.querySelector('a[href=\"members/\"]').click()");
     tour.is_at("/account/login?next=%2Fmembers%2F");
-    tour.page.screenshot(&format!("members-login-{engine}"));
+    tour.look("login");
     tour.page.go_by("document.querySelector('a[href*=\"register\"]').click()");
     tour.fill(&[("name", "Ann"), ("password", "password123"), ("again", "password123")]);
     tour.says("among those that are tried first");
-    tour.page.screenshot(&format!("members-weak-{engine}"));
+    tour.look("weak");
     tour.fill(&[("name", "Ann"), ("password", GOOD), ("again", GOOD)]);
     tour.says("Your account is there");
     tour.go("/account/register");
     tour.fill(&[("name", "ANN"), ("password", GOOD), ("again", GOOD)]);
     tour.says("is taken");
-    tour.page.resize(390, 844, true);
-    tour.page.screenshot(&format!("members-taken-phone-{engine}"));
-    tour.page.resize(1280, 900, false);
+    tour.look("taken");
 
     tour.go("/members/");
     tour.fill(&[("name", "ann"), ("password", "violet tractor")]);
@@ -88,22 +95,22 @@ pub(super) fn a_browser_goes_all_the_way(config: &Config) {
     tour.fill(&[("name", "ann"), ("password", GOOD)]);
     tour.is_at("/members/");
     tour.says("You are logged in");
-    tour.page.screenshot(&format!("members-welcome-{engine}"));
+    tour.look("welcome");
     tour.go("/members/picture.html");
     let width = tour.page.evaluate("document.querySelector('#picture img').decode().then(() => document.querySelector('#picture img').naturalWidth)");
     assert_eq!(width, 1280, "the picture is seen");
     assert_eq!(tour.page.complaints(), Vec::<String>::new());
-    tour.page.screenshot(&format!("members-picture-{engine}"));
+    tour.look("picture");
     tour.go("/members/film.html");
     let at = tour.page.evaluate(SEEK).as_f64().expect("a film has a time");
     assert!((5.0..7.0).contains(&at), "at {at} s of 12");
-    tour.page.screenshot(&format!("members-film-{engine}"));
+    tour.look("film");
     becomes_true(SOON, "a part of the film is asked for", || {
         server.log().lines().any(|line| line.contains("/members/film.mp4 ") && line.contains(" 206 "))
     });
     tour.go("/account/");
     tour.says("You are logged in here and nowhere else");
-    tour.page.screenshot(&format!("members-account-{engine}"));
+    tour.look("account");
     assert_eq!(tour.page.complaints(), Vec::<String>::new());
 
     tour.go("/account/logout");
