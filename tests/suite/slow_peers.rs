@@ -24,9 +24,10 @@ pub(crate) const THEME: Theme =
 /// What private memory may grow by, in KB.
 const GROWTH: u64 = 24 * 1024;
 
-/// Slow heads and slow readers: as many as the model is meant to hold, and descriptors allow.
-fn crowd(engine: Engine) -> (usize, usize) {
-    let most = match engine {
+/// Slow heads and slow readers: as many as the model is meant to hold, and descriptors allow. Workers of a process
+/// share them, each with a bound of its own, and the kernel may choose one of them for all connections.
+fn crowd(config: &Config) -> (usize, usize) {
+    let most = match config.engine {
         Engine::Poll | Engine::Epoll | Engine::Uring => (5000, 1000),
         // Each turn tries every connection.
         Engine::Busy => (1000, 200),
@@ -35,7 +36,7 @@ fn crowd(engine: Engine) -> (usize, usize) {
         _ => (100, 20),
     };
     let descriptors = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-    let fits = usize::try_from(descriptors / 3).unwrap_or(usize::MAX);
+    let fits = usize::try_from(descriptors / 3).unwrap_or(usize::MAX) / config.workers();
     (most.0.min(fits * 5 / 6), most.1.min(fits / 6))
 }
 
@@ -72,7 +73,7 @@ fn go_on(heads: &mut [TcpStream], readers: &mut [TcpStream]) {
 }
 
 fn an_honest_client_gets_every_answer(config: &Config) {
-    let (slow_heads, slow_readers) = crowd(config.engine);
+    let (slow_heads, slow_readers) = crowd(config);
     let launch =
         Launch::new(config, site::shared()).flag("--head-timeout", "10m").flag("--send-timeout", "10m");
     let launch = launch.flag("--defer-accept", "off");
