@@ -5,7 +5,7 @@
 
 use std::io;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering, fence};
 
 use crate::eventfd::EventFd;
 
@@ -66,7 +66,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Asks to be told.
+    /// Asks to be told; of a change that has been, at once.
     ///
     /// # Errors
     /// When the process has no descriptor left, or [`MOST_WATCHERS`] watch already.
@@ -77,7 +77,14 @@ impl Watch {
             place.compare_exchange(-1, number, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         });
         match free {
-            Some(place) => Ok(Watch { place, event }),
+            Some(place) => {
+                // A signal sets the phase and then looks for who watches: one of both sees the other.
+                fence(Ordering::SeqCst);
+                if phase() != Phase::Serving {
+                    event.signal();
+                }
+                Ok(Watch { place, event })
+            }
             None => Err(io::Error::other("too many workers in one process")),
         }
     }
@@ -146,6 +153,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
 
 /// Async-signal-safe: atomics and `write(2)`, with errno as it was.
 fn wake() {
+    fence(Ordering::SeqCst);
     // SAFETY: errno is this thread's own; it is read and written back as it was.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.

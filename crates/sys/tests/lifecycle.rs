@@ -56,6 +56,7 @@ fn signals_change_the_phase_and_tell_who_watches() {
     assert_eq!(lifecycle::phase(), Phase::Serving);
     lifecycle::advance(Phase::Draining);
     assert!(!is_told(&first), "who began before is not told any more");
+    assert!(is_told(&Watch::new().expect("a descriptor")), "who begins after a change is told of it");
     lifecycle::reset();
 
     // Places are given again: many more than there are come and go.
