@@ -9,8 +9,9 @@ median of both, the ratio of tenfold bench to wrk as the geometric mean of the r
 bootstrap interval over rounds, and the rates of both.
 Beside close stands null_client, which makes no call and does no work that it could do without: what is left
 is the kernel's, and a ratio below it is out of reach by that order of calls.
-Shapes: keep-alive, pipelined, close, join-ack (a connection per request, where tenfold bench lets the
-handshake's acknowledgement travel with the request, which wrk can not), and rates. All when none is named.
+Shapes: keep-alive, pipelined, close, close-epoll (the same by --io epoll), join-ack (a connection per request,
+where tenfold bench lets the handshake's acknowledgement travel with the request, which wrk can not), and rates. All
+when none is named.
 `rates` drives a server that is the bottleneck, because it computes for --burn nanoseconds before each answer,
 and compares what the two say of it. (A server that only shares its processor with others is none: while it has
 the processor it is quicker than a client, and sleeps where that is slow.)
@@ -23,6 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 WRK = {"keep-alive": [], "pipelined": ["-s", str(HERE / "pipeline.lua")], "rates": []}
 CLOSE = ["-H", "Connection: close"]
 TENFOLD = {"keep-alive": [], "pipelined": ["--pipeline", "16"], "close": ["--requests-per-connection", "1"],
+           "close-epoll": ["--requests-per-connection", "1", "--io", "epoll"],
            "join-ack": ["--requests-per-connection", "1", "--join-ack"], "rates": []}
 SHAPES = list(TENFOLD)
 
@@ -105,7 +107,7 @@ def main():
     print(f"{'shape':<12}{'tenfold':>9}{'wrk':>9}  {'95 % interval':<20}{'tenfold':>9}{'wrk':>10}  95 % interval")
     pinned = ["taskset", "-c", str(args.server_cpu)]
     for shape in args.shapes or SHAPES:
-        floor = "null_close" if shape in ("close", "join-ack") else "null_epoll"
+        floor = "null_close" if shape in ("close", "close-epoll", "join-ack") else "null_epoll"
         more = [str(args.burn)] if shape == "rates" else []
         server = subprocess.Popen(pinned + [str(HERE / floor), str(args.port), "1024"] + more)
         time.sleep(0.3)

@@ -1,6 +1,7 @@
 //! `tenfold bench`: what it says of servers that are known, the bad ones above all.
 
 mod peer;
+mod ring;
 mod usage;
 
 use std::io::Write;
@@ -11,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use peer::{Peer, ok};
+use ring::*;
 use serde_json::Value;
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
@@ -36,7 +38,11 @@ pub(crate) const THEME: Theme = Theme {
             reports_are_read_again_and_compared, files_that_can_not_be_used_are_said_before_the_run,
             urls_are_asked_in_order_or_at_random,
             connections_by_schedule_live_their_time, idle_and_slow_connections_stay_beside,
-            processes_share_a_plan;
+            processes_share_a_plan, the_way_of_io_is_chosen_and_said, ring_a_stall, ring_starved_connections,
+            ring_wrong_answers, ring_framing, ring_errors_by_kind, ring_a_number_of_requests,
+            ring_the_law_of_little, ring_order_of_urls, ring_connections_by_schedule, ring_an_interrupt,
+            ring_exit_codes, ring_errors_of_connections_for_one_request, ring_connect_and_first_byte_are_apart,
+            ring_long_bodies, ring_idle_connections_stay_beside;
     ],
 };
 
@@ -46,7 +52,7 @@ fn bench(words: &[&str]) -> Output {
     let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
     // One that never ends would hold up the suite.
     let mut command = Command::new(tools::program("timeout"));
-    command.arg("60").arg(&server.path).arg("bench").args(words).stdin(Stdio::null());
+    command.arg("60").arg(&server.path).arg("bench").args(ring::before()).args(words).stdin(Stdio::null());
     command.output().expect("timeout runs")
 }
 

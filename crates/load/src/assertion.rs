@@ -128,10 +128,16 @@ mod tests {
     use super::*;
     use crate::environment::Environment;
     use crate::summary::Summary;
+    use crate::way::Chosen;
 
     fn check(text: &str, runs: Vec<Summary>) -> Outcome {
-        let report =
-            Report { urls: Vec::new(), plan: String::new(), environment: Environment::default(), runs };
+        let report = Report {
+            urls: Vec::new(),
+            plan: String::new(),
+            io: Chosen::default(),
+            environment: Environment::default(),
+            runs,
+        };
         text.parse::<Assertion>().expect(text).check(&report)
     }
 

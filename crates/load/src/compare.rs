@@ -107,11 +107,18 @@ pub fn text(a: &Report, b: &Report) -> String {
 mod tests {
     use super::*;
     use crate::environment::Environment;
+    use crate::way::Chosen;
 
     fn report(rates: &[f64]) -> Report {
         let run = |rate: &f64| Summary { rate: *rate, ..Summary::default() };
         let runs = rates.iter().map(run).collect();
-        Report { urls: vec!["u".into()], plan: "p".into(), environment: Environment::default(), runs }
+        Report {
+            urls: vec!["u".into()],
+            plan: "p".into(),
+            io: Chosen::default(),
+            environment: Environment::default(),
+            runs,
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! A connection: requests go out, answers come in, and each answer is judged and timed.
 //!
 //! The one state machine for every shape of load. It makes no decision about when to ask; it sends what it was
-//! given ([`Connection::begin`]) and says when it can go on. Sockets are non-blocking and edge-triggered: a
-//! send is tried at once, and a receive that did not fill its buffer has emptied the socket.
+//! given ([`Connection::begin`]) and says when it can go on. Where it has a socket, that is non-blocking and
+//! edge-triggered: a send is tried at once, and a receive that did not fill its buffer has emptied the socket. Where
+//! it has none, somebody else sends what is [`Connection::waiting`], and says what has [`Connection::arrived`].
 
 mod receive;
 mod send;
@@ -67,6 +68,7 @@ pub(crate) enum Progress {
 /// A place for one connection after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
+    /// None where it is closed, or where a ring has it.
     socket: Option<Socket>,
     pub(crate) state: State,
     reader: Reader,
@@ -100,9 +102,9 @@ impl Connection {
         self.measured
     }
 
-    /// A new socket, not known to be connected.
-    pub(crate) fn connect(&mut self, socket: Socket, is_tcp: bool, now: u64) {
-        self.socket = Some(socket);
+    /// A new socket, not known to be connected; none where another keeps it, and sends and receives for it.
+    pub(crate) fn connect(&mut self, socket: Option<Socket>, is_tcp: bool, now: u64) {
+        self.socket = socket;
         self.skips = is_tcp;
         self.persistent = true;
         self.state = State::Connecting(now);
@@ -151,9 +153,10 @@ impl Connection {
     /// Closes it. With a fault, the requests that were sent have failed; without, those that were sent and will
     /// not be answered on this connection wait to be sent on the next (RFC 9112 §9.3.2).
     pub(crate) fn close(&mut self, shared: &mut Shared<'_>, now: u64, fault: Option<&Fault>) {
-        if self.socket.take().is_none() {
+        if self.state == State::Closed {
             return;
         }
+        self.socket = None;
         shared.recorder.closed();
         let sent = self.flights.iter().filter(|flight| flight.sent > 0).count();
         if self.measured {

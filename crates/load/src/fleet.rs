@@ -16,7 +16,8 @@ use crate::live::Live;
 use crate::plan::Plan;
 use crate::record::Record;
 use crate::share::{Share, Targets};
-use crate::worker;
+use crate::way::Means;
+use crate::worker::{self, Completion, Readiness};
 
 /// Between the start of the workers and the begin of the run, which is the same for all.
 const LEAD: u64 = 5_000_000;
@@ -25,25 +26,33 @@ const LEAD_OF_PROCESS: u64 = 20_000_000;
 /// Between two looks at how it goes on.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// What all workers do, and by which means.
+#[derive(Clone, Copy)]
+struct Work<'a> {
+    plan: &'a Plan,
+    targets: &'a Targets,
+    means: Means,
+}
+
 /// Runs all workers to their end.
 ///
 /// # Errors
 /// When they can not be started, or one of them can not go on.
-pub(crate) fn run(plan: &Plan, targets: &Targets, display: &mut Live) -> Result<Record, Wrong> {
+pub(crate) fn run(plan: &Plan, targets: &Targets, means: Means, display: &mut Live) -> Result<Record, Wrong> {
+    let work = Work { plan, targets, means };
     let rows = Rows::new(plan.workers() as usize, worker::WORDS)
         .map_err(|error| failed("get memory for the workers to tell in", &error))?;
     if plan.processes == 1 {
         let begin = clock::monotonic() + LEAD;
-        return threads(plan, targets, (0, begin), &rows, || display.look(&rows));
+        return threads(work, (0, begin), &rows, || display.look(&rows));
     }
     let begin = clock::monotonic() + LEAD_OF_PROCESS * u64::from(plan.processes);
-    processes(plan, targets, begin, &rows, display)
+    processes(work, begin, &rows, display)
 }
 
 /// Runs the threads of the process with this number.
 fn threads(
-    plan: &Plan,
-    targets: &Targets,
+    Work { plan, targets, means }: Work<'_>,
     (process, begin): (u32, u64),
     rows: &Rows,
     mut look: impl FnMut(),
@@ -55,7 +64,11 @@ fn threads(
             let index = process * plan.threads + number;
             let work = move || {
                 let share = Share::new(plan, targets, index, begin);
-                let result = worker::run(&share, rows.row(index as usize));
+                let row = rows.row(index as usize);
+                let result = match means {
+                    Means::Epoll => worker::run::<Readiness>(&share, row),
+                    Means::Uring => worker::run::<Completion>(&share, row),
+                };
                 // Nobody listens any more when another worker has failed.
                 let _ = sender.send(result);
             };
@@ -76,25 +89,19 @@ fn threads(
     })
 }
 
-fn processes(
-    plan: &Plan,
-    targets: &Targets,
-    begin: u64,
-    rows: &Rows,
-    display: &mut Live,
-) -> Result<Record, Wrong> {
+fn processes(work: Work<'_>, begin: u64, rows: &Rows, display: &mut Live) -> Result<Record, Wrong> {
     let parent = process::own();
     let (sender, receiver) = mpsc::channel();
     let mut children: Vec<Pid> = Vec::new();
     let mut pipes = Vec::new();
-    for number in 0..plan.processes {
+    for number in 0..work.plan.processes {
         let (reader, writer) = io::pipe().map_err(|error| failed("make a pipe", &error))?;
         match fork_when_alone().map_err(|error| failed("start a process", &error))? {
             Fork::Child => {
                 drop((reader, pipes));
                 // Whose parent has gone has nobody to tell.
                 let alive = process::end_with(parent, Signal::Kill).unwrap_or(true);
-                let result = threads(plan, targets, (number, begin), rows, || {});
+                let result = threads(work, (number, begin), rows, || {});
                 let told = alive && tell(writer, &result.map_err(|wrong| wrong.to_string())).is_ok();
                 std::process::exit(i32::from(!told));
             }

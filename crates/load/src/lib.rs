@@ -2,7 +2,8 @@
 //!
 //! What is asked for is a [`Plan`]; [`run()`] carries it out and gives back a [`Report`], which can be shown,
 //! compared and held against assertions. On the way: a [`pacer`] says when a request may begin, a `worker`
-//! (one thread, one epoll instance) drives its connections, a [`record`] is what it wrote down, and a
+//! (one thread, with one epoll instance or one ring of
+//! io_uring) drives its connections, a [`record`] is what it wrote down, and a
 //! [`summary`] is what follows from that, with what there is to doubt about it.
 //!
 //! Three things are different from most load generators. Latency counts from when a request was due, so that
@@ -38,6 +39,7 @@ pub mod summary;
 pub mod url;
 mod validity;
 pub mod warmup;
+pub mod way;
 mod worker;
 
 pub use error::Wrong;

@@ -9,6 +9,7 @@ use crate::expect::Expect;
 use crate::pacer::{Arrivals, Rate};
 use crate::source::Sources;
 use crate::url::Url;
+use crate::way::Way;
 
 /// When a run is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +109,8 @@ pub struct Plan {
     pub sources: Sources,
     /// The handshake's last acknowledgement travels with the request.
     pub join_ack: bool,
+    /// How connections do I/O.
+    pub way: Way,
     /// New connections by a schedule.
     pub connection_rate: Option<Rate>,
     /// How long a connection lives, its requests spread evenly over that time.
@@ -148,6 +151,7 @@ impl Plan {
             slow_rate: 1024,
             sources: Sources::default(),
             join_ack: false,
+            way: Way::Auto,
             connection_rate: None,
             hold: None,
             timeout: Duration::from_secs(30),

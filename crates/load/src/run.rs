@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::request::Image;
 use crate::share::Targets;
 use crate::summary::{Report, Summary};
-use crate::{environment, url};
+use crate::{environment, url, way};
 
 /// Descriptors that a process needs beside its connections, and a thread beside its own.
 const SPARE: (u64, u64) = (32, 4);
@@ -25,6 +25,7 @@ const SPARE: (u64, u64) = (32, 4);
 /// [`Wrong`], when it makes no sense, when the system does not let it, or when nobody answers.
 pub fn run(plan: &Plan, live: bool) -> Result<Report, Wrong> {
     plan.check()?;
+    let io = way::choose(plan)?;
     see_descriptors(plan)?;
     let targets = find(plan)?;
     let environment = environment::find();
@@ -32,7 +33,7 @@ pub fn run(plan: &Plan, live: bool) -> Result<Report, Wrong> {
     let mut runs = Vec::new();
     for number in 1..=plan.repeat {
         let mut display = Live::new(plan, number, live);
-        let record = fleet::run(plan, &targets, &mut display)?;
+        let record = fleet::run(plan, &targets, io.means, &mut display)?;
         display.end();
         if let Some(why) = record.failure {
             return Err(Wrong::Failed(why));
@@ -45,7 +46,7 @@ pub fn run(plan: &Plan, live: bool) -> Result<Report, Wrong> {
         }
     }
     let urls = plan.urls.iter().map(ToString::to_string).collect();
-    Ok(Report { urls, plan: plan.to_string(), environment, runs })
+    Ok(Report { urls, plan: plan.to_string(), io, environment, runs })
 }
 
 fn see_descriptors(plan: &Plan) -> Result<(), Wrong> {

@@ -77,12 +77,17 @@ impl<'a> Share<'a> {
             first_wave: MOST_FUTILE,
         };
         if plan.hold.is_none() {
-            share.first_wave = [Role::Active, Role::Idle, Role::SlowReader, Role::SlowWriter]
-                .into_iter()
-                .map(|role| u64::from(share.count(role)))
-                .sum();
+            share.first_wave = u64::from(share.count_of_places());
         }
         share
+    }
+
+    /// How many places there are.
+    pub(crate) fn count_of_places(&self) -> u32 {
+        [Role::Active, Role::Idle, Role::SlowReader, Role::SlowWriter]
+            .into_iter()
+            .map(|role| self.count(role))
+            .sum()
     }
 
     /// What connections share.

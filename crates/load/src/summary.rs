@@ -11,6 +11,7 @@ use crate::plan::{Length, Plan, WarmUp};
 use crate::record::{Connections, ErrorKind, Record, Slice};
 use crate::share::nanoseconds;
 use crate::statistics::{self, Estimate};
+use crate::way::Chosen;
 use crate::{validity, warmup};
 
 /// All runs of a plan.
@@ -20,6 +21,9 @@ pub struct Report {
     pub urls: Vec<String>,
     /// The plan in a line.
     pub plan: String,
+    /// How connections did I/O.
+    #[serde(default)]
+    pub io: Chosen,
     /// Where.
     pub environment: Environment,
     /// One after the other.

@@ -1,21 +1,26 @@
-//! A worker: one thread, one epoll instance, and a share of the plan's connections.
+//! A worker: one thread, and a share of the plan's connections. How those do I/O is its [`Io`]: one epoll
+//! instance, or one ring.
 //!
 //! Whatever the shape of the load, it goes through [`Worker::fill`]: a place takes what its pacer lets begin,
 //! and opens a connection where it has none. An answer fills its place again at once, and what is due by a
 //! schedule and found no place waits in the pacer, with its time.
 
+mod completion;
 mod exchange;
+mod io;
 mod life;
+mod readiness;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenfold_sys::clock;
-use tenfold_sys::epoll::Epoll;
 use tenfold_sys::lifecycle::{self, Phase};
 
+pub(crate) use self::completion::Completion;
+use self::io::Io;
+pub(crate) use self::readiness::Readiness;
 use crate::connection::{Shared, State};
 use crate::fault::Fault;
 use crate::pacer::Pacer;
@@ -23,10 +28,6 @@ use crate::place::{Place, Role};
 use crate::record::{Effort, ErrorKind, Record};
 use crate::share::{Choice, Share};
 
-/// Events of a wait at most.
-const BATCH: usize = 512;
-/// Places that are served between two waits at most, so that answers are read in between.
-const BURST: usize = 128;
 /// Nanoseconds between two looks at what is not urgent: the live display, a signal, requests without answer.
 const TICK: u64 = 50_000_000;
 /// Bytes of the receive buffer.
@@ -44,23 +45,16 @@ pub(crate) enum Word {
 /// Words of a row.
 pub(crate) const WORDS: usize = 4;
 
-pub(crate) struct Worker<'a> {
+pub(crate) struct Worker<'a, I> {
     share: &'a Share<'a>,
     shared: Shared<'a>,
     choice: Choice<'a>,
-    epoll: Epoll,
+    io: I,
     places: Vec<Place>,
     /// Places of the plan's own connections that have room for a request.
     free: VecDeque<u32>,
     /// Places that wait for their turn to connect.
     to_open: VecDeque<u32>,
-    /// Places whose connection was begun and is not watched yet.
-    fresh: Vec<u32>,
-    /// Places and generations of connections that asked and are not watched: their answers may be there by the
-    /// next turn.
-    hopeful: VecDeque<(u32, u32)>,
-    /// Connections that are watched at once, because an answer was not there by the next turn.
-    doubts: u32,
     /// Places whose connection has had its life.
     vacant: Vec<u32>,
     requests: Pacer,
@@ -76,20 +70,17 @@ pub(crate) struct Worker<'a> {
 /// Runs a share of a plan to its end.
 ///
 /// # Errors
-/// When no epoll instance can be made, or waiting fails.
-pub(crate) fn run(share: &Share<'_>, row: &[AtomicU64]) -> io::Result<Record> {
+/// When the means of I/O can not be made, or waiting fails.
+pub(crate) fn run<I: Io>(share: &Share<'_>, row: &[AtomicU64]) -> std::io::Result<Record> {
     // Refused by a sandbox it costs precision, which the lag of requests shows.
     let _ = clock::wake_precisely();
     let mut worker = Worker {
         shared: share.shared(BUFFER),
         choice: Choice::new(share),
-        epoll: Epoll::new(BATCH)?,
+        io: I::new(share)?,
         places: share.places(),
         free: VecDeque::new(),
         to_open: VecDeque::new(),
-        fresh: Vec::new(),
-        hopeful: VecDeque::new(),
-        doubts: 0,
         vacant: Vec::new(),
         requests: share.requests(),
         connections: share.connections(),
@@ -102,7 +93,6 @@ pub(crate) fn run(share: &Share<'_>, row: &[AtomicU64]) -> io::Result<Record> {
     };
     let used = clock::thread_processor_time();
     worker.start();
-    let mut ready = Vec::with_capacity(BATCH);
     loop {
         worker.now = clock::monotonic();
         if worker.now >= worker.next_tick && worker.tick() {
@@ -111,19 +101,16 @@ pub(crate) fn run(share: &Share<'_>, row: &[AtomicU64]) -> io::Result<Record> {
         if worker.is_over() {
             break;
         }
-        worker.receive_unwatched();
+        I::begin_turn(&mut worker);
         worker.serve_what_is_due();
         let wait = worker.until_something_is_due();
-        ready.clear();
-        worker.epoll.wait_precisely(Some(wait), &mut ready)?;
-        ready.iter().for_each(|ready| worker.on_ready(ready));
-        worker.register_fresh();
+        I::wait(&mut worker, wait)?;
         worker.shared.recorder.turn(worker.now);
     }
     Ok(worker.finish(used))
 }
 
-impl Worker<'_> {
+impl<I: Io> Worker<'_, I> {
     fn start(&mut self) {
         for number in 0..self.places.len() as u32 {
             let place = &mut self.places[number as usize];
@@ -181,7 +168,7 @@ impl Worker<'_> {
     }
 
     fn until_something_is_due(&self) -> u64 {
-        if !self.hopeful.is_empty() {
+        if !self.io.may_rest() {
             return 0;
         }
         let waiting = |queue: &VecDeque<u32>, pacer: &Pacer| match queue.is_empty() {
@@ -214,7 +201,7 @@ impl Worker<'_> {
             self.timers.pop();
             self.on_timer(number);
         }
-        for _ in 0..BURST {
+        for _ in 0..I::BURST {
             match self.to_open.front().copied() {
                 Some(number) if self.connections.take(self.now).is_some() => {
                     self.to_open.pop_front();
@@ -226,7 +213,7 @@ impl Worker<'_> {
         if self.share.plan.hold.is_some() {
             self.begin_held();
         }
-        for _ in 0..BURST {
+        for _ in 0..I::BURST {
             if self.free.is_empty() || self.requests.due().is_none_or(|due| due > self.now) {
                 break;
             }
@@ -237,12 +224,12 @@ impl Worker<'_> {
             let most = if self.requests.is_scheduled() { 1 } else { usize::MAX };
             self.fill(number, most);
         }
-        self.register_fresh();
+        I::go_on(self);
     }
 
     /// New connections that live for a time: each that is due gets a place.
     fn begin_held(&mut self) {
-        for _ in 0..BURST {
+        for _ in 0..I::BURST {
             let Some(number) = self.vacant.last().copied() else { break };
             let Some(due) = self.connections.take(self.now) else { break };
             self.vacant.pop();
@@ -264,7 +251,7 @@ impl Worker<'_> {
             return;
         }
         match place.connection.state {
-            State::Open => self.flush(number),
+            State::Open => I::flush(self, number),
             State::Closed if !place.opening => self.open_in_turn(number),
             _ => {}
         }

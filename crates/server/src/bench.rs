@@ -15,6 +15,7 @@ use tenfold_load::assertion::{Assertion, Outcome};
 use tenfold_load::pacer::{Arrivals, Rate};
 use tenfold_load::plan::{Completion, Length, Order, Plan, Version, WarmUp};
 use tenfold_load::url::Url;
+use tenfold_load::way::Way;
 use tenfold_load::{Report, Wrong, compare, output, request};
 
 pub(crate) use self::flags::command;
@@ -178,6 +179,9 @@ fn plan(matches: &ArgMatches) -> Result<Plan, Wrong> {
     plan.slow_rate = typed.parsed("slow-rate", size)?.unwrap_or(plan.slow_rate);
     plan.sources = typed.of("source")?.unwrap_or_default();
     plan.join_ack = matches.get_flag("join-ack");
+    if let Some((_, way)) = Way::ALL.into_iter().find(|(name, _)| typed.is("io", name)) {
+        plan.way = way;
+    }
     let statuses = |text: &str| text.split(',').map(|one| units::number(one, 100u16..=599)).collect();
     plan.expect.statuses = typed.parsed("expect-status", statuses)?.unwrap_or_default();
     plan.expect.length = typed.parsed("expect-length", |text| units::size(text, 0..=u64::MAX >> 1))?;

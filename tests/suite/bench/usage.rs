@@ -12,6 +12,7 @@ use tenfold_tests::process::Process;
 use tenfold_tests::site::Folder;
 
 use super::peer::{Peer, ok};
+use super::ring::before;
 use super::{bench, expect_code, said};
 
 pub(super) fn wrong_use_is_one_line_and_exit_code_2() {
@@ -116,7 +117,8 @@ pub(super) fn an_interrupt_prints_what_there_was() {
     let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
     for processes in ["1", "2"] {
         let mut command = Command::new(&server.path);
-        command.args(["bench", "-d", "60s", "-c", "4", "--processes", processes]);
+        command.arg("bench").args(before());
+        command.args(["-d", "60s", "-c", "4", "--processes", processes]);
         command.arg(peer.address.to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("it was built");
         thread::sleep(Duration::from_millis(700));

@@ -34,10 +34,9 @@ impl Connection {
                 return Ok(Progress::Limited);
             }
             let Some(socket) = &self.socket else { return Ok(Progress::Over) };
-            let skip = if self.skips { self.reader.to_skip() } else { 0 };
-            let skips = skip > SKIP;
-            let most_now =
-                left.min(if skips { skip.min(MOST_SKIPPED) as usize } else { shared.buffer.len() });
+            let skip = self.to_throw_away();
+            let skips = skip.is_some();
+            let most_now = left.min(skip.unwrap_or(shared.buffer.len()));
             let result = match skips {
                 true => socket.discard(most_now),
                 false => socket.receive(&mut shared.buffer[..most_now]),
@@ -47,19 +46,15 @@ impl Connection {
                 Ok(0) => return self.end(shared, *now),
                 Ok(count) => {
                     left -= count;
-                    shared.recorder.received(count);
                     match skips {
-                        true => {
-                            let done = self.reader.skipped(count as u64);
-                            done.into_iter().for_each(|response| self.answered(&response, shared, *now));
-                        }
+                        true => self.thrown_away(count, shared, *now),
                         false => self.take_in(count, shared, *now)?,
                     }
                     let whole = self.flights.is_empty() && self.reader.is_fresh();
                     if whole && (!self.persistent || !ended) {
                         return Ok(if self.persistent { Progress::All } else { Progress::Over });
                     }
-                    if !self.persistent && self.reader.is_fresh() {
+                    if self.is_over() {
                         return Ok(Progress::Over);
                     }
                     if count < most_now && !ended {
@@ -67,21 +62,54 @@ impl Connection {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Progress::Blocked),
-                Err(error) if self.flights.iter().all(|flight| flight.sent == 0) => {
-                    // A reset of a connection on which nothing is asked is an end of it, however rude.
-                    let _ = error;
-                    return Ok(Progress::Over);
-                }
-                Err(error) => return Err(fault_of(&error)),
+                Err(error) => return self.broken(&error),
             }
         }
     }
 
+    /// Bytes that may be thrown away in the kernel next; none where what comes is to be looked at.
+    pub(crate) fn to_throw_away(&self) -> Option<usize> {
+        let skip = if self.skips { self.reader.to_skip() } else { 0 };
+        (skip > SKIP).then_some(skip.min(MOST_SKIPPED) as usize)
+    }
+
+    /// So many bytes came and were thrown away.
+    pub(crate) fn thrown_away(&mut self, count: usize, shared: &mut Shared<'_>, now: u64) {
+        shared.recorder.received(count);
+        let done = self.reader.skipped(count as u64);
+        done.into_iter().for_each(|response| self.answered(&response, shared, now));
+    }
+
+    /// Whether the answers so far were its last ones, and nothing of another has come.
+    pub(crate) fn is_over(&self) -> bool {
+        !self.persistent && self.reader.is_fresh()
+    }
+
+    /// Receiving failed. Of a connection on which nothing is asked a reset is an end, however rude.
+    ///
+    /// # Errors
+    /// What went wrong, where something is asked.
+    pub(crate) fn broken(&self, error: &io::Error) -> Result<Progress, Fault> {
+        let asked = self.flights.iter().any(|flight| flight.sent > 0);
+        if asked { Err(fault_of(error)) } else { Ok(Progress::Over) }
+    }
+
     fn take_in(&mut self, count: usize, shared: &mut Shared<'_>, now: u64) -> Result<(), Fault> {
         let buffer = std::mem::take(&mut shared.buffer);
-        let result = self.read(&buffer[..count], shared, now);
+        let result = self.arrived(&buffer[..count], shared, now);
         shared.buffer = buffer;
-        result.map_err(|why| Fault { kind: ErrorKind::Malformed, said: why.to_owned() })
+        result
+    }
+
+    /// These bytes came.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    #[inline]
+    pub(crate) fn arrived(&mut self, bytes: &[u8], shared: &mut Shared<'_>, now: u64) -> Result<(), Fault> {
+        shared.recorder.received(bytes.len());
+        self.read(bytes, shared, now)
+            .map_err(|why| Fault { kind: ErrorKind::Malformed, said: why.to_owned() })
     }
 
     #[inline]
@@ -136,7 +164,10 @@ impl Connection {
     }
 
     /// The server has ended the connection.
-    fn end(&mut self, shared: &mut Shared<'_>, now: u64) -> Result<Progress, Fault> {
+    ///
+    /// # Errors
+    /// When an answer was asked for, and is not whole.
+    pub(crate) fn end(&mut self, shared: &mut Shared<'_>, now: u64) -> Result<Progress, Fault> {
         let asked = self.flights.front().is_some_and(|flight| flight.sent > 0);
         match self.reader.end() {
             Ok(Some(response)) => {

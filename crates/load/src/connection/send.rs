@@ -16,8 +16,7 @@ impl Connection {
         let mut left = most;
         while self.has_unsent() {
             let Some(socket) = &self.socket else { return Ok(Progress::Blocked) };
-            let bytes = pieces(&self.flights, self.written, self.offset, shared.images, &mut shared.gathered);
-            let bytes = &bytes[..bytes.len().min(left)];
+            let bytes = self.waiting(shared, left);
             if bytes.is_empty() {
                 return Ok(Progress::Limited);
             }
@@ -37,8 +36,45 @@ impl Connection {
         Ok(Progress::All)
     }
 
+    /// The bytes to send next, at most `most` of them.
+    pub(crate) fn waiting<'s>(&self, shared: &'s mut Shared<'_>, most: usize) -> &'s [u8] {
+        let bytes = pieces(&self.flights, self.written, self.offset, shared.images, &mut shared.gathered);
+        &bytes[..bytes.len().min(most)]
+    }
+
+    /// The next `count` bytes are on their way; how far they came is told to [`Connection::advance`], or they are
+    /// taken back.
+    pub(crate) fn hand_over(&mut self, count: usize, shared: &mut Shared<'_>, now: u64) {
+        let mut rest = (self.offset + count) as u64;
+        let mut begun = 0;
+        for flight in self.flights.range_mut(self.written..) {
+            if rest == 0 {
+                break;
+            }
+            begun += u64::from(flight.sent == 0);
+            flight.sent = if flight.sent == 0 { now } else { flight.sent };
+            rest = rest.saturating_sub(shared.images[flight.target as usize].length() as u64);
+        }
+        if self.measured && begun > 0 {
+            shared.recorder.sent(now, begun);
+        }
+    }
+
+    /// What was handed over and not written did not go out: it counts as not sent.
+    pub(crate) fn take_back(&mut self, shared: &mut Shared<'_>, now: u64) {
+        let from = (self.written + usize::from(self.offset > 0)).min(self.flights.len());
+        let mut taken = 0;
+        for flight in self.flights.range_mut(from..) {
+            taken += u64::from(std::mem::take(&mut flight.sent) > 0);
+        }
+        if self.measured {
+            shared.recorder.landed(now, taken);
+        }
+    }
+
+    /// `count` more bytes are written.
     #[inline]
-    fn advance(&mut self, count: usize, shared: &mut Shared<'_>, now: u64) {
+    pub(crate) fn advance(&mut self, count: usize, shared: &mut Shared<'_>, now: u64) {
         let (mut rest, mut begun) = (self.offset + count, 0);
         while let Some(flight) = self.flights.get_mut(self.written).filter(|_| rest > 0) {
             if flight.sent == 0 {

@@ -13,6 +13,7 @@ pub fn text(report: &Report) -> String {
     if report.urls.len() > 1 {
         let _ = writeln!(text, "and {} more URLs", report.urls.len() - 1);
     }
+    let _ = writeln!(text, "{}", report.io);
     let here = &report.environment;
     let _ = writeln!(
         text,

@@ -7,6 +7,7 @@ use super::{Arrivals, Completion, Length, Order, Plan, Version};
 use crate::error::Wrong;
 use crate::expect::Expect;
 use crate::url::{Place, Url};
+use crate::way::{self, Way};
 
 impl Plan {
     /// Sees that it makes sense as a whole.
@@ -153,6 +154,9 @@ impl Plan {
         if only_unix && (self.sources.count() > 0 || self.join_ack) {
             return Some("--source and --join-ack are for TCP, and a Unix socket is not".into());
         }
+        if let Some(why) = way::unserved(self).filter(|_| self.way == Way::Uring) {
+            return Some(format!("--io uring: {why}; use --io epoll"));
+        }
         let literal = |url: &Url| match &url.place {
             Place::Host(host, _) => host.parse::<IpAddr>().ok(),
             Place::Unix(_) => None,
@@ -247,6 +251,25 @@ mod tests {
         assert!(plan(|plan| (plan.method, plan.expect.length) = ("HEAD".into(), Some(0))).is_ok());
         let two = ["a/b", "a/c"].map(|url| url.parse().expect("a URL"));
         assert!(plan(|plan| (plan.urls, plan.order) = (two.to_vec(), Order::Random)).is_ok());
+    }
+
+    #[test]
+    fn what_a_ring_does_not_serve_is_refused_where_it_was_asked_for() {
+        let sources = |plan: &mut Plan| plan.sources = "127.0.0.2".parse().expect("an address");
+        assert!(plan(sources).is_ok());
+        refused(&[
+            (|plan| (plan.way, plan.slow_readers) = (Way::Uring, 1), "slow connections"),
+            (|plan| (plan.way, plan.slow_writers) = (Way::Uring, 1), "slow connections"),
+            (
+                |plan| (plan.way, plan.sources) = (Way::Uring, "127.0.0.2".parse().expect("an address")),
+                "--source",
+            ),
+            (
+                |plan| (plan.way, plan.urls) = (Way::Uring, vec!["unix:/s".parse().expect("a URL")]),
+                "Unix sockets",
+            ),
+        ]);
+        assert!(plan(|plan| plan.way = Way::Uring).is_ok());
     }
 
     #[test]

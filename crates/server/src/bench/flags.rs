@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, value_parser};
+use tenfold_load::way::Way;
 
 const ABOUT_CODES: &str = "\
 Exit codes: 0 done; 1 failed, nobody answers; 2 wrong usage; 3 an assertion does not hold;
@@ -94,6 +95,12 @@ fn beside_arguments() -> Vec<Arg> {
             "ADDRESSES",
             "Addresses to come from in turn: 127.0.0.2-127.0.0.9, 127.1.0.0/24, or a list of those",
         ),
+        flag(
+            "io",
+            "WAY",
+            "How connections do I/O: epoll, uring, or auto: uring where each request has its own [default: auto]",
+        )
+        .value_parser(PossibleValuesParser::new(Way::ALL.map(|(name, _)| name))),
         flag(
             "join-ack",
             "",

@@ -1,8 +1,9 @@
 //! What operations in flight keep alive: bytes, files and sockets, until the kernel is done with them.
 
 use std::os::fd::{IntoRawFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::slots::Address;
 use crate::completion::{Bytes, Readable};
 
 /// What an operation in flight keeps alive.
@@ -16,6 +17,10 @@ pub(super) enum Held {
     Read {
         memory: Vec<u8>,
         _file: Readable,
+    },
+    /// Where a socket connects to.
+    Address {
+        _address: Arc<Address>,
     },
     /// A socket that is closed. It is closed by dropping it when the kernel did not.
     Socket(OwnedFd),
@@ -36,7 +41,10 @@ impl Held {
     fn give_up(self, result: i32) -> Option<Vec<u8>> {
         match self {
             Held::Bytes(Bytes::Owned(memory, _)) | Held::Read { memory, .. } => Some(memory),
-            Held::Bytes(Bytes::Shared(..) | Bytes::Mapped(..)) | Held::Refused { .. } | Held::Free(_) => None,
+            Held::Bytes(Bytes::Shared(..) | Bytes::Mapped(..))
+            | Held::Refused { .. }
+            | Held::Address { .. }
+            | Held::Free(_) => None,
             Held::Socket(socket) => {
                 if result == -libc::ECANCELED {
                     drop(socket);

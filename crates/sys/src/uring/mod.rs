@@ -9,7 +9,8 @@
 //! or does to another descriptor of this process what any call by that number would. Whoever hands an
 //! operation over keeps the descriptor open until its completion.
 //!
-//! The files: what can be handed over (`operations`), the way of an operation to the kernel (`submission`), and
+//! The files: what can be handed over (`operations`), connections that are made and kept in the ring itself, by
+//! slots instead of descriptors (`slots`), the way of an operation to the kernel (`submission`), and
 //! of its results back (`completion`); what the kernel works on meanwhile (`held`), and the buffers that it
 //! picks for receives (`buffers`).
 
@@ -19,6 +20,7 @@ mod completion;
 pub mod faults;
 mod held;
 mod operations;
+mod slots;
 mod submission;
 #[cfg(test)]
 mod tests;
@@ -36,6 +38,7 @@ pub use self::buffers::RingBuffer;
 pub use self::completion::Completion;
 use self::held::Belongings;
 use self::operations::REPORT_USAGE;
+pub use self::slots::{Address, Switch};
 pub use crate::completion::{Bytes, Readable};
 
 /// How large a ring is. All of it is memory of the worker.

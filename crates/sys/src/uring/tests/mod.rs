@@ -3,6 +3,7 @@
 mod held;
 mod operations;
 mod queues;
+mod slots;
 mod spoiled;
 
 use std::fs::File;

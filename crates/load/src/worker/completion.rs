@@ -1,0 +1,268 @@
+//! I/O by completion: operations are handed to one ring, with all that was begun in the same turn, and come back
+//! done. The ring makes the sockets, too, and keeps them in slots numbered as the places are.
+//!
+//! A connection has one send and one receive in flight at most. The receive is handed over when the send has
+//! come back: the answer is mostly there by then, and nothing has to wait for it in the kernel.
+//!
+//! Times are those at which this thread heard of something. A turn has one, after its wait, so a time is never
+//! shorter than it was; a request is sent at the time when it is handed over.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenfold_sys::completion::Bytes;
+use tenfold_sys::connect::Remote;
+use tenfold_sys::uring::{self, Address, Ring, Sizes, Switch};
+use tenfold_sys::{clock, errno, failure};
+
+use super::Worker;
+use super::io::Io;
+use crate::connection::{Progress, State};
+use crate::fault::fault_of;
+use crate::share::Share;
+
+/// Of the ring of a thread: 1 MB of buffers, of which one is used for a receive and free again at once.
+const SIZES: Sizes = Sizes { submissions: 256, completions: 2048, buffers: 64, buffer_bytes: 16 << 10 };
+/// Bytes of a send at most; what is left follows.
+const MOST_SENT: usize = 64 << 10;
+/// Bytes of a send behind which nothing is received until it has come back: they fit into any send buffer, so
+/// that comes soon. A longer one may wait for a server that answers first.
+const SHORT: usize = 4 << 10;
+/// Vectors of sends that are kept to be used again.
+const STOCK: usize = 256;
+/// Bytes of such a vector at most.
+const KEPT: usize = 16 << 10;
+
+/// What an operation was, in its tag.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A step before the connect.
+    Step,
+    Connect,
+    Send,
+    Receive,
+    Discard,
+    /// A cancellation, or a close.
+    End,
+}
+
+const KINDS: [Kind; 6] = [Kind::Step, Kind::Connect, Kind::Send, Kind::Receive, Kind::Discard, Kind::End];
+
+/// Bits of the generation in a tag: an operation is over long before a place has had so many connections.
+const GENERATION: u32 = (1 << 27) - 1;
+
+fn tag(kind: Kind, number: u32, generation: u32) -> u64 {
+    (kind as u64) << 59 | u64::from(generation & GENERATION) << 32 | u64::from(number)
+}
+
+/// What a place has in the ring.
+#[derive(Clone, Copy, Default)]
+struct Line {
+    /// A socket is in its slot.
+    made: bool,
+    connecting: bool,
+    /// Bytes of the send that is in flight; 0 where there is none.
+    sending: usize,
+    receiving: bool,
+}
+
+pub(crate) struct Completion {
+    ring: Ring,
+    lines: Vec<Line>,
+    /// Where the servers are, by their numbers.
+    addresses: Vec<Arc<Address>>,
+    switches: Vec<Switch>,
+    done: Vec<uring::Completion>,
+    stock: Vec<Vec<u8>>,
+}
+
+impl Io for Completion {
+    /// All of them are handed over at once, and the first is heard of when the last has been: many would be felt in
+    /// the time of a connect.
+    const BURST: usize = 16;
+
+    fn new(share: &Share<'_>) -> io::Result<Completion> {
+        let address = |remote: &Remote| match remote {
+            Remote::Internet(at) => Ok(Arc::new(Address::from(*at))),
+            Remote::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+        };
+        let addresses = share.remotes.iter().map(address).collect::<io::Result<_>>()?;
+        let places = share.count_of_places();
+        // Where there are more threads than idle connections, one has no place, and a table has a slot.
+        let ring = Ring::with_slots(SIZES, places.max(1))
+            .map_err(|(step, error)| io::Error::new(error.kind(), format!("{step}: {error}")))?;
+        let no_delay = share.persistent.then_some(Switch::NoDelay);
+        let join_ack = share.plan.join_ack.then_some(Switch::JoinAck);
+        Ok(Completion {
+            ring,
+            lines: vec![Line::default(); places as usize],
+            addresses,
+            switches: no_delay.into_iter().chain(join_ack).collect(),
+            done: Vec::new(),
+            stock: Vec::new(),
+        })
+    }
+
+    fn open(worker: &mut Worker<'_, Completion>, number: u32) -> io::Result<()> {
+        worker.begun(number, None, true);
+        let place = &worker.places[number as usize];
+        let (step, connect) =
+            [Kind::Step, Kind::Connect].map(|kind| tag(kind, number, place.generation)).into();
+        let Completion { ring, lines, addresses, switches, .. } = &mut worker.io;
+        ring.connect(number, &addresses[place.remote as usize], switches, step, connect);
+        lines[number as usize] = Line { made: true, connecting: true, ..Line::default() };
+        Ok(())
+    }
+
+    /// Hands over what is to be sent, or, where nothing is, a receive.
+    fn flush(worker: &mut Worker<'_, Completion>, number: u32) {
+        let Worker { io, places, shared, now, .. } = worker;
+        let (line, place) = (&mut io.lines[number as usize], &mut places[number as usize]);
+        let connection = &mut place.connection;
+        if connection.state != State::Open {
+            return;
+        }
+        if line.sending == 0 && connection.has_unsent() {
+            let mut bytes = io.stock.pop().unwrap_or_default();
+            bytes.clear();
+            bytes.extend_from_slice(connection.waiting(shared, MOST_SENT));
+            line.sending = bytes.len();
+            connection.hand_over(bytes.len(), shared, *now);
+            io.ring.send_slot(number, Bytes::Owned(bytes, 0), tag(Kind::Send, number, place.generation));
+        }
+        if line.receiving || (1..=SHORT).contains(&line.sending) {
+            return;
+        }
+        line.receiving = true;
+        match connection.to_throw_away() {
+            Some(count) => {
+                io.ring.discard_slot(number, count as u32, tag(Kind::Discard, number, place.generation));
+            }
+            None => io.ring.receive_slot(number, tag(Kind::Receive, number, place.generation)),
+        }
+    }
+
+    fn wait(worker: &mut Worker<'_, Completion>, nanoseconds: u64) -> io::Result<()> {
+        let mut done = std::mem::take(&mut worker.io.done);
+        let result = worker.io.ring.wait(Some(Duration::from_nanos(nanoseconds)), &mut done);
+        worker.now = clock::monotonic();
+        done.drain(..).for_each(|one| worker.on_done(one));
+        worker.io.done = done;
+        // What was not taken for want of memory is handed over by the next wait.
+        result.or_else(|error| if failure::is_shortage(&error) { Ok(()) } else { Err(error) })
+    }
+
+    fn closed(&mut self, number: u32) {
+        let line = std::mem::take(&mut self.lines[number as usize]);
+        let end = tag(Kind::End, number, 0);
+        if line.connecting || line.sending > 0 || line.receiving {
+            self.ring.cancel_slot(number, end);
+        }
+        if line.made {
+            self.ring.close_slot(number, end);
+        }
+    }
+}
+
+impl Worker<'_, Completion> {
+    fn on_done(&mut self, one: uring::Completion) {
+        let uring::Completion { tag, result, buffer, memory, .. } = one;
+        if let Some(memory) = memory.filter(|memory| memory.capacity() <= KEPT && self.io.stock.len() < STOCK)
+        {
+            self.io.stock.push(memory);
+        }
+        let (kind, number) = (KINDS[(tag >> 59) as usize], tag as u32);
+        let generation = self.places[number as usize].generation;
+        if kind == Kind::End || generation & GENERATION != (tag >> 32) as u32 & GENERATION {
+            return;
+        }
+        let result = usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
+        if kind == Kind::Connect {
+            self.io.lines[number as usize].connecting = false;
+        }
+        match (kind, result) {
+            (Kind::Step, Ok(_)) => {}
+            (Kind::Step | Kind::Connect, Err(error)) => self.not_connected(number, &fault_of(&error)),
+            (Kind::Connect, Ok(_)) => {
+                self.connected(number);
+                Completion::flush(self, number);
+            }
+            (Kind::Send, result) => self.on_sent(number, result),
+            (_, result) => {
+                self.io.lines[number as usize].receiving = false;
+                let bytes = buffer.as_deref().unwrap_or_default();
+                if self.on_received(number, kind, bytes, result) && self.is_open(number, generation) {
+                    Completion::flush(self, number);
+                }
+            }
+        }
+    }
+
+    fn on_sent(&mut self, number: u32, result: io::Result<usize>) {
+        let line = &mut self.io.lines[number as usize];
+        let asked = std::mem::take(&mut line.sending);
+        let connection = &mut self.places[number as usize].connection;
+        match result {
+            Ok(_) => {
+                connection.advance(asked, &mut self.shared, self.now);
+                Completion::flush(self, number);
+            }
+            Err(error) => {
+                connection.take_back(&mut self.shared, self.now);
+                // What the server said before it hung up counts first.
+                let hung_up = matches!(error.raw_os_error(), Some(errno::EPIPE | errno::ECONNRESET));
+                match hung_up {
+                    true => self.hear_out(number),
+                    false => self.lose(number, fault_of(&error)),
+                }
+            }
+        }
+    }
+
+    /// Receives on a connection that can not send any more.
+    fn hear_out(&mut self, number: u32) {
+        let (line, place) = (&mut self.io.lines[number as usize], &self.places[number as usize]);
+        if !std::mem::replace(&mut line.receiving, true) {
+            self.io.ring.receive_slot(number, tag(Kind::Receive, number, place.generation));
+        }
+    }
+
+    /// Says whether the connection goes on.
+    fn on_received(&mut self, number: u32, kind: Kind, bytes: &[u8], result: io::Result<usize>) -> bool {
+        let (now, shared) = (self.now, &mut self.shared);
+        let connection = &mut self.places[number as usize].connection;
+        let standing = match result {
+            Ok(0) => connection.end(shared, now),
+            Ok(count) => {
+                let taken = match kind {
+                    Kind::Discard => {
+                        connection.thrown_away(count, shared, now);
+                        Ok(())
+                    }
+                    _ => connection.arrived(bytes, shared, now),
+                };
+                taken.map(|()| if connection.is_over() { Progress::Over } else { Progress::All })
+            }
+            // All buffers of the ring were in use.
+            Err(error) if error.raw_os_error() == Some(errno::ENOBUFS) => return true,
+            Err(error) => connection.broken(&error),
+        };
+        self.received(number, standing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_says_what_it_is_of() {
+        for kind in KINDS {
+            let word = tag(kind, u32::MAX, u32::MAX);
+            assert!(word < uring::TAG_BOUND);
+            assert!(KINDS[(word >> 59) as usize] == kind);
+            assert_eq!((word as u32, (word >> 32) as u32 & GENERATION), (u32::MAX, GENERATION));
+        }
+    }
+}
