@@ -158,7 +158,15 @@ fn h53_if_range_across_a_replacement(config: &Config) {
     let new = site::bytes(6000, 2);
     folder.write("new.bin", &new);
     fs::rename(folder.at("new.bin"), folder.at("file.bin")).expect("our own folder");
-    becomes_true(SOON, "the new version is seen", || ask().status == 200);
-    assert!(ask().body == new, "the whole new file");
+    // Another thread may know the old version for a moment longer, so each answer is looked at by itself.
+    becomes_true(SOON, "the new version is seen", || {
+        let response = ask();
+        let part = response.status == 206 && response.body == site::bytes(5000, 1)[..100];
+        assert!(
+            part || response.status == 200 && response.body == new,
+            "a part of the old or all of the new"
+        );
+        !part
+    });
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
