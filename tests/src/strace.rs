@@ -108,8 +108,7 @@ impl Tracer {
         Process(self.strace.id()).signal(Signal::INT);
         self.strace.wait().expect("our own child");
         let text = fs::read_to_string(self.folder.at("calls")).expect("strace wrote its file");
-        let lines = text.lines().filter(|line| is_call(line)).map(str::to_owned).collect();
-        Calls { lines }
+        Calls::of(&text)
     }
 }
 
@@ -121,6 +120,9 @@ impl Drop for Tracer {
         }
     }
 }
+
+/// At the end of a call's line, where another task's comes before its result.
+const UNFINISHED: &str = "<unfinished ...>";
 
 /// Whether a line is the begin of a call: neither its resumption nor a signal or an exit. A standard library
 /// that checks itself asks of each descriptor whether it is open before it closes it; that call is in no
@@ -152,7 +154,31 @@ impl Calls {
         let text = eventually(SOON, "strace sees the end of the program", || {
             fs::read_to_string(into).ok().filter(|text| text.lines().any(ended))
         });
-        Calls { lines: text.lines().filter(|line| is_call(line)).map(str::to_owned).collect() }
+        Calls::of(&text)
+    }
+
+    /// The calls of what `strace` wrote, where each began; what is said of one after others came between is put
+    /// behind its begin.
+    fn of(text: &str) -> Calls {
+        let mut lines: Vec<String> = Vec::new();
+        let mut unfinished: BTreeMap<&str, usize> = BTreeMap::new();
+        for line in text.lines() {
+            let call = without_process(line);
+            let task = line[..line.len() - call.len()].trim_end();
+            if let Some((_, rest)) = call.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"))
+            {
+                if let Some(begun) = unfinished.remove(task).and_then(|at| lines.get_mut(at)) {
+                    begun.truncate(begun.len() - UNFINISHED.len());
+                    begun.push_str(rest);
+                }
+            } else if is_call(line) {
+                if line.ends_with(UNFINISHED) {
+                    unfinished.insert(task, lines.len());
+                }
+                lines.push(line.to_owned());
+            }
+        }
+        Calls { lines }
     }
 
     /// The calls whose lines hold all of these words, in order.
@@ -183,5 +209,19 @@ impl Calls {
         let other =
             |line: &&str| !names.iter().any(|name| without_process(line).starts_with(&format!("{name}(")));
         self.lines.iter().map(String::as_str).filter(other).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_call_later_stands_where_it_began() {
+        let text = "7 recvmsg(3,  <unfinished ...>\n8 close(4) = 0\n7 <... recvmsg resumed>\"ab\", 2) = 2\n\
+            9 <... poll resumed>) = 1\n7 --- SIGTERM ---\n7 write(5, \"c\", 1 <unfinished ...>\n7 +++ exited +++";
+        let expected =
+            ["7 recvmsg(3,  \"ab\", 2) = 2", "8 close(4) = 0", "7 write(5, \"c\", 1 <unfinished ...>"];
+        assert_eq!(Calls::of(text).lines, expected);
     }
 }
