@@ -161,6 +161,8 @@ fn h28_no_descriptors_no_spin(config: &Config) {
         // Another thread than the one that has it in memory would have to open it.
         let elsewhere = config.dispatch != Dispatch::Inline && status == 503;
         assert!(status == 200 || elsewhere, "who is connected is served on, and not with {status}");
+        first.send(request("PUT", "/1k.html", &[]));
+        assert_eq!(first.response().status, 405, "what takes no descriptor is answered as ever");
     }
     workers.iter().for_each(|worker| limit(*worker, 1000));
     if !config.process_per_connection() {

@@ -126,18 +126,10 @@ fn bound(text: &str, unit: Unit) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::Environment;
     use crate::summary::Summary;
-    use crate::way::Chosen;
 
     fn check(text: &str, runs: Vec<Summary>) -> Outcome {
-        let report = Report {
-            urls: Vec::new(),
-            plan: String::new(),
-            io: Chosen::default(),
-            environment: Environment::default(),
-            runs,
-        };
+        let report = Report { runs, ..Report::default() };
         text.parse::<Assertion>().expect(text).check(&report)
     }
 

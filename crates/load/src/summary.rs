@@ -15,7 +15,7 @@ use crate::way::Chosen;
 use crate::{validity, warmup};
 
 /// All runs of a plan.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// What was asked for, of whom.
     pub urls: Vec<String>,
