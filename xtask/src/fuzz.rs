@@ -107,7 +107,7 @@ fn run(root: &Path, harness: &Harness, minutes: u64) -> Result<(), String> {
         // Two functions of SQLite have a table of the same name each; the sanitizer takes them for one that stands twice.
         ("ASAN_OPTIONS", "detect_odr_violation=0"),
     ];
-    shell::run(root, "rustup", &args, &vars)
+    Ok(shell::run(root, "rustup", &args, &vars)?)
 }
 
 #[cfg(test)]

@@ -43,6 +43,12 @@ enum Failure {
     Failed(String),
 }
 
+impl From<shell::Failed> for Failure {
+    fn from(failed: shell::Failed) -> Self {
+        Failure::Failed(failed.why)
+    }
+}
+
 impl From<String> for Failure {
     fn from(what: String) -> Self {
         Failure::Failed(what)
@@ -129,7 +135,7 @@ fn render_site(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn make_bench(root: &Path) -> Result<(), String> {
+fn make_bench(root: &Path) -> Result<(), shell::Failed> {
     steps::make_bench(root)?;
     shell::run(root, "sh", &["bench/make-www.sh"], &[])?;
     println!(

@@ -207,5 +207,5 @@ fn apt_get(args: &[&str]) -> Result<(), String> {
     // The owner of our own entry in /proc is the effective user.
     let root = std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
     let line: Vec<&str> = if root { [ENV, args].concat() } else { [&["sudo"], ENV, args].concat() };
-    shell::run(Path::new("/"), line[0], &line[1..], &[])
+    Ok(shell::run(Path::new("/"), line[0], &line[1..], &[])?)
 }

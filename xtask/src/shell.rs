@@ -1,21 +1,123 @@
 //! Other programs, run in the foreground with their output as it comes.
 
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Lines that are kept of what a program that failed said last.
+const KEPT: usize = 40;
+
+/// How long output is waited for behind the end of a program: something that it left running may keep the pipe.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What a failed program said last and why it is called failed.
+pub(crate) struct Failed {
+    /// The line that a person would type, and how it ended.
+    pub(crate) why: String,
+    /// Its last lines, without those that say nothing of a failure.
+    pub(crate) said: Vec<String>,
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Self {
+        Failed { why, said: Vec::new() }
+    }
+}
+
+impl From<Failed> for String {
+    fn from(failed: Failed) -> Self {
+        failed.why
+    }
+}
 
 /// Runs a program in `folder` with further variables, after printing the line that a person would type.
 ///
 /// # Errors
-/// Says what was run and how it ended.
-pub(crate) fn run(folder: &Path, program: &str, args: &[&str], vars: &[(&str, &str)]) -> Result<(), String> {
+/// Says what was run, how it ended, and what it said last.
+pub(crate) fn run(folder: &Path, program: &str, args: &[&str], vars: &[(&str, &str)]) -> Result<(), Failed> {
     let line = line(program, args, vars);
     println!("$ {line}");
     let mut command = Command::new(program);
     command.args(args).current_dir(folder).stdin(Stdio::null());
     // Cargo sets it for the toolchain that built this program; another toolchain must not load from there.
     command.env_remove("LD_LIBRARY_PATH").envs(vars.iter().copied());
-    let status = command.status().map_err(|e| format!("run {program}: {e}"))?;
-    if status.success() { Ok(()) } else { Err(format!("`{line}` failed: {status}")) }
+    let failed = |error: io::Error| Failed::from(format!("run {program}: {error}"));
+    let (mut child, pipe) = start(&mut command).map_err(failed)?;
+    let output = Output::of(pipe);
+    let status = child.wait().map_err(failed)?;
+    let said = output.last();
+    if status.success() { Ok(()) } else { Err(Failed { why: format!("`{line}` failed: {status}"), said }) }
+}
+
+/// Starts a program whose output and errors come out of one pipe, in their order.
+fn start(command: &mut Command) -> io::Result<(Child, io::PipeReader)> {
+    let (reader, writer) = io::pipe()?;
+    if io::stdout().is_terminal() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    let child = command.stdout(writer.try_clone()?).stderr(writer).spawn();
+    // The pipe ends with the last who can write to it: the command's own ends must not stay open here.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    Ok((child?, reader))
+}
+
+/// What comes out of a pipe, printed by a thread of its own; it ends with the pipe.
+struct Output {
+    last: Arc<Mutex<VecDeque<String>>>,
+    ended: Receiver<()>,
+}
+
+impl Output {
+    fn of(pipe: io::PipeReader) -> Output {
+        let last = Arc::new(Mutex::new(VecDeque::with_capacity(KEPT)));
+        let (end, ended) = channel();
+        let lines = Arc::clone(&last);
+        std::thread::spawn(move || {
+            // Nobody is left to tell where what this program prints is not read.
+            let _ = pass_on(pipe, &lines);
+            let _ = end.send(());
+        });
+        Output { last, ended }
+    }
+
+    /// The end of it, once the program that printed it is gone.
+    fn last(self) -> Vec<String> {
+        let _ = self.ended.recv_timeout(LAST_WORDS);
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+    }
+}
+
+/// Prints what comes and keeps the last lines of it.
+fn pass_on(pipe: io::PipeReader, last: &Mutex<VecDeque<String>>) -> io::Result<()> {
+    let mut pipe = BufReader::new(pipe);
+    let mut line = Vec::new();
+    while pipe.read_until(b'\n', &mut line)? > 0 {
+        io::stdout().write_all(&line)?;
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        line.clear();
+        if tells(&text) {
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.len() == KEPT {
+                last.pop_front();
+            }
+            last.push_back(text);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a line may say why something failed: tests that passed, and the frames of a backtrace, do not.
+fn tells(line: &str) -> bool {
+    let text = line.trim_start();
+    let number = text.split(':').next().unwrap_or_default();
+    let is_frame =
+        text.starts_with("at ") || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+    let passed = text.starts_with("test ") && text.ends_with(" ok");
+    !(text.is_empty() || is_frame || passed)
 }
 
 /// Whether a program runs and reports success; what it prints is not shown.
@@ -35,4 +137,48 @@ pub(crate) fn on_path(program: &str) -> bool {
 fn line(program: &str, args: &[&str], vars: &[(&str, &str)]) -> String {
     let vars = vars.iter().map(|(name, value)| format!("{name}={value} "));
     format!("{}{program} {}", vars.collect::<String>(), args.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Result<(), Failed> {
+        run(Path::new("/"), "sh", &["-c", script], &[("WORD", "word")])
+    }
+
+    #[test]
+    fn what_a_failed_program_said_last_is_kept_in_order() {
+        let script =
+            "i=0; while [ $i -lt 50 ]; do echo $WORD $i; echo other $i >&2; i=$((i+1)); done; exit 3";
+        let failed = sh(script).expect_err("it exits with 3");
+        assert!(
+            failed.why.starts_with("`WORD=word sh -c") && failed.why.ends_with("exit status: 3"),
+            "{}",
+            failed.why
+        );
+        let expected: Vec<_> = (30..50).flat_map(|i| [format!("word {i}"), format!("other {i}")]).collect();
+        assert_eq!(failed.said, expected);
+        assert!(sh("exit 0").is_ok());
+    }
+
+    #[test]
+    fn what_a_program_leaves_running_is_not_waited_for() {
+        let start = std::time::Instant::now();
+        let failed = sh("echo left; sleep 60 & exit 1").expect_err("it exits with 1");
+        assert_eq!(failed.said, ["left"]);
+        assert!(start.elapsed() < Duration::from_secs(40), "it waited for what was left");
+    }
+
+    #[test]
+    fn tests_that_passed_and_frames_of_a_backtrace_tell_nothing() {
+        for line in ["", "test a::b   ... ok", "  12: core::panicking::panic", "       at src/lib.rs:7:5"] {
+            assert!(!tells(line), "{line}");
+        }
+        for line in
+            ["test a::b ... FAILED", "thread 'a' panicked at src/lib.rs:7:5:", "12 failed", "error: no"]
+        {
+            assert!(tells(line), "{line}");
+        }
+    }
 }

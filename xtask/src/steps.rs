@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use crate::shell::Failed;
 use crate::{house, setup, shell, site};
 
 /// One step: it passes or it fails.
@@ -12,7 +13,7 @@ struct Step {
     about: &'static str,
     /// Tools of [`setup`] that it needs.
     needs: &'static [&'static str],
-    run: fn(&Path, &Selection) -> Result<(), String>,
+    run: fn(&Path, &Selection) -> Result<(), Failed>,
 }
 
 /// Tools of the whole-server tests.
@@ -109,7 +110,8 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs the selected steps, all of them even when one fails, and says how many passed.
+/// Runs the selected steps, all of them even when one fails, and says how many passed. What the failed ones said last
+/// comes again at the end, where it is looked for.
 ///
 /// # Errors
 /// Names the steps that failed.
@@ -126,63 +128,67 @@ pub(crate) fn test(root: &Path, selection: &Selection) -> Result<(), String> {
                 println!("== {}: passed in {seconds:.1} s", step.name);
             }
             Err(why) => {
-                failed.push(step.name);
-                println!("{why}\n== {}: FAILED in {seconds:.1} s", step.name);
+                println!("{}\n== {}: FAILED in {seconds:.1} s", why.why, step.name);
+                failed.push((step.name, why));
             }
         }
     }
+    for (name, why) in failed.iter().filter(|(_, why)| !why.said.is_empty()) {
+        println!("\n== {name} said last:\n{}", why.said.join("\n"));
+    }
     println!("\nsteps: {passed} passed, {} failed", failed.len());
-    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+    let names: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
+    if names.is_empty() { Ok(()) } else { Err(format!("failed: {}", names.join(", "))) }
 }
 
-fn run_step(step: &Step, root: &Path, selection: &Selection) -> Result<(), String> {
+fn run_step(step: &Step, root: &Path, selection: &Selection) -> Result<(), Failed> {
     match setup::missing(step.needs).as_slice() {
         [] => (step.run)(root, selection),
-        lines => Err(lines.join("\n")),
+        lines => Err(lines.join("\n").into()),
     }
 }
 
-fn format(root: &Path, _: &Selection) -> Result<(), String> {
+fn format(root: &Path, _: &Selection) -> Result<(), Failed> {
     shell::run(root, "cargo", &["fmt", "--all", "--check"], &[])
 }
 
-fn clippy(root: &Path, _: &Selection) -> Result<(), String> {
+fn clippy(root: &Path, _: &Selection) -> Result<(), Failed> {
     shell::run(root, "cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])
 }
 
-fn rules(root: &Path, _: &Selection) -> Result<(), String> {
-    house::check(root)
+fn rules(root: &Path, _: &Selection) -> Result<(), Failed> {
+    Ok(house::check(root)?)
 }
 
-fn book(root: &Path, _: &Selection) -> Result<(), String> {
-    site::check(root)
+fn book(root: &Path, _: &Selection) -> Result<(), Failed> {
+    Ok(site::check(root)?)
 }
 
-fn bench(root: &Path) -> Result<(), String> {
+fn bench(root: &Path) -> Result<(), Failed> {
     make_bench(root)?;
     const PARSE: &str = "import ast, glob; [ast.parse(open(f).read(), f) for f in glob.glob('bench/*.py')]";
     shell::run(root, "python3", &["-c", PARSE], &[])
 }
 
 /// Builds the floor programs of `bench/`; a warning of the C compiler is an error.
-pub(crate) fn make_bench(root: &Path) -> Result<(), String> {
+pub(crate) fn make_bench(root: &Path) -> Result<(), Failed> {
     shell::run(root, "make", &["--silent", "-C", "bench", "CFLAGS=-O2 -Wall -Wextra -Werror"], &[])
 }
 
-fn rustdoc(root: &Path, _: &Selection) -> Result<(), String> {
+fn rustdoc(root: &Path, _: &Selection) -> Result<(), Failed> {
     let args = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     // Who reads it reads private items too, so a link to one leads somewhere.
     let flags = "-D warnings -A rustdoc::private-intra-doc-links";
     shell::run(root, "cargo", &args, &[("RUSTDOCFLAGS", flags)])
 }
 
-fn unit(root: &Path, _: &Selection) -> Result<(), String> {
+fn unit(root: &Path, _: &Selection) -> Result<(), Failed> {
     shell::run(root, "cargo", &["test", "--workspace", "--exclude", "tenfold-tests"], &[])
 }
 
 /// The prebuilt standard library does for the address sanitizer; a named target keeps it off build scripts
 /// and procedural macros, which are loaded by a compiler that has none.
-fn sanitizer(root: &Path, _: &Selection) -> Result<(), String> {
+fn sanitizer(root: &Path, _: &Selection) -> Result<(), Failed> {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &target];
     let args = [&cargo[..], &["-p", "tenfold-sys", "-p", "tenfold-engine"]].concat();
@@ -190,7 +196,7 @@ fn sanitizer(root: &Path, _: &Selection) -> Result<(), String> {
 }
 
 /// The suites of `tests/`; they ask for the floor programs to compare system calls with.
-fn server(root: &Path, selection: &Selection) -> Result<(), String> {
+fn server(root: &Path, selection: &Selection) -> Result<(), Failed> {
     make_bench(root)?;
     let vars: &[(&str, &str)] = if selection.all { &[("TENFOLD_TEST_ALL", "1")] } else { &[] };
     shell::run(root, "cargo", &["test", "--package", "tenfold-tests"], vars)
@@ -200,10 +206,10 @@ fn server(root: &Path, selection: &Selection) -> Result<(), String> {
 ///
 /// # Errors
 /// Says what is missing or which run failed.
-pub(crate) fn browser(root: &Path) -> Result<(), String> {
+pub(crate) fn browser(root: &Path) -> Result<(), Failed> {
     match setup::missing(&["chromium", "fonts-liberation"]).as_slice() {
         [] => shell::run(root, "cargo", &["test", "--package", "tenfold-tests", "--", "browser"], &[]),
-        lines => Err(lines.join("\n")),
+        lines => Err(lines.join("\n").into()),
     }
 }
 
@@ -212,7 +218,7 @@ pub(crate) fn browser(root: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// Says that a run failed; the suite says where an answer differs.
-pub(crate) fn compare(root: &Path, requests: u32, part: &str) -> Result<(), String> {
+pub(crate) fn compare(root: &Path, requests: u32, part: &str) -> Result<(), Failed> {
     let filter = format!("compare::{part}");
     let cargo = ["test", "--profile", "suite", "--package", "tenfold-tests", "--test", "suite"];
     let args = [&cargo[..], &["--", "--test-threads", "2", &filter]].concat();
@@ -224,7 +230,7 @@ pub(crate) fn compare(root: &Path, requests: u32, part: &str) -> Result<(), Stri
 ///
 /// # Errors
 /// Says that a case failed; its harness printed the smallest one that does.
-pub(crate) fn fuzz(root: &Path, cases: u32) -> Result<(), String> {
+pub(crate) fn fuzz(root: &Path, cases: u32) -> Result<(), Failed> {
     let args = ["test", "--release", "-p", "tenfold-http", "-p", "tenfold-site", "--lib", "--tests"];
     let cases = cases.to_string();
     // Two harnesses: each has a variable of its own.
