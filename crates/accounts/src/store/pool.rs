@@ -78,8 +78,7 @@ impl Pool {
             Err(Fault::Lost(_)) => state.idle.clear(),
             Err(Fault::Failed(_)) => {}
         }
-        drop(state);
-        drop(place);
+        place.give_back(state);
         (result, used)
     }
 
@@ -111,6 +110,16 @@ impl Pool {
 
 /// The place of a connection that somebody has.
 struct Lent<'p>(&'p Pool);
+
+impl Lent<'_> {
+    /// In the same moment in which its connection is put back: until then it would be counted twice.
+    fn give_back(self, mut state: MutexGuard<'_, State>) {
+        state.lent -= 1;
+        drop(state);
+        self.0.returned.notify_one();
+        std::mem::forget(self);
+    }
+}
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {

@@ -114,15 +114,18 @@ fn a_socket_is_closed_once_by_the_ring_or_when_it_was_cancelled() {
     let (peer, socket) = pair();
     drop(peer);
     let number = socket.number();
+    let identity = || rustix::fs::fstat(borrow(number)).map(|stat| stat.st_ino);
+    let open = identity();
     ring.send(number, Bytes::Owned(b"lost".to_vec(), 0), false, true, 8);
     ring.close(socket, 9);
     let results: Vec<_> = completions(&mut ring, 2).iter().map(|done| (done.tag, done.result)).collect();
     assert_eq!(results, [(8, -libc::EPIPE), (9, -libc::ECANCELED)]);
-    assert_eq!(rustix::io::fcntl_getfd(borrow(number)).err(), Some(rustix::io::Errno::BADF));
+    // Another test may have been given its number since.
+    assert!(open.is_ok() && identity() != open, "it is open: {open:?}");
 }
 
 fn borrow<'a>(number: RawFd) -> std::os::fd::BorrowedFd<'a> {
-    // SAFETY: the number is not -1, and it is asked for its flags alone.
+    // SAFETY: the number is not -1, and it is asked for what it is alone.
     unsafe { std::os::fd::BorrowedFd::borrow_raw(number) }
 }
 
