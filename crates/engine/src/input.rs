@@ -63,7 +63,9 @@ impl Input {
         if self.bytes.is_empty() {
             self.bytes = LENT.take();
             let least = if self.grows { FIRST_BYTES } else { LENT_BYTES };
-            self.bytes.resize(self.bytes.len().max(least), 0);
+            if self.bytes.len() < least {
+                self.bytes.resize(least, 0);
+            }
             self.lent = true;
         }
         if self.held.end == self.bytes.len() && held < most {

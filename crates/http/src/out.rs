@@ -363,17 +363,28 @@ impl Out {
     /// memory.
     pub fn clear(&mut self, capacity: usize) {
         let (unsent, sends) = (std::mem::take(&mut self.lost), std::mem::take(&mut self.sends));
-        let mut departure = Departure { unsent, sends };
+        if !self.segments.is_empty() {
+            self.drop_segments(Departure { unsent, sends });
+        }
+        self.staged.clear();
+        (self.gone, self.tail) = (0, 0);
+        if self.staged.capacity() > capacity {
+            self.staged.shrink_to(capacity);
+        }
+        if self.segments.capacity() > Out::PARTS_BOUND {
+            self.segments.shrink_to(Out::PARTS_BOUND);
+        }
+    }
+
+    /// Apart from the common case, which has none and comes with every request.
+    #[cold]
+    fn drop_segments(&mut self, mut departure: Departure) {
         for segment in self.segments.drain(..) {
             departure.unsent += segment.len();
             if let Segment::Watch(watch) = segment {
                 watch(std::mem::take(&mut departure));
             }
         }
-        self.staged.clear();
-        (self.gone, self.tail) = (0, 0);
-        self.staged.shrink_to(capacity);
-        self.segments.shrink_to(Out::PARTS_BOUND);
     }
 }
 

@@ -32,7 +32,11 @@ where
     async move {
         let mut progress = Progress { scanned: 0, head_by: Instant::NEVER, answered: false };
         loop {
-            let turn = turn(io, service, limits, session, &mut progress);
+            // Most activations begin with nothing in hand.
+            let turn = match io.split().0.is_empty() {
+                true => Turn::Incomplete,
+                false => turn(io, service, limits, session, &mut progress),
+            };
             if !io.split().1.is_empty() && flush(io, limits).await.is_err() {
                 return Next::Close;
             }
