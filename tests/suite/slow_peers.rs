@@ -34,7 +34,8 @@ fn crowd(config: &Config) -> (usize, usize) {
         Engine::Poll | Engine::Epoll | Engine::Uring => (5000, 1000),
         // Each turn tries every connection.
         Engine::Busy => (1000, 200),
-        Engine::Select => (700, 100),
+        // Threads share the numbers that it can watch.
+        Engine::Select => (700 / config.workers(), 100 / config.workers()),
         // A process or a thread each.
         _ => (100, 20),
     };
