@@ -173,19 +173,11 @@ pub(crate) fn valid_host(value: &[u8]) -> bool {
         return address.parse::<Ipv6Addr>().is_ok()
             && (behind.is_empty() || behind.strip_prefix(b":").is_some_and(valid_port));
     }
-    let (name, port) = match value.iter().position(|&byte| byte == b':') {
-        Some(colon) => (&value[..colon], &value[colon + 1..]),
-        None => (value, &[][..]),
-    };
-    // A port has a host in front of it.
-    let is_there = !name.is_empty() || value.is_empty();
-    let is_name = allowed(name, &NAME) || end_of_escaped(name) == name.len();
-    is_there && is_name && valid_port(port) && name.len() <= 255
-}
-
-/// Whether all of these bytes are in `table`; without a branch for each, as every request has some.
-pub(crate) fn allowed(bytes: &[u8], table: &[bool; 256]) -> bool {
-    bytes.iter().fold(true, |all, &byte| all & table[usize::from(byte)])
+    let end = value.iter().position(|&byte| !NAME[byte as usize]).unwrap_or(value.len());
+    let end = if value.get(end) == Some(&b'%') { end_of_escaped(value) } else { end };
+    let (name, behind) = value.split_at(end);
+    let ends = behind.is_empty() || (!name.is_empty() && behind[0] == b':' && valid_port(&behind[1..]));
+    ends && name.len() <= 255
 }
 
 /// Where a registered name ends that holds percent-encoded bytes.

@@ -1,6 +1,6 @@
 //! What a request is about (RFC 9112 §3.2).
 
-use crate::framing::{allowed, allowing, valid_host};
+use crate::framing::{allowing, valid_host};
 use crate::head::Method;
 use crate::service::Refusal;
 
@@ -61,13 +61,11 @@ impl<'a> Target<'a> {
     }
 
     fn path_and_query(text: &'a str, authority: Option<&'a str>) -> Result<Target<'a>, Refusal> {
-        if allowed(text.as_bytes(), &PATH) {
-            return Ok(Target { path: text, query: None, authority });
-        }
         let end = text.bytes().position(|byte| !PATH[byte as usize]).unwrap_or(text.len());
         let (path, query) = match text.as_bytes().get(end) {
+            None => (text, None),
             Some(b'?') => (&text[..end], Some(&text[end + 1..])),
-            _ => {
+            Some(_) => {
                 return Err(Refusal::Malformed("the target's path holds a character that has to be encoded"));
             }
         };
