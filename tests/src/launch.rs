@@ -1,7 +1,7 @@
 //! Starting the server, and running its other commands.
 
 use std::io::Read;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::process::Process;
 use crate::server::{Server, lock};
 use crate::site::Folder;
-use crate::time::{SOON, eventually};
+use crate::time::{SOON, becomes_true, eventually};
 use crate::tools;
 
 /// How a server is to be started.
@@ -109,13 +109,15 @@ impl Launch {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
         let errors = Arc::new(Mutex::new(String::new()));
-        collect(child.stderr.take().expect("its standard error is a pipe"), errors.clone());
+        let reader = collect(child.stderr.take().expect("its standard error is a pipe"), errors.clone());
         let process = Process(child.id());
         let server =
             Server { config: self.config, process, address, child: Mutex::new(child), folder, errors };
         let sign = format!(":{}", address.port());
         eventually(SOON, &format!("{command:?} says that it listens"), || {
             if let Some(status) = server.ended() {
+                // Its last words may be on their way.
+                becomes_true(SOON, "all that it said is read", || reader.is_finished());
                 panic!("{command:?} ended at once, {status}, and said:\n{}", server.errors());
             }
             server.errors().contains(&sign).then_some(())
@@ -186,7 +188,8 @@ pub fn free_address() -> SocketAddr {
         assert!(step < COUNT, "no port is free");
         let port = FIRST + (start + step) % COUNT;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        if TcpListener::bind(address).is_ok() {
+        // Nothing is bound to find out: a process that begins meanwhile would have it, too, until it is another program.
+        if TcpStream::connect(address).is_err() {
             return address;
         }
     }
