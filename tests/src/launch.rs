@@ -113,7 +113,8 @@ impl Launch {
         let process = Process(child.id());
         let server =
             Server { config: self.config, process, address, child: Mutex::new(child), folder, errors };
-        let sign = format!(":{}", address.port());
+        // What can not be listened on is named, too.
+        let sign = format!(":{}/", address.port());
         eventually(SOON, &format!("{command:?} says that it listens"), || {
             if let Some(status) = server.ended() {
                 // Its last words may be on their way.
