@@ -20,6 +20,7 @@ pub(crate) const STATEMENTS: &[Statement] = &[
     ("a_request_may_come_byte_by_byte", any, a_request_may_come_byte_by_byte),
     ("bodies_are_passed_over", any, bodies_are_passed_over),
     ("sixteen_requests_at_once_are_answered_in_order", any, sixteen_requests_at_once),
+    ("batches_of_many_connections_are_answered", on_a_loop, batches_of_many_connections),
     ("a_thousand_requests_wait_for_a_reader_that_stops", any, a_thousand_requests),
     ("a_connection_rests_and_is_served_again", one_worker, a_connection_rests_and_is_served_again),
     ("hundreds_of_connections_are_served_at_once", at_once, hundreds_of_connections),
@@ -41,6 +42,10 @@ fn one_worker(configuration: &Configuration) -> bool {
 /// Only TCP sends without copying.
 fn unix(configuration: &Configuration) -> bool {
     one_worker(configuration) && configuration.sender != Sender::Zerocopy
+}
+
+fn on_a_loop(configuration: &Configuration) -> bool {
+    configuration.driver() != Driver::Blocking
 }
 
 fn at_once(configuration: &Configuration) -> bool {
@@ -158,6 +163,30 @@ fn sixteen_requests_at_once(configuration: &Configuration) {
         }
     }
     drop(client);
+    server.stop();
+}
+
+/// More is staged in one turn than is handed over together.
+fn batches_of_many_connections(configuration: &Configuration) {
+    let server = Server::start(configuration);
+    let (mut clients, mut slow): (Vec<_>, _) =
+        ((0..24).map(|_| server.connect()).collect(), server.connect());
+    let batch = [request("/small"), request("/shared?7000")].concat().repeat(30);
+    for _ in 0..3 {
+        // Meanwhile they all come.
+        slow.ask("/sleep?100");
+        for client in &mut clients {
+            client.send(&batch);
+        }
+        for client in &mut clients {
+            for _ in 0..30 {
+                assert_eq!(client.response().body, SMALL);
+                assert_eq!(client.response().body, pattern::bytes(7000));
+            }
+        }
+        assert_eq!(slow.response().body, SMALL);
+    }
+    drop((clients, slow));
     server.stop();
 }
 
