@@ -5,8 +5,9 @@
 //! So a process that dies takes its own numbers with it ([`Addresses::settle`]), whatever it was doing.
 //!
 //! Looking an address up, counting and taking a request are atomic operations and no more. To give a place to
-//! an address that has none, a lock of those eight places is taken; it is broken when its holder seems to have
-//! died. A place is given away when nobody is connected from there, the one that was idle longest first.
+//! an address that has none, a lock of those eight places is taken; it is broken when its holder has died. A place is given away when nobody is connected from there, the one that was idle longest first.
+
+mod lock;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -14,7 +15,6 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::thread;
 use std::time::Duration;
 
 use tenfold_http::Peer;
@@ -22,8 +22,6 @@ use tenfold_sys::shared::Rows;
 
 /// Places that an address may have.
 const WAYS: usize = 8;
-/// How often a lock is tried, with a pause in between, before its holder is taken for dead.
-const TRIES: u32 = 10_000;
 
 /// The rows in front of those of processes.
 const KEYS: usize = 0;
@@ -189,17 +187,9 @@ impl Addresses {
     #[cold]
     fn locked<T>(&self, key: Key, work: impl FnOnce(Range<usize>) -> T) -> T {
         let set = self.set(key);
-        let lock = &self.rows.row(LOCKS)[set.start];
-        // One that stays taken for so long was held by a process that died; what it left undone is seen.
-        for _ in 0..TRIES {
-            if lock.compare_exchange(0, 1, SeqCst, SeqCst).is_ok() {
-                break;
-            }
-            thread::yield_now();
-        }
-        let result = work(set);
-        lock.store(0, SeqCst);
-        result
+        // Who died with it has left nothing that is not seen.
+        let _held = lock::hold(&self.rows.row(LOCKS)[set.start]);
+        work(set)
     }
 
     /// Takes a place from somebody who is not connected. The lock of the set is held.

@@ -1,5 +1,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Command;
 use std::sync::atomic::AtomicU32;
+use std::thread;
 
 use super::*;
 
@@ -102,12 +104,34 @@ fn who_was_idle_longest_goes_first() {
 
 #[test]
 fn a_holder_that_died_holds_up_nobody_for_ever() {
-    let table = table(WAYS, 1);
-    table.rows.row(LOCKS)[0].store(1, SeqCst);
-    table.keys()[5].store(CHANGING, SeqCst);
-    for number in 0..WAYS as u32 {
-        assert_eq!(table.connect(host(number), 0, 1, 0), Entry::Admitted, "{number}");
+    for is_waited_for in [true, false] {
+        let table = table(WAYS, 1);
+        let mut holder = Command::new("true").spawn().expect("a program that does nothing");
+        table.rows.row(LOCKS)[0].store(holder.id().into(), SeqCst);
+        table.keys()[5].store(CHANGING, SeqCst);
+        if is_waited_for {
+            holder.wait().expect("our own child");
+        }
+        for number in 0..WAYS as u32 {
+            assert_eq!(table.connect(host(number), 0, 1, 0), Entry::Admitted, "{number}");
+        }
+        assert_eq!(table.rows.row(LOCKS)[0].load(SeqCst), lock::FREE);
+        holder.wait().expect("our own child");
     }
+}
+
+#[test]
+fn a_holder_that_lives_is_waited_for() {
+    let table = table(WAYS, 1);
+    let lock = &table.rows.row(LOCKS)[0];
+    lock.store(std::process::id().into(), SeqCst);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| table.connect(host(1), 0, 1, 0));
+        thread::sleep(Duration::from_millis(300));
+        assert!(!waits.is_finished(), "it took the lock of somebody who lives");
+        lock.store(lock::FREE, SeqCst);
+        assert_eq!(waits.join().expect("it does not panic"), Entry::Admitted);
+    });
 }
 
 /// Threads stand for processes: what they share is the same. Places change hands all the time.
