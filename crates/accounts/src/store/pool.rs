@@ -78,8 +78,17 @@ impl Pool {
             Err(Fault::Lost(_)) => state.idle.clear(),
             Err(Fault::Failed(_)) => {}
         }
-        place.give_back(state);
+        // In the same moment: until then the connection would be counted twice.
+        std::mem::forget(place);
+        self.give_back(state);
         (result, used)
+    }
+
+    /// One that was lent is not any more.
+    fn give_back(&self, mut state: MutexGuard<'_, State>) {
+        state.lent -= 1;
+        drop(state);
+        self.returned.notify_one();
     }
 
     fn take(&self) -> Result<Option<Box<dyn Connection>>, Fault> {
@@ -111,20 +120,9 @@ impl Pool {
 /// The place of a connection that somebody has.
 struct Lent<'p>(&'p Pool);
 
-impl Lent<'_> {
-    /// In the same moment in which its connection is put back: until then it would be counted twice.
-    fn give_back(self, mut state: MutexGuard<'_, State>) {
-        state.lent -= 1;
-        drop(state);
-        self.0.returned.notify_one();
-        std::mem::forget(self);
-    }
-}
-
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        self.0.lock().lent -= 1;
-        self.0.returned.notify_one();
+        self.0.give_back(self.0.lock());
     }
 }
 

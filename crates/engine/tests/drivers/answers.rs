@@ -166,7 +166,7 @@ fn sixteen_requests_at_once(configuration: &Configuration) {
     server.stop();
 }
 
-/// More is staged in one turn than is handed over together.
+/// What all of them have asked for is answered in one turn.
 fn batches_of_many_connections(configuration: &Configuration) {
     let server = Server::start(configuration);
     let (mut clients, mut slow): (Vec<_>, _) =

@@ -5,7 +5,8 @@
 //! So a process that dies takes its own numbers with it ([`Addresses::settle`]), whatever it was doing.
 //!
 //! Looking an address up, counting and taking a request are atomic operations and no more. To give a place to
-//! an address that has none, a lock of those eight places is taken; it is broken when its holder has died. A place is given away when nobody is connected from there, the one that was idle longest first.
+//! an address that has none, a lock of those eight places is taken; it is broken when its holder has died. A
+//! place is given away when nobody is connected from there, the one that was idle longest first.
 
 mod lock;
 

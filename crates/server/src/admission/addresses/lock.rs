@@ -1,4 +1,4 @@
-//! A lock in memory that several processes share: it outlives a holder that dies, and none that is only slow.
+//! A lock in memory that several processes share: a holder that dies does not keep it, and one that is only slow is waited for.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
