@@ -1,7 +1,8 @@
 //! The bounded queue of the mode `async`: from the threads that serve to the one that writes.
 //!
 //! It is whole lines in one buffer, which the writing thread exchanges for an empty one. A line costs a lock
-//! that is held for a copy, and a wake-up where the other thread sleeps.
+//! that is held for a copy. The first one after a rest wakes the writing thread, which then lets lines gather
+//! for a moment: who is woken by each line costs more than the line.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,6 +14,10 @@ use crate::diagnostics::warning;
 
 /// Bytes of lines that wait; as many may be on their way to the file.
 const MOST_BYTES: usize = 1024 * 1024;
+/// Lines of so many bytes are not left to gather any longer: there has to be room while they are written.
+const MANY_BYTES: usize = MOST_BYTES / 2;
+/// How long lines gather: what a line may be late.
+const GATHERING: Duration = Duration::from_millis(10);
 /// How long the writing thread sleeps without a look at whether the file is to be opened anew.
 const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 /// How long somebody who waits goes without a look at whether the server stops.
@@ -30,8 +35,8 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct State {
     lines: Vec<u8>,
-    /// The writing thread waits for lines.
-    asleep: bool,
+    /// The writing thread sleeps until there are more bytes than this; none while it is busy.
+    sleeps_until: Option<usize>,
     /// Somebody waits for room.
     crowded: bool,
     /// No more lines come.
@@ -69,10 +74,13 @@ impl Queue {
             state = wait(&self.emptied, state, SLICE);
         }
         state.lines.extend_from_slice(line);
-        let asleep = std::mem::take(&mut state.asleep);
+        let wakes = state.sleeps_until.is_some_and(|bytes| state.lines.len() > bytes);
+        if wakes {
+            state.sleeps_until = None;
+        }
         // Whoever is woken finds the lock free.
         drop(state);
-        if asleep {
+        if wakes {
             self.filled.notify_one();
         }
         true
@@ -84,9 +92,10 @@ impl Queue {
         let mut state = self.lock();
         state.taken = 0;
         if state.lines.is_empty() && !state.ending {
-            state.asleep = true;
-            state = wait(&self.filled, state, LONGEST_SLEEP);
-            state.asleep = false;
+            state = self.sleep(state, 0, LONGEST_SLEEP);
+        }
+        if (1..=MANY_BYTES).contains(&state.lines.len()) && !state.ending {
+            state = self.sleep(state, MANY_BYTES, GATHERING);
         }
         if state.lines.is_empty() && state.ending {
             state.ended = true;
@@ -102,6 +111,14 @@ impl Queue {
             self.emptied.notify_all();
         }
         true
+    }
+
+    /// Sleeps until there are more than `bytes` of lines, the end has come, or `most` has passed.
+    fn sleep<'a>(&self, mut state: MutexGuard<'a, State>, bytes: usize, most: Duration) -> MutexGuard<'a, State> {
+        state.sleeps_until = Some(bytes);
+        state = wait(&self.filled, state, most);
+        state.sleeps_until = None;
+        state
     }
 
     /// Waits until all lines are written. Says how many are not, where that can not be waited for.
@@ -165,6 +182,19 @@ mod tests {
             }
             assert_eq!(count as usize, LINES);
         });
+    }
+
+    #[test]
+    fn the_writing_thread_is_woken_by_the_first_line_and_then_by_many() {
+        let queue = Queue::default();
+        queue.lock().sleeps_until = Some(0);
+        assert!(queue.put(&line(), Full::Drop));
+        assert_eq!(queue.lock().sleeps_until, None, "it sleeps no more");
+        queue.lock().sleeps_until = Some(MANY_BYTES);
+        assert!((1..MANY_BYTES / 1024).all(|_| queue.put(&line(), Full::Drop)));
+        assert_eq!(queue.lock().sleeps_until, Some(MANY_BYTES), "they gather");
+        assert!(queue.put(&line(), Full::Drop));
+        assert_eq!(queue.lock().sleeps_until, None, "half of the room is taken");
     }
 
     #[test]
