@@ -2,10 +2,8 @@
 //! and a new file for it.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::PathBuf;
-use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,7 +18,6 @@ use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, Folder};
 use tenfold_tests::strace::Tracer;
 use tenfold_tests::time::{SOON, becomes_true, eventually};
-use tenfold_tests::tools::program;
 use tenfold_tests::wire::request;
 
 pub(crate) const THEME: Theme = Theme {
@@ -29,8 +26,7 @@ pub(crate) const THEME: Theme = Theme {
         Engines Own: common_is_combined_without_the_client, json_says_what_a_response_took,
             h31_a_log_that_is_full_is_counted_and_serving_goes_on, a_log_that_can_be_written_again_is;
         Topologies Own: every_mode_writes_every_line_once, a_new_file_by_lines_loses_nothing;
-        Epoll Own: sync_is_a_call_for_each_line, buffered_is_a_call_for_many, a_new_file_by_size_and_by_day,
-            h32_a_blocked_pipe_drops_lines_and_no_request_waits, a_blocked_pipe_makes_requests_wait_and_says_so;
+        Epoll Own: sync_is_a_call_for_each_line, buffered_is_a_call_for_many, a_new_file_by_size_and_by_day;
         Every Once: a_thread_for_the_log_does_not_go_with_fork;
     ],
 };
@@ -275,93 +271,6 @@ fn a_new_file_by_size_and_by_day(config: &Config) {
     });
     let large = files(&server).into_iter().find(|path| *path != server.log_path()).expect("it was renamed");
     assert!(fs::metadata(large).expect("it is there").len() >= 1024);
-    stop(server);
-}
-
-/// A pipe that somebody holds open, and reads when it is told to.
-fn pipe(folder: &Folder) -> (PathBuf, File) {
-    let path = folder.at("pipe");
-    let made = std::process::Command::new(program("mkfifo")).arg(&path).status().expect("it can be run");
-    assert!(made.success());
-    // Open for both, it opens without another end.
-    let end = File::options().read(true).write(true).open(&path).expect("it was just made");
-    (path, end)
-}
-
-/// So long that a few hundred lines fill pipe and queue.
-fn long_target(number: usize) -> String {
-    format!("/1k.html?{number}&{}", "a".repeat(7000))
-}
-
-/// Reads lines from the pipe until there are `count`.
-#[track_caller]
-fn read_lines(mut end: File, count: usize) -> usize {
-    let (sender, receiver) = channel();
-    thread::spawn(move || {
-        let mut buffer = vec![0; 64 * 1024];
-        while let Ok(read @ 1..) = end.read(&mut buffer) {
-            if sender.send(buffer[..read].iter().filter(|byte| **byte == b'\n').count()).is_err() {
-                return;
-            }
-        }
-    });
-    let mut lines = 0;
-    while lines < count {
-        lines += receiver.recv_timeout(SOON).unwrap_or_else(|_| panic!("{lines} lines of {count}"));
-    }
-    lines
-}
-
-fn through_pipe(config: &Config, path: &std::path::Path, full: &str) -> Server {
-    let launch = Launch::new(config, site::shared()).flag("--access-log", path.display());
-    launch.flag("--log-mode", "async").flag("--log-full", full).start()
-}
-
-fn h32_a_blocked_pipe_drops_lines_and_no_request_waits(config: &Config) {
-    const REQUESTS: usize = 600;
-    let folder = Folder::new("pipe");
-    let (path, end) = pipe(&folder);
-    let server = through_pipe(config, &path, "drop");
-    let mut wire = server.connect();
-    for number in 0..REQUESTS {
-        let begin = Instant::now();
-        wire.get(&long_target(number));
-        assert_eq!(wire.response().status, 200);
-        assert!(begin.elapsed() < SOON, "request {number} waited {:?}", begin.elapsed());
-    }
-    let dropped = number(&server, "log_lines_dropped");
-    assert!(dropped > 0, "4 MB of lines fit nowhere");
-    let said = || server.errors().matches("lines are dropped and counted").count();
-    becomes_true(SOON, "it is said", || said() > 0);
-    assert_eq!(said(), 1, "{}", server.errors());
-    assert_eq!(read_lines(end, REQUESTS - dropped as usize), REQUESTS - dropped as usize);
-    stop(server);
-}
-
-fn a_blocked_pipe_makes_requests_wait_and_says_so(config: &Config) {
-    const REQUESTS: usize = 600;
-    let folder = Folder::new("pipe");
-    let (path, end) = pipe(&folder);
-    let server = through_pipe(config, &path, "block");
-    let (sender, answered) = channel();
-    thread::scope(|scope| {
-        let mut wire = server.connect();
-        scope.spawn(move || {
-            for number in 0..REQUESTS {
-                wire.get(&long_target(number));
-                assert_eq!(wire.response().status, 200);
-                sender.send(()).expect("the case lasts longer");
-            }
-        });
-        let mut count = 0;
-        while answered.recv_timeout(Duration::from_secs(2)).is_ok() {
-            count += 1;
-        }
-        assert!(count < REQUESTS, "every request was answered, and 4 MB of lines fit nowhere");
-        becomes_true(SOON, "it is said", || server.errors().contains("requests, which wait for it now"));
-        assert_eq!(number(&server, "log_lines_dropped"), 0);
-        assert_eq!(read_lines(end, REQUESTS), REQUESTS, "no line is lost");
-    });
     stop(server);
 }
 

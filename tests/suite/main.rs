@@ -27,6 +27,7 @@ mod lifecycle;
 mod listings;
 mod log;
 mod logs_modes;
+mod logs_pipes;
 mod mechanisms;
 mod members;
 mod privileges;
@@ -61,6 +62,7 @@ const THEMES: &[Theme] = &[
     changing::THEME,
     log::THEME,
     logs_modes::THEME,
+    logs_pipes::THEME,
     timers::THEME,
     lifecycle::THEME,
     reload::THEME,

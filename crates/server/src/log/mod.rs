@@ -6,6 +6,7 @@
 
 mod combined;
 pub(crate) mod day;
+mod file;
 mod json;
 mod line;
 mod outlet;
@@ -16,7 +17,6 @@ mod writer;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use tenfold_sys::user::User;
@@ -104,7 +104,7 @@ impl Log {
     /// Opens what `settings` name, for workers that are `owner`.
     ///
     /// # Errors
-    /// What the system says, with the path.
+    /// What the system says, with the path and what to do.
     pub(crate) fn open(settings: &Settings, owner: Option<&User>) -> Result<Log, String> {
         let manner = settings.log;
         let open = match &settings.access_log {
@@ -115,9 +115,9 @@ impl Log {
                 Some(Open { file: file.into(), path: None, manner })
             }
             LogTarget::File(path) => {
-                let wrong = |error| format!("can not open the access log {}: {error}", path.display());
-                let path = std::path::absolute(path).map_err(wrong)?;
-                Some(Open { file: make(&path, owner).map_err(wrong)?, path: Some(path), manner })
+                let wrong = |why: String| format!("can not open the access log {}: {why}", path.display());
+                let path = std::path::absolute(path).map_err(|error| wrong(error.to_string()))?;
+                Some(Open { file: file::make(&path, owner).map_err(wrong)?, path: Some(path), manner })
             }
         };
         Ok(Log(open))
@@ -126,11 +126,11 @@ impl Log {
     /// Makes the file anew where its name is free, and takes it from now on.
     ///
     /// # Errors
-    /// What the system says, with the path; the old one is kept then.
+    /// What the system says, with the path and what to do; the old one is kept then.
     pub(crate) fn reopen(&mut self, owner: Option<&User>) -> Result<(), String> {
         let Some(Open { file, path: Some(path), .. }) = &mut self.0 else { return Ok(()) };
-        *file = make(path, owner)
-            .map_err(|error| format!("can not open the access log {} again: {error}", path.display()))?;
+        *file = file::make(path, owner)
+            .map_err(|why| format!("can not open the access log {} again: {why}", path.display()))?;
         Ok(())
     }
 
@@ -140,27 +140,4 @@ impl Log {
         let facts = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
         Some((path.as_deref()?, facts))
     }
-}
-
-/// Opens the file, and gives it to `owner`, who has to open it again.
-///
-/// A name in a folder that others may write to can lead anywhere: only a file that has this one name, and
-/// is reached without a link, changes hands. What a link leads to (`/dev/stdout`) is written to as it is.
-fn make(path: &Path, owner: Option<&User>) -> io::Result<File> {
-    // Who may read it is told whom this site's visitors are, so others may not.
-    let mut options = File::options();
-    options.append(true).create(true).mode(0o640);
-    let Some(owner) = owner else { return options.open(path) };
-    let direct = options.clone().custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(path);
-    let file = match direct {
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            return options.open(path);
-        }
-        other => other?,
-    };
-    let facts = file.metadata()?;
-    if facts.is_file() && facts.nlink() == 1 {
-        fchown(&file, Some(owner.id), Some(owner.group))?;
-    }
-    Ok(file)
 }

@@ -1,6 +1,5 @@
 //! Where the threads of a process write their lines to: one file, opened anew once for all of them.
 
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +9,7 @@ use tenfold_sys::lifecycle;
 
 use super::queue::Queue;
 use super::sink::{self, Sink};
-use super::{Log, Manner, Mode, Open};
+use super::{Log, Manner, Mode, Open, file};
 use crate::counters::{Counter, Tally};
 use crate::diagnostics::{info, warning};
 
@@ -67,13 +66,12 @@ impl Outlet {
         let asked = lifecycle::reopened();
         if current.0 != asked {
             current.0 = asked;
-            // The supervisor has made it, and given it to whom workers are.
-            match self.path.as_ref().map(|path| (path, File::options().append(true).open(path))) {
+            match self.path.as_ref().map(|path| (path, file::open(path))) {
                 None => {}
                 Some((_, Ok(file))) => current.1 = Arc::new(Sink::new(file)),
-                Some((path, Err(error))) => {
+                Some((path, Err(why))) => {
                     let path = path.display();
-                    warning!("can not open the access log {path} again: {error}; the old file is written on");
+                    warning!("can not open the access log {path} again: {why}; the old file is written on");
                 }
             }
         }
