@@ -6,6 +6,7 @@
 
 mod apart;
 mod segment;
+mod taken;
 #[cfg(test)]
 mod tests;
 
@@ -36,8 +37,7 @@ pub enum Part {
     File(Arc<OpenFile>, Range<u64>),
 }
 
-/// What became of the bytes between a watch and the one before it. Bytes that a driver took over count as
-/// left.
+/// What became of the bytes between a watch and the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Departure {
     /// Bytes that never left: 0 when all did.
@@ -247,11 +247,6 @@ impl Out {
         }
     }
 
-    /// Whether what is at the front goes with the memory that was moved out last.
-    pub fn follows(&self) -> bool {
-        !self.popped_alone && self.goes_on(0)
-    }
-
     /// Whether there is output from segment `place` on that may leave with what is before it.
     fn goes_on(&self, place: usize) -> bool {
         match self.segments.iter().skip(place).find(|segment| !matches!(segment, Segment::Watch(_))) {
@@ -279,7 +274,13 @@ impl Out {
         } else {
             self.advance_segments(count);
         }
-        if self.tail == 0 && self.segments.is_empty() {
+        self.rewind_where_empty();
+    }
+
+    /// Begins anew where nothing is left, nor anybody who watches.
+    #[inline]
+    fn rewind_where_empty(&mut self) {
+        if self.is_empty() {
             self.staged.clear();
             (self.gone, self.sends) = (0, 0);
         }
@@ -315,48 +316,6 @@ impl Out {
         let rest = usize::try_from(count).expect("staged bytes fit a usize");
         self.tail = self.tail.checked_sub(rest).expect("no more leaves than was pushed");
         self.gone += rest;
-    }
-
-    /// Moves the first piece of memory out of the front, for a driver that owns bytes until the kernel is
-    /// done with them. Staged bytes come in a vector: the stage itself where they are all there is, with
-    /// `spare` put in its place, else a copy in `spare`. `None` where nothing, or a file, is at the front.
-    /// [`Out::follows`] says whether the next piece goes with it.
-    pub fn pop_memory(&mut self, mut spare: Vec<u8>) -> Option<Memory> {
-        debug_assert!(spare.is_empty());
-        self.popped_alone = matches!(self.segments.front(), Some(Segment::Alone(_)));
-        if self.segments.is_empty() {
-            if self.tail == 0 {
-                return None;
-            }
-            (self.tail, self.sends) = (0, 0);
-            let from = std::mem::take(&mut self.gone);
-            return Some(Memory::Staged(std::mem::replace(&mut self.staged, spare), from));
-        }
-        // A watch hears when what is before it has left: see `advance`.
-        if matches!(self.segments.front()?, Segment::File(..) | Segment::Watch(_)) {
-            return None;
-        }
-        let memory = match self.segments.pop_front()? {
-            Segment::Shared(bytes, range) => Memory::Shared(bytes, range),
-            Segment::Staged(count) | Segment::Alone(count) => {
-                spare.extend_from_slice(&self.staged[self.gone..self.gone + count]);
-                self.gone += count;
-                Memory::Staged(spare, 0)
-            }
-            Segment::File(..) | Segment::Watch(_) => return None,
-        };
-        self.sends += 1;
-        if self.is_empty() {
-            self.staged.clear();
-            (self.gone, self.sends) = (0, 0);
-        }
-        Some(memory)
-    }
-
-    /// So many bytes that were moved out never left: the next watch hears of them when everything is
-    /// dropped.
-    pub fn lose(&mut self, count: u64) {
-        self.lost = count;
     }
 
     /// Drops everything and tells the watches how much never left. Keeps at most `capacity` bytes of

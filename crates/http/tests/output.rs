@@ -16,6 +16,7 @@ enum Operation {
     Watch,
     Advance(u16),
     Pop,
+    PopFile(u8),
     Clear,
 }
 
@@ -92,6 +93,16 @@ impl Pair {
                 Some(Memory::Shared(bytes, range)) => self.popped(&bytes[range]),
                 None => assert!(!matches!(self.model.front(), Some(Item::Memory(_)))),
             },
+            Operation::PopFile(most) => {
+                let there = self.out.file().map_or(0, |(_, range, _)| range.end - range.start);
+                let count = there.min(u64::from(most));
+                if there > 0 {
+                    self.out.pop_file(count);
+                    // A watch behind it hears nothing yet.
+                    let front = self.model.drain(..count as usize);
+                    assert!(front.into_iter().all(|item| matches!(item, Item::File(_))));
+                }
+            }
             Operation::Clear => {
                 self.out.clear(0);
                 let mut unsent = 0;

@@ -8,7 +8,7 @@ use std::time;
 
 use tenfold_engine::dispatch::proactor::{Proactor, Resting};
 use tenfold_engine::offload::Lane;
-use tenfold_engine::{Dispatch, Driver, Event, Plan, Protocol};
+use tenfold_engine::{Dispatch, Event, Plan, Protocol};
 use tenfold_http::response::{FieldName, FieldValue};
 use tenfold_http::{
     Answer, Departure, Head, Instant, Io, KeptHead, Limits, Method, Next, Out, Peer, Refusal, Reply, Service,
@@ -50,8 +50,6 @@ struct Shared {
     measures: bool,
     /// Where work goes that would hold up other connections.
     lane: Lane,
-    /// Whether what has left `Out` is only handed over, and the kernel sends it some time later.
-    hands_over: bool,
     /// When a failure of the system was last said, in seconds since 1970.
     complained: AtomicU64,
 }
@@ -95,7 +93,6 @@ impl App {
             measures: crew.measures(),
             crew,
             lane: Lane::new(plan, settings.work_threads, settings.work_queue),
-            hands_over: plan.engine.model().driver == Driver::Completion,
             complained: AtomicU64::new(0),
         });
         let proactor = match plan.dispatch {
@@ -292,7 +289,10 @@ impl Shared {
         out: &mut Out,
         began: Option<time::Instant>,
     ) {
-        let staged = began.map(|began| (began.elapsed(), time::Instant::now()));
+        let staged = began.map(|began| {
+            let now = time::Instant::now();
+            (now - began, now)
+        });
         // A file may turn out shorter than what was promised, and a client may go: the log says what left.
         let whole = out.staged_alone().is_some() && staged.is_none();
         let begun = self.crew.with(|own| {
@@ -308,11 +308,11 @@ impl Shared {
             }
         });
         if let Some(begun) = begun.flatten() {
-            let (crew, body, hands_over) = (self.crew.clone(), outcome.body, self.hands_over);
+            let (crew, body) = (self.crew.clone(), outcome.body);
             out.watch(Box::new(move |Departure { unsent, sends }| {
                 let times = staged.map(|(process, staged)| Times {
                     process: Some(process),
-                    send: (unsent == 0 && !hands_over).then(|| staged.elapsed()),
+                    send: (unsent == 0).then(|| staged.elapsed()),
                     sends: Some(sends),
                 });
                 let (bytes, times) = (body.saturating_sub(unsent), times.unwrap_or_default());

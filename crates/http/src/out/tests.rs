@@ -71,3 +71,25 @@ fn a_watch_hears_of_bytes_that_were_taken_over_and_never_left() {
     out.clear(0);
     assert_eq!(*told.lock().expect("no panic"), [Departure { unsent: 7, sends: 1 }]);
 }
+
+#[test]
+fn a_watch_behind_a_file_that_was_taken_over_hears_of_it_when_it_has_left() {
+    let file = Arc::new(OpenFile { file: File::open("/dev/null").expect("Linux has it"), size: 9 });
+    for (lost, unsent) in [(None, 0), (Some(4), 4)] {
+        let (mut out, told) = (Out::new(), Arc::default());
+        out.push(Part::File(file.clone(), 0..9));
+        watched(&mut out, b"", &told);
+        [5, 4].into_iter().for_each(|count| out.pop_file(count));
+        assert!(out.file().is_none() && !out.is_empty());
+        assert_eq!(*told.lock().expect("no panic"), [], "it has not left until the driver says so");
+        match lost {
+            None => out.advance(0),
+            Some(count) => {
+                out.lose(count);
+                out.clear(0);
+            }
+        }
+        assert!(out.is_empty());
+        assert_eq!(*told.lock().expect("no panic"), [Departure { unsent, sends: 2 }]);
+    }
+}

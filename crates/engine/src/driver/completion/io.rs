@@ -200,7 +200,7 @@ impl<B: Buffer> RingIo<B> {
         let MappedPiece { file, mapped, more, held } = piece;
         let count = mapped.len();
         self.mapped = Some((file, mapped.range.end));
-        self.out.advance(count);
+        self.out.pop_file(count);
         self.handed += count;
         let bytes = Bytes::Mapped(mapped);
         self.link.outgoing.borrow_mut().push(Piece { bytes, more, held });
@@ -242,7 +242,7 @@ impl<B: Buffer> RingIo<B> {
             Ok(count) => {
                 memory.truncate(count);
                 let more = goes_on || (count as u64) < range.end - range.start;
-                self.out.advance(count as u64);
+                self.out.pop_file(count as u64);
                 self.handed += count as u64;
                 let piece = Piece { bytes: Bytes::Owned(memory, 0), more, held: false };
                 self.link.outgoing.borrow_mut().push(piece);

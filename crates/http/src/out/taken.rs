@@ -1,0 +1,66 @@
+//! Output that a driver takes over: it owns the bytes until the kernel is done with them, and says then what became
+//! of them.
+
+use super::{Memory, Out, Segment};
+
+impl Out {
+    /// Moves the first piece of memory out of the front, for a driver that owns bytes until the kernel is
+    /// done with them. Staged bytes come in a vector: the stage itself where they are all there is, with
+    /// `spare` put in its place, else a copy in `spare`. `None` where nothing, or a file, is at the front.
+    /// [`Out::follows`] says whether the next piece goes with it.
+    pub fn pop_memory(&mut self, mut spare: Vec<u8>) -> Option<Memory> {
+        debug_assert!(spare.is_empty());
+        self.popped_alone = matches!(self.segments.front(), Some(Segment::Alone(_)));
+        if self.segments.is_empty() {
+            if self.tail == 0 {
+                return None;
+            }
+            (self.tail, self.sends) = (0, 0);
+            let from = std::mem::take(&mut self.gone);
+            return Some(Memory::Staged(std::mem::replace(&mut self.staged, spare), from));
+        }
+        // A watch hears when what is before it has left: see `advance`.
+        if matches!(self.segments.front()?, Segment::File(..) | Segment::Watch(_)) {
+            return None;
+        }
+        let memory = match self.segments.pop_front()? {
+            Segment::Shared(bytes, range) => Memory::Shared(bytes, range),
+            Segment::Staged(count) | Segment::Alone(count) => {
+                spare.extend_from_slice(&self.staged[self.gone..self.gone + count]);
+                self.gone += count;
+                Memory::Staged(spare, 0)
+            }
+            Segment::File(..) | Segment::Watch(_) => return None,
+        };
+        self.sends += 1;
+        self.rewind_where_empty();
+        Some(memory)
+    }
+
+    /// Moves the first `count` bytes out of the file at the front, for a driver that has read or mapped them and owns
+    /// them until the kernel is done with them: they count as a piece. A watch behind them hears of it when the driver
+    /// says so, with [`Out::advance`] or [`Out::lose`]. Panics when there is no file, or not so much of it.
+    pub fn pop_file(&mut self, count: u64) {
+        let Some(Segment::File(_, range)) = self.segments.front_mut() else {
+            panic!("{count} bytes are moved out of a file, and none is at the front")
+        };
+        assert!(count <= range.end - range.start, "{count} bytes are moved out of {range:?}");
+        range.start += count;
+        self.sends += u32::from(count > 0);
+        if range.is_empty() {
+            self.segments.pop_front();
+        }
+        self.rewind_where_empty();
+    }
+
+    /// So many bytes that were moved out never left: the next watch hears of them when everything is
+    /// dropped.
+    pub fn lose(&mut self, count: u64) {
+        self.lost = count;
+    }
+
+    /// Whether what is at the front goes with the memory that was moved out last.
+    pub fn follows(&self) -> bool {
+        !self.popped_alone && self.goes_on(0)
+    }
+}
