@@ -13,7 +13,7 @@ use tenfold_engine::{Driver, Engine};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::{Theme, each_at_once};
-use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::launch::{Launch, free_address, tenfold};
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, Folder};
 use tenfold_tests::strace::Tracer;
@@ -26,8 +26,10 @@ pub(crate) const THEME: Theme = Theme {
         Engines Own: common_is_combined_without_the_client, json_says_what_a_response_took,
             h31_a_log_that_is_full_is_counted_and_serving_goes_on, a_log_that_can_be_written_again_is;
         Topologies Own: every_mode_writes_every_line_once, a_new_file_by_lines_loses_nothing;
-        Epoll Own: sync_is_a_call_for_each_line, buffered_is_a_call_for_many, a_new_file_by_size_and_by_day;
-        Every Once: json_times_a_slow_reader_with_every_sender, a_thread_for_the_log_does_not_go_with_fork;
+        Epoll Own: sync_is_a_call_for_each_line, buffered_is_a_call_for_many, a_new_file_by_size_and_by_day,
+            a_reload_does_not_rotate_what_can_not_be_renamed;
+        Every Once: json_times_a_slow_reader_with_every_sender, a_thread_for_the_log_does_not_go_with_fork,
+            what_can_not_be_renamed_is_not_rotated;
     ],
 };
 
@@ -306,4 +308,41 @@ fn a_thread_for_the_log_does_not_go_with_fork() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("log-mode async does not go with engine fork: a child that ends"), "{said}");
+}
+
+/// A device, a link to one, and a link to a file, which would be renamed in the file's place.
+fn what_can_not_be_renamed_is_not_rotated() {
+    let folder = Folder::new("rotate");
+    std::os::unix::fs::symlink(folder.write("access.log", ""), folder.at("link")).expect("our own folder");
+    let link = folder.at("link").display().to_string();
+    for (log, when) in [("/dev/null", "100 lines"), ("/dev/stderr", "daily"), (link.as_str(), "1 MB")] {
+        let address = free_address().to_string();
+        let flags = ["--listen", &address, "--access-log", log, "--log-rotate", when];
+        let output = tenfold(&[&["serve", "."], flags.as_slice()].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        for part in ["log-rotate", log, "name a file with access-log"] {
+            assert!(said.contains(part), "{part:?} is not said in: {said}");
+        }
+        let text = format!("root = \".\"\naccess-log = \"{log}\"\nlog-rotate = \"{when}\"\n");
+        let output = tenfold(&["check", &folder.write("tenfold.toml", text).display().to_string()]);
+        assert_eq!(output.status.code(), Some(1), "{log} is right for check");
+    }
+    assert!(folder.at("link").is_symlink(), "the link was renamed");
+}
+
+fn a_reload_does_not_rotate_what_can_not_be_renamed(config: &Config) {
+    let folder = Folder::new("rotate");
+    let file = folder.write("tenfold.toml", "root = \".\"\n");
+    let launch = Launch::bare(config).flag("--config", file.display());
+    let server = launch.flag("--access-log", "/dev/null").start();
+    folder.write("tenfold.toml", "root = \".\"\nlog-rotate = \"daily\"\n");
+    server.process.signal(Signal::HUP);
+    becomes_true(SOON, "it is refused", || {
+        server
+            .errors()
+            .contains("/dev/null is none; name a file with access-log, or leave log-rotate out; the old")
+    });
+    stop(server);
 }

@@ -191,11 +191,28 @@ fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), Strin
         () if settings.is_explicit("log-full") && !is_async => {
             Err("log-full is for log-mode async: the others have no queue".into())
         }
-        () if settings.log_rotate != Rotate::Off && settings.access_log == LogTarget::Output => {
-            Err("log-rotate is for an access log that is a file: standard output can not be renamed".into())
-        }
+        () if settings.log_rotate != Rotate::Off => a_log_that_can_not_be_renamed(&settings.access_log),
         () => Ok(()),
     }
+}
+
+/// A new file is made by renaming the old one: no other log gets one. Of a link the link would be renamed, and that may
+/// be one of the system's, as `/dev/stdout` is. What is not there yet is made as a file.
+fn a_log_that_can_not_be_renamed(log: &LogTarget) -> Result<(), String> {
+    let what = match log {
+        LogTarget::Off => return Ok(()),
+        LogTarget::Output => "standard output can not be renamed".to_owned(),
+        LogTarget::File(path) => match fs::symlink_metadata(path) {
+            Ok(facts) if facts.is_symlink() => {
+                format!("{} is a link, and what it leads to is not renamed with it", path.display())
+            }
+            Ok(facts) if !facts.is_file() => format!("{} is none", path.display()),
+            Ok(_) | Err(_) => return Ok(()),
+        },
+    };
+    Err(format!(
+        "log-rotate is for an access log that is a file: {what}; name a file with access-log, or leave log-rotate out"
+    ))
 }
 
 fn what_is_for_other_topologies(settings: &Settings, plan: &Plan) -> Result<(), String> {

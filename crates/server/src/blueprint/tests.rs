@@ -76,7 +76,18 @@ fn logs_that_can_not_be_are_refused() {
         ),
         (
             [("access-log", "-"), ("log-rotate", "daily")],
-            "log-rotate is for an access log that is a file: standard output can not be renamed",
+            "log-rotate is for an access log that is a file: standard output can not be renamed; name a file with \
+             access-log, or leave log-rotate out",
+        ),
+        (
+            [("access-log", "/dev/null"), ("log-rotate", "1 MB")],
+            "log-rotate is for an access log that is a file: /dev/null is none; name a file with access-log, or \
+             leave log-rotate out",
+        ),
+        (
+            [("access-log", "/dev/stderr"), ("log-rotate", "100 lines")],
+            "log-rotate is for an access log that is a file: /dev/stderr is a link, and what it leads to is not \
+             renamed with it; name a file with access-log, or leave log-rotate out",
         ),
     ] {
         assert_eq!(refusal(&words, DESCRIPTORS), said);
