@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -25,6 +26,7 @@ pub struct Launch {
     wrapper: Vec<String>,
     flags: Vec<String>,
     logs: bool,
+    says: bool,
     accounts: bool,
 }
 
@@ -36,7 +38,8 @@ impl Launch {
 
     /// A server of this configuration that has to be told what to serve.
     pub fn bare(config: &Config) -> Launch {
-        Launch { config: *config, wrapper: Vec::new(), flags: config.flags(), logs: true, accounts: false }
+        let (wrapper, flags) = (Vec::new(), config.flags());
+        Launch { config: *config, wrapper, flags, logs: true, says: true, accounts: false }
     }
 
     /// With one more word on the command line.
@@ -47,8 +50,10 @@ impl Launch {
 
     /// With a flag and its value.
     pub fn flag(mut self, name: &str, value: impl ToString) -> Launch {
+        let value = value.to_string();
         self.logs &= name != "--access-log";
-        self.flags.extend([name.to_owned(), value.to_string()]);
+        self.says &= name != "--log-level" || !["error", "warn"].contains(&value.as_str());
+        self.flags.extend([name.to_owned(), value]);
         self
     }
 
@@ -89,7 +94,8 @@ impl Launch {
         self.flag("--listen", address).start_at(address)
     }
 
-    /// Starts it and waits until it says that it listens at this address, which it knows already.
+    /// Starts it and waits until it says that it listens at this address, which it knows already; where its level
+    /// keeps it from saying so, until its status says that it serves.
     ///
     /// # Panics
     /// When it ends instead; with what it said.
@@ -115,13 +121,17 @@ impl Launch {
             Server { config: self.config, process, address, child: Mutex::new(child), folder, errors };
         // What can not be listened on is named, too.
         let sign = format!(":{}/", address.port());
+        let is_up = || match self.says {
+            true => server.errors().contains(&sign),
+            false => says_it_serves(&server.folder.at("control")),
+        };
         eventually(SOON, &format!("{command:?} says that it listens"), || {
             if let Some(status) = server.ended() {
                 // Its last words may be on their way.
                 becomes_true(SOON, "all that it said is read", || reader.is_finished());
                 panic!("{command:?} ended at once, {status}, and said:\n{}", server.errors());
             }
-            server.errors().contains(&sign).then_some(())
+            is_up().then_some(())
         });
         server
     }
@@ -145,6 +155,13 @@ impl Launch {
         command.args(&words[1..]);
         command
     }
+}
+
+/// Whether a server that is asked for its status says that it serves.
+fn says_it_serves(control: &Path) -> bool {
+    let mut said = String::new();
+    let asked = UnixStream::connect(control).and_then(|mut stream| stream.read_to_string(&mut said));
+    asked.is_ok() && said.contains("\"state\":\"serving\"")
 }
 
 /// Runs another of the server's commands to its end.

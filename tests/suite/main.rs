@@ -23,6 +23,7 @@ mod file_server;
 mod files;
 mod hardening;
 mod itself;
+mod levels;
 mod lifecycle;
 mod listings;
 mod log;
@@ -63,6 +64,7 @@ const THEMES: &[Theme] = &[
     log::THEME,
     logs_modes::THEME,
     logs_pipes::THEME,
+    levels::THEME,
     timers::THEME,
     lifecycle::THEME,
     reload::THEME,

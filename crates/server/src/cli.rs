@@ -6,8 +6,8 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 
 use crate::manual::SHELLS;
-use crate::settings::Given;
 use crate::settings::table::{Row, rows};
+use crate::settings::{Given, warn_of_slips};
 
 /// What was asked for.
 pub(crate) enum Command {
@@ -52,6 +52,7 @@ pub(crate) fn parse() -> Command {
         Some(("check", check)) => {
             let mut given = Given { config: check.get_one("config").cloned(), ..Given::default() };
             given.take_variables();
+            warn_of_slips();
             Command::Check(given)
         }
         Some(("engines", engines)) => {

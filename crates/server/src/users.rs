@@ -12,7 +12,7 @@ use tenfold_accounts::Accounts;
 use crate::check::{WRONG_USAGE, complain};
 use crate::diagnostics::error;
 use crate::members::place;
-use crate::settings::Given;
+use crate::settings::{Given, warn_of_slips};
 
 /// Days that an invitation is good for, where nobody says.
 const DAYS: &str = "14";
@@ -97,6 +97,7 @@ fn open(words: &ArgMatches) -> Result<Accounts, ExitCode> {
         given.flags.extend(words.get_one::<String>(name).map(|value| (name, vec![value.clone()])));
     }
     given.take_variables();
+    warn_of_slips();
     let settings = given.resolve().map_err(|problems| {
         complain(&problems);
         ExitCode::from(WRONG_USAGE)

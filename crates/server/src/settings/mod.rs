@@ -181,7 +181,6 @@ impl Given {
         };
         self.variables =
             rows().filter_map(|row| value(row).map(|value| (row.name, list(row, value)))).collect();
-        warn_of_slips();
         if self.config.is_none() {
             let file = std::env::var_os("TENFOLD_CONFIG").filter(|file| !file.is_empty());
             self.config = file.map(PathBuf::from);
@@ -220,7 +219,7 @@ impl Given {
 }
 
 /// Says which variables were meant to be settings and are none: a slip would go unseen for long.
-fn warn_of_slips() {
+pub(crate) fn warn_of_slips() {
     for (variable, _) in std::env::vars_os() {
         let Some(name) = variable.to_str().and_then(|name| name.strip_prefix("TENFOLD_")) else { continue };
         let name = name.to_ascii_lowercase().replace('_', "-");

@@ -18,7 +18,7 @@ use crate::admission::{Admission, Shares};
 use crate::app::App;
 use crate::blueprint::Blueprint;
 use crate::cli::Serve;
-use crate::diagnostics::error;
+use crate::diagnostics::{self, error};
 use crate::members::Members;
 use crate::members::door::Door;
 use crate::null::Null;
@@ -42,6 +42,8 @@ pub(super) struct Work {
 /// Serves until it is told to leave, and ends the process.
 pub(super) fn run_and_exit(work: Work, user: Option<&User>, how: &Serve) -> ! {
     let place = work.place + 1;
+    // It is forked before the supervisor takes its generation's level.
+    diagnostics::set_level(work.generation.settings.log_level);
     let code = match catch_unwind(AssertUnwindSafe(|| serve(work, user, how))) {
         Ok(Ok(())) => 0,
         Ok(Err(why)) => {

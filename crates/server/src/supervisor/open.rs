@@ -20,11 +20,16 @@ use crate::cli::Serve;
 use crate::counters::Sums;
 use crate::diagnostics::{self, error, warning};
 use crate::engines;
-use crate::settings::{Problem, Settings};
+use crate::settings::{Problem, Settings, warn_of_slips};
 
 /// `tenfold serve`: from the command line to the end of the last worker.
 pub(crate) fn serve(serve: Serve) -> ExitCode {
-    let settings = match serve.given.resolve() {
+    let resolved = serve.given.resolve();
+    if let Ok(settings) = &resolved {
+        diagnostics::set_level(settings.log_level);
+    }
+    warn_of_slips();
+    let settings = match resolved {
         Ok(settings) => settings,
         Err(problems) if problems.iter().any(Problem::is_failure) => {
             complain(&problems);
@@ -32,7 +37,6 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
         }
         Err(problems) => return refuse(&problems),
     };
-    diagnostics::set_level(settings.log_level);
     let descriptors = limits::raise_descriptors().unwrap_or_else(|error| {
         warning!("can not raise the descriptor limit: {error}; counting with 1024");
         1024

@@ -1,0 +1,150 @@
+//! What is said on standard error at each `log-level`: what the book says, and nothing below it.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::{Theme, each_at_once};
+use tenfold_tests::launch::Launch;
+use tenfold_tests::process::Process;
+use tenfold_tests::server::Server;
+use tenfold_tests::site::Folder;
+use tenfold_tests::time::{SOON, becomes_true};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "levels",
+    cases: cases![Epoll Own: each_level_says_what_is_its_own_and_graver, a_reload_changes_what_workers_say],
+};
+
+/// The gravest first.
+const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
+
+/// What is said in `a_life` at each level, the supervisor's and the workers'.
+const SAID: [&[&str]; 4] = [
+    &["tenfold: error: backlog can not change without a restart; the old configuration goes on"],
+    &[
+        "tenfold: warning: there is no setting TENFOLD_LOG_FORMT; did you mean TENFOLD_LOG_FORMAT?",
+        "tenfold: warning: can not write the access log: No space left on device",
+        "; another takes its place",
+    ],
+    &["serves   http://", "tenfold: the configuration was read again", "tenfold: left"],
+    &["tenfold: debug: heard HangUp", "tenfold: debug: generation # is gone"],
+];
+
+/// The place in [`LEVELS`] of a line's level.
+fn level_of(line: &str) -> usize {
+    let of = |name: &&str| line.starts_with(&format!("tenfold: {name}: "));
+    ["error", "warning", "info", "debug"].iter().position(of).unwrap_or(2)
+}
+
+/// Lines of which those of two servers are the same: without numbers, in an order of their own.
+fn lines(said: &str) -> Vec<String> {
+    let plain = |line: &str| {
+        line.chars().fold(String::new(), |mut plain, letter| {
+            match letter.is_ascii_digit() {
+                false => plain.push(letter),
+                true if plain.ends_with('#') => {}
+                true => plain.push('#'),
+            }
+            plain
+        })
+    };
+    let mut lines: Vec<_> = said.lines().map(plain).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// A configuration with more in it than a root.
+fn write(folder: &Folder, more: &str) -> String {
+    let path = folder.write("tenfold.toml", format!("root = \"site\"\n{more}"));
+    path.display().to_string()
+}
+
+/// A server that can not write its access log, and has said so when an answer has come.
+fn launch(config: &Config, folder: &Folder) -> Launch {
+    folder.write("site/index.html", "x");
+    let file = write(folder, "");
+    let launch = Launch::bare(config).flag("--config", file).flag("--access-log", "/dev/full");
+    launch.flag("--log-mode", "sync")
+}
+
+/// Waits until others serve than these did.
+fn replaced(server: &Server, before: &[Process]) {
+    becomes_true(SOON, "others serve", || {
+        let now = server.workers();
+        now.len() == before.len() && now.iter().all(|worker| !before.contains(worker))
+    });
+}
+
+fn reload(server: &Server, folder: &Folder, more: &str) {
+    let before = server.workers();
+    write(folder, more);
+    server.process.signal(Signal::HUP);
+    replaced(server, &before);
+}
+
+/// Everything that is said in a life in which something of each level happens.
+fn a_life(config: &Config, level: &str) -> String {
+    let folder = Folder::new("levels");
+    let launch = launch(config, &folder).through("env", &["TENFOLD_LOG_FORMT=json"]);
+    let server = launch.flag("--log-level", level).start();
+    assert_eq!(server.get("/").status, 200);
+    let before = server.workers();
+    before[0].signal(Signal::KILL);
+    replaced(&server, &before);
+    write(&folder, "backlog = 77\n");
+    server.process.signal(Signal::HUP);
+    becomes_true(SOON, "an error is said at every level", || {
+        server.errors().contains("the old configuration")
+    });
+    reload(&server, &folder, "max-target = \"100\"\n");
+    server.process.signal(Signal::TERM);
+    assert!(server.ends_within(SOON).success(), "{}", server.errors());
+    // Its last words may be on their way.
+    if level_of("tenfold: left") <= LEVELS.iter().position(|name| *name == level).expect("it is a level") {
+        becomes_true(SOON, "its last words have come", || server.errors().contains("tenfold: left"));
+    }
+    sleep(Duration::from_millis(100));
+    server.errors()
+}
+
+fn each_level_says_what_is_its_own_and_graver(config: &Config) {
+    let lives = std::sync::Mutex::new([const { String::new() }; 4]);
+    each_at_once(0..LEVELS.len(), |place| {
+        let said = a_life(config, LEVELS[place]);
+        lives.lock().expect("no panic")[place] = said;
+    });
+    let lives = lives.into_inner().expect("no panic");
+    let all = lines(&lives[3]);
+    for (place, name) in LEVELS.iter().enumerate() {
+        let said = lines(&lives[place]);
+        let expected: Vec<_> = all.iter().filter(|line| level_of(line) <= place).cloned().collect();
+        assert_eq!(said, expected, "{name}: what is graver, and nothing below it");
+        for (of, words) in SAID.iter().enumerate() {
+            for word in *words {
+                let is_said = said.iter().any(|line| level_of(line) == of && line.contains(word));
+                assert_eq!(is_said, of <= place, "{name}: {word:?} in:\n{}", lives[place]);
+            }
+        }
+    }
+}
+
+/// Workers of a new configuration speak at its level from the first.
+fn a_reload_changes_what_workers_say(config: &Config) {
+    let folder = Folder::new("levels");
+    let server = launch(config, &folder).start();
+    let complaints = || server.errors().matches("can not write the access log").count();
+    let ask = || assert_eq!(server.get("/").status, 200);
+    ask();
+    becomes_true(SOON, "a worker complains", || complaints() == 1);
+    reload(&server, &folder, "log-level = \"error\"\n");
+    ask();
+    sleep(Duration::from_millis(300));
+    assert_eq!(complaints(), 1, "a warning is said at the level error:\n{}", server.errors());
+    reload(&server, &folder, "log-level = \"warn\"\n");
+    ask();
+    becomes_true(SOON, "a worker complains again", || complaints() == 2);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
