@@ -114,7 +114,12 @@ impl Queue {
     }
 
     /// Sleeps until there are more than `bytes` of lines, the end has come, or `most` has passed.
-    fn sleep<'a>(&self, mut state: MutexGuard<'a, State>, bytes: usize, most: Duration) -> MutexGuard<'a, State> {
+    fn sleep<'a>(
+        &self,
+        mut state: MutexGuard<'a, State>,
+        bytes: usize,
+        most: Duration,
+    ) -> MutexGuard<'a, State> {
         state.sleeps_until = Some(bytes);
         state = wait(&self.filled, state, most);
         state.sleeps_until = None;
