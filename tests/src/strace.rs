@@ -54,12 +54,17 @@ impl Tracer {
     /// When `strace` is missing or may not attach.
     #[track_caller]
     pub fn inject(processes: &[Process], faults: &[Fault]) -> Tracer {
-        let calls: Vec<_> = faults.iter().map(|fault| fault.calls).collect();
-        let mut words = vec!["-e".to_owned(), format!("trace={}", calls.join(","))];
-        for Fault { calls, error, when } in faults {
-            words.extend(["-e".to_owned(), format!("inject={calls}:error={error}:when={when}")]);
-        }
-        Tracer::start(processes, &words)
+        Tracer::start(processes, &injected(faults))
+    }
+
+    /// Does so with calls alone that are about the file at `path`.
+    ///
+    /// # Panics
+    /// When `strace` is missing or may not attach.
+    #[track_caller]
+    pub fn inject_at(processes: &[Process], path: &Path, faults: &[Fault]) -> Tracer {
+        let at = ["-P".to_owned(), path.display().to_string()];
+        Tracer::start(processes, &[injected(faults), at.to_vec()].concat())
     }
 
     /// How many calls this fault has made fail so far.
@@ -119,6 +124,16 @@ impl Drop for Tracer {
             let _ = self.strace.wait();
         }
     }
+}
+
+/// Words that make `strace` let calls fail.
+fn injected(faults: &[Fault]) -> Vec<String> {
+    let calls: Vec<_> = faults.iter().map(|fault| fault.calls).collect();
+    let mut words = vec!["-e".to_owned(), format!("trace={}", calls.join(","))];
+    for Fault { calls, error, when } in faults {
+        words.extend(["-e".to_owned(), format!("inject={calls}:error={error}:when={when}")]);
+    }
+    words
 }
 
 /// At the end of a call's line, where another task's comes before its result.

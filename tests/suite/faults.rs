@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use points::{Point, SUPERVISING, of_engine, of_sender};
+use points::{LOGGING, Point, SUPERVISING, of_engine, of_sender};
 use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
@@ -27,7 +27,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Engines Own: h30_calls_that_fail_harm_nobody;
         Every Once: h30_calls_of_senders_that_fail_harm_nobody, h30_the_supervisor_goes_on,
-            h30_work_is_done_when_there_are_threads_again;
+            h30_work_is_done_when_there_are_threads_again, h31_a_write_of_the_log_that_fails_is_made_again_or_counted;
     ],
 };
 
@@ -194,6 +194,40 @@ fn h30_work_is_done_when_there_are_threads_again() {
     drop(tracer.detach());
     becomes_true(SOON, "threads do it", compressed);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Whatever the engine, lines are written by the same code: on one of each way to have processes and threads.
+fn h31_a_write_of_the_log_that_fails_is_made_again_or_counted() {
+    let engines = [Engine::Fork, Engine::Thread, Engine::Epoll, Engine::Uring].into_iter();
+    let all = engines.flat_map(|engine| ["buffered", "sync", "async"].map(|mode| (engine, mode)));
+    let goes = |(engine, mode): &(Engine, &str)| !(*engine == Engine::Fork && *mode == "async");
+    each_at_once(all.filter(goes), |(engine, mode)| {
+        let server = Launch::new(&Config::of(engine), site::shared()).flag("--log-mode", mode).start();
+        let number = |name: &str| server.status()[name].as_u64().expect("a number");
+        let mut asked = 0;
+        for &point in LOGGING {
+            let before = number("log_lines_lost");
+            let tracer = Tracer::inject_at(&server.workers(), &server.log_path(), point);
+            becomes_true(SOON, &format!("{engine}, {mode}: {point:?} is met"), || {
+                assert!(answers(&server), "{engine}, {mode}: {point:?} is no reason not to answer");
+                asked += 1;
+                sleep(Duration::from_millis(50));
+                tracer.failed(&point[0]) > 0
+            });
+            drop(tracer.detach());
+            assert!(answers(&server), "{engine}, {mode}: behind {point:?}");
+            asked += 1;
+            becomes_true(SOON, &format!("{engine}, {mode}: behind {point:?} every line is counted"), || {
+                number("log_lines") + number("log_lines_lost") == asked
+            });
+            let lost = number("log_lines_lost") - before;
+            assert_eq!(lost > 0, point[0].error != "EINTR", "{engine}, {mode}: {point:?} has lost {lost}");
+            let whole = server.log().lines().filter(|line| line.ends_with("\"-\" \"-\"")).count() as u64;
+            assert_eq!(whole, number("log_lines"), "{engine}, {mode}: {point:?}");
+        }
+        assert!(server.errors().contains("can not write the access log: No space left on device"));
+        server.stop().unwrap_or_else(|why| panic!("{engine}, {mode}: {why}"));
+    });
 }
 
 /// Whether the system does not give what a connection needs, or a wait.

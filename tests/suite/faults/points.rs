@@ -186,6 +186,14 @@ const ZEROCOPY: &[Point] = &[
     &[fault("recvmsg", "ENOBUFS", "1")],
 ];
 
+/// Of who writes the access log, on every engine: a disk that is full or broken, a quota, a signal.
+pub(super) const LOGGING: &[Point] = &[
+    &[fault("write", "EINTR", "1..3")],
+    &[fault("write", "ENOSPC", "1")],
+    &[fault("write", "EDQUOT", "1")],
+    &[fault("write", "EIO", "1")],
+];
+
 /// Of the supervisor, which waits, answers who asks for the status, and replaces workers.
 pub(super) const SUPERVISING: &[Point] = &[
     &[fault("?poll,ppoll", "EINTR", "1..3")],
