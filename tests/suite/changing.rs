@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::time::Duration;
 
+use tenfold_engine::Sender;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -27,6 +28,9 @@ pub(crate) const THEME: Theme = Theme {
 /// More than two sockets hold, so that the server is in the middle of it.
 const BYTES: usize = 24 << 20;
 
+/// What becomes of it, and no whole number of pages.
+const CUT: usize = (14 << 20) + 1000;
+
 /// Starts a server with a large file, asks for it and takes the beginning; the rest waits.
 fn begin(config: &Config, folder: &Folder) -> (Server, Wire, Vec<u8>) {
     let whole = site::bytes(BYTES, 24);
@@ -45,11 +49,13 @@ fn h48_h49_a_file_that_shrinks_ends_the_connection(config: &Config) {
     let folder = Folder::new("shrinks");
     let (server, mut wire, whole) = begin(config, &folder);
     let file = OpenOptions::new().write(true).open(folder.at("file.bin")).expect("our own file");
-    file.set_len(14 << 20).expect("our own file");
+    file.set_len(CUT as u64).expect("our own file");
     let (rest, end) = wire.rest();
     let got = (1 << 20) + rest.len();
-    assert!(got < BYTES, "{got} bytes came of a file that shrank to {} bytes", 14 << 20);
-    assert!(rest == whole[1 << 20..got], "what came is not what was in the file: it was padded");
+    assert!(got < BYTES, "{got} bytes came of a file that shrank to {CUT} bytes");
+    // Where nobody copies the file, the kernel makes zeros of what is left of the last page.
+    let right = if config.sender == Sender::Copy { got } else { got.min(CUT) };
+    assert!(rest[..right - (1 << 20)] == whole[1 << 20..right], "what came is not what was in the file");
     if config.layer {
         assert_ne!(end, End::Closed, "the layer's closing record says that the response is complete");
     }

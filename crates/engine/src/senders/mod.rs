@@ -128,8 +128,17 @@ impl FileSender {
     }
 
     /// Makes one call that sends from the front of `out`, where that is more than staged bytes: from memory,
-    /// or at most `most` bytes of a file.
+    /// or at most `most` bytes of a file. Where that has become too short, the peer is not sent what is left
+    /// of it in the socket either: some of it may be zeros by now.
     pub(crate) fn send(&mut self, socket: &Socket, out: &Out, most: usize) -> Result<usize, Failure> {
+        let sent = self.send_some(socket, out, most);
+        if let Err(Failure::Truncated) = sent {
+            socket.reset_on_close();
+        }
+        sent
+    }
+
+    fn send_some(&mut self, socket: &Socket, out: &Out, most: usize) -> Result<usize, Failure> {
         let Some((file, range, followed)) = out.file() else { return self.send_memory(socket, out, most) };
         let piece = Piece::new(file, range, most, followed);
         let sent = match &mut self.means {

@@ -4,7 +4,7 @@
 //! had no room for waits there. A pipe that is given back with bytes in it is closed.
 //!
 //! System calls of a response: sendmsg of the head, then splice from the file and splice to the socket,
-//! repeated; pipe2 where the pool has none.
+//! repeated; pipe2 where the pool has none, and fstat behind what waited in a pipe.
 
 use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,6 +13,7 @@ use tenfold_sys::pipe::Pipe;
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::Socket;
 
+use super::mmap::still_there;
 use super::{Piece, Step, unless_ended};
 use crate::plan::Plan;
 use crate::table::Engine;
@@ -43,7 +44,8 @@ impl Splicer {
             None => lend(self.most, self.lowest),
         };
         let Some(mut lent) = lent else { return Ok(None) };
-        if lent.pipe().held() == 0 {
+        let waited = lent.pipe().held() > 0;
+        if !waited {
             unless_ended(lent.pipe().fill(&piece.file.file, piece.offset, piece.count))?;
         }
         let more = piece.more_behind(lent.pipe().held());
@@ -51,8 +53,12 @@ impl Splicer {
         if lent.pipe().held() > 0 {
             self.lent = Some(lent);
         }
-        // A file that became shorter takes its pages back, also out of a pipe.
-        unless_ended(sent).map(Some)
+        // A file that became shorter takes its pages back, also out of a pipe, and fills the last one up.
+        let sent = unless_ended(sent)?;
+        if waited {
+            still_there(piece.file, piece.offset + sent as u64)?;
+        }
+        Ok(Some(sent))
     }
 }
 
@@ -101,5 +107,66 @@ impl Drop for Lent {
         } else {
             pool.made -= 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use tenfold_http::OpenFile;
+
+    use super::*;
+    use crate::senders::Failure;
+
+    /// Sends `piece` until the socket is full; says how much left.
+    fn until_full(splicer: &mut Splicer, socket: &Socket, file: &Arc<OpenFile>) -> u64 {
+        let mut at = 0;
+        loop {
+            match splicer.send(socket, &Piece::new(file, at..file.size, usize::MAX, false)) {
+                Ok(Some(count)) => at += count as u64,
+                Ok(None) => panic!("there is no pipe"),
+                Err(Failure::Truncated) => panic!("nobody has cut the file"),
+                Err(Failure::Call(error)) => {
+                    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+                    return at;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_waited_in_a_pipe_is_not_taken_for_the_file_when_that_was_cut() {
+        let path = std::env::temp_dir().join(format!("tenfold-cut-{}", std::process::id()));
+        std::fs::write(&path, vec![b'a'; 8 << 20]).expect("a folder for temporary files");
+        let file = File::options().read(true).write(true).open(&path).expect("it was just written");
+        std::fs::remove_file(&path).expect("it is ours");
+        let file = Arc::new(OpenFile { file, size: 8 << 20 });
+        let mut splicer = Splicer { lent: None, most: 1, lowest: 0 };
+        let (ours, mut peer) = UnixStream::pair().expect("descriptors");
+        ours.set_nonblocking(true).expect("it is a socket");
+        let socket = Socket::from(OwnedFd::from(ours));
+
+        let left = until_full(&mut splicer, &socket, &file);
+        let waits = splicer.lent.as_mut().map_or(0, |lent| lent.pipe().held() as u64);
+        assert!(waits > 1, "{left} bytes left, and nothing waits in the pipe");
+        // The last of the bytes that wait is no longer the file's.
+        file.file.set_len(left + waits - 1).expect("a file of ours");
+        let mut got = vec![0; left as usize];
+        peer.read_exact(&mut got).expect("it was sent");
+        let mut at = left;
+        let cut = loop {
+            match splicer.send(&socket, &Piece::new(&file, at..file.size, usize::MAX, false)) {
+                Ok(Some(count)) => at += count as u64,
+                Ok(None) => panic!("there is no pipe"),
+                Err(failure) => break failure,
+            }
+        };
+        assert!(matches!(cut, Failure::Truncated), "what waited was sent as if it were the file's");
+        assert!(at < left + waits, "{at} bytes are said to have left");
     }
 }

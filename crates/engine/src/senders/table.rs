@@ -57,7 +57,7 @@ pub static SENDERS: &[SenderRow] = &[
     SenderRow {
         sender: Sender::Splice,
         summary: "the kernel moves pages of the file to a pipe, and from there to the socket",
-        calls: "sendmsg, splice and splice, pipe2 where no pipe is free",
+        calls: "sendmsg, splice and splice, pipe2 where no pipe is free, fstat behind what waited in one",
         operations: "IORING_OP_SEND, the plain splice and splice, IORING_OP_POLL_ADD",
         begun: "async_write_some (send), the plain splice and splice, async_wait",
         file: "crates/engine/src/senders/splice.rs",

@@ -77,7 +77,7 @@ impl Holder {
         if !self.mapped.last().is_some_and(|last| Arc::ptr_eq(last, &mapped.mapping)) {
             self.mapped.push(mapped.mapping);
         }
-        still_there(socket, piece.file, piece.offset + sent as u64)?;
+        still_there(piece.file, piece.offset + sent as u64)?;
         Ok(Some(sent))
     }
 

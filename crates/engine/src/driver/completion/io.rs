@@ -218,9 +218,9 @@ impl<B: Buffer> RingIo<B> {
 
     /// Sees that what was sent from a mapping was all the file's own.
     fn see_what_was_mapped(&mut self) -> Result<(), IoError> {
-        match (self.mapped.take(), &self.socket) {
-            (Some((file, end)), Some(socket)) => Ok(still_there(socket, &file, end)?),
-            _ => Ok(()),
+        match self.mapped.take() {
+            Some((file, end)) => Ok(still_there(&file, end)?),
+            None => Ok(()),
         }
     }
 
@@ -251,6 +251,46 @@ impl<B: Buffer> RingIo<B> {
             // A signal came in between (EINTR), or there was no memory to wait in (EAGAIN).
             Err(_) if matches!(result, -4 | -11) => self.copy_file(by),
             Err(_) => Poll::Ready(Err(IoError::System(-result))),
+        }
+    }
+
+    /// Sends all output, or as much of it as can be handed over.
+    fn flush(&mut self, by: Instant) -> Poll<Result<(), IoError>> {
+        loop {
+            if let Some(error) = self.link.failed.get() {
+                return Poll::Ready(Err(error));
+            }
+            if self.in_flight() {
+                return self.wait(SENT, by);
+            }
+            self.see_what_was_mapped()?;
+            let Some(socket) = &self.socket else { return Poll::Ready(Err(IoError::Gone)) };
+            // Who watches hears that everything before has left.
+            self.out.advance(0);
+            if self.out.is_empty() {
+                self.cork.pop(socket);
+                return Poll::Ready(Ok(()));
+            }
+            self.cork.put(socket);
+            if self.out.file().is_some() {
+                let sent = match self.sender {
+                    Sender::Auto | Sender::Sendfile | Sender::Splice => self.call_for_file(by),
+                    Sender::Copy => self.copy_file(by),
+                    Sender::Mmap | Sender::Zerocopy => self.send_mapped(by),
+                };
+                match sent {
+                    Poll::Ready(Ok(())) => continue,
+                    other => return other,
+                }
+            }
+            let handed = self.hand_over();
+            if self.sender == Sender::Mmap && self.in_flight() && self.hand_over_mapped()? {
+                continue;
+            }
+            // What holds output back is taken away when all of it has left, and not before.
+            if handed <= HANDED_OVER && self.out.is_empty() && !self.cork.is_put() {
+                return Poll::Ready(Ok(()));
+            }
         }
     }
 }
@@ -312,42 +352,12 @@ impl<B: Buffer> Io for RingIo<B> {
     }
 
     fn poll_flush(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
-        loop {
-            if let Some(error) = self.link.failed.get() {
-                return Poll::Ready(Err(error));
-            }
-            if self.in_flight() {
-                return self.wait(SENT, by);
-            }
-            self.see_what_was_mapped()?;
-            let Some(socket) = &self.socket else { return Poll::Ready(Err(IoError::Gone)) };
-            // Who watches hears that everything before has left.
-            self.out.advance(0);
-            if self.out.is_empty() {
-                self.cork.pop(socket);
-                return Poll::Ready(Ok(()));
-            }
-            self.cork.put(socket);
-            if self.out.file().is_some() {
-                let sent = match self.sender {
-                    Sender::Auto | Sender::Sendfile | Sender::Splice => self.call_for_file(by),
-                    Sender::Copy => self.copy_file(by),
-                    Sender::Mmap | Sender::Zerocopy => self.send_mapped(by),
-                };
-                match sent {
-                    Poll::Ready(Ok(())) => continue,
-                    other => return other,
-                }
-            }
-            let handed = self.hand_over();
-            if self.sender == Sender::Mmap && self.in_flight() && self.hand_over_mapped()? {
-                continue;
-            }
-            // What holds output back is taken away when all of it has left, and not before.
-            if handed <= HANDED_OVER && self.out.is_empty() && !self.cork.is_put() {
-                return Poll::Ready(Ok(()));
-            }
+        let flushed = self.flush(by);
+        if let (Poll::Ready(Err(IoError::Truncated)), Some(socket)) = (&flushed, &self.socket) {
+            // What is left of it in the socket may be zeros by now.
+            socket.reset_on_close();
         }
+        flushed
     }
 
     fn poll_finish(&mut self, _cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()> {
