@@ -96,6 +96,8 @@ fn h35_connections_past_the_bound_are_closed_and_counted(config: &Config) {
     (0..10).for_each(|_| full.one_more(&server));
     assert!(full.refused > 0, "nobody was refused");
     becomes_true(SOON, "refusals are counted", || refusals(&server) == full.refused);
+    let said = server.errors().matches("more connections at once than").count();
+    assert!((1..=config.workers()).contains(&said), "each process says it once: {}", server.errors());
     drop(full);
     becomes_true(SOON, "there is room again", || served(&server).is_some());
     server.stop().unwrap_or_else(|why| panic!("{why}"));

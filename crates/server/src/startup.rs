@@ -7,6 +7,7 @@ use std::path::Path;
 use tenfold_accounts::store::url::{Url, without_password};
 use tenfold_accounts::web::protect::Folder;
 use tenfold_engine::{Dispatch, Engine, Sender, libevent_method};
+use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::User;
 
@@ -167,6 +168,9 @@ fn bounds(facts: &Facts<'_>) -> Option<String> {
         _ if facts.settings.max_connections.is_some() => format!("{count} connections a worker"),
         Engine::Fork => format!("{count} connections, a process each"),
         Engine::Thread => format!("{count} connections, a thread each"),
+        Engine::Select if facts.blueprint.descriptors > FD_SETSIZE as u64 => {
+            format!("{count} connections a worker (select watches descriptors below {FD_SETSIZE})")
+        }
         _ => format!("{count} connections a worker (from {} descriptors)", facts.blueprint.descriptors),
     };
     let backlog = match facts.blueprint.kernel_backlog {

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use tenfold_engine::Event;
 use tenfold_http::Instant;
@@ -29,6 +29,8 @@ pub(crate) struct Crew {
     shared: bool,
     outlet: Option<Arc<Outlet>>,
     number: u32,
+    /// It was said that connections are refused.
+    said_full: AtomicBool,
 }
 
 /// A thread's own.
@@ -52,7 +54,8 @@ impl Crew {
             None
         });
         let number = CREWS.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Crew { rows, own, come: AtomicUsize::new(0), shared, outlet, number })
+        let (come, said_full) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Arc::new(Crew { rows, own, come, shared, outlet, number, said_full })
     }
 
     /// Hands `use_it` what this thread has. Nothing happens where a thread is about to end.
@@ -92,7 +95,21 @@ impl Crew {
     /// Counts what an engine does.
     #[inline]
     pub(crate) fn observe(&self, event: Event) {
+        if let Event::TooMany = event {
+            self.say_full();
+        }
         self.with(|own| own.tally.observe(event));
+    }
+
+    /// Says once that connections are refused: who looks for the reason of a closed connection looks here first.
+    #[cold]
+    fn say_full(&self) {
+        if !self.said_full.swap(true, Ordering::Relaxed) {
+            warning!(
+                "more connections at once than the bounds said at the start allow: what is beyond is closed; it is \
+                 counted (`tenfold status`) and not said again"
+            );
+        }
     }
 
     /// Whether the log wants to know what responses took.

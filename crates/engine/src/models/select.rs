@@ -1,8 +1,8 @@
 //! `select`: non-blocking calls are tried first, and `select(2)` says when to try again.
 //!
 //! Every call hands the kernel sets of bits as long as the greatest descriptor, and it hands them back
-//! for us to walk. A connection whose descriptor does not fit the 1024 bits is refused; log, files and
-//! whatever else a server has open are kept above them. The report is level-triggered.
+//! for us to walk. A connection whose descriptor does not fit the 1024 bits is refused; the files that are
+//! sent are kept above them, and for log, root and the like some are left. The report is level-triggered.
 //!
 //! System calls of a request on a keep-alive connection: select, recv, send.
 
