@@ -1,10 +1,11 @@
 //! A server that was started as root does not stay root where it serves.
 
 use rustix::process::Signal;
+use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::launch::{Launch, free_address, tenfold};
 use tenfold_tests::process::Process;
 use tenfold_tests::site::{self, Folder};
 use tenfold_tests::time::{SOON, eventually};
@@ -13,7 +14,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "privileges",
     cases: cases![
         Topologies OwnAsRoot: workers_are_nobody, a_worker_that_was_replaced_is_nobody, a_named_user;
-        Every OnceAsRoot: a_user_that_does_not_exist;
+        Every OnceAsRoot: a_user_that_does_not_exist, a_ring_beyond_the_locked_memory_of_the_user;
     ],
 };
 
@@ -62,10 +63,20 @@ fn a_named_user(config: &Config) {
     server.workers().into_iter().for_each(|process| is_somebody(process, "1"));
 }
 
+/// The supervisor is root, whom the limit does not bind: it is the worker that gets no ring.
+fn a_ring_beyond_the_locked_memory_of_the_user() {
+    let config = Config::of(Engine::Uring);
+    let launch = Launch::new(&config, site::shared()).flag("--listen", free_address());
+    let output = launch.through("prlimit", &["--memlock=0:0"]).refused();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("allow 256 KB for each worker (ulimit -l), or choose another engine"), "{said}");
+}
+
 fn a_user_that_does_not_exist() {
     let folder = Folder::new("user");
     let root = folder.path().display().to_string();
-    let address = tenfold_tests::launch::free_address().to_string();
+    let address = free_address().to_string();
     let output = tenfold(&["serve", &root, "--listen", &address, "--user", "no-such-user"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(1 | 2)), "{said}");

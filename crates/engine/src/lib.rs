@@ -32,7 +32,7 @@ pub use protocol::{Event, Protocol};
 pub use senders::table::{SENDERS, SenderRow};
 pub use table::{Driver, Engine, Facility, MODELS, Model, Rearms};
 pub use timer::{TimerKind, TimerUpdate};
-pub use topology::{libevent_method, probe, run};
+pub use topology::{libevent_method, locked_bytes, probe, run};
 
 /// How long a worker that ran out of descriptors waits before it accepts again.
 pub(crate) const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);

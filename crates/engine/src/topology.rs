@@ -58,6 +58,11 @@ pub fn probe(engine: Engine) -> Result<(), Vec<(Facility, String)>> {
     if missing.is_empty() { Ok(()) } else { Err(missing) }
 }
 
+/// What each worker of `engine` takes of the memory that a user may have locked (`ulimit -l`).
+pub fn locked_bytes(engine: Engine) -> u64 {
+    if engine == Engine::Uring { models::uring::LOCKED_BYTES } else { 0 }
+}
+
 /// The method that libevent waits by on this system, where this build has libevent.
 pub fn libevent_method() -> Option<&'static str> {
     models::libevent::method()

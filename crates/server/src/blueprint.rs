@@ -33,7 +33,9 @@ impl Blueprint {
     pub(crate) fn draw(settings: &Settings, descriptors: u64) -> Result<Blueprint, String> {
         let (engine, reason) = match settings.engine {
             EngineChoice::Named(engine) => (engine, None),
-            EngineChoice::Auto => choose(|engine| tenfold_engine::probe(engine).is_ok()),
+            EngineChoice::Auto => {
+                choose(|engine| tenfold_engine::probe(engine).is_ok() && may_lock(engine, settings.workers))
+            }
         };
         let sender = settings.send.unwrap_or(Sender::Auto);
         let workers = match (settings.workers, settings.topology) {
@@ -96,10 +98,22 @@ fn choose(runs: impl Fn(Engine) -> bool) -> (Engine, Option<&'static str>) {
             Engine::Epoll,
             "small responses cost the same as on uring, and large files leave without a detour",
         ),
-        () if runs(Engine::Uring) => (Engine::Uring, "this system has no epoll, and it has io_uring"),
-        () => (Engine::Poll, "this system has neither epoll nor io_uring, and poll is everywhere"),
+        () if runs(Engine::Uring) => {
+            (Engine::Uring, "this system has no epoll, and it has io_uring, within its limits")
+        }
+        () => (
+            Engine::Poll,
+            "this system has neither epoll nor, within its limits, io_uring; poll is everywhere",
+        ),
     };
     (engine, Some(why))
+}
+
+/// Whether the memory that `engine` locks is within the limit. Only root is not bound by it, and root does not
+/// serve.
+fn may_lock(engine: Engine, workers: Option<usize>) -> bool {
+    let workers = workers.or_else(|| most_workers(engine)).unwrap_or(1);
+    limits::locked_memory().is_none_or(|most| tenfold_engine::locked_bytes(engine) * workers as u64 <= most)
 }
 
 /// One worker per processor, where the model can have several.

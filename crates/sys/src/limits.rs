@@ -25,6 +25,11 @@ pub fn processes() -> Option<u64> {
     getrlimit(Resource::Nproc).current
 }
 
+/// Bytes of memory that this user may have locked; `None` where there is no limit (`RLIMIT_MEMLOCK`).
+pub fn locked_memory() -> Option<u64> {
+    getrlimit(Resource::Memlock).current
+}
+
 /// The greatest backlog of a listening socket (`net.core.somaxconn`); `None` where it can not be read.
 pub fn backlog() -> Option<u64> {
     number_in("/proc/sys/net/core/somaxconn")

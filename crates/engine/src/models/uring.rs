@@ -12,6 +12,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use tenfold_sys::completion::{Bytes, Readable};
+use tenfold_sys::errno;
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 use tenfold_sys::uring::{Completion, Ring, RingBuffer, Sizes};
@@ -25,6 +26,10 @@ use crate::table::Facility;
 
 /// What a worker's ring holds; probed before it runs.
 const SIZES: Sizes = Sizes { submissions: 1024, completions: 4096, buffers: 512, buffer_bytes: 4096 };
+
+/// What a ring takes of the memory that a user may have locked (`ulimit -l`), rounded up: entries of 64 bytes
+/// for operations and of 16 for completions, and the places of the buffers.
+pub(crate) const LOCKED_BYTES: u64 = 256 * 1024;
 
 fn sizes() -> Sizes {
     #[cfg(feature = "test-layer")]
@@ -45,7 +50,14 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     if plan.sender == Sender::Zerocopy && !Ring::sends_held().is_ok_and(|held| held) {
         return Err("sender zerocopy needs IORING_OP_SEND_ZC that reports what was copied (Linux 6.2)".into());
     }
-    let ring = Ring::new(sizes()).map_err(|(what, error)| format!("{what}: {error}"))?;
+    let ring = Ring::new(sizes()).map_err(|(what, error)| match error.raw_os_error() {
+        Some(errno::ENOMEM) => format!(
+            "{what}: {error}; a ring is locked memory of the user who serves: allow {} KB for each worker \
+             (ulimit -l), or choose another engine",
+            LOCKED_BYTES / 1024
+        ),
+        _ => format!("{what}: {error}"),
+    })?;
     serve(ring, plan, intake, protocol)
 }
 

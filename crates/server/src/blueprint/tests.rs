@@ -59,7 +59,7 @@ fn auto_takes_what_the_system_allows_and_says_why() {
     assert_eq!(choose(|engine| engine != Engine::Epoll).0, Engine::Uring);
     let (last, why) = choose(|engine| !matches!(engine, Engine::Epoll | Engine::Uring));
     assert_eq!(last, Engine::Poll);
-    assert!(why.is_some_and(|why| why.contains("neither epoll nor io_uring")));
+    assert!(why.is_some_and(|why| why.contains("neither epoll nor, within its limits, io_uring")));
 }
 
 #[test]
