@@ -205,18 +205,21 @@ fn h31_a_write_of_the_log_that_fails_is_made_again_or_counted() {
         let server = Launch::new(&Config::of(engine), site::shared()).flag("--log-mode", mode).start();
         let number = |name: &str| server.status()[name].as_u64().expect("a number");
         let mut asked = 0;
+        let mut ask = |point: Point| {
+            assert!(answers(&server), "{engine}, {mode}: {point:?} is no reason not to answer");
+            asked += 1;
+            asked
+        };
         for &point in LOGGING {
             let before = number("log_lines_lost");
             let tracer = Tracer::inject_at(&server.workers(), &server.log_path(), point);
             becomes_true(SOON, &format!("{engine}, {mode}: {point:?} is met"), || {
-                assert!(answers(&server), "{engine}, {mode}: {point:?} is no reason not to answer");
-                asked += 1;
+                ask(point);
                 sleep(Duration::from_millis(50));
                 tracer.failed(&point[0]) > 0
             });
             drop(tracer.detach());
-            assert!(answers(&server), "{engine}, {mode}: behind {point:?}");
-            asked += 1;
+            let asked = ask(point);
             becomes_true(SOON, &format!("{engine}, {mode}: behind {point:?} every line is counted"), || {
                 number("log_lines") + number("log_lines_lost") == asked
             });
