@@ -10,8 +10,8 @@ large; or all.
 
 Each table names its floor twice: the second one's interval is the noise of this run. The engines are
 compared with the floor of their own mechanism (uring with null_uring, the others with null_epoll). An engine
-is named with its dispatch where that is not inline, and with its sender where that is not auto:
-epoll+reactor, epoll:splice. evhttp and asio-threads are small servers of ours, built as a comparison of 2012
+is named with its dispatch where that is not inline, with its sender where that is not auto, and with further
+options of its own: epoll+reactor, epoll:splice, 'epoll --timer list'. evhttp and asio-threads are small servers of ours, built as a comparison of 2012
 built its own: libevent's HTTP server, and Asio with one io_context and the file in a string; --peer-threads
 says on how many threads (1: what else is measured has one). Under a table stand the ratios of each engine to
 each peer, and to itself with another sender or dispatch, of the same rounds.
@@ -106,7 +106,7 @@ def start_lasting(fleet, args):
     """Tenfold on each engine and the peers: they run through all workloads. {name: port}"""
     ports = {}
     for engine in args.engines:
-        model, dispatch, sender = parts(engine)
+        model, dispatch, sender, options = parts(engine)
         command = [args.tenfold, "serve", str(WWW), "--listen", "127.0.0.1:@PORT@", "--engine", model]
         if dispatch:
             command += ["--dispatch", dispatch]
@@ -114,7 +114,9 @@ def start_lasting(fleet, args):
             command += ["--send", sender]
         if model not in ("naive", "fork", "thread", "pool"):
             command += ["--workers", "1"]
-        command += ["--access-log", "off", *(word for option in args.option for word in option.split())]
+        if "--access-log" not in options:
+            command += ["--access-log", "off"]
+        command += [*(word for option in args.option for word in option.split()), *options]
         ports[engine] = fleet.start(engine, command)
     for peer in args.peers:
         file = HERE / "peers" / f"{peer}.conf"
@@ -125,10 +127,11 @@ def start_lasting(fleet, args):
 
 
 def parts(engine):
-    """ENGINE+DISPATCH:SENDER, of which the engine alone has to be there."""
-    rest, _, sender = engine.partition(":")
+    """ENGINE+DISPATCH:SENDER OPTION VALUE ..., of which the engine alone has to be there."""
+    name, *options = engine.split()
+    rest, _, sender = name.partition(":")
     model, _, dispatch = rest.partition("+")
-    return model, dispatch, sender
+    return model, dispatch, sender, options
 
 
 def start_floors(fleet, work, engines):
@@ -150,8 +153,15 @@ def floors_of(work, engines):
         yield work.uring_floor, on_ring
 
 
-def run(work, fleet, lasting, args):
-    """Measures one workload and returns its text."""
+class Gathered(NamedTuple):
+    """What one workload gave: the rounds of each server, and the server that each is compared with."""
+    results: dict
+    bases: dict
+    references: list
+
+
+def gather(work, fleet, lasting, args):
+    """Measures one workload."""
     servers = 2 * len(list(floors_of(work, args.engines))) + len(lasting) + work.own_reference * len(args.engines)
     print(f"{work.title}: about {servers * args.rounds * args.seconds} s ...", file=sys.stderr, flush=True)
     floors, of_engine = start_floors(fleet, work, args.engines)
@@ -163,15 +173,21 @@ def run(work, fleet, lasting, args):
     first_floor = work.floor[0]
     bases = {place.name: of_engine.get(place.name, first_floor) for place in places}
     bases |= {name: name.rstrip("'") for name in floors}
-    bases |= {place.name: of_engine[place.name.split()[0]] for place in references}
+    bases |= {place.name: of_engine[place.name.removesuffix(" 1 KB")] for place in references}
 
     load = work.load._replace(seconds=args.seconds, client_cpu=args.client_cpu)
     results = measure(floor_places + references + places, load, args.rounds, args.seed)
     for name in floors:
         fleet.stop(name)
+    return Gathered(results, bases, references)
+
+
+def run(work, fleet, lasting, args):
+    """Measures one workload and returns its text."""
+    results, bases, references = gather(work, fleet, lasting, args)
     lines = [f"== {work.title}", table(results, bases)]
     pairs = [(engine, other) for engine in args.engines for other in ([f"{engine} 1 KB"] if references else []) + args.peers]
-    pairs += [(engine, other) for engine in args.engines for other in args.engines if other.startswith((f"{engine}:", f"{engine}+"))]
+    pairs += [(engine, other) for engine in args.engines for other in args.engines if other.startswith((f"{engine}:", f"{engine}+", f"{engine} "))]
     for engine, other in pairs:
         mean, low, high = ratio(results, engine, other, args.seed)
         lines.append(f"{engine} / {other}: {mean:.2f}  {low:.2f} .. {high:.2f}")

@@ -32,7 +32,7 @@ class Fleet:
         path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
         if not path:
             raise SystemExit(f"{program} is missing: `cargo xtask setup` installs it, --peers chooses others")
-        log = (self.run / f"{name}.log").open("w+")
+        log = (self.run / f"{name.replace('/', '-')}.log").open("w+")
         server = subprocess.Popen(["taskset", "-c", str(self.cpu), path, *arguments], stdin=subprocess.DEVNULL,
                                   stdout=log, stderr=log, cwd=self.run)
         self.servers[name] = (server, log)

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""What every model, sender and switch costs on this machine: the page docs/costs.md, measured and written.
+
+usage: costs.py [-s SECONDS] [-r ROUNDS] [--out FILE]
+
+Measures one group of switches after the other, everything on one core with the client on another, and writes
+each as server CPU microseconds per request and as a multiple of the floor of the same workload. About
+30 minutes with the defaults; nothing else should run meanwhile, and the noise of the run stands in each table
+as the second copy of the floor.
+
+Needs what compare.py needs, without the peers.
+"""
+import argparse, os, pathlib, statistics, sys, tempfile
+from typing import NamedTuple
+
+import compare
+from environment import describe
+from fleet import Fleet
+from measure import ratio
+
+
+class Group(NamedTuple):
+    """One table: servers by their rows' titles, in compare.py's words, and what they are asked."""
+    title: str
+    says: str
+    servers: dict
+    workloads: tuple
+
+
+def options(name, values, engine="epoll"):
+    return {value: f"{engine} --{name} {value}" for value in values.split()}
+
+
+SENDERS = "auto copy mmap sendfile splice zerocopy".split()
+MODELS = "naive fork thread pool busy select poll epoll libevent asio asio-proactor uring".split()
+FLOOR = "null_epoll"
+
+GROUPS = [
+    Group("I/O models", "Each on one worker, with the sender `auto`. `uring` stands beside the floor on io_uring where there is one.",
+          {f"`{model}`": model for model in MODELS}, ("1k", "close")),
+    Group("Senders on epoll", "", {f"`{sender}`": f"epoll:{sender}" for sender in SENDERS}, ("1k", "64k", "large")),
+    Group("Senders on uring", "", {f"`{sender}`": f"uring:{sender}" for sender in SENDERS}, ("1k", "64k", "large")),
+    Group("Dispatch", "On `epoll`; the pool's threads share the one core with the loop.",
+          {"`inline`": "epoll", "`reactor`": "epoll+reactor", "`proactor`": "epoll+proactor"}, ("1k", "close")),
+    Group("Topologies", "On `epoll`, with one worker: what the way to it costs, not what several cores are worth.",
+          {f"`{value}`": server for value, server in
+           options("topology", "single threads reuseport-processes reuseport-threads handoff").items()}, ("1k", "close")),
+    Group("Timers", "On `epoll`, 64 connections; the default is `wheel`, `lazy`.",
+          {f"`{timer}`, `{update}`": f"epoll --timer {timer} --timer-update {update}"
+           for update in ("lazy", "eager") for timer in ("list", "heap", "wheel", "hierarchical")}, ("1k", "close")),
+    Group("Logs", "On `epoll`, into a file.",
+          {"off": "epoll",
+           **{f"`{form}`, `{mode}`": f"epoll --access-log @RUN@/{form}-{mode}.log --log-format {form} --log-mode {mode}"
+              for form, mode in (("common", "buffered"), ("combined", "buffered"), ("json", "buffered"),
+                                 ("common", "sync"), ("common", "async"))}}, ("1k", "close")),
+    Group("How head and body leave, and what the socket is told", "On `epoll`; the others as they are by default.",
+          {"defaults": "epoll",
+           **{f"`{name} {value}`": f"epoll --{name} {value}" for name, value in
+              (("write", "split"), ("write", "per-header"), ("accept", "one"), ("tcp-cork", "on"),
+               ("tcp-nodelay", "off"), ("defer-accept", "off"), ("linger", "5"), ("notsent-lowat", "16384"),
+               ("backlog", "128"), ("trigger", "lt+lt"), ("trigger", "et+et"))}}, ("1k", "close")),
+]
+
+
+def cell(gathered, name):
+    """Median, ratio and its interval."""
+    cost = statistics.median(round_.cost for round_ in gathered.results[name])
+    mean, low, high = ratio(gathered.results, name, gathered.bases[name])
+    shown = f"{cost:.2f}" if cost < 100 else f"{cost:.0f}"
+    return f"{shown} | {mean:.2f} [{low:.2f}–{high:.2f}]"
+
+
+def rows(group, of_workload):
+    """The lines of one table; floors first, and their second copies, which show the noise."""
+    titles = [compare.WORKLOADS[name].title for name in group.workloads]
+    yield "| | " + " | ".join(f"{title}: CPU µs | of the floor" for title in titles) + " |"
+    yield "| --- |" + " --- | --- |" * len(titles)
+    floors = [[f for f in gathered.bases if f.rstrip("'").startswith("null_")] for gathered in of_workload]
+    # Floors have other names in other workloads: the first of each, then the second, and those of the ring.
+    for kind in range(0, max(map(len, floors)), 2):
+        for copy, title in ((0, "floor"), (1, "floor again")):
+            cells = [cell(gathered, names[kind + copy]) if kind < len(names) else " | "
+                     for gathered, names in zip(of_workload, floors)]
+            yield f"| {title}{' of the ring' if kind else ''} | " + " | ".join(cells) + " |"
+    for title, server in group.servers.items():
+        yield f"| {title} | " + " | ".join(cell(gathered, server) for gathered in of_workload) + " |"
+
+
+def measured(group, args):
+    """Starts the servers of a group, measures its workloads, stops them."""
+    args = argparse.Namespace(**vars(args), engines=list(group.servers.values()))
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        with Fleet(folder, compare.WWW, args.server_cpu, args.first_port) as fleet:
+            lasting = compare.start_lasting(fleet, args)
+            return [compare.gather(compare.WORKLOADS[name], fleet, lasting, args) for name in group.workloads]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-s", "--seconds", type=int, default=1)
+    parser.add_argument("-r", "--rounds", type=int, default=8)
+    parser.add_argument("--out", default=str(compare.HERE.parent / "docs/costs.md"))
+    parser.add_argument("--tenfold", default=str(compare.HERE.parent / "target/release/tenfold"))
+    args = parser.parse_args()
+    args = argparse.Namespace(**vars(args), server_cpu=0, client_cpu=1, first_port=8300, seed=1, option=[], peers=[],
+                              peer_threads=1)
+    args.tenfold = str(pathlib.Path(args.tenfold).resolve())
+
+    page = [
+        "# What it costs",
+        "Server CPU microseconds per request, and the multiple of what a program takes that does the system calls of "
+        "the request and nothing else (the floor), with 95 % intervals over the rounds. Measured and written by "
+        "`bench/costs.py` on the machine below: another machine has other numbers, and the same command gives them. "
+        "The second copy of the floor shows the noise: an interval that holds 1.00 there is what no difference looks like.",
+        "```text\n" + describe(argparse.Namespace(**vars(args), engines=["below"]), {}) + "\n```",
+    ]
+    for group in GROUPS:
+        lines = list(rows(group, measured(group, args)))
+        page += [f"## {group.title}", *([group.says] if group.says else []), "\n".join(lines)]
+        print("\n".join([f"== {group.title}", *lines, ""]), flush=True)
+    pathlib.Path(args.out).write_text("\n\n".join(page) + "\n")
+    print(f"written to {args.out}")
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    sys.exit(main())
