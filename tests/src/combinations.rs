@@ -1,5 +1,7 @@
 //! Combinations of settings: rows in which every pair of values stands at least once, or all rows there are.
 
+use crate::generate::Random;
+
 /// A setting, and values of it that are worth a difference. The first is its default.
 #[derive(Clone, Debug)]
 pub struct Parameter {
@@ -80,6 +82,30 @@ fn best(
     values.max_by_key(|&value| held(&with(value)))
 }
 
+/// `row` with a value for each parameter behind it: by chance, and always the same for the same `number`. None where
+/// no value is legal.
+pub fn completed(
+    row: &[usize],
+    number: u64,
+    parameters: &[Parameter],
+    legal: &dyn Fn(&Partial) -> bool,
+) -> Option<Vec<usize>> {
+    let mut random = Random::new(number);
+    let mut whole: Partial = row.iter().copied().map(Some).collect();
+    whole.resize(parameters.len(), None);
+    for place in row.len()..parameters.len() {
+        let with = |value| {
+            let mut whole = whole.clone();
+            whole[place] = Some(value);
+            whole
+        };
+        let values = 0..parameters[place].values.len();
+        let mut able: Vec<Partial> = values.map(with).filter(|whole| legal(whole)).collect();
+        whole = (!able.is_empty()).then(|| able.swap_remove(random.below(able.len())))?;
+    }
+    whole.into_iter().collect()
+}
+
 /// Every legal row.
 pub fn product(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> Vec<Vec<usize>> {
     let mut rows: Vec<Partial> = vec![vec![None; parameters.len()]];
@@ -94,4 +120,24 @@ pub fn product(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> Ve
         rows = rows.into_iter().flat_map(longer).filter(|row| legal(row)).collect();
     }
     rows.into_iter().filter_map(|row| row.into_iter().collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_completed_by_what_is_legal_and_always_by_the_same() {
+        let of =
+            |name, count: usize| Parameter { name, values: (0..count).map(|at| at.to_string()).collect() };
+        let parameters = [of("a", 2), of("b", 3), of("c", 3)];
+        // The last two are never the same.
+        let legal = |row: &Partial| row[1].is_none() || row[1] != row[2];
+        let whole = |number| completed(&[1], number, &parameters, &legal).expect("there is a legal one");
+        let rows: Vec<_> = (0..100).map(whole).collect();
+        assert!(rows.iter().all(|row| row.len() == 3 && row[0] == 1 && row[1] != row[2]));
+        assert!((0..3).all(|value| rows.iter().any(|row| row[2] == value)), "{rows:?}");
+        assert_eq!(rows, (0..100).map(whole).collect::<Vec<_>>());
+        assert_eq!(completed(&[1], 0, &parameters, &|row| row[2].is_none()), None);
+    }
 }

@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
@@ -46,11 +48,15 @@ impl Wire {
     /// # Errors
     /// What the system said.
     pub fn try_connect(address: SocketAddr, layered: bool) -> std::io::Result<Wire> {
-        Wire::of(TcpStream::connect_timeout(&address, PATIENCE)?, layered)
+        Wire::of_tcp(TcpStream::connect_timeout(&address, PATIENCE)?, layered)
+    }
+
+    fn of_tcp(stream: TcpStream, layered: bool) -> std::io::Result<Wire> {
+        stream.set_nodelay(true)?;
+        Wire::of(stream, layered)
     }
 
     fn of(stream: TcpStream, layered: bool) -> std::io::Result<Wire> {
-        stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let layer = layered.then(Layer::default);
@@ -64,6 +70,18 @@ impl Wire {
     #[track_caller]
     pub fn connect(address: SocketAddr, layered: bool) -> Wire {
         Wire::try_connect(address, layered).unwrap_or_else(|error| panic!("connect to {address}: {error}"))
+    }
+
+    /// Connects to a Unix socket.
+    ///
+    /// # Panics
+    /// When that fails.
+    #[track_caller]
+    pub fn connect_unix(path: &Path) -> Wire {
+        // It is read and written by the same calls as one of TCP.
+        let connected = UnixStream::connect(path).map(|stream| TcpStream::from(OwnedFd::from(stream)));
+        let wire = connected.and_then(|stream| Wire::of(stream, false));
+        wire.unwrap_or_else(|error| panic!("connect to {}: {error}", path.display()))
     }
 
     /// Connects from an address of this machine, as another client would.
@@ -80,7 +98,7 @@ impl Wire {
             Ok(socket.into())
         };
         let stream = connect().unwrap_or_else(|error| panic!("connect from {source} to {to}: {error}"));
-        Wire::of(stream, false).unwrap_or_else(|error| panic!("set up a socket: {error}"))
+        Wire::of_tcp(stream, false).unwrap_or_else(|error| panic!("set up a socket: {error}"))
     }
 
     /// The socket itself, for what is done below bytes.

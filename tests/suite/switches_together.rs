@@ -1,17 +1,21 @@
 //! Switches beside each other: a short look at every pair of them, and with `TENFOLD_TEST_ALL=1` at every
-//! combination that is legal.
+//! combination of most of them that is legal ([`MULTIPLIED`]).
 
+use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 
-use tenfold_engine::{Driver, MODELS, TimerKind, TimerUpdate};
+use tenfold_engine::{Dispatch, Driver, Engine, MODELS, TimerKind, TimerUpdate};
 use tenfold_tests::cases;
-use tenfold_tests::combinations::{Parameter, Partial, pairwise, product};
+use tenfold_tests::combinations::{Parameter, Partial, completed, pairwise, product};
 use tenfold_tests::config::{Config, everything};
 use tenfold_tests::harness::{Named, Theme};
-use tenfold_tests::launch::Launch;
+use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::server::Server;
-use tenfold_tests::site;
-use tenfold_tests::wire::request;
+use tenfold_tests::site::{self, Folder};
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::wire::{Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
     name: "switches-together",
@@ -21,11 +25,15 @@ pub(crate) const THEME: Theme = Theme {
 /// Combinations that one test looks at, where there are tens of thousands.
 const TOGETHER: usize = 64;
 
+/// So many of the parameters, from the first on, are multiplied with each other where everything is tested. The product
+/// of all of them would take weeks: the others have a value by chance in each of its rows, always the same one.
+const MULTIPLIED: usize = 13;
+
 /// The switches, the engine first. What a switch is by default is not said.
 fn parameters() -> Vec<Parameter> {
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
     let named = |name, values| Parameter { name, values };
-    vec![
+    let mut all = vec![
         named("engine", MODELS.iter().map(|model| model.name.to_owned()).collect()),
         named("write", words(&["joined", "split", "per-header"])),
         named("accept", words(&["all", "one"])),
@@ -39,7 +47,23 @@ fn parameters() -> Vec<Parameter> {
         named("timer-update", of(TimerUpdate::ALL, &TimerUpdate::Lazy)),
         named("log-format", words(&["combined", "common", "json"])),
         named("log-mode", words(&["buffered", "sync", "async"])),
-    ]
+        named("dispatch", of(Dispatch::ALL, &Dispatch::Inline)),
+        named("listen", words(&["TCP", "TCP and IPv6", "TCP and Unix"])),
+        named("log-full", words(&["block", "drop"])),
+        named("log-rotate", words(&["off", "5 lines", "2 KB", "daily"])),
+        named("log-level", words(&["info", "error", "warn", "debug"])),
+    ];
+    if fastopen_is_there() {
+        all.push(named("fastopen", words(&["off", "16"])));
+    }
+    all
+}
+
+/// Whether this kernel has servers take requests that come with the SYN; where it has not, the switch is refused.
+fn fastopen_is_there() -> bool {
+    const SERVERS: u32 = 2;
+    let said = fs::read_to_string("/proc/sys/net/ipv4/tcp_fastopen").expect("Linux has it");
+    said.trim().parse::<u32>().is_ok_and(|bits| bits & SERVERS != 0)
 }
 
 /// All of a table, the default first.
@@ -48,54 +72,125 @@ fn of<T: ToString + PartialEq>(all: &[T], default: &T) -> Vec<String> {
     [default].into_iter().chain(others).map(ToString::to_string).collect()
 }
 
-/// Whether a row can be legal: what an engine has no use for stays what it is by default.
+/// Whether a row can be legal: what an engine has no use for stays what it is by default. `row` may end before the
+/// parameters do.
 fn legal(parameters: &[Parameter], row: &Partial) -> bool {
+    // Where a value is chosen: its place, and what it is.
+    let chosen = |name: &str| {
+        let place = parameters.iter().position(|parameter| parameter.name == name)?;
+        let value = (*row.get(place)?)?;
+        Some((value, &*parameters[place].values[value]))
+    };
+    let default = |name: &str| chosen(name).is_none_or(|(value, _)| value == 0);
+    let has_queue = chosen("log-mode").is_none_or(|(_, mode)| mode == "async");
+    if !has_queue && !default("log-full") {
+        return false;
+    }
     let Some(engine) = row[0] else { return true };
     let model = &MODELS[engine];
-    let place = |name: &str| parameters.iter().position(|parameter| parameter.name == name);
-    let default = |name: &str| place(name).and_then(|place| row[place]).is_none_or(|value| value == 0);
     let blocking = model.driver == Driver::Blocking;
-    let is = |name: &str, value: &str| {
-        let place = place(name).expect("it is in the table");
-        row[place].is_some_and(|chosen| parameters[place].values[chosen] == value)
-    };
+    let forks = model.engine == Engine::Fork;
+    let is_async = chosen("log-mode").is_some_and(|(_, mode)| mode == "async");
+    let divides = chosen("dispatch")
+        .is_none_or(|(_, asked)| model.dispatches.iter().any(|dispatch| dispatch.to_string() == asked));
     (!blocking || ["timer", "timer-update"].into_iter().all(default))
         && (model.engine.accepts_in_batches() || default("accept"))
-        && !(model.name == "fork" && is("log-mode", "async"))
+        && !(forks && (is_async || !default("log-full")))
+        && divides
 }
 
-/// A test for each row, or for so many of them.
+/// A test for each row of pairs, and where everything is tested one for so many rows of the product.
 fn rows() -> Vec<Named> {
+    if !fastopen_is_there() {
+        eprintln!("net.ipv4.tcp_fastopen has no bit for servers: fastopen stands beside no other switch");
+    }
     let parameters = Arc::new(parameters());
     let legal = |row: &Partial| legal(&parameters, row);
-    let (kind, rows, together) = match everything() {
-        true => ("product", product(&parameters, &legal), TOGETHER),
-        false => ("pairs", pairwise(&parameters, &legal), 1),
-    };
-    let tests = rows.chunks(together).enumerate().map(|(place, rows)| {
+    let named = |kind: &str, place: usize, rows: &[Vec<usize>]| {
         let (parameters, rows) = (parameters.clone(), rows.to_vec());
         let engine = &parameters[0].values[rows[0][0]];
         let name = format!("{kind}::{engine}::{place}");
         Named { name, run: Box::new(move || rows.iter().for_each(|row| look(&parameters, row))) }
-    });
-    tests.collect()
+    };
+    let pairs = pairwise(&parameters, &legal);
+    let mut tests: Vec<_> = pairs.chunks(1).zip(0..).map(|(row, place)| named("pairs", place, row)).collect();
+    if everything() {
+        let rows = product(&parameters[..MULTIPLIED], &legal);
+        let whole = rows.iter().zip(0..).map(|(row, number)| completed(row, number, &parameters, &legal));
+        let whole: Vec<_> = whole.map(|row| row.expect("what is by default is legal")).collect();
+        let some = whole.chunks(TOGETHER).zip(0..).map(|(rows, place)| named("product", place, rows));
+        tests.extend(some);
+    }
+    tests
 }
 
-/// Starts the server of a row, asks it for a little of everything, and ends it.
+/// A row that is looked at; said when that fails, for a test can have many.
+struct Row<'a>(Vec<(&'a str, &'a str)>);
+
+impl Row<'_> {
+    fn value(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(of, _)| *of == name).map(|(_, value)| *value)
+    }
+}
+
+impl Drop for Row<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("switches beside each other: {:?}", self.0);
+        }
+    }
+}
+
+/// Starts the server of a row, asks it for a little of everything wherever it listens, and ends it: every answer is a
+/// line in its log.
 fn look(parameters: &[Parameter], row: &[usize]) {
     let config = Config::of(MODELS[row[0]].engine);
     let chosen = parameters.iter().zip(row).skip(1).filter(|(_, value)| **value > 0);
-    let launch = chosen.fold(Launch::new(&config, site::shared()), |launch, (parameter, &value)| {
-        launch.flag(&format!("--{}", parameter.name), &parameter.values[value])
+    let row = Row(chosen.map(|(parameter, &value)| (parameter.name, &*parameter.values[value])).collect());
+    let (folder, six) = (Folder::new("together"), format!("[::1]:{}", free_address().port()));
+    let socket = folder.at("socket");
+    let launch = Launch::new(&config, site::shared()).flag("--access-log", folder.at("access.log").display());
+    let launch = row.0.iter().fold(launch, |launch, &(name, value)| match value {
+        "TCP and IPv6" => launch.flag("--listen", &six),
+        "TCP and Unix" => launch.flag("--listen", format!("unix:{}", socket.display())),
+        value => launch.flag(&format!("--{name}"), value),
     });
     let server = launch.start();
-    a_little_of_everything(&server);
+    let mut answers = a_little_of_everything(server.connect());
+    answers += match row.value("listen") {
+        Some("TCP and IPv6") => {
+            a_little_of_everything(Wire::connect(six.parse().expect("an address"), false))
+        }
+        Some(_) => a_little_of_everything(Wire::connect_unix(&socket)),
+        None => 0,
+    };
+    says_as_much_as_it_is_told_to(&server, row.value("log-level").unwrap_or("info"));
     server.stop().unwrap_or_else(|why| panic!("{why}"));
+    let logs = logs(&folder);
+    let lines = logs.iter().map(|log| fs::read_to_string(log).expect("our own").lines().count());
+    assert_eq!(lines.sum::<usize>(), answers, "lines in {logs:?}");
 }
 
-/// A page, a file, a condition, a range, and several requests at once.
-fn a_little_of_everything(server: &Server) {
-    let mut wire = server.connect();
+/// The access log, and the ones that were put aside.
+fn logs(folder: &Folder) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.path()).expect("our own folder").flatten().map(|entry| entry.path());
+    entries.filter(|path| path.to_string_lossy().contains("access.log")).collect()
+}
+
+fn says_as_much_as_it_is_told_to(server: &Server, level: &str) {
+    let told = format!(":{}/", server.address.port());
+    let loud = ["info", "debug"].contains(&level);
+    assert_eq!(server.errors().contains(&told), loud, "log-level {level}: {}", server.errors());
+    let detailed = || server.errors().contains("worker 1 is process");
+    if level == "debug" {
+        becomes_true(SOON, "details are said", detailed);
+    }
+    assert_eq!(detailed(), level == "debug", "log-level {level}: {}", server.errors());
+}
+
+/// A page, a file, a condition, a range, and several requests at once; says how many.
+fn a_little_of_everything(mut wire: Wire) -> usize {
+    const AT_ONCE: usize = 8;
     wire.get("/1k.html");
     let page = wire.response();
     assert_eq!((page.status, &page.body), (200, &site::content("1k.html")));
@@ -106,13 +201,14 @@ fn a_little_of_everything(server: &Server) {
     wire.send(request("GET", "/16k.bin", &[("Range", "bytes=100-299")]));
     let part = wire.response();
     assert_eq!((part.status, &part.body[..]), (206, &site::content("16k.bin")[100..300]));
-    wire.send(request("GET", "/1k.html", &[]).repeat(8));
-    for _ in 0..8 {
+    wire.send(request("GET", "/1k.html", &[]).repeat(AT_ONCE));
+    for _ in 0..AT_ONCE {
         assert_eq!(wire.response().body, page.body);
     }
     wire.send(request("GET", "/style.css", &[("Connection", "close")]));
     assert_eq!(wire.response().body, site::content("style.css"));
     wire.expect_end();
+    AT_ONCE + 5
 }
 
 fn every_pair_is_in_some_row() {

@@ -21,7 +21,8 @@ usage: cargo xtask COMMAND
                       (--no-peers: without lighttpd and h2o, which are only measured against)
   test [--only STEP]... [--all]
                       every step, or those that are named; --all: the long suites too, among them every legal
-                      combination of the switches; some hours
+                      combination of the switches from write to log-mode with every engine, where the tests look at
+                      every pair of all switches; some hours
   test --list         the steps of `test`
   lint                format, clippy and the rules of the house
   site [--check]      render docs/ into examples/site/book, or say what is out of date there
