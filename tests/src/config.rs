@@ -15,7 +15,7 @@ pub const WORKERS: usize = 2;
 pub const EVERY_TOPOLOGY: [Engine; 2] = [Engine::Epoll, Engine::Uring];
 
 /// Engines over a library. A build can be without it; all else of them is their driver's, so that two topologies
-/// are enough.
+/// are enough but for a long comparison.
 const LIBRARIES: [Engine; 3] = [Engine::Libevent, Engine::Asio, Engine::AsioProactor];
 
 /// What one server of the suite runs.
@@ -83,7 +83,7 @@ impl Config {
     pub fn all() -> Vec<Config> {
         let mut all = Vec::new();
         for model in MODELS.iter().filter(|model| there(model.engine)) {
-            for &topology in Topology::ALL.iter().filter(|topology| tried(model.engine, **topology)) {
+            for &topology in Topology::ALL {
                 for &sender in Sender::ALL {
                     let others =
                         Triggers::ALL.into_iter().filter(|triggers| *triggers != Triggers::default());
@@ -206,8 +206,14 @@ fn there(engine: Engine) -> bool {
     !LIBRARIES.contains(&engine) || probe(engine).is_ok()
 }
 
+/// Whether a case is worth its time in this topology of this engine.
 fn tried(engine: Engine, topology: Topology) -> bool {
     !LIBRARIES.contains(&engine) || everything() || [Topology::Single, Topology::Threads].contains(&topology)
+}
+
+/// Whether a long comparison is asked for: of every configuration, whatever else is worth its time there.
+fn compares() -> bool {
+    std::env::var_os("TENFOLD_TEST_REQUESTS").is_some()
 }
 
 /// Whether everything is to be tested, however long it takes: `TENFOLD_TEST_ALL=1`.
@@ -247,8 +253,11 @@ impl Breadth {
                 Breadth::Engines | Breadth::Dispatches | Breadth::Epoll | Breadth::Uring => {}
             }
         }
-        if self == Breadth::Compared && std::env::var_os("TENFOLD_TEST_REQUESTS").is_some() {
+        if self == Breadth::Compared && compares() {
             return default_triggers && !config.layer;
+        }
+        if !tried(config.engine, config.topology) {
+            return false;
         }
         if config.dispatch != Dispatch::Inline && config.engine != Engine::Epoll {
             // The driver is the same, and `epoll` goes through everything.

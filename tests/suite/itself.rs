@@ -1,9 +1,12 @@
-//! The suite itself: what it leaves behind.
+//! The suite itself: what it leaves behind, and what it looks at where more is asked for.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
 
+use tenfold_engine::{MODELS, Sender, probe};
 use tenfold_tests::cases;
+use tenfold_tests::config::Config;
 use tenfold_tests::databases::Redis;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::left;
@@ -11,8 +14,34 @@ use tenfold_tests::site::Folder;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::tools;
 
-pub(crate) const THEME: Theme =
-    Theme { name: "itself", cases: cases![Every Once: what_a_killed_run_left_is_removed] };
+pub(crate) const THEME: Theme = Theme {
+    name: "itself",
+    cases: cases![
+        Every Once: what_a_killed_run_left_is_removed, a_long_comparison_is_of_every_configuration
+    ],
+};
+
+/// `cargo xtask compare` says so.
+fn a_long_comparison_is_of_every_configuration() {
+    let mut suite = Command::new(std::env::current_exe().expect("a running program has a path"));
+    suite.args(["--list", "compare::"]).env("TENFOLD_TEST_REQUESTS", "1").env_remove("TENFOLD_TEST_PART");
+    let output = suite.output().expect("it can be started again");
+    let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let compared: BTreeSet<&str> = listed.lines().filter_map(|line| line.split("::").nth(1)).collect();
+    let of_engine = |engine| {
+        move |&topology| {
+            Sender::ALL.iter().map(move |&sender| Config { topology, sender, ..Config::of(engine) })
+        }
+    };
+    let all = MODELS.iter().flat_map(|model| model.topologies.iter().flat_map(of_engine(model.engine)));
+    let there = |config: &Config| probe(config.engine).is_ok() && config.plan().is_ok();
+    let missing: Vec<_> = all
+        .filter(there)
+        .map(|config| config.to_string())
+        .filter(|name| !compared.contains(&**name))
+        .collect();
+    assert!(missing.is_empty(), "not compared: {missing:?}");
+}
 
 fn what_a_killed_run_left_is_removed() {
     let temporary = Folder::new("temporary");

@@ -29,7 +29,8 @@ usage: cargo xtask COMMAND
   browser             the whole-server tests that drive a browser
   compare [REQUESTS] [PART]
                       the same requests, 100000 where no number is given, to every engine in every topology with
-                      every sender, or to those with PART in their name (epoll+single+auto): the same bytes
+                      every sender that go together, or to those with PART in their name (epoll+single+auto): the
+                      same bytes
   fuzz [CASES]        parsers against generated input, many more cases than in `test`
   fuzz --minutes N [HARNESS]...
                       guided by coverage, under the address sanitizer: head, target, ranges, chunked,
