@@ -7,6 +7,7 @@
 mod admission;
 mod bench;
 mod bodies;
+mod bounds;
 mod browser;
 mod changing;
 mod clients;
@@ -70,6 +71,7 @@ const THEMES: &[Theme] = &[
     reload::THEME,
     rules::THEME,
     exhaustion::THEME,
+    bounds::THEME,
     admission::THEME,
     faults::THEME,
     hardening::framing::THEME,

@@ -9,11 +9,13 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, tenfold};
 use tenfold_tests::site;
 use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::wire::{Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
     name: "select-range",
     cases: cases![
-        Every Once: files_are_kept_above_the_range, more_than_the_range_holds_is_refused_at_the_start;
+        Every Once: files_are_kept_above_the_range, more_than_the_range_holds_is_refused_at_the_start,
+            connections_past_the_range_are_refused_and_counted;
     ],
 };
 
@@ -43,4 +45,39 @@ fn more_than_the_range_holds_is_refused_at_the_start() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("engine select watches descriptors below 1024: enough for 992"), "{said}");
+}
+
+/// Descriptors that it did not open itself take the places of connections, so that the bound on these is not what
+/// refuses them.
+fn connections_past_the_range_are_refused_and_counted() {
+    const RANGE: usize = 1024;
+    const TAKEN: usize = 100;
+    const CONNECTIONS: usize = 1300;
+    let begin = format!(
+        "import os, sys\nfor _ in range({TAKEN}): os.set_inheritable(os.open('/dev/null', os.O_RDONLY), True)\n\
+         os.execv(sys.argv[1], sys.argv[1:])"
+    );
+    let launch = Launch::new(&Config::of(Engine::Select), site::shared());
+    let server = launch.through("python3", &["-c", &begin]).start();
+    let served = || {
+        let mut wire = server.connect();
+        wire.try_send(&request("GET", "/1k.html", &[])).ok()?;
+        wire.try_head().filter(|response| response.status == 200)?;
+        wire.expect_body(&site::content("1k.html"));
+        Some(wire)
+    };
+    let mut wires: Vec<Wire> = (0..CONNECTIONS).filter_map(|_| served()).collect();
+    let room = RANGE - TAKEN;
+    assert!((room - 32..room).contains(&wires.len()), "{} connections in the range", wires.len());
+    let refused = CONNECTIONS - wires.len();
+    becomes_true(SOON, "refusals are counted", || {
+        server.status()["refusals"]["too-many-connections"] == refused
+    });
+    for wire in &mut wires {
+        wire.get("/1k.html");
+        assert_eq!(wire.response().status, 200, "who is in the range is served on");
+    }
+    drop(wires);
+    becomes_true(SOON, "there is room again", || served().is_some());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
