@@ -65,6 +65,9 @@ const FILES: &[Point] = &[
     &[fault("pread64", "EIO", "1")],
     &[fault("shutdown", "ENOTCONN", "1")],
     &[fault("shutdown", "ENOBUFS", "1")],
+    // Of files that were read, and of the connection behind them.
+    &[fault("close", "EINTR", "1..8")],
+    &[fault("close", "EIO", "1..8")],
 ];
 
 /// Of loops that an eventfd wakes: for a new log file, or when a result has come.
@@ -78,7 +81,7 @@ fn own(engine: Engine) -> &'static [Point] {
         Engine::Busy => BUSY,
         Engine::Select => SELECT,
         Engine::Poll => POLL,
-        Engine::Epoll => EPOLL,
+        Engine::Epoll | Engine::Libevent | Engine::Asio => EPOLL,
         Engine::AsioProactor => ASIO_PROACTOR,
         Engine::Uring => URING,
         _ => &[],
@@ -93,13 +96,19 @@ const FORK: &[Point] = &[
 const THREAD: &[Point] =
     &[&[fault("clone,?clone3", "EAGAIN", "1")], &[fault("clone,?clone3", "ENOMEM", "1")]];
 const BUSY: &[Point] = &[&[fault("?nanosleep,clock_nanosleep", "EINTR", "1..3")]];
-const SELECT: &[Point] =
-    &[&[fault("?select,pselect6", "EINTR", "1..5")], &[fault("?select,pselect6", "ENOMEM", "1+")]];
-const POLL: &[Point] = &[
+const SELECT: &[Point] = &[
+    &[fault("?select,pselect6", "EINTR", "1..5")],
+    &[fault("?select,pselect6", "ENOMEM", "1+")],
+    // A file can not be moved out of the way (F_DUPFD).
+    &[fault("fcntl", "EMFILE", "1..2")],
+    &[fault("fcntl", "EINVAL", "1")],
+];
+pub(super) const POLL: &[Point] = &[
     &[fault("?poll,ppoll", "EINTR", "1..5")],
     &[fault("?poll,ppoll", "ENOMEM", "1+")],
     &[fault("?poll,ppoll", "EAGAIN", "1")],
 ];
+/// Of `epoll`, and of libraries that wait by it.
 const EPOLL: &[Point] = &[
     &[fault("?epoll_wait,epoll_pwait", "EINTR", "1..5")],
     &[fault("epoll_ctl", "ENOMEM", "1")],
@@ -123,6 +132,14 @@ const URING: &[Point] = &[
     &[fault("getpeername", "ENOTCONN", "1")],
     &[fault("getpeername", "ENOBUFS", "1")],
     &[fault("getpeername", "ENOMEM", "1")],
+];
+
+/// Of connections that are corked: put, and let go.
+pub(super) const CORK: &[Point] = &[
+    &[fault("setsockopt", "ENOMEM", "1")],
+    &[fault("setsockopt", "ENOBUFS", "2")],
+    &[fault("setsockopt", "EINTR", "1..3")],
+    &[fault("setsockopt", "ENOBUFS", "1+")],
 ];
 
 /// Of a sender on an engine: what only it calls. A ring sends and reads without calls.
