@@ -1,9 +1,11 @@
 //! System calls of running processes, as `strace` sees them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -17,6 +19,8 @@ use crate::tools;
 pub struct Tracer {
     strace: Child,
     folder: Folder,
+    /// Those whose calls it lets fail.
+    failing: Vec<Process>,
 }
 
 /// Calls that are made to fail (`man 1 strace`, "Tampering").
@@ -54,7 +58,7 @@ impl Tracer {
     /// When `strace` is missing or may not attach.
     #[track_caller]
     pub fn inject(processes: &[Process], faults: &[Fault]) -> Tracer {
-        Tracer::start(processes, &injected(faults))
+        Tracer::start(processes, &injected(faults)).failing(processes)
     }
 
     /// Does so with calls alone that are about the file at `path`.
@@ -64,7 +68,12 @@ impl Tracer {
     #[track_caller]
     pub fn inject_at(processes: &[Process], path: &Path, faults: &[Fault]) -> Tracer {
         let at = ["-P".to_owned(), path.display().to_string()];
-        Tracer::start(processes, &[injected(faults), at.to_vec()].concat())
+        Tracer::start(processes, &[injected(faults), at.to_vec()].concat()).failing(processes)
+    }
+
+    fn failing(mut self, processes: &[Process]) -> Tracer {
+        self.failing = processes.to_vec();
+        self
     }
 
     /// How many calls this fault has made fail so far.
@@ -98,7 +107,7 @@ impl Tracer {
                 })
             })
         });
-        Tracer { strace, folder }
+        Tracer { strace, folder, failing: Vec::new() }
     }
 
     /// Words that start a program under `strace`, for [`crate::launch::Launch::through`]: the program keeps its
@@ -110,10 +119,34 @@ impl Tracer {
     /// Detaches and says what was called.
     #[track_caller]
     pub fn detach(mut self) -> Calls {
+        self.between_calls();
         Process(self.strace.id()).signal(Signal::INT);
         self.strace.wait().expect("our own child");
+        self.failing.iter().for_each(|process| process.signal(Signal::CONT));
         let text = fs::read_to_string(self.folder.at("calls")).expect("strace wrote its file");
         Calls::of(&text)
+    }
+
+    /// Stops those whose calls fail. A call that is made to fail is replaced when it begins by one that there is not, and
+    /// given its error when it ends: who is let go in between is told ENOSYS. Nobody is stopped there.
+    fn between_calls(&self) {
+        self.failing.iter().for_each(|process| process.signal(Signal::STOP));
+        let begun = Instant::now();
+        while begun.elapsed() < SOON && !self.failing.iter().all(|process| self.has_stopped(*process)) {
+            sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Whether all threads of a process that is there are seen to be stopped.
+    fn has_stopped(&self, process: Process) -> bool {
+        let text = fs::read_to_string(self.folder.at("calls")).unwrap_or_default();
+        let stopped: BTreeSet<&str> = text
+            .lines()
+            .filter(|line| line.ends_with("--- stopped by SIGSTOP ---"))
+            .filter_map(|line| line.split_ascii_whitespace().next())
+            .collect();
+        let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", process.0)) else { return true };
+        tasks.flatten().all(|task| stopped.contains(&*task.file_name().to_string_lossy()))
     }
 }
 
