@@ -10,7 +10,7 @@ def describe(args, peers):
         time.strftime("%Y-%m-%d %H:%M:%S %Z"),
         f"cpu      {cpu_model()}, {os.cpu_count()} cores, servers on {args.server_cpu}, client on {args.client_cpu};"
         f" governor {read('/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor') or 'unknown'}",
-        f"kernel   {platform.release()}; vulnerabilities mitigated: {mitigations()}",
+        f"kernel   {platform.release().partition('-')[0]}; vulnerabilities mitigated: {mitigations()}",
         f"load     {', '.join(f'{value:.2f}' for value in os.getloadavg())} (before the run; foreign load is noise)",
         f"rounds   {args.rounds} of {args.seconds} s, seed {args.seed}",
     ]
