@@ -11,10 +11,10 @@ large; or all.
 Each table names its floor twice: the second one's interval is the noise of this run. The engines are
 compared with the floor of their own mechanism (uring with null_uring, the others with null_epoll). An engine
 is named with its dispatch where that is not inline, with its sender where that is not auto, and with further
-options of its own: epoll+reactor, epoll:splice, 'epoll --timer list'. evhttp and asio-threads are small servers of ours, built as a comparison of 2012
-built its own: libevent's HTTP server, and Asio with one io_context and the file in a string; --peer-threads
+options of its own: epoll+reactor, epoll:splice, 'epoll --timer list'. evhttp and asio-threads are small servers
+of ours, built as a comparison of 2012 built its own: libevent's HTTP server, and Asio with one io_context and the file in a string; --peer-threads
 says on how many threads (1: what else is measured has one). Under a table stand the ratios of each engine to
-each peer, and to itself with another sender or dispatch, of the same rounds.
+each peer, and to itself with another sender, dispatch or option, of the same rounds.
 
 Needs: the programs and www/ (cargo xtask bench makes both), wrk, taskset, ss, and those peers that are
 to be measured: --peers none leaves them out. Traffic goes to 127.0.0.1 only.
@@ -94,12 +94,17 @@ def parse():
     for names, legal in ((args.workloads, WORKLOADS), (args.peers, PEERS)):
         if unknown := [name for name in names if name not in legal]:
             parser.error(f"{', '.join(unknown)}: not one of {', '.join(legal)}")
+    check_programs(args)
+    return args
+
+
+def check_programs(args):
+    """Refuses to begin without what is built and made here."""
     missing = [file for file in (HERE / "null_epoll", WWW / "video.mp4") if not file.exists()]
     if missing:
         raise SystemExit(f"{missing[0].relative_to(HERE.parent)} is missing: `cargo xtask bench` makes it")
     if args.engines and not pathlib.Path(args.tenfold).exists():
         raise SystemExit(f"{args.tenfold} is missing: `cargo build --release` makes it, --tenfold names another one")
-    return args
 
 
 def start_lasting(fleet, args):

@@ -10,7 +10,7 @@ as the second copy of the floor.
 
 Needs what compare.py needs, without the peers.
 """
-import argparse, os, pathlib, statistics, sys, tempfile
+import argparse, pathlib, statistics, sys, tempfile
 from typing import NamedTuple
 
 import compare
@@ -27,13 +27,8 @@ class Group(NamedTuple):
     workloads: tuple
 
 
-def options(name, values, engine="epoll"):
-    return {value: f"{engine} --{name} {value}" for value in values.split()}
-
-
 SENDERS = "auto copy mmap sendfile splice zerocopy".split()
 MODELS = "naive fork thread pool busy select poll epoll libevent asio asio-proactor uring".split()
-FLOOR = "null_epoll"
 
 GROUPS = [
     Group("I/O models", "Each on one worker, with the sender `auto`. `uring` stands beside the floor on io_uring where there is one.",
@@ -43,8 +38,8 @@ GROUPS = [
     Group("Dispatch", "On `epoll`; the pool's threads share the one core with the loop.",
           {"`inline`": "epoll", "`reactor`": "epoll+reactor", "`proactor`": "epoll+proactor"}, ("1k", "close")),
     Group("Topologies", "On `epoll`, with one worker: what the way to it costs, not what several cores are worth.",
-          {f"`{value}`": server for value, server in
-           options("topology", "single threads reuseport-processes reuseport-threads handoff").items()}, ("1k", "close")),
+          {f"`{topology}`": f"epoll --topology {topology}"
+           for topology in "single threads reuseport-processes reuseport-threads handoff".split()}, ("1k", "close")),
     Group("Timers", "On `epoll`, 64 connections; the default is `wheel`, `lazy`.",
           {f"`{timer}`, `{update}`": f"epoll --timer {timer} --timer-update {update}"
            for update in ("lazy", "eager") for timer in ("list", "heap", "wheel", "hierarchical")}, ("1k", "close")),
@@ -105,6 +100,7 @@ def main():
     args = argparse.Namespace(**vars(args), server_cpu=0, client_cpu=1, first_port=8300, seed=1, option=[], peers=[],
                               peer_threads=1)
     args.tenfold = str(pathlib.Path(args.tenfold).resolve())
+    compare.check_programs(argparse.Namespace(**vars(args), engines=MODELS))
 
     page = [
         "# What it costs",
@@ -123,5 +119,4 @@ def main():
 
 
 if __name__ == "__main__":
-    os.umask(0o022)
     sys.exit(main())

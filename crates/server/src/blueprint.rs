@@ -33,9 +33,10 @@ impl Blueprint {
     pub(crate) fn draw(settings: &Settings, descriptors: u64) -> Result<Blueprint, String> {
         let (engine, reason) = match settings.engine {
             EngineChoice::Named(engine) => (engine, None),
-            EngineChoice::Auto => {
-                choose(|engine| tenfold_engine::probe(engine).is_ok() && may_lock(engine, settings.workers))
-            }
+            EngineChoice::Auto => choose(|engine| {
+                tenfold_engine::probe(engine).is_ok()
+                    && may_lock(engine, settings.workers, limits::locked_memory())
+            }),
         };
         let sender = settings.send.unwrap_or(Sender::Auto);
         let workers = match (settings.workers, settings.topology) {
@@ -109,11 +110,11 @@ fn choose(runs: impl Fn(Engine) -> bool) -> (Engine, Option<&'static str>) {
     (engine, Some(why))
 }
 
-/// Whether the memory that `engine` locks is within the limit. Only root is not bound by it, and root does not
-/// serve.
-fn may_lock(engine: Engine, workers: Option<usize>) -> bool {
+/// Whether what the workers of `engine` lock is no more than `most` bytes, where there is such a limit. Root is not
+/// bound by it, but it is not root who serves.
+fn may_lock(engine: Engine, workers: Option<usize>, most: Option<u64>) -> bool {
     let workers = workers.or_else(|| most_workers(engine)).unwrap_or(1);
-    limits::locked_memory().is_none_or(|most| tenfold_engine::locked_bytes(engine) * workers as u64 <= most)
+    most.is_none_or(|most| tenfold_engine::locked_bytes(engine) * workers as u64 <= most)
 }
 
 /// One worker per processor, where the model can have several.

@@ -168,9 +168,10 @@ fn bounds(facts: &Facts<'_>) -> Option<String> {
         _ if facts.settings.max_connections.is_some() => format!("{count} connections a worker"),
         Engine::Fork => format!("{count} connections, a process each"),
         Engine::Thread => format!("{count} connections, a thread each"),
-        Engine::Select if facts.blueprint.descriptors > FD_SETSIZE as u64 => {
-            format!("{count} connections a worker (select watches descriptors below {FD_SETSIZE})")
-        }
+        Engine::Select => format!(
+            "{count} connections a worker (from {} descriptors, of which select watches those below {FD_SETSIZE})",
+            facts.blueprint.descriptors
+        ),
         _ => format!("{count} connections a worker (from {} descriptors)", facts.blueprint.descriptors),
     };
     let backlog = match facts.blueprint.kernel_backlog {

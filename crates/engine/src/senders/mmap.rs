@@ -11,11 +11,10 @@ use std::sync::Arc;
 
 use tenfold_http::OpenFile;
 use tenfold_sys::errno;
-use tenfold_sys::file::facts;
 use tenfold_sys::mapping::{Mapped, Mapping};
 use tenfold_sys::socket::Socket;
 
-use super::{Failure, Piece, Step, unless_ended};
+use super::{Failure, Piece, Step, still_there, unless_ended};
 use crate::plan::Bounds;
 
 /// Where a file is mapped for one connection.
@@ -67,10 +66,4 @@ impl Window {
 /// Whether there is no room for another mapping, or the file system has none.
 fn can_not_be_mapped(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(errno::ENOMEM | errno::EAGAIN | errno::ENODEV))
-}
-
-/// Sees that `file` reaches to `end`, to which it was sent. Behind its end the last page of a file is filled up
-/// with zeros, which may have been sent.
-pub(crate) fn still_there(file: &OpenFile, end: u64) -> Result<(), Failure> {
-    if facts(&file.file).is_ok_and(|facts| facts.size >= end) { Ok(()) } else { Err(Failure::Truncated) }
 }

@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use tenfold_http::{IoError, OpenFile, Out};
 use tenfold_sys::errno;
+use tenfold_sys::file::facts;
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 
 use self::mmap::Window;
-pub(crate) use self::mmap::still_there;
 use self::splice::Splicer;
 use self::zerocopy::Holder;
 use crate::driver::connection_error;
@@ -233,4 +233,10 @@ fn unless_ended(sent: io::Result<usize>) -> Result<usize, Failure> {
         Ok(count) => Ok(count),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Sees that `file` reaches to `end`, to which it was sent. Behind its end the last page of a file is filled up
+/// with zeros, which may have been sent.
+pub(crate) fn still_there(file: &OpenFile, end: u64) -> Result<(), Failure> {
+    if facts(&file.file).is_ok_and(|facts| facts.size >= end) { Ok(()) } else { Err(Failure::Truncated) }
 }

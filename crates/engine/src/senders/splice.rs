@@ -13,8 +13,7 @@ use tenfold_sys::pipe::Pipe;
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::Socket;
 
-use super::mmap::still_there;
-use super::{Piece, Step, unless_ended};
+use super::{Piece, Step, still_there, unless_ended};
 use crate::plan::Plan;
 use crate::table::Engine;
 

@@ -13,8 +13,8 @@ use tenfold_sys::errno;
 use tenfold_sys::mapping::Mapping;
 use tenfold_sys::socket::Socket;
 
-use super::mmap::{Window, still_there};
-use super::{Piece, Step, unless_ended};
+use super::mmap::Window;
+use super::{Piece, Step, still_there, unless_ended};
 use crate::plan::Bounds;
 use crate::protocol::Event;
 

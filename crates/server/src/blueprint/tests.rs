@@ -63,6 +63,16 @@ fn auto_takes_what_the_system_allows_and_says_why() {
 }
 
 #[test]
+fn auto_takes_rings_that_may_be_locked_by_all_workers() {
+    let each = tenfold_engine::locked_bytes(Engine::Uring);
+    assert!(
+        each > 0 && may_lock(Engine::Uring, Some(2), Some(2 * each)) && may_lock(Engine::Uring, None, None)
+    );
+    assert!(!may_lock(Engine::Uring, Some(2), Some(2 * each - 1)));
+    assert!(may_lock(Engine::Poll, Some(2), Some(0)), "it locks nothing");
+}
+
+#[test]
 fn logs_that_can_not_be_are_refused() {
     for (words, said) in [
         (
