@@ -12,12 +12,13 @@ use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, Folder};
 use tenfold_tests::time::{SOON, becomes_true};
-use tenfold_tests::wire::{End, Wire};
+use tenfold_tests::wire::{End, Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
     name: "changing",
     cases: cases![
-        Senders OwnLayered: h48_h49_a_file_that_shrinks_ends_the_connection, h50_a_file_that_grows_is_sent_as_promised,
+        Senders OwnLayered: h48_h49_a_file_that_shrinks_ends_the_connection,
+            h48_h49_a_file_that_shrank_unseen_ends_the_connection, h50_a_file_that_grows_is_sent_as_promised,
             h51_a_file_that_is_replaced_is_sent_in_one_version;
         Topologies Own: a_change_is_seen_soon;
         Concurrent Own: a_change_that_is_watched_is_seen_in_every_way;
@@ -62,6 +63,45 @@ fn h48_h49_a_file_that_shrinks_ends_the_connection(config: &Config) {
     drop(wire);
     folder.write("other.html", "still here\n");
     assert_eq!(server.get("/other.html").body, b"still here\n", "the server goes on");
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// As above where the socket has room for all that is left of the file: no peer that makes room wakes the server.
+fn h48_h49_a_file_that_shrank_unseen_ends_the_connection(config: &Config) {
+    const BYTES: usize = 6 << 20;
+    const CUT: usize = (1 << 17) + 1000;
+    let folder = Folder::new("shrank");
+    let whole = site::bytes(BYTES, 48);
+    let server = Launch::new(config, folder.path()).start();
+    becomes_true(SOON, "the file is cut between a look at it and its sending", || {
+        folder.write("file.bin", &whole);
+        let mut wire = server.connect();
+        rustix::net::sockopt::set_socket_recv_buffer_size(wire.socket(), 64 * 1024)
+            .expect("a socket of ours");
+        wire.get("/file.bin");
+        let first = wire.head();
+        if (first.status, first.promised()) != (200, BYTES) {
+            return false;
+        }
+        // More than the socket held: whoever waited for room has done so.
+        wire.expect_body(&whole);
+        wire.send(request("HEAD", "/file.bin", &[]));
+        wire.head();
+        let file = OpenOptions::new().write(true).open(folder.at("file.bin")).expect("our own file");
+        file.set_len(CUT as u64).expect("our own file");
+        wire.get("/file.bin");
+        if wire.head().promised() != BYTES {
+            return false;
+        }
+        let (body, end) = wire.rest();
+        let right = body.len().min(CUT);
+        assert!(
+            body.len() < BYTES && body[..right] == whole[..right],
+            "what came is not what was in the file"
+        );
+        assert!(!config.layer || end != End::Closed, "the closing record says that the response is complete");
+        true
+    });
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

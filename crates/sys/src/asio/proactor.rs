@@ -60,6 +60,8 @@ const WRITTEN: u64 = 1;
 const ROOM: u64 = 2;
 const ACCEPTED: u64 = 3;
 const READY: u64 = 4;
+/// There is room for what is being sent.
+const GO_ON: u64 = 5;
 
 fn key(kind: u64, place: usize) -> u64 {
     kind << 32 | place as u64
@@ -293,6 +295,8 @@ impl Proactor {
                 self.done.push(Completion { buffer, ..Completion::plain(tag, value) });
             }
             WRITTEN => self.written(place, value),
+            GO_ON if value < 0 => self.fail(place, value),
+            GO_ON => self.write(place),
             _ => {
                 let tag = stream.room.take().expect("room that has come was waited for");
                 let result = if value < 0 { value } else { crate::completion::ROOM };
@@ -302,13 +306,16 @@ impl Proactor {
     }
 
     fn written(&mut self, place: usize, value: i32) {
-        let sends = &mut self.streams[place].sends;
-        let Ok(count @ 1..) = usize::try_from(value) else {
-            return self.fail(place, if value < 0 { value } else { -libc::EPIPE });
-        };
+        let Stream { sends, exhausted, .. } = &mut self.streams[place];
         let first = sends.front_mut().expect("what was written was being sent");
+        let count = usize::try_from(value).unwrap_or(0);
         first.sent += count;
-        if first.rest().1 == 0 {
+        let left = first.rest().1;
+        *exhausted = left > 0 && first.may_fault();
+        if count == 0 {
+            return self.fail(place, if value < 0 { value } else { -libc::EPIPE });
+        }
+        if left == 0 {
             let result = i32::try_from(first.sent).unwrap_or(i32::MAX);
             self.done.extend(sends.pop_front().map(|sending| sending.over(result)));
         }
@@ -322,10 +329,14 @@ impl Proactor {
         let (from, count) = first.rest();
         let raw = stream.handle.as_ref().expect("what was given back sends nothing").address();
         let (context, more) = (self.context.address(), first.more);
-        // SAFETY: the context and the stream are live. The bytes are kept in the stream until the result is
-        // handed out.
-        let result = unsafe {
-            c::tenfold_asio_write_some(context, raw, from.cast(), count, more, key(WRITTEN, place))
+        let result = if std::mem::take(&mut stream.exhausted) {
+            // To be waited for, the kernel is asked anew, and says what is so now.
+            // SAFETY: the context and the stream are live.
+            unsafe { c::tenfold_asio_wait_room(context, raw, key(GO_ON, place)) }
+        } else {
+            // SAFETY: the context and the stream are live. The bytes are kept in the stream until the result
+            // is handed out.
+            unsafe { c::tenfold_asio_write_some(context, raw, from.cast(), count, more, key(WRITTEN, place)) }
         };
         match success(result) {
             Ok(()) => stream.in_flight += 1,

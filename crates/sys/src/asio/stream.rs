@@ -20,6 +20,10 @@ pub(super) struct Stream {
     pub(super) sends: VecDeque<Sending>,
     /// Who waits for room to write.
     pub(super) room: Option<u64>,
+    /// Whether the library may wait for an event that does not come. It takes every write that left less than
+    /// it was given for the end of the room, and then waits for the kernel to say that there is some again; a
+    /// write from a mapping also ends early where the file has lost a page.
+    pub(super) exhausted: bool,
     /// Closes behind the sends.
     pub(super) close: Option<(u64, Socket)>,
 }
@@ -39,6 +43,11 @@ impl Sending {
     pub(super) fn rest(&self) -> (*const u8, usize) {
         let (start, length) = self.bytes.address();
         (start.wrapping_add(self.sent), length - self.sent)
+    }
+
+    /// Whether a write of it that ends early says nothing about the room in the socket.
+    pub(super) fn may_fault(&self) -> bool {
+        matches!(self.bytes, Bytes::Mapped(_))
     }
 
     /// It has come to `result`; its memory goes back.

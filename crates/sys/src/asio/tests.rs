@@ -1,3 +1,4 @@
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -5,9 +6,12 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{MemfdFlags, memfd_create};
+
 use super::{Completion, Proactor};
 use crate::completion::{Bytes, ROOM, Readable};
 use crate::eventfd::EventFd;
+use crate::mapping::{Mapped, Mapping};
 use crate::socket::{ListenAddress, ListenOptions, Listener, Socket};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -115,6 +119,35 @@ fn an_end_is_no_bytes_and_a_send_that_fails_takes_those_behind_it_along() {
     proactor.send(socket.number(), Bytes::Owned(vec![0; 10], 0), false, 3);
     proactor.close(socket, 4);
     assert_eq!(results(&next(&mut proactor, 3)), [(2, -libc::EPIPE), (3, -libc::ECANCELED), (4, 0)]);
+}
+
+/// A write that a lost page ended early leaves room, so that no event says that there is some.
+#[test]
+fn a_mapping_that_lost_its_end_fails_where_the_socket_has_room() {
+    let mut proactor = Proactor::new().expect("Asio");
+    let (listener, at) = listener();
+    let mut peer = TcpStream::connect(at).expect("it listens");
+    proactor.accept(listener.number(), 1);
+    let socket = next(&mut proactor, 1).remove(0).socket.expect("an accept brings a socket");
+    // From here on the library waits for room without asking the kernel anew.
+    proactor.poll_write(socket.number(), 2);
+    assert_eq!(results(&next(&mut proactor, 1)), [(2, ROOM)]);
+    let length = 40 * 4096;
+    let file = memfd_create("sent", MemfdFlags::CLOEXEC).expect("descriptors");
+    let mut file = File::from(file);
+    file.write_all(&vec![7; length]).expect("memory");
+    let mapping = Arc::new(Mapping::new(&file, 0..length as u64).expect("it can be mapped"));
+    file.set_len(length as u64 / 2).expect("it is ours");
+    let bytes = Bytes::Mapped(Mapped { mapping, range: 0..length as u64 });
+    proactor.send(socket.number(), bytes, false, 3);
+    assert_eq!(results(&next(&mut proactor, 1)), [(3, -libc::EFAULT)]);
+    // It goes on being used.
+    proactor.send(socket.number(), Bytes::Owned(b"behind".to_vec(), 0), false, 4);
+    proactor.close(socket, 5);
+    assert_eq!(results(&next(&mut proactor, 2)), [(4, 6), (5, 0)]);
+    let mut got = Vec::new();
+    peer.read_to_end(&mut got).expect("it was sent");
+    assert!(got.ends_with(b"behind") && got.len() <= length / 2 + 6);
 }
 
 #[test]
