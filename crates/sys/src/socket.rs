@@ -91,6 +91,14 @@ impl Socket {
         let _ = sockopt::set_socket_linger(&self.0, Some(Duration::ZERO));
     }
 
+    /// Throws away what the peer has not been sent and tells it so by a reset, now; what waits on the socket ends with an
+    /// error (`AF_UNSPEC` in `man 2 connect`). Where there is no reset, as on a Unix socket, both directions are shut down.
+    pub fn reset(&self) {
+        if rustix::net::connect_unspec(&self.0).is_err() {
+            self.shut_down();
+        }
+    }
+
     /// Ends our output; the peer sees an end when it has read the rest (`man 2 shutdown`).
     pub fn shut_down_writing(&self) {
         // It fails when the peer is gone, and then there is nobody to tell.
@@ -187,8 +195,9 @@ fn send_flags(more: bool) -> SendFlags {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::net::TcpStream;
+    use std::os::unix::net::UnixStream;
 
     use super::*;
 
@@ -213,5 +222,21 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         drop(peer);
         assert_eq!(socket.receive(&mut into).expect("the end has come"), 0);
+    }
+
+    #[test]
+    fn a_reset_is_heard_at_both_ends_at_once() {
+        let (mut peer, socket) = pair();
+        socket.reset();
+        let error = peer.read(&mut [0; 16]).expect_err("it is no end in order");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        let error = socket.receive(&mut [0; 16]).expect_err("who waits here is woken");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+
+        let (ours, mut peer) = UnixStream::pair().expect("descriptors");
+        let socket = Socket::from(OwnedFd::from(ours));
+        socket.reset();
+        assert_eq!(peer.read(&mut [0; 16]).expect("it ends"), 0);
+        assert_eq!(socket.receive(&mut [0; 16]).expect("it ends"), 0);
     }
 }

@@ -9,7 +9,7 @@ use tenfold_sys::socket::Socket;
 use super::io::RingIo;
 use super::link::Link;
 use super::ring::Ring;
-use super::{CLOSING, Kind, POLLING, Proactor, RECEIVING, tag};
+use super::{CLOSING, Kind, POLLING, Proactor, RECEIVING, RESET, tag};
 use crate::driver::tasks::Finished;
 use crate::protocol::{Event, Protocol};
 use crate::slots::{Key, State};
@@ -47,7 +47,8 @@ where
         self.connections.set_deadline(key, by);
     }
 
-    /// Closes connection `key` now. What is in flight is ended first, by `shutdown(2)`.
+    /// Closes connection `key` now. What is in flight is ended first, by `shutdown(2)`, or by a reset where what waits
+    /// in the socket is not to be sent: a shutdown still sends it.
     pub(super) fn close(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
         if slot.interest & (RECEIVING | POLLING | CLOSING) == 0 && slot.sending == 0 {
@@ -60,6 +61,7 @@ where
         }
         let Some(slot) = self.connections.find(key) else { return };
         match &slot.socket {
+            Some(socket) if slot.flags & RESET != 0 => socket.reset(),
             Some(socket) => socket.shut_down(),
             // Its close is queued behind sends that do not end: they are cancelled.
             None => self.ring.cancel_all(slot.link as i32, tag(Kind::Cancel, key)),

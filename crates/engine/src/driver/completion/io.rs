@@ -47,6 +47,8 @@ pub(super) struct RingIo<B> {
     by_calls: u64,
     /// Bytes that were handed over.
     handed: u64,
+    /// Whether closing throws away what waits in the socket.
+    resets: bool,
 }
 
 /// A file that the ring reads.
@@ -74,6 +76,7 @@ impl<B: Buffer> RingIo<B> {
             turn_bytes: plan.bounds.turn_bytes,
             by_calls: 0,
             handed: 0,
+            resets: false,
         }
     }
 
@@ -82,7 +85,7 @@ impl<B: Buffer> RingIo<B> {
         self.socket = Some(socket);
         (self.peer, self.local) = (peer, Local { listener });
         self.cork.begin(&peer);
-        (self.by_calls, self.handed) = (0, 0);
+        (self.by_calls, self.handed, self.resets) = (0, 0, false);
         self.link.begin(sending);
     }
 
@@ -100,6 +103,11 @@ impl<B: Buffer> RingIo<B> {
     /// What the sender of files has counted in this activation.
     pub(super) fn files(&mut self) -> &mut FileSender {
         &mut self.files
+    }
+
+    /// Whether the socket is to be closed by a reset.
+    pub(super) fn resets(&self) -> bool {
+        self.resets
     }
 
     /// Bytes that left by calls in this activation.
@@ -258,6 +266,8 @@ impl<B: Buffer> RingIo<B> {
     fn flush(&mut self, by: Instant) -> Poll<Result<(), IoError>> {
         loop {
             if let Some(error) = self.link.failed.get() {
+                // A ring that lost a page in the middle says no more than that not all was sent.
+                self.see_what_was_mapped()?;
                 return Poll::Ready(Err(error));
             }
             if self.in_flight() {
@@ -356,6 +366,7 @@ impl<B: Buffer> Io for RingIo<B> {
         if let (Poll::Ready(Err(IoError::Truncated)), Some(socket)) = (&flushed, &self.socket) {
             // What is left of it in the socket may be zeros by now.
             socket.reset_on_close();
+            self.resets = true;
         }
         flushed
     }

@@ -57,6 +57,8 @@ const GREETED: u8 = 2;
 const ENDED: u8 = 4;
 /// A send has failed.
 const FAILED: u8 = 8;
+/// What waits in the socket is not to be sent.
+const RESET: u8 = 16;
 
 /// What an operation was, in the top bits of its tag; below, the generation and the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use tenfold_http::{Instant, IoError, Next};
 use super::io::RingIo;
 use super::link::{AGAIN, LOST, Link, RECEIVED, WRITABLE};
 use super::ring::Ring;
-use super::{Active, ENDED, FAILED, Kind, LAST_SENDS, POLLING, Proactor, SERVED, tag};
+use super::{Active, ENDED, FAILED, Kind, LAST_SENDS, POLLING, Proactor, RESET, SERVED, tag};
 use crate::driver::tasks::Finished;
 use crate::driver::turn::{Parts, Taken, Turns, take_up};
 use crate::protocol::{Event, Protocol};
@@ -104,7 +104,7 @@ where
         finished: Finished<RingIo<R::Buffer>, P::State>,
     ) {
         let Finished { mut io, memory, next, .. } = finished;
-        let (calls, protocol) = (io.called(), self.protocol);
+        let (calls, resets, protocol) = (io.called(), io.resets(), self.protocol);
         io.files().report(|event| protocol.observe(event));
         let socket = io.end();
         let unread = std::mem::take(&mut *link.inbox.borrow_mut());
@@ -118,6 +118,9 @@ where
         slot.state = State::Parked;
         if served {
             slot.flags |= SERVED;
+        }
+        if resets {
+            slot.flags |= RESET;
         }
         let quiet = slot.interest == 0 && slot.sending == 0;
         // A wait that was in vain is over; where there was none, the last bytes have some time.
