@@ -92,13 +92,20 @@ private:
     {
         if (waiting.fetch_or(kind, std::memory_order_acq_rel) & kind)
             return;
-        descriptor.async_wait(type, [self = Reference(this), kind](const error_code &error) {
-            Watched &watched = *self.to;
-            watched.waiting.fetch_and(static_cast<std::uint8_t>(~kind), std::memory_order_acq_rel);
-            if (error != asio::error::operation_aborted)
-                watched.context.done.push_back({watched.key.load(std::memory_order_relaxed), kind});
-        });
+        try {
+            descriptor.async_wait(type, [self = Reference(this), kind](const error_code &error) {
+                self.to->ended(kind);
+                if (error != asio::error::operation_aborted)
+                    self.to->context.done.push_back({self.to->key.load(std::memory_order_relaxed), kind});
+            });
+        } catch (...) {
+            // No memory: the next wait is to begin anew.
+            ended(kind);
+            throw;
+        }
     }
+
+    void ended(Kind kind) { waiting.fetch_and(static_cast<std::uint8_t>(~kind), std::memory_order_acq_rel); }
 
     Context &context;
     std::atomic<std::uint64_t> key;

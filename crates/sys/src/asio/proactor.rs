@@ -235,7 +235,9 @@ impl Proactor {
 
     /// Ends everything of the socket `number` that is in flight; it completes with ECANCELED.
     pub fn cancel(&mut self, number: RawFd) {
-        if let Some(handle) = self.place(number).and_then(|place| self.streams[place].handle.as_ref()) {
+        let Some(stream) = self.place(number).map(|place| &mut self.streams[place]) else { return };
+        stream.cancelled = !stream.sends.is_empty();
+        if let Some(handle) = &stream.handle {
             // SAFETY: the stream is live.
             unsafe { c::tenfold_asio_cancel(handle.address()) };
         }
@@ -296,7 +298,7 @@ impl Proactor {
             }
             WRITTEN => self.written(place, value),
             GO_ON if value < 0 => self.fail(place, value),
-            GO_ON => self.write(place),
+            GO_ON => self.go_on(place),
             _ => {
                 let tag = stream.room.take().expect("room that has come was waited for");
                 let result = if value < 0 { value } else { crate::completion::ROOM };
@@ -319,7 +321,12 @@ impl Proactor {
             let result = i32::try_from(first.sent).unwrap_or(i32::MAX);
             self.done.extend(sends.pop_front().map(|sending| sending.over(result)));
         }
-        self.write(place);
+        self.go_on(place);
+    }
+
+    /// Goes on with the sends, unless they were cancelled while a result of theirs waited to be heard.
+    fn go_on(&mut self, place: usize) {
+        if self.streams[place].cancelled { self.fail(place, -libc::ECANCELED) } else { self.write(place) }
     }
 
     /// Goes on with the first of the sends; behind the last, closes where that was asked for.
@@ -330,6 +337,7 @@ impl Proactor {
         let raw = stream.handle.as_ref().expect("what was given back sends nothing").address();
         let (context, more) = (self.context.address(), first.more);
         let result = if std::mem::take(&mut stream.exhausted) {
+            debug_assert!(stream.room.is_none(), "room that two wait for is asked for once");
             // To be waited for, the kernel is asked anew, and says what is so now.
             // SAFETY: the context and the stream are live.
             unsafe { c::tenfold_asio_wait_room(context, raw, key(GO_ON, place)) }
@@ -347,6 +355,7 @@ impl Proactor {
     /// The first of the sends has failed, and takes the others along.
     fn fail(&mut self, place: usize, result: i32) {
         let results = std::iter::once(result).chain(std::iter::repeat(-libc::ECANCELED));
+        self.streams[place].cancelled = false;
         let sends = self.streams[place].sends.drain(..).zip(results);
         self.done.extend(sends.map(|(sending, result)| sending.over(result)));
         self.close_behind(place);

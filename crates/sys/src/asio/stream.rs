@@ -24,6 +24,8 @@ pub(super) struct Stream {
     /// it was given for the end of the room, and then waits for the kernel to say that there is some again; a
     /// write from a mapping also ends early where the file has lost a page.
     pub(super) exhausted: bool,
+    /// Whether the sends were cancelled. The library does not know of those whose result it has put aside.
+    pub(super) cancelled: bool,
     /// Closes behind the sends.
     pub(super) close: Option<(u64, Socket)>,
 }

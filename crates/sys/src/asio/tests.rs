@@ -121,9 +121,20 @@ fn an_end_is_no_bytes_and_a_send_that_fails_takes_those_behind_it_along() {
     assert_eq!(results(&next(&mut proactor, 3)), [(2, -libc::EPIPE), (3, -libc::ECANCELED), (4, 0)]);
 }
 
+/// A mapping of so many bytes, and the file that it maps.
+fn mapped(length: usize) -> (File, Bytes) {
+    let mut file = File::from(memfd_create("sent", MemfdFlags::CLOEXEC).expect("descriptors"));
+    let content: Vec<u8> = (0..length).map(|place| (place / 3) as u8).collect();
+    file.write_all(&content).expect("memory");
+    let range = 0..length as u64;
+    let mapping = Arc::new(Mapping::new(&file, range.clone()).expect("it can be mapped"));
+    (file, Bytes::Mapped(Mapped { mapping, range }))
+}
+
 /// A write that a lost page ended early leaves room, so that no event says that there is some.
 #[test]
 fn a_mapping_that_lost_its_end_fails_where_the_socket_has_room() {
+    const KEPT: usize = 64 * 1024;
     let mut proactor = Proactor::new().expect("Asio");
     let (listener, at) = listener();
     let mut peer = TcpStream::connect(at).expect("it listens");
@@ -132,13 +143,8 @@ fn a_mapping_that_lost_its_end_fails_where_the_socket_has_room() {
     // From here on the library waits for room without asking the kernel anew.
     proactor.poll_write(socket.number(), 2);
     assert_eq!(results(&next(&mut proactor, 1)), [(2, ROOM)]);
-    let length = 40 * 4096;
-    let file = memfd_create("sent", MemfdFlags::CLOEXEC).expect("descriptors");
-    let mut file = File::from(file);
-    file.write_all(&vec![7; length]).expect("memory");
-    let mapping = Arc::new(Mapping::new(&file, 0..length as u64).expect("it can be mapped"));
-    file.set_len(length as u64 / 2).expect("it is ours");
-    let bytes = Bytes::Mapped(Mapped { mapping, range: 0..length as u64 });
+    let (file, bytes) = mapped(2 * KEPT);
+    file.set_len(KEPT as u64).expect("it is ours");
     proactor.send(socket.number(), bytes, false, 3);
     assert_eq!(results(&next(&mut proactor, 1)), [(3, -libc::EFAULT)]);
     // It goes on being used.
@@ -147,7 +153,62 @@ fn a_mapping_that_lost_its_end_fails_where_the_socket_has_room() {
     assert_eq!(results(&next(&mut proactor, 2)), [(4, 6), (5, 0)]);
     let mut got = Vec::new();
     peer.read_to_end(&mut got).expect("it was sent");
-    assert!(got.ends_with(b"behind") && got.len() <= length / 2 + 6);
+    assert!(got.ends_with(b"behind") && got.len() > 6, "the first write ended in the middle: {}", got.len());
+    assert!(got.len() <= KEPT + 6);
+}
+
+#[test]
+fn a_mapping_is_sent_whole_to_a_peer_that_takes_its_time() {
+    const MUCH: usize = 3 << 20;
+    let mut proactor = Proactor::new().expect("Asio");
+    let (socket, mut peer) = pair();
+    for tag in 1..3 {
+        proactor.send(socket.number(), mapped(MUCH).1, false, tag);
+    }
+    proactor.close(socket, 3);
+    let mut got = Vec::new();
+    let mut all = Vec::new();
+    let begun = Instant::now();
+    while all.len() < 3 {
+        assert!(begun.elapsed() < SOON, "{} bytes came", got.len());
+        proactor.wait(Some(Duration::ZERO), &mut all).expect("memory");
+        let mut buffer = [0; 10_000];
+        peer.set_nonblocking(true).expect("it is open");
+        got.extend(peer.read(&mut buffer).map_or(&[][..], |count| &buffer[..count]));
+    }
+    peer.set_nonblocking(false).expect("it is open");
+    peer.read_to_end(&mut got).expect("it was sent");
+    assert_eq!(results(&all), [(1, MUCH as i32), (2, MUCH as i32), (3, 0)]);
+    let half: Vec<u8> = (0..MUCH).map(|place| (place / 3) as u8).collect();
+    assert!(got == [&half[..], &half[..]].concat());
+}
+
+/// However far the library is with it: its result is put aside, room is waited for, or it is tried again.
+#[test]
+fn sends_are_cancelled_and_given_up_at_any_time() {
+    for turns in 0..6 {
+        for map in [false, true] {
+            let much = || if map { mapped(3 << 20).1 } else { Bytes::Owned(vec![0; 3 << 20], 0) };
+            let mut proactor = Proactor::new().expect("Asio");
+            let (socket, _peer) = pair();
+            proactor.send(socket.number(), much(), false, 1);
+            proactor.send(socket.number(), much(), false, 2);
+            let mut early = Vec::new();
+            for _ in 0..turns {
+                proactor.wait(Some(Duration::ZERO), &mut early).expect("memory");
+            }
+            assert_eq!(results(&early), []);
+            proactor.cancel(socket.number());
+            let all = results(&next(&mut proactor, 2));
+            assert_eq!(all, [1, 2].map(|tag| (tag, -libc::ECANCELED)), "after {turns} turns, mapped: {map}");
+            proactor.send(socket.number(), much(), false, 3);
+            for _ in 0..turns {
+                proactor.wait(Some(Duration::ZERO), &mut early).expect("memory");
+            }
+            proactor.discard(socket);
+            assert_eq!((results(&early), rest(&mut proactor)), (vec![], vec![]));
+        }
+    }
 }
 
 #[test]
