@@ -99,7 +99,8 @@ impl Tracer {
         let tracer = strace.id().to_string();
         // The kernel says whether a task is traced; what strace says of it comes too early.
         becomes_true(SOON, "strace attaches (run as root, or with kernel.yama.ptrace_scope=0)", || {
-            processes.iter().all(|process| {
+            // A process that was ending when it was named may be gone by now.
+            processes.iter().filter(|process| process.is_running()).all(|process| {
                 let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", process.0)) else { return false };
                 tasks.flatten().all(|task| {
                     let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();

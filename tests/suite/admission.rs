@@ -125,7 +125,13 @@ fn a_worker_that_dies_takes_its_counts_with_it(config: &Config) {
     let kept: Vec<_> = (0..BOUND).filter_map(|_| served(&server)).collect();
     assert_eq!(kept.len(), BOUND);
     assert!(served(&server).is_none(), "the bound is of all workers");
-    server.workers().iter().for_each(|worker| worker.signal(Signal::KILL));
+    let killed = server.workers();
+    killed.iter().for_each(|worker| worker.signal(Signal::KILL));
+    // A worker is replaced when its counts have been settled.
+    becomes_true(SOON, "others have taken their places", || {
+        let now = server.workers();
+        now.len() == killed.len() && !now.iter().any(|worker| killed.contains(worker))
+    });
     becomes_true(SOON, "there is room again", || served(&server).is_some());
     let again: Vec<_> = (0..BOUND).filter_map(|_| served(&server)).collect();
     assert!(again.len() >= BOUND - 1, "{} connections", again.len());

@@ -22,10 +22,13 @@ pub(crate) const THEME: Theme = Theme {
 
 const BEHIND: &str = "GET /1k.html HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
+fn launch(config: &Config) -> Launch {
+    Launch::new(config, site::shared()).flag("--echo", "/").flag("--max-body", "100 KB")
+}
+
 /// A server that answers at `/` with what is sent there, and reads 100 KB of it at most.
 fn echoing(config: &Config) -> Server {
-    let launch = Launch::new(config, site::shared()).flag("--echo", "/").flag("--max-body", "100 KB");
-    launch.flag("--body-timeout", "1s").start()
+    launch(config).start()
 }
 
 fn stop(server: Server) {
@@ -210,7 +213,7 @@ fn h19_who_waits_for_100_continue_gets_it(config: &Config) {
 }
 
 fn h24_h26_a_body_by_drops_is_408_and_a_half_closed_one_is_let_go(config: &Config) {
-    let server = echoing(config);
+    let server = launch(config).flag("--body-timeout", "1s").start();
     let mut wire = server.connect();
     let begin = Instant::now();
     wire.send(post("/", "Content-Length: 1000\r\n"));

@@ -139,19 +139,19 @@ fn from_page_to_page(config: &Config) {
     page.resize(1280, 900, false);
     page.go(&url(&server, "/"));
     page.go_by("document.querySelector('a[href^=\"book/\"]').click()");
-    let place = page.evaluate("location.pathname");
-    assert!(place.as_str().is_some_and(|place| place.starts_with("/book/")), "{place}");
+    let place = page.place();
+    assert!(place.as_deref().is_some_and(|place| place.starts_with("/book/")), "{place:?}");
     is_well(&mut page, "the book");
     page.go_by(
         "[...document.querySelectorAll('a')].find(link => /engine|model|epoll/i.test(link.href)).click()",
     );
     is_well(&mut page, "a page of the book");
     page.screenshot("book-page");
-    let deep = page.evaluate("location.pathname");
+    let deep = page.place();
     page.evaluate("history.back()");
-    becomes_true(SOON, "back again", || page.evaluate("location.pathname") == place);
+    becomes_true(SOON, "back again", || page.place() == place);
     page.evaluate("history.forward()");
-    becomes_true(SOON, "forward again", || page.evaluate("location.pathname") == deep);
+    becomes_true(SOON, "forward again", || page.place() == deep);
     page.reload();
     is_well(&mut page, "the page again");
     is_logged(&server, "what the browser has is not sent again", &[" 304 "]);

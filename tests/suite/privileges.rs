@@ -8,7 +8,7 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address, tenfold};
 use tenfold_tests::process::Process;
 use tenfold_tests::site::{self, Folder};
-use tenfold_tests::time::{SOON, eventually};
+use tenfold_tests::time::{SOON, becomes_true, eventually};
 
 pub(crate) const THEME: Theme = Theme {
     name: "privileges",
@@ -54,6 +54,9 @@ fn a_worker_that_was_replaced_is_nobody(config: &Config) {
         (now.len() == config.processes() && !now.contains(&first)).then_some(now)
     });
     assert_eq!(server.get("/1k.html").status, 200);
+    // The other worker may have answered, while the new one has only just begun.
+    let is_set_up = |process: &Process| process.status("Uid").is_some_and(|ids| !ids.starts_with('0'));
+    becomes_true(SOON, "the new one gives up what it may do", || next.iter().all(is_set_up));
     next.into_iter().for_each(|process| is_somebody(process, "65534"));
 }
 

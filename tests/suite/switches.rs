@@ -152,9 +152,9 @@ fn an_answer_leaves_in_the_calls_asked_for(config: &Config) {
     }
 }
 
-/// The least time that an answer takes on a connection that has been in use for a while, so that its peer
-/// delays acknowledgements.
-fn least_time(config: &Config, nodelay: &str, write: &str) -> Duration {
+/// The times that answers take on a connection that has been in use for a while, so that its peer delays
+/// acknowledgements; the shortest first.
+fn answer_times(config: &Config, nodelay: &str, write: &str) -> Vec<Duration> {
     let launch = Launch::new(config, site::shared());
     let server = launch.flag("--tcp-nodelay", nodelay).flag("--write", write).start();
     let mut wire = server.connect();
@@ -164,17 +164,21 @@ fn least_time(config: &Config, nodelay: &str, write: &str) -> Duration {
         assert_eq!(wire.response().status, 200);
         begin.elapsed()
     });
-    times.skip(20).min().expect("some are left")
+    let mut times: Vec<_> = times.skip(20).collect();
+    times.sort_unstable();
+    times
 }
 
 /// Nagle's algorithm holds the body back until the head is acknowledged (RFC 896), and the peer puts that off
 /// for 40 ms, in the hope of something to send (RFC 1122 §4.2.3.2).
 fn a_split_answer_waits_for_an_acknowledgement_where_small_segments_do(config: &Config) {
     const STALL: Duration = Duration::from_millis(30);
-    assert!(least_time(config, "off", "split") >= STALL, "nothing waits");
+    let times = answer_times(config, "off", "split");
+    // A peer that is held up in between acknowledges at once; most are not.
+    assert!(times[times.len() / 2] >= STALL, "nothing waits: {times:?}");
     for (nodelay, write) in [("on", "split"), ("off", "joined"), ("on", "per-header")] {
-        let least = least_time(config, nodelay, write);
-        assert!(least < STALL, "tcp-nodelay {nodelay} and write {write}: {least:?}");
+        let times = answer_times(config, nodelay, write);
+        assert!(times[0] < STALL, "tcp-nodelay {nodelay} and write {write}: {times:?}");
     }
 }
 

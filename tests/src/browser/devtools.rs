@@ -66,6 +66,24 @@ impl DevTools {
     /// When the browser answers with an error, or not at all.
     #[track_caller]
     pub fn call(&mut self, session: Option<&str>, method: &str, parameters: Value) -> Value {
+        let shown = format!("{method} {parameters}");
+        self.try_call(session, method, parameters).unwrap_or_else(|error| panic!("{shown}: {error}"))
+    }
+
+    /// Does so, and gives back the browser's error where it answers with one.
+    ///
+    /// # Errors
+    /// What the browser answers.
+    ///
+    /// # Panics
+    /// When it does not answer at all.
+    #[track_caller]
+    pub fn try_call(
+        &mut self,
+        session: Option<&str>,
+        method: &str,
+        parameters: Value,
+    ) -> Result<Value, Value> {
         self.commands += 1;
         let id = self.commands;
         let mut command = json!({ "id": id, "method": method, "params": parameters });
@@ -79,8 +97,8 @@ impl DevTools {
         while Instant::now() < deadline {
             let Some(mut message) = self.read(Duration::from_secs(1)) else { continue };
             if message["id"] == id {
-                assert!(message["error"].is_null(), "{method} {parameters}: {}", message["error"]);
-                return message["result"].take();
+                let error = message["error"].take();
+                return if error.is_null() { Ok(message["result"].take()) } else { Err(error) };
             }
             self.events.push(message);
         }

@@ -76,6 +76,14 @@ impl Page {
         self.browser.listen(Duration::from_millis(200));
     }
 
+    /// Where the page is; nothing while it is being replaced by another one.
+    #[track_caller]
+    pub fn place(&mut self) -> Option<String> {
+        let parameters = json!({ "expression": "location.pathname", "returnByValue": true });
+        let outcome = self.browser.try_call(Some(&self.session), "Runtime.evaluate", parameters).ok()?;
+        outcome["result"]["value"].as_str().map(str::to_owned)
+    }
+
     /// Evaluates an expression in the page, and waits where it is a promise.
     ///
     /// # Panics

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use rustix::process::Signal;
 use tenfold_tests::binary;
 use tenfold_tests::process::Process;
 use tenfold_tests::site::Folder;
+use tenfold_tests::time::{SOON, becomes_true};
 
 use super::peer::{Peer, ok};
 use super::ring::before;
@@ -113,15 +114,22 @@ pub(super) fn assertions_and_validity_are_exit_codes() {
 }
 
 pub(super) fn an_interrupt_prints_what_there_was() {
-    let peer = Peer::start(|stream, _| ok(stream, "hello"));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let peer = Peer::start(move |stream, _| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        ok(stream, "hello")
+    });
     let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
     for processes in ["1", "2"] {
+        asked.store(0, Ordering::Relaxed);
         let mut command = Command::new(&server.path);
         command.arg("bench").args(before());
         command.args(["-d", "60s", "-c", "4", "--processes", processes]);
         command.arg(peer.address.to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("it was built");
-        thread::sleep(Duration::from_millis(700));
+        becomes_true(SOON, "it is under way", || asked.load(Ordering::Relaxed) > 100);
+        thread::sleep(Duration::from_millis(300));
         let begin = Instant::now();
         Process(child.id()).signal(Signal::INT);
         let output = child.wait_with_output().expect("our own child");

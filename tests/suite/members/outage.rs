@@ -1,6 +1,7 @@
 //! What happens when something stops.
 
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -38,11 +39,15 @@ fn nothing_acknowledged_is_lost(kind: Kind, rounds: u64) {
     let mut acknowledged: Vec<String> = Vec::new();
     for round in 0..rounds {
         let server = launch(&config, &folder, &url).flag("--login-throttle", "off").start();
+        let done = AtomicUsize::new(0);
         let accounts = thread::scope(|scope| {
-            let server = &server;
+            let (server, done) = (&server, &done);
             let clients =
-                ["p", "q", "t"].map(|client| scope.spawn(move || registered(server, client, round)));
+                ["p", "q", "t"].map(|client| scope.spawn(move || registered(server, client, round, done)));
             thread::sleep(Duration::from_millis(40 + 37 * (round % 11)));
+            if round == 0 {
+                becomes_true(SOON, "somebody gets through", || done.load(Ordering::Relaxed) > 0);
+            }
             for process in server.process.with_descendants() {
                 process.signal(Signal::KILL);
             }
@@ -58,11 +63,13 @@ fn nothing_acknowledged_is_lost(kind: Kind, rounds: u64) {
     assert!(!acknowledged.is_empty(), "{kind:?}: somebody got through");
 }
 
-/// Registers one account after the other until the server is gone; says which were acknowledged.
-fn registered(server: &Server, client: &str, round: u64) -> Vec<String> {
+/// Registers one account after the other until the server is gone; says which were acknowledged, and counts them
+/// with those of others meanwhile.
+fn registered(server: &Server, client: &str, round: u64, all: &AtomicUsize) -> Vec<String> {
     let names = (0..100).map(|number| format!("{client}-{round}x{number}"));
     let answers = names.map_while(|name| try_register(server, &name).map(|done| (name, done)));
-    answers.filter_map(|(name, done)| done.then_some(name)).collect()
+    let acknowledged = answers.filter_map(|(name, done)| done.then_some(name));
+    acknowledged.inspect(|_| _ = all.fetch_add(1, Ordering::Relaxed)).collect()
 }
 
 /// Registers; says whether it was acknowledged, or nothing where the server is gone.

@@ -129,7 +129,7 @@ fn a_peer_that_says_nothing_is_closed(configuration: &Configuration) {
 }
 
 fn a_head_that_stops_is_told_so(configuration: &Configuration) {
-    let server = Server::start_with(configuration, &[("head-timeout", "300")]);
+    let server = Server::start_with(configuration, &[("head-timeout", "1000")]);
     let mut client = server.connect();
     client.send(b"GET /small HTTP/1.1\r\nHost: local");
     assert_eq!(client.response().status, 408);
@@ -138,7 +138,7 @@ fn a_head_that_stops_is_told_so(configuration: &Configuration) {
 }
 
 fn a_connection_that_rests_too_long(configuration: &Configuration) {
-    let server = Server::start_with(configuration, &[("idle-timeout", "250")]);
+    let server = Server::start_with(configuration, &[("idle-timeout", "1000")]);
     let mut client = server.connect();
     for _ in 0..2 {
         assert_eq!(client.get("/small").body, SMALL);
