@@ -230,7 +230,7 @@ mod tests {
         socket.reset();
         let error = peer.read(&mut [0; 16]).expect_err("it is no end in order");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-        let error = socket.receive(&mut [0; 16]).expect_err("who waits here is woken");
+        let error = socket.receive(&mut [0; 16]).expect_err("who receives hears of it");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
 
         let (ours, mut peer) = UnixStream::pair().expect("descriptors");

@@ -50,9 +50,9 @@ fn signals_change_the_phase_and_tell_who_watches() {
 
     send(Signal::Interrupt, (before + 1, Phase::Stopping));
     assert!(is_told(&first));
-    // There is no way back.
     send(Signal::Terminate, (before + 1, Phase::Stopping));
     assert!(is_told(&first));
+    assert_eq!(lifecycle::phase(), Phase::Stopping, "there is no way back");
 
     lifecycle::reset();
     assert_eq!(lifecycle::phase(), Phase::Serving);

@@ -22,7 +22,7 @@ pub(super) struct Stream {
     pub(super) room: Option<u64>,
     /// Whether the library may wait for an event that does not come. It takes every write that left less than
     /// it was given for the end of the room, and then waits for the kernel to say that there is some again; a
-    /// write from a mapping also ends early where the file has lost a page.
+    /// write from a mapping also ends early where the file has lost a page. It holds for the next send, too.
     pub(super) exhausted: bool,
     /// Whether the sends were cancelled. The library does not know of those whose result it has put aside.
     pub(super) cancelled: bool,

@@ -266,8 +266,6 @@ impl<B: Buffer> RingIo<B> {
     fn flush(&mut self, by: Instant) -> Poll<Result<(), IoError>> {
         loop {
             if let Some(error) = self.link.failed.get() {
-                // A ring that lost a page in the middle says no more than that not all was sent.
-                self.see_what_was_mapped()?;
                 return Poll::Ready(Err(error));
             }
             if self.in_flight() {
@@ -362,7 +360,11 @@ impl<B: Buffer> Io for RingIo<B> {
     }
 
     fn poll_flush(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
-        let flushed = self.flush(by);
+        let flushed = match self.flush(by) {
+            // A ring that lost a page in the middle says no more than that not all was sent, or nothing at all.
+            Poll::Ready(Err(error)) => Poll::Ready(Err(self.see_what_was_mapped().err().unwrap_or(error))),
+            other => other,
+        };
         if let (Poll::Ready(Err(IoError::Truncated)), Some(socket)) = (&flushed, &self.socket) {
             // What is left of it in the socket may be zeros by now.
             socket.reset_on_close();

@@ -2,7 +2,8 @@
 //! come back.
 //!
 //! The ring owns what is in flight. A socket is closed only when no operation names it any more: a
-//! receive that waits is ended by `shutdown(2)`, and sends in flight are waited for first.
+//! receive that waits is ended by `shutdown(2)`, or by a reset where nothing more is to be sent, and sends in flight
+//! are waited for first.
 
 mod closing;
 mod input;
