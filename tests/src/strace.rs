@@ -100,13 +100,15 @@ impl Tracer {
         // The kernel says whether a task is traced; what strace says of it comes too early.
         becomes_true(SOON, "strace attaches (run as root, or with kernel.yama.ptrace_scope=0)", || {
             // A process that was ending when it was named may be gone by now.
-            processes.iter().filter(|process| process.is_running()).all(|process| {
-                let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", process.0)) else { return false };
-                tasks.flatten().all(|task| {
-                    let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
-                    status.contains(&format!("TracerPid:\t{tracer}\n"))
+            let mut running = processes.iter().filter(|process| process.is_running()).peekable();
+            running.peek().is_some()
+                && running.all(|process| {
+                    let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", process.0)) else { return false };
+                    tasks.flatten().all(|task| {
+                        let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
+                        status.contains(&format!("TracerPid:\t{tracer}\n"))
+                    })
                 })
-            })
         });
         Tracer { strace, folder, failing: Vec::new() }
     }

@@ -167,14 +167,13 @@ fn sixty_four_connections_beside_the_floor(config: &Config) {
     assert_eq!(server.get("/1k.html").status, 200);
     let floor = Floor::uring();
     // How many requests share a wait depends on what else the machine does meanwhile: both are counted in turn.
-    let mut seen = Vec::new();
-    while seen.len() < 4 {
-        let ours = calls_per_request(server.address, &server.workers());
-        let least = calls_per_request(floor.address, &[floor.process()]);
-        if ours <= 1.4 * least {
+    let (mut ours, mut least) = (f64::INFINITY, f64::INFINITY);
+    for round in 1..=4 {
+        ours = ours.min(calls_per_request(server.address, &server.workers()));
+        least = least.min(calls_per_request(floor.address, &[floor.process()]));
+        if round > 1 && ours <= 1.4 * least {
             return;
         }
-        seen.push((ours, least));
     }
-    panic!("calls for a request, and those of the floor: {seen:.4?}");
+    panic!("{ours:.4} calls for a request; {least:.4} of the floor");
 }
