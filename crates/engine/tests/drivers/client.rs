@@ -9,10 +9,8 @@ use std::time::Duration;
 
 use tenfold_engine::layer::xor::{CLOSING_RECORD, change};
 
-/// Longer than anything here takes; what takes longer has failed. A sender whose peer has had no room asks it for some in
-/// the pace of lost packets, and the kernel takes that pace from the connections before (`man 8 ip-tcp_metrics`): behind
-/// those of peers that stopped, it may be a minute.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// Longer than anything here takes; what takes longer has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 enum Stream {
     Tcp(TcpStream),

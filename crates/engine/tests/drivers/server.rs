@@ -148,7 +148,7 @@ fn serve(settings: &Settings) -> Result<(), String> {
     let limits = Limits {
         head_timeout: settings.milliseconds("head-timeout", Duration::from_secs(20)),
         idle_timeout: settings.milliseconds("idle-timeout", Duration::from_secs(60)),
-        send_timeout: settings.milliseconds("send-timeout", Duration::from_secs(120)),
+        send_timeout: settings.milliseconds("send-timeout", Duration::from_secs(30)),
         later_timeout: settings.milliseconds("later-timeout", Duration::from_secs(20)),
         min_rate: 1,
         ..Limits::default()
