@@ -137,6 +137,20 @@ pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result
     if input.len() < limits.max_head { Ok(Scan::Partial) } else { Err(too_large(input, limits)) }
 }
 
+/// Checks the request line of a head that is not whole yet, once it ends in `input`, so that a malformed one is refused
+/// before the deadline of the head. Bytes up to `scanned` hold no end of a line. Returns whether the line was whole.
+/// Errors that [`scan`] finds are left to it.
+pub(crate) fn check_line(input: &mut [u8], scanned: usize) -> Result<bool, Refusal> {
+    let Some(found) = memchr::memchr(b'\n', &input[scanned..]) else { return Ok(false) };
+    let end = scanned + found;
+    if end > 1 && input[end - 1] == b'\r' {
+        settle_version(&mut input[..=end])?;
+        // Without fields in hand, a well-formed line is an incomplete head.
+        httparse::Request::new(&mut []).parse(&input[..=end]).map_err(explain)?;
+    }
+    Ok(true)
+}
+
 /// Which bound a head broke that is too large: the target's, or that of all of it.
 fn too_large(input: &[u8], limits: &Limits) -> Refusal {
     let line = &input[..memchr::memchr(b'\r', input).unwrap_or(input.len())];

@@ -30,7 +30,7 @@ where
     S: Service + ?Sized,
 {
     async move {
-        let mut progress = Progress { scanned: 0, head_by: Instant::NEVER, answered: false };
+        let mut progress = Progress { answered: false, ..Progress::BEHIND_AN_ANSWER };
         loop {
             // Most activations begin with nothing in hand.
             let turn = match io.split().0.is_empty() {
@@ -83,6 +83,8 @@ where
 struct Progress {
     /// Bytes in hand that hold no end of a head.
     scanned: usize,
+    /// Whether its request line is whole and well-formed.
+    line_checked: bool,
     /// When the head has to be whole; `NEVER` while none has begun.
     head_by: Instant,
     /// Whether a request was answered in this activation.
@@ -94,7 +96,8 @@ const OVERDUE: Instant = Instant(0);
 
 impl Progress {
     /// Of the next head, when one was answered.
-    const BEHIND_AN_ANSWER: Progress = Progress { scanned: 0, head_by: Instant::NEVER, answered: true };
+    const BEHIND_AN_ANSWER: Progress =
+        Progress { scanned: 0, line_checked: false, head_by: Instant::NEVER, answered: true };
 
     /// Until when to wait for more bytes; or what becomes of the connection instead.
     fn wait<I: Io>(&mut self, io: &mut I, limits: &Limits, session: &Session) -> Result<Instant, Next> {
@@ -240,6 +243,13 @@ impl<S: Service + ?Sized> Serving<'_, S> {
         let blank = if input.starts_with(BLANK) { BLANK.len() } else { 0 };
         let input = &mut input[blank..];
         let mut scanned = progress.scanned.saturating_sub(blank);
+        if !progress.line_checked {
+            let within = input.len().min(limits.max_head);
+            match head::check_line(&mut input[..within], scanned.min(within)) {
+                Ok(whole) => progress.line_checked = whole,
+                Err(refusal) => return Err(self.refuse(refusal, input, out)),
+            }
+        }
         let found = match head::scan(input, &mut scanned, limits) {
             Ok(Scan::Partial) if progress.head_by == OVERDUE => Err(Refusal::TimedOut),
             found => found,

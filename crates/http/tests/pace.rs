@@ -57,6 +57,27 @@ fn what_can_only_become_malformed_is_refused_before_it_is_whole() {
 }
 
 #[test]
+fn a_malformed_request_line_is_refused_when_it_ends() {
+    for (line, status) in [
+        ("GET /x", 400),
+        ("GET  / HTTP/1.1", 400),
+        ("GET /a b HTTP/1.1", 400),
+        ("G\"T / HTTP/1.1", 400),
+        ("GET / HTTP/1.x", 400),
+        ("GET / HTTP/2.0", 505),
+        ("x", 400),
+    ] {
+        for begin in ["", "\r\n"] {
+            let outcome = run(Script::new().drips(format!("{begin}{line}\r\n"), SECOND / 100));
+            assert_eq!(only_response(&outcome.sent).status, status, "{line:?}");
+            assert!(outcome.took < SECOND, "{line:?} took {:?}", outcome.took);
+        }
+    }
+    let outcome = run(Script::new().drips("\r\nGET / HTTP/1.7\r\nHost: here\r\n\r\n", SECOND / 100));
+    assert_eq!(only_response(&outcome.sent).status, 200);
+}
+
+#[test]
 fn a_head_within_its_time_is_served_however_it_comes() {
     let outcome = run(Script::new().drips(GET, SECOND / 10));
     assert_eq!(statuses(&outcome.sent), [200]);
