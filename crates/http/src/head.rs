@@ -216,13 +216,18 @@ impl<'a> Head<'a> {
         let version = if request.version == Some(0) { Version::Http10 } else { Version::Http11 };
         let fields: &'a [Header<'a>] = request.headers;
         let framing = framing::read(fields, version)?;
+        let host = target.authority.map(str::as_bytes).or(framing.host);
+        if host.is_some_and(<[u8]>::is_empty) {
+            // No http URL has an empty host (RFC 9110 §4.2.1).
+            return Err(Refusal::Malformed("Host is empty"));
+        }
         Ok(Head {
             method,
             target,
             version,
             persistent: framing.persistent,
             body: framing.body,
-            host: target.authority.map(str::as_bytes).or(framing.host),
+            host,
             selective: framing.selective,
             expects: framing.expects,
             fields,

@@ -49,10 +49,14 @@ fn h13_a_host_is_there_once_and_valid() {
         refused(get(format!("Host: {host}\r\n")), 400);
     }
     refused(get(format!("Host: {}\r\n", "a".repeat(256))), 400);
+    // No http URL has an empty host (RFC 9110 §4.2.1).
+    refused(get("Host:\r\n"), 400);
+    refused(get("Host: \r\n"), 400);
+    refused("OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n", 400);
+    refused("GET /a HTTP/1.0\r\nHost:\r\n\r\n", 400);
     let long = "a".repeat(255);
     for host in [
         "a",
-        "",
         "a:80",
         "a:",
         "a:65535",
@@ -114,6 +118,8 @@ fn h14_the_authority_of_an_absolute_target_wins() {
     ] {
         refused(format!("GET {target} HTTP/1.1\r\nHost: here\r\n\r\n"), 400);
     }
+    let text = understood("GET http://there/a HTTP/1.1\r\nHost:\r\n\r\n");
+    assert_eq!(text, "GET /a None host=there Empty\n");
     // The Host beside it still has to be there, and valid.
     refused("GET http://there/a HTTP/1.1\r\n\r\n", 400);
     refused("GET http://there/a HTTP/1.1\r\nHost: a b\r\n\r\n", 400);
