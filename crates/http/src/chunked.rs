@@ -60,9 +60,21 @@ pub struct Piece {
 enum State {
     /// A digit, or what ends a size.
     Size,
-    /// White space between a size and its first extension.
+    /// White space in front of the `;` of an extension.
     Blank,
-    Extension,
+    /// The name of an extension, or white space in front of it.
+    ExtensionBegin,
+    ExtensionName,
+    /// White space between the name of an extension and its `=`.
+    ExtensionNameBlank,
+    /// The value of an extension, or white space in front of it.
+    ExtensionValueBegin,
+    ExtensionToken,
+    ExtensionQuoted,
+    /// The byte behind a backslash in a quoted value.
+    ExtensionQuotedPair,
+    /// The end of a quoted value.
+    ExtensionQuotedEnd,
     SizeLineFeed,
     Content,
     ContentReturn,
@@ -118,12 +130,18 @@ impl Decoder {
         let wrong = |what| Err(Refusal::Malformed(what));
         Ok(match (self.state, byte) {
             (State::Size, _) => return self.size(byte),
-            (State::Blank, b' ' | b'\t') => self.extra(State::Blank)?,
-            (State::Blank | State::Extension, b';') => self.extra(State::Extension)?,
-            (State::Blank, _) => return wrong("the size of a chunk is not hexadecimal digits"),
-            (State::Extension, b'\r') => State::SizeLineFeed,
-            (State::Extension, _) if is_text(byte) => self.extra(State::Extension)?,
-            (State::Extension, _) => return wrong("the extension of a chunk holds a control character"),
+            (
+                State::Blank
+                | State::ExtensionBegin
+                | State::ExtensionName
+                | State::ExtensionNameBlank
+                | State::ExtensionValueBegin
+                | State::ExtensionToken
+                | State::ExtensionQuoted
+                | State::ExtensionQuotedPair
+                | State::ExtensionQuotedEnd,
+                _,
+            ) => return self.extension(byte),
             (State::SizeLineFeed, b'\n') => return self.begin_chunk(),
             (State::ContentReturn, b'\r') => State::ContentLineFeed,
             (State::ContentLineFeed, b'\n') => {
@@ -166,10 +184,39 @@ impl Decoder {
         match byte {
             _ if self.digits == 0 => Err(Refusal::Malformed("the size of a chunk is missing")),
             b'\r' => Ok(State::SizeLineFeed),
-            b';' => self.extra(State::Extension),
+            b';' => self.extra(State::ExtensionBegin),
             b' ' | b'\t' => self.extra(State::Blank),
             _ => Err(Refusal::Malformed("the size of a chunk is not hexadecimal digits")),
         }
+    }
+
+    /// Reads a byte of `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )` (RFC 9112 §7.1.1).
+    fn extension(&mut self, byte: u8) -> Result<State, Refusal> {
+        use State::{
+            Blank, ExtensionBegin, ExtensionName, ExtensionNameBlank, ExtensionQuoted, ExtensionQuotedEnd,
+            ExtensionQuotedPair, ExtensionToken, ExtensionValueBegin, SizeLineFeed,
+        };
+        let next = match (self.state, byte) {
+            (ExtensionName | ExtensionToken | ExtensionQuotedEnd, b'\r') => return Ok(SizeLineFeed),
+            (ExtensionQuoted, b'"') => ExtensionQuotedEnd,
+            (ExtensionQuoted, b'\\') => ExtensionQuotedPair,
+            (ExtensionQuoted | ExtensionQuotedPair, _) if is_text(byte) => ExtensionQuoted,
+            (Blank | ExtensionToken | ExtensionQuotedEnd, b' ' | b'\t') => Blank,
+            (ExtensionName, b' ' | b'\t') => ExtensionNameBlank,
+            (ExtensionBegin | ExtensionNameBlank | ExtensionValueBegin, b' ' | b'\t') => self.state,
+            (Blank | ExtensionName | ExtensionNameBlank | ExtensionToken | ExtensionQuotedEnd, b';') => {
+                ExtensionBegin
+            }
+            (ExtensionName | ExtensionNameBlank, b'=') => ExtensionValueBegin,
+            (ExtensionBegin | ExtensionName, _) if is_token(&[byte]) => ExtensionName,
+            (ExtensionValueBegin, b'"') => ExtensionQuoted,
+            (ExtensionValueBegin | ExtensionToken, _) if is_token(&[byte]) => ExtensionToken,
+            (Blank, _) => {
+                return Err(Refusal::Malformed("white space in a chunk's size line precedes no extension"));
+            }
+            _ => return Err(Refusal::Malformed("the extension of a chunk is malformed")),
+        };
+        self.extra(next)
     }
 
     /// The line with a chunk's size has ended.
@@ -310,13 +357,42 @@ mod tests {
     fn h12_extensions_and_trailers_are_dropped() {
         check("3;a\r\nabc\r\n0;b=c\r\n\r\n", b"abc", b"");
         check("3 \t;a=\"b;\\\" \u{e4}\" ; c\r\nabc\r\n0\r\n\r\n", b"abc", b"");
-        check("3;\r\nabc\r\n0\r\n\r\n", b"abc", b"");
+        check("3;a = b;c\t=\t\"\\\"\"\r\nabc\r\n0\r\n\r\n", b"abc", b"");
         check("0\r\nHost: evil\r\nContent-Length: 5\r\nX:\r\nY: \t\u{e4} z\r\n\r\nGET /", b"", b"GET /");
         for wrong in ["X", "X Y: z", "X : z", " X: y", ": y", "X: \0", "X: \x7f", "X\0: y", "\u{e4}: y"] {
             malformed(format!("0\r\n{wrong}\r\n\r\n"));
         }
         for control in (0..b' ').chain([0x7f]).filter(|byte| !b"\t\r".contains(byte)) {
             malformed([b"3;a=", &[control][..], b"\r\nabc\r\n0\r\n\r\n"].concat());
+        }
+    }
+
+    #[test]
+    fn h12_extensions_are_names_with_or_without_values() {
+        let wrong = [
+            ";",
+            ";;a",
+            ";a;",
+            "; ",
+            ";=b",
+            ";a=",
+            ";a=;b",
+            ";bad@name",
+            ";a b",
+            ";a=b c",
+            ";a=\"b",
+            ";a=\"b\"c",
+            ";a=\"b\\",
+            ";a=b@c",
+            ";a ",
+            ";a=b ",
+            ";a=\"b\" ",
+            ";\u{e4}",
+            " a",
+        ];
+        for extension in wrong {
+            malformed(format!("3{extension}\r\nabc\r\n0\r\n\r\n"));
+            malformed(format!("3\r\nabc\r\n0{extension}\r\n\r\n"));
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tenfold_http::chunked::Decoder;
 
 /// Pieces of bodies in chunks, good ones and bad ones.
-const CHUNKS: [&str; 32] = [
+const CHUNKS: [&str; 35] = [
     "0\r\n\r\n",
     "0\r\n",
     "\r\n",
@@ -34,12 +34,56 @@ const CHUNKS: [&str; 32] = [
     "\n",
     ";",
     " ",
+    "=",
+    "\"",
+    "\\",
     ":",
     "\0",
     "g",
     "1",
     "0",
 ];
+
+fn is_token(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
+}
+
+/// Whether `rest` is `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )` (RFC 9112 §7.1.1).
+fn are_extensions(mut rest: &[u8]) -> bool {
+    let blank = |rest: &[u8]| rest.iter().take_while(|byte| b" \t".contains(byte)).count();
+    let token = |rest: &[u8]| rest.iter().take_while(|byte| is_token(byte)).count();
+    while !rest.is_empty() {
+        let Some(behind) = rest[blank(rest)..].strip_prefix(b";") else { return false };
+        rest = &behind[blank(behind)..];
+        let name = token(rest);
+        if name == 0 {
+            return false;
+        }
+        rest = &rest[name..];
+        let Some(value) = rest[blank(rest)..].strip_prefix(b"=") else { continue };
+        rest = &value[blank(value)..];
+        let length = if rest.starts_with(b"\"") { quoted(rest) } else { token(rest) };
+        if length == 0 {
+            return false;
+        }
+        rest = &rest[length..];
+    }
+    true
+}
+
+/// The length of the quoted string that `rest` begins with; 0 if it does not end (RFC 9110 §5.6.4).
+fn quoted(rest: &[u8]) -> usize {
+    let text = |byte: u8| byte == b'\t' || byte >= b' ' && byte != 0x7f;
+    let mut at = 1;
+    loop {
+        match rest[at..] {
+            [b'"', ..] => return at + 1,
+            [b'\\', byte, ..] if text(byte) => at += 2,
+            [byte, ..] if byte != b'\\' && text(byte) => at += 1,
+            _ => return 0,
+        }
+    }
+}
 
 /// Reads a body in chunks slowly, word by word from RFC 9112 §7.1: the content, and how many bytes the body
 /// has. None for what is none, is cut short, or is past a bound.
@@ -55,12 +99,7 @@ fn read_chunks(input: &[u8], most_content: usize, most_extra: usize) -> Option<(
         let digits = size_line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
         let (digits, extension) = size_line.split_at(digits);
         let size = u128::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-        let begins = extension.trim_ascii_start().first().is_none_or(|&byte| byte == b';');
-        if digits.len() > 16 || size > i64::MAX as u128 || !extension.iter().all(text) || !begins {
-            return None;
-        }
-        // White space that no extension follows.
-        if !extension.is_empty() && !extension.contains(&b';') {
+        if digits.len() > 16 || size > i64::MAX as u128 || !are_extensions(extension) {
             return None;
         }
         extra += extension.len();
@@ -80,8 +119,7 @@ fn read_chunks(input: &[u8], most_content: usize, most_extra: usize) -> Option<(
             break;
         }
         let (name, value) = trailer.split_at(trailer.iter().position(|&byte| byte == b':')?);
-        let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-        if name.is_empty() || !name.iter().all(token) || !value.iter().all(text) {
+        if name.is_empty() || !name.iter().all(is_token) || !value.iter().all(text) {
             return None;
         }
         extra += trailer.len() + 2;
