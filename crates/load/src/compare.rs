@@ -34,16 +34,21 @@ impl Line {
     }
 }
 
-/// Compares what both reports have.
+/// Compares the numbers that both reports have.
 pub fn compare(a: &Report, b: &Report) -> Vec<Line> {
+    compare_all(a, b).into_iter().filter_map(Result::ok).collect()
+}
+
+/// Each number's comparison, or its name if a report has too few samples of it.
+fn compare_all(a: &Report, b: &Report) -> Vec<Result<Line, &'static str>> {
     let by_runs = a.runs.len() > 1 && b.runs.len() > 1;
     let line = |(name, more_is_better): (&'static str, bool)| {
         let (a, b) = (samples(a, name, by_runs), samples(b, name, by_runs));
-        let ratio = statistics::ratio(&a, &b, 1)?;
+        let ratio = statistics::ratio(&a, &b, 1).ok_or(name)?;
         let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
-        Some(Line { name, a: mean(&a), b: mean(&b), ratio, more_is_better })
+        Ok(Line { name, a: mean(&a), b: mean(&b), ratio, more_is_better })
     };
-    COMPARED.into_iter().filter_map(line).collect()
+    COMPARED.into_iter().map(line).collect()
 }
 
 /// Runs are the samples; where there is one only, its tenths are, and the interval knows nothing of how runs
@@ -66,7 +71,16 @@ fn samples(report: &Report, name: &str, by_runs: bool) -> Vec<f64> {
 pub fn text(a: &Report, b: &Report) -> String {
     let mut text = format!("A  {}: {}\nB  {}: {}\n\n", a.urls.join(" "), a.plan, b.urls.join(" "), b.plan);
     text += &format!("{:<8}{:>12}{:>12}{:>8}  {:<16}\n", "", "A", "B", "B/A", "95 % interval");
-    for line in compare(a, b) {
+    for line in compare_all(a, b) {
+        let line = match line {
+            Ok(line) => line,
+            Err(name) => {
+                text += &format!(
+                    "{name:<8}not compared: too few samples in A or B; measure longer, or --repeat\n"
+                );
+                continue;
+            }
+        };
         let shown = |value: f64| match line.name {
             "rate" => format!("{value:.0}/s"),
             _ => output::time(value),
@@ -118,6 +132,16 @@ mod tests {
             io: Chosen::default(),
             environment: Environment::default(),
             runs,
+        }
+    }
+
+    #[test]
+    fn a_number_with_too_few_samples_is_reported_as_not_compared() {
+        let text = text(&report(&[100.0]), &report(&[100.0]));
+        for name in ["rate", "mean", "p50", "p99"] {
+            let reported =
+                text.lines().any(|line| line.starts_with(name) && line.contains("too few samples"));
+            assert!(reported, "{name} is missing:\n{text}");
         }
     }
 

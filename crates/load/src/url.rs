@@ -80,6 +80,9 @@ fn parse(text: &str) -> Result<Url, String> {
         Some((scheme, _)) if !scheme.contains(['/', '?', '#', ':']) => {
             return Err(format!("{scheme:?} is not spoken, only http"));
         }
+        _ if is_scheme_with_one_slash(text) => {
+            return Err("two slashes follow the scheme, as in http://localhost/".into());
+        }
         _ => text,
     };
     // A fragment is the reader's own business and never sent (RFC 9110 §4.2.5).
@@ -98,6 +101,12 @@ fn parse(text: &str) -> Result<Url, String> {
     }
     let (host, port) = host_and_port(authority)?;
     Ok(Url { place: Place::Host(host, port), target: target(tail)? })
+}
+
+/// Whether `text` begins with `http:/` or `https:/`, which would name a host called after the scheme.
+fn is_scheme_with_one_slash(text: &str) -> bool {
+    let scheme = text.split_once(":/").map(|(scheme, _)| scheme).unwrap_or_default();
+    ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
 fn host_and_port(authority: &str) -> Result<(String, u16), String> {
@@ -164,6 +173,7 @@ mod tests {
             ("http://localhost", "http://localhost/"),
             ("localhost", "http://localhost/"),
             ("localhost:8080", "http://localhost:8080/"),
+            ("http:8080", "http://http:8080/"),
             ("http://localhost:", "http://localhost/"),
             ("HTTP://localhost:80/a", "http://localhost/a"),
             ("http://localhost?a=b", "http://localhost/?a=b"),
@@ -185,6 +195,9 @@ mod tests {
             ("", "no host"),
             ("http://", "no host"),
             ("http:///path", "no host"),
+            ("http:/", "two slashes"),
+            ("HTTP:/localhost/", "two slashes"),
+            ("https:/localhost/", "two slashes"),
             ("https://localhost", "only http"),
             ("ftp://localhost", "only http"),
             ("http://[::1", "not closed"),

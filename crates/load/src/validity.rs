@@ -24,7 +24,12 @@ fn reasons(summary: &Summary) -> Vec<String> {
     let generator = &summary.generator;
     let wants_answers = summary.connections.places > 0 && !summary.interrupted;
     if wants_answers && summary.answers == 0 && summary.connections.shares.jain().is_none() {
-        all.push("not one request was answered rightly".to_owned());
+        let only_statuses = summary.errors.keys().all(|kind| *kind == ErrorKind::Status);
+        let hint = match only_statuses && !summary.errors.is_empty() {
+            true => "; name the statuses that you expect with --expect-status",
+            false => "",
+        };
+        all.push(format!("no response was OK{hint}"));
     }
     if let Some(schedule) = summary.schedule {
         if generator.busiest > BUSY && schedule.sent < BEHIND * schedule.asked {
@@ -134,7 +139,11 @@ mod tests {
         assert!(reasons(&wrong)[0].contains("Little"));
         let mut none = summary();
         (none.answers, none.connections.shares) = (0, Shares::default());
-        assert!(reasons(&none)[0].contains("not one"));
+        assert_eq!(reasons(&none), ["no response was OK"]);
+        none.errors.insert(ErrorKind::Status, 5);
+        assert!(reasons(&none)[0].contains("--expect-status"));
+        none.errors.insert(ErrorKind::NoDescriptor, 5);
+        assert_eq!(reasons(&none)[0], "no response was OK");
         let mut ports = summary();
         ports.errors.insert(ErrorKind::NoPort, 1);
         assert!(reasons(&ports)[0].contains("--source"));

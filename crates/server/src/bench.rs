@@ -270,9 +270,12 @@ impl Typed<'_> {
         Err(Wrong::Usage(format!("--{name} changes nothing without {}", others.join(" or "))))
     }
 
+    /// A duration; a bare number counts seconds, as in wrk and oha.
     fn time(&self, name: &str) -> Result<Option<Duration>, Wrong> {
         let bounds = Duration::from_millis(1)..=Duration::from_secs(7 * 24 * 3600);
-        self.parsed(name, |text| units::duration(text, bounds))
+        let is_bare = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let with_unit = |text: &str| if is_bare(text) { format!("{text}s") } else { text.to_owned() };
+        self.parsed(name, |text| units::duration(&with_unit(text), bounds))
     }
 
     fn is(&self, name: &str, word: &str) -> bool {

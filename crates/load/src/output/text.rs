@@ -46,8 +46,10 @@ fn write_run(text: &mut String, run: &Summary) {
         "requests",
         &format!("{} answered rightly in {:.2} s", number(run.answers as f64), run.measured),
     );
-    let spread = run.rate_interval.filter(|_| run.rate > 0.0).map_or_else(
-        || "no interval: too short, or a ramp".to_owned(),
+    // An interval wider than the rate itself says nothing but that.
+    let known = run.rate_interval.filter(|interval| run.rate > 0.0 && interval.relative() <= 1.0);
+    let spread = known.map_or_else(
+        || "no interval: too short, too uneven, or a ramp".to_owned(),
         |interval| {
             format!(
                 "± {:.1} %, 95 % over {} parts of the run",

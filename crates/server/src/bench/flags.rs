@@ -45,7 +45,9 @@ fn load_arguments() -> Vec<Arg> {
         flag("connections", "N", "Connections that make requests [default: 10]").short('c'),
         flag("threads", "N", "Threads of each process [default: 1]").short('t'),
         flag("processes", "N", "Processes, each with its own limit of descriptors [default: 1]"),
-        flag("duration", "TIME", "How long [default: 10s]").short('d').conflicts_with("requests"),
+        flag("duration", "TIME", "How long; a bare number counts seconds [default: 10s]")
+            .short('d')
+            .conflicts_with("requests"),
         flag("requests", "N", "How many requests, instead of how long").short('n'),
         flag(
             "rate",
