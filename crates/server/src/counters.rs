@@ -199,14 +199,17 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Adds what a row says now.
+    /// Adds what a row says now. Saturates: a compromised worker can write any number, and must not end the supervisor.
     pub(crate) fn add(&mut self, row: &[AtomicU64]) {
-        self.0.iter_mut().zip(row).for_each(|(sum, word)| *sum += word.load(Ordering::Relaxed));
+        self.0
+            .iter_mut()
+            .zip(row)
+            .for_each(|(sum, word)| *sum = sum.saturating_add(word.load(Ordering::Relaxed)));
     }
 
     /// Adds other sums.
     pub(crate) fn add_sums(&mut self, other: &Sums) {
-        self.0.iter_mut().zip(&other.0).for_each(|(sum, more)| *sum += more);
+        self.0.iter_mut().zip(&other.0).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
     }
 
     /// One number.
@@ -254,6 +257,17 @@ mod tests {
         assert_eq!(sums.of(Counter::Sent), 200);
         assert_eq!(sums.of(Counter::Malformed), 2);
         assert_eq!(sums.responses().collect::<Vec<_>>(), [(200, 2), (400, 2), (599, 2)]);
+    }
+
+    #[test]
+    fn a_row_of_any_numbers_is_summed() {
+        let wild = row();
+        wild.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
+        let mut sums = Sums::default();
+        sums.add(wild);
+        sums.add(wild);
+        sums.add_sums(&sums.clone());
+        assert_eq!((sums.of(Counter::Requests), sums.open()), (u64::MAX, 0));
     }
 
     #[test]

@@ -144,9 +144,9 @@ impl Supervisor {
                 });
             }
         }
-        let requests: u64 = workers.iter().map(|worker| worker.numbers.requests).sum();
-        for worker in workers.iter_mut().filter(|worker| worker.worker.is_some() && requests > 0) {
-            worker.share = Some(worker.numbers.requests as f64 / requests as f64);
+        let requests: f64 = workers.iter().map(|worker| worker.numbers.requests as f64).sum();
+        for worker in workers.iter_mut().filter(|worker| worker.worker.is_some() && requests > 0.0) {
+            worker.share = Some(worker.numbers.requests as f64 / requests);
         }
         let plan = self.generations.last().map(|newest| &newest.blueprint.plan);
         Report {
