@@ -1,6 +1,7 @@
 //! What `/proc` says of processes, and signals to them (`man 5 proc`).
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -83,6 +84,23 @@ impl Process {
         let private =
             |line: &str| line.strip_prefix("Private_")?.split_ascii_whitespace().nth(1)?.parse::<u64>().ok();
         Some(parts.lines().filter_map(private).sum::<u64>())
+    }
+
+    /// Whether `needle` is somewhere in its writable memory (`/proc/PID/mem`), which root may read.
+    ///
+    /// # Panics
+    /// When its memory cannot be read.
+    #[track_caller]
+    pub fn remembers(self, needle: &[u8]) -> bool {
+        let at = |name| format!("/proc/{}/{name}", self.0);
+        let maps = fs::read_to_string(at("maps")).unwrap_or_else(|error| panic!("{}: {error}", at("maps")));
+        let memory = fs::File::open(at("mem")).unwrap_or_else(|error| panic!("{}: {error}", at("mem")));
+        maps.lines().filter(|line| line.contains(" rw")).any(|line| {
+            let range = line.split([' ', '-']).take(2).map(|word| u64::from_str_radix(word, 16));
+            let [Ok(begin), Ok(end)] = range.collect::<Vec<_>>()[..] else { return false };
+            let mut bytes = vec![0; (end - begin) as usize];
+            memory.read_exact_at(&mut bytes, begin).is_ok() && memchr::memmem::find(&bytes, needle).is_some()
+        })
     }
 
     /// What its open descriptors are, as `/proc/PID/fd` shows them; empty when it is gone.

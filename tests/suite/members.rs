@@ -36,7 +36,7 @@ pub(crate) const THEME: Theme = Theme {
             h71_what_is_acknowledged_was_synced, a_database_is_reached_by_its_socket, invitations_let_one_in, users_are_looked_after,
             templates_are_the_users_own, a_database_that_can_not_be_used_is_one_line,
             the_book_on_nodes, two_nodes_share_a_login, the_accounts_are_replaced_when_they_die;
-        Every OnceAsRoot: h69_a_disk_that_is_full_loses_nobody;
+        Every OnceAsRoot: h69_a_disk_that_is_full_loses_nobody, h78_a_url_in_a_file_is_unknown_to_workers;
         Every Many: h71_what_was_acknowledged_is_there_after_a_kill;
     ],
 };

@@ -4,12 +4,13 @@
 //! `tenfold:member:ID` is the set of those of a member.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::{Client, Commands, Connection, RedisError, RedisResult};
 
-use crate::store::url::without_password;
+use crate::store::url::{self, without_password};
 use crate::store::{Fault, Session};
 
 /// How long a connection may take to begin, and an answer to come.
@@ -34,6 +35,8 @@ impl fmt::Debug for Redis {
 impl Redis {
     /// Opens the store at `url` and asks whether it is there.
     pub(crate) fn open(url: &str) -> Result<Redis, String> {
+        let read = url.strip_prefix("file:").map(|path| url::read(Path::new(path))).transpose()?;
+        let url = read.as_deref().unwrap_or(url);
         let name = without_password(url);
         let client =
             Client::open(url).map_err(|error| format!("can not use the sessions {name}: {error}"))?;

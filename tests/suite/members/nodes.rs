@@ -8,9 +8,11 @@ use tenfold_tests::config::Config;
 use tenfold_tests::databases::{Kind, Redis, fresh};
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::proxy::Proxy;
+use tenfold_tests::server::Server;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::visitor::Visitor;
 
+use super::outage::accounts_process;
 use super::{GOOD, launch, site, stop};
 
 /// What stands between fences of this language on the page on nodes, with places of this machine for those that it
@@ -74,6 +76,35 @@ pub(super) fn the_book_on_nodes() {
     assert_eq!(elsewhere.get("/members/").status, 200, "another session of hers goes on");
     drop(proxy);
     stop(one);
+}
+
+/// Counts the processes other than that of the accounts that have `secret` in memory.
+fn that_know(server: &Server, secret: &str) -> usize {
+    let accounts = accounts_process(server);
+    let others = server.process.with_descendants().into_iter().filter(|process| *process != accounts);
+    others.filter(|process| process.remembers(secret.as_bytes())).count()
+}
+
+pub(super) fn h78_a_url_in_a_file_is_unknown_to_workers() {
+    let folder = site();
+    let (url, redis) = (fresh(Kind::Postgres, &folder), Redis::start());
+    let config = Config::of(Engine::Epoll);
+    let direct = launch(&config, &folder, &url).start();
+    assert!(that_know(&direct, &url) > 0, "the search finds what is there");
+    stop(direct);
+
+    let files = [("accounts.url", &url), ("sessions.url", &redis.url)].map(|(name, url)| {
+        let path = folder.write(name, format!("{url}\n"));
+        format!("file:{}", path.display())
+    });
+    let server = launch(&config, &folder, &files[0]).flag("--sessions", &files[1]).start();
+    let mut member = Visitor::new(&server);
+    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    assert_eq!(member.get("/members/").status, 200);
+    for secret in [&url, &redis.url] {
+        assert_eq!(that_know(&server, secret), 0, "{secret}");
+    }
+    stop(server);
 }
 
 pub(super) fn two_nodes_share_a_login() {

@@ -1,6 +1,8 @@
 //! Where the members are kept, as it is written.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -14,6 +16,8 @@ pub struct Url(Kind);
 #[derive(Clone, PartialEq, Eq)]
 enum Kind {
     Sqlite(PathBuf),
+    /// A file that holds the URL of a database server.
+    InFile(PathBuf),
     #[cfg(feature = "postgresql")]
     Postgres(String),
     #[cfg(feature = "mysql")]
@@ -33,6 +37,7 @@ impl FromStr for Url {
                 }
                 Kind::Sqlite(PathBuf::from(path))
             }
+            "file" => Kind::InFile(path_behind("file:", rest)?),
             #[cfg(feature = "postgresql")]
             "postgres" | "postgresql" => {
                 super::postgres::check(text)?;
@@ -52,8 +57,8 @@ impl FromStr for Url {
             "mysql" | "mariadb" => return Err("this build has no MySQL (feature mysql)".into()),
             // What was typed may hold a password.
             _ => {
-                return Err("a database is sqlite:PATH, postgres://USER:PASSWORD@HOST/NAME or \
-                            mysql://USER:PASSWORD@HOST/NAME"
+                return Err("a database is sqlite:PATH, postgres://USER:PASSWORD@HOST/NAME, \
+                            mysql://USER:PASSWORD@HOST/NAME, or file:PATH of a file that holds one of the last two"
                     .into());
             }
         }))
@@ -70,7 +75,6 @@ impl Url {
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
             Kind::Sqlite(path) => Some(path),
-            #[cfg(any(feature = "postgresql", feature = "mysql"))]
             _ => None,
         }
     }
@@ -80,6 +84,7 @@ impl Url {
     pub fn beneath(self, base: &Path) -> Url {
         match self.0 {
             Kind::Sqlite(path) if path != Path::new(":memory:") => Url(Kind::Sqlite(base.join(path))),
+            Kind::InFile(path) => Url(Kind::InFile(base.join(path))),
             other => Url(other),
         }
     }
@@ -87,6 +92,17 @@ impl Url {
     pub(super) fn connect(&self) -> Result<Box<dyn Connection>, Fault> {
         match &self.0 {
             Kind::Sqlite(path) => sqlite::open(path),
+            Kind::InFile(path) => {
+                let url: Url = read(path).and_then(|text| text.parse()).map_err(Fault::Failed)?;
+                match url.0 {
+                    Kind::Sqlite(_) | Kind::InFile(_) => Err(Fault::Failed(format!(
+                        "{} does not hold the URL of a database server; write postgres://… or mysql://… into it",
+                        path.display()
+                    ))),
+                    #[cfg(any(feature = "postgresql", feature = "mysql"))]
+                    _ => url.connect(),
+                }
+            }
             #[cfg(feature = "postgresql")]
             Kind::Postgres(url) => super::postgres::open(url),
             #[cfg(feature = "mysql")]
@@ -100,6 +116,7 @@ impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Kind::InFile(path) => write!(f, "file:{}", path.display()),
             #[cfg(feature = "postgresql")]
             Kind::Postgres(url) => f.write_str(&without_password(url)),
             #[cfg(feature = "mysql")]
@@ -112,6 +129,32 @@ impl fmt::Debug for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+fn path_behind(scheme: &str, rest: &str) -> Result<PathBuf, String> {
+    match rest.strip_prefix("//").unwrap_or(rest) {
+        "" => Err(format!("the path behind {scheme} is missing")),
+        path => Ok(PathBuf::from(path)),
+    }
+}
+
+/// Reads a URL from a file, at most 4 KiB, without the white space around it. A URL in a file stays out of command
+/// lines, of the configuration and of the memory of processes that only pass its path on.
+///
+/// # Errors
+/// In words, with the path and without what the file holds.
+pub fn read(path: &Path) -> Result<String, String> {
+    const LONGEST: u64 = 4096;
+    let wrong = |why: &dyn fmt::Display| {
+        format!("cannot read the URL in {}: {why}; let the accounts user read it", path.display())
+    };
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| wrong(&error))?;
+    file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| wrong(&error))?;
+    if text.len() as u64 > LONGEST {
+        return Err(format!("{} holds more than {LONGEST} bytes: it holds no URL", path.display()));
+    }
+    Ok(text.trim().to_owned())
 }
 
 /// A URL without what stands between the user and the host, and without its query, which may say a password too.
@@ -158,6 +201,32 @@ mod tests {
         for right in ["postgres://ann@db/x?sslmode=prefer", "postgres://ann@db/x?sslmode=disable"] {
             assert!(right.parse::<Url>().is_ok(), "{right}");
         }
+    }
+
+    #[test]
+    fn a_url_in_a_file_is_read_by_the_process_that_connects() {
+        let path = std::env::temp_dir().join(format!("tenfold-url-{}", std::process::id()));
+        let named: Url = format!("file:{}", path.display()).parse().expect("a legal URL");
+        let failure = |content: Option<&str>| {
+            let _ = std::fs::remove_file(&path);
+            if let Some(content) = content {
+                std::fs::write(&path, content).expect("a temporary folder");
+            }
+            named.connect().err().expect("there is no such database").to_string()
+        };
+        let mut all =
+            vec![failure(None), failure(Some("sqlite:x")), failure(Some("oracle://ann:secret@db/x"))];
+        all.push(failure(Some(&"x".repeat(5000))));
+        // Nothing listens on port 1: the URL was understood.
+        #[cfg(feature = "postgresql")]
+        all.push(failure(Some("postgres://ann:secret@127.0.0.1:1/x\n")));
+        std::fs::remove_file(&path).expect("our own file");
+        let expected = ["accounts user", "database server", "a database is", "4096", "refused"];
+        for (said, expected) in all.iter().zip(expected) {
+            assert!(said.contains(expected) && !said.contains("secret"), "{said}");
+        }
+        assert_eq!(format!("{named:?}"), format!("file:{}", path.display()));
+        assert_eq!(named.file(), None);
     }
 
     #[test]

@@ -132,7 +132,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
     ("protect", "members", "\"members\" is no folder of the site such as /members/: it begins with a slash"),
     ("registration", "maybe", "there is no registration \"maybe\"; there are open, invitation, closed"),
-    ("sessions", "memory", "sessions are kept in database or in redis://HOST:PORT"),
+    ("sessions", "memory", "sessions are kept in database, redis://HOST:PORT or file:PATH"),
     ("session-idle", "0s", "\"0s\" is not a duration from 1s to 8760h, such as 250ms, 10s, 2m or 1h"),
     ("session-lifetime", "day", "\"day\" is not a duration from 1s to 8760h, such as 250ms, 10s, 2m or 1h"),
     ("password-min-length", "5", "\"5\" is not a number from 6 to 128"),

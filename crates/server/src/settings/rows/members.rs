@@ -20,7 +20,8 @@ pub(super) static ROWS: &[Row] = &[
         ("accounts", "URL|off", HEADING),
         Value("off"),
         "where members are kept: sqlite:PATH, sqlite (in this system's place for such files), \
-         postgres://USER:PASSWORD@HOST/NAME, mysql://USER:PASSWORD@HOST/NAME, or off",
+         postgres://USER:PASSWORD@HOST/NAME, mysql://USER:PASSWORD@HOST/NAME, file:PATH (a file that holds such a URL), \
+         or off",
         |settings, text| {
             settings.members.accounts = match text.text {
                 "off" => None,
@@ -74,12 +75,18 @@ pub(super) static ROWS: &[Row] = &[
     one(
         ("sessions", "URL|database", HEADING),
         Value("database"),
-        "where sessions are kept: database (with the accounts), or a Valkey or Redis, redis://HOST, that nodes share",
+        "where sessions are kept: database (with the accounts), or a Valkey or Redis, redis://HOST, that nodes share, \
+         or file:PATH (a file that holds such a URL)",
         |settings, text| {
             settings.members.sessions = match text.text {
                 "database" => None,
                 url if url.starts_with("redis://") || url.starts_with("redis+unix://") => Some(url.to_owned()),
-                _ => return Err("sessions are kept in database or in redis://HOST:PORT".into()),
+                url => match url.strip_prefix("file:") {
+                    Some(path) if !path.is_empty() => {
+                        Some(format!("file:{}", text.base.join(path).display()))
+                    }
+                    _ => return Err("sessions are kept in database, redis://HOST:PORT or file:PATH".into()),
+                },
             };
             Ok(())
         },
