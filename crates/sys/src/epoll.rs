@@ -115,6 +115,7 @@ impl Epoll {
         let pointer = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         self.batch.clear();
         let most = libc::c_int::try_from(self.batch.capacity()).unwrap_or(libc::c_int::MAX);
+        const _: () = assert!(size_of::<epoll::Event>() == size_of::<libc::epoll_event>());
         // SAFETY: rustix's event is the kernel's `epoll_event`; the call writes at most `most` of them, which
         // the vector has room for. The timeout, where there is one, outlives the call.
         let count = unsafe {

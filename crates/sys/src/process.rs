@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::sync::{Mutex, PoisonError};
 
 pub use rustix::process::Pid;
 use rustix::process::{WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal, wait};
@@ -19,15 +20,46 @@ pub enum Fork {
     Child,
 }
 
+/// What lives in this process and is [`Unforkable`].
+static UNFORKABLE: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+
+/// Refuses forks as long as it lives: for memory that the kernel, or a library, finds by its address. A child would
+/// have another thing, or nothing, at that address, and would change what the parent finds.
+#[derive(Debug)]
+pub(crate) struct Unforkable(&'static str);
+
+impl Unforkable {
+    /// For something with this name.
+    pub(crate) fn new(name: &'static str) -> Unforkable {
+        UNFORKABLE.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+        Unforkable(name)
+    }
+}
+
+impl Drop for Unforkable {
+    fn drop(&mut self) {
+        let mut all = UNFORKABLE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = all.iter().position(|name| *name == self.0) {
+            all.swap_remove(place);
+        }
+    }
+}
+
 /// Makes a second process like this one (`man 2 fork`).
 ///
 /// # Errors
 /// When the process has other threads (what they held would be held for ever in the child), when that can
-/// not be found out because `/proc` is missing, and what the system says: too many processes, no memory.
+/// not be found out because `/proc` is missing, when the process has an io_uring or an Asio context, and what the
+/// system says: too many processes, no memory.
 pub fn fork() -> io::Result<Fork> {
     let threads = threads()?;
     if threads != 1 {
         return Err(io::Error::other(format!("a process with {threads} threads can not be forked safely")));
+    }
+    if let Some(name) = UNFORKABLE.lock().unwrap_or_else(PoisonError::into_inner).first() {
+        return Err(io::Error::other(format!(
+            "cannot fork a process that uses {name}: the child would share it"
+        )));
     }
     // SAFETY: this is the only thread, so no lock of the allocator or of the standard library is held by a
     // thread that does not exist in the child, and the child may do whatever the parent may.

@@ -26,11 +26,12 @@ impl Rows {
     /// `rows` rows of `words` words. Neither may be zero.
     ///
     /// # Errors
-    /// When there is no memory.
+    /// When there is no memory for so many.
     pub fn new(rows: usize, words: usize) -> io::Result<Rows> {
         assert!(rows > 0 && words > 0, "shared memory of nothing was asked for");
-        let stride = words.next_multiple_of(APART);
-        let bytes = rows * stride * size_of::<AtomicU64>();
+        let stride = words.checked_next_multiple_of(APART).ok_or(io::ErrorKind::OutOfMemory)?;
+        let bytes = rows.checked_mul(stride).and_then(|words| words.checked_mul(size_of::<AtomicU64>()));
+        let bytes = bytes.ok_or(io::ErrorKind::OutOfMemory)?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no other memory.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::SHARED)? };
@@ -90,5 +91,12 @@ mod tests {
     fn there_is_no_row_behind_the_last() {
         let rows = Rows::new(2, 1).expect("there is memory");
         rows.row(2);
+    }
+
+    #[test]
+    fn h88_rows_whose_bytes_can_not_be_counted_are_refused() {
+        for (rows, words) in [((1 << 57) + 1, 1), (1, usize::MAX), (usize::MAX, usize::MAX)] {
+            assert!(Rows::new(rows, words).is_err(), "{rows} rows of {words} words");
+        }
     }
 }

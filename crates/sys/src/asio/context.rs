@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::declared::{self as c, RawContext, RawWatched};
+use crate::process::Unforkable;
 use crate::readiness::Ready;
 
 /// Results that one run hands out at most; others wait for the next.
@@ -25,7 +26,10 @@ pub struct Context {
 }
 
 /// Lives as long as anything that is registered.
-struct Raw(NonNull<RawContext>);
+struct Raw {
+    context: NonNull<RawContext>,
+    _unforkable: Unforkable,
+}
 
 // SAFETY: an `io_context` may be used by several threads at once (its documentation, "Thread Safety"); that
 // one thread runs it is seen to by `Context`, which is borrowed for that alone.
@@ -50,8 +54,9 @@ impl Context {
     pub fn new() -> io::Result<Context> {
         // SAFETY: it needs nothing.
         let raw = NonNull::new(unsafe { c::tenfold_asio_new() });
-        let raw = raw.ok_or_else(|| io::Error::other("no io_context can be made"))?;
-        Ok(Context { raw: Arc::new(Raw(raw)), results: [c::Result::default(); BATCH] })
+        let context = raw.ok_or_else(|| io::Error::other("no io_context can be made"))?;
+        let raw = Raw { context, _unforkable: Unforkable::new("Asio") };
+        Ok(Context { raw: Arc::new(raw), results: [c::Result::default(); BATCH] })
     }
 
     /// Registers `number` under `key`; nothing is waited for yet.
@@ -61,7 +66,7 @@ impl Context {
     pub fn watch(&self, number: RawFd, key: u64) -> io::Result<Watched> {
         let mut error = 0;
         // SAFETY: the context is live, and stays so as long as what is returned.
-        let raw = unsafe { c::tenfold_asio_watch(self.raw.0.as_ptr(), number, key, &raw mut error) };
+        let raw = unsafe { c::tenfold_asio_watch(self.raw.context.as_ptr(), number, key, &raw mut error) };
         match NonNull::new(raw) {
             Some(raw) => Ok(Watched { raw, _context: self.raw.clone() }),
             None => Err(io::Error::from_raw_os_error(-error)),
@@ -90,7 +95,7 @@ impl Context {
         let milliseconds = milliseconds.map_or(-1, c_long::from);
         let (into, room) = (self.results.as_mut_ptr(), BATCH as c_long);
         // SAFETY: the context is live and run by nobody else, as it is borrowed; there is room for so many.
-        let count = unsafe { c::tenfold_asio_run(self.raw.0.as_ptr(), milliseconds, into, room) };
+        let count = unsafe { c::tenfold_asio_run(self.raw.context.as_ptr(), milliseconds, into, room) };
         usize::try_from(count).map_err(|_| io::Error::from_raw_os_error(-count as i32))
     }
 
@@ -101,7 +106,7 @@ impl Context {
 
     /// Its address on the C++ side, where it is live as long as this is.
     pub(super) fn address(&self) -> *mut RawContext {
-        self.raw.0.as_ptr()
+        self.raw.context.as_ptr()
     }
 }
 
@@ -131,7 +136,7 @@ impl Drop for Watched {
 impl Drop for Raw {
     fn drop(&mut self) {
         // SAFETY: nothing is registered any more, or it would hold this; it is not used again.
-        unsafe { c::tenfold_asio_free(self.0.as_ptr()) };
+        unsafe { c::tenfold_asio_free(self.context.as_ptr()) };
     }
 }
 
@@ -214,5 +219,13 @@ mod tests {
         drop(context);
         drop(watched);
         event.signal();
+    }
+
+    #[test]
+    fn h88_a_number_that_is_no_descriptor_is_an_error() {
+        let context = Context::new().expect("Asio");
+        for number in [-1, RawFd::MAX] {
+            assert!(context.watch(number, 7).is_err(), "{number}");
+        }
     }
 }

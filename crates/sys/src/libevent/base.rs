@@ -323,4 +323,14 @@ mod tests {
         assert_eq!(heard(&mut base, 30), []);
         assert!(begun.elapsed().as_millis() >= 29);
     }
+
+    #[test]
+    fn h88_a_number_that_is_no_descriptor_is_an_error() {
+        for method in ["epoll", "poll"] {
+            let mut base = Base::new(Some(method)).expect(method);
+            assert!(base.set(-1, 7, READING).is_err(), "{method}");
+            base.remove(-1);
+            base.remove(RawFd::MAX);
+        }
+    }
 }

@@ -4,50 +4,60 @@
 //! A buffer belongs to the kernel from the moment it is put into the ring until a completion names it;
 //! from then on it belongs to one [`RingBuffer`], which puts it back when it is dropped.
 
-use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::Cell;
+use std::io;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use io_uring::types::BufRingEntry;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
-const PAGE: usize = 4096;
+use crate::process::Unforkable;
+
 /// What a buffer is filled with while it belongs to the kernel, where debug assertions are on: a byte that
 /// the kernel, or anybody, wrote past what it says it received shows.
 const CANARY: u8 = 0xa5;
 
-/// Buffers of pools that have ended. The kernel takes a ring apart some time after its descriptor is
-/// closed, and may write until then: this memory is never used for anything else.
-static RETIRED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-
+/// The buffers and the ring of their entries. Their memory is never unmapped: the kernel takes a ring apart some time
+/// after its descriptor is closed, and may write until then.
 pub(super) struct Pool {
     entries: NonNull<BufRingEntry>,
     data: NonNull<u8>,
     count: u16,
+    /// At most `u32::MAX`: an entry holds the size in 32 bits.
     size: usize,
     /// The ring's tail as we last published it.
     tail: Cell<u16>,
+    _unforkable: Unforkable,
 }
 
-fn allocate(bytes: usize) -> NonNull<u8> {
-    let layout = Layout::from_size_align(bytes, PAGE).expect("the size of a pool of buffers is small");
-    // SAFETY: the layout's size is not zero: a pool has at least one buffer of at least one byte.
-    let memory = unsafe { alloc_zeroed(layout) };
-    NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
+/// Zeroed pages that a forked child does not get.
+fn allocate(bytes: usize) -> io::Result<NonNull<u8>> {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no other memory.
+    let start = unsafe { mmap_anonymous(null_mut(), bytes, access, MapFlags::PRIVATE)? };
+    // SAFETY: the pages were just mapped and belong to this process alone.
+    unsafe { madvise(start, bytes, Advice::LinuxDontFork)? };
+    Ok(NonNull::new(start.cast()).expect("a mapping does not begin at zero"))
 }
 
 impl Pool {
     /// `count` buffers, a power of two, of `size` bytes.
-    pub(super) fn new(count: u16, size: usize) -> Pool {
+    ///
+    /// # Errors
+    /// There is no memory for so many, or an entry cannot hold the size.
+    pub(super) fn new(count: u16, size: usize) -> io::Result<Pool> {
         assert!(count.is_power_of_two() && size > 0, "a ring of buffers has a power of two of them");
-        let entries = allocate(usize::from(count) * size_of::<BufRingEntry>()).cast();
-        let data = allocate(usize::from(count) * size);
-        let pool = Pool { entries, data, count, size, tail: Cell::new(0) };
+        let bytes = usize::from(count).checked_mul(size).filter(|_| u32::try_from(size).is_ok());
+        let bytes = bytes.ok_or(io::ErrorKind::OutOfMemory)?;
+        let entries = allocate(usize::from(count) * size_of::<BufRingEntry>())?.cast();
+        let data = allocate(bytes)?;
+        let pool =
+            Pool { entries, data, count, size, tail: Cell::new(0), _unforkable: Unforkable::new("io_uring") };
         (0..count).for_each(|id| pool.give(id));
-        pool
+        Ok(pool)
     }
 
     pub(super) fn address(&self) -> u64 {
@@ -101,14 +111,6 @@ impl Pool {
             );
         }
         RingBuffer { pool: self.clone(), id, start: 0, length }
-    }
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        let mut retired = RETIRED.lock().unwrap_or_else(PoisonError::into_inner);
-        retired.push(self.entries.as_ptr() as usize);
-        retired.push(self.data.as_ptr() as usize);
     }
 }
 

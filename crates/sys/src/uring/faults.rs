@@ -88,6 +88,9 @@ impl Faults {
     }
 
     pub(super) fn of(faults: &[Fault]) -> Faults {
+        // The result of a failed accept would be taken for a descriptor.
+        let is_failure = |fault: &Fault| !matches!(fault.wrong, Wrong::Fails(..=0));
+        assert!(faults.iter().all(is_failure), "an error number is greater than 0");
         let faults = faults.iter().map(|&fault| (fault, 0)).collect();
         Faults { faults, failing: Vec::new(), muted: Vec::new(), kept_back: Vec::new() }
     }

@@ -4,6 +4,7 @@ use std::os::fd::{IntoRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::slots::Address;
+use super::word_of;
 use crate::completion::{Bytes, Readable};
 
 /// What an operation in flight keeps alive.
@@ -92,6 +93,7 @@ impl Belongings {
 
     /// Keeps `held` for an operation with this tag; gives the operation's user word.
     pub(super) fn hold(&mut self, tag: u64, held: Held) -> u64 {
+        let tag = word_of(tag);
         let place = match self.free {
             NONE => {
                 self.places.push((tag, held));

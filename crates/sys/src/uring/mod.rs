@@ -77,10 +77,17 @@ pub struct Ring {
 
 /// Set in the user word of an accept, whose results are descriptors.
 const ACCEPT: u64 = 1 << 62;
-/// Tags are less than this.
+/// Tags are less than this; an operation with another tag panics.
 pub const TAG_BOUND: u64 = 1 << 62;
 /// The buffers of the ring, as receives name them.
 const GROUP: u16 = 0;
+
+/// Returns `tag` as a user word. A greater one would be taken for a descriptor that was accepted, or for memory that
+/// the kernel is done with.
+fn word_of(tag: u64) -> u64 {
+    assert!(tag < TAG_BOUND, "tag {tag:#x} is not below TAG_BOUND");
+    tag
+}
 
 impl Ring {
     /// A ring for this thread: single issuer, task work done when it waits (Linux 6.1).
@@ -94,10 +101,12 @@ impl Ring {
             .setup_single_issuer()
             .setup_defer_taskrun()
             .setup_submit_all()
+            .dontfork()
             .build(sizes.submissions)
             .map_err(|error| ("io_uring_setup", error))?;
-        let pool = Rc::new(Pool::new(sizes.buffers, sizes.buffer_bytes));
-        // SAFETY: the ring of entries is page-aligned, has `count` of them, and is never freed.
+        let pool = Pool::new(sizes.buffers, sizes.buffer_bytes);
+        let pool = Rc::new(pool.map_err(|error| ("memory for receive buffers", error))?);
+        // SAFETY: the ring of entries is page-aligned, has `count` of them, and is never unmapped.
         let registered =
             unsafe { ring.submitter().register_buf_ring_with_flags(pool.address(), pool.count(), GROUP, 0) };
         registered.map_err(|error| ("IORING_REGISTER_PBUF_RING", error))?;

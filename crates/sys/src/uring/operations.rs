@@ -7,7 +7,7 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{CancelBuilder, Fd};
 
 use super::held::Held;
-use super::{ACCEPT, GROUP, Ring};
+use super::{ACCEPT, GROUP, Ring, word_of};
 use crate::completion::{Bytes, Readable};
 use crate::mapping::Mapped;
 use crate::socket::Socket;
@@ -21,25 +21,27 @@ impl Ring {
     /// Accepts connections on `listener`, again and again; each completion brings a socket.
     pub fn accept(&mut self, listener: RawFd, tag: u64) {
         let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        self.push(opcode::AcceptMulti::new(Fd(listener)).flags(flags).build().user_data(tag | ACCEPT));
+        self.push(
+            opcode::AcceptMulti::new(Fd(listener)).flags(flags).build().user_data(word_of(tag) | ACCEPT),
+        );
     }
 
     /// Accepts one connection on `listener`.
     pub fn accept_one(&mut self, listener: RawFd, tag: u64) {
         let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         let entry = opcode::Accept::new(Fd(listener), std::ptr::null_mut(), std::ptr::null_mut());
-        self.push(entry.flags(flags).build().user_data(tag | ACCEPT));
+        self.push(entry.flags(flags).build().user_data(word_of(tag) | ACCEPT));
     }
 
     /// Receives once into a buffer of the ring.
     pub fn receive(&mut self, number: RawFd, tag: u64) {
         let entry = opcode::Recv::new(Fd(number), std::ptr::null_mut(), 0).buf_group(GROUP).build();
-        self.push(entry.flags(Flags::BUFFER_SELECT).user_data(tag));
+        self.push(entry.flags(Flags::BUFFER_SELECT).user_data(word_of(tag)));
     }
 
     /// Receives into buffers of the ring, again and again, from the time when something arrives.
     pub fn receive_on(&mut self, number: RawFd, tag: u64) {
-        let mut entry = opcode::RecvMulti::new(Fd(number), GROUP).build().user_data(tag);
+        let mut entry = opcode::RecvMulti::new(Fd(number), GROUP).build().user_data(word_of(tag));
         add_priority_flag(&mut entry, POLL_FIRST);
         self.push(entry);
     }
@@ -90,28 +92,39 @@ impl Ring {
     /// Says each time when room to write has come, as the bits of `poll(2)`. One-shot it would not do:
     /// the kernel adds the end of the peer to what is waited for, and that is there for good.
     pub fn poll_write(&mut self, number: RawFd, tag: u64) {
-        self.push(opcode::PollAdd::new(Fd(number), libc::POLLOUT as u32).multi(true).build().user_data(tag));
+        self.push(
+            opcode::PollAdd::new(Fd(number), libc::POLLOUT as u32)
+                .multi(true)
+                .build()
+                .user_data(word_of(tag)),
+        );
     }
 
     /// Says each time when there is something to read.
     pub fn poll_read(&mut self, number: RawFd, tag: u64) {
-        self.push(opcode::PollAdd::new(Fd(number), libc::POLLIN as u32).multi(true).build().user_data(tag));
+        self.push(
+            opcode::PollAdd::new(Fd(number), libc::POLLIN as u32).multi(true).build().user_data(word_of(tag)),
+        );
     }
 
     /// Cancels the receive or the poll that was given `target` as its tag; it completes with ECANCELED.
     pub fn cancel(&mut self, target: u64, tag: u64) {
-        self.push(opcode::AsyncCancel::new(target).build().user_data(tag));
+        self.cancel_word(word_of(target), tag);
     }
 
     /// Cancels the accept that was given `target` as its tag; it completes with ECANCELED.
     pub fn cancel_accept(&mut self, target: u64, tag: u64) {
-        self.cancel(target | ACCEPT, tag);
+        self.cancel_word(word_of(target) | ACCEPT, tag);
+    }
+
+    fn cancel_word(&mut self, target: u64, tag: u64) {
+        self.push(opcode::AsyncCancel::new(target).build().user_data(word_of(tag)));
     }
 
     /// Cancels every operation that names the descriptor `number`.
     pub fn cancel_all(&mut self, number: RawFd, tag: u64) {
         let which = CancelBuilder::fd(Fd(number)).all();
-        self.push(opcode::AsyncCancel2::new(which).build().user_data(tag));
+        self.push(opcode::AsyncCancel2::new(which).build().user_data(word_of(tag)));
     }
 }
 

@@ -16,7 +16,7 @@ use io_uring::squeue::Flags;
 use io_uring::types::{CancelBuilder, DestinationSlot, Fixed};
 
 use super::held::Held;
-use super::{GROUP, Ring, Sizes};
+use super::{GROUP, Ring, Sizes, word_of};
 use crate::completion::Bytes;
 
 /// An address to connect to, as the kernel reads it.
@@ -135,7 +135,7 @@ impl Ring {
     fn socket(&mut self, slot: u32, to: &Address, tag: u64) {
         let destination = DestinationSlot::try_from_slot_target(slot).expect("tables are smaller than that");
         let entry = opcode::Socket::new(to.family(), libc::SOCK_STREAM, 0).file_index(Some(destination));
-        self.link(entry.build().flags(Flags::IO_LINK).user_data(tag));
+        self.link(entry.build().flags(Flags::IO_LINK).user_data(word_of(tag)));
     }
 
     fn switch(&mut self, slot: u32, switch: Switch, tag: u64) {
@@ -145,7 +145,7 @@ impl Ring {
         };
         let (level, length) = (libc::IPPROTO_TCP as u32, size_of_val(&ON) as u32);
         let entry = opcode::SetSockOpt::new(Fixed(slot), level, name as u32, (&raw const ON).cast(), length);
-        self.link(entry.build().flags(Flags::IO_LINK).user_data(tag));
+        self.link(entry.build().flags(Flags::IO_LINK).user_data(word_of(tag)));
     }
 
     fn connect_slot(&mut self, slot: u32, to: &Arc<Address>, tag: u64) {
@@ -166,7 +166,7 @@ impl Ring {
     /// As [`Ring::receive`], on the socket of a slot.
     pub fn receive_slot(&mut self, slot: u32, tag: u64) {
         let entry = opcode::Recv::new(Fixed(slot), ptr::null_mut(), 0).buf_group(GROUP).build();
-        self.push(entry.flags(Flags::BUFFER_SELECT).user_data(tag));
+        self.push(entry.flags(Flags::BUFFER_SELECT).user_data(word_of(tag)));
     }
 
     /// Throws away up to `count` received bytes of the socket of a slot without copying them: `MSG_TRUNC`
@@ -174,18 +174,18 @@ impl Ring {
     /// TCP's.
     pub fn discard_slot(&mut self, slot: u32, count: u32, tag: u64) {
         let entry = opcode::Recv::new(Fixed(slot), ptr::null_mut(), count).flags(libc::MSG_TRUNC);
-        self.push(entry.build().user_data(tag));
+        self.push(entry.build().user_data(word_of(tag)));
     }
 
     /// Ends every operation on the socket of a slot that has not completed; each completes, mostly with
     /// ECANCELED.
     pub fn cancel_slot(&mut self, slot: u32, tag: u64) {
         let which = CancelBuilder::fd(Fixed(slot)).all();
-        self.push(opcode::AsyncCancel2::new(which).build().user_data(tag));
+        self.push(opcode::AsyncCancel2::new(which).build().user_data(word_of(tag)));
     }
 
     /// Closes the socket of a slot, which is empty from then on.
     pub fn close_slot(&mut self, slot: u32, tag: u64) {
-        self.push(opcode::Close::new(Fixed(slot)).build().user_data(tag));
+        self.push(opcode::Close::new(Fixed(slot)).build().user_data(word_of(tag)));
     }
 }

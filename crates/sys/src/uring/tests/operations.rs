@@ -153,3 +153,44 @@ fn a_mapped_file_is_sent_and_one_that_shrank_is_an_error() {
     ring.send(socket.number(), part(&mapping, 0..20_000), false, false, 8);
     assert_eq!(one(&mut ring).result, -libc::EFAULT);
 }
+
+#[test]
+fn h88_a_tag_that_would_be_taken_for_another_operation_is_refused() {
+    use crate::uring::held::HELD;
+    type Submit = fn(&mut Ring, &Socket, u64);
+    let operations: [(&str, Submit); 9] = [
+        ("accept", |ring, socket, tag| ring.accept(socket.number(), tag)),
+        ("accept_one", |ring, socket, tag| ring.accept_one(socket.number(), tag)),
+        ("receive", |ring, socket, tag| ring.receive(socket.number(), tag)),
+        ("receive_on", |ring, socket, tag| ring.receive_on(socket.number(), tag)),
+        ("poll_write", |ring, socket, tag| ring.poll_write(socket.number(), tag)),
+        ("poll_read", |ring, socket, tag| ring.poll_read(socket.number(), tag)),
+        ("cancel", |ring, _, tag| ring.cancel(0, tag)),
+        ("cancel_accept", |ring, _, tag| ring.cancel_accept(0, tag)),
+        ("cancel_all", |ring, socket, tag| ring.cancel_all(socket.number(), tag)),
+    ];
+    for (name, submit) in operations {
+        for tag in [TAG_BOUND, ACCEPT | 7, HELD, HELD | 3, u64::MAX] {
+            let (mut ring, (_peer, socket)) = (ring(), pair());
+            let submitted = std::panic::AssertUnwindSafe(|| submit(&mut ring, &socket, tag));
+            assert!(std::panic::catch_unwind(submitted).is_err(), "{name} took the tag {tag:#x}");
+        }
+    }
+}
+
+#[test]
+fn h88_a_number_that_is_no_descriptor_is_an_error() {
+    let mut ring = ring();
+    for number in [-1, RawFd::MAX] {
+        ring.accept(number, 1);
+        ring.accept_one(number, 2);
+        ring.receive(number, 3);
+        ring.receive_on(number, 4);
+        ring.send(number, Bytes::Owned(b"lost".to_vec(), 0), false, false, 5);
+        ring.poll_write(number, 6);
+        ring.poll_read(number, 7);
+        let done = completions(&mut ring, 7);
+        assert!(done.iter().all(|done| done.result == -libc::EBADF && done.socket.is_none()));
+    }
+    assert_eq!(ring.in_flight(), 0);
+}

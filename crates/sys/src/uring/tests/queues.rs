@@ -120,7 +120,7 @@ fn a_ring_may_end_with_operations_in_flight() {
 #[should_panic(expected = "written to while it was free")]
 #[cfg(debug_assertions)]
 fn a_write_to_a_buffer_that_is_free_is_found_out() {
-    let pool = Rc::new(Pool::new(2, 64));
+    let pool = Rc::new(Pool::new(2, 64).expect("there is memory"));
     let mut buffer = pool.take(0, 0);
     let stale = buffer.whole().as_mut_ptr();
     drop(buffer);
@@ -129,4 +129,46 @@ fn a_write_to_a_buffer_that_is_free_is_found_out() {
     // SAFETY: the memory of a pool is never freed; this is the fault that is looked for.
     unsafe { inside.write(1) };
     pool.take(0, 10);
+}
+
+#[test]
+fn h88_buffers_whose_bytes_can_not_be_counted_are_refused() {
+    for buffer_bytes in [usize::MAX, usize::MAX / 4 + 2, isize::MAX as usize] {
+        assert!(Ring::new(Sizes { buffer_bytes, ..SMALL }).is_err(), "{buffer_bytes} bytes");
+    }
+}
+
+/// The flags of the mappings of this process that `is_wanted` picks by their first line (`man 5 proc_pid_smaps`).
+fn flags_of_mappings(is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let smaps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
+    let (mut found, mut wanted) = (Vec::new(), false);
+    for line in smaps.lines() {
+        match line.strip_prefix("VmFlags:") {
+            Some(flags) if wanted => found.push(flags.to_owned()),
+            Some(_) => {}
+            None if !line.split(' ').next().is_some_and(|word| word.ends_with(':')) => {
+                wanted = is_wanted(line)
+            }
+            None => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn h88_a_child_gets_no_memory_of_a_ring() {
+    let ring = ring();
+    let buffers = ring.pool.address();
+    let holds_buffers = |line: &str| {
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        let number = |text| u64::from_str_radix(text, 16).expect("a number");
+        range.is_some_and(|(start, end)| (number(start)..number(end)).contains(&buffers))
+    };
+    let mut flags = flags_of_mappings(holds_buffers);
+    assert_eq!(flags.len(), 1, "the ring of buffers is in one mapping");
+    flags.extend(flags_of_mappings(|line| line.contains("io_uring")));
+    assert!(flags.len() > 2, "the queues are mapped");
+    for flags in flags {
+        assert!(flags.split(' ').any(|flag| flag == "dc"), "it is copied into a child: {flags}");
+    }
 }

@@ -50,3 +50,9 @@ fn a_send_that_is_cut_short_has_failed_and_a_multishot_receive_may_end_at_once()
     assert_eq!((received.result, received.more), (5, false));
     assert_eq!(ring.in_flight(), 0);
 }
+
+#[test]
+#[should_panic(expected = "an error number is greater than 0")]
+fn h88_a_failure_without_an_error_number_is_refused() {
+    faulty_ring(&[Fault { operation: Operation::Accept, wrong: Wrong::Fails(-5), every: 1, times: 1 }]);
+}

@@ -1,0 +1,41 @@
+//! A fork concerns a whole process: this one has no harness, whose threads would be in its way.
+
+use tenfold_sys::asio::Context;
+use tenfold_sys::process::{Fork, fork, reap};
+use tenfold_sys::uring::{Ring, Sizes};
+
+fn main() {
+    h88_what_the_kernel_finds_by_address_is_not_forked();
+    println!("h88_what_the_kernel_finds_by_address_is_not_forked ... ok");
+}
+
+fn h88_what_the_kernel_finds_by_address_is_not_forked() {
+    let sizes = Sizes { submissions: 16, completions: 32, buffers: 4, buffer_bytes: 256 };
+    let ring = Ring::new(sizes).expect("this kernel has io_uring");
+    refused("io_uring");
+    drop(ring);
+    forked();
+    if let Ok(context) = Context::new() {
+        refused("Asio");
+        drop(context);
+        forked();
+    }
+}
+
+fn refused(name: &str) {
+    match fork() {
+        Ok(Fork::Child) => std::process::exit(0),
+        Ok(Fork::Parent(_)) => panic!("a process with {name} was forked"),
+        Err(error) => assert!(error.to_string().contains(name), "{error}"),
+    }
+}
+
+fn forked() {
+    match fork().expect("this process has one thread and nothing that the kernel finds by address") {
+        Fork::Child => std::process::exit(0),
+        Fork::Parent(child) => {
+            let ended = std::iter::repeat_with(|| reap().expect("it has a child")).flatten().next();
+            assert_eq!(ended.map(|(process, _)| process), Some(child));
+        }
+    }
+}
