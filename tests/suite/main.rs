@@ -32,6 +32,7 @@ mod logs_modes;
 mod logs_pipes;
 mod mechanisms;
 mod members;
+mod planted;
 mod privileges;
 mod ranges;
 mod refusals;
@@ -82,6 +83,7 @@ const THEMES: &[Theme] = &[
     slow_peers::THEME,
     clients::THEME,
     mechanisms::THEME,
+    planted::THEME,
     privileges::THEME,
     members::THEME,
     commands::THEME,

@@ -21,6 +21,7 @@ pub mod libevent;
 pub mod lifecycle;
 pub mod limits;
 pub mod links;
+pub mod location;
 pub mod mapping;
 pub mod memory;
 pub mod pipe;

@@ -22,7 +22,7 @@ pub enum Links {
 }
 
 /// Links that one path may lead through, as the kernel has it (`man 7 path_resolution`).
-const MOST_LINKS: usize = 40;
+pub(crate) const MOST_LINKS: usize = 40;
 
 /// Something that is left to do on the way.
 enum Step {

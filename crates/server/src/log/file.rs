@@ -1,58 +1,88 @@
-//! The file of an access log: opened without waiting for anybody.
+//! The file of an access log: opened without waiting for a pipe's reader, and where the path says and nowhere else.
 //!
 //! Whoever opens a pipe to write waits until somebody reads it (`man 7 fifo`). The supervisor, which has signals to
 //! hear and workers to replace, must not wait for that, nor must a worker: O_NONBLOCK makes it an error. Writing
 //! waits for a pipe that is full all the same, so the flag is taken away again.
+//!
+//! A folder that another user may write to can hold a link to any file, and the supervisor is root. So nothing is made
+//! through a link, and a link is followed to a pipe or a character device only, as `/dev/stdout` is; which links may lead
+//! to the folder is up to [`Location`].
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::Path;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
+use tenfold_sys::location::Location;
 use tenfold_sys::user::User;
 
-/// Opens the file, and gives it to `owner`, who has to open it again.
-///
-/// A name in a folder that others may write to can lead anywhere: only a file that has this one name, and
-/// is reached without a link, changes hands. What a link leads to (`/dev/stdout`) is written to as it is.
+/// The mode of a new file. Its lines tell who visits this site, so others may not read it.
+const MODE: u32 = 0o640;
+
+/// Opens the file, and gives it to `owner`, who has to open it again. It is made if there is none.
 ///
 /// # Errors
-/// What the system says, and what to do where nobody reads a pipe.
+/// What the system says, and what to do.
 pub(super) fn make(path: &Path, owner: Option<&User>) -> Result<File, String> {
     made(path, owner).map_err(|error| why(path, &error))
 }
 
-/// Opens the file that the supervisor has made, and given to whom workers are.
+/// Opens the file that the supervisor has made, and given to the workers' user.
 ///
 /// # Errors
-/// What the system says, and what to do where nobody reads a pipe.
+/// What the system says, and what to do.
 pub(super) fn open(path: &Path) -> Result<File, String> {
-    at_once(File::options().append(true), OFlags::empty(), path).map_err(|error| why(path, &error))
+    opened(path, None).map_err(|error| why(path, &error))
 }
 
 fn made(path: &Path, owner: Option<&User>) -> io::Result<File> {
-    // Who may read it is told whom this site's visitors are, so others may not.
-    let mut options = File::options();
-    options.append(true).create(true).mode(0o640);
-    let Some(owner) = owner else { return at_once(&options, OFlags::empty(), path) };
-    let file = match at_once(&options, OFlags::NOFOLLOW, path) {
-        Err(error) if is(&error, Errno::LOOP) => return at_once(&options, OFlags::empty(), path),
-        other => other?,
-    };
+    let file = opened(path, Some(MODE))?;
     let facts = file.metadata()?;
-    if facts.is_file() && facts.nlink() == 1 {
+    if let Some(owner) = owner
+        && facts.is_file()
+    {
+        // A second name may be that of any file of root's, where the system lets others link to it.
+        if facts.nlink() > 1 {
+            return Err(refused(
+                "it has several names, so it may be another's file; name a file with one name",
+            ));
+        }
         fchown(&file, Some(owner.id), Some(owner.group))?;
     }
     Ok(file)
 }
 
-fn at_once(options: &OpenOptions, flags: OFlags, path: &Path) -> io::Result<File> {
-    let flags = flags | OFlags::NONBLOCK;
-    let file = options.clone().custom_flags(flags.bits() as i32).open(path)?;
+fn opened(path: &Path, create: Option<u32>) -> io::Result<File> {
+    let location = Location::find(path)?;
+    let file = match location.append(create) {
+        Err(error) if is(&error, Errno::LOOP) => {
+            let file = location.follow()?.append(None)?;
+            if !is_stream(&file.metadata()?) {
+                return Err(refused(
+                    "it is a link to a file; name the file itself, or - for standard output",
+                ));
+            }
+            file
+        }
+        file => file?,
+    };
+    let facts = file.metadata()?;
+    if !facts.is_file() && !is_stream(&facts) {
+        return Err(refused("it is neither a file nor a pipe nor a character device; name one"));
+    }
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
+}
+
+/// Whether writing to it changes no file: a pipe, a terminal, `/dev/null`.
+fn is_stream(facts: &Metadata) -> bool {
+    facts.file_type().is_fifo() || facts.file_type().is_char_device()
+}
+
+fn refused(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
 fn why(path: &Path, error: &io::Error) -> String {
@@ -69,9 +99,114 @@ fn is(error: &io::Error, number: Errno) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::{lchown, symlink};
+    use std::path::PathBuf;
+
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
+
+    /// A folder of its own, removed with everything in it.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let path = std::env::temp_dir().join(format!("tenfold-log-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).expect("a temporary folder");
+            Folder(path)
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.join(name)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// This process's own user, as the user of workers.
+    fn ourselves() -> User {
+        let name = "ourselves".to_owned();
+        User {
+            name,
+            id: rustix::process::geteuid().as_raw(),
+            group: rustix::process::getegid().as_raw(),
+            groups: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn h75_nothing_is_made_or_written_through_a_link() {
+        let folder = Folder::new("links");
+        fs::write(folder.at("victim"), "kept").expect("our own folder");
+        symlink("victim", folder.at("to-file")).expect("our own folder");
+        symlink("to-file", folder.at("to-link")).expect("our own folder");
+        symlink("absent", folder.at("to-nothing")).expect("our own folder");
+        for owner in [None, Some(ourselves())] {
+            for name in ["to-file", "to-link"] {
+                for opened in [make(&folder.at(name), owner.as_ref()), open(&folder.at(name))] {
+                    let why = opened.expect_err("it leads to a file");
+                    assert!(why.contains("it is a link to a file; name the file itself"), "{name}: {why}");
+                }
+            }
+            assert!(
+                make(&folder.at("to-nothing"), owner.as_ref()).is_err(),
+                "a file was made through a link"
+            );
+        }
+        assert!(!folder.at("absent").exists());
+        assert_eq!(fs::read_to_string(folder.at("victim")).expect("our own file"), "kept");
+    }
+
+    #[test]
+    fn h75_a_link_to_a_pipe_or_a_device_is_followed() {
+        let folder = Folder::new("streams");
+        mknodat(CWD, folder.at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("our own folder");
+        let _reader =
+            File::options().read(true).write(true).open(folder.at("pipe")).expect("it was just made");
+        for (name, target) in [("to-pipe", "pipe"), ("to-null", "/dev/null")] {
+            symlink(target, folder.at(name)).expect("our own folder");
+            make(&folder.at(name), Some(&ourselves())).unwrap_or_else(|why| panic!("{name}: {why}"));
+            open(&folder.at(name)).unwrap_or_else(|why| panic!("{name}: {why}"));
+        }
+        let (_reader, writer) = io::pipe().expect("descriptors");
+        let as_stdout = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        symlink(as_stdout, folder.at("to-stdout")).expect("our own folder");
+        make(&folder.at("to-stdout"), Some(&ourselves())).expect("the system's link to an open pipe");
+    }
+
+    #[test]
+    fn h75_a_folder_is_not_reached_by_another_users_link() {
+        let folder = Folder::new("folders");
+        fs::create_dir(folder.at("real")).expect("our own folder");
+        symlink("real", folder.at("ours")).expect("our own folder");
+        make(&folder.at("ours/log"), None).expect("a link of this process's user");
+        assert!(folder.at("real/log").is_file());
+        symlink("real", folder.at("theirs")).expect("our own folder");
+        // Only root can give a link away.
+        if lchown(folder.at("theirs"), Some(12_345), None).is_err() {
+            return;
+        }
+        let why = make(&folder.at("theirs/other"), None).expect_err("it may lead anywhere");
+        assert!(why.contains("theirs is a link of user 12345, who may lead it anywhere"), "{why}");
+        assert!(!folder.at("real/other").exists());
+        symlink("/dev/null", folder.at("null")).expect("our own folder");
+        lchown(folder.at("null"), Some(12_345), None).expect("it could be done before");
+        make(&folder.at("null"), None).expect_err("a link of another user leads to a device");
+    }
+
+    #[test]
+    fn h75_a_second_name_of_a_file_is_not_given_away() {
+        let folder = Folder::new("names");
+        fs::write(folder.at("victim"), "kept").expect("our own folder");
+        fs::hard_link(folder.at("victim"), folder.at("log")).expect("our own folder");
+        let why = make(&folder.at("log"), Some(&ourselves())).expect_err("it may be anybody's");
+        assert!(why.contains("it has several names"), "{why}");
+    }
 
     #[test]
     fn a_pipe_is_opened_when_somebody_reads_it_and_then_writing_waits() {

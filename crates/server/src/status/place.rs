@@ -24,7 +24,7 @@ impl RuntimeFolder {
     /// The one of this process.
     pub(crate) fn find() -> RuntimeFolder {
         let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-        match own.filter(|folder| folder.is_dir()) {
+        match own.filter(|folder| is_own(folder)) {
             Some(folder) => RuntimeFolder::System(folder),
             None if user::is_root() && Path::new("/run").is_dir() => RuntimeFolder::System("/run".into()),
             None => RuntimeFolder::Private(std::env::temp_dir().join(format!("tenfold-{}", user::own()))),
@@ -48,6 +48,13 @@ impl RuntimeFolder {
         }
         Ok(self.path())
     }
+}
+
+/// Whether only this user may write in `folder`. The variable may be that of another user: `sudo -E` keeps it.
+fn is_own(folder: &Path) -> bool {
+    let is_own =
+        |facts: fs::Metadata| facts.is_dir() && facts.uid() == user::own() && facts.mode() & 0o022 == 0;
+    fs::metadata(folder).is_ok_and(is_own)
 }
 
 /// Makes the folder `path`, for this user alone; one that is there already has to be that.
@@ -134,6 +141,25 @@ mod tests {
             assert!(refusal(Path::new("/")).contains("belongs to user 0"));
         }
         fs::remove_dir_all(&base).expect("our own folder");
+    }
+
+    #[test]
+    fn h75_a_folder_where_another_user_may_write_is_not_the_sessions() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+
+        let folder = std::env::temp_dir().join(format!("tenfold-session-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        for (mode, expected) in [(0o700, true), (0o755, true), (0o775, false), (0o707, false)] {
+            fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).expect("our own folder");
+            assert_eq!(is_own(&folder), expected, "mode {mode:o}");
+        }
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("our own folder");
+        // Only root can give a folder away.
+        if chown(&folder, Some(12_345), None).is_ok() {
+            assert!(!is_own(&folder), "it is another user's");
+        }
+        assert!(!is_own(&folder.join("absent")));
+        fs::remove_dir_all(&folder).expect("our own folder");
     }
 
     #[test]

@@ -1,23 +1,25 @@
 //! The control socket: whoever connects is told the status, as JSON, and the connection ends.
 
-use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::Mode;
-use rustix::process::umask;
-use tenfold_sys::socket::ListenAddress;
+use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
 use super::generation::Stage;
+use super::sockets::bind_with_mode;
 use super::{PAUSE, Supervisor};
 use crate::diagnostics::{debug, warning};
 use crate::settings::Control;
 use crate::status::{self, Numbers, Report, RuntimeFolder, Worker};
 
+/// The mode of the socket's file: only its owner may see what the server does.
+const MODE: u32 = 0o600;
+/// Connections that may wait to be answered.
+const BACKLOG: i32 = 128;
 /// How long somebody who asked may take to read the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Questions answered before signals are looked at again.
@@ -25,7 +27,7 @@ const MOST_AT_ONCE: usize = 16;
 
 /// The socket and where it is.
 pub(super) struct ControlSocket {
-    listener: UnixListener,
+    listener: Listener,
     path: PathBuf,
 }
 
@@ -63,23 +65,15 @@ impl ControlSocket {
     }
 
     fn at(path: &Path) -> io::Result<ControlSocket> {
-        if UnixStream::connect(path).is_ok() {
-            return Err(io::Error::new(ErrorKind::AddrInUse, "another server answers there"));
-        }
-        match fs::symlink_metadata(path) {
-            // What is left of a server that was killed.
-            Ok(facts) if std::os::unix::fs::FileTypeExt::is_socket(&facts.file_type()) => {
-                fs::remove_file(path)?
-            }
-            _ => {}
-        }
-        // Whoever may connect may see who runs what: from the first moment that is its owner alone.
-        let before = umask(Mode::RWXG | Mode::RWXO);
-        let listener = UnixListener::bind(path);
-        umask(before);
-        let listener = listener?;
+        let path = std::path::absolute(path)?;
+        let options = ListenOptions { backlog: BACKLOG, ..ListenOptions::default() };
+        let listener = bind_with_mode(MODE, &ListenAddress::Unix(path.clone()), &options);
+        let listener = listener.map_err(|error| match error.kind() {
+            ErrorKind::AddrInUse => io::Error::new(error.kind(), "another server or file has this name"),
+            _ => error,
+        })?;
         listener.set_nonblocking(true)?;
-        Ok(ControlSocket { listener, path: std::path::absolute(path)? })
+        Ok(ControlSocket { listener, path })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -88,8 +82,7 @@ impl ControlSocket {
 
     /// Removes the file, when the server leaves.
     pub(super) fn remove(&self) {
-        // It may have been removed by whoever looks after that folder.
-        let _ = fs::remove_file(&self.path);
+        self.listener.remove_file();
     }
 }
 
@@ -104,8 +97,8 @@ impl Supervisor {
     pub(super) fn answer_control(&self) {
         let Some(control) = &self.control else { return };
         for _ in 0..MOST_AT_ONCE {
-            let stream = match control.listener.accept() {
-                Ok((stream, _)) => stream,
+            let stream = match control.listener.accept(false) {
+                Ok((socket, _)) => UnixStream::from(OwnedFd::from(socket)),
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                     return;
                 }
@@ -166,7 +159,6 @@ impl Supervisor {
 }
 
 fn tell(mut stream: UnixStream, report: &Report) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut text = serde_json::to_vec(report)?;
     text.push(b'\n');

@@ -4,9 +4,12 @@
 //! as by USR1: until they have heard it they write on to the old file, under its new name. A line is in one
 //! of the two. Nothing is removed.
 
-use std::fs;
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tenfold_sys::location::Location;
 
 use super::Supervisor;
 use super::generation::Stage;
@@ -93,22 +96,25 @@ impl Supervisor {
     }
 }
 
-/// Renames the file at `path` to itself with a day, and with a number from the second of that day on.
+/// Renames the file at `path` to itself with a day, and with a number from the second of that day on. Whatever has such
+/// a name already, a link included, keeps it.
 fn move_away(path: &Path, day: &str) -> Result<PathBuf, String> {
-    let name = |number: u32| {
-        let mut name = path.as_os_str().to_owned();
+    let wrong = |error: &io::Error| format!("cannot rename {} to the day {day}: {error}", path.display());
+    let location = Location::find(path).map_err(|error| wrong(&error))?;
+    let own = path.file_name().unwrap_or(OsStr::new(""));
+    for number in 1..MOST_FILES {
+        let mut name = own.to_owned();
         name.push(format!(".{day}"));
         if number > 1 {
             name.push(format!(".{number}"));
         }
-        PathBuf::from(name)
-    };
-    let free = (1..MOST_FILES).map(name).find(|to| fs::symlink_metadata(to).is_err());
-    let free = free.ok_or_else(|| format!("there are too many files {}.{day}", path.display()))?;
-    match fs::rename(path, &free) {
-        Ok(()) => Ok(free),
-        Err(error) => Err(format!("can not rename {} to {}: {error}", path.display(), free.display())),
+        match location.rename(&name) {
+            Ok(()) => return Ok(path.with_file_name(name)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(wrong(&error)),
+        }
     }
+    Err(format!("there are too many files {}.{day}", path.display()))
 }
 
 fn unix_seconds(time: SystemTime) -> u64 {
@@ -117,6 +123,9 @@ fn unix_seconds(time: SystemTime) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -134,6 +143,10 @@ mod tests {
             })
             .collect();
         assert_eq!(names, ["access.log.2026-11-21", "access.log.2026-11-21.2", "access.log.2026-11-21.3"]);
+        symlink("absent", folder.join("access.log.2026-11-22")).expect("our own folder");
+        fs::write(&path, "d").expect("our own folder");
+        let to = move_away(&path, "2026-11-22").expect("it can be renamed");
+        assert!(to.ends_with("access.log.2026-11-22.2"), "a link keeps its name: {}", to.display());
         assert!(move_away(&path, "2026-11-21").is_err(), "there is nothing to move");
         fs::remove_dir_all(&folder).expect("our own folder");
     }

@@ -1,11 +1,11 @@
 //! The listening sockets. The supervisor keeps them all, so that connections that wait outlive a worker.
 
-use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
 
+use rustix::fs::Mode;
 use rustix::net::Shutdown;
+use rustix::process::umask;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
 use crate::blueprint::Blueprint;
@@ -83,21 +83,15 @@ impl Sockets {
 
     /// Removes the files of Unix sockets, when nobody listens any more.
     pub(super) fn remove_files(&self) {
-        for address in self.addresses() {
-            if let ListenAddress::Unix(path) = address {
-                // It may have been removed by whoever looks after that folder.
-                let _ = fs::remove_file(path);
-            }
-        }
+        self.by_process.iter().flatten().for_each(Listener::remove_file);
     }
 }
 
 fn bind_all(address: &ListenAddress, options: &ListenOptions, processes: usize) -> io::Result<Vec<Listener>> {
-    if let ListenAddress::Unix(path) = address {
-        let first = Listener::bind(address, options)?;
-        // Whoever may enter the folder may connect, as whoever reaches a port may: the proxy in front is
-        // somebody else.
-        fs::set_permissions(path, Permissions::from_mode(0o666))?;
+    if let ListenAddress::Unix(_) = address {
+        // Every user who may enter the folder may connect, as every client that reaches a port may: the proxy in front
+        // is another user.
+        let first = bind_with_mode(0o666, address, options)?;
         // SO_REUSEPORT means nothing to them: the processes share one.
         let mut all: Vec<_> = (1..processes).map(|_| first.duplicate()).collect::<io::Result<_>>()?;
         all.push(first);
@@ -113,6 +107,15 @@ fn bind_all(address: &ListenAddress, options: &ListenOptions, processes: usize) 
         all.push(Listener::bind(&same, options)?);
     }
     Ok(all)
+}
+
+/// Binds a Unix socket whose file has this mode from the first moment: changed afterwards, by its name, the mode might be
+/// that of another file. The umask is the process's; the supervisor has one thread.
+pub(super) fn bind_with_mode(mode: u32, at: &ListenAddress, options: &ListenOptions) -> io::Result<Listener> {
+    let before = umask(Mode::from_raw_mode(0o777 & !mode));
+    let bound = Listener::bind(at, options);
+    umask(before);
+    bound
 }
 
 fn explain(address: &ListenAddress, error: &io::Error) -> String {

@@ -1,0 +1,220 @@
+//! What another user put where the server, which is root, makes its files and sockets.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, lchown, symlink};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::Signal;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::server::Server;
+use tenfold_tests::site::{self, Folder};
+use tenfold_tests::strace::{Calls, Tracer};
+use tenfold_tests::time::{SOON, becomes_true};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "planted",
+    cases: cases![
+        Topologies OwnAsRoot: h75_a_link_at_the_log_is_not_followed_when_it_is_reopened;
+        Epoll OwnAsRoot: h75_a_link_at_the_log_is_not_followed_at_the_start, h75_rotation_follows_no_link,
+            h75_the_log_may_be_a_link_of_root_to_a_stream, h75_sockets_have_their_mode_when_they_are_bound,
+            h75_only_the_servers_own_socket_is_removed, h75_a_socket_that_does_not_answer_holds_up_no_start;
+    ],
+};
+
+/// The user that workers have, and that plants what is planted here.
+const NOBODY: u32 = 65534;
+
+/// Plants a link of the workers' user.
+#[track_caller]
+fn plant(target: impl AsRef<Path>, at: &Path) {
+    symlink(target, at).unwrap_or_else(|error| panic!("link {}: {error}", at.display()));
+    lchown(at, Some(NOBODY), Some(NOBODY)).expect("this runs as root");
+}
+
+/// A folder of the workers' user.
+fn theirs(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    lchown(folder.path(), Some(NOBODY), Some(NOBODY)).expect("this runs as root");
+    folder
+}
+
+/// Starts a server that has to refuse its log, with these words.
+#[track_caller]
+fn refuses(config: &Config, log: &Path, words: &str) {
+    let launch = Launch::new(config, site::shared()).flag("--listen", free_address());
+    let output = launch.flag("--access-log", log.display()).flag("--control", "off").refused();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(&log.display().to_string()) && said.contains(words), "{words:?} is not in: {said}");
+}
+
+/// What a file of root's is: its content, its owner and its mode.
+fn state(path: &Path) -> (String, u32, u32) {
+    let facts = fs::metadata(path).expect("root's own file");
+    (fs::read_to_string(path).expect("root's own file"), facts.uid(), facts.mode())
+}
+
+#[track_caller]
+fn stop(server: Server) {
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn h75_a_link_at_the_log_is_not_followed_at_the_start(config: &Config) {
+    let (roots, folder) = (Folder::new("roots"), theirs("log"));
+    let victim = roots.write("victim", "root:x:0:0\n");
+    let before = state(&victim);
+    plant(&victim, &folder.at("to-file"));
+    refuses(config, &folder.at("to-file"), "is a link");
+    plant(roots.at("made"), &folder.at("to-nothing"));
+    refuses(config, &folder.at("to-nothing"), "is a link");
+    plant("/dev/null", &folder.at("to-device"));
+    refuses(config, &folder.at("to-device"), "is a link of user 65534");
+    plant(roots.path(), &folder.at("way"));
+    refuses(config, &folder.at("way/made"), "way is a link of user 65534");
+    symlink(&victim, folder.at("of-root")).expect("this runs as root");
+    refuses(config, &folder.at("of-root"), "it is a link to a file");
+    fs::hard_link(&victim, folder.at("second-name")).expect("this runs as root");
+    refuses(config, &folder.at("second-name"), "it has several names");
+    assert!(!roots.at("made").exists(), "a file was made through a link");
+    assert_eq!(state(&victim), before);
+}
+
+fn h75_a_link_at_the_log_is_not_followed_when_it_is_reopened(config: &Config) {
+    let (roots, folder) = (Folder::new("roots"), theirs("log"));
+    let victim = roots.write("victim", "root:x:0:0\n");
+    let before = state(&victim);
+    let log = folder.at("access.log");
+    let launch = Launch::new(config, site::shared()).flag("--access-log", log.display());
+    let server = launch.flag("--log-mode", "sync").start();
+    assert_eq!(server.get("/1k.html").status, 200);
+    let old = folder.at("access.log.1");
+    fs::rename(&log, &old).expect("the log is there");
+    for (round, target) in [victim.clone(), roots.at("made")].iter().enumerate() {
+        plant(target, &log);
+        server.process.signal(Signal::USR1);
+        becomes_true(SOON, "the refusal is said", || {
+            server.errors().matches("the old file is written on").count() > round
+        });
+        assert_eq!(server.get("/1k.html").status, 200);
+        fs::remove_file(&log).expect("it was planted here");
+    }
+    becomes_true(SOON, "lines go to the old file", || {
+        fs::read_to_string(&old).expect("it was renamed").lines().count() == 3
+    });
+    assert!(!roots.at("made").exists(), "a file was made through a link");
+    assert_eq!(state(&victim), before);
+    stop(server);
+}
+
+fn h75_rotation_follows_no_link(config: &Config) {
+    let (roots, folder) = (Folder::new("roots"), theirs("log"));
+    let log = folder.write("access.log", "of yesterday\n");
+    site::set_modified(&log, site::now() - 24 * 60 * 60);
+    let launch = Launch::new(config, site::shared()).flag("--access-log", log.display());
+    // The first look at the log names the file that the next server finds taken.
+    let server = launch.flag("--log-rotate", "daily").start();
+    let rotated = || {
+        let entries = fs::read_dir(folder.path()).expect("a folder of this case");
+        let mut paths: Vec<_> = entries.map(|entry| entry.expect("a folder of this case").path()).collect();
+        paths.retain(|path| *path != log);
+        paths.sort();
+        paths
+    };
+    becomes_true(SOON, "the file of yesterday is moved", || rotated().len() == 1);
+    stop(server);
+    let name = rotated().remove(0);
+    fs::remove_file(&name).expect("a folder of this case");
+    plant(roots.at("made"), &name);
+    fs::write(&log, "of yesterday, too\n").expect("a folder of this case");
+    site::set_modified(&log, site::now() - 24 * 60 * 60);
+    let launch = Launch::new(config, site::shared()).flag("--access-log", log.display());
+    let server = launch.flag("--log-rotate", "daily").start();
+    becomes_true(SOON, "the file of yesterday is moved again", || rotated().len() == 2);
+    assert!(
+        fs::symlink_metadata(&name).expect("it was planted").is_symlink(),
+        "the planted link was replaced"
+    );
+    let second = rotated().remove(1);
+    assert_eq!(fs::read_to_string(second).expect("it was moved"), "of yesterday, too\n");
+    assert!(!roots.at("made").exists());
+    stop(server);
+}
+
+fn h75_the_log_may_be_a_link_of_root_to_a_stream(config: &Config) {
+    let folder = Folder::new("stream");
+    mknodat(CWD, folder.at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+        .expect("a folder of this case");
+    let _reader = File::options().read(true).write(true).open(folder.at("pipe")).expect("it was just made");
+    symlink("pipe", folder.at("to-pipe")).expect("a folder of this case");
+    symlink("/dev/stderr", folder.at("to-stderr")).expect("a folder of this case");
+    for log in ["to-pipe", "to-stderr"] {
+        let launch = Launch::new(config, site::shared()).flag("--access-log", folder.at(log).display());
+        let server = launch.flag("--log-mode", "sync").start();
+        assert_eq!(server.get("/1k.html").status, 200);
+        if log == "to-stderr" {
+            becomes_true(SOON, "the line is written", || server.errors().contains("GET /1k.html"));
+        }
+        stop(server);
+    }
+}
+
+/// A mode that is set after the bind is set by name: on whatever has the name then.
+fn h75_sockets_have_their_mode_when_they_are_bound(config: &Config) {
+    let folder = Folder::new("modes");
+    let into = folder.at("calls").display().to_string();
+    let words = Tracer::from_start("trace=bind,umask,chmod,fchmod,fchmodat,?fchmodat2", &into);
+    let socket = folder.at("socket");
+    let launch = Launch::new(config, site::shared()).through("strace", &words);
+    let server = launch.flag("--listen", format!("unix:{}", socket.display())).start();
+    for (path, mode) in [(socket, 0o666), (server.at("control"), 0o600)] {
+        let facts = fs::symlink_metadata(&path).expect("it is bound");
+        assert!(facts.file_type().is_socket());
+        assert_eq!(facts.permissions().mode() & 0o777, mode, "{}", path.display());
+    }
+    let process = server.process;
+    stop(server);
+    let calls = Calls::from_start(process, &folder.at("calls"));
+    assert!(calls.lines.iter().any(|line| line.contains("bind(")), "{:#?}", calls.lines);
+    assert!(!calls.lines.iter().any(|line| line.contains("chmod")), "{:#?}", calls.lines);
+}
+
+fn h75_only_the_servers_own_socket_is_removed(config: &Config) {
+    let (roots, folder) = (Folder::new("roots"), theirs("socket"));
+    roots.write("socket", "root's");
+    let inner = folder.make("inner");
+    let launch = Launch::new(config, site::shared());
+    let server = launch.flag("--listen", format!("unix:{}", inner.join("socket").display())).start();
+    // The folder is exchanged for a link to one of root's.
+    fs::rename(&inner, folder.at("moved")).expect("a folder of this case");
+    plant(roots.path(), &inner);
+    stop(server);
+    assert_eq!(fs::read_to_string(roots.at("socket")).expect("root's file was removed"), "root's");
+}
+
+/// A socket whose queue is full makes a connect wait, and the start asks whether a socket is in use by connecting.
+fn h75_a_socket_that_does_not_answer_holds_up_no_start(config: &Config) {
+    let folder = theirs("full");
+    let path = folder.at("socket");
+    let listener = UnixListener::bind(&path).expect("the name is free");
+    rustix::net::listen(&listener, 0).expect("a shorter queue");
+    let _waiting = UnixStream::connect(&path).expect("one waits");
+    for control in [false, true] {
+        let launch = Launch::new(config, site::shared());
+        let launch = match control {
+            true => launch.flag("--listen", free_address()).flag("--control", path.display()),
+            false => launch.flag("--listen", format!("unix:{}", path.display())).flag("--control", "off"),
+        };
+        let output = launch.refused();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&path.display().to_string()), "{said}");
+    }
+    drop(listener);
+    assert_eq!(UnixStream::connect(&path).expect_err("nobody listens").kind(), ErrorKind::ConnectionRefused);
+}
