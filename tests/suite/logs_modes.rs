@@ -24,6 +24,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "logs-modes",
     cases: cases![
         Engines Own: common_is_combined_without_the_client, json_says_what_a_response_took,
+            a_line_has_its_bound_whatever_was_sent,
             h31_a_log_that_is_full_is_counted_and_serving_goes_on, a_log_that_can_be_written_again_is;
         Topologies Own: every_mode_writes_every_line_once, a_new_file_by_lines_loses_nothing;
         Epoll Own: sync_is_a_call_for_each_line, buffered_is_a_call_for_many, a_new_file_by_size_and_by_day,
@@ -104,6 +105,33 @@ fn json_says_what_a_response_took(config: &Config) {
         assert!(refused.get(key).is_none(), "{key} of what was no request: {refused}");
     }
     stop(server);
+}
+
+/// Each byte beyond ASCII takes several of a line, and a request may be 16 KB of them.
+fn a_line_has_its_bound_whatever_was_sent(config: &Config) {
+    const FIELD: usize = 8 * 1024;
+    let agent = [0xff; 12_000];
+    for format in ["json", "combined"] {
+        let server = Launch::new(config, site::shared()).flag("--log-format", format).start();
+        let mut wire = server.connect();
+        let mut sent = b"GET /1k.html HTTP/1.1\r\nHost: a\r\nReferer: whole\r\nUser-Agent: ".to_vec();
+        sent.extend_from_slice(&agent);
+        sent.extend_from_slice(b"\r\n\r\n");
+        wire.send(sent);
+        assert_eq!(wire.response().status, 200);
+        drop(wire);
+        let line = eventually(SOON, "a line", || server.log().lines().next().map(str::to_owned));
+        assert!((FIELD..FIELD + 500).contains(&line.len()), "{format}: {} bytes", line.len());
+        if format == "combined" {
+            assert!(line.contains("\"whole\"") && line.ends_with("\\xFF...\""), "{line}");
+        } else {
+            let line: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            assert_eq!(line["agent_truncated"], true, "{line}");
+            assert!(line["agent"].as_str().is_some_and(|agent| agent.ends_with('\u{ff}')), "{line}");
+            assert_eq!((&line["referer"], line.get("referer_truncated")), (&Value::from("whole"), None));
+        }
+        stop(server);
+    }
 }
 
 /// On a ring a file leaves when the ring says so, however it got there; elsewhere a sender's calls do not matter.

@@ -8,8 +8,10 @@ use tenfold_http::Peer;
 
 use super::line::{Fields, put_number, put_peer};
 
-/// Bytes of a client's text that are logged; what is longer is cut there, and ends with `...`.
+/// Bytes of a line that one text of a client takes at most, escaped. A longer text is cut, and then ends with `...`.
 pub(super) const MOST_BYTES: usize = 8 * 1024;
+/// Bytes that one byte takes at most: `\xHH`.
+const WIDEST: usize = 4;
 
 /// Writes a line up to where the bytes stand: `127.0.0.1 - - [...] "GET / HTTP/1.1" 200 `.
 pub(super) fn begin(line: &mut Vec<u8>, date: &[u8], peer: &Peer, request: &[u8], status: u16) {
@@ -53,7 +55,7 @@ fn put_bytes(line: &mut Vec<u8>, bytes: u64) {
 /// Writes `text` with quotes, backslashes and all that is not printable ASCII as `\xHH`.
 pub(crate) fn escape(line: &mut Vec<u8>, text: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let shown = &text[..text.len().min(MOST_BYTES)];
+    let shown = cut(text, WIDEST, |byte| if PLAIN[usize::from(byte)] { 1 } else { WIDEST });
     let mut plain = 0;
     for (at, &byte) in shown.iter().enumerate() {
         if !PLAIN[usize::from(byte)] {
@@ -71,6 +73,19 @@ pub(crate) fn escape(line: &mut Vec<u8>, text: &[u8]) {
     if shown.len() < text.len() {
         line.extend_from_slice(b"...");
     }
+}
+
+/// The beginning of `text` that takes at most [`MOST_BYTES`] when a byte takes `width` of them, which is at most `widest`.
+pub(super) fn cut(text: &[u8], widest: usize, width: impl Fn(u8) -> usize) -> &[u8] {
+    if text.len() <= MOST_BYTES / widest {
+        return text;
+    }
+    let mut taken = 0;
+    let fitting = text.iter().take_while(|byte| {
+        taken += width(**byte);
+        taken <= MOST_BYTES
+    });
+    &text[..fitting.count()]
 }
 
 static PLAIN: [bool; 256] = {
@@ -135,6 +150,9 @@ mod tests {
         text.clear();
         escape(&mut text, &[b'a'; MOST_BYTES + 1]);
         assert!(text.ends_with(b"a...") && text.len() == MOST_BYTES + 3);
+        text.clear();
+        escape(&mut text, &[b'\n'; MOST_BYTES]);
+        assert!(text.ends_with(b"\\x0A...") && text.len() == MOST_BYTES + 3, "{} bytes", text.len());
     }
 
     proptest! {

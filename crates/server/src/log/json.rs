@@ -2,13 +2,14 @@
 //!
 //! A key whose value is not known is absent. What a client sent is one string: bytes beyond ASCII are shown
 //! one by one as `\u00XX` (as ISO 8859-1, which field values were, RFC 9110 §5.5), so that the line is
-//! ASCII, whatever was sent, and every byte can be read back.
+//! ASCII, whatever was sent, and every byte can be read back. A longer string than [`super::combined::MOST_BYTES`] is cut, and a key of
+//! its own says so: its value is then the beginning of what was sent.
 
 use std::time::Duration;
 
 use tenfold_http::Peer;
 
-use super::combined::MOST_BYTES;
+use super::combined::cut;
 use super::line::{Fields, Times, put_number, put_peer};
 
 /// Writes an object up to where the bytes stand.
@@ -17,8 +18,8 @@ pub(super) fn begin(line: &mut Vec<u8>, date: &[u8], peer: &Peer, request: &[u8]
     line.extend_from_slice(date);
     line.extend_from_slice(b"\",\"client\":\"");
     put_peer(line, peer);
-    line.extend_from_slice(b"\",\"request\":");
-    put_text(line, request);
+    line.push(b'"');
+    put_text(line, "request", request);
     line.extend_from_slice(b",\"status\":");
     put_number(line, u64::from(status));
 }
@@ -29,8 +30,7 @@ pub(super) fn end(line: &mut Vec<u8>, bytes: u64, fields: Fields<'_>, times: Tim
     put_number(line, bytes);
     for (key, field) in [("referer", fields.referer), ("agent", fields.agent)] {
         if let Some(value) = field {
-            put_key(line, key);
-            put_text(line, value);
+            put_text(line, key, value);
         }
     }
     let microseconds = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
@@ -53,9 +53,17 @@ fn put_key(line: &mut Vec<u8>, key: &str) {
     line.extend_from_slice(b"\":");
 }
 
-fn put_text(line: &mut Vec<u8>, text: &[u8]) {
+/// Bytes that one byte takes at most: `\u00XX`.
+const WIDEST: usize = 6;
+
+fn put_text(line: &mut Vec<u8>, key: &str, text: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let shown = &text[..text.len().min(MOST_BYTES)];
+    let shown = cut(text, WIDEST, |byte| match byte {
+        b'"' | b'\\' => 2,
+        b' '..=b'~' => 1,
+        _ => WIDEST,
+    });
+    put_key(line, key);
     line.push(b'"');
     for &byte in shown {
         match byte {
@@ -67,10 +75,12 @@ fn put_text(line: &mut Vec<u8>, text: &[u8]) {
             }
         }
     }
-    if shown.len() < text.len() {
-        line.extend_from_slice(b"...");
-    }
     line.push(b'"');
+    if shown.len() < text.len() {
+        line.extend_from_slice(b",\"");
+        line.extend_from_slice(key.as_bytes());
+        line.extend_from_slice(b"_truncated\":true");
+    }
 }
 
 #[cfg(test)]
@@ -79,6 +89,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::log::combined::MOST_BYTES;
 
     fn line(request: &[u8], bytes: u64, fields: Fields<'_>, times: Times) -> String {
         let mut line = Vec::new();
@@ -112,6 +123,25 @@ mod tests {
             ),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn a_line_has_its_bound_and_says_what_is_cut() {
+        for byte in *b"a\"\n\xff" {
+            let sent = vec![byte; 64 * 1024];
+            let fields = Fields { referer: Some(&sent), agent: Some(&sent) };
+            let shown = line(&sent, u64::MAX, fields, Times::default());
+            assert!(shown.len() < 3 * MOST_BYTES + 300, "{} bytes", shown.len());
+            assert!(shown.len() > 3 * (MOST_BYTES - WIDEST), "{} bytes", shown.len());
+            let value: Value = serde_json::from_str(&shown).expect("it is JSON");
+            for key in ["request", "referer", "agent"] {
+                assert_eq!(value[format!("{key}_truncated")], true);
+                let text = value[key].as_str().expect("a string");
+                assert!(text.chars().all(|letter| letter as u32 == u32::from(byte)), "the beginning of it");
+            }
+        }
+        let whole = vec![b'a'; MOST_BYTES];
+        assert!(!line(&whole, 1, Fields::default(), Times::default()).contains("truncated"));
     }
 
     proptest! {
