@@ -1,6 +1,7 @@
 //! The system's clocks, read through the vDSO: no system call (`man 7 vdso`).
 
 use std::io;
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -17,6 +18,12 @@ pub fn coarse() -> (u64, u64) {
 #[inline]
 pub fn monotonic() -> u64 {
     nanoseconds(ClockId::Monotonic)
+}
+
+/// Time since the system was started, also that in which it was suspended: the clock of the starts of processes and
+/// threads (`man 5 proc_pid_stat`).
+pub fn since_boot() -> Duration {
+    Duration::from_nanos(nanoseconds(ClockId::Boottime))
 }
 
 /// Processor time that the calling thread has used, in nanoseconds.

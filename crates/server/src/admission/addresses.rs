@@ -5,7 +5,7 @@
 //! So a process that dies takes its own numbers with it ([`Addresses::settle`]), whatever it was doing.
 //!
 //! Looking an address up, counting and taking a request are atomic operations and no more. To give a place to
-//! an address that has none, a lock of those eight places is taken; it is broken when its holder has died. A
+//! an address that has none, a lock of those eight places is taken; a holder that has died does not keep it. A
 //! place is given away when nobody is connected from there, the one that was idle longest first.
 
 mod lock;
@@ -134,7 +134,8 @@ impl Addresses {
 
     /// Forgets a connection that was counted.
     pub(crate) fn disconnect(&self, key: Key, lane: usize) {
-        // Who is connected keeps the place, but somebody may just be looking whether anybody is.
+        // An address with connections keeps its place, but another thread may be looking whether it has any. If that
+        // thread was stopped there, the connection is counted until the process ends.
         if let Some(at) = self.find(key).or_else(|| self.locked(key, |_| self.find(key))) {
             let own = &self.rows.row(FIRST_LANE + lane)[at];
             let _ = own.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
@@ -184,12 +185,13 @@ impl Addresses {
             .or_else(|| self.locked(key, |set| self.find(key).or_else(|| self.take_place(set, key, now))))
     }
 
-    /// Does `work` while nobody else gives away a place of this address's set.
+    /// Does `work` while no other thread gives away a place of this address's set; nothing if one was stopped while it
+    /// did that.
     #[cold]
-    fn locked<T>(&self, key: Key, work: impl FnOnce(Range<usize>) -> T) -> T {
+    fn locked<T>(&self, key: Key, work: impl FnOnce(Range<usize>) -> Option<T>) -> Option<T> {
         let set = self.set(key);
-        // Who died with it has left nothing that is not seen.
-        let _held = lock::hold(&self.rows.row(LOCKS)[set.start]);
+        // A holder that died has left nothing that is not seen.
+        let _held = lock::hold(&self.rows.row(LOCKS)[set.start])?;
         work(set)
     }
 

@@ -1,5 +1,11 @@
-//! A lock in memory that several processes share: a holder that dies does not keep it, and one that is only slow is waited for.
+//! A lock in memory that several processes share. It belongs to a thread: one that has ended does not keep it, and from
+//! one that lives it is never taken.
+//!
+//! It is a word and no robust mutex (`man 3 pthread_mutexattr_setrobust`), whose list of held locks consists of addresses
+//! in the shared memory: a process that writes others there could make the next holder write anywhere in its own.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
@@ -7,56 +13,76 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
+use rustix::thread::gettid;
+use tenfold_sys::clock;
 
-/// Nobody has it. Whoever has it puts the number of its process.
+/// The word of a lock that nobody holds.
 pub(super) const FREE: u64 = 0;
-/// How often it is tried, with a pause in between, before its holder is looked at.
+/// Attempts, with a pause after each, before the holder is looked at.
 const TRIES: u32 = 10_000;
-/// What is done under it takes less than a microsecond. After so long its holder is taken for dead whatever the system
-/// says: another process may have its number by then.
-const LONGEST: Duration = Duration::from_secs(5);
+/// The longest wait. What is done under the lock takes less than a microsecond: its holder has been stopped.
+pub(super) const LONGEST: Duration = Duration::from_secs(1);
+/// Bits of the time in a holder's word. A thread's number has the others: it is less than 2^22 (`man 5 proc_sys_kernel`).
+const TIME_BITS: u32 = 42;
+/// The unit of a thread's start, `sysconf(_SC_CLK_TCK)`, which is the same on every Linux.
+const TICK: Duration = Duration::from_millis(10);
 
-/// The lock is ours until this is dropped.
+/// The lock is held until this is dropped.
 pub(super) struct Held<'l> {
     lock: &'l AtomicU64,
     own: u64,
 }
 
-/// Waits for `lock` and takes it.
-pub(super) fn hold(lock: &AtomicU64) -> Held<'_> {
-    let own = u64::from(std::process::id());
+/// Waits for `lock` and takes it; none if a thread that lives keeps it for [`LONGEST`].
+pub(super) fn hold(lock: &AtomicU64) -> Option<Held<'_>> {
+    let own = word(gettid(), clock::since_boot());
     let take_from = |holder| lock.compare_exchange(holder, own, SeqCst, SeqCst).is_ok();
     let mut begun = None;
     loop {
         for _ in 0..TRIES {
             if take_from(FREE) {
-                return Held { lock, own };
+                return Some(Held { lock, own });
             }
             thread::yield_now();
         }
-        let waited = begun.get_or_insert_with(Instant::now).elapsed();
         let holder = lock.load(SeqCst);
-        if holder != FREE && (is_gone(holder) || waited >= LONGEST) && take_from(holder) {
-            return Held { lock, own };
+        if holder != FREE && is_gone(holder) && take_from(holder) {
+            return Some(Held { lock, own });
+        }
+        if begun.get_or_insert_with(Instant::now).elapsed() >= LONGEST {
+            return None;
         }
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // Where it was taken away it is another's.
         let _ = self.lock.compare_exchange(self.own, FREE, SeqCst, SeqCst);
     }
 }
 
-/// Whether the process of this number has ended.
-fn is_gone(number: u64) -> bool {
-    let Some(process) = i32::try_from(number).ok().and_then(Pid::from_raw) else { return true };
-    if test_kill_process(process) == Err(Errno::SRCH) {
-        return true;
-    }
-    // It keeps its number until its parent has asked how it ended, and that may be who waits here: field 3 of
-    // `man 5 proc_pid_stat`.
-    let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))
+/// The word of a holder: the number of its thread, and when it began to wait for the lock.
+pub(super) fn word(thread: Pid, since_boot: Duration) -> u64 {
+    let time = u64::try_from(since_boot.as_millis()).unwrap_or(u64::MAX) & ((1 << TIME_BITS) - 1);
+    u64::from(thread.as_raw_nonzero().get().unsigned_abs()) << TIME_BITS | time
+}
+
+/// Whether the holder of this word has ended.
+fn is_gone(holder: u64) -> bool {
+    let number = holder >> TIME_BITS;
+    let Some(thread) = i32::try_from(number).ok().and_then(Pid::from_raw) else { return true };
+    let stat = match fs::read_to_string(format!("/proc/{number}/stat")) {
+        Ok(stat) => stat,
+        Err(error) if error.kind() == ErrorKind::NotFound => return true,
+        // Without /proc, or if it ended meanwhile.
+        Err(_) => return test_kill_process(thread) == Err(Errno::SRCH),
+    };
+    // The name, in parentheses, may hold anything. Behind it are the fields from the third on (`man 5 proc_pid_stat`).
+    let Some((_, fields)) = stat.rsplit_once(") ") else { return false };
+    let mut fields = fields.split_ascii_whitespace();
+    // A process keeps its number until its parent has asked how it ended, and the parent may be waiting here.
+    let has_ended = fields.next().is_some_and(|state| matches!(state, "Z" | "X"));
+    let started = fields.nth(18).and_then(|ticks| ticks.parse().ok()).map(|ticks| TICK.saturating_mul(ticks));
+    // A thread that began later has been given the number of the holder.
+    has_ended || started.is_some_and(|started| word(thread, started) > holder)
 }

@@ -3,6 +3,10 @@ use std::process::Command;
 use std::sync::atomic::AtomicU32;
 use std::thread;
 
+use rustix::process::Pid;
+use rustix::thread::gettid;
+use tenfold_sys::clock;
+
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -107,7 +111,7 @@ fn a_holder_that_died_holds_up_nobody_for_ever() {
     for is_waited_for in [true, false] {
         let table = table(WAYS, 1);
         let mut holder = Command::new("true").spawn().expect("a program that does nothing");
-        table.rows.row(LOCKS)[0].store(holder.id().into(), SeqCst);
+        table.rows.row(LOCKS)[0].store(lock::word(Pid::from_child(&holder), clock::since_boot()), SeqCst);
         table.keys()[5].store(CHANGING, SeqCst);
         if is_waited_for {
             holder.wait().expect("our own child");
@@ -124,7 +128,7 @@ fn a_holder_that_died_holds_up_nobody_for_ever() {
 fn a_holder_that_lives_is_waited_for() {
     let table = table(WAYS, 1);
     let lock = &table.rows.row(LOCKS)[0];
-    lock.store(std::process::id().into(), SeqCst);
+    lock.store(lock::word(gettid(), clock::since_boot()), SeqCst);
     thread::scope(|scope| {
         let waits = scope.spawn(|| table.connect(host(1), 0, 1, 0));
         thread::sleep(Duration::from_millis(300));
@@ -132,6 +136,40 @@ fn a_holder_that_lives_is_waited_for() {
         lock.store(lock::FREE, SeqCst);
         assert_eq!(waits.join().expect("it does not panic"), Entry::Admitted);
     });
+}
+
+#[test]
+fn a_thread_that_lives_keeps_its_lock_from_others_of_its_process() {
+    let table = table(WAYS, 1);
+    let lock = &table.rows.row(LOCKS)[0];
+    let _held = lock::hold(lock).expect("nobody holds it");
+    let owner = lock.load(SeqCst);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let waits = scope.spawn(|| (table.connect(host(1), 0, 1, 0), lock::hold(lock).is_none()));
+            assert_eq!(waits.join().expect("it does not panic"), (Entry::NoRoom, true));
+        }
+    });
+    assert_eq!(lock.load(SeqCst), owner);
+}
+
+#[test]
+fn a_thread_that_ended_does_not_keep_its_lock() {
+    let table = table(WAYS, 1);
+    let lock = &table.rows.row(LOCKS)[0];
+    thread::scope(|scope| {
+        let ends = scope.spawn(|| std::mem::forget(lock::hold(lock).expect("nobody holds it")));
+        ends.join().expect("it does not panic");
+    });
+    assert_ne!(lock.load(SeqCst), lock::FREE);
+    assert_eq!(table.connect(host(1), 0, 1, 0), Entry::Admitted);
+}
+
+#[test]
+fn a_number_that_was_given_to_a_later_thread_is_not_the_holder() {
+    let table = table(WAYS, 1);
+    table.rows.row(LOCKS)[0].store(lock::word(gettid(), Duration::from_millis(1)), SeqCst);
+    assert_eq!(table.connect(host(1), 0, 1, 0), Entry::Admitted);
 }
 
 /// Threads stand for processes: what they share is the same. Places change hands all the time.
