@@ -2,6 +2,7 @@
 
 mod listen;
 mod option;
+mod unix;
 
 use std::fs::File;
 use std::io::{self, IoSlice};

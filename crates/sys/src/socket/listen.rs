@@ -4,15 +4,15 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::option::{defer_accept, set_tcp_option};
-use super::{Socket, internet_address, set_wait_slice};
-use crate::location::{Identity, Location};
+use super::{Socket, internet_address, set_wait_slice, unix};
+use crate::location::Identity;
 use crate::zerocopy;
 
 /// Where a server listens.
@@ -110,11 +110,14 @@ impl Listener {
     /// # Errors
     /// What the system says: the address is in use, not of this machine, or its port is privileged. A
     /// Unix socket that nobody listens on any more is replaced; one in use is not. A link of another user on the way to
-    /// it is refused: [`Location::find`].
+    /// it is refused: [`crate::location::Location::find`].
     pub fn bind(address: &ListenAddress, options: &ListenOptions) -> io::Result<Listener> {
         let (socket, file) = match address {
             ListenAddress::Internet(at) => (internet(at, options)?, None),
-            ListenAddress::Unix(path) => unix(path)?,
+            ListenAddress::Unix(path) => {
+                let (socket, file) = unix::bind(path)?;
+                (socket, Some(file))
+            }
         };
         // Connections inherit it when they are complete, which may be before anybody accepts them.
         set_wait_slice(socket.as_fd(), FIRST_SLICE)?;
@@ -145,12 +148,9 @@ impl Listener {
 
     /// Removes the file of a Unix socket, unless its path leads to something else by now.
     pub fn remove_file(&self) {
-        let ListenAddress::Unix(path) = &self.address else { return };
-        // The folder's owner may have removed it.
-        let _ = Location::find(path).and_then(|location| match location.socket()? {
-            found if found == self.file => location.remove(),
-            _ => Ok(()),
-        });
+        if let (ListenAddress::Unix(path), Some(file)) = (&self.address, self.file) {
+            unix::remove(path, file);
+        }
     }
 
     /// Whether `accept` returns at once when nobody is there. Holds for every handle to the socket.
@@ -250,31 +250,8 @@ fn internet(at: &SocketAddr, options: &ListenOptions) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Binds a Unix socket. Its file has the mode that the umask leaves of 777.
-fn unix(path: &Path) -> io::Result<(OwnedFd, Option<Identity>)> {
-    let at = SocketAddrUnix::new(path)?;
-    let location = Location::find(path)?;
-    if location.socket()?.is_some() && is_stale(&at)? {
-        location.remove()?;
-    }
-    let socket = new_socket(AddressFamily::UNIX)?;
-    rustix::net::bind(&socket, &at)?;
-    match location.socket()? {
-        None => Err(io::Error::other("its folder was exchanged while the socket was bound")),
-        file => Ok((socket, file)),
-    }
-}
-
-fn new_socket(family: AddressFamily) -> io::Result<OwnedFd> {
+pub(super) fn new_socket(family: AddressFamily) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
-}
-
-/// Whether a socket file is left from a server that has gone.
-fn is_stale(at: &SocketAddrUnix) -> io::Result<bool> {
-    let probe = new_socket(AddressFamily::UNIX)?;
-    // A queue that is full would be waited for.
-    rustix::io::ioctl_fionbio(&probe, true)?;
-    Ok(rustix::net::connect(&probe, at) == Err(rustix::io::Errno::CONNREFUSED))
 }
 
 #[cfg(test)]
@@ -350,53 +327,6 @@ mod tests {
         assert!(sockopt::tcp_cork(&socket).expect("an option"));
         socket.set_cork(false).expect("an option");
         assert!(!sockopt::tcp_cork(&socket).expect("an option"));
-    }
-
-    #[test]
-    fn a_unix_socket_that_is_left_over_is_replaced_and_one_in_use_is_not() {
-        let path = std::env::temp_dir().join(format!("tenfold-socket-{}", std::process::id()));
-        let address = ListenAddress::Unix(path.clone());
-        let first = Listener::bind(&address, &ListenOptions::default()).expect("the name is free");
-        let error = Listener::bind(&address, &ListenOptions::default()).expect_err("somebody listens");
-        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-        drop(first);
-        let second = Listener::bind(&address, &ListenOptions::default()).expect("nobody listens any more");
-        second.remove_file();
-        assert!(!path.exists(), "it was made here");
-    }
-
-    #[test]
-    fn h75_only_the_socket_that_was_bound_is_removed() {
-        let path = std::env::temp_dir().join(format!("tenfold-other-{}", std::process::id()));
-        let address = ListenAddress::Unix(path.clone());
-        let first = Listener::bind(&address, &ListenOptions::default()).expect("the name is free");
-        std::fs::remove_file(&path).expect("our own file");
-        std::fs::write(&path, "a file").expect("our own file");
-        first.remove_file();
-        assert!(path.is_file(), "another's file was removed");
-        std::fs::remove_file(&path).expect("our own file");
-        let second = Listener::bind(&address, &ListenOptions::default()).expect("the name is free");
-        first.remove_file();
-        assert!(path.exists(), "another server's socket was removed");
-        second.remove_file();
-    }
-
-    #[test]
-    fn h75_a_link_is_not_bound_through() {
-        let folder = std::env::temp_dir().join(format!("tenfold-bind-{}", std::process::id()));
-        std::fs::create_dir_all(folder.join("real")).expect("a temporary folder");
-        let bind = |path: PathBuf| Listener::bind(&ListenAddress::Unix(path), &ListenOptions::default());
-        std::os::unix::fs::symlink("absent", folder.join("link")).expect("our own folder");
-        assert_eq!(bind(folder.join("link")).expect_err("it is a link").kind(), io::ErrorKind::AddrInUse);
-        assert!(!folder.join("absent").exists());
-        std::os::unix::fs::symlink("real", folder.join("theirs")).expect("our own folder");
-        // Only root can give a link away.
-        if std::os::unix::fs::lchown(folder.join("theirs"), Some(12_345), None).is_ok() {
-            let error = bind(folder.join("theirs/socket")).expect_err("it may lead anywhere");
-            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-            assert!(!folder.join("real/socket").exists());
-        }
-        std::fs::remove_dir_all(&folder).expect("our own folder");
     }
 
     #[test]
