@@ -7,7 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
 
 pub use rustix::process::Pid;
-use rustix::process::{WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal, wait};
+use rustix::process::{
+    DumpableBehavior, WaitOptions, getpid, getppid, kill_process, set_dumpable_behavior,
+    set_parent_process_death_signal, wait,
+};
 
 use crate::signal::Signal;
 
@@ -157,6 +160,16 @@ pub fn end_with(parent: Pid, signal: Signal) -> io::Result<bool> {
     set_parent_process_death_signal(Some(signal.to_rustix()))?;
     // It may have ended before the call; then this is another's child already.
     Ok(getppid() == Some(parent))
+}
+
+/// Closes the memory of this process to every process without capabilities, those of its own user included: no
+/// `ptrace`, no `/proc/PID/mem`, no core file (`PR_SET_DUMPABLE` 0). Called after the last change of user, which sets
+/// it anew.
+///
+/// # Errors
+/// What `prctl(2)` says.
+pub fn hide_memory() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 #[cfg(test)]

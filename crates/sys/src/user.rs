@@ -32,31 +32,22 @@ impl User {
     /// # Errors
     /// What the databases say, and a name with a NUL in it.
     pub fn find(name: &str) -> io::Result<Option<User>> {
-        let c_name = CString::new(name)?;
-        let mut entry = MaybeUninit::<libc::passwd>::uninit();
-        let mut strings = vec![0u8; MOST_BYTES];
-        let mut found = std::ptr::null_mut();
-        // SAFETY: the name ends with NUL; the entry, the buffer of the length given and the result pointer
-        // are live and ours.
-        let error = unsafe {
-            libc::getpwnam_r(
-                c_name.as_ptr(),
-                entry.as_mut_ptr(),
-                strings.as_mut_ptr().cast(),
-                strings.len(),
-                &raw mut found,
-            )
-        };
-        if error != 0 {
-            return Err(io::Error::from_raw_os_error(error));
-        }
-        if found.is_null() {
-            return Ok(None);
-        }
-        // SAFETY: the call succeeded and found something, so it filled the entry.
-        let entry = unsafe { entry.assume_init() };
-        let groups = groups(&c_name, entry.pw_gid)?;
-        Ok(Some(User { name: name.to_owned(), id: entry.pw_uid, group: entry.pw_gid, groups }))
+        let name = CString::new(name)?;
+        look_up(|entry, strings, length, found| {
+            // SAFETY: the name ends with NUL; the other pointers are those that `look_up` vouches for.
+            unsafe { libc::getpwnam_r(name.as_ptr(), entry, strings, length, found) }
+        })
+    }
+
+    /// Looks up the user with this number (`man 3 getpwuid_r`). `None` when there is none.
+    ///
+    /// # Errors
+    /// What the databases say.
+    pub fn with_id(id: u32) -> io::Result<Option<User>> {
+        look_up(|entry, strings, length, found| {
+            // SAFETY: the pointers are those that `look_up` vouches for.
+            unsafe { libc::getpwuid_r(id, entry, strings, length, found) }
+        })
     }
 
     /// Becomes this user with its groups, and can not go back. For a process of one thread.
@@ -76,6 +67,34 @@ impl User {
         }
         Ok(())
     }
+}
+
+/// Looks up a user by one of the calls of `man 3 getpwnam_r`, which gets an entry to fill, a buffer with its length,
+/// and the place for the result.
+fn look_up(
+    call: impl FnOnce(*mut libc::passwd, *mut libc::c_char, usize, *mut *mut libc::passwd) -> libc::c_int,
+) -> io::Result<Option<User>> {
+    let mut entry = MaybeUninit::<libc::passwd>::uninit();
+    let mut strings = vec![0u8; MOST_BYTES];
+    let mut found = std::ptr::null_mut();
+    let error = call(entry.as_mut_ptr(), strings.as_mut_ptr().cast(), strings.len(), &raw mut found);
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    if found.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the call succeeded and found something, so it filled the entry.
+    let entry = unsafe { entry.assume_init() };
+    // SAFETY: the entry's name ends with NUL and lies in `strings`, which is still there.
+    let name = unsafe { CStr::from_ptr(entry.pw_name) };
+    let groups = groups(name, entry.pw_gid)?;
+    Ok(Some(User {
+        name: name.to_string_lossy().into_owned(),
+        id: entry.pw_uid,
+        group: entry.pw_gid,
+        groups,
+    }))
 }
 
 fn groups(name: &CStr, primary: libc::gid_t) -> io::Result<Vec<u32>> {
@@ -126,10 +145,12 @@ mod tests {
         let root = User::find("root").expect("the database can be read").expect("there is root");
         assert_eq!((root.id, root.group), (0, 0));
         assert!(root.groups.contains(&0));
+        assert_eq!(User::with_id(0).expect("the database can be read"), Some(root));
     }
 
     #[test]
     fn a_user_that_is_not_there_is_not_an_error() {
         assert_eq!(User::find("no-such-user-here").expect("the database can be read"), None);
+        assert_eq!(User::with_id(4_000_000_000).expect("the database can be read"), None);
     }
 }

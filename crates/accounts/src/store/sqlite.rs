@@ -13,22 +13,32 @@ use super::connection::{Connection, Fault, Row, Value};
 /// How long a statement waits for another process that writes.
 const LOCKED: Duration = Duration::from_secs(5);
 
-/// Opens the file at `path`, which who starts the accounts has made: one that is taken away later is not replaced by
-/// an empty one.
+/// Opens the file at `path`, which whoever starts the accounts has made: a file that is taken away later is not
+/// replaced by an empty one. A symbolic link in its place is not followed.
 ///
 /// What was committed has been synced (`synchronous=FULL`): an account that was acknowledged is there after the
 /// power has failed.
 pub(super) fn open(path: &Path) -> Result<Box<dyn Connection>, Fault> {
     // Looked at before: should another file come in between, the connection is not current, and is opened again.
     let file = file(path);
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = rusqlite::Connection::open_with_flags(path, flags).map_err(fault)?;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = rusqlite::Connection::open_with_flags(in_real_folder(path), flags).map_err(fault)?;
     connection.busy_timeout(LOCKED).map_err(fault)?;
     let settings = [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")];
     for (name, value) in settings {
         connection.pragma_update(None, name, value).map_err(fault)?;
     }
     Ok(Box::new(Sqlite { connection, path: path.to_owned(), file }))
+}
+
+/// The same path with the links of its folder resolved: `SQLITE_OPEN_NOFOLLOW` refuses links anywhere in a path.
+fn in_real_folder(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match (folder.map(fs::canonicalize), path.file_name()) {
+        (Some(Ok(folder)), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
+    }
 }
 
 struct Sqlite {
