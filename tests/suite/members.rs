@@ -1,5 +1,6 @@
 //! Members: on every engine the whole way of a visitor, and on every database what HARDENING lists by number.
 
+mod boundary;
 mod browser;
 mod hostile;
 mod journey;
@@ -15,6 +16,7 @@ use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{Folder, bytes};
 
+use boundary::*;
 use browser::*;
 use hostile::*;
 use journey::*;
@@ -32,11 +34,21 @@ pub(crate) const THEME: Theme = Theme {
             h65_a_session_changes_at_login_and_password_and_dies_at_logout, h66_cookies_are_as_safe_as_the_way,
             h67_forms_of_other_sites_are_not_taken, h68_one_name_is_registered_once,
             h69_a_database_that_goes_and_comes_back,
-            h69_a_database_that_is_locked, h69_a_database_that_is_full,
-            h71_what_is_acknowledged_was_synced, a_database_is_reached_by_its_socket, invitations_let_one_in, users_are_looked_after,
+            h69_a_database_that_is_locked, a_database_is_reached_by_its_socket, invitations_let_one_in, users_are_looked_after,
             templates_are_the_users_own, a_database_that_can_not_be_used_is_one_line,
             the_book_on_nodes, two_nodes_share_a_login, the_accounts_are_replaced_when_they_die;
-        Every OnceAsRoot: h69_a_disk_that_is_full_loses_nobody, h78_a_url_in_a_file_is_unknown_to_workers;
+        Engines OwnAsRoot: h78_the_user_of_the_workers_reads_neither_the_database_nor_memory;
+        Every OnceAsRoot: h69_a_disk_that_is_full_loses_nobody, h69_a_database_that_is_full,
+            h71_what_is_acknowledged_was_synced,
+            h75_what_is_planted_at_the_database_is_never_opened_by_root,
+            h75_what_is_planted_beside_the_database_stays_roots,
+            h75_a_database_changes_hands_only_from_the_user_of_the_workers,
+            a_folder_that_the_accounts_cannot_write_is_named_and_nothing_is_left_there,
+            the_user_of_the_accounts_is_checked_and_a_shared_one_is_a_warning,
+            h76_messages_that_are_no_questions_and_answers_that_nobody_reads_harm_nobody,
+            h77_an_accounts_process_that_hangs_is_replaced,
+            h78_without_root_the_memory_of_the_accounts_is_closed_to_the_same_user,
+            h78_a_url_in_a_file_is_unknown_to_workers;
         Every Many: h71_what_was_acknowledged_is_there_after_a_kill;
     ],
 };

@@ -23,8 +23,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) blueprint: &'a Blueprint,
     pub(crate) addresses: &'a [ListenAddress],
-    /// Where members are kept, where there are any.
-    pub(crate) accounts: Option<&'a Url>,
+    /// Where members are kept, and the user of the accounts process if the server was started as root.
+    pub(crate) accounts: Option<(&'a Url, Option<&'a User>)>,
     pub(crate) user: Option<&'a User>,
     pub(crate) control: Option<&'a Path>,
     pub(crate) null: Option<NullResponse>,
@@ -88,7 +88,7 @@ fn root(facts: &Facts<'_>) -> Option<String> {
 
 fn members(facts: &Facts<'_>) -> Option<String> {
     let said = &facts.settings.members;
-    let mut text = facts.accounts?.to_string();
+    let mut text = facts.accounts?.0.to_string();
     if let Some(sessions) = &said.sessions {
         let _ = write!(text, ", sessions in {}", without_password(sessions));
     }
@@ -212,7 +212,16 @@ fn manner(settings: &Settings) -> String {
 }
 
 fn user(facts: &Facts<'_>) -> Option<String> {
-    facts.user.map(|user| format!("{} serves; the supervisor stays root", user.name))
+    const SAME: &str = "keeps the accounts, too: their isolation stops memory disclosure, not code execution";
+    Some(match (facts.user, facts.accounts) {
+        (None, None) => return None,
+        (None, Some(_)) => format!("the user of this process {SAME}"),
+        (Some(user), None) => format!("{} serves; the supervisor stays root", user.name),
+        (Some(user), Some((_, Some(keeper)))) if keeper.id != user.id => {
+            format!("{} serves, {} keeps the accounts; the supervisor stays root", user.name, keeper.name)
+        }
+        (Some(user), Some(_)) => format!("{} serves and {SAME}; the supervisor stays root", user.name),
+    })
 }
 
 fn control(facts: &Facts<'_>) -> Option<String> {
@@ -278,6 +287,29 @@ mod tests {
              \x20 control  /run/tenfold.sock\n\
              \x20 off      folder listings, dotfiles and links that leave the root (for safety), \
              TLS (not in this version)\n"
+        );
+    }
+
+    #[test]
+    fn h78_the_start_tells_how_far_the_accounts_are_isolated() {
+        let settings = Given::default().resolve().expect("legal");
+        let blueprint = Blueprint::draw(&settings, 1024).expect("it can be done");
+        let url = "sqlite:members.db".parse().expect("a legal URL");
+        let named = |name: &str, id| User { name: name.into(), id, group: id, groups: vec![id] };
+        let (web, keeper) = (named("web", 1), named("keeper", 2));
+        let said = |user, accounts| {
+            let accounts = Some((&url, accounts));
+            let (settings, blueprint) = (&settings, &blueprint);
+            let facts =
+                Facts { settings, blueprint, addresses: &[], accounts, user, control: None, null: None };
+            super::user(&facts).expect("there are accounts")
+        };
+        let limit = "their isolation stops memory disclosure, not code execution";
+        assert!(said(None, None).contains(limit));
+        assert!(said(Some(&web), Some(&web)).contains(limit));
+        assert_eq!(
+            said(Some(&web), Some(&keeper)),
+            "web serves, keeper keeps the accounts; the supervisor stays root"
         );
     }
 

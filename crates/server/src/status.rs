@@ -31,10 +31,25 @@ pub(crate) struct Report {
     pub(crate) engine: String,
     pub(crate) topology: String,
     pub(crate) send: String,
+    /// The process of the accounts, if there are members.
+    pub(crate) accounts: Option<Accounts>,
     /// The sum of all workers there are and were.
     #[serde(flatten)]
     pub(crate) total: Numbers,
     pub(crate) workers: Vec<Worker>,
+}
+
+/// The process that has the accounts.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Accounts {
+    /// None while another one begins.
+    pub(crate) process: Option<i32>,
+    /// Processes that took the place of one that died or hung.
+    pub(crate) replaced: u64,
+    /// Answers that were dropped because their reader did not read.
+    pub(crate) unread_answers: u64,
+    /// Messages that were no questions.
+    pub(crate) rejected_messages: u64,
 }
 
 /// One worker.
@@ -182,6 +197,15 @@ impl std::fmt::Display for Report {
         if self.total.substituted > 0 {
             writeln!(f, "senders    {} pieces of files copied instead", self.total.substituted)?;
         }
+        if let Some(accounts) = &self.accounts {
+            let process = accounts.process.map_or("none".to_owned(), |process| process.to_string());
+            let Accounts { replaced, unread_answers, rejected_messages, .. } = accounts;
+            writeln!(
+                f,
+                "accounts   process {process}, replaced {replaced} times, {unread_answers} answers unread, \
+                 {rejected_messages} messages rejected"
+            )?;
+        }
         let Numbers { log_lines, log_lines_lost, log_lines_dropped, .. } = self.total;
         writeln!(f, "log lines  {log_lines} written, {log_lines_lost} lost, {log_lines_dropped} dropped")?;
         writeln!(f, "panics     {}", self.total.panics)
@@ -224,6 +248,7 @@ mod tests {
             engine: "epoll".into(),
             topology: "single".into(),
             send: "auto".into(),
+            accounts: None,
             total: Numbers::of(&Sums::default()),
             workers: vec![Worker {
                 worker: Some(1),
@@ -262,6 +287,14 @@ mod tests {
              log lines  0 written, 0 lost, 0 dropped\n\
              panics     0\n"
         );
+    }
+
+    #[test]
+    fn the_accounts_process_is_shown_if_there_is_one() {
+        let accounts = Accounts { process: Some(12), replaced: 1, unread_answers: 2, rejected_messages: 3 };
+        let text = Report { accounts: Some(accounts), ..report() }.to_string();
+        let line = "\naccounts   process 12, replaced 1 times, 2 answers unread, 3 messages rejected\n";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

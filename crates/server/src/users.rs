@@ -8,11 +8,15 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::json;
 use tenfold_accounts::Accounts;
+use tenfold_accounts::store::url::Url;
+use tenfold_sys::user::{self, User};
 
 use crate::check::{WRONG_USAGE, complain};
 use crate::diagnostics::error;
-use crate::members::place;
-use crate::settings::{Given, warn_of_slips};
+use crate::members::place::{self, Users};
+use crate::settings::members::{Members, Place};
+use crate::settings::{Given, Settings, warn_of_slips};
+use crate::supervisor::privileges;
 
 /// Days that an invitation is good for, where nobody says.
 const DAYS: &str = "14";
@@ -106,11 +110,40 @@ fn open(words: &ArgMatches) -> Result<Accounts, ExitCode> {
         error!("nothing says where members are kept: give --accounts URL, or --config FILE");
         return Err(ExitCode::from(WRONG_USAGE));
     };
-    let opened = place::prepare(at, None).and_then(|url| Accounts::open(&url, 1, settings.members.policy()));
-    opened.map_err(|why| {
+    open_as_keeper(at, &settings).map_err(|why| {
         error!("{why}");
         ExitCode::FAILURE
     })
+}
+
+/// Opens the accounts; a file not as root, but as the user who has it or is to have it. In a folder of another user
+/// names can lead anywhere, and SQLite gives what it opens as root to the owner of the database.
+fn open_as_keeper(at: &Place, settings: &Settings) -> Result<Accounts, String> {
+    let url = at.url()?;
+    let keeper = match user::is_root() && url.file().is_some() {
+        true => Some(keeper(&url, settings)?),
+        false => None,
+    };
+    place::prepare(at, keeper.as_ref().map(|keeper| Users { accounts: keeper, workers: keeper }))?;
+    if let Some(keeper) = &keeper {
+        let become_it = || keeper.become_it().and_then(|()| user::renounce());
+        become_it().map_err(|error| format!("cannot become user {}: {error}", keeper.name))?;
+    }
+    place::open_accounts(&url, true, keeper.as_ref(), &Members { connections: 1, ..settings.members.clone() })
+}
+
+/// The owner of the database; if it is missing, or is root's, the user of the server's accounts process.
+fn keeper(url: &Url, settings: &Settings) -> Result<User, String> {
+    match place::owner(url)?.filter(|owner| *owner != 0) {
+        Some(id) => {
+            let found = User::with_id(id).map_err(|error| format!("cannot look up user {id}: {error}"))?;
+            found.ok_or_else(|| format!("cannot use {url}: it belongs to user {id}, who does not exist"))
+        }
+        None => {
+            let workers = privileges::worker_user(settings)?.ok_or("this process is not root's")?;
+            privileges::accounts_user(settings, &workers)
+        }
+    }
 }
 
 fn obey(accounts: &Accounts, command: &str, words: &ArgMatches) -> Result<(), String> {

@@ -119,7 +119,7 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Wake, Waker};
 
-    use super::super::door::{self, Inside};
+    use super::super::door::{self, tests::received};
     use super::*;
 
     struct Unpark(thread::Thread);
@@ -155,12 +155,12 @@ mod tests {
         let (mut coming, mut kept) = (Vec::new(), Vec::new());
         for number in 0..MANY {
             coming.push(answers.ask(&door, &check(number)).expect("there is room"));
-            kept.push(inside.next(&mut Inside::room()).expect("somebody asks").expect("a question"));
+            kept.push(received(&inside).expect("a question"));
         }
         for question in kept.into_iter().rev() {
             let (request, answer) = question.apart();
             let Request::Check { session } = request else { panic!("nothing else was asked") };
-            answer.answer(&Reply::Member { name: session });
+            assert!(!answer.answer(&Reply::Member { name: session }));
         }
         for (number, coming) in coming.into_iter().enumerate() {
             assert_eq!(result(coming), Some(Reply::Member { name: number.to_string() }));
@@ -172,7 +172,7 @@ mod tests {
         let (door, inside) = door::open().expect("a pair of sockets");
         let answers = Answers::default();
         let coming = answers.ask(&door, &check(1)).expect("there is room");
-        drop(inside.next(&mut Inside::room()).expect("somebody asks"));
+        drop(received(&inside).expect("a question"));
         assert_eq!(result(coming), Some(Reply::Unavailable));
     }
 

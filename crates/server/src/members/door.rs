@@ -4,7 +4,7 @@
 //! (`man 7 unix`, SCM_RIGHTS), to which the answer is written: so questions of many threads and processes need no
 //! numbers, who asked and went away is nobody, and the process of the accounts can be replaced behind the same door.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, send, sendmsg, socketpair, sockopt,
 };
 use tenfold_accounts::{Reply, Request};
 
@@ -42,7 +42,7 @@ pub(crate) struct Inside(OwnedFd);
 /// A question, and where its answer goes.
 pub(crate) struct Question {
     request: Request,
-    answer: UnixStream,
+    answer: OwnedFd,
 }
 
 /// A door with both of its ends.
@@ -120,38 +120,27 @@ impl AsFd for Asked {
 }
 
 impl Inside {
-    /// The same end for another process of accounts.
+    /// Receives a question without waiting for one. None if the message that came is no question: it is empty, cut or
+    /// too long, or does not bring exactly one descriptor to answer to. The end of the stream looks like an empty
+    /// message; only `poll(2)` tells it, as POLLHUP.
     ///
     /// # Errors
-    /// No descriptor is left.
-    pub(crate) fn share(&self) -> io::Result<Inside> {
-        self.0.try_clone().map(Inside)
-    }
-
-    /// Waits for a question. None where a signal came instead, or what came was no question.
-    ///
-    /// # Errors
-    /// Nobody is left who could ask, or what `recvmsg(2)` says.
+    /// [`io::ErrorKind::WouldBlock`] if nothing has come, or what `recvmsg(2)` says.
     pub(crate) fn next(&self, bytes: &mut [u8]) -> io::Result<Option<Question>> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let received =
-            match recvmsg(&self.0, &mut [IoSliceMut::new(bytes)], &mut control, RecvFlags::CMSG_CLOEXEC) {
-                Ok(received) => received,
-                Err(Errno::INTR) => return Ok(None),
-                Err(error) => return Err(error.into()),
-            };
-        let rights = control.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-            _ => None,
-        });
-        if received.bytes == 0 && rights.is_none() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let received = recvmsg(&self.0, &mut [IoSliceMut::new(bytes)], &mut control, flags)?;
+        let mut descriptors: Vec<OwnedFd> = Vec::new();
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                descriptors.extend(rights);
+            }
         }
-        let whole = !received.flags.contains(ReturnFlags::TRUNC);
+        let whole = !received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
         let request = serde_json::from_slice(&bytes[..received.bytes]).ok();
-        Ok(match (request, rights) {
-            (Some(request), Some(rights)) if whole => Some(Question { request, answer: rights.into() }),
+        Ok(match (request, only(descriptors)) {
+            (Some(request), Some(answer)) if whole => Some(Question { request, answer }),
             _ => None,
         })
     }
@@ -175,23 +164,109 @@ impl Question {
     }
 }
 
+/// The only descriptor of a message, if it is a Unix socket. Another one can make `close(2)` wait, as long as the
+/// SO_LINGER of its sender says.
+fn only(descriptors: Vec<OwnedFd>) -> Option<OwnedFd> {
+    let is_unix = |socket: &OwnedFd| sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX);
+    for other in descriptors.iter().filter(|descriptor| !is_unix(descriptor)) {
+        let _ = sockopt::set_socket_linger(other, None);
+    }
+    let [one] = <[OwnedFd; 1]>::try_from(descriptors).ok()?;
+    is_unix(&one).then_some(one)
+}
+
 /// Where an answer goes.
-pub(crate) struct Answerer(UnixStream);
+pub(crate) struct Answerer(OwnedFd);
 
 impl Answerer {
-    /// Answers. Who has gone away meanwhile is told nothing.
-    pub(crate) fn answer(mut self, reply: &Reply) {
+    /// Answers, without waiting for room: there is enough unless somebody has filled the socket. A client that has gone
+    /// away is told nothing. Returns whether the answer was dropped because its reader does not read.
+    #[must_use]
+    pub(crate) fn answer(self, reply: &Reply) -> bool {
         let bytes = serde_json::to_vec(reply).unwrap_or_default();
-        let _ = self.0.write_all(&bytes);
+        match send(&self.0, &bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(sent) => sent < bytes.len(),
+            Err(error) => error == Errno::AGAIN,
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use rustix::event::{PollFd, PollFlags, poll};
+
     use super::*;
+
+    /// Waits for a message: a question, or none.
+    pub(in super::super) fn received(inside: &Inside) -> Option<Question> {
+        let mut waited_for = [PollFd::new(inside, PollFlags::IN)];
+        poll(&mut waited_for, None).expect("somebody sends");
+        inside.next(&mut Inside::room()).expect("a message has come")
+    }
 
     fn check() -> Request {
         Request::Check { session: "a".repeat(43) }
+    }
+
+    /// Sends a message as it is, with these descriptors.
+    fn send_raw(door: &Door, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() {
+            control.push(SendAncillaryMessage::ScmRights(descriptors));
+        }
+        sendmsg(&door.0, &[IoSlice::new(bytes)], &mut control, SendFlags::DONTWAIT).expect("there is room");
+    }
+
+    fn is_closed(inside: &Inside) -> bool {
+        let mut looked_at = [PollFd::new(inside, PollFlags::IN)];
+        poll(&mut looked_at, Some(&rustix::event::Timespec::default())).expect("it is open");
+        looked_at[0].revents().contains(PollFlags::HUP)
+    }
+
+    #[test]
+    fn h76_a_message_that_is_no_question_is_passed_over_and_is_not_the_end() {
+        let (door, inside) = open().expect("a pair of sockets");
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let question = serde_json::to_vec(&check()).expect("it can be written");
+        let long = [&question[..], &vec![b' '; LONGEST]].concat();
+        let file = std::fs::File::open("/dev/null").expect("every system has it");
+        let (socket, no_socket) = (theirs.as_fd(), file.as_fd());
+        let messages: [(&[u8], &[BorrowedFd<'_>]); 8] = [
+            (b"", &[]),
+            (b"", &[socket]),
+            (&question, &[]),
+            (&question[..question.len() - 1], &[socket]),
+            (&long, &[socket]),
+            (b"\xff\x00", &[socket]),
+            (&question, &[socket, socket]),
+            (&question, &[no_socket]),
+        ];
+        for (bytes, descriptors) in messages {
+            send_raw(&door, bytes, descriptors);
+            assert!(received(&inside).is_none());
+            assert!(!is_closed(&inside));
+        }
+        drop(theirs);
+        ours.set_nonblocking(true).expect("it is a socket");
+        assert_eq!((&ours).read(&mut [0]).expect("no descriptor is left open"), 0);
+        drop(door);
+        assert!(is_closed(&inside));
+    }
+
+    #[test]
+    fn h76_an_answer_that_nobody_reads_does_not_wait() {
+        let (door, inside) = open().expect("a pair of sockets");
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let question = serde_json::to_vec(&check()).expect("it can be written");
+        while send(&theirs, &[0; 4096], SendFlags::DONTWAIT).is_ok() {}
+        send_raw(&door, &question, &[theirs.as_fd()]);
+        let (_, answer) = received(&inside).expect("a question").apart();
+        assert!(answer.answer(&Reply::Done), "it is dropped");
+        drop(ours);
+        send_raw(&door, &question, &[theirs.as_fd()]);
+        let (_, answer) = received(&inside).expect("a question").apart();
+        assert!(!answer.answer(&Reply::Done), "a client that has gone is no slow reader");
     }
 
     #[test]
@@ -199,18 +274,11 @@ mod tests {
         let (door, inside) = open().expect("a pair of sockets");
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut room = Inside::room();
-                let mut kept = Vec::new();
-                while let Ok(question) = inside.next(&mut room) {
-                    kept.extend(question);
-                    if kept.len() == 8 {
-                        break;
-                    }
-                }
+                let kept: Vec<_> = (0..8).map(|_| received(&inside).expect("a question")).collect();
                 for question in kept.into_iter().rev() {
                     let (request, answer) = question.apart();
                     let Request::Check { session } = request else { panic!("nothing else was asked") };
-                    answer.answer(&Reply::Member { name: session });
+                    assert!(!answer.answer(&Reply::Member { name: session }));
                 }
             });
             for number in 0..8 {
@@ -228,7 +296,7 @@ mod tests {
     fn who_asks_a_process_that_dies_is_told_at_once() {
         let (door, inside) = open().expect("a pair of sockets");
         std::thread::scope(|scope| {
-            scope.spawn(|| drop(inside.next(&mut Inside::room()).expect("somebody asks")));
+            scope.spawn(|| drop(received(&inside).expect("a question")));
             assert_eq!(door.ask(&check()), Reply::Unavailable);
         });
     }

@@ -9,6 +9,7 @@ mod answers;
 pub(crate) mod door;
 pub(crate) mod place;
 pub(crate) mod process;
+pub(crate) mod pulse;
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,49 +1,286 @@
-//! The file of a database that is one, made for whom the accounts' process becomes.
+//! The file of an SQLite database.
+//!
+//! Root never creates or opens it: root follows no link there and only gives files that belong to the workers' user to
+//! the user of the accounts process. Everything else is done by that user, with no more rights than it has.
 
-use std::fs::{self, File, Permissions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
+use rustix::fs::{
+    Access, AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, accessat, chownat, fstat, open, openat, stat,
+};
+use rustix::io::Errno;
+use tenfold_accounts::Accounts;
 use tenfold_accounts::store::url::Url;
 use tenfold_sys::user::User;
 
-use crate::settings::members::{Place, usual_folder};
+use crate::settings::members::{Members, Place, usual_folder};
 
-/// Makes what is missing of the place where the database is, so that `owner` can write there. Says the URL.
+/// Endings of the files that SQLite keeps beside a database.
+const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+
+/// The users that root acts for.
+#[derive(Clone, Copy)]
+pub(crate) struct Users<'u> {
+    /// The user of the accounts process, who is to have the files.
+    pub(crate) accounts: &'u User,
+    /// The user of the workers, who may have had them until now.
+    pub(crate) workers: &'u User,
+}
+
+/// Prepares the folder, and as root gives an existing database to the user of the accounts process. Returns the URL.
 ///
 /// # Errors
-/// In words: which folder or file can not be made.
-pub(crate) fn prepare(place: &Place, owner: Option<&User>) -> Result<Url, String> {
+/// In words: which folder or file cannot be made or given away, and why.
+pub(crate) fn prepare(place: &Place, users: Option<Users<'_>>) -> Result<Url, String> {
     let url = place.url()?;
-    let Some(path) = url.file().filter(|path| *path != Path::new(":memory:")) else { return Ok(url) };
-    let wrong = |what: &Path, error: io::Error| format!("can not make {}: {error}", what.display());
     if *place == Place::Usual {
         let folder = usual_folder()?;
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)
-            .map_err(|error| wrong(&folder, error))?;
-        give(&File::open(&folder).map_err(|error| wrong(&folder, error))?, owner)
-            .map_err(|error| wrong(&folder, error))?;
+        make_folder(&folder, users)
+            .map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))?;
     }
-    // Hashes of passwords are nobody else's to read.
-    let file = File::options().append(true).create(true).mode(0o600).open(path);
-    let file = file.map_err(|error| wrong(path, error))?;
-    let facts = file.metadata().map_err(|error| wrong(path, error))?;
-    if facts.len() == 0 {
-        file.set_permissions(Permissions::from_mode(0o600)).map_err(|error| wrong(path, error))?;
-    }
-    if facts.is_file() && facts.nlink() == 1 {
-        give(&file, owner).map_err(|error| wrong(path, error))?;
+    if let (Some(users), Some(path)) = (users, file_of(&url)) {
+        hand_over(path, users).map_err(|error| {
+            format!("cannot give the database {} to user {}: {error}", path.display(), users.accounts.name)
+        })?;
     }
     Ok(url)
 }
 
-fn give(file: &File, owner: Option<&User>) -> io::Result<()> {
-    match owner {
-        Some(owner) if file.metadata()?.uid() != owner.id => fchown(file, Some(owner.id), Some(owner.group)),
-        _ => Ok(()),
+/// Opens the accounts as the user of this process; `user` names it if this process was started as root. With `create` a
+/// missing file is made; it is removed again if it does not become a database.
+///
+/// # Errors
+/// In words: the file is not acceptable or cannot be made, or the accounts cannot be opened.
+pub(crate) fn open_accounts(
+    url: &Url,
+    create: bool,
+    user: Option<&User>,
+    settings: &Members,
+) -> Result<Accounts, String> {
+    let made = match file_of(url).filter(|_| create) {
+        Some(path) => require(path, user)?.then_some(path),
+        None => None,
+    };
+    Accounts::open(url, settings.connections, settings.policy()).inspect_err(|_| {
+        if let Some(path) = made.filter(|path| fs::symlink_metadata(path).is_ok_and(|facts| facts.len() == 0))
+        {
+            // An empty file is harmless, and the error that is returned matters more.
+            let _ = fs::remove_file(path);
+        }
+    })
+}
+
+/// The user who has an existing database file, by number.
+///
+/// # Errors
+/// In words: the file is not one that a database is kept in.
+pub(crate) fn owner(url: &Url) -> Result<Option<u32>, String> {
+    let Some(path) = file_of(url) else { return Ok(None) };
+    let Ok((folder, name)) = folder_and_name(path) else { return Ok(None) };
+    match look(&folder, &name) {
+        Ok(file) => acceptable(&file, path).map(|stat| Some(stat.st_uid)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// A warning if the workers can replace the database of another user.
+pub(crate) fn exposure(url: &Url, users: Users<'_>) -> Option<String> {
+    let path = file_of(url).filter(|_| users.accounts.id != users.workers.id)?;
+    let path = std::path::absolute(path).ok()?;
+    let (accounts, workers) = (&users.accounts.name, &users.workers.name);
+    let folders = path.ancestors().skip(1).enumerate();
+    let exposed = folders.into_iter().find(|(above, folder)| {
+        stat(*folder).is_ok_and(|facts| {
+            // In a sticky folder a user can add names, and take away only its own.
+            let kept = *above > 0 && Mode::from_raw_mode(facts.st_mode).contains(Mode::SVTX);
+            facts.st_uid == users.workers.id || (may_write(&facts, users.workers) && !kept)
+        })
+    });
+    exposed.map(|(_, folder)| {
+        format!(
+            "user {workers} serves and can write in {0}, so code that runs in a worker can replace the database {1}; \
+             keep it in a folder of {accounts} (mode 700), beneath folders of root",
+            folder.display(),
+            path.display(),
+        )
+    })
+}
+
+/// The file of a database that is one.
+fn file_of(url: &Url) -> Option<&Path> {
+    url.file().filter(|path| *path != Path::new(":memory:"))
+}
+
+/// The usual folder is in one that only root, or the user of this process, can write to.
+fn make_folder(folder: &Path, users: Option<Users<'_>>) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let Some(Users { accounts, workers }) = users else { return Ok(()) };
+    let opened = File::open(folder)?;
+    let had = opened.metadata()?.uid();
+    if had != accounts.id && (had == 0 || had == workers.id) {
+        fchown(&opened, Some(accounts.id), Some(accounts.group))?;
+    }
+    Ok(())
+}
+
+/// Gives the files of a database from the workers' user to that of the accounts process, if that one can keep them.
+fn hand_over(path: &Path, users: Users<'_>) -> Result<(), Errno> {
+    let Users { accounts, workers } = users;
+    if accounts.id == workers.id {
+        return Ok(());
+    }
+    // A folder that is missing or out of reach is reported by the accounts process.
+    let Ok((folder, name)) = folder_and_name(path) else { return Ok(()) };
+    if !may_write(&fstat(&folder)?, accounts) {
+        return Ok(());
+    }
+    for ending in COMPANIONS {
+        let mut name = name.clone();
+        name.push(ending);
+        match look(&folder, &name) {
+            Ok(file) => give(&file, users)?,
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// A link, and a file with several names, may be another one's: it stays as it is.
+fn give(file: &OwnedFd, Users { accounts, workers }: Users<'_>) -> Result<(), Errno> {
+    let facts = fstat(file)?;
+    if is_regular(&facts) && facts.st_nlink == 1 && facts.st_uid == workers.id {
+        let (user, group) = (Uid::from_raw(accounts.id), Gid::from_raw(accounts.group));
+        chownat(file, "", Some(user), Some(group), AtFlags::EMPTY_PATH)?;
+        // An `O_PATH` descriptor has no `fchmod`; this name leads to the very file.
+        let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
+        fs::set_permissions(itself, Permissions::from_mode(0o600))
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    }
+    Ok(())
+}
+
+/// Requires a file that this process can keep a database in; makes a missing one. Returns whether it was made.
+fn require(path: &Path, user: Option<&User>) -> Result<bool, String> {
+    let (who, or_else) = match user {
+        Some(user) => (format!("user {}", user.name), ", or name its owner with accounts-user"),
+        None => ("the user of this process".into(), ""),
+    };
+    let (shown, within) = (path.display(), parent(path).display());
+    let (folder, name) = folder_and_name(path)
+        .map_err(|error| format!("cannot open the folder of the database {shown} as {who}: {error}"))?;
+    accessat(&folder, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty()).map_err(|error| {
+        format!(
+            "{who} cannot write in the folder {within}, where SQLite keeps the journal of the database {shown}: \
+             {error}; give the folder to that user{or_else}"
+        )
+    })?;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(&folder, &name, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(_) => return Ok(true),
+        Err(Errno::EXIST) => {}
+        Err(error) => return Err(format!("cannot create the database {shown} as {who}: {error}")),
+    }
+    let file = look(&folder, &name);
+    let file = file.map_err(|error| format!("cannot open the database {shown} as {who}: {error}"))?;
+    let owner = acceptable(&file, path)?.st_uid;
+    accessat(&folder, &name, Access::READ_OK | Access::WRITE_OK, AtFlags::empty()).map_err(|error| {
+        format!(
+            "{who} cannot write the database {shown}, which belongs to user number {owner}: {error}; give it to that \
+             user{or_else}"
+        )
+    })?;
+    Ok(false)
+}
+
+/// The facts of a file that a database can be kept in.
+fn acceptable(file: &OwnedFd, path: &Path) -> Result<Stat, String> {
+    let wrong = |what: &str| Err(format!("cannot use the database {}: {what}", path.display()));
+    let facts = fstat(file).map_err(|error| format!("cannot look at {}: {error}", path.display()))?;
+    match FileType::from_raw_mode(facts.st_mode) {
+        FileType::Symlink => wrong("it is a symbolic link; name the file that it leads to"),
+        FileType::RegularFile if facts.st_nlink == 1 => Ok(facts),
+        FileType::RegularFile => wrong("it has more than one name (hard links); remove the others"),
+        _ => wrong("it is not a regular file"),
+    }
+}
+
+fn is_regular(facts: &Stat) -> bool {
+    FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile
+}
+
+/// Whether a user can write in a folder, as far as its mode tells.
+fn may_write(folder: &Stat, user: &User) -> bool {
+    let bits = match () {
+        () if user.id == 0 => return true,
+        () if folder.st_uid == user.id => folder.st_mode >> 6,
+        () if user.groups.contains(&folder.st_gid) => folder.st_mode >> 3,
+        () => folder.st_mode,
+    };
+    bits & 0o3 == 0o3
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The folder of a file, by a descriptor that stays on it, and the file's name there.
+fn folder_and_name(path: &Path) -> Result<(OwnedFd, OsString), Errno> {
+    let name = path.file_name().ok_or(Errno::ISDIR)?;
+    let folder = open(parent(path), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok((folder, name.to_owned()))
+}
+
+/// A file, not opened: nothing happens to a device or a pipe, and a link is not followed.
+fn look(folder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    openat(folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(name: &str, id: u32) -> User {
+        User { name: name.into(), id, group: id, groups: vec![id] }
+    }
+
+    #[test]
+    fn h78_a_database_that_workers_can_replace_is_a_warning() {
+        let base = std::env::temp_dir().join(format!("tenfold-place-{}", std::process::id()));
+        let folder = base.join("inner");
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        let url = Url::sqlite(&folder.join("members.db"));
+        let (own, other) = (fs::metadata(&folder).expect("it is there").uid(), 65_533);
+        let (keeper, owner, stranger) = (user("keeper", 65_532), user("owner", own), user("stranger", other));
+        let warning = |workers| exposure(&url, Users { accounts: &keeper, workers });
+        let set = |folder: &Path, mode| {
+            fs::set_permissions(folder, Permissions::from_mode(mode)).expect("our own folder");
+        };
+        assert!(
+            warning(&owner).is_some_and(|warning| warning.contains("inner")),
+            "its owner can write there"
+        );
+        for (inner, above, warned) in [
+            (0o755, 0o755, false),
+            (0o757, 0o755, true),
+            (0o1757, 0o755, true),
+            (0o755, 0o757, true),
+            (0o755, 0o1757, false),
+        ] {
+            set(&folder, inner);
+            set(&base, above);
+            assert_eq!(warning(&stranger).is_some(), warned, "{inner:o} beneath {above:o}");
+        }
+        assert_eq!(
+            exposure(&url, Users { accounts: &stranger, workers: &stranger }),
+            None,
+            "it is the same user"
+        );
+        fs::remove_dir_all(&base).expect("our own folder");
     }
 }

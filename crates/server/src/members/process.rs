@@ -1,21 +1,25 @@
 //! The process of the accounts: it takes questions at the door and answers them on threads, some for what is known
 //! soon and few for hashes, each behind a queue that ends.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::nice;
-use tenfold_accounts::{Accounts, Reply};
+use tenfold_accounts::store::url::Url;
+use tenfold_accounts::{Accounts, Reply, Request};
 use tenfold_sys::lifecycle::{self, Phase, Watch};
+use tenfold_sys::user::User;
 
 use super::door::{Answerer, Inside};
+use super::place;
+use super::pulse::{Busy, Pulse};
 use crate::diagnostics::error;
 use crate::settings::members::Members;
 
@@ -23,18 +27,33 @@ use crate::settings::members::Members;
 const QUEUE: usize = 1024;
 /// How much more willing hashing is to wait than serving (`man 2 nice`).
 const NICE: i32 = 19;
+/// Before a receive is tried again that failed because memory or descriptors were short.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long a question without a password takes at most: some statements, each with the deadline of its database. If
+/// every thread is at one for longer, none will come back, and the supervisor gets no sign of life.
+const LONGEST: Duration = Duration::from_secs(120);
+/// How often the supervisor gets a sign of life at least.
+const BEAT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
-/// Opens the accounts, says so to `ready`, and answers until it is told to stop.
+/// What the process works with.
+pub(crate) struct Work<'w> {
+    pub(crate) settings: &'w Members,
+    pub(crate) url: &'w Url,
+    /// The user that this process has become, if it was started as root.
+    pub(crate) user: Option<&'w User>,
+    /// Whether a missing database is made: at the start of the server, and never later in place of one that was moved.
+    pub(crate) create: bool,
+    pub(crate) inside: &'w Inside,
+    pub(crate) pulse: &'w Arc<Pulse>,
+}
+
+/// Opens the accounts, reports that to `ready`, and answers until it is told to stop.
 ///
 /// # Errors
-/// In words: the accounts can not be opened, or the system gives no threads.
-pub(crate) fn serve(
-    settings: &Members,
-    url: &tenfold_accounts::store::url::Url,
-    inside: &Inside,
-    mut ready: UnixStream,
-) -> Result<(), String> {
-    let opened = Accounts::open(url, settings.connections, settings.policy());
+/// In words: the accounts cannot be opened, or the system gives no threads.
+pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String> {
+    let Work { settings, pulse, inside, .. } = *work;
+    let opened = place::open_accounts(work.url, work.create, work.user, settings);
     let said = opened.as_ref().map_or_else(|why| why.as_str(), |_| READY);
     let heard = ready.write_all(said.as_bytes());
     drop(ready);
@@ -45,74 +64,91 @@ pub(crate) fn serve(
         (Err(why), Err(_)) => return Err(why),
     };
     let failed = |error| format!("can not begin a thread: {error}");
-    let quick = start("accounts", settings.connections, QUEUE, &accounts, 0).map_err(failed)?;
-    let hashing =
-        start("hashing", settings.hash_threads, settings.hash_queue, &accounts, NICE).map_err(failed)?;
+    let on = |name, width, queue, niceness| start(name, (width, queue), (&accounts, pulse), niceness);
+    let (quick, busy) = on("accounts", settings.connections, QUEUE, 0).map_err(failed)?;
+    let (hashing, _) = on("hashing", settings.hash_threads, settings.hash_queue, NICE).map_err(failed)?;
     let watch = Watch::new().map_err(|error| format!("can not hear signals: {error}"))?;
     let mut room = Inside::room();
     loop {
+        if !busy.all_longer_than(LONGEST, Instant::now()) {
+            pulse.beat();
+        }
         let mut waited_for = [PollFd::new(inside, PollFlags::IN), PollFd::new(watch.event(), PollFlags::IN)];
         // Whatever it says, both are looked at afterwards.
-        let _ = poll(&mut waited_for, None);
-        let asked = !waited_for[0].revents().is_empty();
+        let _ = poll(&mut waited_for, Some(&BEAT));
+        let asked = waited_for[0].revents();
         // Workers that drain still ask; the supervisor stops this process when they are gone.
-        if lifecycle::phase() == Phase::Stopping {
+        if lifecycle::phase() == Phase::Stopping || asked.contains(PollFlags::HUP) {
             return Ok(());
         }
         watch.event().clear();
-        if !asked {
-            continue;
-        }
-        let Ok(question) = inside.next(&mut room) else { return Ok(()) };
-        if let Some(question) = question {
-            let (request, answer) = question.apart();
-            let queue = if request.hashes() { &hashing } else { &quick };
-            if let Err(full) = queue.try_send((request, answer)) {
-                let (std::sync::mpsc::TrySendError::Full((_, answer))
-                | std::sync::mpsc::TrySendError::Disconnected((_, answer))) = full;
-                answer.answer(&Reply::Unavailable);
+        match (asked.is_empty(), inside.next(&mut room)) {
+            (_, Ok(Some(question))) => {
+                let (request, answer) = question.apart();
+                let queue = if request.hashes() { &hashing } else { &quick };
+                if let Err(TrySendError::Full((_, answer)) | TrySendError::Disconnected((_, answer))) =
+                    queue.try_send((request, answer))
+                {
+                    reply(answer, &Reply::Unavailable, pulse);
+                }
             }
+            (_, Ok(None)) => pulse.count_rejected(),
+            (false, Err(error)) if error.kind() != ErrorKind::WouldBlock => {
+                complain(&format!("can not receive a question: {error}"));
+                thread::sleep(PAUSE);
+            }
+            (_, Err(_)) => {}
         }
+    }
+}
+
+/// Answers, and counts an answer that nobody reads.
+fn reply(answer: Answerer, reply: &Reply, pulse: &Pulse) {
+    if answer.answer(reply) {
+        pulse.count_unread();
     }
 }
 
 /// What is said when the accounts are open.
 pub(crate) const READY: &str = "ready";
 
-type Waiting = (tenfold_accounts::Request, Answerer);
+type Waiting = (Request, Answerer);
 
 fn start(
     name: &str,
-    width: usize,
-    queue: usize,
-    accounts: &Arc<Accounts>,
+    (width, queue): (usize, usize),
+    (accounts, pulse): (&Arc<Accounts>, &Arc<Pulse>),
     niceness: i32,
-) -> std::io::Result<SyncSender<Waiting>> {
+) -> std::io::Result<(SyncSender<Waiting>, Arc<Busy>)> {
     let (sender, receiver) = sync_channel(queue);
     let receiver = Arc::new(Mutex::new(receiver));
+    let busy = Arc::new(Busy::new(width, Instant::now()));
     for number in 0..width {
-        let (receiver, accounts) = (receiver.clone(), accounts.clone());
+        let (receiver, accounts, pulse, busy) =
+            (receiver.clone(), accounts.clone(), pulse.clone(), busy.clone());
         thread::Builder::new().name(format!("{name}-{number}")).spawn(move || {
             // On Linux this is about the calling thread. Who may not be nicer hashes as it is.
             let _ = nice(niceness);
-            work(&receiver, &accounts);
+            loop {
+                let waiting = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let Ok((request, answer)) = waiting else { return };
+                busy.begin(number, Instant::now());
+                // What panicked has said so; the answer is dropped, and who asked hears an end.
+                let _ = catch_unwind(AssertUnwindSafe(|| work(request, answer, &accounts, &pulse)));
+                busy.end(number);
+            }
         })?;
     }
-    Ok(sender)
+    Ok((sender, busy))
 }
 
-fn work(receiver: &Mutex<Receiver<Waiting>>, accounts: &Accounts) {
-    loop {
-        let waiting = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok((request, answer)) = waiting else { return };
-        // What panicked has said so; the answer is dropped, and who asked hears an end.
-        let _ = catch_unwind(AssertUnwindSafe(|| match accounts.answer(request) {
-            Ok(reply) => answer.answer(&reply),
-            Err(why) => {
-                complain(&why);
-                answer.answer(&Reply::Unavailable);
-            }
-        }));
+fn work(request: Request, answer: Answerer, accounts: &Accounts, pulse: &Pulse) {
+    match accounts.answer(request) {
+        Ok(answered) => reply(answer, &answered, pulse),
+        Err(why) => {
+            complain(&why);
+            reply(answer, &Reply::Unavailable, pulse);
+        }
     }
 }
 

@@ -13,6 +13,8 @@ use tenfold_accounts::{Lifetime, Policy, Registration};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members {
     pub(crate) accounts: Option<Place>,
+    /// The user of the accounts process, where one is named.
+    pub(crate) user: Option<String>,
     pub(crate) connections: usize,
     pub(crate) protect: Vec<Folder>,
     pub(crate) registration: Registration,

@@ -1,9 +1,10 @@
-//! The process of the accounts, as the supervisor sees it: begun before any worker, replaced when it dies, and told to
-//! go when no worker is left.
+//! The process of the accounts, as the supervisor sees it: begun before any worker, replaced when it dies or hangs, and
+//! told to go when no worker is left.
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tenfold_accounts::store::url::Url;
@@ -12,13 +13,15 @@ use tenfold_sys::process::{self, End, Fork, Pid};
 use tenfold_sys::signal::Signal;
 use tenfold_sys::user::{self, User};
 
-use super::Supervisor;
+use super::{Supervisor, privileges};
 use crate::diagnostics::{debug, error, warning};
 use crate::members::door::{self, Door, Inside};
-use crate::members::place;
-use crate::members::process::{READY, serve};
+use crate::members::place::{self, Users};
+use crate::members::process::{READY, Work, serve};
+use crate::members::pulse::Pulse;
 use crate::settings::Settings;
 use crate::settings::members::Members;
+use crate::status;
 
 /// How long the accounts may take to open: a database that is far away, a schema that grows.
 const LATEST_START: Duration = Duration::from_secs(60);
@@ -26,16 +29,31 @@ const LATEST_START: Duration = Duration::from_secs(60);
 const LIVED: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// How often the process is looked at, and how many looks without a sign of life make a hang. Looks are counted and
+/// not seconds, so that a server that was stopped and goes on is not taken for one that hangs.
+const LOOK: Duration = Duration::from_secs(4);
+const LOOKS: u32 = 4;
+
 /// The accounts of the server.
 pub(super) struct Accounts {
     settings: Members,
     /// Where they are.
     pub(super) url: Url,
-    door: Door,
+    /// The user of the process, if the server was started as root.
+    pub(super) user: Option<User>,
+    /// None in the process of the accounts itself, which would not hear the end of all askers otherwise.
+    door: Option<Door>,
     inside: Inside,
+    pulse: Arc<Pulse>,
     pid: Option<Pid>,
     began: Instant,
     again: Option<Instant>,
+    /// Processes that took the place of another.
+    replaced: u64,
+    /// When the process is looked at next; the beats at the last look, and the looks since they changed.
+    look: Instant,
+    beats: u64,
+    silent: u32,
 }
 
 impl Accounts {
@@ -43,21 +61,26 @@ impl Accounts {
     ///
     /// # Errors
     /// In words: what is wrong with the database, or with the system.
-    pub(super) fn begin(settings: &Settings, user: Option<&User>) -> Result<Option<Accounts>, String> {
+    pub(super) fn begin(settings: &Settings, workers: Option<&User>) -> Result<Option<Accounts>, String> {
         let Some(at) = &settings.members.accounts else { return Ok(None) };
-        let url = place::prepare(at, user)?;
-        let (door, inside) =
-            door::open().map_err(|error| format!("can not open the door to the accounts: {error}"))?;
-        let settings = settings.members.clone();
-        let mut accounts =
-            Accounts { settings, url, door, inside, pid: None, began: Instant::now(), again: None };
+        let user = workers.map(|workers| privileges::accounts_user(settings, workers)).transpose()?;
+        let users = user.as_ref().zip(workers).map(|(accounts, workers)| Users { accounts, workers });
+        let url = place::prepare(at, users)?;
+        let warnings = users.map(|users| {
+            [privileges::shared_user(settings, users), place::exposure(&url, users)].into_iter().flatten()
+        });
+        let warnings: Vec<String> = warnings.into_iter().flatten().collect();
+        let mut accounts = Accounts::new(settings.members.clone(), url, user)?;
         let (mut ours, theirs) =
             UnixStream::pair().map_err(|error| format!("can not begin the accounts: {error}"))?;
-        accounts.fork(user, theirs, || {}).map_err(|error| format!("can not begin the accounts: {error}"))?;
+        accounts.fork(theirs, true, || {}).map_err(|error| format!("can not begin the accounts: {error}"))?;
         let mut said = String::new();
         let heard = ours.set_read_timeout(Some(LATEST_START)).and_then(|()| ours.read_to_string(&mut said));
         match (heard, said.as_str()) {
-            (Ok(_), READY) => Ok(Some(accounts)),
+            (Ok(_), READY) => {
+                warnings.iter().for_each(|warning| warning!("{warning}"));
+                Ok(Some(accounts))
+            }
             (Ok(_), "") => Err("the accounts ended before they were open".into()),
             (Ok(_), why) => Err(why.to_owned()),
             (Err(_), _) => {
@@ -67,30 +90,66 @@ impl Accounts {
         }
     }
 
-    /// The way in, for a worker.
+    fn new(settings: Members, url: Url, user: Option<User>) -> Result<Accounts, String> {
+        let (door, inside) =
+            door::open().map_err(|error| format!("can not open the door to the accounts: {error}"))?;
+        let pulse =
+            Pulse::new().map_err(|error| format!("there is no memory to watch the accounts in: {error}"))?;
+        let now = Instant::now();
+        Ok(Accounts {
+            settings,
+            url,
+            user,
+            door: Some(door),
+            inside,
+            pulse: Arc::new(pulse),
+            pid: None,
+            began: now,
+            again: None,
+            replaced: 0,
+            look: now + LOOK,
+            beats: 0,
+            silent: 0,
+        })
+    }
+
+    /// The way in, for a worker; none in the process of the accounts.
     ///
     /// # Errors
     /// No descriptor is left.
-    pub(super) fn door(&self) -> std::io::Result<Door> {
-        self.door.share()
+    pub(super) fn door(&self) -> std::io::Result<Option<Door>> {
+        self.door.as_ref().map(Door::share).transpose()
     }
 
-    /// Makes the process; `forget` drops in it what is the supervisor's alone.
-    fn fork(&mut self, user: Option<&User>, ready: UnixStream, forget: impl FnOnce()) -> std::io::Result<()> {
+    /// What `tenfold status` tells of the process.
+    pub(super) fn seen(&self) -> status::Accounts {
+        status::Accounts {
+            process: self.pid.map(|pid| pid.as_raw_nonzero().get()),
+            replaced: self.replaced,
+            unread_answers: self.pulse.unread(),
+            rejected_messages: self.pulse.rejected(),
+        }
+    }
+
+    /// Makes the process, the first one with a missing database; `forget` drops in it what is the supervisor's alone.
+    fn fork(&mut self, ready: UnixStream, create: bool, forget: impl FnOnce()) -> std::io::Result<()> {
         let supervisor = process::own();
+        self.pulse.restart();
         match process::fork()? {
             Fork::Parent(pid) => {
                 debug!("the accounts are process {pid}");
-                (self.pid, self.began, self.again) = (Some(pid), Instant::now(), None);
+                let now = Instant::now();
+                (self.pid, self.began, self.again) = (Some(pid), now, None);
+                (self.look, self.beats, self.silent) = (now + LOOK, 0, 0);
                 Ok(())
             }
             Fork::Child => {
                 forget();
-                let inside = self.inside.share();
+                self.door = None;
                 let serving = AssertUnwindSafe(|| {
-                    become_whom(user, supervisor)?;
-                    let inside = inside.map_err(|error| format!("the door is shut: {error}"))?;
-                    serve(&self.settings, &self.url, &inside, ready)
+                    become_whom(self.user.as_ref(), supervisor)?;
+                    let Accounts { settings, url, user, inside, pulse, .. } = &*self;
+                    serve(&Work { settings, url, user: user.as_ref(), create, inside, pulse }, ready)
                 });
                 let code = match catch_unwind(serving) {
                     Ok(Ok(())) => 0,
@@ -107,6 +166,29 @@ impl Accounts {
         }
     }
 
+    /// Kills the process if it hangs: if its main thread, which never waits for long, shows no sign of life. A
+    /// successor takes its place when it has ended.
+    fn look_after(&mut self, now: Instant) {
+        let Some(pid) = self.pid.filter(|_| self.look <= now) else { return };
+        self.look = now + LOOK;
+        let beats = self.pulse.beats();
+        if beats != self.beats {
+            (self.beats, self.silent) = (beats, 0);
+        } else if beats > 0 || self.began.elapsed() > LATEST_START {
+            self.silent += 1;
+        }
+        if self.silent >= LOOKS {
+            self.silent = 0;
+            warning!("the process of the accounts (process {pid}) hangs and is killed");
+            process::tell(pid, Signal::Kill);
+        }
+    }
+
+    /// When there is something to do for the process.
+    fn by(&self) -> Option<Instant> {
+        self.again.or(self.pid.map(|_| self.look))
+    }
+
     fn is(&self, pid: Pid) -> bool {
         self.pid == Some(pid)
     }
@@ -117,6 +199,7 @@ impl Accounts {
             warning!("the process of the accounts {end}; another takes its place");
             let pause = if self.began.elapsed() >= LIVED { Duration::ZERO } else { PAUSE };
             self.again = Some(Instant::now() + pause);
+            self.replaced += 1;
         }
     }
 
@@ -138,6 +221,7 @@ fn become_whom(user: Option<&User>, supervisor: Pid) -> Result<(), String> {
         Ok(false) => return Err("the supervisor is gone".into()),
         Err(error) => return Err(format!("can not follow the supervisor: {error}")),
     }
+    process::hide_memory().map_err(|error| format!("can not hide the memory of the accounts: {error}"))?;
     lifecycle::reset();
     lifecycle::install_worker_signals().map_err(|error| format!("can not receive signals: {error}"))
 }
@@ -155,14 +239,18 @@ impl Supervisor {
         }
     }
 
-    /// When the accounts are to begin again.
-    pub(super) fn accounts_again(&self) -> Option<Instant> {
-        self.accounts.as_ref().and_then(|accounts| accounts.again)
+    /// When the process of the accounts is looked at, or begins again.
+    pub(super) fn accounts_by(&self) -> Option<Instant> {
+        self.accounts.as_ref().and_then(Accounts::by)
     }
 
-    /// Begins the accounts again where it is time.
-    pub(super) fn renew_accounts(&mut self) {
-        if self.accounts_again().is_none_or(|again| again > Instant::now()) {
+    /// Replaces the process of the accounts if it hangs or has ended.
+    pub(super) fn look_after_accounts(&mut self) {
+        let now = Instant::now();
+        if let Some(accounts) = &mut self.accounts {
+            accounts.look_after(now);
+        }
+        if self.accounts.as_ref().and_then(|accounts| accounts.again).is_none_or(|again| again > now) {
             return;
         }
         let Some(mut accounts) = self.accounts.take() else { return };
@@ -174,7 +262,7 @@ impl Supervisor {
                 self.generations.clear();
                 self.sockets.forget();
             };
-            accounts.fork(self.user.as_ref(), theirs, forget)
+            accounts.fork(theirs, false, forget)
         });
         if let Err(error) = begun {
             error!("can not begin the accounts again: {error}");

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
+use super::accounts::Accounts;
 use super::generation::Stage;
 use super::sockets::bind_with_mode;
 use super::{PAUSE, Supervisor};
@@ -152,6 +153,7 @@ impl Supervisor {
             engine: plan.map(|plan| plan.engine.to_string()).unwrap_or_default(),
             topology: plan.map(|plan| plan.topology.to_string()).unwrap_or_default(),
             send: plan.map(|plan| plan.sender.to_string()).unwrap_or_default(),
+            accounts: self.accounts.as_ref().map(Accounts::seen),
             total: Numbers::of(&total),
             workers,
         }

@@ -12,7 +12,7 @@ mod generation;
 mod lanes;
 mod leave;
 mod open;
-mod privileges;
+pub(crate) mod privileges;
 mod reload;
 mod rotate;
 mod sockets;
@@ -89,7 +89,7 @@ impl Supervisor {
             if std::mem::take(&mut self.reload_asked) {
                 self.reload();
             }
-            self.renew_accounts();
+            self.look_after_accounts();
             self.fork_missing();
             self.rotate();
             self.answer_control();
@@ -133,7 +133,7 @@ impl Supervisor {
         let tick = starting.then(|| Instant::now() + STARTING_TICK);
         let again = self.generations.iter().flat_map(Generation::again).min();
         let leave = self.leaving.as_ref().and_then(Leaving::by);
-        [tick, again, self.accounts_again(), leave, self.sockets_end, self.rotation_by()]
+        [tick, again, self.accounts_by(), leave, self.sockets_end, self.rotation_by()]
             .into_iter()
             .flatten()
             .min()
@@ -210,7 +210,7 @@ impl Supervisor {
                 let listeners = self.sockets.take(place);
                 // The end where questions arrive is not for those who ask.
                 let door = match self.accounts.take().map(|accounts| accounts.door()).transpose() {
-                    Ok(door) => door,
+                    Ok(door) => door.flatten(),
                     Err(error) => {
                         error!("worker {}: there is no way to the accounts: {error}", place + 1);
                         std::process::exit(child::CAN_NOT_SERVE);
@@ -264,7 +264,7 @@ impl Supervisor {
                 settings: &newest.settings,
                 blueprint: &newest.blueprint,
                 addresses: &self.addresses,
-                accounts: self.accounts.as_ref().map(|accounts| &accounts.url),
+                accounts: self.accounts.as_ref().map(|accounts| (&accounts.url, accounts.user.as_ref())),
                 user: self.user.as_ref(),
                 control: self.control.as_ref().map(ControlSocket::path),
                 null: self.serve.null,

@@ -3,20 +3,25 @@
 use tenfold_sys::user::{self, User};
 
 use crate::diagnostics::warning;
+use crate::members::place::Users;
 use crate::settings::Settings;
 
 /// The user of workers where the server is started as root and nobody says whom.
 const USUAL: &str = "nobody";
+
+/// The user of the accounts process, if that user exists and no other is named.
+const USUAL_ACCOUNTS: &str = "tenfold-accounts";
 
 /// Whether what was asked for can be done at all.
 ///
 /// # Errors
 /// In words, where somebody else than root asks for another user.
 pub(super) fn allowed(settings: &Settings) -> Result<(), String> {
-    match &settings.user {
-        Some(name) if !user::is_root() => {
-            Err(format!("user is {name}, but only a server that is started as root can become somebody else"))
-        }
+    let named = [("user", &settings.user), ("accounts-user", &settings.members.user)];
+    match named.into_iter().find_map(|(key, name)| Some((key, name.as_ref()?))) {
+        Some((key, name)) if !user::is_root() => Err(format!(
+            "{key} is {name}, but only a server that is started as root can become somebody else"
+        )),
         _ => Ok(()),
     }
 }
@@ -25,16 +30,51 @@ pub(super) fn allowed(settings: &Settings) -> Result<(), String> {
 ///
 /// # Errors
 /// In words, where there is no such user.
-pub(super) fn worker_user(settings: &Settings) -> Result<Option<User>, String> {
+pub(crate) fn worker_user(settings: &Settings) -> Result<Option<User>, String> {
     if !user::is_root() {
         return Ok(None);
     }
-    let name = settings.user.as_deref().unwrap_or(USUAL);
-    let found = User::find(name).map_err(|error| format!("can not look up user {name}: {error}"))?;
-    let found =
-        found.ok_or_else(|| format!("there is no user {name}; name one that there is with --user"))?;
+    let found = named(settings.user.as_deref().unwrap_or(USUAL), "user")?;
     if found.id == 0 {
         warning!("workers are root, without its capabilities; better name somebody else with --user");
     }
     Ok(Some(found))
+}
+
+/// The user of the accounts process of a server that is started as root.
+///
+/// # Errors
+/// In words, if a user is named that does not exist, or root beside workers without privileges: whatever they put into
+/// the database's folder would be opened with the rights of root.
+pub(crate) fn accounts_user(settings: &Settings, workers: &User) -> Result<User, String> {
+    match &settings.members.user {
+        Some(name) => match named(name, "accounts-user")? {
+            user if user.id == 0 && workers.id != 0 => {
+                Err(format!("accounts-user is {name}, which is root; name a user without privileges"))
+            }
+            user => Ok(user),
+        },
+        None => Ok(look_up(USUAL_ACCOUNTS)?.unwrap_or_else(|| workers.clone())),
+    }
+}
+
+/// A warning if the accounts process has the user of the workers because nobody has named another.
+pub(super) fn shared_user(settings: &Settings, users: Users<'_>) -> Option<String> {
+    let shared = settings.members.user.is_none() && users.accounts.id == users.workers.id;
+    shared.then(|| {
+        format!(
+            "there is no user {USUAL_ACCOUNTS}, so the accounts process runs as {}, like the workers: code that runs \
+             in a worker can read the database; create that user (useradd --system {USUAL_ACCOUNTS}), or name another \
+             with accounts-user",
+            users.workers.name
+        )
+    })
+}
+
+fn named(name: &str, key: &str) -> Result<User, String> {
+    look_up(name)?.ok_or_else(|| format!("there is no user {name}; name one that there is with --{key}"))
+}
+
+fn look_up(name: &str) -> Result<Option<User>, String> {
+    User::find(name).map_err(|error| format!("can not look up user {name}: {error}"))
 }

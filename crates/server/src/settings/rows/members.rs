@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenfold_accounts::Registration;
 
 use super::super::members::Place;
-use super::super::table::Initial::Value;
+use super::super::table::Initial::{Follows, Value};
 use super::super::table::{Row, Text, many, one};
 use super::super::units::{duration, number, size, switch, word};
 
@@ -33,6 +33,18 @@ pub(super) static ROWS: &[Row] = &[
     )
     .fixed()
     .null_only("off"),
+    one(
+        ("accounts-user", "NAME", HEADING),
+        Follows("tenfold-accounts if that user exists, else the user of the workers; when started as root"),
+        "the user of the accounts process, for a server that is started as root; workers of another user cannot read \
+         the database",
+        |settings, text| {
+            settings.members.user = Some(text.text.to_owned());
+            Ok(())
+        },
+    )
+    .fixed()
+    .not_null(),
     many(
         ("protect", "FOLDER", HEADING),
         Value("off"),

@@ -1,0 +1,120 @@
+//! Signs of life of the accounts process, and its counts, in memory that it shares with the supervisor alone.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tenfold_sys::shared::Rows;
+
+/// Written by the accounts process and read by the supervisor.
+#[derive(Debug)]
+pub(crate) struct Pulse(Rows);
+
+const BEATS: usize = 0;
+const UNREAD: usize = 1;
+const REJECTED: usize = 2;
+
+impl Pulse {
+    /// # Errors
+    /// There is no memory.
+    pub(crate) fn new() -> io::Result<Pulse> {
+        Rows::new(1, REJECTED + 1).map(Pulse)
+    }
+
+    /// The process lives and waits for questions.
+    pub(crate) fn beat(&self) {
+        self.count(BEATS);
+    }
+
+    /// An answer was dropped because its reader does not read.
+    pub(crate) fn count_unread(&self) {
+        self.count(UNREAD);
+    }
+
+    /// A message was not a question.
+    pub(crate) fn count_rejected(&self) {
+        self.count(REJECTED);
+    }
+
+    /// Beats since the start of the process; 0 while it opens the accounts.
+    pub(crate) fn beats(&self) -> u64 {
+        self.read(BEATS)
+    }
+
+    /// Dropped answers since the start of the server.
+    pub(crate) fn unread(&self) -> u64 {
+        self.read(UNREAD)
+    }
+
+    /// Rejected messages since the start of the server.
+    pub(crate) fn rejected(&self) -> u64 {
+        self.read(REJECTED)
+    }
+
+    /// Another process takes over.
+    pub(crate) fn restart(&self) {
+        self.0.row(0)[BEATS].store(0, Ordering::Relaxed);
+    }
+
+    fn count(&self, word: usize) {
+        self.0.row(0)[word].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn read(&self, word: usize) -> u64 {
+        self.0.row(0)[word].load(Ordering::Relaxed)
+    }
+}
+
+/// How long each thread of a pool has been at its question.
+#[derive(Debug)]
+pub(crate) struct Busy {
+    origin: Instant,
+    /// Milliseconds from the origin, and 1; 0 for a thread that waits for a question.
+    since: Vec<AtomicU64>,
+}
+
+impl Busy {
+    /// For so many threads, from now on.
+    pub(crate) fn new(threads: usize, now: Instant) -> Busy {
+        Busy { origin: now, since: (0..threads).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// A thread takes up a question.
+    pub(crate) fn begin(&self, thread: usize, now: Instant) {
+        let passed = now.saturating_duration_since(self.origin).as_millis();
+        self.since[thread].store(u64::try_from(passed).unwrap_or(u64::MAX - 1) + 1, Ordering::Relaxed);
+    }
+
+    /// It is done with it.
+    pub(crate) fn end(&self, thread: usize) {
+        self.since[thread].store(0, Ordering::Relaxed);
+    }
+
+    /// Whether every thread has been at one question for longer than this.
+    pub(crate) fn all_longer_than(&self, limit: Duration, now: Instant) -> bool {
+        self.since.iter().all(|since| match since.load(Ordering::Relaxed) {
+            0 => false,
+            since => now > self.origin + Duration::from_millis(since - 1) + limit,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h77_a_pool_hangs_when_its_last_thread_does() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let limit = Duration::from_secs(60);
+        let busy = Busy::new(2, start);
+        assert!(!busy.all_longer_than(limit, after(100)), "threads that wait do not hang");
+        busy.begin(0, after(0));
+        busy.begin(1, after(50));
+        assert!(!busy.all_longer_than(limit, after(100)));
+        assert!(busy.all_longer_than(limit, after(111)));
+        busy.end(0);
+        assert!(!busy.all_longer_than(limit, after(200)));
+    }
+}

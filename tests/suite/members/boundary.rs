@@ -1,0 +1,358 @@
+//! What code that runs as the user of the workers cannot do to the accounts.
+
+use std::fs;
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketType, send, sendmsg, sockopt,
+};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open};
+use tenfold_engine::Engine;
+use tenfold_tests::config::Config;
+use tenfold_tests::databases::{Kind, fresh};
+use tenfold_tests::harness::each_at_once;
+use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::process::Process;
+use tenfold_tests::server::Server;
+use tenfold_tests::site::Folder;
+use tenfold_tests::time::becomes_true;
+use tenfold_tests::tools;
+use tenfold_tests::visitor::Visitor;
+use tenfold_tests::wire::request;
+
+use super::outage::{LONG, accounts_process};
+use super::{GOOD, launch, site, stop};
+
+/// Users that every system has: one for the accounts process, and the one that workers are.
+const KEEPER: (&str, u32) = ("daemon", 1);
+const WORKER: (&str, u32) = ("nobody", 65534);
+
+/// A new folder of this user in another one.
+fn folder_of(folder: &Folder, name: &str, (_, user): (&str, u32)) -> PathBuf {
+    let path = folder.make(name);
+    chown(&path, Some(user), None).expect("this is root");
+    path
+}
+
+/// A server on epoll whose database is this file.
+fn launch_on(folder: &Folder, database: &Path) -> Launch {
+    launch(&Config::of(Engine::Epoll), folder, &url(database))
+}
+
+fn url(database: &Path) -> String {
+    format!("sqlite:{}", database.display())
+}
+
+fn error_of(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[track_caller]
+fn joins(server: &Server) -> Visitor<'_> {
+    let mut member = Visitor::new(server);
+    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    member
+}
+
+pub(super) fn h75_what_is_planted_at_the_database_is_never_opened_by_root() {
+    let folder = site();
+    let own = folder_of(&folder, "data", WORKER);
+    let (database, target, missing) = (own.join("members.db"), folder.at("target"), folder.at("missing"));
+    let plant: [(&str, &dyn Fn()); 4] = [
+        ("symbolic link", &|| symlink(&target, &database).expect("our own folder")),
+        ("symbolic link", &|| symlink(&missing, &database).expect("our own folder")),
+        ("hard links", &|| fs::hard_link(&target, &database).expect("our own folder")),
+        ("not a regular file", &|| {
+            mknodat(CWD, &database, FileType::Fifo, Mode::from_raw_mode(0o666), 0).expect("our own folder");
+        }),
+    ];
+    for (words, plant) in plant {
+        folder.write("target", "root's");
+        folder.allow("target", 0o600);
+        plant();
+        for said in [
+            error_of(&launch_on(&folder, &database).refused()),
+            error_of(&launch_on(&folder, &database).flag("--accounts-user", KEEPER.0).refused()),
+            error_of(&tenfold(&["users", "--accounts", &url(&database), "list"])),
+        ] {
+            let facts = fs::metadata(&target).expect("it is still there");
+            assert_eq!((facts.uid(), facts.mode() & 0o777), (0, 0o600), "{words}");
+            assert_eq!(fs::read(&target).expect("it is still there"), b"root's", "{words}");
+            assert!(!missing.exists(), "nothing is made through a link");
+            assert!(said.contains(words) || said.contains("daemon cannot write in the folder"), "{said}");
+        }
+        fs::remove_file(&database).expect("our own file");
+    }
+}
+
+pub(super) fn h75_what_is_planted_beside_the_database_stays_roots() {
+    let folder = site();
+    let own = folder_of(&folder, "data", WORKER);
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).expect("our own folder");
+    let database = own.join("members.db");
+    let server = launch_on(&folder, &database).flag("--accounts-user", WORKER.0).start();
+    joins(&server);
+    stop(server);
+    let target = folder.at("target");
+    for ending in ["-journal", "-shm", "-wal"] {
+        let beside = own.join(format!("members.db{ending}"));
+        let plant: [&dyn Fn(); 2] = [&|| symlink(&target, &beside).expect("our own folder"), &|| {
+            fs::hard_link(&target, &beside).expect("our own folder")
+        }];
+        for plant in plant {
+            folder.write("target", "root's");
+            folder.allow("target", 0o600);
+            let _ = fs::remove_file(&beside);
+            plant();
+            let _ = tenfold(&["users", "--accounts", &url(&database), "list"]);
+            if ending == "-wal" {
+                // SQLite reads this one in any case, so the start fails.
+                let _ = launch_on(&folder, &database).flag("--accounts-user", KEEPER.0).refused();
+            }
+            assert_eq!(fs::metadata(&target).expect("it is still there").uid(), 0, "{ending}");
+            assert_eq!(fs::read(&target).expect("it is still there"), b"root's", "{ending}");
+            fs::remove_file(&beside).expect("nobody has removed it");
+        }
+    }
+}
+
+pub(super) fn h75_a_database_changes_hands_only_from_the_user_of_the_workers() {
+    let folder = site();
+    folder.allow(".", 0o777);
+    let database = folder.at("members.db");
+    let owner = || fs::metadata(&database).map(|facts| (facts.uid(), facts.mode() & 0o777)).ok();
+    let server = launch_on(&folder, &database).flag("--accounts-user", WORKER.0).start();
+    joins(&server);
+    // A server that is killed leaves the journal behind.
+    for process in server.process.with_descendants() {
+        process.signal(Signal::KILL);
+    }
+    drop(server);
+    assert!(folder.at("members.db-wal").exists(), "the journal is there");
+    folder.allow("members.db", 0o644);
+    let server = launch_on(&folder, &database).flag("--accounts-user", KEEPER.0).start();
+    assert_eq!(owner(), Some((KEEPER.1, 0o600)));
+    assert_eq!(Visitor::new(&server).log_in("ann", GOOD).status, 303);
+    let warned = server.errors();
+    assert!(
+        warned.contains("nobody serves and can write in") && warned.contains("replace the database"),
+        "{warned}"
+    );
+    stop(server);
+    let said = error_of(&launch_on(&folder, &database).flag("--accounts-user", "games").refused());
+    assert!(said.contains("belongs to user number 1") && said.contains("accounts-user"), "{said}");
+    assert_eq!(owner(), Some((KEEPER.1, 0o600)), "a third user's stays the third user's");
+    let listed = tenfold(&["users", "--accounts", &url(&database), "list"]);
+    assert!(listed.status.success() && listed.stdout.starts_with(b"ann "), "{}", error_of(&listed));
+}
+
+pub(super) fn a_folder_that_the_accounts_cannot_write_is_named_and_nothing_is_left_there() {
+    let folder = site();
+    let own = folder_of(&folder, "data", ("root", 0));
+    let database = own.join("members.db");
+    for user in [KEEPER.0, WORKER.0] {
+        let said = error_of(&launch_on(&folder, &database).flag("--accounts-user", user).refused());
+        let words = format!("user {user} cannot write in the folder {}", own.display());
+        assert!(said.contains(&words) && said.lines().count() == 1, "{said}");
+        assert!(!database.exists(), "an empty file would be left for later");
+    }
+    chown(&own, Some(KEEPER.1), None).expect("this is root");
+    let refused = launch_on(&folder, &database).flag("--accounts-user", KEEPER.0);
+    let said = error_of(&refused.flag("--sessions", "redis://127.0.0.1:1").refused());
+    assert!(said.contains("redis"), "{said}");
+    assert!(fs::metadata(&database).map_or(true, |facts| facts.len() > 0), "an empty file is left");
+}
+
+pub(super) fn the_user_of_the_accounts_is_checked_and_a_shared_one_is_a_warning() {
+    let folder = site();
+    folder.allow(".", 0o777);
+    let database = folder.at("members.db");
+    let said = error_of(&launch_on(&folder, &database).flag("--accounts-user", "no-such-user").refused());
+    assert!(said.contains("there is no user no-such-user") && said.contains("accounts-user"), "{said}");
+    let said = error_of(&launch_on(&folder, &database).flag("--accounts-user", "root").refused());
+    assert!(said.contains("accounts-user is root, which is root"), "{said}");
+    let server = launch_on(&folder, &database).start();
+    let said = server.errors();
+    match fs::read_to_string("/etc/passwd").expect("it can be read").contains("\ntenfold-accounts:") {
+        true => assert!(said.contains("tenfold-accounts keeps the accounts"), "{said}"),
+        false => {
+            assert!(said.contains("warning: there is no user tenfold-accounts"), "{said}");
+            assert!(said.contains("stops memory disclosure, not code execution"), "{said}");
+        }
+    }
+    stop(server);
+    let plain = Launch::new(&Config::of(Engine::Epoll), &folder.at("site"));
+    let said = error_of(&plain.flag("--accounts-user", KEEPER.0).refused());
+    assert!(said.contains("accounts-user is for a server that has members"), "{said}");
+}
+
+/// The end of the workers' socket to the accounts process, taken from a worker as code in it could use it.
+fn asking_end(server: &Server) -> OwnedFd {
+    let accounts = accounts_process(server);
+    let ends = server.workers().into_iter().filter(|worker| *worker != accounts).flat_map(sockets);
+    let is_asking = |socket: &OwnedFd| {
+        sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX)
+            && sockopt::socket_type(socket) == Ok(SocketType::SEQPACKET)
+    };
+    ends.into_iter().find(is_asking).expect("a worker has one")
+}
+
+/// Copies of the sockets of a process.
+fn sockets(process: Process) -> Vec<OwnedFd> {
+    let number =
+        i32::try_from(process.0).ok().and_then(Pid::from_raw).expect("a process has a positive number");
+    let handle = pidfd_open(number, PidfdFlags::empty()).expect("it runs");
+    let names = fs::read_dir(format!("/proc/{}/fd", process.0)).expect("it runs").flatten();
+    let numbers = names.filter_map(|name| name.file_name().to_str()?.parse().ok());
+    numbers.filter_map(|number| pidfd_getfd(&handle, number, PidfdGetfdFlags::empty()).ok()).collect()
+}
+
+#[track_caller]
+fn send_raw(door: &OwnedFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    sendmsg(door, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL).expect("it is open");
+}
+
+pub(super) fn h76_messages_that_are_no_questions_and_answers_that_nobody_reads_harm_nobody() {
+    let folder = site();
+    let server = launch(&Config::of(Engine::Epoll), &folder, &fresh(Kind::Sqlite, &folder)).start();
+    let mut member = joins(&server);
+    let (accounts, door) = (accounts_process(&server), asking_end(&server));
+    let descriptors = accounts.descriptors().len();
+    let counted = |name: &str| server.status()["accounts"][name].as_u64().unwrap_or_default();
+    let question = br#"{"Check":{"session":"a"}}"#;
+    let (unread, answer) = UnixStream::pair().expect("a pair of sockets");
+    let file = fs::File::open("/dev/null").expect("every system has it");
+    let (socket, no_socket) = (answer.as_fd(), file.as_fd());
+    let long = [&question[..], &vec![b' '; 128 * 1024]].concat();
+    let wrong: [(&[u8], &[BorrowedFd<'_>]); 8] = [
+        (b"", &[]),
+        (b"", &[socket]),
+        (question, &[]),
+        (&question[..9], &[socket]),
+        (&long, &[socket]),
+        (b"\xff\xfe", &[socket]),
+        (question, &[socket, socket]),
+        (question, &[no_socket]),
+    ];
+    for (number, (bytes, descriptors)) in wrong.iter().enumerate() {
+        send_raw(&door, bytes, descriptors);
+        assert_eq!(member.get("/members/").status, 200, "after message {number}");
+        assert_eq!(accounts_process(&server), accounts, "after message {number}: it is the same process");
+    }
+    // Far more than there are threads, each with an answer that has no room and is never read.
+    const UNREAD: u64 = 64;
+    while send(&answer, &[0; 4096], SendFlags::DONTWAIT).is_ok() {}
+    for _ in 0..UNREAD {
+        send_raw(&door, question, &[socket]);
+    }
+    assert_eq!(member.get("/members/").status, 200, "no thread is lost");
+    assert_eq!(Visitor::new(&server).log_in("ann", GOOD).status, 303);
+    assert_eq!(accounts_process(&server), accounts, "it is the same process");
+    becomes_true(LONG, "unread answers are dropped and counted", || counted("unread_answers") == UNREAD);
+    assert_eq!((counted("rejected_messages"), counted("replaced")), (wrong.len() as u64, 0));
+    becomes_true(LONG, "no descriptor is left", || accounts.descriptors().len() <= descriptors);
+    drop((unread, answer));
+    stop(server);
+}
+
+pub(super) fn h77_an_accounts_process_that_hangs_is_replaced() {
+    each_at_once([Engine::Epoll, Engine::Thread], |engine| {
+        let folder = site();
+        let server = launch(&Config::of(engine), &folder, &fresh(Kind::Sqlite, &folder)).start();
+        let mut member = joins(&server);
+        let first = accounts_process(&server);
+        // Until the supervisor goes on nobody replaces it; without that the successor answers most questions.
+        for process in [server.process, first] {
+            process.signal(Signal::STOP);
+            becomes_true(LONG, "it has stopped", || process.is_stopped());
+        }
+        assert_eq!(server.get("/").status, 200, "{engine:?}: files never notice");
+        // An answer may take as long as a read of a test does.
+        let mut wire = server.connect();
+        wire.socket().set_read_timeout(Some(LONG)).expect("it is open");
+        let cookie = format!("session={}", member.cookies["session"]);
+        wire.send(request("GET", "/members/", &[("Cookie", &cookie)]));
+        let refused = wire.response();
+        assert_eq!(refused.status, 503, "{engine:?}");
+        assert!(refused.field("retry-after").is_some());
+        assert_eq!(server.get("/").status, 200, "{engine:?}: files never notice");
+        server.process.signal(Signal::CONT);
+        becomes_true(LONG, "another process answers", || member.get("/members/").status == 200);
+        assert!(!first.is_running(), "{engine:?}");
+        assert!(server.errors().contains("hangs and is killed"), "{}", server.errors());
+        assert_eq!(server.status()["accounts"]["replaced"], 1);
+        stop(server);
+    });
+}
+
+/// Runs a program as the user of the workers and says whether it could read this.
+#[track_caller]
+fn worker_reads(path: impl AsRef<Path>) -> bool {
+    let output = tools::as_nobody(&tools::program("head")).args(["-c", "1"]).arg(path.as_ref()).output();
+    output.expect("it can be run").status.success()
+}
+
+pub(super) fn h78_the_user_of_the_workers_reads_neither_the_database_nor_memory(config: &Config) {
+    let folder = site();
+    let own = folder_of(&folder, "data", KEEPER);
+    let database = own.join("members.db");
+    let server = launch(config, &folder, &url(&database)).flag("--accounts-user", KEEPER.0).start();
+    let mut member = joins(&server);
+    assert_eq!(member.get("/members/").status, 200);
+    let accounts = accounts_process(&server);
+    let user = |process: Process| process.status("Uid").unwrap_or_default();
+    assert_eq!(
+        user(accounts).split_ascii_whitespace().collect::<Vec<_>>(),
+        [KEEPER.1.to_string().as_str(); 4]
+    );
+    assert!(worker_reads(folder.at("site/index.html")), "the check itself works");
+    for ending in ["", "-wal", "-shm"] {
+        let file = own.join(format!("members.db{ending}"));
+        assert!(fs::metadata(&file).is_ok(), "{} is there", file.display());
+        assert!(!worker_reads(&file), "{}", file.display());
+    }
+    for process in server.process.with_descendants() {
+        for name in ["mem", "maps", "environ"] {
+            assert!(!worker_reads(format!("/proc/{}/{name}", process.0)), "{name} of {process:?}");
+        }
+    }
+    let said = server.errors();
+    assert!(said.contains("nobody serves, daemon keeps the accounts"), "{said}");
+    assert!(!said.contains("replace the database"), "{said}");
+    stop(server);
+}
+
+pub(super) fn h78_without_root_the_memory_of_the_accounts_is_closed_to_the_same_user() {
+    let folder = site();
+    // It may write where the test has its files, until it gives its capabilities up.
+    let words = [
+        "--reuid=nobody",
+        "--regid=nogroup",
+        "--clear-groups",
+        "--inh-caps=+dac_override",
+        "--ambient-caps=+dac_override",
+    ];
+    let launch = launch(&Config::of(Engine::Epoll), &folder, &fresh(Kind::Sqlite, &folder));
+    let server = launch.through("setpriv", &words).start();
+    joins(&server);
+    let accounts = accounts_process(&server);
+    let worker = server.workers().into_iter().find(|worker| *worker != accounts).expect("it serves");
+    let maps = |process: Process| format!("/proc/{}/maps", process.0);
+    assert!(worker_reads(maps(worker)), "the check itself works: it is the same user");
+    assert!(!worker_reads(maps(accounts)));
+    let said = server.errors();
+    assert!(said.contains("stops memory disclosure, not code execution"), "{said}");
+    stop(server);
+}
