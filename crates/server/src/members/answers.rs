@@ -13,7 +13,7 @@ use tenfold_accounts::{Reply, Request};
 use tenfold_engine::offload::{Busy, Coming, Promise, promise};
 use tenfold_sys::eventfd::EventFd;
 
-use super::door::{Asked, Door};
+use super::door::{AccountsClient, Asked};
 
 /// What leads to the thread that waits. It begins with the first question, so that the process may still be forked
 /// before.
@@ -43,7 +43,7 @@ impl Answers {
     ///
     /// # Errors
     /// [`Busy`] when the door is full, or the system gives no thread or descriptor.
-    pub(crate) fn ask(&self, door: &Door, request: &Request) -> Result<Coming<Reply>, Busy> {
+    pub(crate) fn ask(&self, door: &AccountsClient, request: &Request) -> Result<Coming<Reply>, Busy> {
         let asked = door.begin(request).map_err(|_| Busy)?;
         let (promise, coming) = promise();
         let mut entrance = lock(&self.0);
@@ -150,12 +150,12 @@ mod tests {
     #[test]
     fn many_wait_at_once_and_each_gets_the_own_answer() {
         const MANY: usize = 100;
-        let (door, inside) = door::open().expect("a pair of sockets");
+        let (door, server) = door::open().expect("a pair of sockets");
         let answers = Answers::default();
         let (mut coming, mut kept) = (Vec::new(), Vec::new());
         for number in 0..MANY {
             coming.push(answers.ask(&door, &check(number)).expect("there is room"));
-            kept.push(received(&inside).expect("a question"));
+            kept.push(received(&server).expect("a question"));
         }
         for question in kept.into_iter().rev() {
             let (request, answer) = question.apart();
@@ -169,16 +169,16 @@ mod tests {
 
     #[test]
     fn who_asks_a_process_that_dies_is_told_at_once() {
-        let (door, inside) = door::open().expect("a pair of sockets");
+        let (door, server) = door::open().expect("a pair of sockets");
         let answers = Answers::default();
         let coming = answers.ask(&door, &check(1)).expect("there is room");
-        drop(received(&inside).expect("a question"));
+        drop(received(&server).expect("a question"));
         assert_eq!(result(coming), Some(Reply::Unavailable));
     }
 
     #[test]
     fn a_full_door_turns_away_and_does_not_wait() {
-        let (door, _inside) = door::open().expect("a pair of sockets");
+        let (door, _server) = door::open().expect("a pair of sockets");
         let answers = Answers::default();
         let refused = (0..100_000).any(|number| answers.ask(&door, &check(number)).is_err());
         assert!(refused);
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_thread_ends_with_the_last_who_asks() {
-        let (door, _inside) = door::open().expect("a pair of sockets");
+        let (door, _server) = door::open().expect("a pair of sockets");
         let answers = Answers::default();
         let coming = answers.ask(&door, &check(1)).expect("there is room");
         drop(answers);

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The end of those who ask.
 #[derive(Debug)]
-pub(crate) struct Door(OwnedFd);
+pub(crate) struct AccountsClient(OwnedFd);
 
 /// A question that was asked: where its answer comes.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(super) struct Asked {
 
 /// The end of the accounts.
 #[derive(Debug)]
-pub(crate) struct Inside(OwnedFd);
+pub(crate) struct AccountsServer(OwnedFd);
 
 /// A question, and where its answer goes.
 pub(crate) struct Question {
@@ -49,18 +49,18 @@ pub(crate) struct Question {
 ///
 /// # Errors
 /// What `socketpair(2)` says.
-pub(crate) fn open() -> io::Result<(Door, Inside)> {
-    let (door, inside) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    Ok((Door(door), Inside(inside)))
+pub(crate) fn open() -> io::Result<(AccountsClient, AccountsServer)> {
+    let (door, server) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    Ok((AccountsClient(door), AccountsServer(server)))
 }
 
-impl Door {
+impl AccountsClient {
     /// The same door for another who asks.
     ///
     /// # Errors
     /// No descriptor is left.
-    pub(crate) fn share(&self) -> io::Result<Door> {
-        self.0.try_clone().map(Door)
+    pub(crate) fn share(&self) -> io::Result<AccountsClient> {
+        self.0.try_clone().map(AccountsClient)
     }
 
     /// Asks, and waits for the answer. Where none comes it is [`Reply::Unavailable`].
@@ -119,7 +119,7 @@ impl AsFd for Asked {
     }
 }
 
-impl Inside {
+impl AccountsServer {
     /// Receives a question without waiting for one. None if the message that came is no question: it is empty, cut or
     /// too long, or does not bring exactly one descriptor to answer to. The end of the stream looks like an empty
     /// message; only `poll(2)` tells it, as POLLHUP.
@@ -151,7 +151,7 @@ impl Inside {
     }
 }
 
-impl AsFd for Inside {
+impl AsFd for AccountsServer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -198,10 +198,10 @@ pub(super) mod tests {
     use super::*;
 
     /// Waits for a message: a question, or none.
-    pub(in super::super) fn received(inside: &Inside) -> Option<Question> {
-        let mut waited_for = [PollFd::new(inside, PollFlags::IN)];
+    pub(in super::super) fn received(server: &AccountsServer) -> Option<Question> {
+        let mut waited_for = [PollFd::new(server, PollFlags::IN)];
         poll(&mut waited_for, None).expect("somebody sends");
-        inside.next(&mut Inside::room()).expect("a message has come")
+        server.next(&mut AccountsServer::room()).expect("a message has come")
     }
 
     fn check() -> Request {
@@ -209,7 +209,7 @@ pub(super) mod tests {
     }
 
     /// Sends a message as it is, with these descriptors.
-    fn send_raw(door: &Door, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
+    fn send_raw(door: &AccountsClient, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() {
@@ -218,15 +218,15 @@ pub(super) mod tests {
         sendmsg(&door.0, &[IoSlice::new(bytes)], &mut control, SendFlags::DONTWAIT).expect("there is room");
     }
 
-    fn is_closed(inside: &Inside) -> bool {
-        let mut looked_at = [PollFd::new(inside, PollFlags::IN)];
+    fn is_closed(server: &AccountsServer) -> bool {
+        let mut looked_at = [PollFd::new(server, PollFlags::IN)];
         poll(&mut looked_at, Some(&rustix::event::Timespec::default())).expect("it is open");
         looked_at[0].revents().contains(PollFlags::HUP)
     }
 
     #[test]
     fn h76_a_message_that_is_no_question_is_passed_over_and_is_not_the_end() {
-        let (door, inside) = open().expect("a pair of sockets");
+        let (door, server) = open().expect("a pair of sockets");
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         let question = serde_json::to_vec(&check()).expect("it can be written");
         let long = [&question[..], &vec![b' '; LONGEST]].concat();
@@ -244,37 +244,37 @@ pub(super) mod tests {
         ];
         for (bytes, descriptors) in messages {
             send_raw(&door, bytes, descriptors);
-            assert!(received(&inside).is_none());
-            assert!(!is_closed(&inside));
+            assert!(received(&server).is_none());
+            assert!(!is_closed(&server));
         }
         drop(theirs);
         ours.set_nonblocking(true).expect("it is a socket");
         assert_eq!((&ours).read(&mut [0]).expect("no descriptor is left open"), 0);
         drop(door);
-        assert!(is_closed(&inside));
+        assert!(is_closed(&server));
     }
 
     #[test]
     fn h76_an_answer_that_nobody_reads_does_not_wait() {
-        let (door, inside) = open().expect("a pair of sockets");
+        let (door, server) = open().expect("a pair of sockets");
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         let question = serde_json::to_vec(&check()).expect("it can be written");
         while send(&theirs, &[0; 4096], SendFlags::DONTWAIT).is_ok() {}
         send_raw(&door, &question, &[theirs.as_fd()]);
-        let (_, answer) = received(&inside).expect("a question").apart();
+        let (_, answer) = received(&server).expect("a question").apart();
         assert!(answer.answer(&Reply::Done), "it is dropped");
         drop(ours);
         send_raw(&door, &question, &[theirs.as_fd()]);
-        let (_, answer) = received(&inside).expect("a question").apart();
+        let (_, answer) = received(&server).expect("a question").apart();
         assert!(!answer.answer(&Reply::Done), "a client that has gone is no slow reader");
     }
 
     #[test]
     fn each_who_asks_gets_the_own_answer() {
-        let (door, inside) = open().expect("a pair of sockets");
+        let (door, server) = open().expect("a pair of sockets");
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let kept: Vec<_> = (0..8).map(|_| received(&inside).expect("a question")).collect();
+                let kept: Vec<_> = (0..8).map(|_| received(&server).expect("a question")).collect();
                 for question in kept.into_iter().rev() {
                     let (request, answer) = question.apart();
                     let Request::Check { session } = request else { panic!("nothing else was asked") };
@@ -294,9 +294,9 @@ pub(super) mod tests {
 
     #[test]
     fn who_asks_a_process_that_dies_is_told_at_once() {
-        let (door, inside) = open().expect("a pair of sockets");
+        let (door, server) = open().expect("a pair of sockets");
         std::thread::scope(|scope| {
-            scope.spawn(|| drop(received(&inside).expect("a question")));
+            scope.spawn(|| drop(received(&server).expect("a question")));
             assert_eq!(door.ask(&check()), Reply::Unavailable);
         });
     }

@@ -22,7 +22,7 @@ use tenfold_http::Head;
 use tenfold_site::{Shown, SitePath};
 
 use answers::Answers;
-use door::Door;
+use door::AccountsClient;
 
 /// Threads of a worker that wait for what is known soon; and where a blocking model waits in place, how many of its
 /// connections.
@@ -34,7 +34,7 @@ const QUEUE: usize = 256;
 /// What a worker has of the members.
 pub(crate) struct Members {
     pub(crate) web: Arc<Web>,
-    door: Arc<Door>,
+    door: Arc<AccountsClient>,
     /// For what is known soon.
     quick: Lane,
     /// For what waits for a hash, so that the others do not.
@@ -50,7 +50,7 @@ enum Slow {
 }
 
 impl Members {
-    pub(crate) fn new(web: Arc<Web>, door: Door, plan: &Plan) -> Members {
+    pub(crate) fn new(web: Arc<Web>, door: AccountsClient, plan: &Plan) -> Members {
         let (width, slow) = match plan.blocking() {
             true => (WIDTH_IN_PLACE, Slow::InPlace),
             false => (WIDTH, Slow::Aside(Answers::default())),

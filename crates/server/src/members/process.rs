@@ -17,7 +17,7 @@ use tenfold_accounts::{Accounts, Reply, Request};
 use tenfold_sys::lifecycle::{self, Phase, Watch};
 use tenfold_sys::user::User;
 
-use super::door::{Answerer, Inside};
+use super::door::{AccountsServer, Answerer};
 use super::place;
 use super::pulse::{Busy, Pulse};
 use crate::diagnostics::error;
@@ -43,7 +43,7 @@ pub(crate) struct Work<'w> {
     pub(crate) user: Option<&'w User>,
     /// Whether a missing database is made: at the start of the server, and never later in place of one that was moved.
     pub(crate) create: bool,
-    pub(crate) inside: &'w Inside,
+    pub(crate) server: &'w AccountsServer,
     pub(crate) pulse: &'w Arc<Pulse>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Work<'w> {
 /// # Errors
 /// In words: the accounts cannot be opened, or the system gives no threads.
 pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String> {
-    let Work { settings, pulse, inside, .. } = *work;
+    let Work { settings, pulse, server, .. } = *work;
     let opened = place::open_accounts(work.url, work.create, work.user, settings);
     let said = opened.as_ref().map_or_else(|why| why.as_str(), |_| READY);
     let heard = ready.write_all(said.as_bytes());
@@ -68,12 +68,12 @@ pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String
     let (quick, busy) = on("accounts", settings.connections, QUEUE, 0).map_err(failed)?;
     let (hashing, _) = on("hashing", settings.hash_threads, settings.hash_queue, NICE).map_err(failed)?;
     let watch = Watch::new().map_err(|error| format!("can not hear signals: {error}"))?;
-    let mut room = Inside::room();
+    let mut room = AccountsServer::room();
     loop {
         if !busy.all_longer_than(LONGEST, Instant::now()) {
             pulse.beat();
         }
-        let mut waited_for = [PollFd::new(inside, PollFlags::IN), PollFd::new(watch.event(), PollFlags::IN)];
+        let mut waited_for = [PollFd::new(server, PollFlags::IN), PollFd::new(watch.event(), PollFlags::IN)];
         // Whatever it says, both are looked at afterwards.
         let _ = poll(&mut waited_for, Some(&BEAT));
         let asked = waited_for[0].revents();
@@ -82,7 +82,7 @@ pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String
             return Ok(());
         }
         watch.event().clear();
-        match (asked.is_empty(), inside.next(&mut room)) {
+        match (asked.is_empty(), server.next(&mut room)) {
             (_, Ok(Some(question))) => {
                 let (request, answer) = question.apart();
                 let queue = if request.hashes() { &hashing } else { &quick };

@@ -15,7 +15,7 @@ use tenfold_sys::user::{self, User};
 
 use super::{Supervisor, privileges};
 use crate::diagnostics::{debug, error, warning};
-use crate::members::door::{self, Door, Inside};
+use crate::members::door::{self, AccountsClient, AccountsServer};
 use crate::members::place::{self, Users};
 use crate::members::process::{READY, Work, serve};
 use crate::members::pulse::Pulse;
@@ -42,8 +42,8 @@ pub(super) struct Accounts {
     /// The user of the process, if the server was started as root.
     pub(super) user: Option<User>,
     /// None in the process of the accounts itself, which would not hear the end of all askers otherwise.
-    door: Option<Door>,
-    inside: Inside,
+    door: Option<AccountsClient>,
+    server: AccountsServer,
     pulse: Arc<Pulse>,
     pid: Option<Pid>,
     began: Instant,
@@ -91,7 +91,7 @@ impl Accounts {
     }
 
     fn new(settings: Members, url: Url, user: Option<User>) -> Result<Accounts, String> {
-        let (door, inside) =
+        let (door, server) =
             door::open().map_err(|error| format!("can not open the door to the accounts: {error}"))?;
         let pulse =
             Pulse::new().map_err(|error| format!("there is no memory to watch the accounts in: {error}"))?;
@@ -101,7 +101,7 @@ impl Accounts {
             url,
             user,
             door: Some(door),
-            inside,
+            server,
             pulse: Arc::new(pulse),
             pid: None,
             began: now,
@@ -117,8 +117,8 @@ impl Accounts {
     ///
     /// # Errors
     /// No descriptor is left.
-    pub(super) fn door(&self) -> std::io::Result<Option<Door>> {
-        self.door.as_ref().map(Door::share).transpose()
+    pub(super) fn door(&self) -> std::io::Result<Option<AccountsClient>> {
+        self.door.as_ref().map(AccountsClient::share).transpose()
     }
 
     /// What `tenfold status` tells of the process.
@@ -148,8 +148,8 @@ impl Accounts {
                 self.door = None;
                 let serving = AssertUnwindSafe(|| {
                     become_whom(self.user.as_ref(), supervisor)?;
-                    let Accounts { settings, url, user, inside, pulse, .. } = &*self;
-                    serve(&Work { settings, url, user: user.as_ref(), create, inside, pulse }, ready)
+                    let Accounts { settings, url, user, server, pulse, .. } = &*self;
+                    serve(&Work { settings, url, user: user.as_ref(), create, server, pulse }, ready)
                 });
                 let code = match catch_unwind(serving) {
                     Ok(Ok(())) => 0,

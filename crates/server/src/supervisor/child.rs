@@ -20,7 +20,7 @@ use crate::blueprint::Blueprint;
 use crate::cli::Serve;
 use crate::diagnostics::{self, error};
 use crate::members::Members;
-use crate::members::door::Door;
+use crate::members::door::AccountsClient;
 use crate::null::Null;
 use crate::settings::Settings;
 use crate::worker::Crew;
@@ -36,7 +36,7 @@ pub(super) struct Work {
     pub(super) generation: Generation,
     pub(super) listeners: Vec<Listener>,
     /// The way to the accounts, where there are any.
-    pub(super) door: Option<Door>,
+    pub(super) door: Option<AccountsClient>,
 }
 
 /// Serves until it is told to leave, and ends the process.
