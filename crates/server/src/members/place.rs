@@ -171,7 +171,9 @@ fn require(path: &Path, user: Option<&User>) -> Result<bool, String> {
         Some(user) => (format!("user {}", user.name), ", or name its owner with accounts-user"),
         None => ("the user of this process".into(), ""),
     };
-    let (shown, within) = (path.display(), parent(path).display());
+    let shown = path.display();
+    let within = std::path::absolute(parent(path)).unwrap_or_else(|_| parent(path).to_owned());
+    let within = within.display();
     let (folder, name) = folder_and_name(path)
         .map_err(|error| format!("cannot open the folder of the database {shown} as {who}: {error}"))?;
     accessat(&folder, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty()).map_err(|error| {
