@@ -7,6 +7,7 @@ use tenfold_engine::{Accept, Bounds, Dispatch, Engine, Plan, Sender, TimerKind, 
 use tenfold_sys::limits;
 use tenfold_sys::socket::ListenOptions;
 
+use crate::admission::Shares;
 use crate::settings::{EngineChoice, Settings};
 
 /// What will run.
@@ -23,6 +24,8 @@ pub(crate) struct Blueprint {
     /// What the kernel makes of the backlog, where that is less than asked for by default.
     pub(crate) kernel_backlog: Option<u64>,
     pub(crate) descriptors: u64,
+    /// What one address may have, if anything is bounded.
+    pub(crate) shares: Option<Shares>,
 }
 
 impl Blueprint {
@@ -69,6 +72,7 @@ impl Blueprint {
         let site = room::site(settings, &plan, descriptors);
         let hosts = settings.hosts.iter().map(|host| room::host_site(settings, host, &site)).collect();
         plan.bounds.connections = room::connections(settings, &plan, &site, descriptors)?;
+        let shares = Shares::of(settings, &plan);
         let options = ListenOptions {
             backlog: settings.backlog as i32,
             tcp_nodelay: settings.tcp_nodelay,
@@ -85,7 +89,7 @@ impl Blueprint {
                 "backlog is {}, but this kernel keeps {most} at most; raise net.core.somaxconn, or ask for less",
                 settings.backlog
             )),
-            _ => Ok(Blueprint { plan, reason, site, hosts, options, kernel_backlog, descriptors }),
+            _ => Ok(Blueprint { plan, reason, site, hosts, options, kernel_backlog, descriptors, shares }),
         }
     }
 }

@@ -11,6 +11,7 @@ use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::User;
 
+use crate::admission::Connections;
 use crate::blueprint::Blueprint;
 use crate::cli::NullResponse;
 use crate::diagnostics::{self, Level};
@@ -181,7 +182,13 @@ fn bounds(facts: &Facts<'_>) -> Option<String> {
         None => format!("backlog {}", facts.settings.backlog),
     };
     let idle = shown_duration(facts.settings.limits.idle_timeout);
-    Some(format!("{connections}, {backlog}, idle {idle}"))
+    let of_address = match facts.blueprint.shares.as_ref().map(|shares| shares.connections) {
+        Some(Connections::Explicit(bound) | Connections::Default(bound)) => {
+            format!(", {bound} of one address")
+        }
+        Some(Connections::Unbounded) | None => String::new(),
+    };
+    Some(format!("{connections}{of_address}, {backlog}, idle {idle}"))
 }
 
 fn log(facts: &Facts<'_>) -> Option<String> {

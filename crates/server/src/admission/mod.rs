@@ -8,7 +8,10 @@ mod addresses;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tenfold_accounts::web::trust::Network;
+use tenfold_engine::{Engine, Plan};
 use tenfold_http::{Peer, clock};
+use tenfold_sys::socket::ListenAddress;
 
 pub(crate) use addresses::{Addresses, Rate};
 use addresses::{Entry, Key};
@@ -17,21 +20,61 @@ use crate::diagnostics::warning;
 use crate::settings::Settings;
 
 /// What one address may have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
-    /// Connections at once.
-    pub(crate) connections: Option<u32>,
+    pub(crate) connections: Connections,
     /// Requests a second.
     pub(crate) requests: Option<Rate>,
+    /// Proxies, which have the connections of many clients.
+    trusted: Vec<Network>,
 }
 
+/// Connections at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Connections {
+    #[default]
+    Unbounded,
+    /// So many, of every address.
+    Explicit(u32),
+    /// So many, because the settings name no bound and a listener is off loopback. It holds for addresses off loopback,
+    /// and turns nobody away because the table is full.
+    Default(u32),
+}
+
+/// The part of the server's connections that one address may have by default, one in so many.
+const DEFAULT_PART: usize = 4;
+/// The least that the default allows: an office, or a provider, may be behind one address.
+const LEAST_DEFAULT: usize = 256;
+
 impl Shares {
-    /// What the settings say; `None` where they bound nothing.
-    pub(crate) fn of(settings: &Settings) -> Option<Shares> {
+    /// What the settings say, for a server that is to run by `plan`; `None` where they bound nothing.
+    pub(crate) fn of(settings: &Settings, plan: &Plan) -> Option<Shares> {
         let rate = |each: u32| Rate::new(each, settings.request_burst.unwrap_or(each));
         let requests = settings.max_requests_per_address.map(rate);
-        let shares = Shares { connections: settings.max_connections_per_address, requests };
-        (shares != Shares::default()).then_some(shares)
+        let connections = Connections::of(settings, plan);
+        let bounds_any = requests.is_some() || connections != Connections::Unbounded;
+        bounds_any.then(|| Shares { connections, requests, trusted: settings.members.trusted.clone() })
+    }
+}
+
+impl Connections {
+    fn of(settings: &Settings, plan: &Plan) -> Connections {
+        let off_loopback = |address: &ListenAddress| match address {
+            ListenAddress::Internet(at) => !at.ip().to_canonical().is_loopback(),
+            ListenAddress::Unix(_) => false,
+        };
+        match settings.max_connections_per_address {
+            Some(bound) => Connections::Explicit(bound),
+            None if settings.is_explicit("max-connections-per-address") => Connections::Unbounded,
+            // It has one connection at a time.
+            None if plan.engine == Engine::Naive => Connections::Unbounded,
+            None if settings.listen.iter().any(off_loopback) => {
+                let all = plan.bounds.connections.saturating_mul(plan.workers);
+                let bound = (all / DEFAULT_PART).max(LEAST_DEFAULT);
+                Connections::Default(u32::try_from(bound).unwrap_or(u32::MAX))
+            }
+            None => Connections::Unbounded,
+        }
     }
 }
 
@@ -59,18 +102,33 @@ impl Admission {
 
     /// Whether one more connection of `peer` is served; it is counted from here until [`Admission::dismiss`].
     pub(crate) fn admit(&self, peer: &Peer) -> bool {
-        let Some(bound) = self.shares.connections else { return true };
-        let Some(key) = Key::of(peer) else { return true };
+        let Some((key, bound)) = self.bound_of(peer) else { return true };
         let entry = self.addresses.connect(key, self.lane, bound, now());
-        if entry != Entry::Admitted {
+        let by_default = matches!(self.shares.connections, Connections::Default(_));
+        let admitted = entry == Entry::Admitted || entry == Entry::NoRoom && by_default;
+        if !admitted {
             self.tell(peer, bound, entry);
         }
-        entry == Entry::Admitted
+        admitted
+    }
+
+    /// What a peer is counted as, and how many connections it may have; none if it has no bound.
+    fn bound_of(&self, peer: &Peer) -> Option<(Key, u32)> {
+        let Peer::Internet(at) = peer else { return None };
+        let bound = match self.shares.connections {
+            Connections::Unbounded => return None,
+            Connections::Explicit(bound) => bound,
+            // A packet from a loopback address never comes from the network.
+            Connections::Default(_) if at.ip().to_canonical().is_loopback() => return None,
+            Connections::Default(bound) => bound,
+        };
+        let is_trusted = self.shares.trusted.iter().any(|network| network.holds(at.ip()));
+        if is_trusted { None } else { Some((Key::of(peer)?, bound)) }
     }
 
     /// A connection of `peer` that was admitted has ended.
     pub(crate) fn dismiss(&self, peer: &Peer) {
-        if let (Some(_), Some(key)) = (self.shares.connections, Key::of(peer)) {
+        if let Some((key, _)) = self.bound_of(peer) {
             self.addresses.disconnect(key, self.lane);
         }
     }
@@ -100,4 +158,49 @@ impl Admission {
 /// The time that all workers share, in nanoseconds.
 fn now() -> u64 {
     clock::now().0.saturating_mul(1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admission(connections: Connections) -> Admission {
+        let addresses = Box::leak(Box::new(Addresses::new(64, 1).expect("there is memory")));
+        let trusted = vec!["198.51.100.0/24".parse().expect("a network")];
+        Admission::new(addresses, 0, Shares { connections, requests: None, trusted })
+    }
+
+    fn peer(address: &str) -> Peer {
+        Peer::Internet((address.parse::<std::net::IpAddr>().expect("an address"), 1234).into())
+    }
+
+    #[test]
+    fn the_default_bound_holds_off_loopback_and_not_for_trusted_proxies() {
+        let admission = admission(Connections::Default(2));
+        let three = |peer: &Peer| [(); 3].map(|()| admission.admit(peer));
+        assert_eq!(three(&peer("192.0.2.1")), [true, true, false]);
+        for exempt in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "198.51.100.7"] {
+            assert_eq!(three(&peer(exempt)), [true; 3], "{exempt}");
+        }
+        assert_eq!(three(&Peer::Unix), [true; 3]);
+        admission.dismiss(&peer("192.0.2.1"));
+        assert_eq!(three(&peer("192.0.2.1")), [true, false, false]);
+    }
+
+    #[test]
+    fn an_explicit_bound_holds_on_loopback_and_not_for_trusted_proxies() {
+        let admission = admission(Connections::Explicit(2));
+        let three = |peer: &Peer| [(); 3].map(|()| admission.admit(peer));
+        assert_eq!(three(&peer("127.0.0.1")), [true, true, false]);
+        assert_eq!(three(&peer("198.51.100.7")), [true; 3]);
+    }
+
+    #[test]
+    fn a_full_table_turns_addresses_away_only_for_an_explicit_bound() {
+        for (connections, expected) in [(Connections::Explicit(2), false), (Connections::Default(2), true)] {
+            let admission = admission(connections);
+            let all = (0..=255).all(|last| admission.admit(&peer(&format!("192.0.2.{last}"))));
+            assert_eq!(all, expected, "{connections:?}");
+        }
+    }
 }

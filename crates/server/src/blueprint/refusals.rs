@@ -7,6 +7,7 @@ use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Sender, Top
 use tenfold_site::{Listing, TagFrom};
 use tenfold_sys::socket::ListenAddress;
 
+use crate::admission::{Connections, Shares};
 use crate::log::Mode;
 use crate::settings::table::rows;
 use crate::settings::tables::SiteTable;
@@ -20,10 +21,11 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     what_is_for_other_engines(settings, plan)?;
     what_is_for_other_topologies(settings, plan)?;
     logs_that_can_not_be(settings, plan.engine)?;
-    bounds_of_nothing(settings)?;
+    let shares = Shares::of(settings, plan);
+    bounds_of_nothing(settings, shares.as_ref())?;
     content_of_nothing(settings)?;
     queue_without_a_lane(settings, plan.engine)?;
-    members_without_accounts(settings)?;
+    members_without_accounts(settings, shares.as_ref())?;
     ways_around_protect(settings)?;
     tcp_without_tcp(settings)?;
     zerocopy_without_tcp(settings, plan.sender)?;
@@ -31,8 +33,11 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
 }
 
 /// What is protected on paper only is open: nobody may believe otherwise.
-fn members_without_accounts(settings: &Settings) -> Result<(), String> {
-    let about_members = rows().filter(|row| row.heading == "Members" && row.name != "accounts");
+fn members_without_accounts(settings: &Settings, shares: Option<&Shares>) -> Result<(), String> {
+    // Proxies that are trusted are exempt from a bound by address, with members or without.
+    let bounded = shares.is_some_and(|shares| shares.connections != Connections::Unbounded);
+    let without = |name: &str| name == "accounts" || name == "trusted-proxy" && bounded;
+    let about_members = rows().filter(|row| row.heading == "Members" && !without(row.name));
     let said = about_members.map(|row| row.name).find(|name| settings.is_explicit(name));
     match (said, &settings.members.accounts) {
         (Some(name), None) => {
@@ -107,14 +112,14 @@ fn what_is_for_other_engines(settings: &Settings, plan: &Plan) -> Result<(), Str
 }
 
 /// A bound that bounds nothing, or that leaves no room for another.
-fn bounds_of_nothing(settings: &Settings) -> Result<(), String> {
-    let (connections, requests) = (settings.max_connections_per_address, settings.max_requests_per_address);
+fn bounds_of_nothing(settings: &Settings, shares: Option<&Shares>) -> Result<(), String> {
+    let requests = settings.max_requests_per_address;
     let unix = |address: &&ListenAddress| matches!(address, ListenAddress::Unix(_));
     match (settings.max_rate, settings.limits.min_rate) {
         _ if requests.is_none() && settings.is_explicit("request-burst") => {
             Err("request-burst is for max-requests-per-address, which is off".into())
         }
-        _ if connections.or(requests).is_none() && settings.is_explicit("max-addresses") => Err(
+        _ if shares.is_none() && settings.is_explicit("max-addresses") => Err(
             "max-addresses is for max-connections-per-address and max-requests-per-address, which are off"
                 .into(),
         ),

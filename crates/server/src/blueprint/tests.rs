@@ -1,4 +1,5 @@
 use super::*;
+use crate::admission::Connections;
 use crate::settings::Given;
 
 const DESCRIPTORS: u64 = 20_000;
@@ -314,4 +315,41 @@ fn no_rewrite_leads_around_a_protected_folder() {
     assert!(draw("[site]\ntry-files = \"/members{path}\"\n").is_err());
     assert_eq!(draw("[site]\ntry-files = [\"{path}\", \"{path}.html\"]\n"), Ok(()));
     std::fs::remove_file(&file).expect("our own file");
+}
+
+#[test]
+fn off_loopback_an_address_has_a_quarter_of_the_connections_by_default() {
+    let connections = |words: &[(&'static str, &str)]| {
+        let blueprint = draw(words, DESCRIPTORS).expect("it can be done");
+        blueprint.shares.map(|shares| shares.connections)
+    };
+    let two = [("engine", "epoll"), ("workers", "2"), ("max-connections", "4000")];
+    let [engine, workers, most] = two;
+    for (listen, expected) in [
+        ("127.0.0.1:8080", None),
+        ("[::1]:8080", None),
+        ("unix:/run/tenfold.socket", None),
+        ("0.0.0.0:80", Some(Connections::Default(2000))),
+        ("[::]:80", Some(Connections::Default(2000))),
+        ("192.0.2.1:80", Some(Connections::Default(2000))),
+    ] {
+        let listen = ("listen", listen);
+        assert_eq!(connections(&[engine, workers, most, listen]), expected, "{listen:?}");
+    }
+    let anywhere = ("listen", "0.0.0.0:80");
+    let of_address = |value| ("max-connections-per-address", value);
+    assert_eq!(connections(&[engine, anywhere, ("max-connections", "64")]), Some(Connections::Default(256)));
+    assert_eq!(connections(&[engine, anywhere, of_address("off")]), None);
+    assert_eq!(connections(&[engine, anywhere, of_address("7")]), Some(Connections::Explicit(7)));
+    assert_eq!(connections(&[engine, of_address("7")]), Some(Connections::Explicit(7)));
+    assert_eq!(connections(&[("engine", "naive"), anywhere]), None, "one at a time has no bound by address");
+}
+
+#[test]
+fn a_trusted_proxy_needs_members_or_a_bound_by_address() {
+    let proxy = ("trusted-proxy", "192.0.2.1");
+    let said = refusal(&[proxy], DESCRIPTORS);
+    assert_eq!(said, "trusted-proxy is for a server that has members: say where with accounts");
+    assert!(draw(&[proxy, ("listen", "0.0.0.0:80")], DESCRIPTORS).is_ok());
+    assert!(draw(&[proxy, ("max-connections-per-address", "9")], DESCRIPTORS).is_ok());
 }

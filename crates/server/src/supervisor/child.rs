@@ -14,7 +14,7 @@ use tenfold_sys::socket::Listener;
 use tenfold_sys::user::{self, User};
 
 use super::generation::Generation;
-use crate::admission::{Admission, Shares};
+use crate::admission::Admission;
 use crate::app::App;
 use crate::blueprint::Blueprint;
 use crate::cli::Serve;
@@ -58,7 +58,7 @@ pub(super) fn run_and_exit(work: Work, user: Option<&User>, how: &Serve) -> ! {
 
 fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
     let Work { place, supervisor, generation, listeners, door } = work;
-    let shares = Shares::of(&generation.settings).unwrap_or_default();
+    let shares = generation.blueprint.shares.clone().unwrap_or_default();
     let lane = generation.lane + place;
     let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
     let Generation { settings, blueprint, roots, log, rows, web, .. } = generation;

@@ -3,7 +3,7 @@
 
 use super::generation::Generation;
 use super::reload::MOST_FORMER;
-use crate::admission::{Addresses, Shares};
+use crate::admission::Addresses;
 
 /// The table, once a configuration has wanted it.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ impl Lanes {
     /// # Errors
     /// In words: there is no memory.
     pub(super) fn give(&mut self, generation: &mut Generation, others: &[Generation]) -> Result<(), String> {
-        if Shares::of(&generation.settings).is_none() {
+        if generation.blueprint.shares.is_none() {
             return Ok(());
         }
         // Neither how many there are nor how large the table is changes without a restart.
