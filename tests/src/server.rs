@@ -14,9 +14,9 @@ use crate::config::Config;
 use crate::launch::tenfold;
 use crate::process::Process;
 use crate::response::Response;
-use crate::site::Folder;
+use crate::site::{self, Folder};
 use crate::time::eventually;
-use crate::wire::Wire;
+use crate::wire::{BEGUN, Wire, request};
 
 /// A server that runs until its value goes.
 #[derive(Debug)]
@@ -39,6 +39,29 @@ impl Server {
         Wire::connect(self.address, self.config.layer)
     }
 
+    /// A connection that was served once and is idle; none if the server closed it instead.
+    #[track_caller]
+    pub fn idle(&self) -> Option<Wire> {
+        self.served(b"")
+    }
+
+    /// A connection that was served once and has begun its next request, for [`Wire::response_between`]; none if the
+    /// server closed it instead.
+    #[track_caller]
+    pub fn busy(&self) -> Option<Wire> {
+        self.served(BEGUN)
+    }
+
+    /// Sends the next bytes with the first request, so that in between the connection is not idle.
+    #[track_caller]
+    fn served(&self, next: &[u8]) -> Option<Wire> {
+        let mut wire = self.connect();
+        wire.try_send(&[&request("GET", "/1k.html", &[]), next].concat()).ok()?;
+        wire.try_head().filter(|response| response.status == 200)?;
+        wire.expect_body(&site::content("1k.html"));
+        Some(wire)
+    }
+
     /// Asks for `target` on a connection of its own, and closes it.
     #[track_caller]
     pub fn get(&self, target: &str) -> Response {
@@ -49,7 +72,7 @@ impl Server {
     #[track_caller]
     pub fn ask(&self, method: &str, target: &str, fields: &[(&str, &str)]) -> Response {
         let mut wire = self.connect();
-        wire.send(crate::wire::request(method, target, fields));
+        wire.send(request(method, target, fields));
         if method == "HEAD" { wire.head() } else { wire.response() }
     }
 

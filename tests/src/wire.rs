@@ -135,6 +135,32 @@ impl Wire {
         self.send(request("GET", target, &[]));
     }
 
+    /// Ends the request that has begun ([`BEGUN`]), begins the next one at once, and receives the response in between.
+    ///
+    /// # Panics
+    /// When it does not come whole.
+    #[track_caller]
+    pub fn response_between(&mut self) -> Response {
+        self.send([b"\r\n", BEGUN].concat());
+        self.response()
+    }
+
+    /// Whether the other side has ended the connection in order, as far as is known here; what came before stays.
+    ///
+    /// # Panics
+    /// When the connection was reset.
+    #[track_caller]
+    pub fn has_ended(&self) -> bool {
+        self.stream.set_nonblocking(true).expect("a socket takes options");
+        let peeked = self.stream.peek(&mut [0; 1]);
+        self.stream.set_nonblocking(false).expect("a socket takes options");
+        match peeked {
+            Ok(count) => count == 0,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+            Err(error) => panic!("the connection does not end in order: {error}"),
+        }
+    }
+
     /// Receives a response to anything but HEAD.
     ///
     /// # Panics
@@ -318,6 +344,9 @@ impl Wire {
         }
     }
 }
+
+/// A request that has begun and lacks its last line.
+pub const BEGUN: &[u8] = b"GET /1k.html HTTP/1.1\r\nHost: localhost\r\n";
 
 /// A socket that is to be set up before it connects. It ends with its case: a server that another case starts
 /// meanwhile would keep it open otherwise.

@@ -24,15 +24,6 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// A connection that was served once; none where it was turned away.
-fn served(server: &Server) -> Option<Wire> {
-    let mut wire = server.connect();
-    wire.try_send(&request("GET", "/1k.html", &[])).ok()?;
-    wire.try_head().filter(|response| response.status == 200)?;
-    wire.expect_body(&site::content("1k.html"));
-    Some(wire)
-}
-
 fn refusals(server: &Server, name: &str) -> u64 {
     let status = server.status();
     status["refusals"][name].as_u64().unwrap_or_else(|| panic!("no {name} in {status}"))
@@ -51,9 +42,9 @@ fn h35_connections_past_the_bound_of_an_address_are_closed_and_counted(config: &
     }
     let server = Launch::new(config, site::shared()).flag("--max-connections-per-address", BOUND).start();
     let mut kept: Vec<_> =
-        (0..BOUND).map(|at| served(&server).unwrap_or_else(|| panic!("connection {at}"))).collect();
+        (0..BOUND).map(|at| server.idle().unwrap_or_else(|| panic!("connection {at}"))).collect();
     for _ in 0..5 {
-        assert!(served(&server).is_none(), "a connection past the bound was served");
+        assert!(server.idle().is_none(), "a connection past the bound was served");
         for wire in &mut kept {
             wire.get("/1k.html");
             assert_eq!(wire.response().status, 200, "a connection within the bound");
@@ -66,7 +57,7 @@ fn h35_connections_past_the_bound_of_an_address_are_closed_and_counted(config: &
     other.get("/1k.html");
     assert_eq!(other.response().status, 200, "another address");
     drop(kept);
-    becomes_true(SOON, "there is room again", || served(&server).is_some());
+    becomes_true(SOON, "there is room again", || server.idle().is_some());
     stop(server);
 }
 
@@ -122,9 +113,9 @@ fn a_connection_keeps_its_rate(config: &Config) {
 fn a_worker_that_dies_takes_its_counts_with_it(config: &Config) {
     const BOUND: usize = 8;
     let server = Launch::new(config, site::shared()).flag("--max-connections-per-address", BOUND).start();
-    let kept: Vec<_> = (0..BOUND).filter_map(|_| served(&server)).collect();
+    let kept: Vec<_> = (0..BOUND).filter_map(|_| server.idle()).collect();
     assert_eq!(kept.len(), BOUND);
-    assert!(served(&server).is_none(), "the bound is of all workers");
+    assert!(server.idle().is_none(), "the bound is of all workers");
     let killed = server.workers();
     killed.iter().for_each(|worker| worker.signal(Signal::KILL));
     // A worker is replaced when its counts have been settled.
@@ -132,8 +123,8 @@ fn a_worker_that_dies_takes_its_counts_with_it(config: &Config) {
         let now = server.workers();
         now.len() == killed.len() && !now.iter().any(|worker| killed.contains(worker))
     });
-    becomes_true(SOON, "there is room again", || served(&server).is_some());
-    let again: Vec<_> = (0..BOUND).filter_map(|_| served(&server)).collect();
+    becomes_true(SOON, "there is room again", || server.idle().is_some());
+    let again: Vec<_> = (0..BOUND).filter_map(|_| server.idle()).collect();
     assert!(again.len() >= BOUND - 1, "{} connections", again.len());
     drop((kept, again));
     stop(server);
@@ -141,7 +132,7 @@ fn a_worker_that_dies_takes_its_counts_with_it(config: &Config) {
 
 fn what_nobody_asked_for_bounds_nothing(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
-    let kept: Vec<_> = (0..100).filter_map(|_| served(&server)).collect();
+    let kept: Vec<_> = (0..100).filter_map(|_| server.idle()).collect();
     assert_eq!(kept.len(), 100);
     assert_eq!(refusals(&server, "too-many-of-address") + refusals(&server, "throttled"), 0);
     drop(kept);

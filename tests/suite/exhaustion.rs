@@ -14,7 +14,7 @@ use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, Folder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::tools::{is_root, program};
-use tenfold_tests::wire::{Wire, request};
+use tenfold_tests::wire::{BEGUN, Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
     name: "exhaustion",
@@ -33,15 +33,6 @@ const BOUND: usize = 10;
 /// Refusals after which every worker with a socket of its own has been asked.
 const CHOICES: u64 = 300;
 
-/// A connection that was served once and rests; none where it was refused.
-fn served(server: &Server) -> Option<Wire> {
-    let mut wire = server.connect();
-    wire.try_send(&request("GET", "/1k.html", &[])).ok()?;
-    wire.try_head().filter(|response| response.status == 200)?;
-    wire.expect_body(&site::content("1k.html"));
-    Some(wire)
-}
-
 fn refusals(server: &Server) -> u64 {
     let status = server.status();
     let count =
@@ -49,7 +40,7 @@ fn refusals(server: &Server) -> u64 {
     count("too-many-connections") + count("exhausted")
 }
 
-/// Connections at rest, up to the bound of each worker.
+/// Connections in the middle of a request, up to the bound of each worker.
 struct Full {
     kept: Vec<Wire>,
     /// How many were refused so far.
@@ -82,7 +73,7 @@ impl Full {
     /// Opens another one, which is refused where all workers are full.
     #[track_caller]
     fn one_more(&mut self, server: &Server) {
-        match served(server) {
+        match server.busy() {
             Some(wire) => self.kept.push(wire),
             None => self.refused += 1,
         }
@@ -90,33 +81,43 @@ impl Full {
     }
 }
 
+/// A server that waits long for the end of a request.
+fn bounded(config: &Config) -> Server {
+    let launch = Launch::new(config, site::shared()).flag("--max-connections", BOUND);
+    launch.flag("--head-timeout", "300s").start()
+}
+
 fn h35_connections_past_the_bound_are_closed_and_counted(config: &Config) {
-    let server = Launch::new(config, site::shared()).flag("--max-connections", BOUND).start();
+    let server = bounded(config);
     let mut full = Full::of(&server);
     (0..10).for_each(|_| full.one_more(&server));
     assert!(full.refused > 0, "nobody was refused");
     becomes_true(SOON, "refusals are counted", || refusals(&server) == full.refused);
+    assert_eq!(server.status()["connections"]["evicted"], 0, "none was idle");
+    for wire in &mut full.kept {
+        assert_eq!(wire.response_between().status, 200, "a connection within the bound");
+    }
     let said = server.errors().matches("more connections at once than").count();
     assert!((1..=config.workers()).contains(&said), "each process says it once: {}", server.errors());
     drop(full);
-    becomes_true(SOON, "there is room again", || served(&server).is_some());
+    becomes_true(SOON, "there is room again", || server.idle().is_some());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 fn other_connections_go_on_and_service_returns(config: &Config) {
-    let server = Launch::new(config, site::shared()).flag("--max-connections", BOUND).start();
+    let server = bounded(config);
     let mut full = Full::of(&server);
     for _ in 0..3 {
         full.one_more(&server);
         for wire in &mut full.kept {
-            wire.get("/1k.html");
-            assert_eq!(wire.response().status, 200, "a connection within the bound");
+            assert_eq!(wire.response_between().status, 200, "a connection within the bound");
         }
     }
     // Where the kernel may ask one worker again and again, the one that is gone is to be a connection of every worker.
     let left = if config.topology == Topology::Threads { BOUND } else { full.kept.len() };
     full.kept.truncate(left - 1);
-    becomes_true(SOON, "service returns when one connection is gone", || served(&server).is_some());
+    becomes_true(SOON, "service returns when one connection is gone", || server.idle().is_some());
+    drop(full);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
@@ -126,14 +127,16 @@ fn the_bound_follows_the_descriptor_limit(config: &Config) {
         // Each connection has a process, and that a table of descriptors.
         return;
     }
-    let server = Launch::new(config, site::shared()).descriptors(256).start();
+    let launch = Launch::new(config, site::shared()).descriptors(256);
+    let server = launch.flag("--head-timeout", "300s").start();
     // Each process has a table of its own.
     let (tried, descriptors) = (300 * config.processes(), 256 * config.processes());
-    let kept: Vec<_> = (0..tried).filter_map(|_| served(&server)).collect();
+    let kept: Vec<_> = (0..tried).filter_map(|_| server.busy()).collect();
     assert!(kept.len() >= 16, "{} connections with {descriptors} descriptors", kept.len());
     assert!(kept.len() < descriptors, "{} connections with {descriptors} descriptors", kept.len());
     becomes_true(SOON, "refusals are counted", || refusals(&server) == (tried - kept.len()) as u64);
     assert!(!server.errors().contains("panicked"), "{}", server.errors());
+    drop(kept);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
@@ -143,7 +146,7 @@ fn h28_no_descriptors_no_spin(config: &Config) {
     let folder = Folder::new("spin");
     folder.write("1k.html", site::content("1k.html"));
     let server = Launch::new(config, folder.path()).start();
-    let mut first = served(&server).expect("there is room");
+    let mut first = server.idle().expect("there is room");
     let workers = server.workers();
     assert_eq!(workers.len(), config.processes(), "each process that serves, and no other");
     workers.iter().for_each(|worker| limit(*worker, worker.first_free_descriptor()));
@@ -171,7 +174,7 @@ fn h28_no_descriptors_no_spin(config: &Config) {
         first.get("/1k.html");
         assert_eq!(first.response().status, 200, "who was connected all the time");
     }
-    becomes_true(SOON, "service returns", || served(&server).is_some());
+    becomes_true(SOON, "service returns", || server.idle().is_some());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
@@ -185,12 +188,16 @@ fn a_thousand_at_once_are_answered(config: &Config) {
     let count = if config.engine == Engine::Select { 992 } else { 1000 };
     let in_turn = config.at_once().is_some();
     let launch = Launch::new(config, site::shared());
-    let server = if in_turn { launch } else { launch.flag("--max-connections", count) }.start();
+    let launch = if in_turn { launch } else { launch.flag("--max-connections", count) };
+    let server = launch.flag("--head-timeout", "300s").start();
     let fields: &[_] = if in_turn { &[("Connection", "close")] } else { &[] };
     let mut wires: Vec<_> = (0..count).map(|_| server.connect()).collect();
-    for round in 0..if in_turn { 1 } else { 2 } {
+    let rounds = if in_turn { 1 } else { 2 };
+    for round in 0..rounds {
+        // In the end they are not idle, so that none gives way.
+        let next = if !in_turn && round + 1 == rounds { BEGUN } else { b"" };
         for wire in &mut wires {
-            wire.send(request("GET", "/1k.html", fields));
+            wire.send([&request("GET", "/1k.html", fields), next].concat());
         }
         for (at, wire) in wires.iter_mut().enumerate() {
             let response = wire.response();
@@ -199,23 +206,24 @@ fn a_thousand_at_once_are_answered(config: &Config) {
     }
     if !in_turn {
         assert_eq!(server.status()["connections"]["open"], count, "all of them are open");
-        assert!(served(&server).is_none(), "a connection past the bound was served");
+        assert!(server.busy().is_none(), "a connection past the bound was served");
         assert_eq!(refusals(&server), 1);
     }
     drop(wires);
-    becomes_true(SOON, "there is room again", || served(&server).is_some());
+    becomes_true(SOON, "there is room again", || server.idle().is_some());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 fn past_the_queue_of_a_pool_is_refused_and_counted() {
     let launch = Launch::new(&Config::of(Engine::Pool), site::shared());
-    let server = launch.flag("--pool-threads", 2).flag("--pool-queue", 4).start();
-    let held: Vec<_> = (0..2).map(|_| served(&server).expect("a thread is free")).collect();
+    let launch = launch.flag("--pool-threads", 2).flag("--pool-queue", 4);
+    let server = launch.flag("--head-timeout", "300s").start();
+    let held: Vec<_> = (0..2).map(|_| server.busy().expect("a thread is free")).collect();
     let mut waiting: Vec<_> = (0..4).map(|_| server.connect()).collect();
     waiting.iter_mut().for_each(|wire| wire.send(request("GET", "/1k.html", &[("Connection", "close")])));
     // Those in front of it were accepted in this order.
     for _ in 0..5 {
-        assert!(served(&server).is_none(), "a connection past the queue was served");
+        assert!(server.busy().is_none(), "a connection past the queue was served");
     }
     becomes_true(SOON, "refusals are counted", || refusals(&server) == 5);
     drop(held);

@@ -18,6 +18,7 @@ mod compare;
 mod conditions;
 mod connections;
 mod deadlines;
+mod eviction;
 mod exhaustion;
 mod faults;
 mod file_server;
@@ -72,6 +73,7 @@ const THEMES: &[Theme] = &[
     reload::THEME,
     rules::THEME,
     exhaustion::THEME,
+    eviction::THEME,
     bounds::THEME,
     admission::THEME,
     faults::THEME,

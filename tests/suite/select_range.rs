@@ -7,15 +7,17 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::server::Server;
 use tenfold_tests::site;
 use tenfold_tests::time::{SOON, becomes_true};
-use tenfold_tests::wire::{Wire, request};
+use tenfold_tests::wire::Wire;
 
 pub(crate) const THEME: Theme = Theme {
     name: "select-range",
     cases: cases![
         Every Once: files_are_kept_above_the_range, more_than_the_range_holds_is_refused_at_the_start,
-            connections_past_the_range_are_refused_and_counted;
+            connections_past_the_range_are_refused_and_counted,
+            h84_a_connection_past_the_range_takes_the_descriptor_of_an_idle_one;
     ],
 };
 
@@ -51,37 +53,57 @@ fn more_than_the_range_holds_is_refused_at_the_start() {
     assert!(said.contains("engine select watches descriptors below 1024: enough for 992"), "{said}");
 }
 
+const RANGE: usize = 1024;
+const TAKEN: usize = 100;
+const CONNECTIONS: usize = 1300;
+
 /// Descriptors that it did not open itself take the places of connections, so that the bound on these is not what
-/// refuses them.
-fn connections_past_the_range_are_refused_and_counted() {
-    const RANGE: usize = 1024;
-    const TAKEN: usize = 100;
-    const CONNECTIONS: usize = 1300;
+/// limits them.
+fn in_little_range() -> Server {
     let begin = format!(
         "import os, sys\nfor _ in range({TAKEN}): os.set_inheritable(os.open('/dev/null', os.O_RDONLY), True)\n\
          os.execv(sys.argv[1], sys.argv[1:])"
     );
-    let launch = Launch::new(&Config::of(Engine::Select), site::shared());
-    let server = launch.through("python3", &["-c", &begin]).start();
-    let served = || {
-        let mut wire = server.connect();
-        wire.try_send(&request("GET", "/1k.html", &[])).ok()?;
-        wire.try_head().filter(|response| response.status == 200)?;
-        wire.expect_body(&site::content("1k.html"));
-        Some(wire)
-    };
-    let mut wires: Vec<Wire> = (0..CONNECTIONS).filter_map(|_| served()).collect();
+    let launch = Launch::new(&Config::of(Engine::Select), site::shared()).flag("--head-timeout", "300s");
+    launch.through("python3", &["-c", &begin]).start()
+}
+
+/// As many connections as have descriptors in the range.
+fn assert_room(wires: usize) {
     let room = RANGE - TAKEN;
-    assert!((room - 32..room).contains(&wires.len()), "{} connections in the range", wires.len());
+    assert!((room - 32..room).contains(&wires), "{wires} connections in the range");
+}
+
+fn connections_past_the_range_are_refused_and_counted() {
+    let server = in_little_range();
+    let mut wires: Vec<Wire> = (0..CONNECTIONS).filter_map(|_| server.busy()).collect();
+    assert_room(wires.len());
     let refused = CONNECTIONS - wires.len();
     becomes_true(SOON, "refusals are counted", || {
         server.status()["refusals"]["too-many-connections"] == refused
     });
     for wire in &mut wires {
-        wire.get("/1k.html");
-        assert_eq!(wire.response().status, 200, "who is in the range is served on");
+        assert_eq!(wire.response_between().status, 200, "a connection in the range");
     }
     drop(wires);
-    becomes_true(SOON, "there is room again", || served().is_some());
+    becomes_true(SOON, "there is room again", || server.idle().is_some());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn h84_a_connection_past_the_range_takes_the_descriptor_of_an_idle_one() {
+    let server = in_little_range();
+    let mut wires: Vec<Wire> =
+        (0..CONNECTIONS).map(|at| server.idle().unwrap_or_else(|| panic!("connection {at}"))).collect();
+    becomes_true(SOON, "those that gave way are counted", || {
+        let ended = wires.iter().filter(|wire| wire.has_ended()).count();
+        server.status()["connections"]["evicted"] == ended
+    });
+    wires.retain(|wire| !wire.has_ended());
+    assert_room(wires.len());
+    for wire in &mut wires {
+        wire.get("/1k.html");
+        assert_eq!(wire.response().status, 200, "a connection in the range");
+    }
+    assert_eq!(server.status()["refusals"]["too-many-connections"], 0);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }

@@ -6,7 +6,8 @@ use tenfold_http::Instant;
 use tenfold_sys::socket::Socket;
 
 use crate::plan::Plan;
-use crate::slots::{Key, Slot, Slots};
+use crate::protocol::Protocol;
+use crate::slots::{Key, SERVED, Slot, Slots, State};
 use crate::timer::{self, Timer, TimerUpdate};
 
 /// Slots and timers together, so that neither forgets the other.
@@ -72,6 +73,23 @@ impl<T: Default> Connections<T> {
                 _ => self.timer.arm(key.index, deadline),
             }
         }
+    }
+
+    /// The longest idle connection of a sample: parked, `quiet` in the driver's own terms, and without input that waits
+    /// to be received. None if none is idle.
+    pub(crate) fn longest_idle<P: Protocol>(
+        &mut self,
+        protocol: &P,
+        quiet: impl Fn(&Slot<T>) -> bool,
+    ) -> Option<Key> {
+        let (first, next) = (protocol.first_bytes_by(), protocol.next_request_by());
+        let sample = self.slots.sample_idle(|slot| {
+            // Each deadline is the begin of the wait and what the protocol adds to it.
+            let latest = if slot.flags & SERVED == 0 { first } else { next };
+            (slot.state == State::Parked && quiet(slot)).then(|| latest.since(slot.deadline))
+        });
+        let no_input = |slot: &mut Slot<T>| slot.socket.as_ref().is_some_and(|socket| !socket.has_input());
+        sample.into_iter().find(|key| self.slots.find(*key).is_some_and(no_input))
     }
 
     /// A moment before which no wait ends.

@@ -8,6 +8,7 @@
 mod connections;
 pub mod dispatch;
 mod driver;
+mod eviction;
 #[cfg(feature = "test-layer")]
 pub mod faults;
 mod handoff;

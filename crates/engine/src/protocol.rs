@@ -24,6 +24,12 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     /// a connection only when its first bytes are there.
     fn first_bytes_by(&self) -> Instant;
 
+    /// When a connection that is parked after a response is closed if it sends nothing. The difference to its deadline
+    /// says how long it has been idle.
+    fn next_request_by(&self) -> Instant {
+        self.first_bytes_by()
+    }
+
     /// Whether a connection that was just accepted from `peer` is served; one that is not is closed at once.
     /// Of each that is, [`Protocol::dismiss`] is called when it has ended.
     fn admit(&self, _peer: &Peer) -> bool {
@@ -56,6 +62,8 @@ pub enum Event {
     Closed,
     /// One was accepted and closed at once: [`crate::plan::Bounds::connections`].
     TooMany,
+    /// An idle one was closed, or told to close, for a new one: [`crate::plan::Bounds::connections`].
+    Evicted,
     /// The system did not give what a connection needs: a descriptor (EMFILE, ENFILE), memory (ENOBUFS,
     /// ENOMEM), a watch (ENOSPC), a process or a thread (EAGAIN). It was refused, or waits until it does.
     Exhausted,

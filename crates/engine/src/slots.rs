@@ -5,9 +5,12 @@
 //! nothing, even when its slot serves another one: descriptors are reused at once, keys are not.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use tenfold_http::{Instant, Peer};
 use tenfold_sys::socket::Socket;
+
+use crate::eviction::Search;
 
 /// A connection's name: its slot, and the slot's generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +28,9 @@ impl Key {
         Key { index: word as u32, generation: (word >> 32) as u32 }
     }
 }
+
+/// A flag of every driver's slots: something was sent on the connection, so that between requests it may be closed.
+pub(crate) const SERVED: u8 = 1;
 
 /// What a slot's connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,11 +130,14 @@ pub(crate) struct Slots<T> {
     chunks: Vec<Box<[Slot<T>]>>,
     free: u32,
     used: usize,
+    /// Slots from the first to the last that was ever used.
+    reached: usize,
+    search: Search,
 }
 
 impl<T: Default> Slots<T> {
     pub(crate) fn new() -> Slots<T> {
-        Slots { chunks: Vec::new(), free: NONE, used: 0 }
+        Slots { chunks: Vec::new(), free: NONE, used: 0, reached: 0, search: Search::default() }
     }
 
     /// Connections there are.
@@ -157,6 +166,7 @@ impl<T: Default> Slots<T> {
         let key = Key { index, generation: slot.generation };
         self.free = next;
         self.used += 1;
+        self.reached = self.reached.max(index as usize + 1);
         key
     }
 
@@ -208,6 +218,18 @@ impl<T: Default> Slots<T> {
         self.used -= 1;
     }
 
+    /// The keys of a sample of connections that are idle, the longest idle first. `idle_for` returns how long one has
+    /// been idle, if it is.
+    pub(crate) fn sample_idle(&mut self, idle_for: impl Fn(&Slot<T>) -> Option<Duration>) -> Vec<Key> {
+        let Slots { chunks, search, reached, .. } = self;
+        let at = |index: usize| &chunks[index / CHUNK][index % CHUNK];
+        let sample = search.sample(*reached, |index| idle_for(at(index)));
+        sample
+            .into_iter()
+            .map(|index| Key { index: index as u32, generation: at(index).generation })
+            .collect()
+    }
+
     /// The keys of all connections that `wanted` picks.
     pub(crate) fn keys(&self, wanted: impl Fn(&Slot<T>) -> bool) -> Vec<Key> {
         let slots = self.chunks.iter().flat_map(|chunk| chunk.iter()).zip(0u32..);
@@ -248,6 +270,27 @@ mod tests {
             keys.into_iter().for_each(|key| slots.remove(key));
         }
         assert_eq!(slots.used(), 0);
+    }
+
+    #[test]
+    fn a_sample_is_of_connections_there_are_and_begins_with_the_longest_idle() {
+        let mut slots = Slots::<u32>::new();
+        let keys: Vec<_> = (0..700).map(|_| slots.insert(socket(), None, 0)).collect();
+        for (key, since) in keys.iter().zip(0..) {
+            slots.find(*key).expect("it is there").deadline = Instant(since);
+        }
+        let idle_for =
+            |slot: &Slot<u32>| (slot.state != State::Free).then(|| Instant(1000).since(slot.deadline));
+        keys[10..690].iter().for_each(|key| slots.remove(*key));
+        for _ in 0..10 {
+            let mut sample: Vec<_> = slots.sample_idle(idle_for).iter().map(|key| key.index).collect();
+            assert_eq!(sample.len(), 16, "the first 16 of 20 are enough");
+            assert!(sample.is_sorted(), "{sample:?}");
+            sample.retain(|index| (10..690).contains(index));
+            assert!(sample.is_empty(), "slots that are free: {sample:?}");
+        }
+        keys.iter().for_each(|key| slots.remove(*key));
+        assert!(slots.sample_idle(idle_for).is_empty());
     }
 
     #[test]

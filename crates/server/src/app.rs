@@ -130,6 +130,10 @@ impl Protocol for App {
         clock::now() + self.shared.limits.head_timeout
     }
 
+    fn next_request_by(&self) -> Instant {
+        clock::now() + self.shared.limits.idle_timeout
+    }
+
     #[inline]
     fn admit(&self, peer: &Peer) -> bool {
         let Some(admission) = &self.shared.admission else { return true };

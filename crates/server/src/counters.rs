@@ -28,6 +28,8 @@ pub(crate) enum Counter {
     Panicked,
     /// Pieces of files that were copied, because what their sender needs was not to be had.
     Substituted,
+    /// Idle connections that were closed for new ones.
+    Evicted,
     /// Sends without copying that the kernel is done with.
     HeldSends,
     /// Those of them that it copied after all.
@@ -138,6 +140,7 @@ impl Tally {
             Event::Accepted => self.add(Counter::Accepted, 1),
             Event::Closed => self.add(Counter::Closed, 1),
             Event::TooMany => self.add(Counter::TooMany, 1),
+            Event::Evicted => self.add(Counter::Evicted, 1),
             Event::Exhausted => self.add(Counter::Exhausted, 1),
             Event::Expired => self.add(Counter::Expired, 1),
             Event::Panicked => self.add(Counter::Panicked, 1),

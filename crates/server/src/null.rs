@@ -86,6 +86,10 @@ impl Protocol for Null {
         clock::now() + self.limits.head_timeout
     }
 
+    fn next_request_by(&self) -> Instant {
+        clock::now() + self.limits.idle_timeout
+    }
+
     fn serve<I: Io>(&self, io: &mut I, _: &mut ()) -> impl Future<Output = Next> {
         self.serve_all(io)
     }

@@ -100,13 +100,19 @@ pub(crate) struct Zerocopy {
 pub(crate) struct Connections {
     pub(crate) open: u64,
     pub(crate) accepted: u64,
+    /// Idle ones that were closed for new ones.
+    pub(crate) evicted: u64,
 }
 
 impl Numbers {
     /// What was counted, with names.
     pub(crate) fn of(sums: &Sums) -> Numbers {
         Numbers {
-            connections: Connections { open: sums.open(), accepted: sums.of(Counter::Accepted) },
+            connections: Connections {
+                open: sums.open(),
+                accepted: sums.of(Counter::Accepted),
+                evicted: sums.of(Counter::Evicted),
+            },
             requests: sums.of(Counter::Requests),
             responses: sums.responses().map(|(status, count)| (status.to_string(), count)).collect(),
             refusals: REFUSALS.iter().map(|&(counter, name)| (name.to_owned(), sums.of(counter))).collect(),
@@ -190,6 +196,7 @@ impl std::fmt::Display for Report {
         };
         writeln!(f, "\nresponses  {}", counts(&self.total.responses))?;
         writeln!(f, "refusals   {}", counts(&self.total.refusals))?;
+        writeln!(f, "evicted    {} idle connections, for new ones", self.total.connections.evicted)?;
         if self.send == Sender::Zerocopy.to_string() {
             let Zerocopy { sends, copied } = self.total.zerocopy;
             writeln!(f, "zerocopy   {sends} sends, {copied} of them copied by the kernel")?;
@@ -214,7 +221,7 @@ impl std::fmt::Display for Report {
 
 fn row(f: &mut std::fmt::Formatter<'_>, words: [&str; 5], numbers: &Numbers) -> std::fmt::Result {
     let [worker, process, state, share, restarts] = words;
-    let Connections { open, accepted } = numbers.connections;
+    let Connections { open, accepted, .. } = numbers.connections;
     let (requests, bytes) = (numbers.requests, numbers.bytes);
     writeln!(
         f,
@@ -284,6 +291,7 @@ mod tests {
              \n\
              responses  none\n\
              refusals   none\n\
+             evicted    0 idle connections, for new ones\n\
              log lines  0 written, 0 lost, 0 dropped\n\
              panics     0\n"
         );

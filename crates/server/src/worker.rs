@@ -31,6 +31,8 @@ pub(crate) struct Crew {
     number: u32,
     /// It was said that connections are refused.
     said_full: AtomicBool,
+    /// It was said that idle connections are evicted.
+    said_evicted: AtomicBool,
 }
 
 /// A thread's own.
@@ -54,8 +56,8 @@ impl Crew {
             None
         });
         let number = CREWS.fetch_add(1, Ordering::Relaxed);
-        let (come, said_full) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Arc::new(Crew { rows, own, come, shared, outlet, number, said_full })
+        let (come, said_full, said_evicted) = Default::default();
+        Arc::new(Crew { rows, own, come, shared, outlet, number, said_full, said_evicted })
     }
 
     /// Hands `use_it` what this thread has. Nothing happens where a thread is about to end.
@@ -95,8 +97,10 @@ impl Crew {
     /// Counts what an engine does.
     #[inline]
     pub(crate) fn observe(&self, event: Event) {
-        if let Event::TooMany = event {
-            self.say_full();
+        match event {
+            Event::TooMany => self.say_full(),
+            Event::Evicted => self.say_evicted(),
+            _ => {}
         }
         self.with(|own| own.tally.observe(event));
     }
@@ -108,6 +112,17 @@ impl Crew {
             warning!(
                 "more connections at once than the bounds said at the start allow: what is beyond is closed; it is \
                  counted (`tenfold status`) and not said again"
+            );
+        }
+    }
+
+    /// Says once that idle connections are closed for new ones: the bound is low for what comes.
+    #[cold]
+    fn say_evicted(&self) {
+        if !self.said_evicted.swap(true, Ordering::Relaxed) {
+            warning!(
+                "the bound on connections is reached: idle connections are closed for new ones, which is counted \
+                 (`tenfold status`) and not said again; raise max-connections or shorten idle-timeout"
             );
         }
     }

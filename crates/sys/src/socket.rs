@@ -140,6 +140,26 @@ impl Socket {
         let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
     }
 
+    /// Ends input: what has come can still be received, and a thread that waits for more wakes up at the end.
+    pub fn shut_down_reading(&self) {
+        // It fails when the peer is gone, and then the thread wakes up anyway.
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Read);
+    }
+
+    /// Whether bytes wait to be received. An end or an error is no input.
+    pub fn has_input(&self) -> bool {
+        let peeked = rustix::net::recv(&self.0, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        matches!(peeked, Ok((_, 1..)))
+    }
+
+    /// The same socket at the lowest free descriptor.
+    ///
+    /// # Errors
+    /// What `fcntl(2)` returns: no descriptor is left.
+    pub fn renumber(self) -> io::Result<Socket> {
+        Ok(Socket(self.0.try_clone()?))
+    }
+
     /// See [`Listener::set_wait_slice`].
     ///
     /// # Errors
@@ -223,6 +243,45 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         drop(peer);
         assert_eq!(socket.receive(&mut into).expect("the end has come"), 0);
+    }
+
+    #[test]
+    fn input_that_waits_is_seen_and_stays() {
+        let (mut peer, socket) = pair();
+        assert!(!socket.has_input());
+        peer.write_all(b"x").expect("a peer may send");
+        peer.shutdown(std::net::Shutdown::Write).expect("a peer may end its output");
+        let mut polled = [rustix::event::PollFd::new(&socket, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut polled, None).expect("bytes come");
+        assert!(socket.has_input());
+        assert_eq!(socket.receive(&mut [0; 16]).expect("bytes have come"), 1);
+        assert_eq!(socket.receive(&mut [0; 16]).expect("the end has come"), 0);
+        assert!(!socket.has_input());
+    }
+
+    #[test]
+    fn the_end_of_input_wakes_a_thread_that_receives() {
+        let (mut peer, socket) = pair();
+        std::thread::scope(|scope| {
+            let receiver = scope.spawn(|| socket.receive(&mut [0; 16]));
+            // Usually it waits by now; if it does not, it finds the end at once.
+            std::thread::sleep(Duration::from_millis(50));
+            socket.shut_down_reading();
+            let received = receiver.join().expect("it does not panic");
+            assert_eq!(received.expect("an end is no error"), 0);
+        });
+        assert_eq!(socket.send(b"bye", false).expect("output goes on"), 3);
+        assert_eq!(peer.read(&mut [0; 16]).expect("it arrives"), 3);
+    }
+
+    #[test]
+    fn a_renumbered_socket_has_the_lowest_free_number_and_the_same_peer() {
+        let (mut peer, socket) = pair();
+        let before = socket.number();
+        let socket = socket.renumber().expect("descriptors");
+        assert_ne!(socket.number(), before);
+        socket.send(b"x", false).expect("the peer is there");
+        assert_eq!(peer.read(&mut [0; 16]).expect("it arrives"), 1);
     }
 
     #[test]

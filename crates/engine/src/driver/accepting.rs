@@ -1,5 +1,6 @@
 //! Accepting by calls that wait, for models and topologies in which one thread does nothing else.
 
+use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 
@@ -57,6 +58,24 @@ pub(crate) fn accept_each<P: Protocol>(
     read_clock();
     protocol.leave();
     Ok(())
+}
+
+/// Connections that wait to be accepted on any of several listeners.
+pub(crate) struct Backlog(RefCell<PollList>);
+
+impl Backlog {
+    /// Those of `listeners`.
+    pub(crate) fn of(listeners: &[Listener]) -> Backlog {
+        let mut list = PollList::new();
+        listeners.iter().for_each(|listener| list.set(listener.number(), 0, true, false));
+        Backlog(RefCell::new(list))
+    }
+
+    /// Whether there is one now. Does not wait.
+    pub(crate) fn is_waiting(&self) -> bool {
+        let mut any = false;
+        self.0.borrow_mut().wait(Some(0), |_| any = true).is_ok() && any
+    }
 }
 
 enum Waiting {

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -31,9 +32,43 @@ pub(crate) const SLICE: Duration = Duration::from_secs(1);
 /// busy for minutes.
 const PART: usize = 1024 * 1024;
 
+/// Hears of a connection that is idle for a slice or longer; a shorter wait costs nothing.
+pub(crate) trait Idle {
+    /// Called after each slice in which nothing came. The connection has been idle since `since`; it is closed if this
+    /// returns true.
+    fn gives_way(&self, since: Instant) -> bool;
+
+    /// Called when the wait is over.
+    fn over(&self) {}
+}
+
+/// Tells another thread or process since when a connection has been idle, in milliseconds of the monotonic clock; 0
+/// while it is not.
+pub(crate) struct IdleSince<'a>(pub(crate) &'a AtomicU64);
+
+impl IdleSince<'_> {
+    /// How long the connection has been idle at `now`, if it is.
+    pub(crate) fn idle_for(&self, now: Instant) -> Option<Duration> {
+        let since = Some(self.0.load(Ordering::Relaxed)).filter(|since| *since != 0);
+        since.map(|since| now.since(Instant(since)))
+    }
+}
+
+impl Idle for IdleSince<'_> {
+    fn gives_way(&self, since: Instant) -> bool {
+        self.0.store(since.0.max(1), Ordering::Relaxed);
+        false
+    }
+
+    fn over(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
 /// A connection on a socket that blocks.
 pub(crate) struct BlockingIo<'a> {
-    socket: Socket,
+    socket: &'a Socket,
+    idle: &'a dyn Idle,
     /// Called between two slices of a wait: [`Protocol::rest`].
     rest: &'a dyn Fn(),
     input: Input,
@@ -74,7 +109,7 @@ impl BlockingIo<'_> {
 impl BlockingIo<'_> {
     /// Waits until the kernel no longer holds what was sent.
     fn until_released(&mut self, by: Instant) -> Result<(), IoError> {
-        let (socket, files) = (&self.socket, &mut self.files);
+        let (socket, files) = (self.socket, &mut self.files);
         let released = || match files.holds(socket) {
             Ok(false) => Some(Ok(())),
             Ok(true) => {
@@ -112,19 +147,28 @@ impl Io for BlockingIo<'_> {
         by: Instant,
     ) -> Poll<Result<Received, IoError>> {
         let resting = patience == Patience::Park && self.input.is_empty();
-        let (socket, into) = (&self.socket, self.input.room(room));
+        let (socket, into) = (self.socket, self.input.room(room));
         if into.is_empty() {
             return Poll::Ready(Ok(Received::Full));
         }
         // Bytes that keep coming, however few, do not put the deadline off.
-        if read_clock() >= by {
+        let since = read_clock();
+        if since >= by {
             return Poll::Ready(Err(IoError::TimedOut));
         }
+        let mut was_idle = false;
         let received = BlockingIo::until(self.rest, by, resting, || match socket.receive(into) {
             Ok(count) => Some(Ok(count)),
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock || interrupted(&error) => None,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock || interrupted(&error) => {
+                was_idle = resting;
+                // As if the peer had ended its output.
+                (resting && self.idle.gives_way(since)).then_some(Ok(0))
+            }
             Err(error) => Some(Err(connection_error(&error))),
         });
+        if was_idle {
+            self.idle.over();
+        }
         Poll::Ready(match received {
             Ok(Some(Ok(0))) => Ok(Received::End),
             Ok(Some(Ok(count))) => {
@@ -148,10 +192,10 @@ impl Io for BlockingIo<'_> {
 
     fn poll_flush(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
         if !self.out.is_empty() {
-            self.cork.put(&self.socket);
+            self.cork.put(self.socket);
         }
         while !self.out.is_empty() {
-            let (socket, out, files) = (&self.socket, &mut self.out, &mut self.files);
+            let (socket, out, files) = (self.socket, &mut self.out, &mut self.files);
             // One call may wait long before it has sent much; in slices its part is seen.
             let step =
                 BlockingIo::until(self.rest, by, false, || match send_some(socket, out, files, PART) {
@@ -171,7 +215,7 @@ impl Io for BlockingIo<'_> {
                 return Poll::Ready(Err(IoError::TimedOut));
             }
         }
-        self.cork.pop(&self.socket);
+        self.cork.pop(self.socket);
         Poll::Ready(if self.files.is_outstanding() { self.until_released(by) } else { Ok(()) })
     }
 
@@ -191,13 +235,14 @@ impl Io for BlockingIo<'_> {
     }
 }
 
-/// Serves a connection until it is closed.
+/// Serves a connection until it is to be closed, which is left to the caller. `idle` hears of its waits.
 pub(crate) fn serve<P: Protocol>(
-    socket: Socket,
+    socket: &Socket,
     peer: Option<SocketAddr>,
     listener: u16,
     plan: &Plan,
     protocol: &P,
+    idle: &dyn Idle,
 ) {
     if peer.is_none() && socket.set_wait_slice(SLICE).is_err() {
         return;
@@ -210,7 +255,7 @@ pub(crate) fn serve<P: Protocol>(
     let (input, out, files) = (Input::that_grows(), Out::new(), FileSender::new(plan));
     let mut cork = Cork::new(plan);
     cork.begin(&peer);
-    let mut io = BlockingIo { socket, rest: &rest, input, out, sent: 0, peer, local, files, cork };
+    let mut io = BlockingIo { socket, idle, rest: &rest, input, out, sent: 0, peer, local, files, cork };
     let mut memory = P::State::default();
     read_clock();
     loop {
@@ -227,7 +272,7 @@ pub(crate) fn serve<P: Protocol>(
                     return;
                 }
             }
-            Ok(Next::Linger) => return linger(&io.socket, &plan.bounds),
+            Ok(Next::Linger) => return linger(io.socket, &plan.bounds),
             Ok(Next::Close) => return,
             Err(_) => return protocol.observe(Event::Panicked),
         }

@@ -50,6 +50,10 @@ impl<P: Protocol> Protocol for Xor<P> {
         self.0.first_bytes_by()
     }
 
+    fn next_request_by(&self) -> Instant {
+        self.0.next_request_by()
+    }
+
     fn admit(&self, peer: &Peer) -> bool {
         self.0.admit(peer)
     }

@@ -3,6 +3,8 @@
 //! The parent accepts, forks and waits for processes that have ended; a child serves its one connection
 //! as `naive` does. What one connection does to memory, another never sees.
 //!
+//! At the bound the process of the longest idle connection is told to leave for a new one.
+//!
 //! System calls of a connection: accept4, fork, close in the parent; recv, send (or sendfile), …, exit in
 //! the child; wait4 in the parent, within a second.
 
@@ -12,11 +14,14 @@ use std::time::Duration;
 use tenfold_http::Peer;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::process::{self, Fork, Pid};
+use tenfold_sys::shared::Rows;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::Listener;
 
 use crate::driver::accepting::accept_each;
-use crate::driver::{blocking, of_accepted};
+use crate::driver::blocking::{Idle, IdleSince};
+use crate::driver::{blocking, of_accepted, read_clock};
+use crate::eviction::{MOST_LEAVING, Places};
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
 
@@ -27,31 +32,33 @@ const PATIENCE: u32 = 100;
 
 /// Forks a process for each connection until the server leaves, and waits for all of them.
 pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
-    let children = RefCell::new(Children { each: Vec::new(), reopened: lifecycle::reopened() });
+    let idle_since = Rows::new(1, plan.bounds.connections.saturating_add(MOST_LEAVING)).map_err(|error| {
+        format!("there is no memory for {} connections: {error}", plan.bounds.connections)
+    })?;
+    let children = Children { each: Places::default(), idle_since, reopened: lifecycle::reopened() };
+    let children = RefCell::new(children);
     let parent = process::own();
     let look_round = || children.borrow_mut().look_after(protocol);
     let accepted = accept_each(listeners, false, protocol, look_round, |socket, peer, listener| {
         let mut children = children.borrow_mut();
-        if children.each.len() >= plan.bounds.connections {
-            return protocol.observe(Event::TooMany);
-        }
-        if !protocol.admit(&of_accepted(peer)) {
+        if !children.make_room(plan, protocol, || protocol.admit(&of_accepted(peer))) {
             return;
         }
+        let idle = children.begin();
         // What is buffered would leave twice.
         protocol.leave();
         match process::fork() {
             Ok(Fork::Child) => {
                 let orphaned = !process::end_with(parent, Signal::Interrupt).unwrap_or(false);
                 if !orphaned {
-                    blocking::serve(socket, peer, listener, plan, protocol);
+                    blocking::serve(&socket, peer, listener, plan, protocol, &idle);
                 }
                 protocol.leave();
                 std::process::exit(0);
             }
             Ok(Fork::Parent(pid)) => {
                 protocol.observe(Event::Accepted);
-                children.each.push((pid, of_accepted(peer)));
+                children.each.insert((pid, of_accepted(peer)));
             }
             Err(_) => {
                 protocol.dismiss(|| of_accepted(peer));
@@ -66,18 +73,51 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
 
 /// The processes that serve connections.
 struct Children {
-    /// Each with whom it serves.
-    each: Vec<(Pid, Peer)>,
+    /// Each with its peer.
+    each: Places<(Pid, Peer)>,
+    /// In memory that all of them share, at the place of each: see [`IdleSince`].
+    idle_since: Rows,
     /// How often logs were asked to be opened anew, as far as the children were told.
     reopened: u32,
 }
 
 impl Children {
+    /// Whether a new connection that `admit` admits is served: within the bound, or in the place of an idle one.
+    fn make_room<P: Protocol>(&mut self, plan: &Plan, protocol: &P, admit: impl FnOnce() -> bool) -> bool {
+        let full = self.each.count() - self.each.leaving() >= plan.bounds.connections;
+        let evicted = if full { self.idle_one() } else { None };
+        if full && evicted.is_none() {
+            protocol.observe(Event::TooMany);
+            return false;
+        }
+        let admitted = admit();
+        if let Some(place) = evicted.filter(|_| admitted) {
+            let &(pid, _) = self.each.evict(place);
+            // A request that has come meanwhile is still answered.
+            process::tell(pid, Signal::Quit);
+            protocol.observe(Event::Evicted);
+        }
+        admitted
+    }
+
+    fn idle_one(&mut self) -> Option<usize> {
+        let (now, idle_since) = (read_clock(), self.idle_since.row(0));
+        self.each.longest_idle(|place, _| IdleSince(&idle_since[place]).idle_for(now))
+    }
+
+    /// The word of the next process, which begins with a request.
+    fn begin(&self) -> IdleSince<'_> {
+        let idle = IdleSince(&self.idle_since.row(0)[self.each.next()]);
+        idle.over();
+        idle
+    }
+
     /// Waits for those that have ended, but not for others; hands on what this process was told.
     fn look_after<P: Protocol>(&mut self, protocol: &P) {
         while let Ok(Some((pid, _))) = process::reap() {
-            if let Some(place) = self.each.iter().position(|(other, _)| *other == pid) {
-                let (_, peer) = self.each.swap_remove(place);
+            let place = self.each.iter().find_map(|(place, (other, _))| (*other == pid).then_some(place));
+            if let Some(place) = place {
+                let (_, peer) = self.each.remove(place);
                 protocol.dismiss(|| peer);
             }
             protocol.observe(Event::Closed);
@@ -89,7 +129,7 @@ impl Children {
     }
 
     fn tell(&self, signal: Signal) {
-        self.each.iter().for_each(|&(pid, _)| process::tell(pid, signal));
+        self.each.iter().for_each(|(_, &(pid, _))| process::tell(pid, signal));
     }
 
     /// Lets them finish what they have begun; when the server stops, stops them.
@@ -108,7 +148,7 @@ impl Children {
             if stopping == PATIENCE {
                 self.tell(Signal::Kill);
             }
-            if self.each.is_empty() {
+            if self.each.count() == 0 {
                 return;
             }
             std::thread::sleep(LAST_LOOK);

@@ -11,6 +11,7 @@ pub(crate) mod poll;
 pub(crate) mod pool;
 pub(crate) mod select;
 pub(crate) mod thread;
+mod threads;
 pub(crate) mod uring;
 
 use tenfold_sys::socket::Listener;

@@ -1,19 +1,23 @@
 //! `naive`: one blocking process accepts a connection, serves it until it is closed, and accepts the next.
 //!
-//! Whoever else connects waits in the backlog.
+//! Other connections wait in the backlog. A connection that has been idle for a second gives way to them.
 //!
 //! System calls of a connection: accept4, recv, send (or sendfile), …, close. With several listening
-//! addresses a poll stands in front of accept4, because one thread that waits can wait for one thing only.
+//! addresses a poll stands in front of accept4, because one thread that waits can wait for one thing only. While a
+//! connection is idle, a poll that does not wait looks at the backlog once a second.
 
+use tenfold_http::Instant;
 use tenfold_sys::socket::Listener;
 
-use crate::driver::accepting::accept_each;
+use crate::driver::accepting::{Backlog, accept_each};
+use crate::driver::blocking::Idle;
 use crate::driver::{blocking, of_accepted};
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
 
 /// Serves one connection after the other until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+    let idle = GivesWay { backlog: Backlog::of(listeners), protocol };
     accept_each(
         listeners,
         false,
@@ -24,9 +28,26 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
                 return;
             }
             protocol.observe(Event::Accepted);
-            blocking::serve(socket, peer, listener, plan, protocol);
+            blocking::serve(&socket, peer, listener, plan, protocol, &idle);
+            drop(socket);
             protocol.dismiss(|| of_accepted(peer));
             protocol.observe(Event::Closed);
         },
     )
+}
+
+/// An idle connection that gives way to the next one of the backlog.
+struct GivesWay<'a, P> {
+    backlog: Backlog,
+    protocol: &'a P,
+}
+
+impl<P: Protocol> Idle for GivesWay<'_, P> {
+    fn gives_way(&self, _since: Instant) -> bool {
+        let gives_way = self.backlog.is_waiting();
+        if gives_way {
+            self.protocol.observe(Event::Evicted);
+        }
+        gives_way
+    }
 }

@@ -1,20 +1,21 @@
 //! `pool`: a fixed number of threads take accepted connections from a bounded queue, and serve each until
 //! it is closed.
 //!
-//! When every thread holds a connection, the next ones wait in the queue, however short their requests;
-//! when the queue is full, they are refused.
+//! When every thread holds a connection, the next ones wait in the queue, however short their requests, and idle ones
+//! give way to them: their input is shut down, the longest idle first. When the queue is full, new ones are refused.
 //!
 //! System calls of a connection: accept4, a futex to wake a thread that sleeps, recv, send (or sendfile),
 //! …, close.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, TrySendError, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use tenfold_sys::socket::{Listener, Socket};
 
 use super::thread::STACK_BYTES;
+use super::threads::{Served, Threads, lock};
 use crate::driver::accepting::accept_each;
 use crate::driver::{blocking, of_accepted};
 use crate::plan::Plan;
@@ -22,17 +23,37 @@ use crate::protocol::{Event, Protocol};
 
 type Connection = (Socket, Option<SocketAddr>, u16);
 
+/// What the threads hold, and what waits for them.
+#[derive(Default)]
+struct Load {
+    threads: Threads,
+    /// Connections in the queue.
+    waiting: usize,
+}
+
+impl Load {
+    /// Has as many idle connections give way as others wait for a thread.
+    fn make_room<P: Protocol>(&mut self, plan: &Plan, protocol: &P) {
+        let free = plan.bounds.pool_threads - self.threads.count();
+        let coming = free + self.threads.leaving();
+        for _ in coming..self.waiting {
+            let Some(place) = self.threads.idle_one() else { return };
+            self.threads.give_way(place, protocol);
+        }
+    }
+}
+
 /// Serves connections on a pool of threads until the server leaves; those in the queue are served, too.
 pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
     let (sender, receiver) = sync_channel::<Connection>(plan.bounds.pool_queue);
-    let receiver = Mutex::new(receiver);
+    let (receiver, load) = (Mutex::new(receiver), Mutex::<Load>::default());
     thread::scope(|scope| {
         for number in 0..plan.bounds.pool_threads {
-            let (protocol, receiver) = (protocol.clone(), &receiver);
+            let (protocol, receiver, load) = (protocol.clone(), &receiver, &load);
             thread::Builder::new()
                 .name(format!("pool-{number}"))
                 .stack_size(STACK_BYTES)
-                .spawn_scoped(scope, move || serve_from(receiver, plan, &protocol))
+                .spawn_scoped(scope, move || serve_from(receiver, load, plan, &protocol))
                 .map_err(|error| format!("cannot start thread {number} of the pool: {error}"))?;
         }
         // Moved in, so that the queue ends with the accepting, and the threads with the queue.
@@ -41,34 +62,50 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
             listeners,
             false,
             protocol,
-            || (),
+            // A connection may have become idle since others began to wait.
+            || lock(&load).make_room(plan, protocol),
             |socket, peer, listener| {
                 // Before it waits in the queue, so that no address fills that.
                 if !protocol.admit(&of_accepted(peer)) {
                     return;
                 }
+                let mut load = lock(&load);
                 match sender.try_send((socket, peer, listener)) {
-                    Ok(()) => {}
+                    Ok(()) => load.waiting += 1,
                     Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                         protocol.dismiss(|| of_accepted(peer));
                         protocol.observe(Event::TooMany);
                     }
                 }
+                load.make_room(plan, protocol);
             },
         )
     })
 }
 
-fn serve_from<P: Protocol>(queue: &Mutex<Receiver<Connection>>, plan: &Plan, protocol: &P) {
+fn serve_from<P: Protocol>(
+    queue: &Mutex<Receiver<Connection>>,
+    load: &Mutex<Load>,
+    plan: &Plan,
+    protocol: &P,
+) {
     loop {
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = lock(queue).recv();
         let Ok((socket, peer, listener)) = next else { return protocol.leave() };
+        let served = Served::new(socket);
+        let place = {
+            let mut load = lock(load);
+            load.waiting -= 1;
+            load.threads.insert(Arc::downgrade(&served))
+        };
         // Counted here, so that it is counted before it is closed.
         protocol.observe(Event::Accepted);
-        blocking::serve(socket, peer, listener, plan, protocol);
+        blocking::serve(&served.socket, peer, listener, plan, protocol, &served.idle());
+        drop(served);
         protocol.dismiss(|| of_accepted(peer));
         protocol.observe(Event::Closed);
         // Before it waits for a connection, which may take long.
         protocol.leave();
+        lock(load).threads.remove(place);
     }
 }

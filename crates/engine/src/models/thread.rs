@@ -2,14 +2,18 @@
 //!
 //! The accepting thread hands every connection to a thread of its own, which serves it as `naive` does.
 //!
+//! At the bound the longest idle connection gives way to a new one: its input is shut down, and its thread closes it.
+//!
 //! System calls of a connection: accept4, then clone3 and what a thread's stack needs (mmap, mprotect),
 //! recv, send (or sendfile), …, close, exit, and munmap or madvise.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use tenfold_sys::socket::Listener;
 
+use super::threads::{Served, Threads, lock};
 use crate::driver::accepting::accept_each;
 use crate::driver::{blocking, of_accepted};
 use crate::plan::Plan;
@@ -21,7 +25,7 @@ pub(super) const STACK_BYTES: usize = 256 * 1024;
 
 /// Starts a thread for each connection until the server leaves, and waits for all of them.
 pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
-    let running = AtomicUsize::new(0);
+    let threads = Mutex::<Threads>::default();
     thread::scope(|scope| {
         accept_each(
             listeners,
@@ -29,31 +33,51 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
             protocol,
             || (),
             |socket, peer, listener| {
-                if running.load(Ordering::Relaxed) >= plan.bounds.connections {
-                    return protocol.observe(Event::TooMany);
-                }
-                if !protocol.admit(&of_accepted(peer)) {
-                    return;
-                }
-                running.fetch_add(1, Ordering::Relaxed);
-                let (protocol_of_thread, running_too) = (protocol.clone(), &running);
+                let served = Served::new(socket);
+                let Some(place) = admit(&threads, &served, peer, plan, protocol) else { return };
+                let (protocol_of_thread, threads_too) = (protocol.clone(), &threads);
                 let serve = move || {
                     let protocol = protocol_of_thread;
                     protocol.observe(Event::Accepted);
-                    blocking::serve(socket, peer, listener, plan, &protocol);
+                    blocking::serve(&served.socket, peer, listener, plan, &protocol, &served.idle());
+                    drop(served);
                     protocol.dismiss(|| of_accepted(peer));
                     protocol.observe(Event::Closed);
                     protocol.leave();
-                    running_too.fetch_sub(1, Ordering::Relaxed);
+                    lock(threads_too).remove(place);
                 };
                 let thread = thread::Builder::new().name("connection".into()).stack_size(STACK_BYTES);
                 if thread.spawn_scoped(scope, serve).is_err() {
                     // The socket went with what could not be started.
-                    running.fetch_sub(1, Ordering::Relaxed);
+                    lock(&threads).remove(place);
                     protocol.dismiss(|| of_accepted(peer));
                     protocol.observe(Event::Exhausted);
                 }
             },
         )
     })
+}
+
+/// Gives a connection a place within the bound, or that of an idle one; none if it is refused.
+fn admit<P: Protocol>(
+    threads: &Mutex<Threads>,
+    served: &Arc<Served>,
+    peer: Option<SocketAddr>,
+    plan: &Plan,
+    protocol: &P,
+) -> Option<usize> {
+    let mut threads = lock(threads);
+    let full = threads.count() - threads.leaving() >= plan.bounds.connections;
+    let evicted = if full { threads.idle_one() } else { None };
+    if full && evicted.is_none() {
+        protocol.observe(Event::TooMany);
+        return None;
+    }
+    if !protocol.admit(&of_accepted(peer)) {
+        return None;
+    }
+    if let Some(place) = evicted {
+        threads.give_way(place, protocol);
+    }
+    Some(threads.insert(Arc::downgrade(served)))
 }

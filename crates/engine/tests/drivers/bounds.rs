@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use tenfold_engine::{Driver, Engine, Topology};
+use tenfold_engine::{Dispatch, Driver, Engine, Topology};
 
 use crate::Statement;
 use crate::client::request;
@@ -13,6 +13,7 @@ use crate::server::SMALL;
 
 pub(crate) const STATEMENTS: &[Statement] = &[
     ("connections_past_the_bound_are_closed", one_worker, connections_past_the_bound_are_closed),
+    ("at_the_bound_the_longest_idle_connection_gives_way", sees_all_idle, the_longest_idle_gives_way),
     ("without_descriptors_it_waits_and_goes_on", selects, without_descriptors_it_waits_and_goes_on),
     ("who_sends_and_is_not_read_is_held_back", any, who_sends_and_is_not_read_is_held_back),
     ("a_slow_reader_that_goes_on_reading_lives", once, a_slow_reader_that_goes_on_reading_lives),
@@ -27,6 +28,12 @@ fn one_worker(configuration: &Configuration) -> bool {
     configuration.at_once()
         && configuration.topology == Topology::Single
         && configuration.engine != Engine::Pool
+}
+
+/// Where threads of a pool try every connection in turn, one that a thread has is not seen to be idle.
+fn sees_all_idle(configuration: &Configuration) -> bool {
+    let tried = configuration.engine == Engine::Busy && configuration.dispatch == Dispatch::Reactor;
+    one_worker(configuration) && !tried
 }
 
 fn selects(configuration: &Configuration) -> bool {
@@ -45,16 +52,26 @@ fn once(configuration: &Configuration) -> bool {
     configuration.at_once() && alone && !configuration.scarce && !configuration.layered
 }
 
+/// A request that lacks its last line.
+const BEGUN: &[u8] = b"GET /small HTTP/1.1\r\nHost: localhost\r\n";
+
 fn connections_past_the_bound_are_closed(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("connections", "4")]);
     let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
-    clients.iter_mut().for_each(|client| assert_eq!(client.get("/small").body, SMALL));
+    // None is idle: the next request has begun before the first is answered.
+    clients.iter_mut().for_each(|client| {
+        client.send(&[&request("/small"), BEGUN].concat());
+        assert_eq!(client.response().body, SMALL);
+    });
     for _ in 0..3 {
         let mut refused = server.connect();
         let (rest, _) = refused.rest();
         assert_eq!(rest, b"");
     }
-    clients.iter_mut().for_each(|client| assert_eq!(client.get("/small").body, SMALL));
+    clients.iter_mut().for_each(|client| {
+        client.send(&[b"\r\n", BEGUN].concat());
+        assert_eq!(client.response().body, SMALL);
+    });
     clients.truncate(2);
     eventually(
         || {
@@ -64,9 +81,44 @@ fn connections_past_the_bound_are_closed(configuration: &Configuration) {
         },
         || "the places of those that left are not given again".into(),
     );
+    clients[0].send(b"\r\n");
+    assert_eq!(clients[0].response().body, SMALL);
     let text = String::from_utf8(clients[0].get("/counters").body).expect("counters are text");
     let count = text.lines().find_map(|line| line.strip_prefix("too-many ")).map(str::parse::<u64>);
     assert!(count.is_some_and(|count| count.is_ok_and(|count| count >= 3)), "{text}");
+    server.stop();
+}
+
+fn the_longest_idle_gives_way(configuration: &Configuration) {
+    let server = Server::start_with(configuration, &[("connections", "4")]);
+    let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        assert_eq!(client.get("/small").body, SMALL);
+        // The clock of the server is a coarse one.
+        thread::sleep(Duration::from_millis(50));
+    }
+    // The first one has not asked for longest, and the second one has begun to ask.
+    assert_eq!(clients[0].get("/small").body, SMALL);
+    clients[1].send(BEGUN);
+    let mut served = None;
+    eventually(
+        || {
+            let mut client = server.connect();
+            client.try_send(&request("/small"));
+            let response = client.rest_or_response();
+            served = response.is_some().then_some(client);
+            served.is_some()
+        },
+        || "no idle connection gives way".into(),
+    );
+    clients.remove(2).ends();
+    clients[1].send(b"\r\n");
+    assert_eq!(clients[1].response().body, SMALL);
+    for client in clients.iter_mut().chain(&mut served) {
+        assert_eq!(client.get("/small").body, SMALL);
+    }
+    let text = String::from_utf8(clients[0].get("/counters").body).expect("counters are text");
+    assert!(text.lines().any(|line| line == "evicted 1"), "{text}");
     server.stop();
 }
 

@@ -38,7 +38,7 @@ pub(crate) const TAIL: &[u8] = b"and this is behind the file";
 /// A ring of which everything runs out: places for operations, for completions, and buffers.
 const SCARCE: Sizes = Sizes { submissions: 16, completions: 32, buffers: 4, buffer_bytes: 256 };
 
-const COUNTERS: [&str; 10] = [
+const COUNTERS: [&str; 11] = [
     "accepted",
     "closed",
     "too-many",
@@ -49,6 +49,7 @@ const COUNTERS: [&str; 10] = [
     "substituted",
     "released",
     "copied",
+    "evicted",
 ];
 
 /// Settings, as `name=value`.
@@ -229,6 +230,10 @@ impl Protocol for Http {
         clock::now() + self.limits.head_timeout
     }
 
+    fn next_request_by(&self) -> Instant {
+        clock::now() + self.limits.idle_timeout
+    }
+
     fn observe(&self, event: Event) {
         let (place, count) = match event {
             Event::Accepted => (0, 1),
@@ -237,6 +242,7 @@ impl Protocol for Http {
             Event::Exhausted => (3, 1),
             Event::Expired => (4, 1),
             Event::Panicked => (5, 1),
+            Event::Evicted => (10, 1),
             Event::Sent(count) => (6, count),
             Event::Substituted(count) => (7, u64::from(count)),
             Event::Released { sends, copied } => {

@@ -9,8 +9,10 @@ use tenfold_sys::socket::Socket;
 use super::io::RingIo;
 use super::link::Link;
 use super::ring::Ring;
-use super::{CLOSING, Kind, POLLING, Proactor, RECEIVING, RESET, tag};
+use super::{CLOSING, ENDED, EVICTED, FAILED, Kind, MULTISHOT, POLLING, Proactor, RECEIVING, RESET, tag};
+use crate::driver::of_accepted;
 use crate::driver::tasks::Finished;
+use crate::eviction::MOST_LEAVING;
 use crate::protocol::{Event, Protocol};
 use crate::slots::{Key, State};
 
@@ -35,6 +37,50 @@ where
             self.ring.close(socket, tag(Kind::Close, key));
         }
         self.connections.set_deadline(key, by);
+    }
+
+    /// Whether a new connection needs the place of another.
+    pub(super) fn is_full(&self) -> bool {
+        self.connections.count() - self.leaving >= self.plan.bounds.connections
+    }
+
+    /// Serves connections that were accepted at the bound, each in the place of an idle one; refuses them if none is
+    /// idle.
+    pub(super) fn admit_past_bound(&mut self) {
+        for (socket, peer, listener) in std::mem::take(&mut self.past_bound) {
+            let evicted = if self.is_full() { self.longest_idle() } else { None };
+            if evicted.is_none() && self.is_full() {
+                self.protocol.observe(Event::TooMany);
+                self.ring.discard(socket);
+            } else if !self.protocol.admit(&of_accepted(peer)) {
+                self.ring.discard(socket);
+            } else {
+                if let Some(key) = evicted {
+                    self.evict(key);
+                }
+                self.begin(socket, peer, listener);
+            }
+        }
+    }
+
+    fn longest_idle(&mut self) -> Option<Key> {
+        if self.leaving >= MOST_LEAVING {
+            return None;
+        }
+        // Nothing is in flight but the receive of the next request.
+        self.connections.longest_idle(self.protocol, |slot| {
+            slot.sending == 0
+                && slot.interest & !(RECEIVING | MULTISHOT) == 0
+                && slot.flags & (ENDED | FAILED) == 0
+        })
+    }
+
+    fn evict(&mut self, key: Key) {
+        let Some(slot) = self.connections.find(key) else { return };
+        slot.flags |= EVICTED;
+        self.leaving += 1;
+        self.protocol.observe(Event::Evicted);
+        self.close(key);
     }
 
     /// Closes connection `key` when its sends are done, at the latest at `by`.
@@ -82,6 +128,7 @@ where
     pub(super) fn connections_end(&mut self, key: Key) {
         if let Some(slot) = self.connections.find(key) {
             self.protocol.dismiss(|| slot.peer());
+            self.leaving -= usize::from(slot.flags & EVICTED != 0);
             if let Some(socket) = slot.socket.take() {
                 self.ring.discard(socket);
             }

@@ -34,11 +34,12 @@ use super::tasks::{Finished, Tasks, activation};
 use super::turn::Turns;
 use super::{of_accepted, pause_where_short, read_clock};
 use crate::connections::Connections;
+use crate::handoff::Accepted;
 use crate::inbox::Inbox;
 use crate::models::Intake;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
-use crate::slots::{Key, Slot, State};
+use crate::slots::{Key, SERVED, Slot, State};
 
 /// How long what was handed over may take when its connection would otherwise be closed.
 const LAST_SENDS: Duration = Duration::from_secs(60);
@@ -50,8 +51,7 @@ const CANCELLING: u8 = 4;
 const POLLING: u8 = 8;
 const CLOSING: u8 = 16;
 
-/// Bits of a slot's flags.
-const SERVED: u8 = 1;
+/// Bits of a slot's flags, beside [`SERVED`].
 /// The first receive, which is one-shot, has been made.
 const GREETED: u8 = 2;
 /// The peer has ended its output.
@@ -60,6 +60,8 @@ const ENDED: u8 = 4;
 const FAILED: u8 = 8;
 /// What waits in the socket is not to be sent.
 const RESET: u8 = 16;
+/// It was idle, and is closed for a new connection.
+const EVICTED: u8 = 32;
 
 /// What an operation was, in the top bits of its tag; below, the generation and the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +108,8 @@ pub(crate) fn serve<R: Ring, P: Protocol>(
         plan,
         protocol,
         start,
+        past_bound: Vec::new(),
+        leaving: 0,
     };
     proactor.run(Sources::new(intake, plan.accept))
 }
@@ -128,6 +132,10 @@ struct Proactor<'a, R: Ring, P: Protocol, F, M> {
     plan: &'a Plan,
     protocol: &'a P,
     start: M,
+    /// Connections that were accepted at the bound in this turn.
+    past_bound: Vec<Accepted>,
+    /// Connections that are evicted, and not closed yet.
+    leaving: usize,
 }
 
 impl<R, P, F, M> Proactor<'_, R, P, F, M>
@@ -160,6 +168,7 @@ where
             while let Some((socket, peer, listener)) = sources.next_handed() {
                 self.accepted(socket, peer, listener);
             }
+            self.admit_past_bound();
             self.end_turn(woken, now, &mut keys);
         }
         read_clock();
@@ -247,13 +256,17 @@ where
     }
 
     fn accepted(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) {
-        if self.connections.count() >= self.plan.bounds.connections {
-            self.protocol.observe(Event::TooMany);
-            return self.ring.discard(socket);
+        if self.is_full() {
+            // What has come for others is heard first: then they are not idle.
+            return self.past_bound.push((socket, peer, listener));
         }
         if !self.protocol.admit(&of_accepted(peer)) {
             return self.ring.discard(socket);
         }
+        self.begin(socket, peer, listener);
+    }
+
+    fn begin(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) {
         self.protocol.observe(Event::Accepted);
         let key = self.connections.insert(socket, peer, listener);
         if let Some(slot) = self.connections.find(key) {

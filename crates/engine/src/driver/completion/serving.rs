@@ -10,11 +10,11 @@ use tenfold_http::{Instant, IoError, Next};
 use super::io::RingIo;
 use super::link::{AGAIN, LOST, Link, RECEIVED, WRITABLE};
 use super::ring::Ring;
-use super::{Active, ENDED, FAILED, Kind, LAST_SENDS, POLLING, Proactor, RESET, SERVED, tag};
+use super::{Active, ENDED, FAILED, Kind, LAST_SENDS, POLLING, Proactor, RESET, tag};
 use crate::driver::tasks::Finished;
 use crate::driver::turn::{Parts, Taken, Turns, take_up};
 use crate::protocol::{Event, Protocol};
-use crate::slots::{Key, State};
+use crate::slots::{Key, SERVED, State};
 
 impl<R, P, F, M> Proactor<'_, R, P, F, M>
 where

@@ -15,6 +15,7 @@ mod serving;
 mod tests;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ use crate::inbox::Inbox;
 use crate::models::Intake;
 use crate::plan::{Dispatch, Plan};
 use crate::protocol::{self, Protocol};
-use crate::slots::{Key, State};
+use crate::slots::{Key, SERVED, State};
 
 /// Words of registrations that are no connections: their places are past every slot's.
 const FIRST_SPECIAL: u32 = 0xffff_0000;
@@ -44,9 +45,7 @@ const INBOX: u32 = 0xffff_fffe;
 const LIFECYCLE: u32 = 0xffff_fffd;
 const HANDED: u32 = 0xffff_fffc;
 
-/// A slot's flag: something was sent on the connection, so that between requests it may be closed.
-const SERVED: u8 = 1;
-/// Another: the peer has ended its output, which an edge-triggered mechanism says once.
+/// A slot's flag beside [`SERVED`]: the peer has ended its output, which an edge-triggered mechanism says once.
 const HALF_CLOSED: u8 = 2;
 
 /// Among a slot's bits of interest: the selector knows the connection.
@@ -159,6 +158,7 @@ where
         self.selector.watch_event(self.inbox.event().number(), special(INBOX)).map_err(failed)?;
         acceptor.begin(&mut self.selector, read_clock(), self.protocol)?;
         let (mut events, mut keys, mut returned) = (Vec::new(), Vec::new(), Vec::new());
+        let mut reported = Vec::new();
         loop {
             match lifecycle::phase() {
                 Phase::Serving => {}
@@ -181,10 +181,13 @@ where
                     Key { index, .. } if index >= FIRST_SPECIAL => {
                         acceptor.ready((index - FIRST_SPECIAL) as usize)
                     }
+                    // A thread takes it away, and `busy` reports each in every turn: what is idle is seen before that.
+                    key if E::AWAY => reported.push((key, event.ready)),
                     key => self.event(key, event.ready),
                 }
             }
             self.accept(&mut acceptor, now)?;
+            reported.drain(..).for_each(|(key, ready)| self.event(key, ready));
             self.end_turn(woken, now, &mut keys);
             if S::SLEEPS {
                 self.selector.turn_over(std::mem::take(&mut self.worked));
@@ -229,14 +232,7 @@ where
     fn accept(&mut self, acceptor: &mut Acceptor<'_>, now: Instant) -> Result<(), String> {
         acceptor.resume(&mut self.selector, now, self.protocol)?;
         while let Some((socket, peer, listener)) = acceptor.next(&mut self.selector, now, self.protocol)? {
-            let fits = self.selector.admits(socket.number());
-            if !fits || self.connections.count() >= self.plan.bounds.connections {
-                self.protocol.observe(protocol::Event::TooMany);
-                continue;
-            }
-            if !self.protocol.admit(&of_accepted(peer)) {
-                continue;
-            }
+            let Some(socket) = self.admit(socket, peer) else { continue };
             self.worked = true;
             self.protocol.observe(protocol::Event::Accepted);
             let key = self.connections.insert(socket, peer, listener);
@@ -244,6 +240,32 @@ where
             self.activate(key, READ | WRITE);
         }
         Ok(())
+    }
+
+    /// Returns a socket that was just accepted if its connection is served: within the bound, or in the place of an idle
+    /// connection.
+    fn admit(&mut self, socket: Socket, peer: Option<SocketAddr>) -> Option<Socket> {
+        let fits = self.selector.admits(socket.number());
+        if fits && self.connections.count() < self.plan.bounds.connections {
+            return self.protocol.admit(&of_accepted(peer)).then_some(socket);
+        }
+        let Some(evicted) = self.connections.longest_idle(self.protocol, |_| true) else {
+            self.protocol.observe(protocol::Event::TooMany);
+            return None;
+        };
+        if !self.protocol.admit(&of_accepted(peer)) {
+            return None;
+        }
+        self.protocol.observe(protocol::Event::Evicted);
+        self.close(evicted);
+        // The number of the evicted connection is free now, and it was one that the selector admits.
+        let socket = if fits { Some(socket) } else { socket.renumber().ok() };
+        let socket = socket.filter(|socket| self.selector.admits(socket.number()));
+        if socket.is_none() {
+            self.protocol.dismiss(|| of_accepted(peer));
+            self.protocol.observe(protocol::Event::TooMany);
+        }
+        socket
     }
 
     /// Something happened on connection `key`.

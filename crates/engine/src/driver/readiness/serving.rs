@@ -11,11 +11,11 @@ use super::executor::{Executor, Polled, Turn};
 use super::io::ReadinessIo;
 use super::link::{AGAIN, ENDED, FAULT, MOVED, READ, WRITE};
 use super::selector::{READING, Selector};
-use super::{Active, HALF_CLOSED, LOOK_AGAIN, REGISTERED, Reactor, SERVED, interest_of};
+use super::{Active, HALF_CLOSED, LOOK_AGAIN, REGISTERED, Reactor, interest_of};
 use crate::driver::tasks::Finished;
 use crate::driver::turn::{Parts, Taken, Turns, take_up};
 use crate::protocol::{self, Protocol};
-use crate::slots::{Key, State};
+use crate::slots::{Key, SERVED, State};
 
 impl<S, P, F, M, E> Reactor<'_, S, P, F, M, E>
 where

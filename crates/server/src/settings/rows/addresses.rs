@@ -9,9 +9,9 @@ const HEADING: &str = "Bounds";
 pub(super) static ROWS: &[Row] = &[
     one(
         ("max-connections-per-address", "N|off", HEADING),
-        Value("off"),
+        Follows("off loopback a quarter of all connections, at least 256; else off"),
         "connections at once of one address, of all workers (IPv6: of its /64); past it they are closed and \
-         counted",
+         counted; a trusted-proxy has no bound",
         |settings, text| {
             settings.max_connections_per_address = number_or_off(text.text)?;
             Ok(())

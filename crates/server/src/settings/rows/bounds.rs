@@ -13,7 +13,8 @@ pub(super) static ROWS: &[Row] = &[
     one(
         ("max-connections", "N", HEADING),
         Follows("from the descriptor limit"),
-        "connections at once, of each worker; past it they are closed and counted",
+        "connections at once, of each worker; past it a new one takes the place of an idle one, or is closed; both \
+         are counted",
         |settings, text| {
             settings.max_connections = Some(number(text.text, 1..=100_000_000u32)? as usize);
             Ok(())
