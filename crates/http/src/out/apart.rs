@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{Out, Segment};
+use crate::amend::final_head;
 use crate::limits::Write;
 
 /// A place in the output at which an answer begins.
@@ -43,13 +44,18 @@ impl Out {
             .sum();
         let begin = self.gone + before as usize + mark.tail;
         let answer = &self.staged[begin..begin + own];
-        let Some(end) = memchr::memmem::find(answer, b"\r\n\r\n") else { return };
-        let head = &answer[..end + 4];
+        let Some(last) = final_head(answer) else { return };
+        // Interim responses (1xx) leave by themselves as well.
+        let (interim, last) = (&answer[..last.start], &answer[last.start..last.end + 4]);
+        let head = &answer[..interim.len() + last.len()];
         let mut pieces: VecDeque<_> =
             (mark.tail > 0).then_some(Segment::Staged(mark.tail)).into_iter().collect();
         match write {
             Write::Joined => return,
-            Write::Split => pieces.push_back(Segment::Alone(head.len())),
+            Write::Split => {
+                let heads = [interim.len(), last.len()].into_iter().filter(|length| *length > 0);
+                pieces.extend(heads.map(Segment::Alone));
+            }
             Write::PerHeader => {
                 pieces.extend(
                     head.split_inclusive(|&byte| byte == b'\n').map(|line| Segment::Alone(line.len())),
@@ -132,6 +138,19 @@ mod tests {
         let head = || (String::from_utf8_lossy(HEAD).into_owned(), false);
         let body = |text: &str| (text.to_owned(), false);
         assert_eq!(calls(&mut out), [head(), body("one."), head(), head(), body("two.")]);
+    }
+
+    #[test]
+    fn h82_a_final_head_leaves_apart_from_the_interim_response_before_it() {
+        const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n";
+        let mut out = Out::new();
+        out.answer(Write::Split, |out| {
+            out.stage(HINTS.as_bytes());
+            out.stage(HEAD);
+            out.stage(b"body");
+        });
+        let leaves = [HINTS, &String::from_utf8_lossy(HEAD), "body"].map(|text| (text.to_owned(), false));
+        assert_eq!(calls(&mut out), leaves);
     }
 
     #[test]
