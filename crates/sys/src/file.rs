@@ -14,6 +14,7 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use crate::links::{Links, open_by_owner};
+use crate::place::{Identity, directories_above};
 
 /// A directory and everything beneath it.
 ///
@@ -21,11 +22,13 @@ use crate::links::{Links, open_by_owner};
 /// same directory when its name is given to another one.
 #[derive(Debug)]
 pub struct Root {
-    directory: OwnedFd,
-    path: PathBuf,
+    pub(crate) directory: OwnedFd,
+    pub(crate) path: PathBuf,
     /// The lowest number that a file's descriptor may have.
     lowest: RawFd,
-    links: Links,
+    pub(crate) links: Links,
+    /// The directories above it when it was opened: privileges may have been needed to see them.
+    pub(crate) above: Vec<Identity>,
 }
 
 impl Root {
@@ -34,7 +37,8 @@ impl Root {
         let wrong = |what, errno| RootError { path: path.to_owned(), what, errno };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| wrong("open", errno))?;
-        let root = Root { directory, path: path.to_owned(), lowest: 0, links: Links::Beneath };
+        let (above, _) = directories_above(&directory);
+        let root = Root { directory, path: path.to_owned(), lowest: 0, links: Links::Beneath, above };
         match root.resolve("", OFlags::PATH) {
             Ok(_) => Ok(root),
             Err(errno) => Err(wrong("resolve paths beneath", errno)),
@@ -116,6 +120,11 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// What tells the file apart from every other one, whatever it is called.
+    pub fn identity(&self) -> Identity {
+        Identity { device: self.device, inode: self.inode }
+    }
+
     pub(crate) fn of(stat: &Stat) -> Facts {
         Facts {
             kind: match FileType::from_raw_mode(stat.st_mode) {

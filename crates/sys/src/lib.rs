@@ -25,6 +25,7 @@ pub mod location;
 pub mod mapping;
 pub mod memory;
 pub mod pipe;
+pub mod place;
 pub mod poll;
 pub mod process;
 pub mod readiness;

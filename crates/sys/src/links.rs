@@ -33,52 +33,72 @@ enum Step {
 
 /// Opens `path` beneath `root` through no links but those of the owner of what they lead to.
 pub(crate) fn open_by_owner(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let mut way = Way { root, entered: Vec::new(), left: Vec::new() };
-    way.plan(path.as_bytes())?;
-    let mut links = 0;
-    while let Some(step) = way.left.pop() {
-        let name = match step {
-            Step::Belongs(owner) => {
-                belongs(way.here(), owner)?;
-                continue;
-            }
-            Step::Enter(name) if name.as_bytes() == b".." => {
-                way.entered.pop().ok_or(Errno::XDEV)?;
-                continue;
-            }
-            Step::Enter(name) => name,
-        };
-        let beginning = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let found = rustix::fs::openat(way.here(), &name, beginning, Mode::empty())?;
-        let stat = rustix::fs::fstat(&found)?;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => way.entered.push(found),
-            FileType::Symlink => {
-                links += 1;
-                let target = rustix::fs::readlinkat(&found, "", Vec::new())?;
-                if links > MOST_LINKS || target.as_bytes().starts_with(b"/") {
-                    return Err(if links > MOST_LINKS { Errno::LOOP } else { Errno::XDEV });
-                }
-                way.left.push(Step::Belongs(stat.st_uid));
-                way.plan(target.as_bytes())?;
-            }
-            _ => return way.end(&name, flags),
-        }
-    }
-    rustix::fs::openat(way.here(), ".", flags | OFlags::CLOEXEC, Mode::empty())
+    Way::new(root, Links::SameOwner).open(path, flags)
 }
 
-struct Way<'r> {
+/// A path that is walked beneath a root.
+pub(crate) struct Way<'r> {
     root: &'r OwnedFd,
-    /// The directories that were entered, each beneath the one before.
-    entered: Vec<OwnedFd>,
+    links: Links,
+    /// The directories that were entered, each beneath the one before, with their names.
+    pub(crate) entered: Vec<(CString, OwnedFd)>,
+    /// The name of what was opened, where that is no directory.
+    pub(crate) last: Option<CString>,
     /// What is left, the next at the end.
     left: Vec<Step>,
 }
 
-impl Way<'_> {
+impl<'r> Way<'r> {
+    /// A walk that follows these links.
+    pub(crate) fn new(root: &'r OwnedFd, links: Links) -> Way<'r> {
+        Way { root, links, entered: Vec::new(), last: None, left: Vec::new() }
+    }
+
+    /// Walks along `path` and opens what it leads to.
+    pub(crate) fn open(&mut self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.plan(path.as_bytes())?;
+        let mut links = 0;
+        while let Some(step) = self.left.pop() {
+            let name = match step {
+                Step::Belongs(owner) => {
+                    belongs(self.here(), owner)?;
+                    continue;
+                }
+                Step::Enter(name) if name.as_bytes() == b".." => {
+                    self.entered.pop().ok_or(Errno::XDEV)?;
+                    continue;
+                }
+                Step::Enter(name) => name,
+            };
+            let beginning = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let found = rustix::fs::openat(self.here(), &name, beginning, Mode::empty())?;
+            let stat = rustix::fs::fstat(&found)?;
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => self.entered.push((name, found)),
+                FileType::Symlink if self.links == Links::None => return Err(Errno::LOOP),
+                FileType::Symlink => {
+                    links += 1;
+                    let target = rustix::fs::readlinkat(&found, "", Vec::new())?;
+                    if links > MOST_LINKS || target.as_bytes().starts_with(b"/") {
+                        return Err(if links > MOST_LINKS { Errno::LOOP } else { Errno::XDEV });
+                    }
+                    if self.links == Links::SameOwner {
+                        self.left.push(Step::Belongs(stat.st_uid));
+                    }
+                    self.plan(target.as_bytes())?;
+                }
+                _ => {
+                    let opened = self.end(&name, flags)?;
+                    self.last = Some(name);
+                    return Ok(opened);
+                }
+            }
+        }
+        rustix::fs::openat(self.here(), ".", flags | OFlags::CLOEXEC, Mode::empty())
+    }
+
     fn here(&self) -> BorrowedFd<'_> {
-        self.entered.last().unwrap_or(self.root).as_fd()
+        self.entered.last().map_or(self.root, |(_, directory)| directory).as_fd()
     }
 
     /// Goes along `path` before what is left.
