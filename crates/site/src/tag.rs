@@ -22,7 +22,7 @@ use crate::{Site, message, store};
 /// Where entity tags come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TagFrom {
-    /// Modification time, size and inode.
+    /// Modification time, to the nanosecond, and size.
     #[default]
     Time,
     /// What is in the file.

@@ -37,14 +37,13 @@ impl Description {
     pub(super) fn of(name: &str, facts: &Facts, form: Form<'_>) -> Description {
         let Form { coding, negotiated, here, .. } = form;
         let modified = facts.modified;
-        // The inode tells a replaced file from the one before, where both have the same size and a time
-        // that was set on purpose, as archives and reproducible builds do.
+        // The inode would tell more versions apart, and it would tell every client a number of the file system that
+        // is another one on each node.
         let etag = format!(
-            "\"{:x}.{:x}-{:x}-{:x}{}\"",
+            "\"{:x}.{:x}-{:x}{}\"",
             modified.seconds,
             modified.nanoseconds,
             facts.size,
-            facts.inode,
             suffix(coding)
         );
         let modified = form.modified;
