@@ -6,6 +6,7 @@ mod hostile;
 mod journey;
 mod nodes;
 mod outage;
+mod routes;
 mod trouble;
 
 use tenfold_tests::cases;
@@ -22,13 +23,16 @@ use hostile::*;
 use journey::*;
 use nodes::*;
 use outage::*;
+use routes::*;
 use trouble::*;
 
 pub(crate) const THEME: Theme = Theme {
     name: "members",
     cases: cases![
         Topologies Own: a_visitor_becomes_a_member_and_leaves;
-        Engines Own: a_browser_goes_all_the_way, h70_what_is_protected_is_checked_whatever_is_asked;
+        Engines Own: a_browser_goes_all_the_way, h70_what_is_protected_is_checked_whatever_is_asked,
+            h82_members_pages_stay_private_after_an_interim_response,
+            h83_no_route_leads_to_a_protected_file_without_a_login;
         Every Once: h61_sql_in_every_field_is_text, h62_an_unknown_name_and_a_wrong_password_are_answered_alike,
             h63_guessing_is_throttled_and_the_owner_is_not_locked_out, h64_a_flood_of_logins_hurts_no_file,
             h65_a_session_changes_at_login_and_password_and_dies_at_logout, h66_cookies_are_as_safe_as_the_way,
@@ -36,6 +40,7 @@ pub(crate) const THEME: Theme = Theme {
             h69_a_database_that_goes_and_comes_back,
             h69_a_database_that_is_locked, a_database_is_reached_by_its_socket, invitations_let_one_in, users_are_looked_after,
             templates_are_the_users_own, a_database_that_can_not_be_used_is_one_line,
+            h83_a_folder_that_takes_the_place_of_a_protected_one_is_protected,
             the_book_on_nodes, two_nodes_share_a_login, the_accounts_are_replaced_when_they_die;
         Engines OwnAsRoot: h78_the_user_of_the_workers_reads_neither_the_database_nor_memory;
         Every OnceAsRoot: h69_a_disk_that_is_full_loses_nobody, h69_a_database_that_is_full,

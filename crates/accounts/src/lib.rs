@@ -22,3 +22,4 @@ pub mod web;
 pub use accounts::{Accounts, Answered, Policy, Registration};
 pub use ask::{Reply, Request};
 pub use sessions::Lifetime;
+pub use throttle::{Admitted, Throttle};

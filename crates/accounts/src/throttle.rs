@@ -25,7 +25,7 @@ const NEW_ACCOUNTS: Rate = Rate { burst: 10, every: 60_000 };
 
 /// What is remembered of attempts, in this process.
 #[derive(Debug, Default)]
-pub(crate) struct Throttle {
+pub struct Throttle {
     off: bool,
     /// When each would have as many as at the start, in milliseconds.
     full_at: Mutex<HashMap<String, u64>>,
@@ -33,10 +33,11 @@ pub(crate) struct Throttle {
 
 /// An attempt that was admitted: what to give back where it succeeds.
 #[derive(Debug)]
-pub(crate) struct Admitted(Vec<(String, Rate)>);
+pub struct Admitted(Vec<(String, Rate)>);
 
 impl Throttle {
-    pub(crate) fn new(on: bool) -> Throttle {
+    /// Counts attempts, or admits all of them.
+    pub fn new(on: bool) -> Throttle {
         Throttle { off: !on, ..Throttle::default() }
     }
 
@@ -45,7 +46,7 @@ impl Throttle {
     ///
     /// # Errors
     /// The seconds after which it may be tried again.
-    pub(crate) fn login(&self, from: &From, key: &str, known: bool, now: u64) -> Result<Admitted, u64> {
+    pub fn login(&self, from: &From, key: &str, known: bool, now: u64) -> Result<Admitted, u64> {
         let name = match (&from.known, known) {
             (Some(shown), true) => format!("known {shown}"),
             _ => format!("name {key}"),
@@ -62,7 +63,7 @@ impl Throttle {
     }
 
     /// Gives back what an attempt has used up.
-    pub(crate) fn give_back(&self, Admitted(used): Admitted) {
+    pub fn give_back(&self, Admitted(used): Admitted) {
         let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
         for (what, rate) in used {
             if let Some(at) = full_at.get_mut(&what) {

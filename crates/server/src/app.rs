@@ -1,6 +1,7 @@
 //! The server's own protocol: HTTP over a site, counted and logged.
 
 mod members;
+mod passwords;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -14,7 +15,7 @@ use tenfold_http::{
     Answer, Departure, Head, Instant, Io, KeptHead, Limits, Method, Next, Out, Peer, Refusal, Reply, Service,
     Session, clock, echo, response, serve_connection,
 };
-use tenfold_site::{Answered, Finish, Hosts, Outcome, Work};
+use tenfold_site::{Answered, Finish, Hosts, Need, Outcome, Work};
 
 use crate::admission::Admission;
 use crate::counters::Counter;
@@ -23,6 +24,7 @@ use crate::log::{Fields, Times, escape};
 use crate::members::Members;
 use crate::settings::Settings;
 use crate::worker::Crew;
+use passwords::Passwords;
 
 /// HTTP over a site. A clone for each thread.
 #[derive(Clone)]
@@ -50,6 +52,8 @@ struct Shared {
     measures: bool,
     /// Where work goes that would hold up other connections.
     lane: Lane,
+    /// Where passwords of basic authentication are verified.
+    passwords: Passwords,
     /// When a failure of the system was last said, in seconds since 1970.
     complained: AtomicU64,
 }
@@ -93,6 +97,7 @@ impl App {
             measures: crew.measures(),
             crew,
             lane: Lane::new(plan, settings.work_threads, settings.work_queue),
+            passwords: Passwords::new(plan, settings),
             complained: AtomicU64::new(0),
         });
         let proactor = match plan.dispatch {
@@ -221,8 +226,16 @@ impl Shared {
     /// Has `work` done off the loop, and answers then.
     #[cold]
     fn work(&self, work: Work, mut asked: Asked, out: &mut Out) -> Answer {
+        let (lane, work) = match work.need() {
+            Need::Thread => (&self.lane, work),
+            Need::Password => {
+                let counted = asked.head.read(|head| self.passwords.count(work, head, &asked.peer));
+                (&self.passwords.lane, counted)
+            }
+            Need::Membership => return self.membership(asked, out),
+        };
         let (work, otherwise) = work.split();
-        let coming = self.lane.run(work);
+        let coming = lane.run(work);
         let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
             let outcome = asked.head.read(|head| self.hosts.busy(otherwise, head, out));
             self.staged(outcome, &mut asked, out);
@@ -243,6 +256,9 @@ impl Shared {
         });
         match answered {
             Answered::Staged(outcome) => {
+                if outcome.status() == 429 {
+                    self.crew.with(|own| own.tally.add(Counter::Throttled, 1));
+                }
                 self.staged(outcome, &mut asked, out);
                 Answer::Done
             }

@@ -2,6 +2,7 @@
 
 mod refusals;
 mod room;
+pub(crate) mod warnings;
 
 use tenfold_engine::{Accept, Bounds, Dispatch, Engine, Plan, Sender, TimerKind, TimerUpdate};
 use tenfold_sys::limits;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use tenfold_sys::limits;
 
-use crate::blueprint::Blueprint;
+use crate::blueprint::{Blueprint, warnings};
 use crate::diagnostics::{self, error};
 use crate::settings::{Given, Problem, schema};
 
@@ -25,6 +25,7 @@ pub(crate) fn check(given: &Given) -> ExitCode {
         complain(&[Problem::new(why)]);
         return ExitCode::FAILURE;
     }
+    warnings::warn(&settings);
     match &given.config {
         Some(path) => println!("{} is right", path.display()),
         None => println!("the configuration is right; no file was named"),

@@ -4,8 +4,8 @@
 //! a while: by a keyed digest of what was sent, never by the password itself. A name that nobody has costs as
 //! much time as one with a wrong password.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use base64ct::{Base64, Encoding};
 use blake2::{Blake2s256, Digest};
@@ -13,13 +13,33 @@ use tenfold_http::response::FieldValue;
 use tenfold_http::{Head, Instant, clock};
 
 use crate::password::Hash;
+use crate::work::{Attempts, User};
 
 /// Users who may see what is private, under a name that browsers show.
 #[derive(Debug)]
 pub struct Realm {
     challenge: String,
     users: BTreeMap<String, Hash>,
-    known: Mutex<HashMap<Mark, Known>>,
+    known: Mutex<Marks>,
+    /// A verification has ended.
+    ended: Condvar,
+}
+
+/// What is known of credentials.
+#[derive(Debug, Default)]
+struct Marks {
+    by_mark: HashMap<Mark, Known>,
+    /// Those that are being verified.
+    verified: HashSet<Mark>,
+}
+
+/// What came of a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Right,
+    Wrong,
+    /// It was not looked at: there were too many attempts. More are admitted after so many seconds.
+    Throttled(u64),
 }
 
 /// What tells credentials apart: a digest of them that nobody outside can make.
@@ -56,7 +76,14 @@ pub(crate) struct Credentials {
     name: String,
     password: Vec<u8>,
     mark: Mark,
+    /// Whether they have been right before, too long ago to count.
+    were_right: bool,
+    /// When they came.
+    claimed: Instant,
 }
+
+/// Bytes of a user's name that guesses are counted by.
+const COUNTED_NAME: usize = 64;
 
 impl Realm {
     /// `users` with their hashes, for what browsers show as `name`.
@@ -74,7 +101,7 @@ impl Realm {
             return Err(format!("{wrong:?} is not the name of a user: it is not empty and holds no colon"));
         }
         let challenge = format!("Basic realm=\"{name}\", charset=\"UTF-8\"");
-        Ok(Realm { challenge, users, known: Mutex::default() })
+        Ok(Realm { challenge, users, known: Mutex::default(), ended: Condvar::new() })
     }
 
     /// The value of `WWW-Authenticate`.
@@ -84,19 +111,56 @@ impl Realm {
 
     /// Who sends a request.
     pub(crate) fn claim(&self, request: &Head<'_>) -> Claim {
-        let Some(credentials) = request.only("authorization").and_then(Credentials::read) else {
+        let Some(mut credentials) = request.only("authorization").and_then(Credentials::read) else {
             return Claim::Refused;
         };
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        match known.get(&credentials.mark) {
+        let known = self.lock();
+        match known.by_mark.get(&credentials.mark) {
             Some(known) if known.until > clock::now() && known.allowed => Claim::Allowed,
             Some(known) if known.until > clock::now() => Claim::Refused,
-            _ => Claim::Unknown(credentials),
+            known => {
+                credentials.were_right = known.is_some_and(|known| known.allowed);
+                Claim::Unknown(credentials)
+            }
         }
     }
 
-    /// Whether the password is right. Takes long.
-    pub(crate) fn verify(&self, credentials: &Credentials) -> bool {
+    /// Verifies a password, if `attempts` admits it, and remembers what came of it. Takes long. The same credentials
+    /// are verified once at a time, and count once: a page asks for its parts all at once.
+    pub(crate) fn verify(&self, credentials: &Credentials, attempts: Option<&dyn Attempts>) -> Verdict {
+        if let Some(allowed) = self.begin(credentials) {
+            return if allowed { Verdict::Right } else { Verdict::Wrong };
+        }
+        let _ended = Ended { realm: self, mark: credentials.mark };
+        if let Some(Err(seconds)) = attempts.map(|attempts| attempts.admit(&credentials.user())) {
+            return Verdict::Throttled(seconds);
+        }
+        let right = self.is_right(credentials);
+        self.remember(credentials, right);
+        match (right, attempts) {
+            (true, Some(attempts)) => attempts.succeeded(),
+            (true, None) | (false, _) => {}
+        }
+        if right { Verdict::Right } else { Verdict::Wrong }
+    }
+
+    /// Waits until nothing else verifies these credentials; says what came of it, if something did meanwhile.
+    fn begin(&self, credentials: &Credentials) -> Option<bool> {
+        let mut known = self.lock();
+        loop {
+            if let Some(known) = known.by_mark.get(&credentials.mark)
+                && known.until > credentials.claimed
+            {
+                return Some(known.allowed);
+            }
+            if known.verified.insert(credentials.mark) {
+                return None;
+            }
+            known = self.ended.wait(known).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn is_right(&self, credentials: &Credentials) -> bool {
         let Credentials { name, password, .. } = credentials;
         match self.users.get(name) {
             Some(hash) => hash.is_of(password),
@@ -109,18 +173,39 @@ impl Realm {
         }
     }
 
-    /// Remembers what came of it.
-    pub(crate) fn remember(&self, credentials: &Credentials, allowed: bool) {
-        let now = clock::now();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Remembers what came of credentials, for a while from when they were claimed.
+    fn remember(&self, credentials: &Credentials, allowed: bool) {
+        let now = credentials.claimed;
+        let known = &mut self.lock().by_mark;
         if known.len() >= MOST_KNOWN {
             known.retain(|_, known| known.until > now);
+        }
+        // Guesses give way to owners.
+        if known.len() >= MOST_KNOWN {
+            known.retain(|_, known| known.allowed);
         }
         if known.len() >= MOST_KNOWN {
             known.clear();
         }
         let time = if allowed { ALLOWED_FOR } else { REFUSED_FOR };
         known.insert(credentials.mark, Known { allowed, until: Instant(now.0 + time) });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Marks> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The end of a verification, whichever way it ends.
+struct Ended<'r> {
+    realm: &'r Realm,
+    mark: Mark,
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.realm.lock().verified.remove(&self.mark);
+        self.realm.ended.notify_all();
     }
 }
 
@@ -146,7 +231,13 @@ impl Credentials {
         let colon = decoded.iter().position(|byte| *byte == b':')?;
         let name = std::str::from_utf8(&decoded[..colon]).ok()?.to_owned();
         let mark = Blake2s256::new().chain_update(secret()?).chain_update(decoded).finalize().into();
-        Some(Credentials { name, password: decoded[colon + 1..].to_vec(), mark })
+        Some(Credentials { name, password: decoded[colon + 1..].to_vec(), mark, were_right: false, claimed: clock::now() })
+    }
+
+    /// The user that an attempt with them is at.
+    pub(crate) fn user(&self) -> User {
+        let known = self.were_right.then(|| self.mark.iter().map(|byte| format!("{byte:02x}")).collect());
+        User { name: self.name[..self.name.floor_char_boundary(COUNTED_NAME)].to_owned(), known }
     }
 }
 
@@ -161,6 +252,8 @@ fn secret() -> Option<[u8; 32]> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
     use tenfold_http::head::parse_head;
 
@@ -183,8 +276,7 @@ mod tests {
         let Claim::Unknown(credentials) = claim(&realm, "alice:secret") else {
             panic!("nobody knows it yet")
         };
-        assert!(realm.verify(&credentials));
-        realm.remember(&credentials, true);
+        assert_eq!(realm.verify(&credentials, None), Verdict::Right);
         assert!(matches!(claim(&realm, "alice:secret"), Claim::Allowed));
         assert!(matches!(claim(&realm, "alice:secreT"), Claim::Unknown(_)));
         clock::set(Instant(1000 + ALLOWED_FOR), 1);
@@ -197,8 +289,7 @@ mod tests {
         clock::set(Instant(1000), 1);
         for wrong in ["alice:wrong", "bob:secret", "alice:", ":secret", "alice:secret "] {
             let Claim::Unknown(credentials) = claim(&realm, wrong) else { panic!("{wrong}") };
-            assert!(!realm.verify(&credentials), "{wrong}");
-            realm.remember(&credentials, false);
+            assert_eq!(realm.verify(&credentials, None), Verdict::Wrong, "{wrong}");
             assert!(matches!(claim(&realm, wrong), Claim::Refused), "{wrong}");
         }
         clock::set(Instant(1000 + REFUSED_FOR), 1);
@@ -214,7 +305,7 @@ mod tests {
                 panic!("it is new")
             };
             realm.remember(&credentials, false);
-            assert!(realm.known.lock().expect("nobody panicked").len() <= MOST_KNOWN);
+            assert!(realm.lock().by_mark.len() <= MOST_KNOWN);
         }
     }
 
@@ -246,5 +337,69 @@ mod tests {
         }
         let colon = BTreeMap::from([("a:b".to_owned(), realm().users["alice"].clone())]);
         assert!(Realm::new("Members", colon).is_err());
+    }
+
+    /// Admits so many attempts, and remembers who was admitted.
+    struct Few {
+        left: AtomicUsize,
+        users: Mutex<Vec<User>>,
+        right: AtomicUsize,
+    }
+
+    impl Few {
+        fn of(count: usize) -> Few {
+            Few { left: AtomicUsize::new(count), users: Mutex::default(), right: AtomicUsize::new(0) }
+        }
+    }
+
+    impl Attempts for Few {
+        fn admit(&self, user: &User) -> Result<(), u64> {
+            let taken = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+            self.users.lock().expect("not poisoned").push(user.clone());
+            taken.map(drop).map_err(|_| 7)
+        }
+
+        fn succeeded(&self) {
+            self.right.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn unknown(realm: &Realm, name_and_password: &str) -> Credentials {
+        match claim(realm, name_and_password) {
+            Claim::Unknown(credentials) => credentials,
+            Claim::Allowed | Claim::Refused => panic!("{name_and_password} is known"),
+        }
+    }
+
+    #[test]
+    fn h85_an_attempt_that_is_not_admitted_is_not_verified() {
+        let realm = realm();
+        clock::set(Instant(1000), 1);
+        let attempts = Few::of(1);
+        let long = "x".repeat(100);
+        assert_eq!(realm.verify(&unknown(&realm, &format!("{long}:a")), Some(&attempts)), Verdict::Wrong);
+        let refused = unknown(&realm, "alice:secret");
+        assert_eq!(realm.verify(&refused, Some(&attempts)), Verdict::Throttled(7));
+        assert_eq!(realm.verify(&unknown(&realm, "alice:secret"), None), Verdict::Right, "nothing was remembered");
+        let users = attempts.users.lock().expect("not poisoned");
+        assert_eq!(users[0], User { name: "x".repeat(COUNTED_NAME), known: None });
+        assert_eq!(users[1], User { name: "alice".into(), known: None });
+    }
+
+    #[test]
+    fn h85_credentials_that_come_many_times_at_once_count_once() {
+        let realm = realm();
+        clock::set(Instant(1000), 1);
+        let attempts = Few::of(1);
+        let all: Vec<_> = (0..8).map(|_| unknown(&realm, "alice:secret")).collect();
+        std::thread::scope(|scope| {
+            for credentials in &all {
+                scope.spawn(|| assert_eq!(realm.verify(credentials, Some(&attempts)), Verdict::Right));
+            }
+        });
+        assert_eq!(attempts.right.load(Ordering::SeqCst), 1);
+        clock::set(Instant(1000 + ALLOWED_FOR), 1);
+        let again = unknown(&realm, "alice:secret").user();
+        assert!(again.known.is_some_and(|mark| mark.len() == 64), "an owner is told from a guess");
     }
 }

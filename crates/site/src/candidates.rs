@@ -1,13 +1,11 @@
 //! The files that a path may mean, in the order in which they are looked for.
 
-use tenfold_sys::file::Root;
-
 use crate::policy::Effective;
 use crate::resolve::{self, Absence, Loaded, Wanted};
 use crate::resource::Resource;
 use crate::routes::Slash;
 use crate::try_files::Tried;
-use crate::{Settings, path::SitePath};
+use crate::{Settings, Site, path::SitePath};
 
 /// The files that a path may mean; at least one.
 pub(crate) struct Candidates(Vec<Wanted>);
@@ -42,10 +40,10 @@ impl Candidates {
     }
 
     /// Loads the first that is there.
-    pub(crate) fn load(&self, root: &Root, here: &Effective, settings: &Settings) -> Result<Loaded, Absence> {
+    pub(crate) fn load(&self, site: &Site, here: &Effective) -> Result<Loaded, Absence> {
         let mut result = Err(Absence::NotFound);
         for wanted in &self.0 {
-            result = resolve::load(root, wanted, 200, here, settings);
+            result = resolve::load(site, wanted, 200, here);
             if !matches!(result, Err(Absence::NotFound)) {
                 break;
             }
@@ -54,10 +52,10 @@ impl Candidates {
     }
 
     /// Whether the first that is there is still what was loaded.
-    pub(crate) fn are_still(&self, root: &Root, resource: &Resource, settings: &Settings) -> bool {
-        let looked = self.0.iter().map(|wanted| (wanted, wanted.look(root)));
+    pub(crate) fn are_still(&self, site: &Site, resource: &Resource) -> bool {
+        let looked = self.0.iter().map(|wanted| (wanted, wanted.look(&site.root)));
         let first = looked.into_iter().find(|(_, looked)| *looked != Err(Absence::NotFound));
-        first.is_some_and(|(wanted, looked)| resolve::is_still_as(looked, root, wanted, resource, settings))
+        first.is_some_and(|(wanted, looked)| resolve::is_still_as(looked, site, wanted, resource))
     }
 }
 

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use tenfold_http::negotiate::{self, Choice, Coding};
 use tenfold_http::response::FieldValue;
 use tenfold_http::{Head, Out};
-use tenfold_sys::file::{self, Facts, Root};
+use tenfold_sys::file::{self, Facts};
 
-use crate::codings::{Codings, suffix};
+use crate::codings::suffix;
 use crate::compress::encode;
+use crate::protection::Guard;
 use crate::resolve::{self, Wanted};
 use crate::resource::{Form, Resource, Source, Unmade};
 use crate::shelf::{Label, Shelf};
 use crate::tag::Untagged;
 use crate::work::{Answered, Work};
-use crate::{Outcome, Settings, Site, media_type, message, store};
+use crate::{Outcome, Site, media_type, message, store};
 
 /// An answer that would be another one for another `Accept-Encoding` (RFC 9110 §12.5.5).
 pub(crate) const VARY: FieldValue<'static> = FieldValue::constant("Accept-Encoding");
@@ -48,18 +49,16 @@ enum Coded {
 impl Alternatives {
     /// What there is of the file called `name` beside itself; none where there is nothing.
     pub(crate) fn find(
-        root: &Root,
+        site: &Site,
         name: &str,
         facts: &Facts,
         form: Form<'_>,
-        settings: &Settings,
     ) -> Option<Box<Alternatives>> {
-        let codings = &settings.codings;
+        let codings = &site.settings.codings;
         let mut found = Alternatives { available: Vec::new(), coded: [const { Coded::Absent }; 3] };
         for &coding in &codings.siblings {
-            if usable_sibling(root, name, coding, facts).is_some()
-                && let Some(sibling) =
-                    load_sibling(root, name, Form { coding, negotiated: true, ..form }, settings)
+            if usable_sibling(site, name, coding, facts, form.guard).is_some()
+                && let Some(sibling) = load_sibling(site, name, Form { coding, negotiated: true, ..form })
             {
                 found.add(coding, Coded::Sibling(sibling));
             }
@@ -96,9 +95,9 @@ impl Alternatives {
     }
 
     /// Whether what stands beside the file is what was found there.
-    pub(crate) fn are_still(&self, root: &Root, name: &str, facts: &Facts, codings: &Codings) -> bool {
-        codings.siblings.iter().all(|&coding| {
-            match (usable_sibling(root, name, coding, facts), self.sibling(coding)) {
+    pub(crate) fn are_still(&self, site: &Site, name: &str, facts: &Facts, guard: &Guard) -> bool {
+        site.settings.codings.siblings.iter().all(|&coding| {
+            match (usable_sibling(site, name, coding, facts, guard), self.sibling(coding)) {
                 (Some(now), Some(sibling)) => sibling.is_still(&now),
                 (None, None) => true,
                 _ => false,
@@ -155,22 +154,24 @@ impl Alternatives {
 }
 
 /// Whether nothing stands beside a file that was found alone.
-pub(crate) fn is_still_alone(root: &Root, name: &str, facts: &Facts, codings: &Codings) -> bool {
-    codings.siblings.iter().all(|&coding| usable_sibling(root, name, coding, facts).is_none())
+pub(crate) fn is_still_alone(site: &Site, name: &str, facts: &Facts, guard: &Guard) -> bool {
+    let mut codings = site.settings.codings.siblings.iter();
+    codings.all(|&coding| usable_sibling(site, name, coding, facts, guard).is_none())
 }
 
 /// The facts of the file beside another one that has it in this coding: where there is one, and it is at
-/// least as new. An older one was made of an older version.
-fn usable_sibling(root: &Root, name: &str, coding: Coding, facts: &Facts) -> Option<Facts> {
+/// least as new. An older one was made of an older version. It has the guard of that file, or is not used.
+fn usable_sibling(site: &Site, name: &str, coding: Coding, facts: &Facts, guard: &Guard) -> Option<Facts> {
     let wanted = Wanted::file(&format!("{name}{}", suffix(coding)));
-    wanted.look(root).ok().filter(|sibling| sibling.modified >= facts.modified)
+    let sibling = wanted.look(&site.root).ok().filter(|sibling| sibling.modified >= facts.modified)?;
+    resolve::is_guarded_by(site, wanted.name(), &sibling, guard).then_some(sibling)
 }
 
 /// Loads what stands beside the file called `name` in this form.
-fn load_sibling(root: &Root, name: &str, form: Form<'_>, settings: &Settings) -> Option<Resource> {
+fn load_sibling(site: &Site, name: &str, form: Form<'_>) -> Option<Resource> {
     let wanted = Wanted::file(&format!("{name}{}", suffix(form.coding)));
-    let found = resolve::open(root, &wanted, settings).ok()?;
-    let usable = found.keep && found.facts.modified >= form.modified;
+    let found = resolve::open(site, &wanted).ok()?;
+    let usable = found.keep && found.guard == *form.guard && found.facts.modified >= form.modified;
     usable.then(|| Resource::new(200, name, found.facts, found.opened, form))
 }
 

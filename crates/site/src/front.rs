@@ -1,17 +1,14 @@
 //! What is settled about a request before a file is looked for: where its path leads, what holds there, and
 //! who asks.
 
-use std::sync::Arc;
-
 use tenfold_http::Head;
-use tenfold_http::response::{FieldName, Lines};
+use tenfold_http::response::Lines;
 
-use crate::auth::Claim;
+use crate::Site;
+use crate::access::{Access, Denied};
 use crate::cors;
 use crate::path::{PathError, SitePath};
 use crate::policy::Effective;
-use crate::work::Work;
-use crate::{Site, store};
 
 /// What was settled.
 pub(crate) struct Front {
@@ -36,13 +33,13 @@ pub(crate) enum Stop {
     Error(u16),
     /// The client is sent elsewhere.
     Redirect(u16, String),
-    /// Who asks is known after this.
-    Work(Work),
+    /// The client is not let in, or not yet.
+    Denied(Denied),
 }
 
 impl Front {
-    /// Settles it for a GET or a HEAD. `verified` says what came of the password, where it was looked at.
-    pub(crate) fn of(site: &Site, head: &Head<'_>, verified: Option<bool>) -> Front {
+    /// Settles it for a GET or a HEAD of a client of which this is known.
+    pub(crate) fn of(site: &Site, head: &Head<'_>, access: &Access) -> Front {
         let (policies, routes) = (&site.settings.policies, &site.settings.routes);
         let stop = |here, stop| Front { here, fields: Lines::default(), way: Err(stop) };
         let path = match SitePath::parse_showing(head.target.path, &routes.shown) {
@@ -59,25 +56,9 @@ impl Front {
         if let Some(cors) = here.cors() {
             cors.describe(head, &mut fields);
         }
-        let way = match here.realm().map(|realm| (realm, verified, realm.claim(head))) {
-            None | Some((_, Some(true), _) | (_, None, Claim::Allowed)) => Ok(Way { path, rewritten }),
-            Some((_, None, Claim::Unknown(credentials))) => {
-                let realm = Arc::clone(here.realm().expect("it was asked just now"));
-                Err(Stop::Work(Work::new(
-                    {
-                        let realm = Arc::clone(&realm);
-                        move || (realm.verify(&credentials), credentials)
-                    },
-                    move |(allowed, credentials), site, head, out| {
-                        realm.remember(&credentials, allowed);
-                        store::with(site, |store| store.respond_to(site, head, Some(allowed), out))
-                    },
-                )))
-            }
-            Some((realm, ..)) => {
-                fields.field(FieldName::constant("WWW-Authenticate"), realm.challenge());
-                Err(Stop::Error(401))
-            }
+        let way = match here.realm().map_or(Ok(()), |realm| access.enter(realm, head)) {
+            Ok(()) => Ok(Way { path, rewritten }),
+            Err(denied) => Err(Stop::Denied(denied)),
         };
         Front { here, fields, way }
     }

@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use tenfold_http::{Head, Out};
 
 use crate::work::{Answered, Finish, Otherwise};
-use crate::{Outcome, Site, message, store};
+use crate::{MemberFolders, Outcome, Site, message, store};
 
 /// The name of a host, or a pattern of names: `example.org`, `*.example.org`, `192.0.2.1`, `[2001:db8::1]`.
 /// Lower case, without a port. A pattern is for every name that ends so, but not for what follows `*.` itself.
@@ -80,13 +81,28 @@ impl Hosts {
             sites.push(site);
         }
         let names = (sites.len() > 1).then_some(names);
+        let areas: Vec<_> = sites.iter().map(|site| Arc::clone(site.protection.own())).collect();
+        sites.iter_mut().for_each(|site| site.protection.beside(&areas));
         Hosts { sites, names }
+    }
+
+    /// The same, where these folders of every root are for members alone.
+    #[must_use]
+    pub fn for_members(mut self, folders: MemberFolders) -> Hosts {
+        let folders = Arc::new(folders);
+        self.sites.iter_mut().for_each(|site| site.protection.for_members(&folders));
+        self
     }
 
     /// Puts the whole response to `head` behind what is in `out`, or says what has to be done first.
     #[inline]
     pub fn respond(&self, head: &Head<'_>, out: &mut Out) -> Answered {
         self.site(head).respond(head, out)
+    }
+
+    /// As [`Hosts::respond`], to a client that has logged in as a member.
+    pub fn respond_to_member(&self, head: &Head<'_>, out: &mut Out) -> Answered {
+        self.site(head).respond_to_member(head, out)
     }
 
     /// Makes the answer to `head` of work that was done for it.

@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod auth;
 mod cache_control;
 mod candidates;
@@ -31,6 +32,7 @@ mod password;
 pub mod path;
 mod pattern;
 mod policy;
+mod protection;
 mod redirect;
 mod resolve;
 mod resource;
@@ -48,7 +50,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use access::{Access, MEMBER, STRANGER};
 use front::Front;
+use protection::{Area, Protection};
 use tenfold_http::{Head, Method, Out};
 use tenfold_sys::file::Root;
 
@@ -65,6 +69,7 @@ pub use password::Hash;
 pub use path::{PathError, Shown, SitePath};
 pub use pattern::Pattern;
 pub use policy::{Policies, Policy, Rule};
+pub use protection::MemberFolders;
 pub use redirect::{Redirect, Rewrite};
 pub use routes::{Routes, Slash};
 pub use settings::{MEMORY_UP_TO, Settings};
@@ -72,7 +77,7 @@ use shelf::Shelf;
 pub use tag::TagFrom;
 pub use try_files::TryFile;
 use watch::Watch;
-pub use work::{Answered, Finish, Otherwise, Work};
+pub use work::{Answered, Attempts, Finish, Need, Otherwise, User, Work};
 
 /// A folder as a site.
 ///
@@ -92,6 +97,8 @@ pub struct Site {
     tags: Arc<Shelf>,
     /// What changes on disk, where it is watched.
     watch: Option<Watch>,
+    /// Which files are not for everybody, here and on other hosts.
+    protection: Protection,
 }
 
 /// Bytes of memory for digests of content, of about 300 each.
@@ -145,7 +152,9 @@ impl Site {
         let shelf = Arc::new(Shelf::new(settings.codings.kept));
         let tags = Arc::new(Shelf::new(MOST_TAGS));
         let watch = (settings.watched_folders > 0).then(|| Watch::new(settings.watched_folders));
-        Site { id, alive: Arc::new(()), root: Arc::new(root), settings, shelf, tags, watch }
+        let root = Arc::new(root);
+        let protection = Protection::new(Area::new(&root, &settings.index, &settings.policies));
+        Site { id, alive: Arc::new(()), root, settings, shelf, tags, watch, protection }
     }
 
     /// Puts the whole response to `head` behind what is in `out`, or says what has to be done first. What is
@@ -153,13 +162,23 @@ impl Site {
     ///
     /// What is remembered is looked at again after a second: a file that was changed, replaced or removed
     /// is served as it is then.
+    #[inline]
     pub fn respond(&self, head: &Head<'_>, out: &mut Out) -> Answered {
+        self.respond_as(&STRANGER, head, out)
+    }
+
+    /// As [`Site::respond`], to a client that has logged in as a member.
+    pub fn respond_to_member(&self, head: &Head<'_>, out: &mut Out) -> Answered {
+        self.respond_as(&MEMBER, head, out)
+    }
+
+    fn respond_as(&self, access: &Access, head: &Head<'_>, out: &mut Out) -> Answered {
         match head.method {
             Method::Get | Method::Head => {
                 // What comes back is two words; all that an answer can be takes a detour through memory.
-                match store::with(self, |store| store.respond_from_memory(self, head, out)) {
+                match store::with(self, |store| store.respond_from_memory(self, access, head, out)) {
                     Some(outcome) => outcome.into(),
-                    None => store::with(self, |store| store.respond(self, head, out)),
+                    None => store::with(self, |store| store.respond(self, access, head, out)),
                 }
             }
             Method::Options => {

@@ -83,6 +83,11 @@ impl Pattern {
         }
     }
 
+    /// The path that it is for, if that is one path, and whether it is for everything beneath it as well.
+    pub(crate) fn without_stars(&self) -> Option<(&str, bool)> {
+        (!self.stem.contains('*')).then_some((&self.stem, self.beneath))
+    }
+
     /// Whether it ends with `/**`, and holds no star before.
     pub(crate) fn is_prefix(&self) -> bool {
         self.beneath && !self.stem.contains('*')

@@ -86,12 +86,6 @@ impl Rewrite {
         Ok(Rewrite { from, to })
     }
 
-    /// The path that it leads to, as far as it is known, without a slash at either end, and whether a rest of
-    /// the path that was asked for follows.
-    pub fn target(&self) -> (&str, bool) {
-        (self.to.text.trim_matches('/'), self.to.rest)
-    }
-
     /// The path that is looked at instead, if this is for `path`.
     pub(crate) fn apply(&self, path: &SitePath) -> Option<SitePath> {
         Some(SitePath::of_decoded(&self.to.apply(&self.from, path, false)?))

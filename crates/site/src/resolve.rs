@@ -5,12 +5,14 @@ use std::io;
 
 use tenfold_http::OpenFile;
 use tenfold_http::negotiate::Coding;
+use tenfold_sys::errno;
 use tenfold_sys::file::{self, Facts, FileError, Kind, Root};
 
 use crate::coded::Alternatives;
 use crate::front::Way;
 use crate::listing::Listing;
 use crate::policy::Effective;
+use crate::protection::Guard;
 use crate::resource::{Form, Opened, Resource};
 use crate::{Settings, Site};
 
@@ -103,14 +105,27 @@ pub(crate) fn without_index(way: &Way, here: &Effective, site: &Site) -> Absence
 pub(crate) struct Found {
     pub(crate) facts: Facts,
     pub(crate) opened: Opened,
+    /// Who may have it.
+    pub(crate) guard: Guard,
     /// As that of [`Loaded`].
     pub(crate) keep: bool,
 }
 
-/// Opens what is wanted, and reads it where it is small.
-pub(crate) fn open(root: &Root, wanted: &Wanted, settings: &Settings) -> Result<Found, Absence> {
-    wanted.look(root)?;
-    let (file, facts) = wanted.open(root)?;
+/// Opens what is wanted and finds out who may have it, and reads it where it is small.
+pub(crate) fn open(site: &Site, wanted: &Wanted) -> Result<Found, Absence> {
+    // Between both, another file may be given the name.
+    const TRIES: usize = 8;
+    for _ in 0..TRIES {
+        wanted.look(&site.root)?;
+        let (file, facts) = wanted.open(&site.root)?;
+        if let Some(guard) = site.protection.guard(&wanted.name, &facts)? {
+            return take_in(file, facts, guard, &site.settings);
+        }
+    }
+    Err(Absence::Exhausted(errno::EAGAIN))
+}
+
+fn take_in(file: File, facts: Facts, guard: Guard, settings: &Settings) -> Result<Found, Absence> {
     let size = usize::try_from(facts.size).unwrap_or(usize::MAX);
     let small = facts.size <= settings.memory_up_to && size <= settings.cache_bytes;
     let bytes = if small { read(&file, size, &facts)? } else { None };
@@ -119,22 +134,17 @@ pub(crate) fn open(root: &Root, wanted: &Wanted, settings: &Settings) -> Result<
         Some(bytes) => Opened::Read(bytes),
         None => Opened::File(OpenFile { file, size: facts.size }),
     };
-    Ok(Found { facts, opened, keep })
+    Ok(Found { facts, opened, guard, keep })
 }
 
 /// Loads what is wanted, and what is offered beside it, as the body of responses with this status, of which
 /// holds what `here` says.
-pub(crate) fn load(
-    root: &Root,
-    wanted: &Wanted,
-    status: u16,
-    here: &Effective,
-    settings: &Settings,
-) -> Result<Loaded, Absence> {
-    let Found { facts, opened, keep } = open(root, wanted, settings)?;
-    let form = Form { coding: Coding::Identity, negotiated: false, modified: facts.modified, here };
+pub(crate) fn load(site: &Site, wanted: &Wanted, status: u16, here: &Effective) -> Result<Loaded, Absence> {
+    let Found { facts, opened, guard, keep } = open(site, wanted)?;
+    let (coding, modified) = (Coding::Identity, facts.modified);
+    let form = Form { coding, negotiated: false, modified, here, guard: &guard };
     let others = match status {
-        200 => Alternatives::find(root, &wanted.name, &facts, form, settings),
+        200 => Alternatives::find(site, &wanted.name, &facts, form),
         _ => None,
     };
     let form = Form { negotiated: others.is_some(), ..form };
@@ -144,22 +154,32 @@ pub(crate) fn load(
 
 /// Whether the name still has this version of a file, and what is offered beside it. Where that can not be
 /// seen for want of descriptors, it is believed: an old answer is better than none.
-pub(crate) fn is_still(root: &Root, wanted: &Wanted, resource: &Resource, settings: &Settings) -> bool {
-    is_still_as(wanted.look(root), root, wanted, resource, settings)
+pub(crate) fn is_still(site: &Site, wanted: &Wanted, resource: &Resource) -> bool {
+    is_still_as(wanted.look(&site.root), site, wanted, resource)
 }
 
 /// The same of a name that was looked at.
 pub(crate) fn is_still_as(
     looked: Result<Facts, Absence>,
-    root: &Root,
+    site: &Site,
     wanted: &Wanted,
     resource: &Resource,
-    settings: &Settings,
 ) -> bool {
     match looked {
         Ok(facts) => {
-            resource.is_still(&facts) && resource.stands_beside(root, &wanted.name, &facts, settings)
+            resource.is_still(&facts)
+                && is_guarded_by(site, &wanted.name, &facts, resource.guard())
+                && resource.stands_beside(site, &wanted.name, &facts)
         }
+        Err(absence) => matches!(absence, Absence::Exhausted(_)),
+    }
+}
+
+/// Whether the file with these facts, found as `name`, has this guard. As above, want of descriptors is no reason to
+/// doubt it.
+pub(crate) fn is_guarded_by(site: &Site, name: &str, facts: &Facts, guard: &Guard) -> bool {
+    match site.protection.guard(name, facts) {
+        Ok(found) => found.as_ref() == Some(guard),
         Err(absence) => matches!(absence, Absence::Exhausted(_)),
     }
 }

@@ -15,13 +15,15 @@ use tenfold_http::negotiate::Coding;
 use tenfold_http::range::{self, Ranges};
 use tenfold_http::response::ResponseHead;
 use tenfold_http::{Head, Method, OpenFile, Out, Part};
-use tenfold_sys::file::{Facts, Root, Timestamp};
+use tenfold_sys::file::{Facts, Timestamp};
 
+use crate::access::Access;
 use crate::coded::{self, Alternatives};
 use crate::policy::Effective;
+use crate::protection::Guard;
 use crate::tag::Untagged;
 use crate::template::Template;
-use crate::{Outcome, Settings};
+use crate::{Outcome, Settings, Site};
 use description::Description;
 pub(crate) use unmade::Unmade;
 
@@ -58,8 +60,10 @@ pub(crate) struct Form<'a> {
     pub(crate) negotiated: bool,
     /// When the file was modified: all codings of a version say the same.
     pub(crate) modified: Timestamp,
-    /// What holds where the file is.
+    /// What holds at the path that led to the file.
     pub(crate) here: &'a Effective,
+    /// Who may have the file.
+    pub(crate) guard: &'a Guard,
 }
 
 /// How a file was opened.
@@ -153,10 +157,15 @@ impl Resource {
         self.facts.size
     }
 
-    /// Whether answers with it depend on who asks, or need something in front of them.
+    /// Whether an answer with it takes more than the file: it depends on the client, or something precedes it.
     #[inline]
-    pub(crate) fn is_guarded(&self) -> bool {
-        self.description.guarded
+    pub(crate) fn is_guarded(&self, access: &Access) -> bool {
+        self.description.guarded && !(access.member && self.description.is_for_members_alone())
+    }
+
+    /// Who may have it.
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.description.guard
     }
 
     /// Puts the whole file behind its head, where it does not stand there.
@@ -243,12 +252,11 @@ impl Resource {
     }
 
     /// Whether what stands beside the file called `name`, which has these facts, is what stood there.
-    pub(crate) fn stands_beside(&self, root: &Root, name: &str, facts: &Facts, settings: &Settings) -> bool {
-        let codings = &settings.codings;
+    pub(crate) fn stands_beside(&self, site: &Site, name: &str, facts: &Facts) -> bool {
         match &self.alternatives {
             _ if self.status != 200 => true,
-            Some(alternatives) => alternatives.are_still(root, name, facts, codings),
-            None => coded::is_still_alone(root, name, facts, codings),
+            Some(alternatives) => alternatives.are_still(site, name, facts, self.guard()),
+            None => coded::is_still_alone(site, name, facts, self.guard()),
         }
     }
 

@@ -11,17 +11,19 @@ mod thread;
 use tenfold_http::response::{FieldName, Lines};
 use tenfold_http::{Head, Instant, Method, Out, Version, clock};
 
+use crate::access::{Access, Denied, STRANGER};
 use crate::candidates::Candidates;
 use crate::clock_cache::ClockCache;
 use crate::codings::suffix;
 use crate::front::{Front, Stop, Way};
+use crate::listing::{self, Listing};
 use crate::path::SitePath;
 use crate::policy::Effective;
 use crate::resolve::{self, Absence, Loaded};
 use crate::resource::Resource;
 use crate::watch::{Listener, Told, Watch};
 use crate::work::Answered;
-use crate::{Outcome, Settings, Site, coded, listing, message, tag};
+use crate::{Outcome, Settings, Site, coded, message, tag};
 use pages::Pages;
 pub(crate) use thread::with;
 
@@ -43,6 +45,7 @@ pub(crate) struct Store {
 struct Asked<'a> {
     site: &'a Site,
     head: &'a Head<'a>,
+    access: &'a Access,
     now: Instant,
 }
 
@@ -97,6 +100,7 @@ impl Store {
     pub(crate) fn respond_from_memory(
         &mut self,
         site: &Site,
+        access: &Access,
         head: &Head<'_>,
         out: &mut Out,
     ) -> Option<Outcome> {
@@ -107,39 +111,41 @@ impl Store {
         }
         // Most clients spell a path as we do: what is found under the bytes that came needs no reading.
         let resource = self.memory.fresh(head.target.path, clock::now())?;
-        if resource.is_guarded() || resource.alternatives().is_some() {
+        if resource.is_guarded(access) || resource.alternatives().is_some() {
             return None;
         }
         Some(resource.respond(head, &site.settings, out))
     }
 
     /// Answers any GET or HEAD.
-    pub(crate) fn respond(&mut self, site: &Site, head: &Head<'_>, out: &mut Out) -> Answered {
-        let asked = Asked { site, head, now: clock::now() };
+    pub(crate) fn respond(
+        &mut self,
+        site: &Site,
+        access: &Access,
+        head: &Head<'_>,
+        out: &mut Out,
+    ) -> Answered {
+        let asked = Asked { site, head, access, now: clock::now() };
         match self.memory.fresh(head.target.path, asked.now) {
-            Some(resource) if !resource.is_guarded() => answer(resource, head.target.path, asked, out),
+            Some(resource) if !resource.is_guarded(access) => answer(resource, head.target.path, asked, out),
             _ => self.respond_without_memory(asked, out),
         }
     }
 
-    /// Answers a GET or a HEAD of which nothing is known yet but, perhaps, whether its password is right.
+    /// Answers a GET or a HEAD of which nothing is known yet but, perhaps, something about its client.
     pub(crate) fn respond_to(
         &mut self,
         site: &Site,
         head: &Head<'_>,
-        verified: Option<bool>,
+        access: &Access,
         out: &mut Out,
     ) -> Answered {
-        let asked = Asked { site, head, now: clock::now() };
-        let Front { here, fields, way } = Front::of(site, head, verified);
+        let asked = Asked { site, head, access, now: clock::now() };
+        let Front { here, fields, way } = Front::of(site, head, access);
         out.add_fields(&fields);
         let answered = match way {
             Ok(way) => self.look(&way, &here, asked, out),
-            // What comes after it settles everything anew, these fields too.
-            Err(Stop::Work(work)) => {
-                out.take_fields();
-                Answered::Work(work)
-            }
+            Err(Stop::Denied(denied)) => self.deny(denied, &here, asked, out),
             Err(Stop::Error(status)) => self.error(status, &here, asked, out).into(),
             Err(Stop::Redirect(status, place)) => {
                 out.add_fields(&here.of_errors);
@@ -169,7 +175,7 @@ impl Store {
         {
             return answered;
         }
-        self.respond_to(asked.site, asked.head, None, out)
+        self.respond_to(asked.site, asked.head, asked.access, out)
     }
 
     /// Answers with what is found on this way.
@@ -182,6 +188,9 @@ impl Store {
         }
         self.check(key, &candidates, asked);
         if let Some(resource) = self.memory.fresh(key, asked.now) {
+            if let Err(denied) = asked.access.admit(resource.guard(), here, asked.head) {
+                return self.deny(denied, here, asked, out);
+            }
             hint(here, asked.head, out);
             return answer(resource, key, asked, out);
         }
@@ -194,6 +203,9 @@ impl Store {
         });
         match loaded {
             Ok(loaded) => {
+                if let Err(denied) = asked.access.admit(loaded.resource.guard(), here, asked.head) {
+                    return self.deny(denied, here, asked, out);
+                }
                 hint(here, asked.head, out);
                 if tag::is_from_content(&loaded.resource, site) {
                     return tag::work(key, loaded, site);
@@ -209,7 +221,7 @@ impl Store {
         }
     }
 
-    /// Answers with a file that was loaded, and remembers it.
+    /// Answers with a file that was loaded for this client, and remembers it.
     pub(crate) fn take(
         &mut self,
         canonical: &str,
@@ -218,7 +230,7 @@ impl Store {
         head: &Head<'_>,
         out: &mut Out,
     ) -> Answered {
-        self.take_over(canonical, loaded, Asked { site, head, now: clock::now() }, out)
+        self.take_over(canonical, loaded, Asked { site, head, access: &STRANGER, now: clock::now() }, out)
     }
 
     fn take_over(
@@ -242,6 +254,9 @@ impl Store {
         out: &mut Out,
     ) -> Option<Answered> {
         if let Some(resource) = self.files.fresh(canonical, asked.now) {
+            if let Err(denied) = asked.access.admit(resource.guard(), here, asked.head) {
+                return Some(self.deny(denied, here, asked, out));
+            }
             hint(here, asked.head, out);
             return Some(answer(resource, canonical, asked, out));
         }
@@ -252,17 +267,14 @@ impl Store {
     /// Looks again at a file that has been remembered for long enough, and forgets it where it has changed.
     fn check(&mut self, canonical: &str, candidates: &Candidates, asked: Asked<'_>) {
         for cache in [&mut self.memory, &mut self.files] {
-            let Site { root, settings, .. } = asked.site;
-            cache.check(canonical, asked.now, |resource| candidates.are_still(root, resource, settings));
+            cache.check(canonical, asked.now, |resource| candidates.are_still(asked.site, resource));
         }
     }
 
     /// Loads a file; where descriptors have run out, after giving back those that are only kept.
     fn load(&mut self, candidates: &Candidates, here: &Effective, site: &Site) -> Result<Loaded, Absence> {
-        match candidates.load(&site.root, here, &site.settings) {
-            Err(Absence::Exhausted(_)) if self.files.clear() => {
-                candidates.load(&site.root, here, &site.settings)
-            }
+        match candidates.load(site, here) {
+            Err(Absence::Exhausted(_)) if self.files.clear() => candidates.load(site, here),
             result => result,
         }
     }
@@ -289,9 +301,7 @@ impl Store {
                 out.add_fields(&here.of_errors);
                 return message::to_directory(asked.head, canonical, out).into();
             }
-            Absence::Listed(listing) => {
-                return listing::list(canonical, listing, here, asked.site, asked.head);
-            }
+            Absence::Listed(listing) => return self.list(canonical, listing, here, asked, out),
             Absence::Exhausted(errno) => {
                 let mut again = Lines::default();
                 again.number(FieldName::RETRY_AFTER, 1);
@@ -304,6 +314,45 @@ impl Store {
         failure.map_or(outcome, |errno| outcome.because(errno)).into()
     }
 
+    /// Answers with what is in a folder, which has a guard like a file. It is remembered nowhere.
+    fn list(
+        &mut self,
+        canonical: &str,
+        listing: Listing,
+        here: &Effective,
+        asked: Asked<'_>,
+        out: &mut Out,
+    ) -> Answered {
+        let site = asked.site;
+        let path = listing::path_of(canonical, site);
+        let found = site.root.look(path.relative()).map_err(Absence::from);
+        match found.and_then(|facts| site.protection.guard(path.relative(), &facts)) {
+            Ok(Some(guard)) => match asked.access.admit(&guard, here, asked.head) {
+                Ok(()) => listing::list(path, listing, here, site, asked.head),
+                Err(denied) => self.deny(denied, here, asked, out),
+            },
+            Ok(None) => self.refuse(Absence::NotFound, canonical, here, asked, out),
+            Err(absence) => self.refuse(absence, canonical, here, asked, out),
+        }
+    }
+
+    /// Answers a client that is not let in, or says what has to be done to know.
+    fn deny(&mut self, denied: Denied, here: &Effective, asked: Asked<'_>, out: &mut Out) -> Answered {
+        match denied {
+            Denied::Unauthorized(realm) => {
+                let mut challenge = Lines::default();
+                challenge.field(FieldName::constant("WWW-Authenticate"), realm.challenge());
+                out.add_fields(&challenge);
+                self.error(401, here, asked, out).into()
+            }
+            // What comes after it settles everything anew, the fields that were added too.
+            Denied::Work(work) => {
+                out.take_fields();
+                Answered::Work(work)
+            }
+        }
+    }
+
     /// Answers where work beside the loop did not find what it was to read.
     pub(crate) fn refuse_unread(
         &mut self,
@@ -313,7 +362,7 @@ impl Store {
         head: &Head<'_>,
         out: &mut Out,
     ) -> Answered {
-        let asked = Asked { site, head, now: clock::now() };
+        let asked = Asked { site, head, access: &STRANGER, now: clock::now() };
         self.refuse(absence, asked.head.target.path, here, asked, out)
     }
 
@@ -322,7 +371,7 @@ impl Store {
         let mut allowed = Lines::default();
         allowed.field(FieldName::ALLOW, message::ALLOWED);
         out.add_fields(&allowed);
-        let asked = Asked { site, head, now: clock::now() };
+        let asked = Asked { site, head, access: &STRANGER, now: clock::now() };
         self.error(405, site.settings.policies.everywhere(), asked, out)
     }
 
@@ -330,15 +379,16 @@ impl Store {
     fn error(&mut self, status: u16, here: &Effective, asked: Asked<'_>, out: &mut Out) -> Outcome {
         out.add_fields(&here.of_errors);
         match self.pages.of(status, asked.site, asked.now) {
-            Some(page) => page.whole(asked.head, out),
-            None => message::plain(asked.head, status, out),
+            Some(page) if asked.access.permits(page.guard(), asked.head) => page.whole(asked.head, out),
+            _ => message::plain(asked.head, status, out),
         }
     }
 
     /// Answers what was no request with the site's own page for it, where it has one. The connection ends
     /// after it. Says how long the body is.
     pub(crate) fn refuse_with_page(&mut self, site: &Site, status: u16, out: &mut Out) -> Option<u64> {
-        self.pages.of(status, site, clock::now()).map(|page| page.last(out))
+        let page = self.pages.of(status, site, clock::now()).filter(|page| page.guard().is_open());
+        page.map(|page| page.last(out))
     }
 }
 

@@ -48,12 +48,6 @@ impl TryFile {
         Ok(TryFile { before: before.to_owned(), after: after.map(str::to_owned) })
     }
 
-    /// The folder in front of `{path}`, without a slash at either end; none where there is none.
-    pub fn folder(&self) -> Option<&str> {
-        let before = self.before.trim_matches('/');
-        (self.after.is_some() && !before.is_empty()).then_some(before)
-    }
-
     /// What it comes to for `path`.
     pub(crate) fn apply(&self, path: &SitePath) -> Tried {
         let TryFile { before, after } = self;

@@ -4,7 +4,7 @@
 use tenfold_http::response::Lines;
 use tenfold_http::{Head, Out};
 
-use crate::{Outcome, Site};
+use crate::{Outcome, Site, message};
 
 /// What became of a request.
 pub enum Answered {
@@ -21,10 +21,47 @@ const _: () = assert!(size_of::<Answered>() <= 16);
 pub struct Work(Box<Parts>);
 
 struct Parts {
-    run: Box<dyn FnOnce() -> Finish + Send>,
+    need: Need,
+    run: Box<dyn FnOnce(Counted) -> Finish + Send>,
+    attempts: Counted,
     /// What is answered where there is too much to do already; 503 without it.
     otherwise: Option<Otherwise>,
 }
+
+/// What has to be done for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Something that takes a thread, and nothing else.
+    Thread,
+    /// A password is verified on a thread. Attempts are to be counted: [`Work::counted_by`].
+    Password,
+    /// Whether the client is a member has to be found out: a member is answered by
+    /// [`crate::Hosts::respond_to_member`]. The work itself answers 403.
+    Membership,
+}
+
+/// A user of a realm, as a client names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name, cut to a bounded length.
+    pub name: String,
+    /// A digest of the credentials, if the same ones have been right before.
+    pub known: Option<String>,
+}
+
+/// Counts attempts at passwords.
+pub trait Attempts {
+    /// Admits an attempt at this user's password.
+    ///
+    /// # Errors
+    /// The seconds after which another one is admitted.
+    fn admit(&self, user: &User) -> Result<(), u64>;
+
+    /// The attempt that was admitted had the right password.
+    fn succeeded(&self);
+}
+
+type Counted = Option<Box<dyn Attempts + Send>>;
 
 /// Answers without the work.
 pub struct Otherwise(Box<Answering<Outcome>>);
@@ -41,11 +78,48 @@ impl Work {
         work: impl FnOnce() -> T + Send + 'static,
         finish: impl FnOnce(T, &Site, &Head<'_>, &mut Out) -> Answered + Send + 'static,
     ) -> Work {
-        let run = Box::new(move || {
-            let done = work();
+        Work::needing(Need::Thread, |_| work(), finish)
+    }
+
+    fn needing<T: Send + 'static>(
+        need: Need,
+        work: impl FnOnce(Counted) -> T + Send + 'static,
+        finish: impl FnOnce(T, &Site, &Head<'_>, &mut Out) -> Answered + Send + 'static,
+    ) -> Work {
+        let run = Box::new(move |attempts: Counted| {
+            let done = work(attempts);
             Finish(Box::new(move |site, head, out| finish(done, site, head, out)))
         });
-        Work(Box::new(Parts { run, otherwise: None }))
+        Work(Box::new(Parts { need, run, attempts: None, otherwise: None }))
+    }
+
+    /// Verifies a password, for a client whose attempts are counted where something counts them.
+    pub(crate) fn verifying<T: Send + 'static>(
+        verify: impl FnOnce(Option<&dyn Attempts>) -> T + Send + 'static,
+        finish: impl FnOnce(T, &Site, &Head<'_>, &mut Out) -> Answered + Send + 'static,
+    ) -> Work {
+        let verify = |attempts: Counted| match attempts {
+            Some(attempts) => verify(Some(&*attempts)),
+            None => verify(None),
+        };
+        Work::needing(Need::Password, verify, finish)
+    }
+
+    /// Finds out whether the client is a member.
+    pub(crate) fn membership() -> Work {
+        Work::needing(Need::Membership, |_| (), |(), _, head, out| message::plain(head, 403, out).into())
+    }
+
+    /// The same, where attempts at passwords are counted by this.
+    #[must_use]
+    pub fn counted_by(mut self, attempts: impl Attempts + Send + 'static) -> Work {
+        self.0.attempts = Some(Box::new(attempts));
+        self
+    }
+
+    /// What has to be done for it.
+    pub fn need(&self) -> Need {
+        self.0.need
     }
 
     /// The same, and what is answered where there is too much to do already.
@@ -59,14 +133,15 @@ impl Work {
 
     /// The same, where the head of the answer gets these fields.
     fn adding(self, fields: Lines) -> Work {
-        let Parts { run, otherwise } = *self.0;
+        let Parts { need, run, attempts, otherwise } = *self.0;
         let own = fields.clone();
-        let run = Box::new(move || {
-            let Finish(finish) = run();
-            Finish(Box::new(move |site: &Site, head: &Head<'_>, out: &mut Out| {
+        let run = Box::new(move |attempts: Counted| {
+            let Finish(answer) = run(attempts);
+            let answer: Box<Answering<Answered>> = Box::new(move |site, head, out| {
                 out.add_fields(&fields);
-                finish(site, head, out).adding(out.take_fields())
-            }))
+                answer(site, head, out).adding(out.take_fields())
+            });
+            Finish(answer)
         });
         let otherwise = otherwise.map(|Otherwise(answer)| {
             let answer: Box<Answering<Outcome>> = Box::new(move |site, head, out| {
@@ -75,12 +150,13 @@ impl Work {
             });
             Otherwise(answer)
         });
-        Work(Box::new(Parts { run, otherwise }))
+        Work(Box::new(Parts { need, run, attempts, otherwise }))
     }
 
     /// What does it, which may take long, and what [`crate::Hosts::busy`] needs where nobody can.
     pub fn split(self) -> (impl FnOnce() -> Finish + Send, Option<Otherwise>) {
-        (self.0.run, self.0.otherwise)
+        let Parts { run, attempts, otherwise, .. } = *self.0;
+        (move || run(attempts), otherwise)
     }
 }
 

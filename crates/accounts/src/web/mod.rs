@@ -26,6 +26,7 @@ use pages::Templates;
 use protect::Folder;
 use trust::Network;
 use visitor::Visitor;
+pub use visitor::counted_address;
 
 /// The folder of the pages, beneath the root of the site.
 pub const PLACE: &str = "account";
@@ -122,6 +123,11 @@ impl Web {
             Some(form) => self.take(form, head, body, visitor),
             None => Wanted::Nothing,
         }
+    }
+
+    /// What `head` needs, whose file is for members though its path is not.
+    pub fn begin_for_file(self: &Arc<Web>, head: &Head<'_>, peer: &Peer) -> Wanted {
+        self.admit(head, Visitor::read(head, peer, &self.settings.trusted))
     }
 
     /// Asks whether the visitor is a member.

@@ -54,9 +54,9 @@ impl Folder {
         path.strip_prefix(&self.lower).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Decoded, in lower case, without a slash at either end.
-    pub fn inner(&self) -> &str {
-        &self.lower
+    /// Its path beneath a root, as it was written, without a slash at either end.
+    pub fn name(&self) -> &str {
+        self.written.trim_matches('/')
     }
 
     /// As a URL writes it.

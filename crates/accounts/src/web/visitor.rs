@@ -86,6 +86,11 @@ fn value(head: &Head<'_>, name: &str) -> Option<String> {
     (values.next().is_none() && good).then(|| first.to_owned())
 }
 
+/// The address that the attempts of a client are counted by.
+pub fn counted_address(head: &Head<'_>, peer: &Peer, trusted: &[Network]) -> String {
+    client(head, peer, trusted).0
+}
+
 /// The client's address and whether its way is encrypted: what the peer is, unless it is a proxy that is believed.
 fn client(head: &Head<'_>, peer: &Peer, trusted: &[Network]) -> (String, bool) {
     let Peer::Internet(peer) = peer else { return ("unix".into(), false) };

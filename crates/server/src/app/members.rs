@@ -50,8 +50,23 @@ impl Shared {
             return Answer::Done;
         }
         let began = self.began();
-        let answered = head.read(|head| self.hosts.respond(head, out));
+        let answered = head.read(|head| self.hosts.respond_to_member(head, out));
         self.answered(answered, Asked { head, peer, began, private: true }, out)
+    }
+
+    /// Answers a request whose file turned out to be for members.
+    pub(super) fn membership(&self, mut asked: Asked, out: &mut Out) -> Answer {
+        let answer = self.members.as_ref().and_then(|members| {
+            asked.head.read(|head| {
+                let wanted = members.web.begin_for_file(head, &asked.peer);
+                self.member(members, wanted, head, &asked.peer, out)
+            })
+        });
+        answer.unwrap_or_else(|| {
+            let outcome = asked.head.read(|head| self.hosts.failed(head, out));
+            self.staged(outcome, &mut asked, out);
+            Answer::Done
+        })
     }
 
     fn page(&self, page: &Page, head: &Head<'_>, peer: &Peer, out: &mut Out) {

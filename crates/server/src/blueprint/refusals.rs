@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use tenfold_accounts::web::protect::Folder;
 use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Sender, Topology, Trigger};
 use tenfold_site::{Listing, TagFrom};
 use tenfold_sys::socket::ListenAddress;
@@ -10,7 +9,6 @@ use tenfold_sys::socket::ListenAddress;
 use crate::admission::{Connections, Shares};
 use crate::log::Mode;
 use crate::settings::table::rows;
-use crate::settings::tables::SiteTable;
 use crate::settings::{LogTarget, Rotate, Settings};
 
 /// Refuses settings that mean nothing to `plan`, or to each other.
@@ -26,7 +24,6 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     content_of_nothing(settings)?;
     queue_without_a_lane(settings, plan.engine)?;
     members_without_accounts(settings, shares.as_ref())?;
-    ways_around_protect(settings)?;
     tcp_without_tcp(settings)?;
     zerocopy_without_tcp(settings, plan.sender)?;
     fastopen_without_the_kernel(settings)
@@ -34,9 +31,15 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
 
 /// What is protected on paper only is open: nobody may believe otherwise.
 fn members_without_accounts(settings: &Settings, shares: Option<&Shares>) -> Result<(), String> {
+    let by_password = settings.asks_for_passwords();
     // Proxies that are trusted are exempt from a bound by address, with members or without.
-    let bounded = shares.is_some_and(|shares| shares.connections != Connections::Unbounded);
-    let without = |name: &str| name == "accounts" || name == "trusted-proxy" && bounded;
+    let by_address = shares.is_some_and(|shares| shares.connections != Connections::Unbounded);
+    let without = |name: &str| match name {
+        "accounts" => true,
+        "trusted-proxy" => by_password || by_address,
+        "login-throttle" => by_password,
+        _ => false,
+    };
     let about_members = rows().filter(|row| row.heading == "Members" && !without(row.name));
     let said = about_members.map(|row| row.name).find(|name| settings.is_explicit(name));
     match (said, &settings.members.accounts) {
@@ -48,30 +51,6 @@ fn members_without_accounts(settings: &Settings, shares: Option<&Shares>) -> Res
         }
         _ => Ok(()),
     }
-}
-
-/// Who asks for a path that leads into a protected folder is not asked to log in: the path is another one.
-fn ways_around_protect(settings: &Settings) -> Result<(), String> {
-    let sites = std::iter::once(&settings.site).chain(&settings.hosts);
-    for (key, target, rest) in sites.flat_map(SiteTable::ways_in) {
-        let leads_into = |folder: &&Folder| {
-            let inner = folder.inner();
-            folder.holds(target) || (rest && (target.is_empty() || is_beneath(inner, &target.to_lowercase())))
-        };
-        if let Some(folder) = settings.members.protect.iter().find(leads_into) {
-            return Err(format!(
-                "a {key} leads to /{target}, and so around protect {}: members are asked to log in by the path \
-                 that is asked for",
-                folder.url()
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a path is another one, or something in it.
-fn is_beneath(path: &str, above: &str) -> bool {
-    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Which engines have a use for a setting, inline.
@@ -159,10 +138,7 @@ fn content_of_nothing(settings: &Settings) -> Result<(), String> {
 
 /// Whether folders are listed on any path of any host.
 fn lists_anything(settings: &Settings) -> bool {
-    let tables = || std::iter::once(&settings.site).chain(&settings.hosts);
-    let policies =
-        tables().flat_map(|table| table.rules.iter().map(|rule| &rule.policy).chain([&table.policy]));
-    let said = policies.filter_map(|policy| policy.listing);
+    let said = settings.all_policies().filter_map(|policy| policy.listing);
     said.chain([settings.listing]).any(|listing| listing != Listing::Off)
 }
 

@@ -284,37 +284,53 @@ fn a_pool_that_could_not_hold_its_connections_is_refused() {
     );
 }
 
-#[test]
-fn no_rewrite_leads_around_a_protected_folder() {
-    let file = std::env::temp_dir().join(format!("tenfold-around-{}.toml", std::process::id()));
-    let draw = |tables: &str| {
-        std::fs::write(&file, tables).expect("a temporary file");
-        let flags = [("accounts", "sqlite:members.db"), ("protect", "/members/area/")];
-        let flags = flags.map(|(name, value)| (name, vec![value.to_owned()])).to_vec();
-        let settings = Given { flags, config: Some(file.clone()), ..Given::default() }.resolve();
-        let settings = settings.unwrap_or_else(|problems| panic!("{}", problems[0]));
-        Blueprint::draw(&settings, DESCRIPTORS).map(|_| ())
-    };
-    for (from, to) in [
-        ("/a/**", "/members/area/**"),
-        ("/a/**", "/MEMBERS/**"),
-        ("/a/**", "/**"),
-        ("/a", "/members/area/x.html"),
-        ("/a", "/members/area"),
-    ] {
-        let why = draw(&format!("[[site.rewrite]]\nfrom = \"{from}\"\nto = \"{to}\"\n")).expect_err(to);
-        assert!(why.contains("around protect /members/area/"), "{why}");
-        let host = format!("[[host]]\nname = \"b\"\n[[host.rewrite]]\nfrom = \"{from}\"\nto = \"{to}\"\n");
-        assert!(draw(&host).is_err(), "{to}");
-    }
-    for (from, to) in
-        [("/a/**", "/b/**"), ("/a", "/members"), ("/a", "/members/areas"), ("/a/**", "/memb/**")]
-    {
-        assert_eq!(draw(&format!("[[site.rewrite]]\nfrom = \"{from}\"\nto = \"{to}\"\n")), Ok(()), "{to}");
-    }
-    assert!(draw("[site]\ntry-files = \"/members{path}\"\n").is_err());
-    assert_eq!(draw("[site]\ntry-files = [\"{path}\", \"{path}.html\"]\n"), Ok(()));
+fn of_file(name: &str, text: &str, flags: &[(&'static str, &str)]) -> Settings {
+    let file = std::env::temp_dir().join(format!("tenfold-{name}-{}.toml", std::process::id()));
+    std::fs::write(&file, text).expect("a temporary file");
+    let flags = flags.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
+    let settings = Given { flags, config: Some(file.clone()), ..Given::default() }.resolve();
     std::fs::remove_file(&file).expect("our own file");
+    settings.unwrap_or_else(|problems| panic!("{}", problems[0]))
+}
+
+#[test]
+fn h83_every_route_to_a_protected_folder_is_legal_since_its_files_are_protected() {
+    let flags = [("accounts", "sqlite:members.db"), ("protect", "/members/area/")];
+    for text in [
+        "[[site.rewrite]]\nfrom = \"/a/**\"\nto = \"/members/area/**\"\n",
+        "[site]\ntry-files = \"/members{path}\"\n",
+        "[site]\nfallback = \"/members/area/index.html\"\n",
+    ] {
+        let drawn = Blueprint::draw(&of_file("routes", text, &flags), DESCRIPTORS);
+        assert!(drawn.is_ok(), "{text}: {:?}", drawn.map(|_| ()));
+    }
+}
+
+#[test]
+fn h85_passwords_over_plain_http_are_warned_about_off_loopback() {
+    let auth = "auth = { users = { a = \"$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC\" } }\n";
+    for (rule, listen, expected) in [
+        (auth, "0.0.0.0:8080", true),
+        (auth, "[2001:db8::1]:8080", true),
+        (auth, "127.0.0.9:8080", false),
+        (auth, "[::1]:8080", false),
+        ("", "0.0.0.0:8080", false),
+    ] {
+        let text = format!("[site]\ncharset = false\n[[site.path]]\nmatch = \"/a/**\"\n{rule}");
+        let settings = of_file("plain", &text, &[("listen", listen)]);
+        let warned = warnings::of(&settings);
+        assert_eq!(warned.is_some(), expected, "{rule}{listen}");
+        assert!(warned.is_none_or(|warning| warning.contains(listen)));
+    }
+}
+
+#[test]
+fn settings_of_attempts_are_for_members_and_for_passwords_of_paths() {
+    let flags = [("login-throttle", "off"), ("trusted-proxy", "127.0.0.1")];
+    let auth = "[site]\nauth = { users = { a = \"$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC\" } }\n";
+    assert!(Blueprint::draw(&of_file("attempts", auth, &flags), DESCRIPTORS).is_ok());
+    let why = Blueprint::draw(&of_file("attempts", "", &flags), DESCRIPTORS).map(|_| ()).expect_err("idle");
+    assert!(why.contains("is for a server that has members"), "{why}");
 }
 
 #[test]

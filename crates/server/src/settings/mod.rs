@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tenfold_engine::{Accept, Dispatch, Engine, Method, Sender, TimerKind, TimerUpdate, Topology, Triggers};
 use tenfold_http::Limits;
-use tenfold_site::{Codings, Listing, TagFrom};
+use tenfold_site::{Codings, Listing, Policy, TagFrom};
 use tenfold_sys::socket::ListenAddress;
 
 pub(crate) use crate::diagnostics::Level;
@@ -234,6 +234,16 @@ pub(crate) fn warn_of_slips() {
 }
 
 impl Settings {
+    /// The policies of all sites, for all paths and by rules.
+    pub(crate) fn all_policies(&self) -> impl Iterator<Item = &Policy> {
+        std::iter::once(&self.site).chain(&self.hosts).flat_map(SiteTable::all_policies)
+    }
+
+    /// Whether a password is asked for at any path of any host.
+    pub(crate) fn asks_for_passwords(&self) -> bool {
+        self.all_policies().any(|policy| matches!(policy.auth, Some(Some(_))))
+    }
+
     /// Reads `values` into the setting of `row`, and remembers it.
     fn take(&mut self, row: &Row, values: &[&str], base: &Path, source: Source) -> Result<(), String> {
         self.apply(row, values, base)?;

@@ -3,8 +3,9 @@
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use tenfold_accounts::web::protect::Folder;
 use tenfold_engine::{Dispatch, Engine, Plan, Protocol, run};
-use tenfold_site::{Hosts, Site};
+use tenfold_site::{Hosts, MemberFolders, Site};
 use tenfold_sys::file::Root;
 use tenfold_sys::lifecycle;
 use tenfold_sys::process::{self, Pid};
@@ -82,7 +83,10 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
             serve_protocol(plan, &listeners, null, how.layered)
         }
         None => {
-            let hosts = hosts(roots, &settings, &blueprint, user)?;
+            let mut hosts = hosts(roots, &settings, &blueprint, user)?;
+            if web.is_some() {
+                hosts = hosts.for_members(member_folders(&settings.members.protect));
+            }
             let members = web.zip(door).map(|(web, door)| Members::new(web, door, plan));
             let app = App::new(hosts, &settings, admission, members, plan, crew.clone())?;
             let served = serve_protocol(plan, &listeners, app, how.layered);
@@ -113,6 +117,12 @@ fn hosts(
     let first = sites.next().ok_or("there is nothing to serve")?;
     let names = settings.hosts.iter().map(|host| host.names.clone());
     Ok(Hosts::new(first, names.zip(sites)))
+}
+
+/// The folders that members alone see, for the site to recognise their files by.
+fn member_folders(protect: &[Folder]) -> MemberFolders {
+    let (names, folders) = (protect.iter().map(|folder| folder.name().to_owned()), protect.to_vec());
+    MemberFolders::new(names.collect(), move |path| folders.iter().any(|folder| folder.holds(path)))
 }
 
 fn give_up_privileges(user: Option<&User>) -> Result<(), String> {

@@ -14,7 +14,7 @@ use super::lanes::Lanes;
 use super::rotate::Rotation;
 use super::sockets::Sockets;
 use super::{Supervisor, privileges};
-use crate::blueprint::Blueprint;
+use crate::blueprint::{Blueprint, warnings};
 use crate::check::{complain, refuse};
 use crate::cli::Serve;
 use crate::counters::Sums;
@@ -48,6 +48,7 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
         Ok(blueprint) => blueprint,
         Err(why) => return refuse(&[Problem::new(why)]),
     };
+    warnings::warn(&settings);
     match Supervisor::open(serve, settings, blueprint, descriptors) {
         Ok(supervisor) => supervisor.run(),
         Err(why) => {

@@ -3,7 +3,7 @@
 
 use super::Supervisor;
 use super::generation::{Generation, Stage};
-use crate::blueprint::Blueprint;
+use crate::blueprint::{Blueprint, warnings};
 use crate::check::complain;
 use crate::diagnostics::{error, info};
 use crate::settings::Settings;
@@ -50,6 +50,7 @@ impl Supervisor {
             return Err(format!("{MOST_FORMER} former configurations are still leaving"));
         }
         let blueprint = Blueprint::draw(&settings, self.descriptors)?;
+        warnings::warn(&settings);
         if blueprint.options.zerocopy && !self.sockets.permit_zerocopy() {
             // Connections that wait already would not have the option, and nobody would say when they are done.
             return Err(

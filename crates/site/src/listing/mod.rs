@@ -77,18 +77,23 @@ impl Shown {
     }
 }
 
-/// Answers with what is in the folder at `canonical`, when it has been read.
+/// The path of a folder that was found at `canonical`.
+pub(crate) fn path_of(canonical: &str, site: &Site) -> SitePath {
+    match SitePath::parse_showing(canonical, &site.settings.routes.shown) {
+        Ok(path) => path,
+        Err(_) => unreachable!("what was found has a path"),
+    }
+}
+
+/// Answers with what is in the folder with this path, when it has been read.
 pub(crate) fn list(
-    canonical: &str,
+    path: SitePath,
     listing: Listing,
     here: &Effective,
     site: &Site,
     request: &Head<'_>,
 ) -> Answered {
     let visible = site.settings.routes.shown.clone();
-    let Ok(path) = SitePath::parse_showing(canonical, &visible) else {
-        unreachable!("what was found has a path");
-    };
     let json = match listing {
         Listing::Json => true,
         Listing::Html | Listing::Off => prefers_json(request),

@@ -13,6 +13,7 @@ use crate::codings::suffix;
 use crate::compress::RECIPE;
 use crate::fields::Fields;
 use crate::message::NOSNIFF;
+use crate::protection::Guard;
 use crate::template::Template;
 use crate::{Outcome, coded, media_type, message};
 
@@ -29,13 +30,17 @@ pub(super) struct Description {
     cache: Option<Cow<'static, str>>,
     /// What the configuration does to the fields.
     fields: Fields,
-    /// As [`crate::policy::Effective::is_guarded`].
+    /// As [`crate::policy::Effective::is_guarded`], of the path.
+    by_path: bool,
+    /// Who may have the file.
+    pub(super) guard: Guard,
+    /// Whether answers with it take more than the file, for either reason.
     pub(super) guarded: bool,
 }
 
 impl Description {
     pub(super) fn of(name: &str, facts: &Facts, form: Form<'_>) -> Description {
-        let Form { coding, negotiated, here, .. } = form;
+        let Form { coding, negotiated, here, guard, .. } = form;
         let modified = facts.modified;
         // The inode would tell more versions apart, and it would tell every client a number of the file system that
         // is another one on each node.
@@ -52,10 +57,16 @@ impl Description {
         let past = u64::try_from(modified.seconds).ok().filter(|&seconds| seconds < clock::unix_seconds());
         let fields = here.fields.clone();
         let cache = here.policy.cache.filter(|_| fields.keeps(FieldName::CACHE_CONTROL));
-        let cache = cache.map(|cache| cache.value(name, here.realm().is_some()));
+        let cache = cache.map(|cache| cache.value(name, here.realm().is_some() || !guard.is_open()));
         let (media_type, modified) = (media_type::of(name, &here.policy), past);
-        let guarded = here.is_guarded();
-        Description { media_type, etag, modified, coding, negotiated, cache, fields, guarded }
+        let (by_path, guard) = (here.is_guarded(), guard.clone());
+        let guarded = by_path || !guard.is_open();
+        Description { media_type, etag, modified, coding, negotiated, cache, fields, by_path, guard, guarded }
+    }
+
+    /// Whether answers to a member take nothing but the file.
+    pub(super) fn is_for_members_alone(&self) -> bool {
+        !self.by_path && self.guard.realm.is_none()
     }
 
     /// The same file in a coding that is made of it. The tag says by what, since another build may make other

@@ -23,8 +23,7 @@ struct Page {
 impl Pages {
     /// The page for an error, looked for once a second.
     pub(super) fn of(&mut self, status: u16, site: &Site, now: Instant) -> Option<&mut Resource> {
-        let Site { root, settings, .. } = site;
-        let name = settings.routes.error_pages.of(status)?;
+        let name = site.settings.routes.error_pages.of(status)?;
         let pages = &mut self.looked_for;
         let place = pages.iter().position(|page| page.status == status).unwrap_or_else(|| {
             pages.push(Page { status, resource: None, checked: None });
@@ -33,10 +32,10 @@ impl Pages {
         let page = &mut pages[place];
         if page.checked.is_none_or(|checked| !is_fresh(checked, now)) {
             let wanted = Wanted::file(name);
-            let still = |page: &Resource| resolve::is_still(root, &wanted, page, settings);
+            let still = |page: &Resource| resolve::is_still(site, &wanted, page);
             page.resource = page.resource.take().filter(still);
             if page.resource.is_none() {
-                let loaded = resolve::load(root, &wanted, status, settings.policies.everywhere(), settings);
+                let loaded = resolve::load(site, &wanted, status, site.settings.policies.everywhere());
                 page.resource = loaded.ok().map(|loaded| loaded.resource);
             }
             page.checked = Some(now);

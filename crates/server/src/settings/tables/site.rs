@@ -54,16 +54,9 @@ impl SiteTable {
         }
     }
 
-    /// Folders of the site that other paths lead into, each with whether a rest of the path follows, and the
-    /// key that says so.
-    pub(crate) fn ways_in(&self) -> Vec<(&'static str, &str, bool)> {
-        let rewrites = self.rewrites.iter().map(|rewrite| {
-            let (target, rest) = rewrite.target();
-            ("rewrite", target, rest)
-        });
-        let policies = std::iter::once(&self.policy).chain(self.rules.iter().map(|rule| &rule.policy));
-        let tried = policies.flat_map(|policy| policy.try_files.iter().flatten());
-        rewrites.chain(tried.filter_map(|file| Some(("try-files", file.folder()?, true)))).collect()
+    /// Every policy of it: for all paths, and by rules.
+    pub(crate) fn all_policies(&self) -> impl Iterator<Item = &Policy> {
+        std::iter::once(&self.policy).chain(self.rules.iter().map(|rule| &rule.policy))
     }
 
     /// What the site makes of it.

@@ -1,0 +1,216 @@
+//! Which files are protected, by what they are and not by the path that led to them.
+//!
+//! A rewrite, a fallback, an error page, a link, another host and a file system without case all lead to a file by a
+//! path that no rule is for. So when a file is opened, and when it is looked at again, the protected folders are
+//! resolved anew and compared with every directory above the file by device and inode. Two limits remain, and
+//! `docs/members.md` states them: a hard link, and a mount of a part of a protected folder, have other directories
+//! above them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tenfold_sys::file::{Facts, Root};
+use tenfold_sys::place::{Identity, Place};
+
+use crate::auth::Realm;
+use crate::pattern::Pattern;
+use crate::policy::Policies;
+use crate::resolve::Absence;
+
+/// Who may have a file, whatever path led to it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Guard {
+    /// Members alone.
+    pub(crate) members: bool,
+    /// Clients that have a password of this realm.
+    pub(crate) realm: Option<Arc<Realm>>,
+}
+
+impl Guard {
+    /// Whether everybody may have it.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        !self.members && self.realm.is_none()
+    }
+}
+
+/// Realms are compared as the values that they are, not by their users.
+impl PartialEq for Guard {
+    fn eq(&self, other: &Guard) -> bool {
+        let same_realm = match (&self.realm, &other.realm) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        same_realm && self.members == other.members
+    }
+}
+
+/// The folders that are for members alone, on every host.
+pub struct MemberFolders {
+    /// Their paths beneath a root, as the file system spells them.
+    names: Vec<String>,
+    /// Whether a path beneath a root is in one of them.
+    hold: Box<dyn Fn(&str) -> bool + Send + Sync>,
+}
+
+impl MemberFolders {
+    /// Folders of these names; `hold` tells whether a path, decoded and without a slash at either end, is in one.
+    pub fn new(names: Vec<String>, hold: impl Fn(&str) -> bool + Send + Sync + 'static) -> MemberFolders {
+        MemberFolders { names, hold: Box::new(hold) }
+    }
+}
+
+impl fmt::Debug for MemberFolders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.names).finish()
+    }
+}
+
+/// What the configuration says about passwords for some paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Statement {
+    paths: Pattern,
+    /// None where it opens them.
+    realm: Option<Arc<Realm>>,
+}
+
+/// What one site says about passwords, and where.
+#[derive(Debug)]
+pub(crate) struct Area {
+    root: Arc<Root>,
+    index: String,
+    statements: Vec<Statement>,
+}
+
+impl Area {
+    pub(crate) fn new(root: &Arc<Root>, index: &str, policies: &Policies) -> Area {
+        let said = policies.of_auth().map(|(paths, realm)| Statement { paths, realm: realm.clone() });
+        Area { root: Arc::clone(root), index: index.to_owned(), statements: said.collect() }
+    }
+
+    /// The statement that counts for a file: as with paths, the last that fits.
+    fn statement(&self, place: &Place) -> Option<&Statement> {
+        let seen = Seen::of(self, place);
+        self.statements.iter().rev().find(|statement| seen.fits(&statement.paths))
+    }
+}
+
+/// A file as it is seen from an area.
+struct Seen<'p> {
+    area: &'p Area,
+    place: &'p Place,
+    /// The directory of the area's root; and the one that its path leads to now, if that is another one.
+    successor: Option<Root>,
+    /// The path of the file beneath each of them, if it is there and the path is known.
+    relative: Vec<&'p str>,
+}
+
+impl<'p> Seen<'p> {
+    fn of(area: &'p Area, place: &'p Place) -> Seen<'p> {
+        let mut seen = Seen { area, place, successor: area.root.successor(), relative: Vec::new() };
+        let depth = |root: Identity| place.ancestry.iter().position(|identity| *identity == root);
+        // Of directories above the root beneath which the file was found, the names are not known.
+        let depths = seen.identities("").filter_map(depth).filter(|depth| *depth <= place.depth());
+        seen.relative = depths.map(|depth| last_names(&place.path, depth)).collect();
+        seen
+    }
+
+    /// What has this name now, beneath each directory that is the area's root.
+    fn identities(&self, name: &str) -> impl Iterator<Item = Identity> {
+        let roots = std::iter::once(&*self.area.root).chain(&self.successor);
+        roots.filter_map(move |root| Some(root.look(name).ok()?.identity()))
+    }
+
+    /// Whether the file is in the folder that has this name now.
+    fn is_in(&self, folder: &str) -> bool {
+        self.identities(folder).any(|identity| self.place.ancestry.contains(&identity))
+    }
+
+    /// Whether a pattern is for the file: by its own path; as the folder's index; or by the identity of the folder.
+    fn fits(&self, paths: &Pattern) -> bool {
+        let of_index = |path: &str| {
+            let folder = path.strip_suffix(&self.area.index)?;
+            (folder.is_empty() || folder.ends_with('/')).then(|| paths.matches(folder.trim_end_matches('/')))
+        };
+        self.relative.iter().any(|path| paths.matches(path) || of_index(path) == Some(true))
+            || match paths.without_stars() {
+                Some((folder, true)) => self.is_in(folder),
+                Some((file, false)) => {
+                    self.identities(file).any(|file| self.place.ancestry.first() == Some(&file))
+                }
+                None => false,
+            }
+    }
+}
+
+/// The last `count` names of a path.
+fn last_names(path: &str, count: usize) -> &str {
+    let begin = path.rmatch_indices('/').nth(count.wrapping_sub(1)).map_or(0, |(slash, _)| slash + 1);
+    if count == 0 { "" } else { &path[begin..] }
+}
+
+/// What protects the files of a site.
+#[derive(Debug)]
+pub(crate) struct Protection {
+    own: Arc<Area>,
+    others: Vec<Arc<Area>>,
+    members: Option<Arc<MemberFolders>>,
+}
+
+impl Protection {
+    /// What a site says itself.
+    pub(crate) fn new(own: Area) -> Protection {
+        Protection { own: Arc::new(own), others: Vec::new(), members: None }
+    }
+
+    pub(crate) fn own(&self) -> &Arc<Area> {
+        &self.own
+    }
+
+    /// Holds what the sites of other hosts say as well: their roots may be in each other.
+    pub(crate) fn beside(&mut self, all: &[Arc<Area>]) {
+        self.others = all.iter().filter(|area| !Arc::ptr_eq(area, &self.own)).cloned().collect();
+    }
+
+    pub(crate) fn for_members(&mut self, folders: &Arc<MemberFolders>) {
+        self.members = Some(Arc::clone(folders));
+    }
+
+    /// Whether anything is protected anywhere.
+    fn is_active(&self) -> bool {
+        let asks = |area: &Arc<Area>| area.statements.iter().any(|statement| statement.realm.is_some());
+        self.members.is_some() || asks(&self.own) || self.others.iter().any(asks)
+    }
+
+    /// The guard of the file with these facts that was found as `name`; none where another file has the name by now.
+    pub(crate) fn guard(&self, name: &str, facts: &Facts) -> Result<Option<Guard>, Absence> {
+        if !self.is_active() {
+            return Ok(Some(Guard::default()));
+        }
+        let place = self.own.root.place(name)?;
+        if place.ancestry.first() != Some(&facts.identity()) {
+            return Ok(None);
+        }
+        Ok(Some(Guard { members: self.is_for_members(&place), realm: self.realm(&place) }))
+    }
+
+    fn is_for_members(&self, place: &Place) -> bool {
+        let Some(folders) = &self.members else { return false };
+        std::iter::once(&self.own).chain(&self.others).any(|area| {
+            let seen = Seen::of(area, place);
+            seen.relative.iter().any(|path| (folders.hold)(path)) || folders.names.iter().any(|name| seen.is_in(name))
+        })
+    }
+
+    /// The realm of a file. What another host protects is protected here, too, unless this one opens it by a
+    /// statement of its own, which the other one does not share.
+    fn realm(&self, place: &Place) -> Option<Arc<Realm>> {
+        let own = self.own.statement(place);
+        if let Some(Statement { realm: Some(realm), .. }) = own {
+            return Some(Arc::clone(realm));
+        }
+        let counts = |other: &&Arc<Area>| own.is_none_or(|own| other.statements.contains(own));
+        self.others.iter().filter(counts).find_map(|other| other.statement(place)?.realm.clone())
+    }
+}

@@ -1,0 +1,159 @@
+//! Routes to protected files: protection belongs to the file, whatever path, host or link leads to it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use tenfold_engine::Engine;
+use tenfold_tests::config::Config;
+use tenfold_tests::databases::{Kind, fresh};
+use tenfold_tests::launch::Launch;
+use tenfold_tests::server::Server;
+use tenfold_tests::site::Folder;
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::visitor::{Visitor, text};
+
+use super::{GOOD, site, stop};
+
+const MEMBERS_PAGE: &str = "<h1>for members</h1>";
+
+/// A file that leads into the folder of the members by every route of a configuration.
+const ROUTES: &str = r#"
+    root = "site"
+    listing = "html"
+    [site]
+    error-pages = { 404 = "/members/index.html", 400 = "/members/index.html" }
+    [[site.path]]
+    match = "/app/**"
+    fallback = "/members/index.html"
+    [[site.path]]
+    match = "/fixed/**"
+    try-files = ["/members/index.html"]
+    [[site.path]]
+    match = "/below/**"
+    try-files = ["/members/{path}", "/members/index.html"]
+    [[site.rewrite]]
+    from = "/rewritten/**"
+    to = "/members/**"
+    [[host]]
+    name = "inner.example"
+    root = "site/members"
+    [[host]]
+    name = "outer.example"
+    root = "."
+"#;
+
+fn start(config: &Config, folder: &Folder) -> Server {
+    let file = folder.write("tenfold.toml", ROUTES);
+    Launch::bare(config)
+        .flag("--config", file.display())
+        .flag("--accounts", fresh(Kind::Sqlite, folder))
+        .flag("--protect", "/members/")
+        .flag("--password-memory", "64k")
+        .flag("--password-passes", 1)
+        .start()
+}
+
+pub(super) fn h83_no_route_leads_to_a_protected_file_without_a_login(config: &Config) {
+    let folder = site();
+    folder.write("site/members/list/inner.txt", "in a listing");
+    symlink("members", folder.at("site/link")).expect("our own folder");
+    symlink("members/index.html", folder.at("site/page.html")).expect("our own folder");
+    let server = start(config, &folder);
+    let mut member = Visitor::new(&server);
+    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    // The second round is answered from memory, which the member has filled.
+    for _ in 0..2 {
+        for target in [
+            "/app/somewhere",
+            "/fixed/somewhere",
+            "/below/index.html",
+            "/below/nothing",
+            "/rewritten/index.html",
+            "/link/index.html",
+            "/link/",
+            "/page.html",
+            "/link/list/",
+            "/rewritten/film.bin",
+            "http://inner.example/index.html",
+            "http://inner.example/",
+            "http://inner.example/film.bin",
+            "http://outer.example/site/members/index.html",
+            "http://outer.example/site/link/index.html",
+        ] {
+            let mut stranger = Visitor::new(&server);
+            for (method, fields) in [("GET", &[][..]), ("HEAD", &[]), ("GET", &[("Range", "bytes=0-3")])] {
+                let refused = stranger.ask(method, target, fields, b"");
+                assert!(matches!(refused.status, 303 | 401), "{method} {target}: {}", refused.head);
+                assert!(!refused.body.windows(7).any(|part| part == b"members"), "{target}");
+                assert_eq!(refused.field("etag"), None, "{target}");
+            }
+            let seen = member.ask("GET", target, &[], b"");
+            assert_eq!(seen.status, 200, "{target}: {}", seen.head);
+            assert_eq!(seen.need("cache-control"), "private, no-store", "{target}");
+        }
+        let missing = Visitor::new(&server).ask("GET", "/nothing", &[], b"");
+        assert_eq!((missing.status, text(&missing).as_str()), (404, "404 Not Found\n"));
+        assert_eq!(text(&member.get("/members/nothing")), MEMBERS_PAGE, "members see their own page");
+        let malformed = String::from_utf8_lossy(&server.exchange(b"GET / HTTP/1.1\r\n\r\n")).into_owned();
+        assert!(malformed.starts_with("HTTP/1.1 400 ") && !malformed.contains(MEMBERS_PAGE), "{malformed}");
+        assert_eq!(server.get("/membership.html").status, 200);
+        assert_eq!(server.get("/").status, 200);
+    }
+    stop(server);
+}
+
+pub(super) fn h83_a_folder_that_takes_the_place_of_a_protected_one_is_protected() {
+    let folder = site();
+    folder.write("site/next/index.html", MEMBERS_PAGE);
+    folder.write("releases/2/members/index.html", MEMBERS_PAGE);
+    folder.write("releases/2/index.html", "home");
+    let server = start(&Config::of(Engine::Epoll), &folder);
+    let status = |target: &str| Visitor::new(&server).ask("GET", target, &[], b"").status;
+    let open = ["http://outer.example/site/next/index.html", "http://outer.example/releases/2/members/index.html"];
+    for target in open {
+        assert_eq!(status(target), 200, "{target}: it is no folder of the members yet");
+    }
+    // By a rename of the folder: what is remembered of it is looked at again.
+    fs::rename(folder.at("site/members"), folder.at("site/former")).expect("our own folder");
+    symlink("next", folder.at("site/members")).expect("our own folder");
+    becomes_true(SOON, "the new folder is protected", || status(open[0]) == 303);
+    assert_eq!(status("/fixed/x"), 303);
+    // By a new target of the link that the root's path is.
+    fs::rename(folder.at("site"), folder.at("releases/1")).expect("our own folder");
+    symlink("releases/2", folder.at("site")).expect("our own folder");
+    becomes_true(SOON, "the new root is protected", || status(open[1]) == 303);
+    stop(server);
+}
+
+pub(super) fn h82_members_pages_stay_private_after_an_interim_response(config: &Config) {
+    let folder = site();
+    let file = folder.write(
+        "tenfold.toml",
+        "root = \"site\"\n[[site.path]]\nmatch = \"/members/**\"\ncache = \"immutable\"\n\
+         early-hints = \"</site.css>; rel=preload; as=style\"\n",
+    );
+    for write in ["joined", "split"] {
+        let server = Launch::bare(config)
+            .flag("--config", file.display())
+            .flag("--write", write)
+            .flag("--accounts", fresh(Kind::Sqlite, &folder))
+            .flag("--protect", "/members/")
+            .flag("--password-memory", "64k")
+            .flag("--password-passes", 1)
+            .start();
+        let mut member = Visitor::new(&server);
+        assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+        let cookie = format!("session={}", member.cookies["session"]);
+        let fields = [("Cookie", cookie.as_str())];
+        for target in ["/members/", "/members/film.bin", "/members/"] {
+            let mut wire = server.connect();
+            wire.send(tenfold_tests::wire::request("GET", target, &fields));
+            let interim = wire.head();
+            assert_eq!((interim.status, interim.field("cache-control")), (103, None), "{target}");
+            let response = wire.response();
+            assert_eq!(response.status, 200, "{target}");
+            assert_eq!(response.need("cache-control"), "private, no-store", "{target}");
+        }
+        stop(server);
+    }
+}
