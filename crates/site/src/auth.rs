@@ -137,9 +137,8 @@ impl Realm {
         }
         let right = self.is_right(credentials);
         self.remember(credentials, right);
-        match (right, attempts) {
-            (true, Some(attempts)) => attempts.succeeded(),
-            (true, None) | (false, _) => {}
+        if let Some(attempts) = attempts.filter(|_| right) {
+            attempts.succeeded();
         }
         if right { Verdict::Right } else { Verdict::Wrong }
     }
@@ -231,7 +230,13 @@ impl Credentials {
         let colon = decoded.iter().position(|byte| *byte == b':')?;
         let name = std::str::from_utf8(&decoded[..colon]).ok()?.to_owned();
         let mark = Blake2s256::new().chain_update(secret()?).chain_update(decoded).finalize().into();
-        Some(Credentials { name, password: decoded[colon + 1..].to_vec(), mark, were_right: false, claimed: clock::now() })
+        Some(Credentials {
+            name,
+            password: decoded[colon + 1..].to_vec(),
+            mark,
+            were_right: false,
+            claimed: clock::now(),
+        })
     }
 
     /// The user that an attempt with them is at.
@@ -354,7 +359,8 @@ mod tests {
 
     impl Attempts for Few {
         fn admit(&self, user: &User) -> Result<(), u64> {
-            let taken = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+            let taken =
+                self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
             self.users.lock().expect("not poisoned").push(user.clone());
             taken.map(drop).map_err(|_| 7)
         }
@@ -380,7 +386,11 @@ mod tests {
         assert_eq!(realm.verify(&unknown(&realm, &format!("{long}:a")), Some(&attempts)), Verdict::Wrong);
         let refused = unknown(&realm, "alice:secret");
         assert_eq!(realm.verify(&refused, Some(&attempts)), Verdict::Throttled(7));
-        assert_eq!(realm.verify(&unknown(&realm, "alice:secret"), None), Verdict::Right, "nothing was remembered");
+        assert_eq!(
+            realm.verify(&unknown(&realm, "alice:secret"), None),
+            Verdict::Right,
+            "nothing was remembered"
+        );
         let users = attempts.users.lock().expect("not poisoned");
         assert_eq!(users[0], User { name: "x".repeat(COUNTED_NAME), known: None });
         assert_eq!(users[1], User { name: "alice".into(), known: None });

@@ -48,12 +48,7 @@ enum Coded {
 
 impl Alternatives {
     /// What there is of the file called `name` beside itself; none where there is nothing.
-    pub(crate) fn find(
-        site: &Site,
-        name: &str,
-        facts: &Facts,
-        form: Form<'_>,
-    ) -> Option<Box<Alternatives>> {
+    pub(crate) fn find(site: &Site, name: &str, facts: &Facts, form: Form<'_>) -> Option<Box<Alternatives>> {
         let codings = &site.settings.codings;
         let mut found = Alternatives { available: Vec::new(), coded: [const { Coded::Absent }; 3] };
         for &coding in &codings.siblings {

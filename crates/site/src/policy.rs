@@ -103,7 +103,8 @@ impl Policies {
     /// What is said about passwords, in order: for which paths, and the realm, or none where they are open.
     pub(crate) fn of_auth(&self) -> impl Iterator<Item = (Pattern, &Option<Arc<Realm>>)> {
         let everywhere = self.everywhere.policy.auth.iter().map(|auth| (Pattern::all(), auth));
-        let by_rule = self.rules.iter().filter_map(|rule| Some((rule.paths.clone(), rule.policy.auth.as_ref()?)));
+        let by_rule =
+            self.rules.iter().filter_map(|rule| Some((rule.paths.clone(), rule.policy.auth.as_ref()?)));
         everywhere.chain(by_rule)
     }
 

@@ -199,7 +199,8 @@ impl Protection {
         let Some(folders) = &self.members else { return false };
         std::iter::once(&self.own).chain(&self.others).any(|area| {
             let seen = Seen::of(area, place);
-            seen.relative.iter().any(|path| (folders.hold)(path)) || folders.names.iter().any(|name| seen.is_in(name))
+            seen.relative.iter().any(|path| (folders.hold)(path))
+                || folders.names.iter().any(|name| seen.is_in(name))
         })
     }
 

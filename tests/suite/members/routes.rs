@@ -109,7 +109,8 @@ pub(super) fn h83_a_folder_that_takes_the_place_of_a_protected_one_is_protected(
     folder.write("releases/2/index.html", "home");
     let server = start(&Config::of(Engine::Epoll), &folder);
     let status = |target: &str| Visitor::new(&server).ask("GET", target, &[], b"").status;
-    let open = ["http://outer.example/site/next/index.html", "http://outer.example/releases/2/members/index.html"];
+    let open =
+        ["http://outer.example/site/next/index.html", "http://outer.example/releases/2/members/index.html"];
     for target in open {
         assert_eq!(status(target), 200, "{target}: it is no folder of the members yet");
     }

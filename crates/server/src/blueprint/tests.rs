@@ -308,7 +308,8 @@ fn h83_every_route_to_a_protected_folder_is_legal_since_its_files_are_protected(
 
 #[test]
 fn h85_passwords_over_plain_http_are_warned_about_off_loopback() {
-    let auth = "auth = { users = { a = \"$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC\" } }\n";
+    let auth =
+        "auth = { users = { a = \"$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC\" } }\n";
     for (rule, listen, expected) in [
         (auth, "0.0.0.0:8080", true),
         (auth, "[2001:db8::1]:8080", true),

@@ -73,7 +73,7 @@ pub(super) static ROWS: &[Row] = &[
     one(
         ("work-threads", "N", HEADING),
         Value("2"),
-        "threads of each process for what would hold up others, such as hashing passwords",
+        "threads of each process for what would hold up others, and as many for passwords of basic authentication",
         |settings, text| {
             settings.work_threads = number(text.text, 1..=256u32)? as usize;
             Ok(())

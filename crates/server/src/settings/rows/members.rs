@@ -191,7 +191,7 @@ pub(super) static ROWS: &[Row] = &[
     one(
         ("login-throttle", "on|off", HEADING),
         Value("on"),
-        "whether attempts to log in are counted by name and by address, and too many refused",
+        "whether attempts to log in, also by basic authentication, are counted by name and by address, and too many refused",
         |settings, text| {
             settings.members.throttle = switch(text.text)?;
             Ok(())
