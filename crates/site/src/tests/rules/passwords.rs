@@ -79,3 +79,98 @@ fn an_area_may_be_open_within_one_that_is_not() {
     assert_eq!(ask_with_work(&site, "/", "").0.status(), 401);
     assert_eq!(ask_with_work(&site, "/a/", "").0.status(), 200);
 }
+
+const RIGHT: &str = "Authorization: Basic YWxpY2U6c2VjcmV0\r\n";
+
+#[test]
+fn h83_a_file_of_another_path_keeps_its_password_in_every_store() {
+    let folder = folder();
+    folder.link("alias.html", "a/page.html");
+    for memory_up_to in [0, u64::MAX] {
+        let app = Policy { fallback: Some(Some("a/page.html".into())), ..Policy::default() };
+        let rules = vec![rule("/a/**", members()), rule("/app/**", app)];
+        let policies = Policies::new(Policy::default(), rules);
+        let tags = crate::TagFrom::Content;
+        let site = folder.site(Settings { policies, memory_up_to, tags, ..Settings::default() });
+        for target in ["/app/x", "/alias.html"] {
+            for _ in 0..2 {
+                assert_eq!(ask_with_work(&site, target, "").0.status(), 401, "{target}");
+                assert_eq!(ask_with_work(&site, target, RIGHT).0.text(), "page", "{target}");
+                assert_eq!(ask_with_work(&site, target, "").0.status(), 401, "{target}");
+            }
+        }
+    }
+}
+
+#[test]
+fn h83_a_coding_beside_a_file_is_not_used_where_it_leads_to_a_protected_one() {
+    let folder = folder();
+    folder.write("a/secret.br", "secret");
+    folder.link("page.html.br", "a/secret.br");
+    folder.write("page.html", "open");
+    let codings = crate::Codings {
+        siblings: vec![tenfold_http::negotiate::Coding::Brotli],
+        ..crate::Codings::default()
+    };
+    let policies = Policies::new(Policy::default(), vec![rule("/a/**", members())]);
+    let site = folder.site(Settings { policies, codings, ..Settings::default() });
+    for _ in 0..2 {
+        let (seen, _) = ask_with_work(&site, "/page.html", "Accept-Encoding: br\r\n");
+        assert_eq!((seen.field("Content-Encoding"), seen.text()), (None, "open"));
+        pass(Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn h83_a_host_asks_for_the_password_of_another_unless_it_opens_the_files_itself() {
+    let folder = folder();
+    let inner = |policy: Policy| {
+        let policies = Policies::new(Policy::default(), vec![rule("/**", policy)]);
+        Site::new(
+            Root::open(&folder.at("a")).expect("it was made"),
+            Settings { policies, ..Settings::default() },
+        )
+    };
+    let name = |name: &str| vec![HostName::new(name).expect(name)];
+    let open = Policy { auth: Some(None), ..Policy::default() };
+    let outer = with_policies(&folder, Policy::default(), vec![rule("/a/**", members())]);
+    let hosts = Hosts::new(outer, [(name("inner"), inner(Policy::default())), (name("open"), inner(open))]);
+    let status = |host: &str| {
+        let mut request = format!("GET /page.html HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
+        parse_head(&mut request, |head| {
+            let (head, mut out) = (head.expect("the request is well-formed"), Out::new());
+            match hosts.respond(&head, &mut out) {
+                Answered::Staged(outcome) => outcome.status(),
+                Answered::Work(_) => panic!("there is no password to verify"),
+            }
+        })
+    };
+    assert_eq!((status("inner"), status("open")), (401, 200));
+}
+
+#[test]
+fn h83_a_file_of_members_waits_for_a_login_and_costs_no_look_when_it_is_remembered() {
+    let folder = folder();
+    folder.link("alias.html", "a/page.html");
+    let folders = crate::MemberFolders::new(vec!["a".into()], |path| path == "a" || path.starts_with("a/"));
+    let hosts = Hosts::new(folder.in_memory(), []).for_members(folders);
+    let mut request = b"GET /alias.html HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
+    parse_head(&mut request, |head| {
+        let head = head.expect("the request is well-formed");
+        for _ in 0..2 {
+            let mut out = Out::new();
+            let Answered::Work(work) = hosts.respond(&head, &mut out) else { panic!("it is for members") };
+            assert!(out.is_empty() && work.need() == crate::Need::Membership);
+            let Answered::Staged(refused) = hosts.finish((work.split().0)(), &head, &mut out) else {
+                panic!("there is nothing more to do")
+            };
+            assert_eq!(refused.status(), 403, "to whom does not ask");
+            let seen = |out: &mut Out| match hosts.respond_to_member(&head, out) {
+                Answered::Staged(outcome) => outcome.status(),
+                Answered::Work(_) => panic!("a member needs nothing more"),
+            };
+            assert_eq!(seen(&mut Out::new()), 200);
+            assert_eq!(visits(|| assert_eq!(seen(&mut Out::new()), 200)), 0);
+        }
+    });
+}
