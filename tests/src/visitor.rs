@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use crate::response::Response;
 use crate::server::Server;
@@ -13,6 +14,7 @@ use crate::wire::Wire;
 pub struct Visitor<'s> {
     server: &'s Server,
     address: SocketAddr,
+    socket: Option<PathBuf>,
     /// Cookies by name.
     pub cookies: BTreeMap<String, String>,
     /// Fields that are sent with each request.
@@ -22,7 +24,15 @@ pub struct Visitor<'s> {
 impl<'s> Visitor<'s> {
     /// Somebody whom the server has not seen.
     pub fn new(server: &'s Server) -> Visitor<'s> {
-        Visitor { server, address: server.address, cookies: BTreeMap::new(), fields: Vec::new() }
+        let (cookies, fields) = (BTreeMap::new(), Vec::new());
+        Visitor { server, address: server.address, socket: None, cookies, fields }
+    }
+
+    /// The same through a Unix socket of the server.
+    #[must_use]
+    pub fn through(mut self, socket: &Path) -> Visitor<'s> {
+        self.socket = Some(socket.to_owned());
+        self
     }
 
     /// The same at another address, from which a proxy leads to the server.
@@ -99,7 +109,10 @@ impl<'s> Visitor<'s> {
             let _ = write!(request, "Content-Length: {}\r\n", body.len());
         }
         request += "\r\n";
-        let mut wire = Wire::connect(self.address, self.server.config.layer);
+        let mut wire = match &self.socket {
+            Some(socket) => Wire::connect_unix(socket),
+            None => Wire::connect(self.address, self.server.config.layer),
+        };
         // A body that is refused need not be taken to its end: what counts is that the answer comes.
         let _ = wire.try_send(&[request.as_bytes(), body].concat());
         let response = if method == "HEAD" { wire.head() } else { wire.response() };

@@ -8,6 +8,7 @@ mod nodes;
 mod outage;
 mod routes;
 mod trouble;
+mod unix_proxy;
 
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -25,6 +26,7 @@ use nodes::*;
 use outage::*;
 use routes::*;
 use trouble::*;
+use unix_proxy::*;
 
 pub(crate) const THEME: Theme = Theme {
     name: "members",
@@ -37,6 +39,7 @@ pub(crate) const THEME: Theme = Theme {
             h63_guessing_is_throttled_and_the_owner_is_not_locked_out, h64_a_flood_of_logins_hurts_no_file,
             h65_a_session_changes_at_login_and_password_and_dies_at_logout, h66_cookies_are_as_safe_as_the_way,
             h67_forms_of_other_sites_are_not_taken, h68_one_name_is_registered_once,
+            h63_h66_visitors_behind_a_unix_socket_are_told_apart,
             h69_a_database_that_goes_and_comes_back,
             h69_a_database_that_is_locked, a_database_is_reached_by_its_socket, invitations_let_one_in, users_are_looked_after,
             templates_are_the_users_own, a_database_that_can_not_be_used_is_one_line,

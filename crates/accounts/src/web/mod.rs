@@ -24,7 +24,7 @@ use crate::ask::{Reply, Request};
 pub use page::Page;
 use pages::Templates;
 use protect::Folder;
-use trust::Network;
+use trust::TrustedProxy;
 use visitor::Visitor;
 pub use visitor::counted_address;
 
@@ -45,8 +45,8 @@ pub struct Settings {
     pub least_password: usize,
     /// How long the cookie of a session is kept.
     pub absolute: Duration,
-    /// Proxies that are believed what they say of their clients.
-    pub trusted: Vec<Network>,
+    /// Trusted proxies.
+    pub trusted: Vec<TrustedProxy>,
     /// A folder with templates that are used in place of the built-in ones.
     pub templates: Option<PathBuf>,
 }

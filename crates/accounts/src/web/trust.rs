@@ -1,7 +1,42 @@
-//! Proxies that are believed what they say of their clients.
+//! Trusted proxies: their `X-Forwarded-For` and `X-Forwarded-Proto` are used.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
+
+use tenfold_http::Peer;
+
+/// A trusted proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrustedProxy {
+    /// Every process that connects to a Unix socket of the server.
+    Unix,
+    /// Every address of a network.
+    Network(Network),
+}
+
+impl FromStr for TrustedProxy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TrustedProxy, String> {
+        if text == "unix" { Ok(TrustedProxy::Unix) } else { text.parse().map(TrustedProxy::Network) }
+    }
+}
+
+impl TrustedProxy {
+    /// Whether the other end of a connection is this proxy.
+    pub fn is(&self, peer: &Peer) -> bool {
+        match (self, peer) {
+            (TrustedProxy::Unix, Peer::Unix) => true,
+            (TrustedProxy::Network(network), Peer::Internet(peer)) => network.holds(peer.ip()),
+            _ => false,
+        }
+    }
+
+    /// Whether an address is this proxy's.
+    pub fn holds(&self, address: IpAddr) -> bool {
+        matches!(self, TrustedProxy::Network(network) if network.holds(address))
+    }
+}
 
 /// An address, or all of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +49,8 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Network, String> {
-        let wrong = || format!("{text:?} is no address or network such as 127.0.0.1, 10.0.0.0/8 or fd00::/8");
+        let wrong =
+            || format!("{text:?} is not an address, a network such as 10.0.0.0/8 or fd00::/8, or unix");
         let (address, length) = text.split_once('/').map_or((text, None), |(a, l)| (a, Some(l)));
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let most = if address.is_ipv4() { 32 } else { 128 };
@@ -69,6 +105,16 @@ mod tests {
         for wrong in ["", "x", "10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0/8"] {
             assert!(wrong.parse::<Network>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_proxy_on_a_unix_socket_is_trusted_only_by_that_word() {
+        let unix: TrustedProxy = "unix".parse().expect("a legal word");
+        let network: TrustedProxy = "0.0.0.0/0".parse().expect("a network");
+        let peer = Peer::Internet("10.0.0.1:80".parse().expect("an address"));
+        assert!(unix.is(&Peer::Unix) && !unix.is(&peer));
+        assert!(network.is(&peer) && !network.is(&Peer::Unix));
+        assert!("Unix".parse::<TrustedProxy>().is_err() && "unix:/s".parse::<TrustedProxy>().is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use tenfold_http::{Head, Method, Peer};
 
-use super::trust::{Network, counted};
+use super::trust::{TrustedProxy, counted};
 use crate::ask::From;
 use crate::token;
 
@@ -39,7 +39,7 @@ const LONGEST: usize = 256;
 /// What a request says of who makes it.
 #[derive(Clone, Debug)]
 pub(super) struct Visitor {
-    session: Option<String>,
+    pub(super) session: Option<String>,
     pub(super) form: Option<String>,
     known: Option<String>,
     /// Whether the way to the browser is encrypted.
@@ -48,7 +48,7 @@ pub(super) struct Visitor {
 }
 
 impl Visitor {
-    pub(super) fn read(head: &Head<'_>, peer: &Peer, trusted: &[Network]) -> Visitor {
+    pub(super) fn read(head: &Head<'_>, peer: &Peer, trusted: &[TrustedProxy]) -> Visitor {
         let (address, secure) = client(head, peer, trusted);
         let read = |cookie: Cookie| value(head, cookie.name(secure));
         Visitor {
@@ -87,23 +87,27 @@ fn value(head: &Head<'_>, name: &str) -> Option<String> {
 }
 
 /// The address that the attempts of a client are counted by.
-pub fn counted_address(head: &Head<'_>, peer: &Peer, trusted: &[Network]) -> String {
+pub fn counted_address(head: &Head<'_>, peer: &Peer, trusted: &[TrustedProxy]) -> String {
     client(head, peer, trusted).0
 }
 
-/// The client's address and whether its way is encrypted: what the peer is, unless it is a proxy that is believed.
-fn client(head: &Head<'_>, peer: &Peer, trusted: &[Network]) -> (String, bool) {
-    let Peer::Internet(peer) = peer else { return ("unix".into(), false) };
-    if !trusted.iter().any(|network| network.holds(peer.ip())) {
-        return (counted(peer.ip()), false);
+/// The address that attempts are counted for, and whether the way to the browser is encrypted: those of the peer, unless
+/// it is a trusted proxy.
+fn client(head: &Head<'_>, peer: &Peer, trusted: &[TrustedProxy]) -> (String, bool) {
+    let own = match peer {
+        Peer::Internet(peer) => counted(peer.ip()),
+        Peer::Unix => "unix".into(),
+    };
+    if !trusted.iter().any(|proxy| proxy.is(peer)) {
+        return (own, false);
     }
     let text = |name| head.values(name).last().and_then(|value| std::str::from_utf8(value).ok());
     let secure = text("x-forwarded-proto").is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"));
-    // Each proxy adds whom it saw at the end: the last that is no proxy of ours is the client.
+    // Each proxy appends the address that it was called from: the last that is no trusted proxy is the client.
     let hops = text("x-forwarded-for").unwrap_or_default().rsplit(',');
     let mut hops = hops.map_while(|hop| hop.trim().parse::<IpAddr>().ok());
-    let client = hops.find(|hop| !trusted.iter().any(|network| network.holds(*hop)));
-    (counted(client.unwrap_or(peer.ip())), secure)
+    let client = hops.find(|hop| !trusted.iter().any(|proxy| proxy.holds(*hop)));
+    (client.map_or(own, counted), secure)
 }
 
 /// Whether somebody looks at what is asked for, and not a part of a page or a program.
@@ -117,4 +121,28 @@ pub(super) fn wants_page(head: &Head<'_>) -> bool {
     let accepts = head.values("accept").any(|value| value.windows(9).any(|part| part == b"text/html"));
     let last = head.target.path.rsplit('/').next().unwrap_or_default();
     accepts || last.ends_with(".html") || last.ends_with(".htm") || !last.contains('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use tenfold_http::head::parse_head;
+
+    use super::*;
+
+    fn client_of(peer: &Peer, trusted: &[&str], fields: &str) -> (String, bool) {
+        let trusted: Vec<_> = trusted.iter().map(|text| text.parse().expect("a proxy")).collect();
+        let mut bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes();
+        parse_head(&mut bytes, |head| client(&head.expect("the request is good"), peer, &trusted))
+    }
+
+    #[test]
+    fn visitors_behind_a_proxy_on_a_unix_socket_are_told_apart_if_it_is_trusted() {
+        let fields = "X-Forwarded-For: 203.0.113.9, 192.0.2.1\r\nX-Forwarded-Proto: https\r\n";
+        assert_eq!(client_of(&Peer::Unix, &["unix"], fields), ("192.0.2.1".into(), true));
+        assert_eq!(client_of(&Peer::Unix, &["unix", "192.0.2.0/24"], fields), ("203.0.113.9".into(), true));
+        assert_eq!(client_of(&Peer::Unix, &["unix"], ""), ("unix".into(), false));
+        assert_eq!(client_of(&Peer::Unix, &["0.0.0.0/0"], fields), ("unix".into(), false));
+        let peer = Peer::Internet("198.51.100.7:80".parse().expect("an address"));
+        assert_eq!(client_of(&peer, &["unix"], fields), ("198.51.100.7".into(), false));
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenfold_accounts::passwords::Cost;
 use tenfold_accounts::store::url::Url;
 use tenfold_accounts::web::protect::Folder;
-use tenfold_accounts::web::trust::Network;
+use tenfold_accounts::web::trust::TrustedProxy;
 use tenfold_accounts::{Lifetime, Policy, Registration};
 
 /// What is said about members.
@@ -30,7 +30,7 @@ pub(crate) struct Members {
     pub(crate) hash_threads: usize,
     pub(crate) hash_queue: usize,
     pub(crate) throttle: bool,
-    pub(crate) trusted: Vec<Network>,
+    pub(crate) trusted: Vec<TrustedProxy>,
 }
 
 /// Where accounts are kept.

@@ -108,7 +108,7 @@ pub(super) static ROWS: &[Row] = &[
     one(
         ("session-idle", "TIME", HEADING),
         Value("24h"),
-        "a session that nobody used for so long ends",
+        "idle session timeout",
         |settings, text| {
             settings.members.idle = duration(text.text, SECOND..=YEAR)?;
             Ok(())
@@ -200,10 +200,10 @@ pub(super) static ROWS: &[Row] = &[
     .fixed()
     .not_null(),
     many(
-        ("trusted-proxy", "ADDRESS", HEADING),
+        ("trusted-proxy", "ADDRESS|unix", HEADING),
         Value("off"),
-        "a proxy, or a network of them, that is believed what X-Forwarded-For and X-Forwarded-Proto say; can be \
-         given several times",
+        "a proxy whose X-Forwarded-For and X-Forwarded-Proto are used: an address, a network, or unix (whatever \
+         connects to a Unix socket of this server); can be given several times",
         |settings, texts| {
             settings.members.trusted = match texts {
                 [Text { text: "off", .. }] => Vec::new(),
