@@ -7,6 +7,7 @@ mod journey;
 mod nodes;
 mod outage;
 mod routes;
+mod sessions;
 mod trouble;
 mod unix_proxy;
 
@@ -25,6 +26,7 @@ use journey::*;
 use nodes::*;
 use outage::*;
 use routes::*;
+use sessions::*;
 use trouble::*;
 use unix_proxy::*;
 
@@ -40,6 +42,9 @@ pub(crate) const THEME: Theme = Theme {
             h65_a_session_changes_at_login_and_password_and_dies_at_logout, h66_cookies_are_as_safe_as_the_way,
             h67_forms_of_other_sites_are_not_taken, h68_one_name_is_registered_once,
             h63_h66_visitors_behind_a_unix_socket_are_told_apart,
+            h80_a_login_in_flight_does_not_survive_a_change_of_the_member,
+            a_session_that_is_used_does_not_end_early, a_fresh_login_works_at_once,
+            a_member_has_32_sessions_at_most,
             h69_a_database_that_goes_and_comes_back,
             h69_a_database_that_is_locked, a_database_is_reached_by_its_socket, invitations_let_one_in, users_are_looked_after,
             templates_are_the_users_own, a_database_that_can_not_be_used_is_one_line,

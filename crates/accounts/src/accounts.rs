@@ -111,10 +111,14 @@ impl Accounts {
         Ok(Reply::Overview { name: user.name, since: user.created, others })
     }
 
-    /// The member whose session it is, unless the account was disabled or is gone.
+    /// The member whose session it is, unless the member has been changed since it began, disabled or removed.
     fn member(&self, session: &str) -> Result<Option<User>, Fault> {
-        let Some(id) = self.sessions.find(&self.store, session, seconds())? else { return Ok(None) };
-        Ok(self.store.user(id)?.filter(|user| !user.disabled))
+        let Some(found) = self.sessions.find(&self.store, session, seconds())? else { return Ok(None) };
+        let user = self.store.user(found.user)?.filter(|user| user.admits(&found));
+        if user.is_none() {
+            self.sessions.end(&self.store, session)?;
+        }
+        Ok(user)
     }
 
     /// A name that nobody has takes the way of one that somebody has, to the same end and in the same time.
@@ -137,7 +141,7 @@ impl Accounts {
         };
         self.throttle.give_back(admitted);
         if self.hasher.is_outdated(&user.password) {
-            self.store.set_password(user.id, &self.hash(password)?)?;
+            self.store.renew_hash(&user, &self.hash(password)?)?;
         }
         if let Some(former) = former {
             self.sessions.end(&self.store, former)?;
@@ -145,10 +149,13 @@ impl Accounts {
         self.welcome(&user)
     }
 
+    /// Begins a session of a member who was verified, unless the member has changed since `user` was read.
     fn welcome(&self, user: &User) -> Result<Reply, Fault> {
         let token = token::random().map_err(Fault::Failed)?;
         let nonce = token::random().map_err(Fault::Failed)?;
-        self.sessions.begin(&self.store, &token::digest(&token), user.id, seconds())?;
+        if !self.sessions.begin(&self.store, &token::digest(&token), user, seconds())? {
+            return Ok(Reply::Refused(Refused::Wrong));
+        }
         Ok(Reply::Welcome { token, known: token::known(self.store.secret(), &nonce, &user.key) })
     }
 
@@ -192,6 +199,7 @@ impl Accounts {
             password: self.hash(password)?,
             created: seconds(),
             disabled: false,
+            epoch: 0,
         };
         self.store.add_user(&user, invitation, seconds())
     }
@@ -203,34 +211,36 @@ impl Accounts {
     }
 
     fn change_password(&self, session: &str, old: &str, new: &str, from: &From) -> Result<Reply, Fault> {
-        let user = match self.verified(session, old, from)? {
+        let mut user = match self.verified(session, old, from)? {
             Ok(user) => user,
             Err(reply) => return Ok(reply),
         };
         if let Err(why) = passwords::check(new, &user.name, self.policy.least_password) {
             return Ok(Reply::Refused(Refused::PasswordUnfit(why)));
         }
-        self.replace_password(&user, new)?;
+        if !self.store.change_password(&user, &self.hash(new)?)? {
+            return Ok(Reply::Nobody);
+        }
+        user.epoch += 1;
+        self.sessions.end_others(&self.store, user.id, "")?;
         self.welcome(&user)
     }
 
-    /// A new password; whoever was logged in with the old one is not any more.
+    /// Sets another password and ends all sessions.
     pub(crate) fn replace_password(&self, user: &User, password: &str) -> Result<(), Fault> {
         self.store.set_password(user.id, &self.hash(password)?)?;
         self.sessions.end_others(&self.store, user.id, "")
     }
 
     fn remove(&self, session: &str, password: &str, from: &From) -> Result<Reply, Fault> {
-        match self.verified(session, password, from)? {
-            Ok(user) => self.forget(&user).map(|()| Reply::Done),
-            Err(reply) => Ok(reply),
+        let user = match self.verified(session, password, from)? {
+            Ok(user) => user,
+            Err(reply) => return Ok(reply),
+        };
+        if !self.store.remove_unchanged_user(&user)? {
+            return Ok(Reply::Nobody);
         }
-    }
-
-    /// Removes a member and all sessions.
-    pub(crate) fn forget(&self, user: &User) -> Result<(), Fault> {
-        self.sessions.end_others(&self.store, user.id, "")?;
-        self.store.remove_user(user.id).map(drop)
+        self.sessions.end_others(&self.store, user.id, "").map(|()| Reply::Done)
     }
 
     /// The member of a session who has typed the password, too; or what else there is to say.

@@ -61,7 +61,11 @@ impl Accounts {
     /// There is no such member, or what the database says.
     pub fn remove_member(&self, name: &str) -> Result<(), String> {
         let user = self.named(name)?;
-        self.forget(&user).map_err(|fault| fault.to_string())
+        let remove = || -> Result<(), Fault> {
+            self.store.remove_user(user.id)?;
+            self.sessions.end_others(&self.store, user.id, "")
+        };
+        remove().map_err(|fault| fault.to_string())
     }
 
     /// The code of a new invitation for one account, good for so many days. It is kept hashed and can not be

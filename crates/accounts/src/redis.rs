@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use redis::{Client, Commands, Connection, RedisError, RedisResult};
+use redis::{Client, Commands, Connection, ExistenceCheck, RedisError, RedisResult, SetExpiry, SetOptions};
 
 use crate::store::url::{self, without_password};
 use crate::store::{Fault, Session};
@@ -52,14 +52,13 @@ impl Redis {
         Ok(kept.as_deref().and_then(read))
     }
 
-    /// Keeps a session for so many seconds.
-    pub(crate) fn keep(&self, digest: &str, session: Session, seconds: i64) -> Result<(), Fault> {
-        let text = format!("{} {} {}", session.user, session.created, session.seen);
+    /// Adds a session that is over in so many seconds.
+    pub(crate) fn begin(&self, digest: &str, session: Session, seconds: i64) -> Result<(), Fault> {
         let set = member_key(session.user);
         self.with(|connection| {
             redis::pipe()
                 .atomic()
-                .set_ex(session_key(digest), &text, seconds.unsigned_abs())
+                .set_ex(session_key(digest), text(session), seconds.unsigned_abs())
                 .ignore()
                 .sadd(&set, digest)
                 .ignore()
@@ -67,6 +66,14 @@ impl Redis {
                 .ignore()
                 .query(connection)
         })
+    }
+
+    /// Replaces a session, unless it has ended meanwhile.
+    pub(crate) fn touch(&self, digest: &str, session: Session, seconds: i64) -> Result<(), Fault> {
+        let options = SetOptions::default()
+            .conditional_set(ExistenceCheck::XX)
+            .with_expiration(SetExpiry::EX(seconds.unsigned_abs()));
+        self.with(|connection| connection.set_options(session_key(digest), text(session), options.clone()))
     }
 
     pub(crate) fn end(&self, digest: &str) -> Result<(), Fault> {
@@ -81,32 +88,44 @@ impl Redis {
         })
     }
 
-    pub(crate) fn end_others(&self, user: i64, kept: &str) -> Result<(), Fault> {
-        let set = member_key(user);
-        let digests: Vec<String> = self.with(|connection| connection.smembers(&set))?;
-        let others: Vec<_> = digests.into_iter().filter(|digest| digest != kept).collect();
-        if others.is_empty() {
+    /// Ends these sessions of a member.
+    pub(crate) fn end_all(&self, user: i64, digests: &[String]) -> Result<(), Fault> {
+        if digests.is_empty() {
             return Ok(());
         }
         self.with(|connection| {
-            let keys: Vec<_> = others.iter().map(|digest| session_key(digest)).collect();
-            redis::pipe().atomic().del(&keys).ignore().srem(&set, &others).ignore().query(connection)
+            let keys: Vec<_> = digests.iter().map(|digest| session_key(digest)).collect();
+            redis::pipe()
+                .atomic()
+                .del(&keys)
+                .ignore()
+                .srem(member_key(user), digests)
+                .ignore()
+                .query(connection)
         })
     }
 
-    /// How many live sessions a member has; those that are over are taken out of the set.
-    pub(crate) fn count(&self, user: i64) -> Result<u64, Fault> {
-        let set = member_key(user);
-        let digests: Vec<String> = self.with(|connection| connection.smembers(&set))?;
-        let mut live = 0;
-        for digest in digests {
-            if self.find(&digest)?.is_some() {
-                live += 1;
-            } else {
-                self.with(|connection| connection.srem::<_, _, ()>(&set, &digest))?;
+    /// The digests of a member's sessions, and of some that are over.
+    pub(crate) fn digests(&self, user: i64) -> Result<Vec<String>, Fault> {
+        self.with(|connection| connection.smembers(member_key(user)))
+    }
+
+    /// A member's sessions; those that are over are taken out of the set.
+    pub(crate) fn sessions(&self, user: i64) -> Result<Vec<(String, Session)>, Fault> {
+        let digests = self.digests(user)?;
+        if digests.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys: Vec<_> = digests.iter().map(|digest| session_key(digest)).collect();
+        let kept: Vec<Option<String>> = self.with(|connection| connection.mget(&keys))?;
+        let (mut live, mut over) = (Vec::new(), Vec::new());
+        for (digest, kept) in digests.into_iter().zip(kept) {
+            match kept.as_deref().and_then(read) {
+                Some(session) => live.push((digest, session)),
+                None => over.push(digest),
             }
         }
-        Ok(live)
+        self.end_all(user, &over).map(|()| live)
     }
 
     /// Runs a command on a connection of its own; one that fails is not kept.
@@ -147,8 +166,15 @@ fn member_key(user: i64) -> String {
     format!("tenfold:member:{user}")
 }
 
+fn text(session: Session) -> String {
+    let Session { user, created, seen, epoch } = session;
+    format!("{user} {created} {seen} {epoch}")
+}
+
+/// Sessions from before there were epochs have none: theirs is the first.
 fn read(kept: &str) -> Option<Session> {
     let mut numbers = kept.split(' ').map(str::parse);
     let mut number = || numbers.next()?.ok();
-    Some(Session { user: number()?, created: number()?, seen: number()? })
+    let (user, created, seen) = (number()?, number()?, number()?);
+    Some(Session { user, created, seen, epoch: number().unwrap_or(0) })
 }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::store::{Fault, Session, Store};
+use crate::store::{Fault, Session, Store, User};
 
 /// How long a session lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +16,10 @@ pub struct Lifetime {
 
 /// Between two cleanings of the table.
 const CLEANED_EVERY: i64 = 600;
-/// How exactly it is kept when a session was last used, in seconds: each use would be a write otherwise.
-const SEEN_TO: i64 = 60;
+/// Live sessions of a member at most; a login beyond ends the oldest.
+pub(crate) const MOST: usize = 32;
+/// The longest time for which uses of a session are not written, in seconds: each would be a write otherwise.
+const LONGEST_GRAIN: i64 = 60;
 
 /// Where sessions are kept.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub(crate) struct Sessions {
     place: Place,
     idle: i64,
     absolute: i64,
+    /// Seconds after a written use in which others are not written.
+    grain: i64,
     /// When the table was last cleaned.
     cleaned: Mutex<i64>,
 }
@@ -41,43 +45,78 @@ impl Sessions {
     pub(crate) fn new(place: Place, lifetime: Lifetime) -> Sessions {
         let seconds = |length: Duration| i64::try_from(length.as_secs()).unwrap_or(i64::MAX / 4).max(1);
         let (idle, absolute) = (seconds(lifetime.idle), seconds(lifetime.absolute));
-        Sessions { place, idle, absolute, cleaned: Mutex::new(0) }
+        let grain = (idle / 8).clamp(1, LONGEST_GRAIN);
+        Sessions { place, idle, absolute, grain, cleaned: Mutex::new(0) }
     }
 
-    /// The member whose session this is, while it lives.
-    pub(crate) fn find(&self, store: &Store, digest: &str, now: i64) -> Result<Option<i64>, Fault> {
+    /// The latest second before which a live session cannot have begun, and before which it cannot have been seen.
+    ///
+    /// Times are whole seconds, and the last use may be up to `grain` later than the one written. Both count in the
+    /// member's favour: a session outlives `idle` by at most `grain`, and `absolute` by at most a second.
+    fn horizon(&self, now: i64) -> (i64, i64) {
+        (now - self.absolute, now - self.idle - self.grain + 1)
+    }
+
+    fn is_live(&self, session: &Session, now: i64) -> bool {
+        let (created, seen) = self.horizon(now);
+        session.created >= created && session.seen >= seen
+    }
+
+    /// The session with this digest, if it is live.
+    pub(crate) fn find(&self, store: &Store, digest: &str, now: i64) -> Result<Option<Session>, Fault> {
         let found = match &self.place {
             Place::Database => store.session(digest)?,
             #[cfg(feature = "redis")]
             Place::Redis(redis) => redis.find(digest)?,
         };
         let Some(session) = found else { return Ok(None) };
-        if now - session.created >= self.absolute || now - session.seen >= self.idle {
+        if !self.is_live(&session, now) {
             self.end(store, digest)?;
             return Ok(None);
         }
-        if now - session.seen >= SEEN_TO.min(self.idle / 4) {
+        if now - session.seen >= self.grain {
             match &self.place {
                 Place::Database => store.touch_session(digest, now).map(drop)?,
                 #[cfg(feature = "redis")]
                 Place::Redis(redis) => {
-                    redis.keep(digest, Session { seen: now, ..session }, self.left(session, now))?
+                    let session = Session { seen: now, ..session };
+                    redis.touch(digest, session, self.left(session, now))?;
                 }
             }
         }
-        Ok(Some(session.user))
+        Ok(Some(session))
     }
 
-    pub(crate) fn begin(&self, store: &Store, digest: &str, user: i64, now: i64) -> Result<(), Fault> {
-        let session = Session { user, created: now, seen: now };
+    /// Begins a session of a member whose password was verified when `user` was read. Returns whether it began: not
+    /// if the member has been changed, disabled or removed since.
+    pub(crate) fn begin(&self, store: &Store, digest: &str, user: &User, now: i64) -> Result<bool, Fault> {
+        let session = Session { user: user.id, created: now, seen: now, epoch: user.epoch };
         match &self.place {
             Place::Database => {
                 self.clean(store, now)?;
-                store.add_session(digest, session).map(drop)
+                store.add_session(digest, session, |others| self.surplus(others, now))
             }
             #[cfg(feature = "redis")]
-            Place::Redis(redis) => redis.keep(digest, session, self.left(session, now)),
+            Place::Redis(redis) => {
+                // A change after this look ends the session all the same: its epoch is compared with each use.
+                if !store.user(user.id)?.is_some_and(|user| user.admits(&session)) {
+                    return Ok(false);
+                }
+                redis.begin(digest, session, self.left(session, now))?;
+                let mut others = redis.sessions(user.id)?;
+                others.retain(|(other, _)| other != digest);
+                redis.end_all(user.id, &self.surplus(others, now)).map(|()| true)
+            }
         }
+    }
+
+    /// Those of a member's sessions that end if one more begins: all that are over, and the oldest beyond the bound.
+    fn surplus(&self, others: Vec<(String, Session)>, now: i64) -> Vec<String> {
+        let (mut live, mut over): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|(_, session)| self.is_live(session, now));
+        live.sort_by_key(|(_, session)| std::cmp::Reverse((session.created, session.seen)));
+        over.extend(live.into_iter().skip(MOST - 1));
+        over.into_iter().map(|(digest, _)| digest).collect()
     }
 
     pub(crate) fn end(&self, store: &Store, digest: &str) -> Result<(), Fault> {
@@ -93,16 +132,23 @@ impl Sessions {
         match &self.place {
             Place::Database => store.remove_sessions(user, kept).map(drop),
             #[cfg(feature = "redis")]
-            Place::Redis(redis) => redis.end_others(user, kept),
+            Place::Redis(redis) => {
+                let mut digests = redis.digests(user)?;
+                digests.retain(|digest| digest != kept);
+                redis.end_all(user, &digests)
+            }
         }
     }
 
     /// How many live sessions a member has.
     pub(crate) fn count(&self, store: &Store, user: i64, now: i64) -> Result<u64, Fault> {
         match &self.place {
-            Place::Database => store.count_sessions(user, now - self.absolute, now - self.idle),
+            Place::Database => {
+                let (created, seen) = self.horizon(now);
+                store.count_sessions(user, created, seen)
+            }
             #[cfg(feature = "redis")]
-            Place::Redis(redis) => redis.count(user),
+            Place::Redis(redis) => redis.sessions(user).map(|sessions| sessions.len() as u64),
         }
     }
 
@@ -115,12 +161,79 @@ impl Sessions {
             }
             *cleaned = now;
         }
-        store.remove_old_sessions(now - self.absolute, now - self.idle).map(drop)
+        let (created, seen) = self.horizon(now);
+        store.remove_old_sessions(created, seen).map(drop)
     }
 
-    /// Seconds that a session would live if nobody used it again.
+    /// Seconds until a session is over if nobody uses it again.
     #[cfg(feature = "redis")]
     fn left(&self, session: Session, now: i64) -> i64 {
-        self.idle.min(session.created + self.absolute - now).max(1)
+        let (created, seen) = self.horizon(now);
+        (session.created - created).min(session.seen - seen) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::url::Url;
+
+    /// Sessions of one member that is stored.
+    fn sessions(idle: u64, absolute: u64) -> (Store, Sessions, User) {
+        let url: Url = "sqlite::memory:".parse().expect("a legal URL");
+        // One connection: each has a database of its own.
+        let store = Store::open(&url, 1).expect("a database in memory");
+        let text = String::from("ann");
+        let (name, key, password) = (text.clone(), text.clone(), text);
+        let user = User { id: 1, name, key, password, created: 0, disabled: false, epoch: 0 };
+        store.add_user(&user, None, 0).expect("the table is empty");
+        let lifetime = Lifetime { idle: Duration::from_secs(idle), absolute: Duration::from_secs(absolute) };
+        (store, Sessions::new(Place::Database, lifetime), user)
+    }
+
+    #[test]
+    fn a_session_never_ends_before_its_idle_time_has_passed() {
+        const YEAR: u64 = 365 * 24 * 60 * 60;
+        for idle in [1, 2, 7, 8, 9, 60, 480, 3600, 24 * 3600] {
+            // Milliseconds, so that uses fall anywhere within a second.
+            for pause in [idle * 250, idle * 999, idle * 1000] {
+                let (store, sessions, user) = sessions(idle, YEAR);
+                let mut now = 1_000_000_999;
+                let seconds = |now: u64| i64::try_from(now / 1000).expect("a moment");
+                assert_eq!(sessions.begin(&store, "digest", &user, seconds(now)), Ok(true));
+                for _ in 0..20 {
+                    now += pause;
+                    let found = sessions.find(&store, "digest", seconds(now)).expect("a database");
+                    assert!(found.is_some(), "idle {idle} s, used every {pause} ms");
+                }
+                now += (idle + u64::try_from(sessions.grain).expect("positive")) * 1000;
+                let found = sessions.find(&store, "digest", seconds(now)).expect("a database");
+                assert_eq!(found, None, "idle {idle} s, not used for longer");
+            }
+        }
+    }
+
+    #[test]
+    fn h80_a_session_of_a_former_epoch_does_not_begin() {
+        let (store, sessions, former) = sessions(60, 60);
+        let begin = |user: &User| sessions.begin(&store, "digest", user, 0);
+        store.renew_hash(&former, "hash").expect("a database");
+        store.set_password(1, "new").expect("a database");
+        store.renew_hash(&former, "hash of the former").expect("a database");
+        let user = || store.user(1).expect("a database").expect("a member");
+        assert_eq!(user().password, "new");
+        assert_eq!(begin(&former), Ok(false), "the password was changed");
+        assert_eq!(store.change_password(&former, "newer"), Ok(false));
+        assert_eq!(store.remove_unchanged_user(&former), Ok(false));
+        let verified = user();
+        for disabled in [true, false] {
+            store.set_disabled(1, disabled).expect("a database");
+            assert_eq!(begin(&verified), Ok(false), "the member was disabled");
+        }
+        let verified = user();
+        assert_eq!(begin(&verified), Ok(true));
+        store.remove_user(1).expect("a database");
+        assert_eq!(begin(&verified), Ok(false), "the member was removed");
+        assert_eq!(sessions.find(&store, "digest", 0), Ok(None));
     }
 }

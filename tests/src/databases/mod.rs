@@ -104,15 +104,15 @@ fn shared(kind: Kind) -> &'static Database {
     SHARED[place].get_or_init(|| Database::start(kind))
 }
 
-/// Makes the tables of an SQLite database look as if they were of another version.
+/// Runs SQL in a database that [`fresh`] has made.
 #[track_caller]
-pub fn set_version(url: &str, version: u32) {
-    let file = url.strip_prefix("sqlite:").expect("it is a file");
-    let script = format!(
-        "import sqlite3; c = sqlite3.connect({file:?}); \
-         c.execute('UPDATE tenfold_facts SET content = {version} WHERE name = ?', ('version',)); c.commit()"
-    );
-    run(Command::new(tools::program("python3")).args(["-c", &script]));
+pub fn execute(kind: Kind, url: &str, sql: &str) {
+    let Some(file) = url.strip_prefix("sqlite:") else {
+        let mut command = shared(kind).client(url.rsplit('/').next().unwrap_or_default());
+        return run(command.args([if kind == Kind::Postgres { "-c" } else { "-e" }, sql]));
+    };
+    let script = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])";
+    run(Command::new(tools::program("python3")).args(["-c", script, file, sql]));
 }
 
 /// Stops those that cases have shared, and removes what they kept: nobody drops what is shared.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::config::{Config, everything};
-use tenfold_tests::databases::{Database, Kind, fresh, set_version};
+use tenfold_tests::databases::{Database, Kind, execute, fresh};
 use tenfold_tests::harness::Named;
 use tenfold_tests::launch::{free_address, tenfold};
 use tenfold_tests::process::Process;
@@ -144,7 +144,7 @@ pub(super) fn a_database_that_can_not_be_used_is_one_line() {
     let mariadb = fresh(Kind::Mariadb, &folder);
     let newer = fresh(Kind::Sqlite, &folder);
     drop(launch(&config, &folder, &newer).start());
-    set_version(&newer, 99);
+    execute(Kind::Sqlite, &newer, "UPDATE tenfold_facts SET content = '99' WHERE name = 'version'");
     for (url, words) in [
         (format!("postgres://tenfold:secret@{nowhere}/x"), "can not use the database postgres://tenfold@"),
         (format!("mysql://tenfold:secret@{nowhere}/x"), "can not use the database mysql://tenfold@"),

@@ -36,6 +36,17 @@ pub(crate) trait Connection: Send {
         true
     }
 
+    /// What a query ends with that locks its rows until the transaction ends. Nothing if transactions run one at a
+    /// time.
+    fn row_lock(&self) -> &'static str {
+        " FOR UPDATE"
+    }
+
+    /// Whether a foreign key gets an index without being told.
+    fn indexes_foreign_keys(&self) -> bool {
+        false
+    }
+
     /// What stands behind the closing bracket of a new table.
     fn table_suffix(&self) -> &'static str {
         ""

@@ -33,6 +33,15 @@ pub struct User {
     pub created: i64,
     /// Whether it can not log in.
     pub disabled: bool,
+    /// Grows with each change that ends all sessions: another password, disabling, enabling.
+    pub(crate) epoch: i64,
+}
+
+impl User {
+    /// Whether this session is valid for the member as stored now.
+    pub(crate) fn admits(&self, session: &Session) -> bool {
+        self.epoch == session.epoch && !self.disabled
+    }
 }
 
 /// A session as it is kept.
@@ -41,8 +50,10 @@ pub(crate) struct Session {
     pub(crate) user: i64,
     /// When it began, in seconds since 1970.
     pub(crate) created: i64,
-    /// When it was last used, to the minute.
+    /// When it was last used, as exactly as [`crate::sessions`] keeps it.
     pub(crate) seen: i64,
+    /// The epoch in which the member was verified. A session of another epoch is over.
+    pub(crate) epoch: i64,
 }
 
 /// The database of the members.
@@ -53,7 +64,8 @@ pub struct Store {
     secret: String,
 }
 
-const USER: &str = "SELECT id, name, name_key, password, created, disabled FROM tenfold_users";
+const USER: &str = "SELECT id, name, name_key, password, created, disabled, epoch FROM tenfold_users";
+const SESSION: &str = "SELECT digest, user_id, created, seen, epoch FROM tenfold_sessions";
 
 impl Store {
     /// Opens the database, with `connections` at most, and brings its tables up to date.
@@ -131,18 +143,39 @@ impl Store {
         })
     }
 
+    /// Sets another password; returns how many members have this row. Sessions of the former epoch are over.
     pub(crate) fn set_password(&self, id: i64, password: &str) -> Result<u64, Fault> {
-        self.write("UPDATE tenfold_users SET password = ? WHERE id = ?", &[password.into(), id.into()])
+        let values = [password.into(), id.into()];
+        self.write("UPDATE tenfold_users SET password = ?, epoch = epoch + 1 WHERE id = ?", &values)
+    }
+
+    /// The same, unless the member changed since `user` was read; returns whether it was set.
+    pub(crate) fn change_password(&self, user: &User, password: &str) -> Result<bool, Fault> {
+        let values = [password.into(), user.id.into(), user.epoch.into()];
+        let sql = "UPDATE tenfold_users SET password = ?, epoch = epoch + 1 WHERE id = ? AND epoch = ?";
+        Ok(self.write(sql, &values)? > 0)
+    }
+
+    /// Stores another hash of the same password, unless the password was changed since `user` was read.
+    pub(crate) fn renew_hash(&self, user: &User, password: &str) -> Result<(), Fault> {
+        let values = [password.into(), user.id.into(), user.epoch.into()];
+        self.write("UPDATE tenfold_users SET password = ? WHERE id = ? AND epoch = ?", &values).map(drop)
     }
 
     pub(crate) fn set_disabled(&self, id: i64, disabled: bool) -> Result<u64, Fault> {
-        let disabled = i64::from(disabled).into();
-        self.write("UPDATE tenfold_users SET disabled = ? WHERE id = ?", &[disabled, id.into()])
+        let values = [i64::from(disabled).into(), id.into()];
+        self.write("UPDATE tenfold_users SET disabled = ?, epoch = epoch + 1 WHERE id = ?", &values)
     }
 
     /// Removes a member, with all sessions.
     pub(crate) fn remove_user(&self, id: i64) -> Result<u64, Fault> {
         self.write("DELETE FROM tenfold_users WHERE id = ?", &[id.into()])
+    }
+
+    /// The same, unless the member changed since `user` was read; returns whether the member was removed.
+    pub(crate) fn remove_unchanged_user(&self, user: &User) -> Result<bool, Fault> {
+        let values = [user.id.into(), user.epoch.into()];
+        Ok(self.write("DELETE FROM tenfold_users WHERE id = ? AND epoch = ?", &values)? > 0)
     }
 
     pub(crate) fn add_invitation(&self, digest: &str, now: i64, expires: i64) -> Result<u64, Fault> {
@@ -153,17 +186,39 @@ impl Store {
     }
 
     pub(crate) fn session(&self, digest: &str) -> Result<Option<Session>, Fault> {
-        let values = [digest.into()];
-        let sql = "SELECT user_id, created, seen FROM tenfold_sessions WHERE digest = ?";
-        let rows = self.pool.read(|connection| connection.query(sql, &values))?;
-        rows.into_iter().next().map(session).transpose()
+        let (sql, values) = (format!("{SESSION} WHERE digest = ?"), [digest.into()]);
+        let rows = self.pool.read(|connection| connection.query(&sql, &values))?;
+        Ok(rows.into_iter().next().map(session).transpose()?.map(|(_, session)| session))
     }
 
-    pub(crate) fn add_session(&self, digest: &str, session: Session) -> Result<u64, Fault> {
-        self.write(
-            "INSERT INTO tenfold_sessions (digest, user_id, created, seen) VALUES (?, ?, ?, ?)",
-            &[digest.into(), session.user.into(), session.created.into(), session.seen.into()],
-        )
+    /// Adds a session, unless its member has changed since the session's epoch. `surplus` chooses among the member's
+    /// other sessions those that end for it. Returns whether the session was added.
+    pub(crate) fn add_session(
+        &self,
+        digest: &str,
+        new: Session,
+        surplus: impl FnOnce(Vec<(String, Session)>) -> Vec<String>,
+    ) -> Result<bool, Fault> {
+        self.transaction(|connection| {
+            let member = format!("{USER} WHERE id = ?{}", connection.row_lock());
+            let member = connection.query(&member, &[new.user.into()])?;
+            let member = member.into_iter().next().map(user).transpose()?;
+            if !member.is_some_and(|member| member.admits(&new)) {
+                return Ok(false);
+            }
+            let others = connection.query(&format!("{SESSION} WHERE user_id = ?"), &[new.user.into()])?;
+            let others = others.into_iter().map(session).collect::<Result<_, _>>()?;
+            // One at a time, by primary key: MySQL locks the gaps of a range, and other logins would deadlock.
+            for ended in surplus(others) {
+                let values = [ended.as_str().into()];
+                connection.execute("DELETE FROM tenfold_sessions WHERE digest = ?", &values)?;
+            }
+            connection.execute(
+                "INSERT INTO tenfold_sessions (digest, user_id, created, seen, epoch) VALUES (?, ?, ?, ?, ?)",
+                &[digest.into(), new.user.into(), new.created.into(), new.seen.into(), new.epoch.into()],
+            )?;
+            Ok(true)
+        })
     }
 
     pub(crate) fn touch_session(&self, digest: &str, now: i64) -> Result<u64, Fault> {
@@ -218,7 +273,7 @@ impl Store {
 }
 
 fn user(row: Row) -> Result<User, Fault> {
-    let [id, name, key, password, created, disabled] = columns(row)?;
+    let [id, name, key, password, created, disabled, epoch] = columns(row)?;
     Ok(User {
         id: id.number()?,
         name: name.text()?,
@@ -226,12 +281,14 @@ fn user(row: Row) -> Result<User, Fault> {
         password: password.text()?,
         created: created.number()?,
         disabled: disabled.number()? != 0,
+        epoch: epoch.number()?,
     })
 }
 
-fn session(row: Row) -> Result<Session, Fault> {
-    let [user, created, seen] = columns(row)?;
-    Ok(Session { user: user.number()?, created: created.number()?, seen: seen.number()? })
+fn session(row: Row) -> Result<(String, Session), Fault> {
+    let [digest, user, created, seen, epoch] = columns(row)?;
+    let (user, epoch) = (user.number()?, epoch.number()?);
+    Ok((digest.text()?, Session { user, created: created.number()?, seen: seen.number()?, epoch }))
 }
 
 fn columns<const N: usize>(row: Row) -> Result<[Value; N], Fault> {

@@ -70,6 +70,10 @@ impl Connection for Conn {
         self.query_drop("SELECT RELEASE_LOCK('tenfold_schema')").map_err(fault)
     }
 
+    fn indexes_foreign_keys(&self) -> bool {
+        true
+    }
+
     /// Two texts are the same where their bytes are: what is alike is for the keys to say.
     fn table_suffix(&self) -> &'static str {
         " ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"

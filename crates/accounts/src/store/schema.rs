@@ -3,28 +3,72 @@
 use super::connection::{Connection, Fault};
 use crate::token;
 
-/// What each version adds to the one before. A statement runs again without harm: MySQL does not undo a new table
+/// What each version adds to the one before. A change runs again without harm: MySQL does not undo a new table
 /// with its transaction.
-const VERSIONS: &[&[&str]] = &[&[
-    "CREATE TABLE IF NOT EXISTS tenfold_users (
+const VERSIONS: &[&[Change]] = &[
+    &[
+        Table(
+            "CREATE TABLE IF NOT EXISTS tenfold_users (
         id BIGINT NOT NULL PRIMARY KEY,
         name VARCHAR(64) NOT NULL,
         name_key VARCHAR(190) NOT NULL UNIQUE,
         password VARCHAR(255) NOT NULL,
         created BIGINT NOT NULL,
         disabled BIGINT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS tenfold_sessions (
+        ),
+        Table(
+            "CREATE TABLE IF NOT EXISTS tenfold_sessions (
         digest VARCHAR(43) NOT NULL PRIMARY KEY,
         user_id BIGINT NOT NULL,
         created BIGINT NOT NULL,
         seen BIGINT NOT NULL,
         FOREIGN KEY (user_id) REFERENCES tenfold_users (id) ON DELETE CASCADE)",
-    "CREATE TABLE IF NOT EXISTS tenfold_invitations (
+        ),
+        Table(
+            "CREATE TABLE IF NOT EXISTS tenfold_invitations (
         digest VARCHAR(43) NOT NULL PRIMARY KEY,
         created BIGINT NOT NULL,
         expires BIGINT NOT NULL,
         used BIGINT NOT NULL)",
-]];
+        ),
+    ],
+    // A session ends if its epoch is not that of its member. Nodes of version 1 insert neither column.
+    &[
+        Column { table: "tenfold_users", name: "epoch", definition: "BIGINT NOT NULL DEFAULT 0" },
+        Column { table: "tenfold_sessions", name: "epoch", definition: "BIGINT NOT NULL DEFAULT 0" },
+        ForeignKeyIndex("CREATE INDEX IF NOT EXISTS tenfold_sessions_user ON tenfold_sessions (user_id)"),
+    ],
+];
+
+/// A change of the tables.
+enum Change {
+    /// `CREATE TABLE IF NOT EXISTS`.
+    Table(&'static str),
+    /// A column, unless the table has it: neither SQLite nor MySQL knows `ADD COLUMN IF NOT EXISTS`.
+    Column { table: &'static str, name: &'static str, definition: &'static str },
+    /// `CREATE INDEX IF NOT EXISTS` on a foreign key.
+    ForeignKeyIndex(&'static str),
+}
+use Change::{Column, ForeignKeyIndex, Table};
+
+impl Change {
+    fn apply(&self, connection: &mut dyn Connection) -> Result<(), Fault> {
+        let statement = match self {
+            Table(statement) => format!("{statement}{}", connection.table_suffix()),
+            Column { table, name, definition } => {
+                let has_it = connection.query(&format!("SELECT {name} FROM {table} WHERE 1 = 0"), &[]);
+                match has_it {
+                    Ok(_) => return Ok(()),
+                    Err(lost @ Fault::Lost(_)) => return Err(lost),
+                    Err(_) => format!("ALTER TABLE {table} ADD COLUMN {name} {definition}"),
+                }
+            }
+            ForeignKeyIndex(_) if connection.indexes_foreign_keys() => return Ok(()),
+            ForeignKeyIndex(statement) => (*statement).to_owned(),
+        };
+        connection.execute(&statement, &[]).map(drop)
+    }
+}
 
 const FACTS: &str = "CREATE TABLE IF NOT EXISTS tenfold_facts (
     name VARCHAR(32) NOT NULL PRIMARY KEY,
@@ -57,9 +101,8 @@ fn update(connection: &mut dyn Connection) -> Result<String, Fault> {
             "its tables are of version {there}, and this program knows them up to {known}; use a newer one"
         )));
     }
-    for statement in VERSIONS[there..].iter().copied().flatten() {
-        let suffix = if statement.starts_with("CREATE TABLE") { suffix } else { "" };
-        connection.execute(&format!("{statement}{suffix}"), &[])?;
+    for change in VERSIONS[there..].iter().copied().flatten() {
+        change.apply(connection)?;
     }
     if there < known {
         set_fact(connection, "version", &known.to_string())?;

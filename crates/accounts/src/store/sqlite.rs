@@ -93,6 +93,10 @@ impl Connection for Sqlite {
         self.execute("COMMIT", &[]).map(drop)
     }
 
+    fn row_lock(&self) -> &'static str {
+        ""
+    }
+
     /// What is written to a file that was removed is acknowledged and gone.
     fn is_current(&self) -> bool {
         file(&self.path) == self.file

@@ -8,7 +8,7 @@ mod addresses;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tenfold_accounts::web::trust::Network;
+use tenfold_accounts::web::trust::TrustedProxy;
 use tenfold_engine::{Engine, Plan};
 use tenfold_http::{Peer, clock};
 use tenfold_sys::socket::ListenAddress;
@@ -26,7 +26,7 @@ pub(crate) struct Shares {
     /// Requests a second.
     pub(crate) requests: Option<Rate>,
     /// Proxies, which have the connections of many clients.
-    trusted: Vec<Network>,
+    trusted: Vec<TrustedProxy>,
 }
 
 /// Connections at once.

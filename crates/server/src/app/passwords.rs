@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tenfold_accounts::ask::From;
 use tenfold_accounts::web::counted_address;
-use tenfold_accounts::web::trust::Network;
+use tenfold_accounts::web::trust::TrustedProxy;
 use tenfold_accounts::{Admitted, Throttle};
 use tenfold_engine::Plan;
 use tenfold_engine::offload::Lane;
@@ -19,7 +19,7 @@ use crate::settings::Settings;
 pub(super) struct Passwords {
     pub(super) lane: Lane,
     throttle: Arc<Throttle>,
-    trusted: Vec<Network>,
+    trusted: Vec<TrustedProxy>,
 }
 
 /// The attempts of one client.
