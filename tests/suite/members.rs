@@ -36,7 +36,9 @@ pub(crate) const THEME: Theme = Theme {
         Topologies Own: a_visitor_becomes_a_member_and_leaves;
         Engines Own: a_browser_goes_all_the_way, h70_what_is_protected_is_checked_whatever_is_asked,
             h82_members_pages_stay_private_after_an_interim_response,
-            h83_no_route_leads_to_a_protected_file_without_a_login;
+            h83_no_route_leads_to_a_protected_file_without_a_login,
+            h81_an_invented_cookie_is_rejected_in_the_worker;
+        Concurrent Own: h81_invented_cookies_leave_members_their_answers;
         Every Once: h61_sql_in_every_field_is_text, h62_an_unknown_name_and_a_wrong_password_are_answered_alike,
             h63_guessing_is_throttled_and_the_owner_is_not_locked_out, h64_a_flood_of_logins_hurts_no_file,
             h65_a_session_changes_at_login_and_password_and_dies_at_logout, h66_cookies_are_as_safe_as_the_way,
@@ -44,7 +46,7 @@ pub(crate) const THEME: Theme = Theme {
             h63_h66_visitors_behind_a_unix_socket_are_told_apart,
             h80_a_login_in_flight_does_not_survive_a_change_of_the_member,
             a_session_that_is_used_does_not_end_early, a_fresh_login_works_at_once,
-            a_member_has_32_sessions_at_most,
+            a_member_has_32_sessions_at_most, a_session_outlives_an_update_of_the_database,
             h69_a_database_that_goes_and_comes_back,
             h69_a_database_that_is_locked, a_database_is_reached_by_its_socket, invitations_let_one_in, users_are_looked_after,
             templates_are_the_users_own, a_database_that_can_not_be_used_is_one_line,

@@ -4,6 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::ask::{From, Refused, Reply, Request};
+use crate::filter::Filter;
 use crate::names::Name;
 use crate::passwords::{self, Cost, Hasher};
 use crate::sessions::{Lifetime, Place, Sessions};
@@ -49,6 +50,7 @@ pub struct Accounts {
     pub(crate) hasher: Hasher,
     pub(crate) policy: Policy,
     throttle: Throttle,
+    filter: Filter,
 }
 
 /// A reply; and what the database said, for the log, where it is [`Reply::Unavailable`].
@@ -71,7 +73,10 @@ impl Accounts {
         };
         let sessions = Sessions::new(place, policy.lifetime);
         let throttle = Throttle::new(policy.throttle);
-        Ok(Accounts { store, sessions, hasher, policy, throttle })
+        let (key, made) = store.filter();
+        let longest = i64::try_from(policy.lifetime.absolute.as_secs()).unwrap_or(i64::MAX);
+        let filter = Filter::new(key, made, longest);
+        Ok(Accounts { store, sessions, hasher, policy, throttle, filter })
     }
 
     /// Answers.
@@ -80,6 +85,7 @@ impl Accounts {
     /// What the database or the system says; whoever asked is told [`Reply::Unavailable`].
     pub fn answer(&self, request: Request) -> Answered {
         let answered = match request {
+            Request::Filter => Ok(Reply::Filter(self.filter.clone())),
             Request::Check { session } => self.check(&session),
             Request::Overview { session } => self.overview(&session),
             Request::Login { name, password, from, former } => {
@@ -151,7 +157,7 @@ impl Accounts {
 
     /// Begins a session of a member who was verified, unless the member has changed since `user` was read.
     fn welcome(&self, user: &User) -> Result<Reply, Fault> {
-        let token = token::random().map_err(Fault::Failed)?;
+        let token = self.filter.issue().map_err(Fault::Failed)?;
         let nonce = token::random().map_err(Fault::Failed)?;
         if !self.sessions.begin(&self.store, &token::digest(&token), user, seconds())? {
             return Ok(Reply::Refused(Refused::Wrong));

@@ -2,10 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::filter::Filter;
+
 /// A question or an order. Secrets of visitors are in it, so it is never printed.
 #[derive(Clone, Deserialize, Serialize)]
 #[cfg_attr(test, derive(Debug))]
 pub enum Request {
+    /// The filter of session cookies.
+    Filter,
     /// Whose session is this?
     Check {
         /// What is kept of the session's number: [`crate::token::digest`].
@@ -78,7 +82,8 @@ impl Request {
             | Request::Register { .. }
             | Request::ChangePassword { .. }
             | Request::Remove { .. } => true,
-            Request::Check { .. }
+            Request::Filter
+            | Request::Check { .. }
             | Request::Overview { .. }
             | Request::Logout { .. }
             | Request::EndOthers { .. } => false,
@@ -98,6 +103,8 @@ pub struct From {
 /// What became of a [`Request`].
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub enum Reply {
+    /// The filter of session cookies.
+    Filter(Filter),
     /// The session is this member's.
     Member {
         /// The name as it is shown.

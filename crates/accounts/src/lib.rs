@@ -8,6 +8,7 @@
 
 mod accounts;
 pub mod ask;
+pub mod filter;
 mod manage;
 pub mod names;
 pub mod passwords;

@@ -50,8 +50,13 @@ pub(crate) fn of_form(cookie: &str, session: Option<&str>) -> String {
 /// What a browser shows that somebody has logged in with before: it may go on where strangers have used up
 /// the attempts at that name.
 pub(crate) fn known(secret: &str, nonce: &str, key: &str) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length");
-    mac.update(format!("known\0{nonce}\0{key}").as_bytes());
+    signed(secret, "known", nonce, key)
+}
+
+/// The nonce, and the MAC of the nonce for this purpose and subject.
+pub(crate) fn signed(key: &str, purpose: &str, nonce: &str, subject: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
+    mac.update(format!("{purpose}\0{nonce}\0{subject}").as_bytes());
     format!("{nonce}.{}", BASE64URL_NOPAD.encode(&mac.finalize().into_bytes()))
 }
 

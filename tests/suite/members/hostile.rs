@@ -164,7 +164,7 @@ pub(super) fn h65_a_session_changes_at_login_and_password_and_dies_at_logout() {
         };
         assert_eq!(member.log_in("ann", GOOD).status, 303);
         let first = session(&member);
-        assert!(alive(&first) && first != "a".repeat(43) && first.len() == 43);
+        assert!(alive(&first) && first != "a".repeat(43) && first.len() == 43 + 1 + 43);
         assert_eq!(member.log_in("ann", GOOD).status, 303);
         let second = session(&member);
         assert!(second != first && alive(&second) && !alive(&first), "{kind:?}: a login ends the one before");

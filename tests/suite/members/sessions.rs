@@ -1,17 +1,20 @@
-//! When sessions begin and end.
+//! When sessions begin and end, and cookies that nobody was given.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::binary;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Kind, Redis, fresh};
+use tenfold_tests::databases::{Kind, Redis, execute, fresh};
 use tenfold_tests::server::Server;
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 use tenfold_tests::visitor::Visitor;
+use tenfold_tests::wire::{Wire, request};
 
 use super::outage::{LONG, accounts_process};
 use super::{GOOD, launch, launch_costing, site, stop};
@@ -107,6 +110,74 @@ fn change_in_flight(server: &Server, url: &str, change: &str, cheap: bool) {
     panic!("{change}: no login took long enough");
 }
 
+/// Cookies that nobody was given: of the form before there were MACs, and of today's.
+fn invented() -> [String; 2] {
+    ["a".repeat(43), format!("{}.{}", "a".repeat(43), "b".repeat(43))]
+}
+
+pub(super) fn h81_an_invented_cookie_is_rejected_in_the_worker(config: &Config) {
+    let folder = site();
+    let server = launch(config, &folder, &fresh(Kind::Sqlite, &folder)).start();
+    let mut member = Visitor::new(&server);
+    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    let cookie = &member.cookies["session"];
+    let (nonce, mac) = cookie.split_once('.').expect("a cookie has a MAC");
+    let other = if mac.starts_with('A') { "B" } else { "A" };
+    let changed = format!("{nonce}.{other}{}", &mac[1..]);
+    let accounts = accounts_process(&server);
+    accounts.signal(Signal::STOP);
+    becomes_true(SOON, "the accounts are stopped", || !accounts.is_running() || accounts.is_stopped());
+    let begun = Instant::now();
+    for cookie in invented().into_iter().chain([changed, nonce.to_owned()]) {
+        let mut stranger = Visitor::new(&server);
+        stranger.cookies.insert("session".into(), cookie.clone());
+        assert_eq!(stranger.ask("GET", "/members/film.bin", &[], b"").status, 401, "{cookie}");
+        assert_eq!(
+            stranger.get("/account/").need("location"),
+            "/account/login?next=%2Faccount%2F",
+            "{cookie}"
+        );
+    }
+    // The accounts are given 20 s for an answer.
+    assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
+    accounts.signal(Signal::CONT);
+    becomes_true(LONG, "a member is let in", || member.get("/members/").status == 200);
+    stop(server);
+}
+
+/// Connections with invented cookies, more than questions of a worker may wait.
+const MANY: usize = 400;
+
+pub(super) fn h81_invented_cookies_leave_members_their_answers(config: &Config) {
+    let folder = site();
+    let server = launch(config, &folder, &fresh(Kind::Sqlite, &folder)).start();
+    let mut member = Visitor::new(&server);
+    assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let flood = scope.spawn(|| {
+            let mut wires: Vec<Wire> = (0..MANY).map(|_| server.connect()).collect();
+            let mut rounds = 0;
+            while !over.load(Ordering::Relaxed) || rounds < 2 {
+                for (wire, cookie) in wires.iter_mut().zip(invented().iter().cycle()) {
+                    let cookie = format!("session={cookie}");
+                    wire.send(request("GET", "/members/film.bin", &[("Cookie", &cookie)]));
+                }
+                for wire in &mut wires {
+                    assert_eq!(wire.response().status, 401, "an invented cookie");
+                }
+                rounds += 1;
+            }
+        });
+        for _ in 0..67 {
+            assert_eq!(member.get("/members/").status, 200, "a member");
+        }
+        over.store(true, Ordering::Relaxed);
+        flood.join().expect("each is answered");
+    });
+    stop(server);
+}
+
 pub(super) fn a_session_that_is_used_does_not_end_early() {
     let folder = site();
     for place in Place::all() {
@@ -195,6 +266,46 @@ pub(super) fn a_member_has_32_sessions_at_most() {
         assert!(!alive(&mut oldest) && !alive(&mut second), "{:?}: the oldest of 34", place.kind);
         assert!(others.iter_mut().all(alive), "{:?}: 32 sessions", place.kind);
         assert!(alive(&mut another), "{:?}: another member's", place.kind);
+        stop(server);
+    }
+}
+
+/// A cookie as sessions had before they had a MAC, and its digest.
+const UNSIGNED: [&str; 2] =
+    ["ccccccccccccccccccccccccccccccccccccccccccc", "DEnYkjBpb_PAMcpaEopOEh41ib-HLBf6BEh-0MwkXSE"];
+
+pub(super) fn a_session_outlives_an_update_of_the_database() {
+    let folder = site();
+    // The second is an update that was cut short.
+    let whole =
+        "ALTER TABLE tenfold_users DROP COLUMN epoch; ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
+    let cut_short = "ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
+    for (kind, columns) in Kind::ALL.into_iter().flat_map(|kind| [(kind, whole), (kind, cut_short)]) {
+        let url = fresh(kind, &folder);
+        let launch = || launch(&Config::of(Engine::Epoll), &folder, &url);
+        let server = launch().start();
+        assert_eq!(Visitor::new(&server).register("ann", GOOD).status, 303);
+        stop(server);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_secs();
+        let sql = format!(
+            "{columns} UPDATE tenfold_facts SET content = '1' WHERE name = 'version'; \
+             DELETE FROM tenfold_facts WHERE name = 'filter'; \
+             INSERT INTO tenfold_sessions (digest, user_id, created, seen) \
+             SELECT '{}', id, {now}, {now} FROM tenfold_users;",
+            UNSIGNED[1]
+        );
+        execute(kind, &url, &sql);
+        let server = launch().start();
+        let mut member = Visitor::new(&server);
+        member.cookies.insert("session".into(), UNSIGNED[0].into());
+        assert_eq!(member.get("/members/").status, 200, "{kind:?}: {columns}");
+        let mut stranger = Visitor::new(&server);
+        stranger.cookies.insert("session".into(), "d".repeat(43));
+        assert_eq!(stranger.get("/members/").status, 303, "{kind:?}: {columns}");
+        users(&url, &["passwd", "ann"], &format!("{BETTER}\n"));
+        assert_eq!(member.get("/members/").status, 303, "{kind:?}: {columns}");
+        assert_eq!(stranger.log_in("ann", BETTER).status, 303, "{kind:?}: {columns}");
+        assert_eq!(stranger.get("/members/").status, 200, "{kind:?}: {columns}");
         stop(server);
     }
 }

@@ -60,8 +60,7 @@ pub(crate) struct Session {
 #[derive(Debug)]
 pub struct Store {
     pool: Pool,
-    /// Known to all nodes that share the database, and to nobody else.
-    secret: String,
+    keys: schema::Keys,
 }
 
 const USER: &str = "SELECT id, name, name_key, password, created, disabled, epoch FROM tenfold_users";
@@ -74,15 +73,20 @@ impl Store {
     /// One line: it can not be reached, refuses, or is of a newer version of this program.
     pub fn open(url: &Url, connections: usize) -> Result<Store, String> {
         let pool = Pool::new(url.clone(), connections);
-        let secret = pool
+        let keys = pool
             .with(|connection| schema::prepare(connection))
             .map_err(|fault| format!("can not use the database {url}: {fault}"))?;
-        Ok(Store { pool, secret })
+        Ok(Store { pool, keys })
     }
 
     /// What nodes that share the database sign with.
     pub(crate) fn secret(&self) -> &str {
-        &self.secret
+        &self.keys.secret
+    }
+
+    /// The key of the session filter, and when it was made; 0 if there were no sessions before it.
+    pub(crate) fn filter(&self) -> (&str, i64) {
+        (&self.keys.filter, self.keys.filter_made)
     }
 
     /// The member whose name has this key.

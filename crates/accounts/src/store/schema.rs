@@ -1,6 +1,7 @@
 //! The tables, and how a database gets from one version to the next.
 
 use super::connection::{Connection, Fault};
+use crate::accounts::seconds;
 use crate::token;
 
 /// What each version adds to the one before. A change runs again without harm: MySQL does not undo a new table
@@ -74,21 +75,32 @@ const FACTS: &str = "CREATE TABLE IF NOT EXISTS tenfold_facts (
     name VARCHAR(32) NOT NULL PRIMARY KEY,
     content VARCHAR(255) NOT NULL)";
 
-/// Brings the tables up to date and says the secret of this database.
+/// The keys of a database, which all nodes that use it share.
+#[derive(Debug)]
+pub(super) struct Keys {
+    /// Known to the accounts processes alone.
+    pub(super) secret: String,
+    /// The key of the session filter, which workers know, too.
+    pub(super) filter: String,
+    /// When the filter key was made, in seconds since 1970; 0 if there were no sessions before it.
+    pub(super) filter_made: i64,
+}
+
+/// Brings the tables up to date and returns the keys of this database.
 ///
 /// # Errors
 /// What the database says; and where its tables are newer than this program.
-pub(super) fn prepare(connection: &mut dyn Connection) -> Result<String, Fault> {
+pub(super) fn prepare(connection: &mut dyn Connection) -> Result<Keys, Fault> {
     connection.lock_schema()?;
-    let secret = update(connection);
+    let keys = update(connection);
     // Where it failed, the connection is not kept, and the lock goes with it.
-    if secret.is_ok() {
+    if keys.is_ok() {
         connection.unlock_schema()?;
     }
-    secret
+    keys
 }
 
-fn update(connection: &mut dyn Connection) -> Result<String, Fault> {
+fn update(connection: &mut dyn Connection) -> Result<Keys, Fault> {
     let suffix = connection.table_suffix();
     connection.execute(&format!("{FACTS}{suffix}"), &[])?;
     let there = match fact(connection, "version")? {
@@ -107,12 +119,27 @@ fn update(connection: &mut dyn Connection) -> Result<String, Fault> {
     if there < known {
         set_fact(connection, "version", &known.to_string())?;
     }
-    if let Some(secret) = fact(connection, "secret")? {
-        return Ok(secret);
+    let random = || token::random().map_err(Fault::Failed);
+    let secret = fact_or(connection, "secret", random)?;
+    let made = if there == 0 { 0 } else { seconds() };
+    let filter = fact_or(connection, "filter", || Ok(format!("{} {made}", random()?)))?;
+    let (key, made) = filter.split_once(' ').unwrap_or((&filter, ""));
+    let filter_made = made.parse().map_err(|_| Fault::Failed("its filter key has no date".into()))?;
+    Ok(Keys { secret, filter: key.to_owned(), filter_made })
+}
+
+/// A fact of the database, which is made if it is missing.
+fn fact_or(
+    connection: &mut dyn Connection,
+    name: &str,
+    make: impl FnOnce() -> Result<String, Fault>,
+) -> Result<String, Fault> {
+    if let Some(content) = fact(connection, name)? {
+        return Ok(content);
     }
-    let secret = token::random().map_err(Fault::Failed)?;
-    set_fact(connection, "secret", &secret)?;
-    Ok(secret)
+    let content = make()?;
+    set_fact(connection, name, &content)?;
+    Ok(content)
 }
 
 fn fact(connection: &mut dyn Connection, name: &str) -> Result<Option<String>, Fault> {

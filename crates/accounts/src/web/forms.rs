@@ -64,7 +64,7 @@ impl Web {
             ("logout", Some(session)) => self.log_out(session, visitor),
             ("password", Some(session)) => self.change_password(&fields, session, visitor),
             ("sessions", Some(session)) => {
-                self.ask(Request::EndOthers { session }, |web, reply| match reply {
+                self.ask(Request::EndOthers { session }, visitor.session, |web, reply| match reply {
                     Reply::Done => Page::see(&format!("/{PLACE}/?said=others")),
                     other => web.not_done(&other),
                 })
@@ -77,10 +77,11 @@ impl Web {
     fn ask(
         self: &Arc<Web>,
         request: Request,
+        session: Option<String>,
         then: impl FnOnce(&Arc<Web>, Reply) -> Page + Send + 'static,
     ) -> Wanted {
         let web = self.clone();
-        Wanted::Ask(Ask { request, then: Box::new(move |reply| Outcome::Page(then(&web, reply))) })
+        Wanted::Ask(Ask { request, session, then: Box::new(move |reply| Outcome::Page(then(&web, reply))) })
     }
 
     fn log_in(self: &Arc<Web>, fields: &Fields, former: Option<String>, visitor: Visitor) -> Wanted {
@@ -91,7 +92,7 @@ impl Web {
             from: visitor.from(),
             former,
         };
-        self.ask(request, move |web, reply| match reply {
+        self.ask(request, None, move |web, reply| match reply {
             Reply::Welcome { token, known } => {
                 web.welcome(&token, &known, &visitor, &next.unwrap_or_else(|| web.home()))
             }
@@ -129,7 +130,7 @@ impl Web {
             return refuse("The two passwords are not the same.");
         }
         let request = Request::Register { name: name.clone(), password, invitation, from: visitor.from() };
-        self.ask(request, move |web, reply| match reply {
+        self.ask(request, None, move |web, reply| match reply {
             Reply::Done => {
                 let mut query = form_urlencoded::Serializer::new(String::new());
                 query.append_pair("said", "registered");
@@ -146,7 +147,7 @@ impl Web {
     }
 
     fn log_out(self: &Arc<Web>, session: String, visitor: Visitor) -> Wanted {
-        self.ask(Request::Logout { session }, move |web, reply| match reply {
+        self.ask(Request::Logout { session }, visitor.session.clone(), move |web, reply| match reply {
             Reply::Done => {
                 Page::see(&format!("/{PLACE}/login?said=out")).cookie(Cookie::Session, visitor.secure, "", 0)
             }
@@ -162,7 +163,7 @@ impl Web {
             return Wanted::Page(self.render(422, "password", &view));
         }
         let request = Request::ChangePassword { session, old, new, from: visitor.from() };
-        self.ask(request, move |web, reply| match reply {
+        self.ask(request, visitor.session.clone(), move |web, reply| match reply {
             Reply::Welcome { token, known } => {
                 web.welcome(&token, &known, &visitor, &format!("/{PLACE}/?said=password"))
             }
@@ -172,7 +173,7 @@ impl Web {
 
     fn delete(self: &Arc<Web>, fields: &Fields, session: String, visitor: Visitor) -> Wanted {
         let request = Request::Remove { session, password: fields.of("password"), from: visitor.from() };
-        self.ask(request, move |web, reply| match reply {
+        self.ask(request, visitor.session.clone(), move |web, reply| match reply {
             Reply::Done => {
                 let gone = Page::see(&format!("/{PLACE}/login?said=deleted"));
                 gone.cookie(Cookie::Session, visitor.secure, "", 0).cookie(

@@ -74,6 +74,8 @@ pub enum Wanted {
 pub struct Ask {
     /// The question.
     pub request: Request,
+    /// The cookie of the session in which it is asked: [`Reply::Nobody`] is the answer if the cookie was invented.
+    pub session: Option<String>,
     /// Makes of the answer what is to be done.
     pub then: Box<dyn FnOnce(Reply) -> Outcome + Send>,
 }
@@ -137,6 +139,7 @@ impl Web {
         let web = self.clone();
         Wanted::Ask(Ask {
             request: Request::Check { session },
+            session: visitor.session,
             then: Box::new(move |reply| match reply {
                 Reply::Member { .. } => Outcome::Serve,
                 Reply::Nobody => Outcome::Page(refusal),

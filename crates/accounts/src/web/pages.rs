@@ -179,6 +179,7 @@ impl Web {
         let (web, template) = (self.clone(), if place.is_empty() { "account" } else { place }.to_owned());
         Wanted::Ask(Ask {
             request: Request::Overview { session },
+            session: visitor.session.clone(),
             then: Box::new(move |reply| {
                 Outcome::Page(match reply {
                     Reply::Overview { name, since, others } => {

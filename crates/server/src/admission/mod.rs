@@ -122,7 +122,7 @@ impl Admission {
             Connections::Default(_) if at.ip().to_canonical().is_loopback() => return None,
             Connections::Default(bound) => bound,
         };
-        let is_trusted = self.shares.trusted.iter().any(|network| network.holds(at.ip()));
+        let is_trusted = self.shares.trusted.iter().any(|proxy| proxy.is(peer));
         if is_trusted { None } else { Some((Key::of(peer)?, bound)) }
     }
 

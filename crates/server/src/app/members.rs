@@ -31,8 +31,8 @@ impl Shared {
 
     /// Asks the accounts off the loop.
     fn ask(&self, members: &Members, ask: Ask, head: KeptHead, peer: Peer, out: &mut Out) -> Answer {
-        let Ask { request, then } = ask;
-        let coming = members.ask(request);
+        let Ask { request, session, then } = ask;
+        let coming = members.ask(request, session);
         let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
             return self.said(then(Said::Unavailable), head, peer, out);
         };

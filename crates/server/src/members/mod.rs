@@ -7,6 +7,7 @@
 
 mod answers;
 pub(crate) mod door;
+pub(crate) mod filter;
 pub(crate) mod place;
 pub(crate) mod process;
 pub(crate) mod pulse;
@@ -14,6 +15,7 @@ pub(crate) mod pulse;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use tenfold_accounts::filter::Verdict;
 use tenfold_accounts::web::Web;
 use tenfold_accounts::{Reply, Request};
 use tenfold_engine::Plan;
@@ -23,6 +25,7 @@ use tenfold_site::{Shown, SitePath};
 
 use answers::Answers;
 use door::AccountsClient;
+use filter::{Starts, WorkerFilter};
 
 /// Threads of a worker that wait for what is known soon; and where a blocking model waits in place, how many of its
 /// connections.
@@ -31,12 +34,21 @@ const WIDTH_IN_PLACE: usize = 64;
 /// Questions of a worker that wait for one of them.
 const QUEUE: usize = 256;
 
+/// The same for cookies that a worker cannot judge. They have a lane of their own: whoever invents them does not keep
+/// members waiting.
+const WIDTH_UNJUDGED: usize = 1;
+const WIDTH_UNJUDGED_IN_PLACE: usize = 16;
+const QUEUE_UNJUDGED: usize = 64;
+
 /// What a worker has of the members.
 pub(crate) struct Members {
     pub(crate) web: Arc<Web>,
     door: Arc<AccountsClient>,
+    filter: Arc<WorkerFilter>,
     /// For what is known soon.
     quick: Lane,
+    /// For what is known soon, asked with a cookie that this worker cannot judge.
+    unjudged: Lane,
     /// For what waits for a hash, so that the others do not.
     slow: Slow,
 }
@@ -50,23 +62,50 @@ enum Slow {
 }
 
 impl Members {
-    pub(crate) fn new(web: Arc<Web>, door: AccountsClient, plan: &Plan) -> Members {
-        let (width, slow) = match plan.blocking() {
-            true => (WIDTH_IN_PLACE, Slow::InPlace),
-            false => (WIDTH, Slow::Aside(Answers::default())),
+    /// Waits a moment for the filter of session cookies, so that it is there before the first connection.
+    pub(crate) fn new(web: Arc<Web>, door: AccountsClient, starts: Starts, plan: &Plan) -> Members {
+        let (width, unjudged, slow) = match plan.blocking() {
+            true => (WIDTH_IN_PLACE, WIDTH_UNJUDGED_IN_PLACE, Slow::InPlace),
+            false => (WIDTH, WIDTH_UNJUDGED, Slow::Aside(Answers::default())),
         };
-        Members { web, door: Arc::new(door), quick: Lane::new(plan, width, QUEUE), slow }
+        let filter = WorkerFilter::new(starts);
+        filter.learn(&door);
+        Members {
+            web,
+            door: Arc::new(door),
+            filter: Arc::new(filter),
+            quick: Lane::new(plan, width, QUEUE),
+            unjudged: Lane::new(plan, unjudged, QUEUE_UNJUDGED),
+            slow,
+        }
     }
 
-    /// Asks the accounts, off the loop where there is one.
+    /// Asks the accounts, off the loop where there is one; `session` is the cookie of the session in which it is asked.
     ///
     /// # Errors
     /// [`Busy`] when as much waits as may wait.
-    pub(crate) fn ask(&self, request: Request) -> Result<Coming<Reply>, Busy> {
+    pub(crate) fn ask(&self, request: Request, session: Option<String>) -> Result<Coming<Reply>, Busy> {
+        let known = session.as_deref().map(|cookie| self.filter.judge(cookie));
+        let lane = match known {
+            Some(Some(Verdict::Invented)) => {
+                let (promise, coming) = promise();
+                promise.keep(Reply::Nobody);
+                return Ok(coming);
+            }
+            Some(Some(Verdict::Unsigned) | None) => &self.unjudged,
+            Some(Some(Verdict::Signed)) | None => &self.quick,
+        };
         match &self.slow {
             _ if !request.hashes() => {
-                let door = self.door.clone();
-                self.quick.run(move || door.ask(&request))
+                let (door, filter) = (self.door.clone(), self.filter.clone());
+                // Judged again if the filter was not known before.
+                let unknown = session.filter(|_| known == Some(None));
+                lane.run(move || match unknown {
+                    Some(cookie) if filter.learn(&door).judge(&cookie) == Some(Verdict::Invented) => {
+                        Reply::Nobody
+                    }
+                    _ => door.ask(&request),
+                })
             }
             Slow::InPlace => {
                 let (promise, coming) = promise();

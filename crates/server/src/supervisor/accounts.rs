@@ -16,6 +16,7 @@ use tenfold_sys::user::{self, User};
 use super::{Supervisor, privileges};
 use crate::diagnostics::{debug, error, warning};
 use crate::members::door::{self, AccountsClient, AccountsServer};
+use crate::members::filter::Starts;
 use crate::members::place::{self, Users};
 use crate::members::process::{READY, Work, serve};
 use crate::members::pulse::Pulse;
@@ -45,6 +46,7 @@ pub(super) struct Accounts {
     door: Option<AccountsClient>,
     server: AccountsServer,
     pulse: Arc<Pulse>,
+    starts: Starts,
     pid: Option<Pid>,
     began: Instant,
     again: Option<Instant>,
@@ -70,10 +72,10 @@ impl Accounts {
             [privileges::shared_user(settings, users), place::exposure(&url, users)].into_iter().flatten()
         });
         let warnings: Vec<String> = warnings.into_iter().flatten().collect();
+        let failed = |error| format!("can not begin the accounts: {error}");
         let mut accounts = Accounts::new(settings.members.clone(), url, user)?;
-        let (mut ours, theirs) =
-            UnixStream::pair().map_err(|error| format!("can not begin the accounts: {error}"))?;
-        accounts.fork(theirs, true, || {}).map_err(|error| format!("can not begin the accounts: {error}"))?;
+        let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
+        accounts.fork(theirs, true, || {}).map_err(failed)?;
         let mut said = String::new();
         let heard = ours.set_read_timeout(Some(LATEST_START)).and_then(|()| ours.read_to_string(&mut said));
         match (heard, said.as_str()) {
@@ -93,6 +95,8 @@ impl Accounts {
     fn new(settings: Members, url: Url, user: Option<User>) -> Result<Accounts, String> {
         let (door, server) =
             door::open().map_err(|error| format!("can not open the door to the accounts: {error}"))?;
+        let starts =
+            Starts::new().map_err(|error| format!("there is no memory to count starts of the accounts in: {error}"))?;
         let pulse =
             Pulse::new().map_err(|error| format!("there is no memory to watch the accounts in: {error}"))?;
         let now = Instant::now();
@@ -102,6 +106,7 @@ impl Accounts {
             user,
             door: Some(door),
             server,
+            starts,
             pulse: Arc::new(pulse),
             pid: None,
             began: now,
@@ -113,12 +118,13 @@ impl Accounts {
         })
     }
 
-    /// The way in, for a worker; none in the process of the accounts.
+    /// The way in, for a worker, and the count of starts; none in the process of the accounts.
     ///
     /// # Errors
     /// No descriptor is left.
-    pub(super) fn door(&self) -> std::io::Result<Option<AccountsClient>> {
-        self.door.as_ref().map(AccountsClient::share).transpose()
+    pub(super) fn door(&self) -> std::io::Result<Option<(AccountsClient, Starts)>> {
+        let Some(door) = &self.door else { return Ok(None) };
+        Ok(Some((door.share()?, self.starts.clone())))
     }
 
     /// What `tenfold status` tells of the process.
@@ -135,6 +141,7 @@ impl Accounts {
     fn fork(&mut self, ready: UnixStream, create: bool, forget: impl FnOnce()) -> std::io::Result<()> {
         let supervisor = process::own();
         self.pulse.restart();
+        self.starts.count();
         match process::fork()? {
             Fork::Parent(pid) => {
                 debug!("the accounts are process {pid}");

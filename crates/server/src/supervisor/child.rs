@@ -22,6 +22,7 @@ use crate::cli::Serve;
 use crate::diagnostics::{self, error};
 use crate::members::Members;
 use crate::members::door::AccountsClient;
+use crate::members::filter::Starts;
 use crate::null::Null;
 use crate::settings::Settings;
 use crate::worker::Crew;
@@ -36,8 +37,8 @@ pub(super) struct Work {
     pub(super) supervisor: Pid,
     pub(super) generation: Generation,
     pub(super) listeners: Vec<Listener>,
-    /// The way to the accounts, where there are any.
-    pub(super) door: Option<AccountsClient>,
+    /// The way to the accounts, where there are any, and the count of their starts.
+    pub(super) door: Option<(AccountsClient, Starts)>,
 }
 
 /// Serves until it is told to leave, and ends the process.
@@ -87,7 +88,7 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
             if web.is_some() {
                 hosts = hosts.for_members(member_folders(&settings.members.protect));
             }
-            let members = web.zip(door).map(|(web, door)| Members::new(web, door, plan));
+            let members = web.zip(door).map(|(web, (door, starts))| Members::new(web, door, starts, plan));
             let app = App::new(hosts, &settings, admission, members, plan, crew.clone())?;
             let served = serve_protocol(plan, &listeners, app, how.layered);
             crew.end();

@@ -1,0 +1,91 @@
+//! The filter of session cookies: a worker rejects invented ones without asking the accounts.
+//!
+//! A cookie is `NONCE.MAC`. The key of the MAC is known to workers, so a MAC that is right proves nothing: the accounts
+//! decide about the session. It is in the database, so that nodes accept each other's cookies.
+
+use serde::{Deserialize, Serialize};
+
+use crate::accounts::seconds;
+use crate::token;
+
+/// The key of the filter, and until when there are cookies from before it.
+#[derive(Clone, Deserialize, PartialEq, Eq, Serialize)]
+pub struct Filter {
+    key: String,
+    /// In seconds since 1970.
+    unsigned_until: i64,
+}
+
+/// What the filter can tell of a cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was never issued.
+    Invented,
+    /// Whoever made it knows the key.
+    Signed,
+    /// It has no MAC and may have been issued before the filter had a key.
+    Unsigned,
+}
+
+impl std::fmt::Debug for Filter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Filter").field("unsigned_until", &self.unsigned_until).finish_non_exhaustive()
+    }
+}
+
+impl Filter {
+    /// A filter with this key, which was made at `made` and at 0 if there were no cookies before. A session lives for
+    /// `longest` seconds at most.
+    pub(crate) fn new(key: &str, made: i64, longest: i64) -> Filter {
+        let unsigned_until = if made == 0 { 0 } else { made.saturating_add(longest) };
+        Filter { key: key.to_owned(), unsigned_until }
+    }
+
+    /// A new cookie.
+    ///
+    /// # Errors
+    /// In words, if the system has no random numbers.
+    pub(crate) fn issue(&self) -> Result<String, String> {
+        Ok(self.signed(&token::random()?))
+    }
+
+    /// Judges a cookie.
+    pub fn judge(&self, cookie: &str) -> Verdict {
+        match cookie.split_once('.') {
+            Some((nonce, _)) if token::same(&self.signed(nonce), cookie) => Verdict::Signed,
+            None if seconds() <= self.unsigned_until => Verdict::Unsigned,
+            _ => Verdict::Invented,
+        }
+    }
+
+    fn signed(&self, nonce: &str) -> String {
+        token::signed(&self.key, "session", nonce, "")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h81_a_cookie_of_another_key_is_invented() {
+        let (filter, other) = (Filter::new("key", 0, 100), Filter::new("other", 0, 100));
+        let cookie = filter.issue().expect("random numbers");
+        assert_eq!(filter.judge(&cookie), Verdict::Signed);
+        assert_eq!(other.judge(&cookie), Verdict::Invented);
+        let (nonce, mac) = cookie.split_once('.').expect("a nonce and a MAC");
+        let changed = [format!("{nonce}."), format!(".{mac}"), format!("x{cookie}"), format!("{cookie}x")];
+        for invented in changed.iter().map(String::as_str).chain([nonce, mac, "", ".", "..", "a.b.c"]) {
+            assert_eq!(filter.judge(invented), Verdict::Invented, "{invented}");
+        }
+    }
+
+    #[test]
+    fn cookies_without_a_mac_are_accepted_until_the_last_of_them_expired() {
+        let now = seconds();
+        let judge = |made, longest| Filter::new("key", made, longest).judge("unsigned");
+        assert_eq!(judge(now - 50, 100), Verdict::Unsigned);
+        assert_eq!(judge(now - 150, 100), Verdict::Invented);
+        assert_eq!(judge(0, i64::MAX), Verdict::Invented, "a new database had no sessions before the key");
+    }
+}

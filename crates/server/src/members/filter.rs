@@ -1,0 +1,117 @@
+//! The filter of session cookies, as a worker knows it.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tenfold_accounts::filter::{Filter, Verdict};
+use tenfold_accounts::{Reply, Request};
+use tenfold_sys::shared::Rows;
+
+use super::door::AccountsClient;
+
+/// How long the accounts may take to answer: they have the filter at hand.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often the process of the accounts was started, shared by the supervisor with its workers. Another process may
+/// have another key, because its database was replaced.
+#[derive(Clone)]
+pub(crate) struct Starts(Arc<Rows>);
+
+impl Starts {
+    /// # Errors
+    /// There is no memory.
+    pub(crate) fn new() -> io::Result<Starts> {
+        Rows::new(1, 1).map(Arc::new).map(Starts)
+    }
+
+    /// Counts a start, before the process runs.
+    pub(crate) fn count(&self) {
+        self.0.row(0)[0].fetch_add(1, Ordering::Release);
+    }
+
+    fn number(&self) -> u64 {
+        self.0.row(0)[0].load(Ordering::Acquire)
+    }
+}
+
+/// The filter, once the accounts have told it.
+pub(super) struct WorkerFilter {
+    starts: Starts,
+    /// With the number of the start before which it was asked for.
+    known: RwLock<Option<(u64, Filter)>>,
+}
+
+impl WorkerFilter {
+    pub(super) fn new(starts: Starts) -> WorkerFilter {
+        WorkerFilter { starts, known: RwLock::default() }
+    }
+
+    /// Judges a cookie; none while the filter is not known.
+    pub(super) fn judge(&self, cookie: &str) -> Option<Verdict> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let (_, filter) = known.as_ref().filter(|(start, _)| *start == self.starts.number())?;
+        Some(filter.judge(cookie))
+    }
+
+    /// Asks for the filter and waits for it, for a moment.
+    pub(super) fn learn(&self, door: &AccountsClient) -> &WorkerFilter {
+        let start = self.starts.number();
+        if let Some(filter) = ask(door) {
+            *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some((start, filter));
+        }
+        self
+    }
+}
+
+fn ask(door: &AccountsClient) -> Option<Filter> {
+    let asked = door.begin(&Request::Filter).ok()?;
+    let patience = Timespec::try_from(PATIENCE).ok()?;
+    let answered = poll(&mut [PollFd::new(&asked, PollFlags::IN)], Some(&patience));
+    match answered.ok().filter(|ready| *ready > 0).and_then(|_| asked.answer().ok())? {
+        Reply::Filter(filter) => Some(filter),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::door::{self, AccountsServer};
+    use super::*;
+
+    /// A filter with this key, which rejects cookies without a MAC.
+    fn filter(key: &str) -> Filter {
+        let text = format!("{{\"key\":\"{key}\",\"unsigned_until\":0}}");
+        serde_json::from_str(&text).expect("a filter as the accounts send it")
+    }
+
+    #[test]
+    fn h81_another_process_of_the_accounts_is_asked_for_its_filter() {
+        let (door, inside) = door::open().expect("a pair of sockets");
+        let starts = Starts::new().expect("memory");
+        let worker = WorkerFilter::new(starts.clone());
+        assert_eq!(worker.judge("cookie"), None, "nothing is known");
+        for key in ["first", "second"] {
+            starts.count();
+            assert_eq!(worker.judge("cookie"), None, "the key of another process may be another");
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let question =
+                        inside.next(&mut AccountsServer::room()).expect("a worker asks").expect("a question");
+                    question.apart().1.answer(&Reply::Filter(filter(key)));
+                });
+                worker.learn(&door);
+            });
+            assert_eq!(worker.judge("cookie"), Some(Verdict::Invented), "{key}");
+        }
+    }
+
+    #[test]
+    fn h81_accounts_that_do_not_answer_are_waited_for_a_moment() {
+        let (door, _inside) = door::open().expect("a pair of sockets");
+        let worker = WorkerFilter::new(Starts::new().expect("memory"));
+        assert_eq!(worker.learn(&door).judge("cookie"), None);
+    }
+}
