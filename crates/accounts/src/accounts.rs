@@ -69,7 +69,7 @@ impl Accounts {
             #[cfg(feature = "redis")]
             Some(url) => Place::Redis(Box::new(crate::redis::Redis::open(url)?)),
             #[cfg(not(feature = "redis"))]
-            Some(_) => return Err("this build has no Redis (feature redis)".into()),
+            Some(_) => return Err("this build has no Redis: build with the cargo feature `redis`".into()),
         };
         let sessions = Sessions::new(place, policy.lifetime);
         let throttle = Throttle::new(policy.throttle);

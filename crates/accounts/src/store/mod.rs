@@ -11,6 +11,7 @@ mod pool;
 #[cfg(feature = "postgresql")]
 mod postgres;
 mod schema;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 pub mod url;
 

@@ -126,7 +126,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sqlite"))]
 mod tests {
     use super::*;
 
@@ -161,7 +161,7 @@ mod tests {
         let (path, aside) = (folder.join("members.db"), folder.join("aside.db"));
         std::fs::create_dir_all(&folder).expect("a new folder");
         std::fs::write(&path, "").expect("our own folder");
-        let pool = Pool::new(Url::sqlite(&path), 2);
+        let pool = Pool::new(Url::sqlite(&path).expect("this build has SQLite"), 2);
         let write =
             || pool.with(|connection| connection.execute("INSERT INTO a (b) VALUES (?)", &[1_i64.into()]));
         pool.with(|connection| connection.execute("CREATE TABLE a (b BIGINT)", &[])).expect("it is writable");

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::connection::{Connection, Fault};
-use super::sqlite;
 
 /// A database.
 #[derive(Clone, PartialEq, Eq)]
@@ -18,10 +17,31 @@ enum Kind {
     Sqlite(PathBuf),
     /// A file that holds the URL of a database server.
     InFile(PathBuf),
-    #[cfg(feature = "postgresql")]
     Postgres(String),
-    #[cfg(feature = "mysql")]
     Mysql(String),
+}
+
+/// A cargo feature that a client of a database stands behind.
+struct Client {
+    database: &'static str,
+    feature: &'static str,
+    built: bool,
+}
+
+const SQLITE: Client = Client { database: "SQLite", feature: "sqlite", built: cfg!(feature = "sqlite") };
+const POSTGRES: Client =
+    Client { database: "PostgreSQL", feature: "postgresql", built: cfg!(feature = "postgresql") };
+const MYSQL: Client = Client { database: "MySQL", feature: "mysql", built: cfg!(feature = "mysql") };
+
+impl Client {
+    fn require(&self) -> Result<(), String> {
+        if self.built { Ok(()) } else { Err(self.missing()) }
+    }
+
+    fn missing(&self) -> String {
+        let Client { database, feature, .. } = self;
+        format!("this build has no {database}: build with the cargo feature `{feature}`")
+    }
 }
 
 impl FromStr for Url {
@@ -31,6 +51,7 @@ impl FromStr for Url {
         let (scheme, rest) = text.split_once(':').unwrap_or((text, ""));
         Ok(Url(match scheme {
             "sqlite" => {
+                SQLITE.require()?;
                 let path = rest.strip_prefix("//").unwrap_or(rest);
                 if path.is_empty() {
                     return Err("the path of the database is missing: sqlite:members.db".into());
@@ -38,23 +59,19 @@ impl FromStr for Url {
                 Kind::Sqlite(PathBuf::from(path))
             }
             "file" => Kind::InFile(path_behind("file:", rest)?),
-            #[cfg(feature = "postgresql")]
             "postgres" | "postgresql" => {
+                POSTGRES.require()?;
+                #[cfg(feature = "postgresql")]
                 super::postgres::check(text)?;
                 Kind::Postgres(text.to_owned())
             }
-            #[cfg(feature = "mysql")]
             "mysql" | "mariadb" => {
+                MYSQL.require()?;
                 let url = format!("mysql:{rest}");
+                #[cfg(feature = "mysql")]
                 super::mysql::check(&url)?;
                 Kind::Mysql(url)
             }
-            #[cfg(not(feature = "postgresql"))]
-            "postgres" | "postgresql" => {
-                return Err("this build has no PostgreSQL (feature postgresql)".into());
-            }
-            #[cfg(not(feature = "mysql"))]
-            "mysql" | "mariadb" => return Err("this build has no MySQL (feature mysql)".into()),
             // What was typed may hold a password.
             _ => {
                 return Err("a database is sqlite:PATH, postgres://USER:PASSWORD@HOST/NAME, \
@@ -67,15 +84,19 @@ impl FromStr for Url {
 
 impl Url {
     /// The SQLite database in this file.
-    pub fn sqlite(path: &Path) -> Url {
-        Url(Kind::Sqlite(path.to_owned()))
+    ///
+    /// # Errors
+    /// This build has no SQLite.
+    pub fn sqlite(path: &Path) -> Result<Url, String> {
+        SQLITE.require()?;
+        Ok(Url(Kind::Sqlite(path.to_owned())))
     }
 
     /// The file, where it is one.
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
             Kind::Sqlite(path) => Some(path),
-            _ => None,
+            Kind::InFile(_) | Kind::Postgres(_) | Kind::Mysql(_) => None,
         }
     }
 
@@ -91,7 +112,8 @@ impl Url {
 
     pub(super) fn connect(&self) -> Result<Box<dyn Connection>, Fault> {
         match &self.0 {
-            Kind::Sqlite(path) => sqlite::open(path),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(path) => super::sqlite::open(path),
             Kind::InFile(path) => {
                 let url: Url = read(path).and_then(|text| text.parse()).map_err(Fault::Failed)?;
                 match url.0 {
@@ -99,14 +121,20 @@ impl Url {
                         "{} does not hold the URL of a database server; write postgres://… or mysql://… into it",
                         path.display()
                     ))),
-                    #[cfg(any(feature = "postgresql", feature = "mysql"))]
-                    _ => url.connect(),
+                    Kind::Postgres(_) | Kind::Mysql(_) => url.connect(),
                 }
             }
             #[cfg(feature = "postgresql")]
             Kind::Postgres(url) => super::postgres::open(url),
             #[cfg(feature = "mysql")]
             Kind::Mysql(url) => super::mysql::open(url),
+            // A URL is read only if its client was built.
+            #[cfg(not(feature = "sqlite"))]
+            Kind::Sqlite(_) => Err(Fault::Failed(SQLITE.missing())),
+            #[cfg(not(feature = "postgresql"))]
+            Kind::Postgres(_) => Err(Fault::Failed(POSTGRES.missing())),
+            #[cfg(not(feature = "mysql"))]
+            Kind::Mysql(_) => Err(Fault::Failed(MYSQL.missing())),
         }
     }
 }
@@ -117,10 +145,7 @@ impl fmt::Display for Url {
         match &self.0 {
             Kind::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Kind::InFile(path) => write!(f, "file:{}", path.display()),
-            #[cfg(feature = "postgresql")]
-            Kind::Postgres(url) => f.write_str(&without_password(url)),
-            #[cfg(feature = "mysql")]
-            Kind::Mysql(url) => f.write_str(&without_password(url)),
+            Kind::Postgres(url) | Kind::Mysql(url) => f.write_str(&without_password(url)),
         }
     }
 }
@@ -174,6 +199,7 @@ pub fn without_password(url: &str) -> String {
 mod tests {
     use super::*;
 
+    #[cfg(all(feature = "sqlite", feature = "postgresql", feature = "mysql"))]
     #[test]
     fn a_password_is_never_shown() {
         for (url, shown) in [
@@ -183,6 +209,16 @@ mod tests {
         ] {
             let url: Url = url.parse().expect("a legal URL");
             assert_eq!((format!("{url}"), format!("{url:?}")), (shown.into(), shown.into()));
+        }
+    }
+
+    #[test]
+    fn a_client_that_is_not_built_is_named_with_its_feature() {
+        let absent = Client { built: false, ..SQLITE };
+        let why = absent.require().expect_err("it is not built");
+        assert_eq!(why, "this build has no SQLite: build with the cargo feature `sqlite`");
+        for (url, client) in [("sqlite:a.db", SQLITE), ("postgres://db/x", POSTGRES), ("mysql://db/x", MYSQL)] {
+            assert_eq!(url.parse::<Url>().is_ok(), client.built, "{url}");
         }
     }
 

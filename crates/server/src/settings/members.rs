@@ -49,7 +49,7 @@ impl Place {
     pub(crate) fn url(&self) -> Result<Url, String> {
         match self {
             Place::At(url) => Ok(url.clone()),
-            Place::Usual => Ok(Url::sqlite(&usual_folder()?.join("members.db"))),
+            Place::Usual => Url::sqlite(&usual_folder()?.join("members.db")),
         }
     }
 }
