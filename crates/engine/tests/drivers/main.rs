@@ -36,7 +36,7 @@ const THEMES: &[(&str, &[Statement])] = &[
 ];
 
 /// Tests at once: they wait more than they work.
-const AT_ONCE: usize = 10;
+const AT_ONCE: usize = 16;
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);

@@ -12,9 +12,15 @@ pub(crate) const LARGE: usize = 64 << 20;
 
 /// The first `count` bytes of the pattern.
 pub(crate) fn bytes(count: usize) -> Vec<u8> {
-    let words =
-        (0..count.div_ceil(8) as u64).map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
-    let mut bytes: Vec<u8> = words.flatten().collect();
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut bytes = Vec::with_capacity(count.next_multiple_of(8));
+    let mut word = 0_u64;
+    // Chained iterators took half of the processor time of all tests: they are not optimised here, and each server
+    // makes a megabyte.
+    while bytes.len() < count {
+        bytes.extend_from_slice(&word.to_le_bytes());
+        word = word.wrapping_add(STEP);
+    }
     bytes.truncate(count);
     bytes
 }
