@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::checks::platform;
 use crate::shell;
 
 /// A property, and where it stands.
@@ -41,10 +42,28 @@ const HARNESSES: &[Harness] = &[
         test: "chunks_are_read_as_a_slow_reader_reads_them_however_they_are_cut",
     },
     Harness {
+        name: "form",
+        package: "tenfold-accounts",
+        target: &["--lib"],
+        test: "web::any::any_form_is_read_as_a_slow_reader_reads_it",
+    },
+    Harness {
+        name: "cookie",
+        package: "tenfold-accounts",
+        target: &["--lib"],
+        test: "web::any::any_cookie_is_one_session_or_none",
+    },
+    Harness {
         name: "configuration",
         package: "tenfold",
         target: &["--bin", "tenfold"],
         test: "settings::tests::any::any_text_is_read_or_refused_in_words",
+    },
+    Harness {
+        name: "door",
+        package: "tenfold",
+        target: &["--bin", "tenfold"],
+        test: "members::door::any::any_message_is_a_question_or_is_dropped",
     },
 ];
 
@@ -64,16 +83,46 @@ pub(crate) fn knows(name: &str) -> bool {
     HARNESSES.iter().any(|harness| harness.name == name)
 }
 
-/// Runs the harnesses that are named, or all, for so many minutes each. What they learn stays in
+/// How a harness is built, and how long it runs.
+#[derive(Clone, Copy)]
+pub(crate) enum Length {
+    /// Optimised, with everything that a server has.
+    Minutes(u64),
+    /// Hardly optimised and without clients of databases: the build takes most of the time.
+    Seconds(u64),
+}
+
+impl Length {
+    fn seconds(self) -> u64 {
+        match self {
+            Length::Minutes(minutes) => 60 * minutes,
+            Length::Seconds(seconds) => seconds,
+        }
+    }
+
+    /// The words and the variables that cargo gets.
+    fn build(self) -> (&'static [&'static str], &'static [(&'static str, &'static str)]) {
+        match self {
+            // Not optimised across crates: what is built for one run need not be the fastest.
+            Length::Minutes(_) => (&["--release"], &[("CARGO_PROFILE_RELEASE_LTO", "off")]),
+            Length::Seconds(_) => (
+                &["--no-default-features"],
+                &[("CARGO_PROFILE_DEV_OPT_LEVEL", "1"), ("TENFOLD_LIBRARIES", "off")],
+            ),
+        }
+    }
+}
+
+/// Runs the harnesses that are named, or all, for so long each. Inputs that found new code stay in
 /// `target/fuzz/NAME`, and an input that fails is kept there.
 ///
 /// # Errors
 /// Says which one found something; the input and the failure were printed.
-pub(crate) fn fuzz(root: &Path, minutes: u64, only: &[&str]) -> Result<(), String> {
+pub(crate) fn fuzz(root: &Path, length: Length, only: &[&str]) -> Result<(), String> {
     let wanted = |harness: &&Harness| only.is_empty() || only.contains(&harness.name);
     let mut found = Vec::new();
     for harness in HARNESSES.iter().filter(wanted) {
-        if let Err(why) = run(root, harness, minutes) {
+        if let Err(why) = run(root, harness, length) {
             println!("{why}");
             found.push(harness.name);
         }
@@ -81,33 +130,31 @@ pub(crate) fn fuzz(root: &Path, minutes: u64, only: &[&str]) -> Result<(), Strin
     if found.is_empty() { Ok(()) } else { Err(format!("findings, or no run: {}", found.join(", "))) }
 }
 
-fn run(root: &Path, harness: &Harness, minutes: u64) -> Result<(), String> {
+fn run(root: &Path, harness: &Harness, length: Length) -> Result<(), String> {
     println!("\n== {}: {}", harness.name, harness.test);
     let folder = root.join("target/fuzz").join(harness.name);
     let corpus = folder.join("corpus");
     fs::create_dir_all(&corpus).map_err(|error| format!("create {}: {error}", corpus.display()))?;
-    let seconds = minutes * 60;
     let how = format!(
-        "{} -artifact_prefix={}/ -max_total_time={seconds} -timeout=20 -rss_limit_mb=4096 -print_final_stats=1",
+        "{} -artifact_prefix={}/ -max_total_time={} -timeout=20 -rss_limit_mb=4096 -print_final_stats=1",
         corpus.display(),
-        folder.display()
+        folder.display(),
+        length.seconds()
     );
-    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let cargo =
-        ["run", "nightly", "cargo", "test", "--release", "--target", &platform, "-p", harness.package];
+    let platform = platform();
+    let (build, build_vars) = length.build();
+    let cargo = ["run", "nightly", "cargo", "test", "--target", &platform, "-p", harness.package];
     let test = ["--", "--exact", harness.test, "--nocapture"];
-    let args = [&cargo[..], harness.target, &test].concat();
+    let args = [&cargo[..], build, harness.target, &test].concat();
     let vars = [
         ("RUSTFLAGS", FLAGS),
         // A folder of its own: nothing that is built for something else has these flags.
         ("CARGO_TARGET_DIR", "target/fuzz/build"),
-        // Not optimised across crates: what is built for one run need not be the fastest.
-        ("CARGO_PROFILE_RELEASE_LTO", "off"),
         ("BOLERO_LIBFUZZER_ARGS", &how),
         // Two functions of SQLite have a table of the same name each; the sanitizer takes them for one that stands twice.
         ("ASAN_OPTIONS", "detect_odr_violation=0"),
     ];
-    Ok(shell::run(root, "rustup", &args, &vars)?)
+    Ok(shell::run(root, "rustup", &args, &[&vars, build_vars].concat())?)
 }
 
 #[cfg(test)]
@@ -120,7 +167,11 @@ mod tests {
         for harness in HARNESSES {
             let file = match harness.target {
                 ["--test", name] => root.join(format!("crates/http/tests/{name}.rs")),
-                _ => root.join("crates/server/src/settings/tests/any.rs"),
+                _ => {
+                    let package = if harness.package == "tenfold" { "server" } else { "accounts" };
+                    let modules = harness.test.rsplit_once("::").expect("a unit test is in a module").0;
+                    root.join(format!("crates/{package}/src/{}.rs", modules.replace("::", "/")))
+                }
             };
             let text = fs::read_to_string(&file).expect("the harness's file is there");
             let name = harness.test.rsplit(':').next().expect("a path has a last part");

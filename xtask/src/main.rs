@@ -1,6 +1,7 @@
 //! What a contributor runs, as `cargo xtask COMMAND`: the tools that tests need, every test, the book, the
 //! measuring tools. `.ci/run` calls the same commands and nothing else.
 
+mod checks;
 mod fuzz;
 mod house;
 mod setup;
@@ -12,6 +13,7 @@ mod steps;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use fuzz::Length;
 use steps::Selection;
 
 const USAGE: &str = "\
@@ -33,8 +35,8 @@ usage: cargo xtask COMMAND
                       same bytes
   fuzz [CASES]        parsers against generated input, many more cases than in `test`
   fuzz --minutes N [HARNESS]...
-                      guided by coverage, under the address sanitizer: head, target, ranges, chunked,
-                      configuration
+                      guided by coverage, under the address sanitizer: head, target, ranges, chunked, form,
+                      cookie, configuration, door
   bench               build the floor programs and the files that measurements ask for";
 
 /// Why a command did not end well; each kind has its exit code.
@@ -99,7 +101,7 @@ fn command(root: &Path, words: &[&str]) -> Result<(), Failure> {
                 let all = fuzz::names();
                 return Err(Failure::Usage(format!("there is no harness `{unknown}`; there are {all}")));
             }
-            fuzz::fuzz(root, number(minutes)?.into(), names)?;
+            fuzz::fuzz(root, Length::Minutes(number(minutes)?.into()), names)?;
         }
         ["fuzz", cases] => steps::fuzz(root, number(cases)?)?,
         ["bench"] => make_bench(root)?,

@@ -28,10 +28,14 @@ enum Source {
     Peer,
     /// What `rustup` is told.
     Rustup(&'static [&'static str]),
+    /// What `cargo` is told.
+    Cargo(&'static [&'static str]),
+    /// Never installed by `setup`, because not every mirror has it: the command that does.
+    ByHand(&'static str),
 }
 
 use Probe::{File, Program, Runs};
-use Source::{Debian, Peer, Rustup};
+use Source::{ByHand, Cargo, Debian, Peer, Rustup};
 
 const TOOLS: &[Tool] = &[
     tool("rustfmt", "the format of the sources", Runs(&["cargo", "fmt", "--version"]), COMPONENTS),
@@ -41,6 +45,23 @@ const TOOLS: &[Tool] = &[
         "the address sanitizer",
         Runs(&["rustup", "run", "nightly", "cargo", "--version"]),
         NIGHTLY,
+    ),
+    tool("cargo-deny", "bans, licences and sources", Runs(&["cargo", "deny", "--version"]), DENY),
+    tool(
+        "miri",
+        "undefined behaviour in what the interpreter can run",
+        Runs(&["rustup", "run", "nightly", "cargo", "miri", "--version"]),
+        ByHand("rustup component add miri rust-src --toolchain nightly"),
+    ),
+    tool(
+        "rust-src",
+        "a standard library that Miri or the thread sanitizer is built with",
+        Runs(&[
+            "sh",
+            "-c",
+            "test -d \"$(rustup run nightly rustc --print sysroot)/lib/rustlib/src/rust/library\"",
+        ]),
+        ByHand("rustup component add rust-src --toolchain nightly"),
     ),
     tool("gcc", "the floor programs of bench/", Program("gcc"), Debian),
     tool("libc6-dev", "the floor programs of bench/", File("/usr/include/stdio.h"), Debian),
@@ -104,6 +125,9 @@ const TOOLS: &[Tool] = &[
 const COMPONENTS: Source = Rustup(&["component", "add", "rustfmt", "clippy"]);
 const NIGHTLY: Source = Rustup(&["toolchain", "install", "nightly", "--profile", "minimal"]);
 
+/// Not optimised, which takes a third of the time: it runs for seconds.
+const DENY: Source = Cargo(&["install", "cargo-deny", "--version", "0.20.2", "--locked", "--debug"]);
+
 const fn tool(name: &'static str, why: &'static str, probe: Probe, source: Source) -> Tool {
     Tool { name, why, probe, source }
 }
@@ -132,9 +156,11 @@ pub(crate) fn missing(names: &[&str]) -> Vec<String> {
         known.unwrap_or_else(|| panic!("{name} has a row in the table of tools"))
     };
     let absent = names.iter().map(asked).filter(|tool| !tool.is_there());
-    absent
-        .map(|tool| format!("{} is missing ({}): `cargo xtask setup` installs it", tool.name, tool.why))
-        .collect()
+    let line = |tool: &Tool| {
+        let command = if let ByHand(command) = tool.source { command } else { "cargo xtask setup" };
+        format!("{} is missing ({}): `{command}` installs it", tool.name, tool.why)
+    };
+    absent.map(line).collect()
 }
 
 /// Installs what is not there yet; one line when everything is.
@@ -142,7 +168,12 @@ pub(crate) fn missing(names: &[&str]) -> Vec<String> {
 /// # Errors
 /// Says which installation failed, or which tool is still missing after all of them.
 pub(crate) fn setup(with_peers: bool) -> Result<(), String> {
-    let wanted = || TOOLS.iter().filter(|tool| with_peers || !matches!(tool.source, Peer));
+    let is_wanted = |tool: &&Tool| match tool.source {
+        ByHand(_) => false,
+        Peer => with_peers,
+        Debian | Rustup(_) | Cargo(_) => true,
+    };
+    let wanted = || TOOLS.iter().filter(is_wanted);
     let absent: Vec<&Tool> = wanted().filter(|tool| !tool.is_there()).collect();
     if absent.is_empty() {
         println!("setup: all {} tools are there", wanted().count());
@@ -153,6 +184,12 @@ pub(crate) fn setup(with_peers: bool) -> Result<(), String> {
     }
     install_toolchains(&absent)?;
     install_packages(&absent)?;
+    for tool in &absent {
+        // Debug information of a tool is never looked at.
+        let vars = [("CARGO_PROFILE_DEV_DEBUG", "0")];
+        let Cargo(args) = tool.source else { continue };
+        shell::run(Path::new("/"), "cargo", args, &vars)?;
+    }
     let names: Vec<&str> = absent.iter().filter(|tool| !tool.is_there()).map(|tool| tool.name).collect();
     if names.is_empty() {
         Ok(())

@@ -4,17 +4,24 @@
 use std::path::Path;
 use std::time::Instant;
 
+use crate::fuzz::Length;
 use crate::shell::Failed;
-use crate::{house, setup, shell, site};
+use crate::{checks, fuzz, house, setup, shell, site};
 
-/// One step: it passes or it fails.
+/// One step: it passes, it fails, or it is reported as not run.
 struct Step {
     name: &'static str,
     about: &'static str,
-    /// Tools of [`setup`] that it needs.
+    /// Tools of [`setup`] without which it fails.
     needs: &'static [&'static str],
+    /// Tools of [`setup`] without which it does not run: `setup` does not install them.
+    only_with: &'static [&'static str],
     run: fn(&Path, &Selection) -> Result<(), Failed>,
 }
+
+/// Tools of the floor programs.
+const BENCH_TOOLS: &[&str] =
+    &["gcc", "g++", "libc6-dev", "make", "liburing-dev", "libevent-dev", "libasio-dev", "python3"];
 
 /// Tools of the whole-server tests.
 const SERVER_TOOLS: &[&str] = &[
@@ -47,26 +54,53 @@ const SERVER_TOOLS: &[&str] = &[
 ];
 
 const STEPS: &[Step] = &[
-    Step { name: "format", about: "the sources are formatted", needs: &["rustfmt"], run: format },
-    Step { name: "house", about: "the rules of the house that no compiler knows", needs: &[], run: rules },
-    Step { name: "book", about: "the demonstration site says what docs/ says", needs: &[], run: book },
+    step("format", "the sources are formatted", &["rustfmt"], format),
+    step("house", "the rules of the house that no compiler knows", &[], rules),
+    step("book", "the demonstration site says what docs/ says", &[], book),
+    step("deny", "bans, licences and sources of dependencies", &["cargo-deny"], |root, _| checks::deny(root)),
+    step("bench", "the floor programs compile, the measuring tools parse", BENCH_TOOLS, |root, _| {
+        bench(root)
+    }),
+    step("clippy", "no warning, in any target", &["clippy"], clippy),
+    step("files-only", "a server without any database client builds", &["clippy"], |root, _| {
+        checks::files_only(root)
+    }),
+    step("rustdoc", "no warning in the documentation", &[], rustdoc),
+    step("unit", "the tests of every crate, properties briefly", &[], unit),
+    step(
+        "sanitizer",
+        "http, sys, engine and accounts under the address sanitizer",
+        &["nightly"],
+        |root, _| checks::address_sanitizer(root),
+    ),
+    step("fuzz", "every harness briefly, guided by coverage", &["nightly", "g++"], |root, selection| {
+        let length = if selection.all { Length::Minutes(5) } else { Length::Seconds(8) };
+        Ok(fuzz::fuzz(root, length, &[])?)
+    }),
     Step {
-        name: "bench",
-        about: "the floor programs compile, the measuring tools parse",
-        needs: &["gcc", "g++", "libc6-dev", "make", "liburing-dev", "libevent-dev", "libasio-dev", "python3"],
-        run: |root, _| bench(root),
+        only_with: &["miri", "rust-src"],
+        ..step("miri", "http and accounts in the interpreter", &["nightly"], |root, _| checks::miri(root))
     },
-    Step { name: "clippy", about: "no warning, in any target", needs: &["clippy"], run: clippy },
-    Step { name: "rustdoc", about: "no warning in the documentation", needs: &[], run: rustdoc },
-    Step { name: "unit", about: "the tests of every crate, properties briefly", needs: &[], run: unit },
     Step {
-        name: "sanitizer",
-        about: "sys and engine under the address sanitizer",
-        needs: &["nightly"],
-        run: sanitizer,
+        only_with: &["rust-src"],
+        ..step("threads", "sys and engine under the thread sanitizer", &["nightly"], |root, _| {
+            checks::thread_sanitizer(root)
+        })
     },
-    Step { name: "server", about: "the whole server, on every engine", needs: SERVER_TOOLS, run: server },
+    step("binary", "the built server has the protections of its compilers", &["gcc", "g++"], |root, _| {
+        checks::protections(root)
+    }),
+    step("server", "the whole server, on every engine", SERVER_TOOLS, server),
 ];
+
+const fn step(
+    name: &'static str,
+    about: &'static str,
+    needs: &'static [&'static str],
+    run: fn(&Path, &Selection) -> Result<(), Failed>,
+) -> Step {
+    Step { name, about, needs, only_with: &[], run }
+}
 
 /// Cases per property of `cargo xtask fuzz` where no number is given: some minutes.
 pub(crate) const FUZZ_CASES: u32 = 200_000;
@@ -116,9 +150,15 @@ pub(crate) fn list() {
 /// # Errors
 /// Names the steps that failed.
 pub(crate) fn test(root: &Path, selection: &Selection) -> Result<(), String> {
-    let (mut passed, mut failed) = (0, Vec::new());
+    let (mut passed, mut failed, mut not_run) = (0, Vec::new(), Vec::new());
     for step in STEPS.iter().filter(|step| selection.has(step)) {
         println!("\n== {}: {}", step.name, step.about);
+        let absent = setup::missing(step.only_with);
+        if !absent.is_empty() {
+            println!("{}\n== {}: NOT RUN", absent.join("\n"), step.name);
+            not_run.push(step.name);
+            continue;
+        }
         let start = Instant::now();
         let outcome = run_step(step, root, selection);
         let seconds = start.elapsed().as_secs_f64();
@@ -136,7 +176,10 @@ pub(crate) fn test(root: &Path, selection: &Selection) -> Result<(), String> {
     for (name, why) in failed.iter().filter(|(_, why)| !why.said.is_empty()) {
         println!("\n== {name} said last:\n{}", why.said.join("\n"));
     }
-    println!("\nsteps: {passed} passed, {} failed", failed.len());
+    println!("\nsteps: {passed} passed, {} failed, {} not run", failed.len(), not_run.len());
+    if !not_run.is_empty() {
+        println!("not run, for want of tools that setup does not install: {}", not_run.join(", "));
+    }
     let names: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
     if names.is_empty() { Ok(()) } else { Err(format!("failed: {}", names.join(", "))) }
 }
@@ -184,15 +227,6 @@ fn rustdoc(root: &Path, _: &Selection) -> Result<(), Failed> {
 
 fn unit(root: &Path, _: &Selection) -> Result<(), Failed> {
     shell::run(root, "cargo", &["test", "--workspace", "--exclude", "tenfold-tests"], &[])
-}
-
-/// The prebuilt standard library does for the address sanitizer; a named target keeps it off build scripts
-/// and procedural macros, which are loaded by a compiler that has none.
-fn sanitizer(root: &Path, _: &Selection) -> Result<(), Failed> {
-    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &target];
-    let args = [&cargo[..], &["-p", "tenfold-sys", "-p", "tenfold-engine"]].concat();
-    shell::run(root, "rustup", &args, &[("RUSTFLAGS", "-Zsanitizer=address")])
 }
 
 /// The suites of `tests/`; they ask for the floor programs to compare system calls with.
@@ -244,7 +278,7 @@ mod tests {
     #[test]
     fn every_tool_of_a_step_is_one_that_setup_knows() {
         for step in STEPS {
-            for tool in step.needs {
+            for tool in step.needs.iter().chain(step.only_with) {
                 assert!(setup::knows(tool), "{} needs {tool}", step.name);
             }
         }

@@ -217,7 +217,8 @@ mod tests {
         let absent = Client { built: false, ..SQLITE };
         let why = absent.require().expect_err("it is not built");
         assert_eq!(why, "this build has no SQLite: build with the cargo feature `sqlite`");
-        for (url, client) in [("sqlite:a.db", SQLITE), ("postgres://db/x", POSTGRES), ("mysql://db/x", MYSQL)] {
+        for (url, client) in [("sqlite:a.db", SQLITE), ("postgres://db/x", POSTGRES), ("mysql://db/x", MYSQL)]
+        {
             assert_eq!(url.parse::<Url>().is_ok(), client.built, "{url}");
         }
     }

@@ -5,6 +5,8 @@
 //! [`visitor`] reads cookies and who asks, [`origin`] and the token of a form keep other sites out, [`forms`] are the
 //! orders that forms give, [`pages`] what is shown.
 
+#[cfg(test)]
+mod any;
 mod forms;
 mod origin;
 mod page;

@@ -192,6 +192,9 @@ impl Answerer {
 }
 
 #[cfg(test)]
+mod any;
+
+#[cfg(test)]
 pub(super) mod tests {
     use rustix::event::{PollFd, PollFlags, poll};
 

@@ -1,0 +1,80 @@
+//! Any message at the end of the accounts: it is a question, or it is dropped, and its descriptors are closed. A fuzz
+//! harness, too: `cargo xtask fuzz --minutes 10 door`.
+
+use std::io::{ErrorKind, Read};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tenfold_accounts::ask::From;
+
+use super::*;
+
+/// What a text may say, in a form that a worker writes.
+fn written(choice: u8, text: &str) -> Vec<u8> {
+    let text = || text.to_owned();
+    let from = || From { address: text(), known: Some(text()) };
+    let request = match choice % 8 {
+        0 => Request::Check { session: text() },
+        1 => Request::Overview { session: text() },
+        2 => Request::Login { name: text(), password: text(), from: from(), former: Some(text()) },
+        3 => Request::Register { name: text(), password: text(), invitation: None, from: from() },
+        4 => Request::Logout { session: text() },
+        5 => Request::EndOthers { session: text() },
+        6 => Request::ChangePassword { session: text(), old: text(), new: text(), from: from() },
+        _ => Request::Remove { session: text(), password: text(), from: from() },
+    };
+    serde_json::to_vec(&request).expect("a question can be written")
+}
+
+/// Sends `message` with `count` copies of a descriptor to the accounts' end; returns the other end of that descriptor.
+fn send(door: &Door, message: &[u8], count: usize) -> UnixStream {
+    let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let rights = [theirs.as_fd(), theirs.as_fd()];
+    if count > 0 {
+        control.push(SendAncillaryMessage::ScmRights(&rights[..count]));
+    }
+    sendmsg(&door.0, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL).expect("there is room");
+    ours
+}
+
+#[test]
+fn any_message_is_a_question_or_is_dropped() {
+    let (door, inside) = open().expect("a pair of sockets");
+    let (mut room, taken) = (Inside::room(), AtomicUsize::new(0));
+    let room = std::sync::Mutex::new(&mut room);
+    bolero::check!().with_iterations(2000).with_max_len(64).with_type::<(u8, u8, Vec<u8>)>().for_each(
+        |(form, choice, bytes)| {
+            let whole = written(*choice, &String::from_utf8_lossy(bytes));
+            let (message, count) = match form % 8 {
+                0 => (bytes.clone(), 1),
+                1 => (whole[..whole.len() - 1].to_vec(), 1),
+                2 => (whole.iter().copied().chain(bytes.iter().copied()).collect(), 1),
+                3 => (whole.clone(), 0),
+                4 => (whole.clone(), 2),
+                5 => (whole.iter().map(|byte| byte ^ (choice & 1)).collect(), 1),
+                _ => (whole.clone(), 1),
+            };
+            let mut ours = send(&door, &message, count);
+            let mut room = room.lock().expect("no other thread has it");
+            let question = inside.next(&mut room).expect("a message is no error");
+            let is_whole = message == whole;
+            assert!(question.is_some() || !(is_whole && count == 1), "a question was dropped");
+            assert!(question.is_none() || count > 0, "nobody waits for its answer");
+            if let Some(question) = question {
+                let (request, answer) = question.apart();
+                if is_whole {
+                    assert_eq!(serde_json::to_vec(&request).expect("a question can be written"), whole);
+                    taken.fetch_add(1, Ordering::Relaxed);
+                }
+                drop(answer);
+            }
+            ours.set_nonblocking(true).expect("it is a socket");
+            let end = ours.read(&mut [0]).map_err(|error| error.kind());
+            // The end, or a reset, and no copy that is left open.
+            assert!(matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)), "{end:?}");
+        },
+    );
+    // Else this shows nothing.
+    assert!(taken.into_inner() > 100, "hardly any message was a question");
+}

@@ -1,0 +1,199 @@
+//! Steps that look at the build itself: dependencies, features, sanitizers, the interpreter, and the protections of
+//! the built program.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::shell::{self, Failed};
+
+/// Words of package names that a server of files alone must not have.
+const DATABASE_CLIENTS: &[&str] = &["sqlite", "postgres", "mysql", "redis"];
+
+/// The platform by name. With a named target, flags do not reach build scripts and procedural macros, which are
+/// loaded by a compiler without a sanitizer.
+pub(crate) fn platform() -> String {
+    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+}
+
+/// Looks at what comes in with dependencies; at known vulnerabilities if a database of them was fetched before.
+///
+/// # Errors
+/// `cargo deny` printed what is wrong.
+pub(crate) fn deny(root: &Path) -> Result<(), Failed> {
+    let quiet = ["deny", "check", "--hide-inclusion-graph", "--allow", "duplicate"];
+    shell::run(root, "cargo", &[&quiet[..], &["bans", "licenses", "sources"]].concat(), &[])?;
+    match advisories() {
+        Some(_) => shell::run(root, "cargo", &["deny", "check", "advisories", "--disable-fetch"], &[]),
+        None => {
+            println!("advisories: NOT RUN: no database is at hand; `cargo deny fetch db` gets it");
+            Ok(())
+        }
+    }
+}
+
+/// The folder of advisory databases, if one was fetched.
+fn advisories() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
+    let folder = std::env::var_os("CARGO_HOME").map(PathBuf::from).or(home)?.join("advisory-dbs");
+    let has_entries = folder.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+    has_entries.then_some(folder)
+}
+
+/// Builds the server without any client of a database and looks whether one comes in all the same.
+///
+/// # Errors
+/// It does not build, or names the clients.
+pub(crate) fn files_only(root: &Path) -> Result<(), Failed> {
+    const BUILD: &[&str] = &["-p", "tenfold", "--no-default-features"];
+    shell::run(root, "cargo", &[&["clippy"], BUILD, &["--", "-D", "warnings"]].concat(), &[])?;
+    let tree = [&["tree"], BUILD, &["--edges", "normal,build", "--prefix", "none"]].concat();
+    let tree = output(Command::new("cargo").args(tree).current_dir(root))?;
+    let clients = database_clients(&tree);
+    if clients.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("a server without databases links {}", clients.join(", ")).into())
+    }
+}
+
+/// The clients of databases in what `cargo tree` prints.
+fn database_clients(tree: &str) -> Vec<&str> {
+    let names = tree.lines().filter_map(|line| line.split(' ').next());
+    names.filter(|name| DATABASE_CLIENTS.iter().any(|word| name.contains(word))).collect()
+}
+
+/// Runs tests under the address sanitizer; the prebuilt standard library does. SQLite is compiled with it, too, and so
+/// is what `crates/sys` has of C++.
+///
+/// # Errors
+/// A test fails, or the sanitizer found something and printed it.
+pub(crate) fn address_sanitizer(root: &Path) -> Result<(), Failed> {
+    let platform = platform();
+    let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &platform];
+    let packages =
+        ["-p", "tenfold-http", "-p", "tenfold-sys", "-p", "tenfold-engine", "-p", "tenfold-accounts"];
+    // Clients of database servers are Rust without `unsafe` of ours around them: they cost build time only.
+    let features = ["--no-default-features", "--features", "tenfold-accounts/sqlite"];
+    // Fortified functions are none that the sanitizer watches.
+    let flags = "-fsanitize=address -fno-omit-frame-pointer -U_FORTIFY_SOURCE";
+    let flags_of_c = format!("CFLAGS_{}", platform.replace('-', "_"));
+    let vars = [
+        ("RUSTFLAGS", "-Zsanitizer=address"),
+        (flags_of_c.as_str(), flags),
+        // The properties run in full without it, and guided by coverage with it.
+        ("BOLERO_RANDOM_ITERATIONS", "1000"),
+    ];
+    shell::run(root, "rustup", &[&cargo[..], &packages, &features].concat(), &vars)
+}
+
+/// Runs the unit tests of what makes no system calls in the interpreter, which sees undefined behaviour.
+///
+/// # Errors
+/// A test fails, or the interpreter printed what is undefined.
+pub(crate) fn miri(root: &Path) -> Result<(), Failed> {
+    let cargo = ["run", "nightly", "cargo", "miri", "test", "-p", "tenfold-http", "--lib"];
+    let vars = [("MIRIFLAGS", "-Zmiri-disable-isolation"), ("BOLERO_RANDOM_ITERATIONS", "10")];
+    shell::run(root, "rustup", &cargo, &vars)
+}
+
+/// Runs the unit tests of what has threads under the thread sanitizer, which needs a standard library of its own.
+///
+/// # Errors
+/// A test fails, or the sanitizer found a race and printed it.
+pub(crate) fn thread_sanitizer(root: &Path) -> Result<(), Failed> {
+    let platform = platform();
+    let cargo = ["run", "nightly", "cargo", "test", "-Zbuild-std", "--lib", "--target", &platform];
+    let packages = ["-p", "tenfold-sys", "-p", "tenfold-engine"];
+    let vars = [("RUSTFLAGS", "-Zsanitizer=thread"), ("CARGO_TARGET_DIR", "target/threads")];
+    shell::run(root, "rustup", &[&cargo[..], &packages].concat(), &vars)
+}
+
+/// Builds the server as the whole-server tests do, and looks at the program.
+///
+/// # Errors
+/// It does not build, or names the protections that are missing.
+pub(crate) fn protections(root: &Path) -> Result<(), Failed> {
+    let build = ["build", "-p", "tenfold", "--features", "test-layer", "--profile", "suite"];
+    shell::run(root, "cargo", &build, &[])?;
+    let program = root.join("target/suite/tenfold");
+    let program = std::env::var_os("TENFOLD_BIN").map_or(program, PathBuf::from);
+    let facts = ["--wide", "--file-header", "--program-headers", "--dynamic", "--dyn-syms"];
+    let said = output(Command::new("readelf").args(facts).arg(&program))?;
+    let missing = unprotected(&said);
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{} has no {}", program.display(), missing.join(", no ")).into())
+    }
+}
+
+/// The protections that a program does not have, by what `readelf` prints of it.
+fn unprotected(said: &str) -> Vec<&'static str> {
+    let has = |words: &[&str]| said.lines().any(|line| words.iter().all(|word| line.contains(word)));
+    // `GNU_STACK 0x0 0x0 0x0 0x0 0x0 RW 0x10`: the flags stand apart from each other where it can be executed.
+    let executable = said.lines().any(|line| line.contains("GNU_STACK") && line.contains("RWE"));
+    let fortified = |symbol: &str| {
+        let name = symbol.split('@').next().unwrap_or_default();
+        name.starts_with("__") && name.ends_with("_chk")
+    };
+    let checked = said.split_ascii_whitespace().any(fortified);
+    let all = [
+        (has(&["Type:", "DYN"]) && has(&["FLAGS_1", "PIE"]), "position independence"),
+        (has(&["GNU_RELRO"]) && has(&["FLAGS_1", "NOW"]), "read-only relocations"),
+        (has(&["GNU_STACK"]) && !executable, "stack that is data alone"),
+        (has(&["__stack_chk_fail"]), "stack protector in its parts of C"),
+        (checked, "fortified functions in its parts of C"),
+    ];
+    all.into_iter().filter(|(there, _)| !there).map(|(_, name)| name).collect()
+}
+
+/// What a program prints.
+fn output(command: &mut Command) -> Result<String, Failed> {
+    let failed = |command: &Command, why: &str| Failed::from(format!("run {command:?}: {why}"));
+    let output = match command.output() {
+        Ok(output) if output.status.success() => output,
+        Ok(output) => return Err(failed(command, &String::from_utf8_lossy(&output.stderr))),
+        Err(error) => return Err(failed(command, &error.to_string())),
+    };
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROTECTED: &str = "\
+  Type:                              DYN (Position-Independent Executable file)
+  GNU_STACK      0x000000 0x0000000000000000 0x0000000000000000 0x000000 0x000000 RW  0x10
+  GNU_RELRO      0x9a0f60 0x00000000009a2f60 0x00000000009a2f60 0x0640a0 0x0640a0 R   0x1
+ 0x000000006ffffffb (FLAGS_1)            Flags: NOW PIE
+    12: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND __stack_chk_fail@GLIBC_2.4 (9)
+    13: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND __memcpy_chk@GLIBC_2.3.4 (9)
+";
+
+    #[test]
+    fn each_missing_protection_is_found() {
+        assert_eq!(unprotected(PROTECTED), Vec::<&str>::new());
+        for (from, to) in [
+            ("DYN", "EXEC"),
+            ("PIE", ""),
+            ("GNU_RELRO", ""),
+            ("NOW", ""),
+            ("RW ", "RWE"),
+            ("GNU_STACK", ""),
+            ("__stack_chk_fail", "strlen"),
+            ("__memcpy_chk", "memcpy"),
+        ] {
+            assert_eq!(unprotected(&PROTECTED.replace(from, to)).len(), 1, "{from}");
+        }
+    }
+
+    #[test]
+    fn a_client_of_a_database_is_found_in_a_tree() {
+        assert_eq!(
+            database_clients("tenfold v0.1.0\nlibc v0.2.1\ntenfold-accounts v0.1.0"),
+            Vec::<&str>::new()
+        );
+        assert_eq!(database_clients("tenfold v0.1.0\nlibsqlite3-sys v0.39.1 (*)"), ["libsqlite3-sys"]);
+    }
+}
