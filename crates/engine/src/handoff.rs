@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tenfold_sys::eventfd::EventFd;
 use tenfold_sys::socket::Socket;
+
+use crate::sync::{AtomicBool, EventFd, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// An accepted connection: its socket, its peer, and the listener that it came to.
 pub(crate) type Accepted = (Socket, Option<SocketAddr>, u16);
@@ -24,7 +23,7 @@ pub(crate) struct Handoff {
 impl Handoff {
     /// A queue of at most `bound` connections.
     pub(crate) fn new(bound: usize) -> io::Result<Handoff> {
-        let (queue, closed) = (Mutex::default(), AtomicBool::new(false));
+        let (queue, closed) = (Mutex::new(VecDeque::new()), AtomicBool::new(false));
         Ok(Handoff { queue, bound, event: EventFd::new()?, closed })
     }
 
@@ -68,26 +67,5 @@ impl Handoff {
     /// Whether everything that came was taken, and nothing more will come.
     pub(crate) fn is_over(&self) -> bool {
         self.closed.load(Ordering::Acquire) && self.lock().is_empty()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn connection() -> Accepted {
-        let null = std::fs::File::open("/dev/null").expect("there is a null device");
-        (std::os::fd::OwnedFd::from(null).into(), None, 0)
-    }
-
-    #[test]
-    fn a_full_queue_gives_the_connection_back_and_a_closed_one_is_over_when_it_is_empty() {
-        let handoff = Handoff::new(2).expect("descriptors");
-        assert!(handoff.put(connection()).is_ok() && handoff.put(connection()).is_ok());
-        assert!(handoff.put(connection()).is_err());
-        handoff.close();
-        assert!(!handoff.is_over());
-        assert!(handoff.take().is_some() && handoff.take().is_some() && handoff.take().is_none());
-        assert!(handoff.is_over());
     }
 }

@@ -26,6 +26,14 @@ pub mod table;
 pub mod timer;
 mod topology;
 
+/// What [`handoff`] synchronises with. Its test puts a checker of all interleavings in this place.
+mod sync {
+    pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
+    pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    pub(crate) use tenfold_sys::eventfd::EventFd;
+}
+
 use std::time::Duration;
 
 pub use plan::{Accept, Bounds, Dispatch, Method, Plan, Sender, Topology, Trigger, Triggers};

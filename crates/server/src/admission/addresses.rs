@@ -14,12 +14,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::IpAddr;
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
 use tenfold_http::Peer;
-use tenfold_sys::shared::Rows;
+
+use super::sync::{AtomicU64, Rows};
 
 /// Places that an address may have.
 const WAYS: usize = 8;

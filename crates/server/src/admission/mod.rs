@@ -5,6 +5,14 @@
 
 mod addresses;
 
+/// What the table of addresses and its lock are made of. Their test by loom puts other things in this place.
+mod sync {
+    pub(super) use std::sync::atomic::AtomicU64;
+    pub(super) use std::thread;
+
+    pub(super) use tenfold_sys::shared::Rows;
+}
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 

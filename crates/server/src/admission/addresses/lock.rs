@@ -6,15 +6,15 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use rustix::thread::gettid;
 use tenfold_sys::clock;
+
+use crate::admission::sync::{AtomicU64, thread};
 
 /// The word of a lock that nobody holds.
 pub(super) const FREE: u64 = 0;

@@ -26,7 +26,7 @@ fn written(choice: u8, text: &str) -> Vec<u8> {
 }
 
 /// Sends `message` with `count` copies of a descriptor to the accounts' end; returns the other end of that descriptor.
-fn send(door: &Door, message: &[u8], count: usize) -> UnixStream {
+fn send(door: &AccountsClient, message: &[u8], count: usize) -> UnixStream {
     let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -41,7 +41,7 @@ fn send(door: &Door, message: &[u8], count: usize) -> UnixStream {
 #[test]
 fn any_message_is_a_question_or_is_dropped() {
     let (door, inside) = open().expect("a pair of sockets");
-    let (mut room, taken) = (Inside::room(), AtomicUsize::new(0));
+    let (mut room, taken) = (AccountsServer::room(), AtomicUsize::new(0));
     let room = std::sync::Mutex::new(&mut room);
     bolero::check!().with_iterations(2000).with_max_len(64).with_type::<(u8, u8, Vec<u8>)>().for_each(
         |(form, choice, bytes)| {

@@ -1,0 +1,109 @@
+//! The hand-off from the thread that accepts to a worker in every order in which they can run, by loom: its source is
+//! compiled once more with loom's locks.
+
+#[path = "../src/handoff.rs"]
+mod handoff;
+
+/// What the source synchronises with here.
+mod sync {
+    use std::io;
+    pub(crate) use std::sync::PoisonError;
+
+    use loom::sync::Notify;
+    pub(crate) use loom::sync::atomic::{AtomicBool, Ordering};
+    pub(crate) use loom::sync::{Mutex, MutexGuard};
+
+    /// An eventfd: a wait ends when it was signalled before or is later, and takes all signals until then.
+    pub(crate) struct EventFd(Notify);
+
+    impl EventFd {
+        pub(crate) fn new() -> io::Result<EventFd> {
+            Ok(EventFd(Notify::new()))
+        }
+
+        pub(crate) fn signal(&self) {
+            self.0.notify();
+        }
+
+        pub(crate) fn wait(&self) {
+            self.0.wait();
+        }
+    }
+}
+
+use std::os::fd::OwnedFd;
+
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::{Arc, Notify};
+use loom::thread;
+
+use handoff::{Accepted, Handoff};
+
+/// Tries every order, with at most two switches that no thread asked for.
+fn check(holds: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(holds);
+}
+
+fn connection(number: u16) -> Accepted {
+    let null = std::fs::File::open("/dev/null").expect("there is a null device");
+    (OwnedFd::from(null).into(), None, number)
+}
+
+/// The worker takes until nothing is left, sleeps, and ends when the queue is over; the numbers that it took.
+fn work(handoff: &Handoff, on_taken: impl Fn()) -> Vec<u16> {
+    let mut taken = Vec::new();
+    loop {
+        while let Some((_, _, number)) = handoff.take() {
+            taken.push(number);
+            on_taken();
+        }
+        if handoff.is_over() {
+            return taken;
+        }
+        handoff.event().wait();
+    }
+}
+
+#[test]
+fn every_connection_is_taken_once_in_order_or_given_back_and_no_worker_sleeps_through_it() {
+    check(|| {
+        let handoff = Arc::new(Handoff::new(2).expect("descriptors"));
+        let (count, heard) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        let worker = {
+            let (handoff, count, heard) = (handoff.clone(), count.clone(), heard.clone());
+            thread::spawn(move || {
+                work(&handoff, || {
+                    count.fetch_add(1, Ordering::SeqCst);
+                    heard.notify();
+                })
+            })
+        };
+        let put = |number| handoff.put(connection(number)).map_err(|(_, _, number)| number);
+        let mut refused = Vec::new();
+        let handed: Vec<u16> =
+            (1..=3).filter(|number| put(*number).map_err(|number| refused.push(number)).is_ok()).collect();
+        // The worker hears of every connection, and not only of the end.
+        while count.load(Ordering::SeqCst) < handed.len() {
+            heard.wait();
+        }
+        handoff.close();
+        assert_eq!(worker.join().expect("no panic"), handed);
+        assert!(refused.is_empty() || refused == [3], "there is room for two");
+        assert!(handoff.is_over());
+    });
+}
+
+#[test]
+fn a_full_queue_gives_the_connection_back_and_a_closed_one_is_over_when_it_is_empty() {
+    check(|| {
+        let handoff = Handoff::new(2).expect("descriptors");
+        assert!(handoff.put(connection(1)).is_ok() && handoff.put(connection(2)).is_ok());
+        assert!(handoff.put(connection(3)).is_err());
+        handoff.close();
+        assert!(!handoff.is_over());
+        assert!(handoff.take().is_some() && handoff.take().is_some() && handoff.take().is_none());
+        assert!(handoff.is_over());
+    });
+}
