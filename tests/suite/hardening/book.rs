@@ -1,4 +1,4 @@
-//! The page of the book that lists every case: each has its test, and each test is named there.
+//! The pages of the book that name tests: every case has its test, each test is named, and none is invented.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,8 +9,12 @@ use tenfold_tests::binary::workspace;
 use tenfold_tests::cases;
 use tenfold_tests::harness::Theme;
 
-pub(crate) const THEME: Theme =
-    Theme { name: "hardening", cases: cases![Every Once: every_case_in_the_book_has_its_test] };
+pub(crate) const THEME: Theme = Theme {
+    name: "hardening",
+    cases: cases![
+        Every Once: every_case_in_the_book_has_its_test, every_test_of_the_threat_model_exists;
+    ],
+};
 
 /// Numbers of cases that there are. Those in between belong to parts that are not here yet.
 const NUMBERS: [RangeInclusive<u32>; 4] = [1..=36, 39..=78, 80..=85, 88..=88];
@@ -77,4 +81,28 @@ fn every_case_in_the_book_has_its_test() {
     assert_eq!(covered, expected, "the cases of the page");
     let untold: Vec<_> = suite.difference(&names(&page)).copied().collect();
     assert!(untold.is_empty(), "the page does not name {untold:?}");
+}
+
+/// Each row of the threat model names a test, or the number of a case (`h23_`) that stands for all of its tests.
+fn every_test_of_the_threat_model_exists() {
+    let page = workspace().join("docs/threat-model.md");
+    let page = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+    let known = [functions("tests/suite"), functions("crates")].concat();
+    let known: BTreeSet<&str> = known.lines().collect();
+    let exists = |name: &str| match name.ends_with('_') {
+        true => known.iter().any(|test| test.starts_with(name)),
+        false => known.contains(name),
+    };
+    let rows: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")).collect();
+    let rows = rows.iter().map(|row| row.split(" | ").collect::<Vec<_>>());
+    let rows: Vec<_> =
+        rows.filter(|cells| cells.len() == 3 && !matches!(cells[0], "cannot" | "---")).collect();
+    assert!(rows.len() > 20, "the page has {} rows", rows.len());
+    let mut missing = Vec::new();
+    for cells in rows {
+        let tests: Vec<&str> = cells[2].split('`').skip(1).step_by(2).collect();
+        assert!(!tests.is_empty(), "{:?} names no test", cells[0]);
+        missing.extend(tests.into_iter().filter(|name| !exists(name)));
+    }
+    assert!(missing.is_empty(), "docs/threat-model.md names tests that do not exist: {missing:?}");
 }
