@@ -78,6 +78,11 @@ pub(crate) fn names() -> String {
     HARNESSES.iter().map(|harness| harness.name).collect::<Vec<_>>().join(", ")
 }
 
+/// The tests that are harnesses.
+pub(crate) fn tests() -> impl Iterator<Item = &'static str> {
+    HARNESSES.iter().map(|harness| harness.test)
+}
+
 /// Whether there is a harness of that name.
 pub(crate) fn knows(name: &str) -> bool {
     HARNESSES.iter().any(|harness| harness.name == name)

@@ -74,7 +74,7 @@ const STEPS: &[Step] = &[
         |root, _| checks::address_sanitizer(root),
     ),
     step("fuzz", "every harness briefly, guided by coverage", &["nightly", "g++"], |root, selection| {
-        let length = if selection.all { Length::Minutes(5) } else { Length::Seconds(8) };
+        let length = if selection.all { Length::Minutes(5) } else { Length::Seconds(5) };
         Ok(fuzz::fuzz(root, length, &[])?)
     }),
     Step {
