@@ -79,7 +79,7 @@ const STEPS: &[Step] = &[
     }),
     Step {
         only_with: &["miri", "rust-src"],
-        ..step("miri", "http and accounts in the interpreter", &["nightly"], |root, _| checks::miri(root))
+        ..step("miri", "http in the interpreter", &["nightly"], |root, _| checks::miri(root))
     },
     Step {
         only_with: &["rust-src"],
