@@ -78,7 +78,7 @@ fn ask(door: &AccountsClient) -> Option<Filter> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::door::{self, AccountsServer};
+    use super::super::door::{self, tests::received};
     use super::*;
 
     /// A filter with this key, which rejects cookies without a MAC.
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn h81_another_process_of_the_accounts_is_asked_for_its_filter() {
-        let (door, inside) = door::open().expect("a pair of sockets");
+        let (door, server) = door::open().expect("a pair of sockets");
         let starts = Starts::new().expect("memory");
         let worker = WorkerFilter::new(starts.clone());
         assert_eq!(worker.judge("cookie"), None, "nothing is known");
@@ -98,9 +98,8 @@ mod tests {
             assert_eq!(worker.judge("cookie"), None, "the key of another process may be another");
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    let question =
-                        inside.next(&mut AccountsServer::room()).expect("a worker asks").expect("a question");
-                    question.apart().1.answer(&Reply::Filter(filter(key)));
+                    let (_, answer) = received(&server).expect("a question").apart();
+                    assert!(!answer.answer(&Reply::Filter(filter(key))), "the answer was dropped");
                 });
                 worker.learn(&door);
             });
@@ -110,7 +109,7 @@ mod tests {
 
     #[test]
     fn h81_accounts_that_do_not_answer_are_waited_for_a_moment() {
-        let (door, _inside) = door::open().expect("a pair of sockets");
+        let (door, _server) = door::open().expect("a pair of sockets");
         let worker = WorkerFilter::new(Starts::new().expect("memory"));
         assert_eq!(worker.learn(&door).judge("cookie"), None);
     }

@@ -256,7 +256,7 @@ mod tests {
         let base = std::env::temp_dir().join(format!("tenfold-place-{}", std::process::id()));
         let folder = base.join("inner");
         fs::create_dir_all(&folder).expect("a temporary folder");
-        let url = Url::sqlite(&folder.join("members.db"));
+        let url = Url::sqlite(&folder.join("members.db")).expect("tests are built with SQLite");
         let (own, other) = (fs::metadata(&folder).expect("it is there").uid(), 65_533);
         let (keeper, owner, stranger) = (user("keeper", 65_532), user("owner", own), user("stranger", other));
         let warning = |workers| exposure(&url, Users { accounts: &keeper, workers });

@@ -95,8 +95,8 @@ impl Accounts {
     fn new(settings: Members, url: Url, user: Option<User>) -> Result<Accounts, String> {
         let (door, server) =
             door::open().map_err(|error| format!("can not open the door to the accounts: {error}"))?;
-        let starts =
-            Starts::new().map_err(|error| format!("there is no memory to count starts of the accounts in: {error}"))?;
+        let starts = Starts::new()
+            .map_err(|error| format!("there is no memory to count starts of the accounts in: {error}"))?;
         let pulse =
             Pulse::new().map_err(|error| format!("there is no memory to watch the accounts in: {error}"))?;
         let now = Instant::now();
