@@ -24,8 +24,8 @@ pub(crate) const THEME: Theme = Theme {
     name: "rules",
     cases: cases![
         Engines Own: what_rules_say_holds, only_who_knows_the_password_sees_it, each_host_has_its_site,
-            h83_no_route_leads_to_a_file_behind_a_password, h85_wrong_passwords_are_throttled_and_delay_no_other_work;
-        Epoll Own: passwords_are_asked_for_on_one_connection, rules_change_on_a_reload, the_book_on_rules,
+            h83_no_route_leads_to_a_file_behind_a_password, h85_wrong_passwords_are_throttled;
+        Epoll Own: h85_guesses_delay_no_other_work, passwords_are_asked_for_on_one_connection, rules_change_on_a_reload, the_book_on_rules,
             the_book_on_hosts, the_book_on_redirects, the_book_on_headers, the_book_on_caching, the_book_on_cors,
             the_book_on_routing, the_book_on_error_pages, the_book_on_types, the_book_on_early_hints,
             the_book_on_hidden_names, the_book_on_passwords;
