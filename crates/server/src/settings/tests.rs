@@ -128,7 +128,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "accounts",
         "oracle://x",
-        "a database is sqlite:PATH, postgres://USER:PASSWORD@HOST/NAME or mysql://USER:PASSWORD@HOST/NAME",
+        "a database is sqlite:PATH, postgres://USER:PASSWORD@HOST/NAME, mysql://USER:PASSWORD@HOST/NAME, or file:PATH of a file that holds one of the last two",
     ),
     ("protect", "members", "\"members\" is no folder of the site such as /members/: it begins with a slash"),
     ("registration", "maybe", "there is no registration \"maybe\"; there are open, invitation, closed"),
