@@ -39,7 +39,7 @@ use std::time::Duration;
 pub use plan::{Accept, Bounds, Dispatch, Method, Plan, Sender, Topology, Trigger, Triggers};
 pub use protocol::{Event, Protocol};
 pub use senders::table::{SENDERS, SenderRow};
-pub use table::{Driver, Engine, Facility, MODELS, Model, Rearms};
+pub use table::{Driver, Engine, Facility, MODELS, Model, Rearms, Step, Steps};
 pub use timer::{TimerKind, TimerUpdate};
 pub use topology::{libevent_method, locked_bytes, probe, run};
 

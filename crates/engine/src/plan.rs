@@ -186,6 +186,9 @@ pub struct Plan {
     /// Whether what is sent at once fills whole segments (`TCP_CORK`, `man 7 tcp`): held back while an
     /// answer is sent, and let go behind it.
     pub cork: bool,
+    /// Whether threads that serve are denied what only other models and the start need: the process has a filter
+    /// whose signals are handled ([`tenfold_sys::seccomp`]).
+    pub confined: bool,
     /// Bounds on connections.
     pub bounds: Bounds,
 }
@@ -299,6 +302,7 @@ impl Plan {
             timer_update: TimerUpdate::Lazy,
             accept: Accept::All,
             cork: false,
+            confined: false,
             bounds,
         })
     }

@@ -4,7 +4,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::plan::{Dispatch, Sender, Topology};
+use tenfold_sys::seccomp::Call;
+
+use crate::plan::{Dispatch, Plan, Sender, Topology};
+use crate::topology::libevent_method;
 
 /// An I/O model, by the name it has on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,8 +60,11 @@ pub struct Model {
     pub summary: &'static str,
     /// How it drives connections.
     pub driver: Driver,
-    /// The system calls of a connection's life, as `strace` shows them.
-    pub calls: &'static str,
+    /// The system calls of a connection's life. The sandbox allows them, and what [`Model::setup`] and the sender
+    /// add; the prose of `tenfold engines` is printed from them ([`Steps`]).
+    pub calls: &'static [Step],
+    /// Those before the first connection.
+    pub setup: &'static [Call],
     /// What it needs of the kernel beyond sockets; probed before it runs.
     pub needs: &'static [Facility],
     /// The topologies it runs in, the default first.
@@ -77,6 +83,68 @@ pub struct Model {
     /// The file that implements it.
     pub file: &'static str,
 }
+
+/// One step of a connection's life: the system call that takes it, or the alternatives.
+#[derive(Debug)]
+pub struct Step {
+    /// The alternatives.
+    pub calls: &'static [Call],
+    /// When, or how often.
+    pub note: &'static str,
+}
+
+/// Steps as prose: `epoll_wait, accept4, recv, send or sendfile, epoll_ctl once a connection, close`.
+#[derive(Debug)]
+pub struct Steps(pub &'static [Step]);
+
+impl fmt::Display for Steps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, step) in self.0.iter().enumerate() {
+            let names: Vec<_> = step.calls.iter().map(|call| function(*call)).collect();
+            let comma = if place == 0 { "" } else { ", " };
+            let blank = if step.note.is_empty() { "" } else { " " };
+            write!(f, "{comma}{}{blank}{}", names.join(" or "), step.note)?;
+        }
+        Ok(())
+    }
+}
+
+/// The C library's function for a system call, as the manual pages name it.
+fn function(call: Call) -> String {
+    match call {
+        Call::PSELECT6 => "select".into(),
+        Call::RECVFROM => "recv".into(),
+        Call::SENDTO => "send".into(),
+        Call::PREAD64 => "pread".into(),
+        other => other.to_string(),
+    }
+}
+
+const fn step(calls: &'static [Call]) -> Step {
+    Step { calls, note: "" }
+}
+
+const fn noted(calls: &'static [Call], note: &'static str) -> Step {
+    Step { calls, note }
+}
+
+const ACCEPT: Step = step(&[Call::ACCEPT4]);
+const RECEIVE: Step = step(&[Call::RECVFROM]);
+const SEND: Step = step(&[Call::SENDTO, Call::SENDFILE]);
+const CLOSE: Step = step(&[Call::CLOSE]);
+/// `epoll_wait`, and what the C library and rustix make of it.
+const EPOLL: &[Call] = &[Call::EPOLL_WAIT, Call::EPOLL_PWAIT, Call::EPOLL_PWAIT2];
+
+/// Calls by which a loop waits for many descriptors. A thread that serves may make those of its model alone.
+const WAITS: &[Call] = &[
+    Call::EPOLL_PWAIT,
+    Call::EPOLL_PWAIT2,
+    Call::EPOLL_WAIT,
+    Call::IO_URING_ENTER,
+    Call::POLL,
+    Call::PSELECT6,
+    Call::SELECT,
+];
 
 /// Who tells the mechanism that a connection waits again, when a thread of the pool has served it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -153,7 +221,8 @@ pub static MODELS: &[Model] = &[
         name: "naive",
         summary: "one blocking process: accept, serve until closed, accept the next",
         driver: Driver::Blocking,
-        calls: "accept4, recv, send or sendfile, close",
+        calls: &[ACCEPT, RECEIVE, SEND, CLOSE],
+        setup: &[],
         needs: &[],
         topologies: &[Topology::Single],
         senders: SENDERS,
@@ -168,7 +237,8 @@ pub static MODELS: &[Model] = &[
         name: "fork",
         summary: "a process per connection, which ends with its connection",
         driver: Driver::Blocking,
-        calls: "accept4, fork, recv, send or sendfile, close, exit, wait4",
+        calls: &[ACCEPT, step(&[Call::CLONE]), RECEIVE, SEND, CLOSE, step(&[Call::EXIT_GROUP]), step(&[Call::WAIT4])],
+        setup: &[],
         needs: &[],
         topologies: &[Topology::Single],
         senders: SENDERS,
@@ -183,7 +253,8 @@ pub static MODELS: &[Model] = &[
         name: "thread",
         summary: "a thread per connection, which ends with its connection",
         driver: Driver::Blocking,
-        calls: "accept4, clone3, recv, send or sendfile, close, exit",
+        calls: &[ACCEPT, step(&[Call::CLONE]), RECEIVE, SEND, CLOSE, step(&[Call::EXIT])],
+        setup: &[],
         needs: &[],
         topologies: &[Topology::Single],
         senders: SENDERS,
@@ -198,7 +269,8 @@ pub static MODELS: &[Model] = &[
         name: "pool",
         summary: "a fixed pool of threads that take accepted connections from a bounded queue",
         driver: Driver::Blocking,
-        calls: "accept4, futex, recv, send or sendfile, close",
+        calls: &[ACCEPT, step(&[Call::FUTEX]), RECEIVE, SEND, CLOSE],
+        setup: &[],
         needs: &[],
         topologies: &[Topology::Single],
         senders: SENDERS,
@@ -213,7 +285,8 @@ pub static MODELS: &[Model] = &[
         name: "busy",
         summary: "every connection's call is tried in turn, with a sleep when nothing was done",
         driver: Driver::Readiness,
-        calls: "accept4 and recv (or send) on each in every turn, clock_nanosleep, close",
+        calls: &[ACCEPT, noted(&[Call::RECVFROM, Call::SENDTO], "on each in every turn"), step(&[Call::CLOCK_NANOSLEEP]), CLOSE],
+        setup: &[],
         needs: &[],
         topologies: LOOPS,
         senders: SENDERS,
@@ -228,7 +301,8 @@ pub static MODELS: &[Model] = &[
         name: "select",
         summary: "readiness: non-blocking calls, and select says when to try again",
         driver: Driver::Readiness,
-        calls: "select, accept4, recv, send or sendfile, close",
+        calls: &[step(&[Call::PSELECT6]), ACCEPT, RECEIVE, SEND, CLOSE],
+        setup: &[],
         needs: &[],
         topologies: LOOPS,
         senders: SENDERS,
@@ -243,7 +317,8 @@ pub static MODELS: &[Model] = &[
         name: "poll",
         summary: "readiness: non-blocking calls, and poll says when to try again",
         driver: Driver::Readiness,
-        calls: "poll, accept4, recv, send or sendfile, close",
+        calls: &[step(&[Call::POLL]), ACCEPT, RECEIVE, SEND, CLOSE],
+        setup: &[],
         needs: &[],
         topologies: LOOPS,
         senders: SENDERS,
@@ -258,7 +333,8 @@ pub static MODELS: &[Model] = &[
         name: "epoll",
         summary: "readiness: non-blocking calls, and epoll says when to try again",
         driver: Driver::Readiness,
-        calls: "epoll_wait, accept4, recv, send or sendfile, epoll_ctl once a connection, close",
+        calls: &[step(EPOLL), ACCEPT, RECEIVE, SEND, noted(&[Call::EPOLL_CTL], "once a connection"), CLOSE],
+        setup: &[Call::EPOLL_CREATE1],
         needs: &[Facility::Epoll],
         topologies: LOOPS,
         senders: SENDERS,
@@ -273,8 +349,8 @@ pub static MODELS: &[Model] = &[
         name: "libevent",
         summary: "readiness: non-blocking calls, and libevent says when to try again",
         driver: Driver::Readiness,
-        calls: "epoll_wait (or poll, select: libevent-method), accept4, recv, send or sendfile, epoll_ctl twice a \
-                connection, close",
+        calls: &[noted(&[Call::EPOLL_WAIT, Call::POLL, Call::PSELECT6], "(libevent-method)"), ACCEPT, RECEIVE, SEND, noted(&[Call::EPOLL_CTL], "twice a connection"), CLOSE],
+        setup: &[Call::EPOLL_CREATE1, Call::PIPE2],
         needs: &[Facility::Libevent],
         topologies: LOOPS,
         senders: SENDERS,
@@ -289,7 +365,8 @@ pub static MODELS: &[Model] = &[
         name: "asio",
         summary: "readiness: non-blocking calls, and Asio's reactor (async_wait) says when to try again",
         driver: Driver::Readiness,
-        calls: "epoll_wait, accept4, recv, send or sendfile, epoll_ctl for each wait, close",
+        calls: &[step(&[Call::EPOLL_WAIT]), ACCEPT, RECEIVE, SEND, noted(&[Call::EPOLL_CTL], "for each wait"), CLOSE],
+        setup: &[Call::EPOLL_CREATE1, Call::TIMERFD_CREATE, Call::TIMERFD_SETTIME],
         needs: &[Facility::Asio],
         topologies: LOOPS,
         senders: SENDERS,
@@ -304,8 +381,17 @@ pub static MODELS: &[Model] = &[
         name: "asio-proactor",
         summary: "completion: operations (async_read_some, async_write_some) are begun with Asio and come back done",
         driver: Driver::Completion,
-        calls: "epoll_wait, accept, getpeername, recv, send, each also in vain; sendfile for large files; epoll_ctl \
-                twice a connection, close",
+        calls: &[
+            step(&[Call::EPOLL_WAIT]),
+            step(&[Call::ACCEPT]),
+            step(&[Call::GETPEERNAME]),
+            noted(&[Call::RECVFROM], "also in vain"),
+            noted(&[Call::SENDTO], "also in vain"),
+            noted(&[Call::SENDFILE], "for large files"),
+            noted(&[Call::EPOLL_CTL], "twice a connection"),
+            CLOSE,
+        ],
+        setup: &[Call::EPOLL_CREATE1, Call::TIMERFD_CREATE, Call::TIMERFD_SETTIME],
         needs: &[Facility::Asio],
         topologies: LOOPS,
         senders: COPYING,
@@ -320,7 +406,12 @@ pub static MODELS: &[Model] = &[
         name: "uring",
         summary: "completion: operations are handed to the kernel in batches and come back done",
         driver: Driver::Completion,
-        calls: "io_uring_enter (multishot accept and recv, send, close), getpeername; sendfile for large files",
+        calls: &[
+            noted(&[Call::IO_URING_ENTER], "(multishot accept and recv, send, close)"),
+            step(&[Call::GETPEERNAME]),
+            noted(&[Call::SENDFILE], "for large files"),
+        ],
+        setup: &[Call::IO_URING_SETUP, Call::IO_URING_REGISTER],
         needs: &[Facility::Ring, Facility::MultishotAccept, Facility::MultishotReceive, Facility::BufferRing],
         topologies: LOOPS,
         senders: SENDERS,
@@ -331,6 +422,32 @@ pub static MODELS: &[Model] = &[
         file: "crates/engine/src/models/uring.rs",
     },
 ];
+
+impl Model {
+    /// Every call of a connection's life and of the start.
+    pub fn all_calls(&self) -> impl Iterator<Item = Call> {
+        self.calls.iter().flat_map(|step| step.calls).chain(self.setup).copied()
+    }
+}
+
+impl Plan {
+    /// The calls by which other models wait: a thread that serves has no use for them. What libevent waits by is
+    /// known when it runs.
+    pub fn others_waits(&self) -> Vec<Call> {
+        let method = match (self.engine, self.method) {
+            (Engine::Libevent, Some(method)) => Some(method.to_string()),
+            (Engine::Libevent, None) => libevent_method().map(str::to_owned),
+            _ => None,
+        };
+        let own: Vec<Call> = match method.as_deref() {
+            Some("epoll") => vec![Call::EPOLL_WAIT],
+            Some("poll") => vec![Call::POLL],
+            Some("select") => vec![Call::PSELECT6],
+            _ => self.engine.model().all_calls().collect(),
+        };
+        WAITS.iter().copied().filter(|wait| !own.contains(wait)).collect()
+    }
+}
 
 impl Engine {
     /// The model's line of the table.

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::seccomp::{self, Call};
 use tenfold_sys::socket::Listener;
 
 use crate::driver::accepting::accept_each;
@@ -90,7 +91,8 @@ fn threads<'a, P: Protocol>(
             })
             .map(stop_all_on_error)
             .collect();
-        let mut result = stop_all_on_error(meanwhile(protocol));
+        // Workers have filters of their own, which this thread's does not reach.
+        let mut result = stop_all_on_error(confine(plan, true).and_then(|()| meanwhile(protocol)));
         for worker in workers {
             let ended =
                 worker.and_then(|handle| handle.join().unwrap_or_else(|_| Err("a worker panicked".into())));
@@ -142,7 +144,23 @@ fn handoff<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Re
     threads(plan, protocol, |number| Intake::Handed(&queues[number]), accept)
 }
 
+/// Denies this thread, and those it starts, the waits of other models and what is done at the start alone;
+/// `accepting` is for a thread that accepts by calls that wait, and may wait for several listeners by `poll`.
+pub(crate) fn confine(plan: &Plan, accepting: bool) -> Result<(), String> {
+    if !plan.confined {
+        return Ok(());
+    }
+    let waits = plan.others_waits().into_iter().filter(|wait| !(accepting && *wait == Call::POLL));
+    let start = [Call::IO_URING_REGISTER, Call::IO_URING_SETUP, Call::SECCOMP];
+    let denied: Vec<_> = waits.chain(start).collect();
+    seccomp::deny(&denied).map_err(|error| format!("cannot confine a thread: {error}"))
+}
+
 fn worker<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
+    // A ring is made first.
+    if plan.engine != Engine::Uring {
+        confine(plan, plan.blocking())?;
+    }
     match (plan.engine, intake) {
         (Engine::Naive, Intake::Listeners(listeners)) => models::naive::run(plan, listeners, protocol),
         (Engine::Fork, Intake::Listeners(listeners)) => models::fork::run(plan, listeners, protocol),

@@ -173,6 +173,8 @@ impl Protocol for App {
 
 impl Service for Shared {
     fn answer(&self, head: &Head<'_>, peer: &Peer, out: &mut Out) -> Answer {
+        #[cfg(feature = "test-layer")]
+        crate::sandbox::attempt(head.target.path);
         if self.guarded
             && let Some(answer) = self.guard(head, peer, out)
         {

@@ -64,6 +64,7 @@ impl Blueprint {
         plan.timer_update = settings.timer_update.unwrap_or(TimerUpdate::Lazy);
         plan.accept = settings.accept.unwrap_or(Accept::All);
         plan.cork = settings.tcp_cork;
+        plan.confined = settings.sandbox;
         plan.bounds.handoff_queue = settings.handoff_queue;
         plan.bounds.busy_sleep = settings.busy_sleep;
         plan.bounds.pool_threads = settings.pool_threads;

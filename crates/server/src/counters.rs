@@ -26,6 +26,8 @@ pub(crate) enum Counter {
     /// Those for which the queue had no room.
     LinesDropped,
     Panicked,
+    /// System calls that the sandbox answered with EPERM.
+    RefusedCalls,
     /// Pieces of files that were copied, because what their sender needs was not to be had.
     Substituted,
     /// Idle connections that were closed for new ones.
@@ -151,6 +153,11 @@ impl Tally {
                 self.add(Counter::HeldCopied, u64::from(copied));
             }
         }
+    }
+
+    /// The word of a counter, for a signal handler that counts.
+    pub(crate) fn word(&self, counter: Counter) -> &'static AtomicU64 {
+        &self.words[counter as usize]
     }
 
     /// Says that the worker serves.

@@ -32,9 +32,14 @@ pub(crate) fn set_level(level: Level) {
     LEVEL.store(level as u8, Ordering::Relaxed);
 }
 
+/// Whether a message of `level` is shown.
+pub(crate) fn shows(level: Level) -> bool {
+    level as u8 <= LEVEL.load(Ordering::Relaxed)
+}
+
 /// Says `message` where the level allows it.
 pub(crate) fn say(level: Level, message: fmt::Arguments<'_>) {
-    if level as u8 > LEVEL.load(Ordering::Relaxed) {
+    if !shows(level) {
         return;
     }
     let (name, colour) = match level {

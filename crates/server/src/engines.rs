@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use tenfold_engine::{
-    Bounds, Dispatch, Engine, Facility, MODELS, Model, Plan, SENDERS, Sender, SenderRow, Topology, Triggers,
+    Bounds, Dispatch, Engine, Facility, MODELS, Model, Plan, SENDERS, Sender, SenderRow, Steps, Topology, Triggers,
     libevent_method,
 };
 
@@ -69,7 +69,7 @@ fn described(model: &Model, missing: &[(Facility, String)]) -> String {
          {}{triggers}{rearms}\n  code        {}\n\n",
         model.name,
         model.summary,
-        model.calls,
+        Steps(model.calls),
         model.at_once,
         joined(model.topologies),
         joined(model.senders),
@@ -104,7 +104,7 @@ fn as_value(model: &Model, missing: &[(Facility, String)]) -> Value {
             "facility": facility.name(),
             "said": said,
         })).collect::<Vec<_>>(),
-        "calls": model.calls,
+        "calls": Steps(model.calls).to_string(),
         "needs": model.needs.iter().map(|facility| facility.name()).collect::<Vec<_>>(),
         "at_once": model.at_once,
         "topologies": words(model.topologies.iter().map(Topology::to_string).collect()),

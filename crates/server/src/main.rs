@@ -18,6 +18,7 @@ mod log;
 mod manual;
 mod members;
 mod null;
+mod sandbox;
 mod settings;
 mod startup;
 mod status;

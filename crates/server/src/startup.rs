@@ -54,6 +54,7 @@ fn block(facts: &Facts<'_>, coloured: bool) -> String {
         ("bounds", bounds(facts)),
         ("log", log(facts)),
         ("user", user(facts)),
+        ("sandbox", Some(sandbox(facts))),
         ("control", control(facts)),
         ("off", off(facts)),
     ];
@@ -229,6 +230,14 @@ fn user(facts: &Facts<'_>) -> Option<String> {
         }
         (Some(user), Some(_)) => format!("{} serves and {SAME}; the supervisor stays root", user.name),
     })
+}
+
+fn sandbox(facts: &Facts<'_>) -> String {
+    if !facts.settings.sandbox {
+        return "off: workers may make any system call".into();
+    }
+    let accounts = if facts.accounts.is_some() { ", and the accounts to theirs" } else { "" };
+    format!("on: workers are held to the system calls of {}{accounts}", facts.blueprint.plan.engine)
 }
 
 fn control(facts: &Facts<'_>) -> Option<String> {

@@ -85,6 +85,8 @@ pub(crate) struct Numbers {
     pub(crate) log_lines_lost: u64,
     pub(crate) log_lines_dropped: u64,
     pub(crate) panics: u64,
+    /// System calls that the sandbox answered with EPERM.
+    pub(crate) refused_calls: u64,
 }
 
 /// What became of sends without copying.
@@ -123,6 +125,7 @@ impl Numbers {
             log_lines_lost: sums.of(Counter::LinesLost),
             log_lines_dropped: sums.of(Counter::LinesDropped),
             panics: sums.of(Counter::Panicked),
+            refused_calls: sums.of(Counter::RefusedCalls),
         }
     }
 }
@@ -215,7 +218,8 @@ impl std::fmt::Display for Report {
         }
         let Numbers { log_lines, log_lines_lost, log_lines_dropped, .. } = self.total;
         writeln!(f, "log lines  {log_lines} written, {log_lines_lost} lost, {log_lines_dropped} dropped")?;
-        writeln!(f, "panics     {}", self.total.panics)
+        writeln!(f, "panics     {}", self.total.panics)?;
+        writeln!(f, "sandbox    {} calls refused", self.total.refused_calls)
     }
 }
 

@@ -29,6 +29,7 @@ pub mod place;
 pub mod poll;
 pub mod process;
 pub mod readiness;
+pub mod seccomp;
 pub mod select;
 pub mod shared;
 pub mod signal;

@@ -8,6 +8,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use crate::mapping::Mapped;
 use crate::socket::Socket;
 
@@ -100,14 +102,12 @@ impl Socket {
         Ok(parse(&message))
     }
 
-    /// Waits at most `limit` until the socket has an error or something in its error queue (`poll(2)`); on a
-    /// socket that blocks.
+    /// Waits at most `limit` until the socket has an error or something in its error queue (`ppoll(2)`: `poll(2)`
+    /// is the wait of a model); on a socket that blocks.
     pub fn wait_for_error(&self, limit: Duration) {
-        let mut entry = libc::pollfd { fd: self.number(), events: 0, revents: 0 };
-        let milliseconds = libc::c_int::try_from(limit.as_millis()).unwrap_or(libc::c_int::MAX);
-        // A signal ends the wait, too, and whoever waits looks again.
-        // SAFETY: the pointer and the length are those of one live `pollfd`.
-        let _ = unsafe { libc::poll(&raw mut entry, 1, milliseconds) };
+        let limit = Timespec::try_from(limit).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        // A signal ends the wait, too, and the caller looks again.
+        let _ = poll(&mut [PollFd::new(self, PollFlags::empty())], Some(&limit));
     }
 }
 

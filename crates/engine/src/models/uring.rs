@@ -23,6 +23,7 @@ use crate::driver::completion::serve;
 use crate::plan::{Plan, Sender};
 use crate::protocol::Protocol;
 use crate::table::Facility;
+use crate::topology::confine;
 
 /// What a worker's ring holds; probed before it runs.
 const SIZES: Sizes = Sizes { submissions: 1024, completions: 4096, buffers: 512, buffer_bytes: 4096 };
@@ -50,7 +51,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     if plan.sender == Sender::Zerocopy && !Ring::sends_held().is_ok_and(|held| held) {
         return Err("sender zerocopy needs IORING_OP_SEND_ZC that reports what was copied (Linux 6.2)".into());
     }
-    let ring = Ring::new(sizes()).map_err(|(what, error)| match error.raw_os_error() {
+    let ring = Ring::restricted(sizes()).map_err(|(what, error)| match error.raw_os_error() {
         Some(errno::ENOMEM) => format!(
             "{what}: {error}; a ring is locked memory of the user who serves: allow {} KB for each worker \
              (ulimit -l), or choose another engine",
@@ -58,12 +59,13 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
         ),
         _ => format!("{what}: {error}"),
     })?;
+    confine(plan, false)?;
     serve(ring, plan, intake, protocol)
 }
 
 /// What is missing on this kernel, with what the system said.
 pub(crate) fn probe() -> Vec<(Facility, String)> {
-    match Ring::new(SIZES) {
+    match Ring::restricted(SIZES) {
         Ok(_) => Vec::new(),
         Err((_, error)) => vec![(Facility::Ring, error.to_string())],
     }

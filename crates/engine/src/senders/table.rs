@@ -1,5 +1,7 @@
 //! The table of senders. `tenfold engines` and the tests read it.
 
+use tenfold_sys::seccomp::Call;
+
 use crate::plan::Sender;
 use crate::table::{Driver, Engine};
 
@@ -16,6 +18,8 @@ pub struct SenderRow {
     pub operations: &'static str,
     /// The same where Asio does the operations; empty where it can not.
     pub begun: &'static str,
+    /// The calls that it adds to those of the model, for the sandbox.
+    pub adds: &'static [Call],
     /// The file that implements it.
     pub file: &'static str,
 }
@@ -28,6 +32,7 @@ pub static SENDERS: &[SenderRow] = &[
         calls: "send or sendmsg; beyond the size as sendfile",
         operations: "IORING_OP_SEND; beyond the size as sendfile",
         begun: "async_write_some (send); beyond the size as sendfile",
+        adds: &[Call::SENDMSG, Call::SENDFILE],
         file: "crates/engine/src/senders/mod.rs",
     },
     SenderRow {
@@ -36,6 +41,7 @@ pub static SENDERS: &[SenderRow] = &[
         calls: "sendmsg, pread and send",
         operations: "IORING_OP_SEND, IORING_OP_READ and IORING_OP_SEND",
         begun: "async_write_some (send), the plain pread and async_write_some",
+        adds: &[Call::SENDMSG],
         file: "crates/engine/src/senders/copy.rs",
     },
     SenderRow {
@@ -44,6 +50,7 @@ pub static SENDERS: &[SenderRow] = &[
         calls: "mmap, writev and fstat, munmap",
         operations: "mmap, IORING_OP_SEND and fstat, munmap",
         begun: "mmap, async_write_some (send) and fstat, munmap",
+        adds: &[Call::SENDMSG, Call::WRITEV],
         file: "crates/engine/src/senders/mmap.rs",
     },
     SenderRow {
@@ -52,6 +59,7 @@ pub static SENDERS: &[SenderRow] = &[
         calls: "sendmsg, sendfile",
         operations: "IORING_OP_SEND, the plain sendfile, IORING_OP_POLL_ADD",
         begun: "async_write_some (send), the plain sendfile, async_wait",
+        adds: &[Call::SENDMSG, Call::SENDFILE],
         file: "crates/engine/src/senders/mod.rs",
     },
     SenderRow {
@@ -60,6 +68,7 @@ pub static SENDERS: &[SenderRow] = &[
         calls: "sendmsg, splice and splice, pipe2 where no pipe is free, fstat behind what waited in one",
         operations: "IORING_OP_SEND, the plain splice and splice, IORING_OP_POLL_ADD",
         begun: "async_write_some (send), the plain splice and splice, async_wait",
+        adds: &[Call::SENDMSG, Call::SPLICE, Call::PIPE2],
         file: "crates/engine/src/senders/splice.rs",
     },
     SenderRow {
@@ -68,6 +77,7 @@ pub static SENDERS: &[SenderRow] = &[
         calls: "sendmsg, mmap, send with MSG_ZEROCOPY and fstat, recvmsg from the error queue, munmap",
         operations: "IORING_OP_SEND, mmap, IORING_OP_SEND_ZC and fstat, munmap",
         begun: "",
+        adds: &[Call::SENDMSG, Call::RECVMSG],
         file: "crates/engine/src/senders/zerocopy.rs",
     },
 ];

@@ -90,6 +90,7 @@ pub(crate) struct Settings {
     pub(crate) log_level: Level,
     pub(crate) user: Option<String>,
     pub(crate) control: Control,
+    pub(crate) sandbox: bool,
     pub(crate) members: members::Members,
     /// What `[site]` says.
     pub(crate) site: SiteTable,

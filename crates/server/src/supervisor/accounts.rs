@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use tenfold_accounts::store::url::Url;
 use tenfold_sys::lifecycle;
 use tenfold_sys::process::{self, End, Fork, Pid};
+use tenfold_sys::seccomp::REPORT_WORDS;
+use tenfold_sys::shared::Rows;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::user::{self, User};
 
@@ -20,6 +22,7 @@ use crate::members::filter::Starts;
 use crate::members::place::{self, Users};
 use crate::members::process::{READY, Work, serve};
 use crate::members::pulse::Pulse;
+use crate::sandbox;
 use crate::settings::Settings;
 use crate::settings::members::Members;
 use crate::status;
@@ -47,6 +50,9 @@ pub(super) struct Accounts {
     server: AccountsServer,
     pulse: Arc<Pulse>,
     starts: Starts,
+    /// In which the sandbox of the process reports: the call that ended it, and how many were refused.
+    reports: &'static Rows,
+    sandbox: bool,
     pid: Option<Pid>,
     began: Instant,
     again: Option<Instant>,
@@ -73,7 +79,7 @@ impl Accounts {
         });
         let warnings: Vec<String> = warnings.into_iter().flatten().collect();
         let failed = |error| format!("can not begin the accounts: {error}");
-        let mut accounts = Accounts::new(settings.members.clone(), url, user)?;
+        let mut accounts = Accounts::new(settings, url, user)?;
         let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
         accounts.fork(theirs, true, || {}).map_err(failed)?;
         let mut said = String::new();
@@ -92,22 +98,27 @@ impl Accounts {
         }
     }
 
-    fn new(settings: Members, url: Url, user: Option<User>) -> Result<Accounts, String> {
+    fn new(settings: &Settings, url: Url, user: Option<User>) -> Result<Accounts, String> {
         let (door, server) =
             door::open().map_err(|error| format!("can not open the door to the accounts: {error}"))?;
         let starts = Starts::new()
             .map_err(|error| format!("there is no memory to count starts of the accounts in: {error}"))?;
         let pulse =
             Pulse::new().map_err(|error| format!("there is no memory to watch the accounts in: {error}"))?;
+        let reports = Rows::new(2, REPORT_WORDS)
+            .map_err(|error| format!("there is no memory for reports: {error}"))?;
         let now = Instant::now();
         Ok(Accounts {
-            settings,
+            settings: settings.members.clone(),
             url,
             user,
             door: Some(door),
             server,
             starts,
             pulse: Arc::new(pulse),
+            // It is used until the last process ends.
+            reports: Box::leak(Box::new(reports)),
+            sandbox: settings.sandbox,
             pid: None,
             began: now,
             again: None,
@@ -155,6 +166,11 @@ impl Accounts {
                 self.door = None;
                 let serving = AssertUnwindSafe(|| {
                     become_whom(self.user.as_ref(), supervisor)?;
+                    if self.sandbox {
+                        let (name, refused) = ("accounts".to_owned(), &self.reports.row(1)[0]);
+                        let process = sandbox::Process { name, row: self.reports.row(0), refused };
+                        sandbox::confine_accounts(process)?;
+                    }
                     let Accounts { settings, url, user, server, pulse, .. } = &*self;
                     serve(&Work { settings, url, user: user.as_ref(), create, server, pulse }, ready)
                 });
@@ -203,7 +219,8 @@ impl Accounts {
     fn lost(&mut self, end: End, expected: bool) {
         self.pid = None;
         if !expected {
-            warning!("the process of the accounts {end}; another takes its place");
+            let why = sandbox::end_of(self.reports.row(0), end);
+            warning!("the process of the accounts {why}; another takes its place");
             let pause = if self.began.elapsed() >= LIVED { Duration::ZERO } else { PAUSE };
             self.again = Some(Instant::now() + pause);
             self.replaced += 1;

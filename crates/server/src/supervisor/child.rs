@@ -19,11 +19,13 @@ use crate::admission::Admission;
 use crate::app::App;
 use crate::blueprint::Blueprint;
 use crate::cli::Serve;
+use crate::counters::{Counter, Tally};
 use crate::diagnostics::{self, error};
 use crate::members::Members;
 use crate::members::door::AccountsClient;
 use crate::members::filter::Starts;
 use crate::null::Null;
+use crate::sandbox;
 use crate::settings::Settings;
 use crate::worker::Crew;
 
@@ -63,7 +65,7 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
     let shares = generation.blueprint.shares.clone().unwrap_or_default();
     let lane = generation.lane + place;
     let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
-    let Generation { settings, blueprint, roots, log, rows, web, .. } = generation;
+    let Generation { settings, blueprint, roots, log, rows, reports, web, .. } = generation;
     give_up_privileges(user)?;
     // Set after the change of user, which forgets it.
     let alone = process::end_with(supervisor, Signal::Interrupt).map(|there| !there);
@@ -74,8 +76,14 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
     lifecycle::install_worker_signals().map_err(|error| format!("can not receive signals: {error}"))?;
     let plan = &blueprint.plan;
     // The rows are read and written until the process ends.
-    let all = Box::leak(Box::new(rows));
+    let (all, reports) = (Box::leak(Box::new(rows)), Box::leak(Box::new(reports)));
     let rows = place..place + plan.counted_threads() / plan.processes();
+    if settings.sandbox {
+        let refused = Tally::new(all.row(rows.start), true).word(Counter::RefusedCalls);
+        let process =
+            sandbox::Process { name: format!("worker {}", place + 1), row: reports.row(place), refused };
+        sandbox::confine_worker(process, plan, listeners.len() > 1, web.is_some())?;
+    }
     let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;
     let crew = Crew::new(all, rows, shared, log);
     match how.null {

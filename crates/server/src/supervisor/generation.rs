@@ -7,6 +7,7 @@ use tenfold_accounts::web::Web;
 use tenfold_engine::Topology;
 use tenfold_sys::file::Root;
 use tenfold_sys::process::{self, End, Pid};
+use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::Rows;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::user::User;
@@ -17,6 +18,7 @@ use crate::blueprint::Blueprint;
 use crate::counters::{self, Sums};
 use crate::diagnostics::{error, warning};
 use crate::log::Log;
+use crate::sandbox;
 use crate::settings::Settings;
 
 /// A worker that lived this long and died is replaced at once; one that did not is given a pause.
@@ -49,6 +51,8 @@ pub(super) struct Generation {
     pub(super) roots: Vec<Root>,
     pub(super) log: Log,
     pub(super) rows: Rows,
+    /// A row for each process, in which its sandbox reports.
+    pub(super) reports: Rows,
     /// Where its processes count what addresses have, from its own lane on; where anything is counted.
     pub(super) addresses: Option<&'static Addresses>,
     /// The first of its lanes.
@@ -98,11 +102,26 @@ impl Generation {
         let web = has_members.then(|| Web::new(settings.members.web()).map(Arc::new)).transpose()?;
         let rows = Rows::new(blueprint.plan.counted_threads(), counters::WORDS)
             .map_err(|error| format!("there is no memory to count in: {error}"))?;
+        let reports = Rows::new(blueprint.plan.processes(), REPORT_WORDS)
+            .map_err(|error| format!("there is no memory for reports: {error}"))?;
         let now = Instant::now();
         let place = || Worker { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
         let workers = (0..blueprint.plan.processes()).map(|_| place()).collect();
         let (stage, addresses, lane) = (Stage::Starting, None, 0);
-        Ok(Generation { number, stage, settings, blueprint, roots, log, rows, addresses, lane, web, workers })
+        Ok(Generation {
+            number,
+            stage,
+            settings,
+            blueprint,
+            roots,
+            log,
+            rows,
+            reports,
+            addresses,
+            lane,
+            web,
+            workers,
+        })
     }
 
     /// The places that are to have a process now and have none.
@@ -152,15 +171,16 @@ impl Generation {
             addresses.settle(self.lane + place);
         }
         let name = format!("worker {} (process {pid})", place + 1);
+        let why = sandbox::end_of(self.reports.row(place), end);
         match self.stage {
             _ if expected => {
                 if end != End::Exited(0) && end != End::Killed(9) {
-                    warning!("{name} {end}");
+                    warning!("{name} {why}");
                 }
             }
             Stage::Starting => {
                 if end != End::Exited(CAN_NOT_SERVE) {
-                    error!("{name} {end} before it served");
+                    error!("{name} {why} before it served");
                 }
                 self.fail();
             }
@@ -171,15 +191,15 @@ impl Generation {
                     .again
                     .map_or(Duration::ZERO, |again| again.saturating_duration_since(Instant::now()));
                 match pause.is_zero() {
-                    true => warning!("{name} {end}; another takes its place"),
+                    true => warning!("{name} {why}; another takes its place"),
                     false => {
-                        warning!("{name} {end}; another takes its place in {} ms", pause.as_millis() + 1)
+                        warning!("{name} {why}; another takes its place in {} ms", pause.as_millis() + 1)
                     }
                 }
             }
             Stage::Draining | Stage::Failed => {
                 if end != End::Exited(0) {
-                    warning!("{name} {end} while it was leaving");
+                    warning!("{name} {why} while it was leaving");
                 }
             }
         }

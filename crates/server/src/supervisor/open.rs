@@ -20,6 +20,7 @@ use crate::cli::Serve;
 use crate::counters::Sums;
 use crate::diagnostics::{self, error, warning};
 use crate::engines;
+use crate::sandbox;
 use crate::settings::{Problem, Settings, warn_of_slips};
 
 /// `tenfold serve`: from the command line to the end of the last worker.
@@ -80,6 +81,9 @@ impl Supervisor {
         descriptors: u64,
     ) -> Result<Supervisor, String> {
         engines::require(blueprint.plan.engine)?;
+        if settings.sandbox {
+            sandbox::require()?;
+        }
         let user = privileges::worker_user(&settings)?;
         // Before anything is open that it has no use for.
         let accounts = match serve.null {

@@ -29,6 +29,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 
+use io_uring::register::Restriction;
 use io_uring::squeue::Entry;
 use io_uring::types::Fd;
 use io_uring::{IoUring, opcode};
@@ -95,15 +96,40 @@ impl Ring {
     /// # Errors
     /// Which step failed, and what the system said.
     pub fn new(sizes: Sizes) -> Result<Ring, (&'static str, io::Error)> {
+        Ring::build(sizes, false)
+    }
+
+    /// As [`Ring::new`], for the operations of a server alone: any other fails with EACCES, and so does every
+    /// registration (`man 2 io_uring_register`, `IORING_REGISTER_RESTRICTIONS`). A filter on system calls does not
+    /// see operations.
+    ///
+    /// # Errors
+    /// Which step failed, and what the system said.
+    pub fn restricted(sizes: Sizes) -> Result<Ring, (&'static str, io::Error)> {
+        let ring = Ring::build(sizes, true)?;
+        let mut restrictions: Vec<_> = operations::CODES.iter().map(|&code| Restriction::sqe_op(code)).collect();
+        restrictions.push(Restriction::sqe_flags_allowed(operations::FLAGS.bits()));
+        let submitter = ring.ring.submitter();
+        submitter
+            .register_restrictions(&mut restrictions)
+            .map_err(|error| ("IORING_REGISTER_RESTRICTIONS", error))?;
+        submitter.register_enable_rings().map_err(|error| ("IORING_REGISTER_ENABLE_RINGS", error))?;
+        Ok(ring)
+    }
+
+    fn build(sizes: Sizes, disabled: bool) -> Result<Ring, (&'static str, io::Error)> {
         assert!(sizes.submissions >= Sizes::LEAST_SUBMISSIONS, "a ring has room for a chain");
-        let ring = IoUring::builder()
+        let mut builder = IoUring::builder();
+        builder
             .setup_cqsize(sizes.completions)
             .setup_single_issuer()
             .setup_defer_taskrun()
             .setup_submit_all()
-            .dontfork()
-            .build(sizes.submissions)
-            .map_err(|error| ("io_uring_setup", error))?;
+            .dontfork();
+        if disabled {
+            builder.setup_r_disabled();
+        }
+        let ring = builder.build(sizes.submissions).map_err(|error| ("io_uring_setup", error))?;
         let pool = Pool::new(sizes.buffers, sizes.buffer_bytes);
         let pool = Rc::new(pool.map_err(|error| ("memory for receive buffers", error))?);
         // SAFETY: the ring of entries is page-aligned, has `count` of them, and is never unmapped.

@@ -17,6 +17,19 @@ const POLL_FIRST: u16 = 1;
 /// `IORING_SEND_ZC_REPORT_USAGE`: say whether the bytes were copied (Linux 6.2).
 pub(super) const REPORT_USAGE: u16 = 8;
 
+/// The operations of this file, which are those of a server, and their flags: a restricted ring has no others.
+pub(super) const CODES: [u8; 8] = [
+    opcode::Accept::CODE,
+    opcode::AsyncCancel::CODE,
+    opcode::Close::CODE,
+    opcode::PollAdd::CODE,
+    opcode::Read::CODE,
+    opcode::Recv::CODE,
+    opcode::Send::CODE,
+    opcode::SendZc::CODE,
+];
+pub(super) const FLAGS: Flags = Flags::BUFFER_SELECT.union(Flags::IO_LINK);
+
 impl Ring {
     /// Accepts connections on `listener`, again and again; each completion brings a socket.
     pub fn accept(&mut self, listener: RawFd, tag: u64) {

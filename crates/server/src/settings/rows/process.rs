@@ -2,9 +2,10 @@
 
 use super::super::table::Initial::{Follows, Value};
 use super::super::table::{Row, one};
-use super::super::units::{number, size, word};
+use super::super::units::{number, size, switch, word};
 use super::super::{Control, Level, LogTarget, Rotate};
 use crate::log::{Format, Full, Mode};
+use crate::sandbox::OPTIONAL;
 
 const HEADING: &str = "Log and process";
 
@@ -93,6 +94,19 @@ pub(super) static ROWS: &[Row] = &[
                 _ => Control::At(text.path()?),
             };
             Ok(())
+        },
+    )
+    .fixed(),
+    one(
+        ("sandbox", "on|off", HEADING),
+        Value("on"),
+        "confine processes to the system calls of what they run; off only in builds with a sanitizer",
+        |settings, text| {
+            settings.sandbox = switch(text.text)?;
+            match settings.sandbox || OPTIONAL {
+                true => Ok(()),
+                false => Err("only a build with a sanitizer can serve without the sandbox".into()),
+            }
         },
     )
     .fixed(),

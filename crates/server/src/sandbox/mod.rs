@@ -1,0 +1,95 @@
+//! The sandbox: each process is held to the system calls of what it runs.
+//!
+//! A worker's list is that of its model and sender ([`tenfold_engine::table`]) and of what every process needs
+//! ([`calls`]). A call that only an intruder or a wrong model makes ends the worker, and the supervisor reports it
+//! by name; any other that is not listed is answered EPERM, counted, and reported once.
+
+mod calls;
+
+use std::sync::atomic::AtomicU64;
+
+use tenfold_engine::Plan;
+use tenfold_sys::process::End;
+use tenfold_sys::seccomp::{self, Call, ENDED, Reports, Rule, take_fatal};
+
+use crate::diagnostics::{self, Level};
+
+/// Whether this build accepts `sandbox off`: a sanitizer makes calls of its own.
+pub(crate) const OPTIONAL: bool = cfg!(feature = "sanitizer");
+
+/// What a process reports, and what it is called in a report.
+pub(crate) struct Process {
+    pub(crate) name: String,
+    /// The row that the supervisor reads.
+    pub(crate) row: &'static [AtomicU64],
+    pub(crate) refused: &'static AtomicU64,
+}
+
+/// Checks that this kernel can confine processes.
+///
+/// # Errors
+/// In words, what the kernel lacks.
+pub(crate) fn require() -> Result<(), String> {
+    seccomp::probe().map_err(|error| {
+        format!(
+            "the sandbox needs seccomp filters that raise SIGSYS (CONFIG_SECCOMP_FILTER, Linux 4.14), and this \
+             kernel refuses them: {error}; start the server where they are allowed"
+        )
+    })
+}
+
+/// Confines this worker process, which has one thread so far.
+///
+/// # Errors
+/// In words, what the system said.
+pub(crate) fn confine_worker(
+    process: Process,
+    plan: &Plan,
+    several_listeners: bool,
+    members: bool,
+) -> Result<(), String> {
+    let mut fatal = calls::dangerous();
+    fatal.push(Call::CONNECT);
+    fatal.extend(plan.others_waits());
+    confine(process, &calls::of_worker(plan, several_listeners, members), &fatal)
+}
+
+/// Confines the process of the accounts, which connects to databases.
+///
+/// # Errors
+/// In words, what the system said.
+pub(crate) fn confine_accounts(process: Process) -> Result<(), String> {
+    confine(process, &calls::of_accounts(), &calls::dangerous())
+}
+
+fn confine(process: Process, rules: &[Rule], fatal: &[Call]) -> Result<(), String> {
+    let line = diagnostics::shows(Level::Warn).then(|| format!("tenfold: warning: {}: ", process.name));
+    let reports = Reports { row: process.row, refused: process.refused, line };
+    let confined = seccomp::handle(reports, fatal).and_then(|()| seccomp::allow_only(rules));
+    confined.map_err(|error| format!("cannot enter the sandbox: {error}"))
+}
+
+/// How a process ended: by the call that its row names, or as the system says.
+pub(crate) fn end_of(row: &[AtomicU64], end: End) -> String {
+    match take_fatal(row).filter(|_| end == End::Exited(ENDED)) {
+        Some(number) => format!("was ended by its sandbox, which forbids {}", named(number)),
+        None => end.to_string(),
+    }
+}
+
+fn named(number: i64) -> String {
+    match Call::name_of(number) {
+        Some(name) => format!("the system call {name} ({number})"),
+        None => format!("system call number {number}"),
+    }
+}
+
+/// Makes the call that a test asks for by `/.attempt/NAME`, on the thread that answers. What it says is seen from
+/// outside.
+#[cfg(feature = "test-layer")]
+pub(crate) fn attempt(path: &str) {
+    let name = path.strip_prefix("/.attempt/");
+    if let Some(call) = name.and_then(Call::named) {
+        let _ = seccomp::attempt(call);
+    }
+}

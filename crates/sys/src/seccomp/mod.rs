@@ -1,0 +1,189 @@
+//! Filters on system calls (`man 2 seccomp`) that end the process, or report the call, by name.
+//!
+//! Filters stack, and each thread inherits those of the thread that starts it. [`allow_only`] is for a process
+//! before its first thread, [`deny`] for a thread that needs less than its process. A call that a filter refuses
+//! raises SIGSYS, and the handler of [`handle`] decides: it ends the process or answers EPERM.
+//!
+//! The kernel keeps a bitmap of the numbers that are always allowed (since Linux 5.11), so a rule without a
+//! condition costs a request nothing; rules with conditions are for calls that no request makes.
+
+mod call;
+mod handler;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, apply_filter,
+};
+
+pub use self::call::Call;
+pub use self::handler::{ENDED, REPORT_WORDS, Reports, handle, take_fatal};
+
+/// The number of a call that a tracer cancels (`man 2 ptrace`), as the filter sees it.
+const CANCELLED: i64 = u32::MAX as i64;
+
+/// A condition on an argument. All arguments but pointers are compared by their low 32 bits, because the kernel
+/// looks at no more of an `int`.
+#[derive(Clone, Copy, Debug)]
+pub enum Test {
+    /// The argument equals this.
+    Is(u32),
+    /// Of the bits of `mask`, these are set and no other.
+    Bits {
+        /// Bits that are looked at.
+        mask: u32,
+        /// Those that are set.
+        set: u32,
+    },
+    /// The argument is no less.
+    AtLeast(u32),
+    /// The argument is no greater.
+    AtMost(u32),
+    /// The argument is a null pointer.
+    Null,
+}
+
+/// A call that is allowed, always or if each of its tests passes. Several rules for one call are alternatives.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    call: Call,
+    tests: Vec<(u8, Test)>,
+}
+
+impl From<Call> for Rule {
+    fn from(call: Call) -> Rule {
+        Rule { call, tests: Vec::new() }
+    }
+}
+
+impl Rule {
+    /// Allows `call` if the argument at each place passes its test.
+    pub fn when(call: Call, tests: &[(u8, Test)]) -> Rule {
+        Rule { call, tests: tests.to_vec() }
+    }
+}
+
+/// Whether this kernel has filters that raise SIGSYS.
+///
+/// # Errors
+/// What `seccomp(2)` says: ENOSYS if the kernel was built without filters.
+pub fn probe() -> io::Result<()> {
+    let (action, flags) = (libc::SECCOMP_RET_TRAP, 0);
+    // SAFETY: the kernel reads one number through the pointer, which lives on.
+    let result = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, flags, std::ptr::from_ref(&action))
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Refuses every call but those of `rules`, for this thread and those that it starts. A program for another
+/// architecture's calls is killed.
+///
+/// The number -1 is allowed: a tracer cancels a call by it. `clone3` is answered ENOSYS where `clone` is
+/// allowed, because a filter cannot look into its arguments; the C library goes on with `clone`.
+///
+/// # Errors
+/// What `seccomp(2)` says.
+pub fn allow_only(rules: &[Rule]) -> io::Result<()> {
+    let mut numbers: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    let mut always = vec![CANCELLED];
+    for Rule { call, tests } in rules {
+        let Some(number) = call.number() else { continue };
+        match tests.is_empty() {
+            true => always.push(number),
+            false => numbers.entry(number).or_default().push(compiled(tests)?),
+        }
+    }
+    if let (true, Some(number)) = (rules.iter().any(|rule| rule.call == Call::CLONE), Call::CLONE3.number()) {
+        let absent = SeccompAction::Errno(libc::ENOSYS as u32);
+        install([(number, Vec::new())].into(), SeccompAction::Allow, absent)?;
+        always.push(number);
+    }
+    // A call without rules is always matched.
+    numbers.extend(always.into_iter().map(|number| (number, Vec::new())));
+    install(numbers, SeccompAction::Trap, SeccompAction::Allow)
+}
+
+/// Refuses `calls` from here on, for this thread and those that it starts.
+///
+/// # Errors
+/// What `seccomp(2)` says.
+pub fn deny(calls: &[Call]) -> io::Result<()> {
+    let numbers = calls.iter().filter_map(|call| call.number()).map(|number| (number, Vec::new()));
+    install(numbers.collect(), SeccompAction::Allow, SeccompAction::Trap)
+}
+
+fn compiled(tests: &[(u8, Test)]) -> io::Result<SeccompRule> {
+    use SeccompCmpArgLen::{Dword, Qword};
+    let condition = |&(place, test): &(u8, Test)| {
+        let (length, operator, value) = match test {
+            Test::Is(value) => (Dword, SeccompCmpOp::Eq, value),
+            Test::Bits { mask, set } => (Dword, SeccompCmpOp::MaskedEq(mask.into()), set),
+            Test::AtLeast(value) => (Dword, SeccompCmpOp::Ge, value),
+            Test::AtMost(value) => (Dword, SeccompCmpOp::Le, value),
+            Test::Null => (Qword, SeccompCmpOp::Eq, 0),
+        };
+        SeccompCondition::new(place, length, operator, value.into())
+    };
+    let conditions = tests.iter().map(condition).collect::<Result<_, _>>().map_err(io::Error::other)?;
+    SeccompRule::new(conditions).map_err(io::Error::other)
+}
+
+fn install(
+    numbers: BTreeMap<i64, Vec<SeccompRule>>,
+    others: SeccompAction,
+    these: SeccompAction,
+) -> io::Result<()> {
+    let target = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
+    let filter = SeccompFilter::new(numbers, others, these, target).map_err(io::Error::other)?;
+    let program = BpfProgram::try_from(filter).map_err(io::Error::other)?;
+    apply_filter(&program).map_err(|error| match error {
+        seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error) => error,
+        other => io::Error::other(other),
+    })
+}
+
+/// Makes `call` although a filter may refuse it, for tests of filters. What it works on is nothing.
+///
+/// # Errors
+/// What the system says: EPERM from a filter, and without one that there is nothing to work on.
+#[cfg(feature = "test-layer")]
+pub fn attempt(call: Call) -> io::Result<()> {
+    const ON_NOTHING: [Call; 16] = [
+        Call::BIND,
+        Call::CONNECT,
+        Call::EPOLL_PWAIT,
+        Call::EPOLL_WAIT,
+        Call::EXECVE,
+        Call::IO_URING_ENTER,
+        Call::IO_URING_SETUP,
+        Call::LISTEN,
+        Call::POLL,
+        Call::PPOLL,
+        Call::PROCESS_VM_READV,
+        Call::PSELECT6,
+        Call::PTRACE,
+        Call::SECCOMP,
+        Call::SELECT,
+        Call::UNSHARE,
+    ];
+    let result = match (call, call.number()) {
+        // Neither thread nor process: the kernel refuses to share handlers without memory.
+        (Call::CLONE, Some(number)) => {
+            // SAFETY: the kernel refuses these flags with EINVAL, so nothing is cloned.
+            unsafe { libc::syscall(number, libc::CLONE_SIGHAND, 0, 0, 0, 0, 0) }
+        }
+        (Call::RT_SIGACTION, _) => {
+            // SAFETY: the default action of a signal that nothing sends is what it was before.
+            if unsafe { libc::signal(libc::SIGUSR2, libc::SIG_DFL) } == libc::SIG_ERR { -1 } else { 0 }
+        }
+        (call, Some(number)) if ON_NOTHING.contains(&call) => {
+            // SAFETY: without descriptor, length and address, these calls read and write no memory of ours.
+            unsafe { libc::syscall(number, 0, 0, 0, 0, 0, 0) }
+        }
+        _ => return Err(io::Error::other(format!("no test makes the call {call}"))),
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
