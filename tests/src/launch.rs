@@ -28,6 +28,7 @@ pub struct Launch {
     logs: bool,
     says: bool,
     accounts: bool,
+    attempts: bool,
 }
 
 impl Launch {
@@ -39,7 +40,7 @@ impl Launch {
     /// A server of this configuration that has to be told what to serve.
     pub fn bare(config: &Config) -> Launch {
         let (wrapper, flags) = (Vec::new(), config.flags());
-        Launch { config: *config, wrapper, flags, logs: true, says: true, accounts: false }
+        Launch { config: *config, wrapper, flags, logs: true, says: true, accounts: false, attempts: false }
     }
 
     /// With one more word on the command line.
@@ -68,6 +69,12 @@ impl Launch {
     /// With members in a database in its own folder.
     pub fn members(mut self) -> Launch {
         self.accounts = true;
+        self
+    }
+
+    /// Whose sandbox will refuse calls: for a test that makes them.
+    pub fn attempts(mut self) -> Launch {
+        self.attempts = true;
         self
     }
 
@@ -117,8 +124,8 @@ impl Launch {
         let errors = Arc::new(Mutex::new(String::new()));
         let reader = collect(child.stderr.take().expect("its standard error is a pipe"), errors.clone());
         let process = Process(child.id());
-        let server =
-            Server { config: self.config, process, address, child: Mutex::new(child), folder, errors };
+        let (config, child, attempts) = (self.config, Mutex::new(child), self.attempts);
+        let server = Server { config, process, address, child, folder, errors, attempts };
         // What can not be listened on is named, too.
         let sign = format!(":{}/", address.port());
         let is_up = || match self.says {

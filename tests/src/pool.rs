@@ -40,6 +40,7 @@ pub fn with_server(config: &Config, case: impl FnOnce(&Server)) {
     let said = &server.errors()[before..];
     assert!(server.ended().is_none(), "the server ended; it said:\n{said}");
     assert!(!said.contains("panicked"), "something panicked in the server:\n{said}");
+    assert!(!server.was_refused(), "its sandbox refused a call; it said:\n{said}");
 }
 
 /// Stops all servers, and says what was wrong with any that were shared.

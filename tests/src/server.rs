@@ -30,6 +30,8 @@ pub struct Server {
     pub(crate) child: Mutex<Child>,
     pub(crate) folder: Folder,
     pub(crate) errors: Arc<Mutex<String>>,
+    /// Whether a test lets it make calls that its sandbox refuses.
+    pub(crate) attempts: bool,
 }
 
 impl Server {
@@ -141,6 +143,13 @@ impl Server {
         self.process.with_descendants().into_iter().map(Process::processor_time).sum()
     }
 
+    /// Whether its sandbox refused a call that it has a reason to make: the list of its calls has a gap.
+    pub fn was_refused(&self) -> bool {
+        let errors = self.errors();
+        let signs = ["the sandbox refused the system call", "ended by its sandbox"];
+        !self.attempts && signs.iter().any(|sign| errors.contains(sign))
+    }
+
     /// How it ended, where it has.
     pub fn ended(&self) -> Option<ExitStatus> {
         lock(&self.child).try_wait().expect("our own child")
@@ -171,6 +180,7 @@ impl Server {
                 () if !status.success() => told(format!("the server ended with {status}")),
                 () if !left.is_empty() => told(format!("processes are left behind: {left:?}")),
                 () if self.errors().contains("panicked") => told("something panicked".into()),
+                () if self.was_refused() => told("its sandbox refused a call".into()),
                 () => Ok(()),
             };
         }
@@ -185,6 +195,9 @@ impl Drop for Server {
                 process.signal(Signal::KILL);
             }
             let _ = lock(&self.child).wait();
+            if !thread::panicking() {
+                assert!(!self.was_refused(), "{}: its sandbox refused a call: {}", self.config, self.errors());
+            }
         }
     }
 }

@@ -81,6 +81,7 @@ const THEMES: &[Theme] = &[
     hardening::limits::THEME,
     hardening::files::THEME,
     hardening::output::THEME,
+    hardening::sandbox::THEME,
     hardening::book::THEME,
     slow_peers::THEME,
     clients::THEME,

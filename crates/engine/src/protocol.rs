@@ -71,6 +71,8 @@ pub enum Event {
     Expired,
     /// The task of one panicked; it was closed.
     Panicked,
+    /// The process of one made a system call that its sandbox forbids, and was ended.
+    Trapped,
     /// Bytes were given to the kernel.
     Sent(u64),
     /// So many pieces of files were copied, because what the sender needs was not to be had: pipes,

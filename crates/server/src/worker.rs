@@ -14,6 +14,7 @@ use tenfold_sys::shared::Rows;
 use crate::counters::Tally;
 use crate::diagnostics::warning;
 use crate::log::{Log, Outlet, Writer};
+use crate::sandbox;
 
 /// What the threads of a worker process share.
 #[derive(Debug)]
@@ -100,6 +101,7 @@ impl Crew {
         match event {
             Event::TooMany => self.say_full(),
             Event::Evicted => self.say_evicted(),
+            Event::Trapped => sandbox::report_connection(),
             _ => {}
         }
         self.with(|own| own.tally.observe(event));

@@ -6,13 +6,13 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
 use crate::eventfd::EventFd;
 use crate::file::Root;
-use crate::poll::PollList;
 
 /// Bytes for events of one read: enough for hundreds of names.
 const BUFFER: usize = 16 * 1024;
@@ -79,19 +79,14 @@ impl Inotify {
     /// Waits until something has happened, and tells all of it; or until `stop` is signalled.
     ///
     /// # Errors
-    /// What `poll(2)` or `read(2)` says.
+    /// What `ppoll(2)` or `read(2)` says.
     pub fn wait(&self, stop: &EventFd, mut tell: impl FnMut(Change<'_>)) -> io::Result<Heard> {
-        const STOP: u64 = 0;
-        const EVENTS: u64 = 1;
-        let mut list = PollList::new();
-        list.set(stop.number(), STOP, true, false);
-        list.set(self.0.as_raw_fd(), EVENTS, true, false);
-        let mut stopped = false;
-        match list.wait(None, |ready| stopped |= ready.key == STOP) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Heard::Changes),
+        let mut both = [PollFd::new(stop, PollFlags::IN), PollFd::new(&self.0, PollFlags::IN)];
+        match poll(&mut both, None) {
+            Err(Errno::INTR) => return Ok(Heard::Changes),
             result => result?,
-        }
-        if stopped {
+        };
+        if !both[0].revents().is_empty() {
             return Ok(Heard::Stop);
         }
         let mut buffer = [const { std::mem::MaybeUninit::uninit() }; BUFFER];

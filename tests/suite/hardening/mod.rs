@@ -6,3 +6,4 @@ pub(crate) mod files;
 pub(crate) mod framing;
 pub(crate) mod limits;
 pub(crate) mod output;
+pub(crate) mod sandbox;

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use tenfold_http::Peer;
 use tenfold_sys::lifecycle::{self, Phase};
-use tenfold_sys::process::{self, Fork, Pid};
+use tenfold_sys::process::{self, End, Fork, Pid};
+use tenfold_sys::seccomp;
 use tenfold_sys::shared::Rows;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::Listener;
@@ -114,7 +115,10 @@ impl Children {
 
     /// Waits for those that have ended, but not for others; hands on what this process was told.
     fn look_after<P: Protocol>(&mut self, protocol: &P) {
-        while let Ok(Some((pid, _))) = process::reap() {
+        while let Ok(Some((pid, end))) = process::reap() {
+            if end == End::Exited(seccomp::ENDED) {
+                protocol.observe(Event::Trapped);
+            }
             let place = self.each.iter().find_map(|(place, (other, _))| (*other == pid).then_some(place));
             if let Some(place) = place {
                 let (_, peer) = self.each.remove(place);

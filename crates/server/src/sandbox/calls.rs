@@ -192,7 +192,7 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
     }
     match plan.engine {
         Engine::Fork => {
-            rules.push(Rule::when(Call::CLONE, &[(0, Test::Bits { mask: NAMESPACES | THREAD, set: 0 })]));
+            rules.push(Rule::when(Call::CLONE, &[(0, Test::Is(FORK))]));
             // The processes of connections. Neither groups of processes nor all of them.
             let one = [(0, Test::AtLeast(1)), (0, Test::AtMost(i32::MAX as u32))];
             rules.push(Rule::when(Call::KILL, &one));
@@ -204,8 +204,9 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
             rules.push(Call::PPOLL.into());
             rules.push(Rule::when(Call::SOCKETPAIR, &[(0, Test::Is(libc::AF_UNIX as u32))]));
         }
-        // A pipe that the log waits for, or the error queue of a socket: a model would wait for many.
-        false => rules.push(Rule::when(Call::PPOLL, &[(1, Test::AtMost(1))])),
+        // A pipe that the log waits for, the error queue of a socket, or changes of files and the end: a model would
+        // wait for many.
+        false => rules.push(Rule::when(Call::PPOLL, &[(1, Test::AtMost(2))])),
     }
     rules.extend(with_conditions(plan.engine == Engine::Fork));
     rules
@@ -219,6 +220,8 @@ pub(super) fn of_accounts() -> Vec<Rule> {
     rules
 }
 
+/// The flags of `fork(3)`.
+const FORK: u32 = (libc::CLONE_CHILD_CLEARTID | libc::CLONE_CHILD_SETTID | libc::SIGCHLD) as u32;
 const THREAD: u32 = libc::CLONE_THREAD as u32;
 const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP

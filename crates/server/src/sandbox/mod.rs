@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicU64;
 
 use tenfold_engine::Plan;
 use tenfold_sys::process::End;
-use tenfold_sys::seccomp::{self, Call, ENDED, Reports, Rule, take_fatal};
+use tenfold_sys::seccomp::{self, Call, ENDED, Reports, Rule, own_fatal, take_fatal};
 
-use crate::diagnostics::{self, Level};
+use crate::diagnostics::{self, Level, warning};
 
 /// Whether this build accepts `sandbox off`: a sanitizer makes calls of its own.
 pub(crate) const OPTIONAL: bool = cfg!(feature = "sanitizer");
@@ -74,6 +74,13 @@ pub(crate) fn end_of(row: &[AtomicU64], end: End) -> String {
     match take_fatal(row).filter(|_| end == End::Exited(ENDED)) {
         Some(number) => format!("was ended by its sandbox, which forbids {}", named(number)),
         None => end.to_string(),
+    }
+}
+
+/// Reports what ended the process of a connection: it is this worker's child, and not the supervisor's.
+pub(crate) fn report_connection() {
+    if let Some(number) = own_fatal() {
+        warning!("the process of a connection was ended by its sandbox, which forbids {}", named(number));
     }
 }
 

@@ -64,6 +64,11 @@ pub fn take_fatal(row: &[AtomicU64]) -> Option<i64> {
     row[0].swap(0, Ordering::Relaxed).checked_sub(1).map(|number| number as i64)
 }
 
+/// As [`take_fatal`], out of the row that this process reports in: a child of its own wrote it.
+pub fn own_fatal() -> Option<i64> {
+    HANDLING.get().and_then(|handling| take_fatal(handling.reports.row))
+}
+
 fn place(number: i64) -> Option<(usize, u64)> {
     let number = usize::try_from(number).ok().filter(|number| *number < NUMBERS)?;
     Some((number / u64::BITS as usize, 1 << (number % u64::BITS as usize)))

@@ -19,7 +19,7 @@ use seccompiler::{
 };
 
 pub use self::call::Call;
-pub use self::handler::{ENDED, REPORT_WORDS, Reports, handle, take_fatal};
+pub use self::handler::{ENDED, REPORT_WORDS, Reports, handle, own_fatal, take_fatal};
 
 /// The number of a call that a tracer cancels (`man 2 ptrace`), as the filter sees it.
 const CANCELLED: i64 = u32::MAX as i64;
@@ -145,13 +145,14 @@ fn install(
     })
 }
 
-/// Makes `call` although a filter may refuse it, for tests of filters. What it works on is nothing.
+/// Makes `call` although a filter may refuse it, for tests of filters. What it works on is nothing; `getpid` is that
+/// of another system call table.
 ///
 /// # Errors
 /// What the system says: EPERM from a filter, and without one that there is nothing to work on.
 #[cfg(feature = "test-layer")]
 pub fn attempt(call: Call) -> io::Result<()> {
-    const ON_NOTHING: [Call; 16] = [
+    const ON_NOTHING: [Call; 15] = [
         Call::BIND,
         Call::CONNECT,
         Call::EPOLL_PWAIT,
@@ -161,7 +162,6 @@ pub fn attempt(call: Call) -> io::Result<()> {
         Call::IO_URING_SETUP,
         Call::LISTEN,
         Call::POLL,
-        Call::PPOLL,
         Call::PROCESS_VM_READV,
         Call::PSELECT6,
         Call::PTRACE,
@@ -174,6 +174,15 @@ pub fn attempt(call: Call) -> io::Result<()> {
         (Call::CLONE, Some(number)) => {
             // SAFETY: the kernel refuses these flags with EINVAL, so nothing is cloned.
             unsafe { libc::syscall(number, libc::CLONE_SIGHAND, 0, 0, 0, 0, 0) }
+        }
+        (Call::PPOLL, Some(number)) => {
+            // SAFETY: the kernel looks for three entries at address zero, and fails with EFAULT.
+            unsafe { libc::syscall(number, 0, 3, 0, 0, 0, 0) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        (Call::GETPID, Some(number)) => {
+            // SAFETY: the call of the table of x32 (`__X32_SYSCALL_BIT`) tells a number, or there is none.
+            unsafe { libc::syscall(number | 0x4000_0000) }
         }
         (Call::RT_SIGACTION, _) => {
             // SAFETY: the default action of a signal that nothing sends is what it was before.

@@ -1,0 +1,152 @@
+//! Processes are held to the system calls of what they run. A server of the suite makes a call that it is asked for
+//! (`/.attempt/NAME`), on the thread that answers.
+
+use tenfold_engine::{Dispatch, Engine};
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::server::Server;
+use tenfold_tests::site;
+use tenfold_tests::time::{SOON, becomes_true};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "hardening",
+    cases: cases![
+        Topologies Own: h79_every_process_that_serves_is_confined, h79_a_fatal_call_ends_the_worker_by_name,
+            h79_an_unlisted_call_is_refused_counted_and_reported_once;
+        Dispatches Own: h79_threads_of_a_pool_are_confined;
+        Engines Own: h79_calls_of_intruders_end_the_worker, h79_the_wait_of_another_model_ends_the_worker,
+            h79_handlers_and_filters_stay_as_they_are;
+        Every Once: h79_without_filters_the_server_does_not_start, h79_the_sandbox_cannot_be_turned_off;
+    ],
+};
+
+fn start(config: &Config) -> Server {
+    Launch::new(config, site::shared()).attempts().start()
+}
+
+/// Lets the server make a call, and returns whether an answer came.
+fn attempt(server: &Server, call: &str) -> bool {
+    let request = format!("GET /.attempt/{call} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let mut wire = server.connect();
+    wire.send(request);
+    // A connection whose process is gone is reset, or ends.
+    wire.rest().0.starts_with(b"HTTP/1.1 404 ")
+}
+
+/// Checks that a call ends the worker that makes it, and that another one serves.
+#[track_caller]
+fn is_fatal(server: &Server, call: &str, reported: &str) {
+    let before = server.workers();
+    assert!(!attempt(server, call), "an answer came behind {call}");
+    let line = format!("ended by its sandbox, which forbids {reported}");
+    becomes_true(SOON, &format!("{call} is reported by name: {}", server.errors()), || {
+        server.errors().contains(&line)
+    });
+    if !server.config.process_per_connection() {
+        let replaced = || {
+            let now = server.workers();
+            now.len() == before.len() && now != before
+        };
+        becomes_true(SOON, "another worker", replaced);
+    }
+    // A worker that has only just begun may not listen yet, and the request waits.
+    assert_eq!(server.get("/1k.html").status, 200, "behind {call}");
+}
+
+fn h79_every_process_that_serves_is_confined(config: &Config) {
+    let server = Launch::new(config, site::shared()).members().start();
+    let mut wire = server.connect();
+    wire.get("/1k.html");
+    assert_eq!(wire.response().status, 200);
+    let confined: Vec<_> = server.process.with_descendants().into_iter().skip(1).collect();
+    assert!(confined.len() > config.processes(), "workers and the accounts: {confined:?}");
+    for process in confined {
+        let field = |name| process.status(name).unwrap_or_default();
+        assert_eq!((field("Seccomp").as_str(), field("NoNewPrivs").as_str()), ("2", "1"), "{process:?}");
+    }
+    drop(wire);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn h79_a_fatal_call_ends_the_worker_by_name(config: &Config) {
+    is_fatal(&start(config), "ptrace", "the system call ptrace (");
+}
+
+fn h79_threads_of_a_pool_are_confined(config: &Config) {
+    is_fatal(&start(config), "connect", "the system call connect (");
+}
+
+fn h79_calls_of_intruders_end_the_worker(config: &Config) {
+    const CALLS: [&str; 7] =
+        ["execve", "process_vm_readv", "connect", "io_uring_setup", "clone", "unshare", "ppoll"];
+    for call in CALLS {
+        is_fatal(&start(config), call, &format!("the system call {call} ("));
+    }
+    // Of the table of x32.
+    if cfg!(target_arch = "x86_64") {
+        is_fatal(&start(config), "getpid", "system call number 1073741863");
+    }
+}
+
+/// One for each wait that there is, by whatever model.
+fn h79_the_wait_of_another_model_ends_the_worker(config: &Config) {
+    let own = |call: &str| match config.engine {
+        Engine::Epoll => call.starts_with("epoll_"),
+        Engine::Libevent | Engine::Asio | Engine::AsioProactor => call == "epoll_wait",
+        Engine::Poll => call == "poll",
+        Engine::Select => call == "pselect6",
+        Engine::Uring => call == "io_uring_enter",
+        _ => false,
+    };
+    for call in ["select", "pselect6", "poll", "epoll_wait", "epoll_pwait", "io_uring_enter"] {
+        let server = start(config);
+        if own(call) {
+            assert!(attempt(&server, call), "{call} is its own");
+        } else {
+            is_fatal(&server, call, &format!("the system call {call} ("));
+        }
+    }
+}
+
+fn h79_an_unlisted_call_is_refused_counted_and_reported_once(config: &Config) {
+    const TIMES: usize = 6;
+    let server = start(config);
+    for _ in 0..TIMES {
+        assert!(attempt(&server, "bind"), "serving goes on");
+    }
+    becomes_true(SOON, "each is counted", || server.status()["refused_calls"] == TIMES);
+    let reports = server.errors().matches("the sandbox refused the system call bind (").count();
+    assert!((1..=config.processes()).contains(&reports), "{reports} reports: {}", server.errors());
+    assert_eq!(server.get("/1k.html").status, 200);
+}
+
+fn h79_handlers_and_filters_stay_as_they_are(config: &Config) {
+    let server = start(config);
+    // Threads that compute answers begin before the thread that serves has its filter, and may add to theirs.
+    let filters = (config.dispatch != Dispatch::Proactor).then_some("seccomp");
+    for call in ["rt_sigaction"].into_iter().chain(filters) {
+        assert!(attempt(&server, call), "it is refused, and no more");
+        let line = format!("the sandbox refused the system call {call} (");
+        becomes_true(SOON, &format!("{call} is reported"), || server.errors().contains(&line));
+    }
+    is_fatal(&server, "ptrace", "the system call ptrace (");
+}
+
+fn h79_without_filters_the_server_does_not_start() {
+    let launch = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--listen", free_address());
+    let inject = ["-e", "trace=seccomp", "-e", "inject=seccomp:error=ENOSYS", "-o", "/dev/null"];
+    let output = launch.through("strace", &inject).refused();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the sandbox needs seccomp filters that raise SIGSYS"), "{said}");
+}
+
+fn h79_the_sandbox_cannot_be_turned_off() {
+    let launch = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--sandbox", "off");
+    let output = launch.flag("--listen", free_address()).refused();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("only a build with a sanitizer"), "{said}");
+}
