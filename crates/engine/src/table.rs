@@ -479,3 +479,48 @@ impl FromStr for Engine {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Bounds, Method};
+
+    fn waits(engine: Engine) -> Vec<Call> {
+        let plan = Plan::new(engine, None, Some(1), Sender::Auto, None, Bounds::default());
+        plan.expect("the plan is legal").others_waits()
+    }
+
+    #[test]
+    fn calls_are_printed_as_prose() {
+        let prose = |engine: Engine| Steps(engine.model().calls).to_string();
+        assert_eq!(prose(Engine::Naive), "accept4, recv, send or sendfile, close");
+        assert_eq!(prose(Engine::Select), "select, accept4, recv, send or sendfile, close");
+        assert_eq!(
+            prose(Engine::Uring),
+            "io_uring_enter (multishot accept and recv, send, close), getpeername, sendfile for large files"
+        );
+    }
+
+    #[test]
+    fn a_model_has_its_own_wait_and_none_of_the_others() {
+        assert_eq!(waits(Engine::Naive), WAITS);
+        for (engine, own) in [
+            (Engine::Select, Call::PSELECT6),
+            (Engine::Poll, Call::POLL),
+            (Engine::Asio, Call::EPOLL_WAIT),
+            (Engine::Uring, Call::IO_URING_ENTER),
+        ] {
+            let others: Vec<_> = WAITS.iter().copied().filter(|wait| *wait != own).collect();
+            assert_eq!(waits(engine), others, "{engine}");
+        }
+        assert!(waits(Engine::Epoll).iter().all(|wait| !EPOLL.contains(wait)));
+    }
+
+    #[test]
+    fn libevent_waits_by_its_method_alone() {
+        let plan = Plan::new(Engine::Libevent, None, Some(1), Sender::Auto, None, Bounds::default());
+        let plan = plan.and_then(|plan| plan.with_method(Method::Poll, None)).expect("the plan is legal");
+        let others = plan.others_waits();
+        assert!(!others.contains(&Call::POLL) && others.contains(&Call::EPOLL_WAIT), "{others:?}");
+    }
+}

@@ -29,6 +29,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) user: Option<&'a User>,
     pub(crate) control: Option<&'a Path>,
     pub(crate) null: Option<NullResponse>,
+    /// Whether the kernel limits the files of processes.
+    pub(crate) files_limited: bool,
 }
 
 /// Says it in one block.
@@ -236,8 +238,13 @@ fn sandbox(facts: &Facts<'_>) -> String {
     if !facts.settings.sandbox {
         return "off: workers may make any system call".into();
     }
-    let accounts = if facts.accounts.is_some() { ", and the accounts to theirs" } else { "" };
-    format!("on: workers are held to the system calls of {}{accounts}", facts.blueprint.plan.engine)
+    let accounts = if facts.accounts.is_some() { ", the accounts to theirs" } else { "" };
+    let files = match facts.files_limited {
+        true => "to their roots and the log",
+        false => "not to folders (this kernel has no Landlock)",
+    };
+    let engine = facts.blueprint.plan.engine;
+    format!("on: workers are held to the system calls of {engine}{accounts}, and {files}")
 }
 
 fn control(facts: &Facts<'_>) -> Option<String> {
@@ -281,6 +288,7 @@ mod tests {
                 user: None,
                 control: Some(Path::new("/run/tenfold.sock")),
                 null: None,
+                files_limited: false,
             },
             false,
         )

@@ -134,6 +134,11 @@ impl Log {
         Ok(())
     }
 
+    /// Where the file is opened again; none for standard output and for no log.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.0.as_ref()?.path.as_deref()
+    }
+
     /// The file and its name, where it is one that can be renamed.
     pub(crate) fn regular(&self) -> Option<(&Path, std::fs::Metadata)> {
         let Open { file, path, .. } = self.0.as_ref()?;

@@ -86,12 +86,17 @@ const SERVING: &[Call] = &[
     Call::SHUTDOWN,
 ];
 
-/// Connections to databases, the resolver of names, and the files of SQLite.
+/// Connections to databases and the loops of their clients, the resolver of names, and the files of SQLite.
 const ACCOUNTS: &[Call] = &[
     Call::BIND,
     Call::CHDIR,
     Call::CONNECT,
     Call::DUP,
+    Call::EPOLL_CREATE1,
+    Call::EPOLL_CTL,
+    Call::EPOLL_PWAIT,
+    Call::EPOLL_PWAIT2,
+    Call::EPOLL_WAIT,
     Call::EVENTFD2,
     Call::FALLOCATE,
     Call::FCHMOD,

@@ -5,14 +5,19 @@
 //! by name; any other that is not listed is answered EPERM, counted, and reported once.
 
 mod calls;
+mod files;
 
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
 use tenfold_engine::Plan;
+use tenfold_sys::file::Root;
 use tenfold_sys::process::End;
 use tenfold_sys::seccomp::{self, Call, ENDED, Reports, Rule, own_fatal, take_fatal};
 
 use crate::diagnostics::{self, Level, warning};
+
+pub(crate) use self::files::are_limited;
 
 /// Whether this build accepts `sandbox off`: a sanitizer makes calls of its own.
 pub(crate) const OPTIONAL: bool = cfg!(feature = "sanitizer");
@@ -23,6 +28,15 @@ pub(crate) struct Process {
     /// The row that the supervisor reads.
     pub(crate) row: &'static [AtomicU64],
     pub(crate) refused: &'static AtomicU64,
+}
+
+/// What a worker serves by.
+pub(crate) struct Serving<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) several_listeners: bool,
+    pub(crate) members: bool,
+    pub(crate) roots: &'a [Root],
+    pub(crate) log: Option<&'a Path>,
 }
 
 /// Checks that this kernel can confine processes.
@@ -42,23 +56,21 @@ pub(crate) fn require() -> Result<(), String> {
 ///
 /// # Errors
 /// In words, what the system said.
-pub(crate) fn confine_worker(
-    process: Process,
-    plan: &Plan,
-    several_listeners: bool,
-    members: bool,
-) -> Result<(), String> {
+pub(crate) fn confine_worker(process: Process, serving: &Serving<'_>) -> Result<(), String> {
+    let Serving { plan, several_listeners, members, roots, log } = *serving;
+    files::limit_worker(roots, log).map_err(|error| format!("cannot limit files: {error}"))?;
     let mut fatal = calls::dangerous();
     fatal.push(Call::CONNECT);
     fatal.extend(plan.others_waits());
     confine(process, &calls::of_worker(plan, several_listeners, members), &fatal)
 }
 
-/// Confines the process of the accounts, which connects to databases.
+/// Confines the process of the accounts, which connects to databases or has one in a file.
 ///
 /// # Errors
 /// In words, what the system said.
-pub(crate) fn confine_accounts(process: Process) -> Result<(), String> {
+pub(crate) fn confine_accounts(process: Process, database: Option<&Path>) -> Result<(), String> {
+    files::limit_accounts(database).map_err(|error| format!("cannot limit files: {error}"))?;
     confine(process, &calls::of_accounts(), &calls::dangerous())
 }
 

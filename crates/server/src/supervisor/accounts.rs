@@ -169,7 +169,7 @@ impl Accounts {
                     if self.sandbox {
                         let (name, refused) = ("accounts".to_owned(), &self.reports.row(1)[0]);
                         let process = sandbox::Process { name, row: self.reports.row(0), refused };
-                        sandbox::confine_accounts(process)?;
+                        sandbox::confine_accounts(process, self.url.file())?;
                     }
                     let Accounts { settings, url, user, server, pulse, .. } = &*self;
                     serve(&Work { settings, url, user: user.as_ref(), create, server, pulse }, ready)

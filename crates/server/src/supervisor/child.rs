@@ -82,7 +82,10 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
         let refused = Tally::new(all.row(rows.start), true).word(Counter::RefusedCalls);
         let process =
             sandbox::Process { name: format!("worker {}", place + 1), row: reports.row(place), refused };
-        sandbox::confine_worker(process, plan, listeners.len() > 1, web.is_some())?;
+        let several_listeners = listeners.len() > 1;
+        let (members, roots, log) = (web.is_some(), roots.as_slice(), log.path());
+        let serving = sandbox::Serving { plan, several_listeners, members, roots, log };
+        sandbox::confine_worker(process, &serving)?;
     }
     let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;
     let crew = Crew::new(all, rows, shared, log);

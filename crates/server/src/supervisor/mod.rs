@@ -31,6 +31,7 @@ use tenfold_sys::user::User;
 use crate::cli::Serve;
 use crate::counters::Sums;
 use crate::diagnostics::{self, debug, error, info, warning};
+use crate::sandbox;
 use crate::startup;
 use accounts::Accounts;
 use control::ControlSocket;
@@ -268,6 +269,7 @@ impl Supervisor {
                 user: self.user.as_ref(),
                 control: self.control.as_ref().map(ControlSocket::path),
                 null: self.serve.null,
+                files_limited: sandbox::are_limited(),
             });
         } else {
             diagnostics::set_level(newest.settings.log_level);

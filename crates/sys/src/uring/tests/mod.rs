@@ -22,7 +22,7 @@ use crate::socket::Socket;
 const SMALL: Sizes = Sizes { submissions: 16, completions: 32, buffers: 4, buffer_bytes: 256 };
 
 fn ring() -> Ring {
-    Ring::new(SMALL).expect("this kernel has io_uring")
+    Ring::restricted(SMALL).expect("this kernel has io_uring")
 }
 
 /// A peer, and the socket that a ring works on.

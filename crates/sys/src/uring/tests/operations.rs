@@ -194,3 +194,19 @@ fn h88_a_number_that_is_no_descriptor_is_an_error() {
     }
     assert_eq!(ring.in_flight(), 0);
 }
+
+#[test]
+fn h79_a_restricted_ring_does_only_what_a_server_does() {
+    let mut ring = ring();
+    // SAFETY: the operation has no memory.
+    let pushed = unsafe { ring.ring.submission().push(&opcode::Nop::new().build().user_data(7)) };
+    assert!(pushed.is_ok(), "a new ring has room");
+    ring.in_flight += 1;
+    let refused = one(&mut ring);
+    assert_eq!((refused.tag, refused.result), (7, -libc::EACCES), "an operation that is not listed");
+
+    let registered = ring.ring.submitter().register_files_sparse(4);
+    assert_eq!(registered.expect_err("it is none of its own").raw_os_error(), Some(libc::EACCES));
+    let twice = ring.ring.submitter().register_restrictions(&mut [Restriction::sqe_op(opcode::Nop::CODE)]);
+    assert!(twice.is_err(), "a list stays as it is");
+}

@@ -1,0 +1,79 @@
+//! What files a process may open, where the kernel has Landlock (`man 7 landlock`): the roots and the log for a
+//! worker, the folder of the database for the accounts. A filter on system calls does not see names.
+
+use std::path::Path;
+
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError,
+};
+use tenfold_sys::file::Root;
+
+/// Rights that are limited, as far as the kernel knows them: those of Linux 6.10.
+const RIGHTS: ABI = ABI::V5;
+
+/// Whether this kernel has Landlock.
+pub(crate) fn are_limited() -> bool {
+    let strict = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    strict.handle_access(AccessFs::ReadFile).and_then(Ruleset::create).is_ok()
+}
+
+/// Limits this thread and its children to reading `roots` and writing to the log at `log`.
+///
+/// # Errors
+/// What the system said, where it has Landlock.
+pub(super) fn limit_worker(roots: &[Root], log: Option<&Path>) -> Result<(), RulesetError> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let mut rules = begin()?;
+    for root in roots {
+        rules = rules.add_rule(PathBeneath::new(root, read))?;
+    }
+    // The size of a page, and the mappings of a backtrace.
+    rules = beneath(rules, Path::new("/proc/self"), read)?;
+    // A log that is opened again has the same name; what its name leads to may be a device.
+    for path in log.into_iter().chain(log.and_then(Path::parent)) {
+        rules = beneath(rules, path, AccessFs::WriteFile.into())?;
+    }
+    rules.restrict_self().map(drop)
+}
+
+/// Limits this thread and its children to reading, and to writing where the database is and where temporary files
+/// are.
+///
+/// # Errors
+/// What the system said, where it has Landlock.
+pub(super) fn limit_accounts(database: Option<&Path>) -> Result<(), RulesetError> {
+    let mut rules = beneath(begin()?, Path::new("/"), AccessFs::from_read(RIGHTS) & !AccessFs::Execute)?;
+    let temporary = ["/dev/null", "/tmp", "/var/tmp"].map(Path::new);
+    for path in database.and_then(Path::parent).into_iter().chain(temporary) {
+        rules = beneath(rules, path, AccessFs::from_all(RIGHTS) & !AccessFs::Execute)?;
+    }
+    rules.restrict_self().map(drop)
+}
+
+fn begin() -> Result<RulesetCreated, RulesetError> {
+    Ruleset::default().handle_access(AccessFs::from_all(RIGHTS))?.create()
+}
+
+/// Adds a rule for what there is at `path`; nothing there needs none.
+fn beneath(
+    rules: RulesetCreated,
+    path: &Path,
+    rights: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    let Ok(found) = PathFd::new(path) else { return Ok(rules) };
+    // Of a file that is none of a directory's rights.
+    let rights = if path.is_dir() { rights } else { rights & AccessFs::from_file(RIGHTS) };
+    rules.add_rule(PathBeneath::new(found, rights))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_limited_only_where_the_kernel_has_landlock() {
+        let known = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
+        assert_eq!(are_limited(), known.split(',').any(|module| module == "landlock"));
+    }
+}
