@@ -308,6 +308,8 @@ mod tests {
              \x20 files    auto: up to 32 KB from memory, sendfile beyond\n\
              \x20 bounds   663 connections a worker (from 1024 descriptors), backlog 64, idle 75s\n\
              \x20 log      standard output, combined, buffered\n\
+             \x20 sandbox  on: workers are held to the system calls of epoll, and not to folders (this kernel has \
+             no Landlock)\n\
              \x20 control  /run/tenfold.sock\n\
              \x20 off      folder listings, dotfiles and links that leave the root (for safety), \
              TLS (not in this version)\n"

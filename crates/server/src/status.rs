@@ -218,8 +218,10 @@ impl std::fmt::Display for Report {
         }
         let Numbers { log_lines, log_lines_lost, log_lines_dropped, .. } = self.total;
         writeln!(f, "log lines  {log_lines} written, {log_lines_lost} lost, {log_lines_dropped} dropped")?;
-        writeln!(f, "panics     {}", self.total.panics)?;
-        writeln!(f, "sandbox    {} calls refused", self.total.refused_calls)
+        if self.total.refused_calls > 0 {
+            writeln!(f, "sandbox    {} system calls refused", self.total.refused_calls)?;
+        }
+        writeln!(f, "panics     {}", self.total.panics)
     }
 }
 

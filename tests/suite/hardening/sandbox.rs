@@ -7,14 +7,15 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::server::Server;
-use tenfold_tests::site;
-use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::site::{self, Folder};
+use tenfold_tests::time::{SOON, becomes_true, eventually};
 
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
         Topologies Own: h79_every_process_that_serves_is_confined, h79_a_fatal_call_ends_the_worker_by_name,
-            h79_an_unlisted_call_is_refused_counted_and_reported_once;
+            h79_an_unlisted_call_is_refused_counted_and_reported_once,
+            h79_a_worker_opens_nothing_outside_its_folders;
         Dispatches Own: h79_threads_of_a_pool_are_confined;
         Engines Own: h79_calls_of_intruders_end_the_worker, h79_the_wait_of_another_model_ends_the_worker,
             h79_handlers_and_filters_stay_as_they_are;
@@ -33,6 +34,14 @@ fn attempt(server: &Server, call: &str) -> bool {
     wire.send(request);
     // A connection whose process is gone is reset, or ends.
     wire.rest().0.starts_with(b"HTTP/1.1 404 ")
+}
+
+/// What came of the attempt of a worker to open a file by its path.
+fn opened(server: &Server, path: &str) -> String {
+    assert!(attempt(server, &format!("open{path}")));
+    let begin = format!("attempt to open {path}: ");
+    let line = || server.errors().lines().find_map(|line| Some(line.split_once(&begin)?.1.to_owned()));
+    eventually(SOON, "the attempt is told", line)
 }
 
 /// Checks that a call ends the worker that makes it, and that another one serves.
@@ -132,6 +141,19 @@ fn h79_handlers_and_filters_stay_as_they_are(config: &Config) {
         becomes_true(SOON, &format!("{call} is reported"), || server.errors().contains(&line));
     }
     is_fatal(&server, "ptrace", "the system call ptrace (");
+}
+
+fn h79_a_worker_opens_nothing_outside_its_folders(config: &Config) {
+    let folder = Folder::new("outside");
+    folder.write("file", "anybody may read it");
+    folder.allow(".", 0o755);
+    let server = start(config);
+    let outside = opened(&server, &folder.at("file").display().to_string());
+    match server.errors().contains("this kernel has no Landlock") {
+        true => assert_eq!(outside, "Ok(())"),
+        false => assert!(outside.contains("PermissionDenied"), "{outside}"),
+    }
+    assert_eq!(opened(&server, &site::shared().join("1k.html").display().to_string()), "Ok(())");
 }
 
 fn h79_without_filters_the_server_does_not_start() {

@@ -66,14 +66,3 @@ fn beneath(
     let rights = if path.is_dir() { rights } else { rights & AccessFs::from_file(RIGHTS) };
     rules.add_rule(PathBeneath::new(found, rights))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_limited_only_where_the_kernel_has_landlock() {
-        let known = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
-        assert_eq!(are_limited(), known.split(',').any(|module| module == "landlock"));
-    }
-}

@@ -103,12 +103,15 @@ fn named(number: i64) -> String {
     }
 }
 
-/// Makes the call that a test asks for by `/.attempt/NAME`, on the thread that answers. What it says is seen from
-/// outside.
+/// Makes the call that a test asks for by `/.attempt/NAME`, on the thread that answers, or opens a file by
+/// `/.attempt/open/PATH` and says what came of it.
 #[cfg(feature = "test-layer")]
 pub(crate) fn attempt(path: &str) {
-    let name = path.strip_prefix("/.attempt/");
-    if let Some(call) = name.and_then(Call::named) {
+    let Some(wanted) = path.strip_prefix("/.attempt/") else { return };
+    if let Some(file) = wanted.strip_prefix("open") {
+        let opened = std::fs::File::open(file).map(drop);
+        warning!("attempt to open {file}: {opened:?}");
+    } else if let Some(call) = Call::named(wanted) {
         let _ = seccomp::attempt(call);
     }
 }

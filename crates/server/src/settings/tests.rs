@@ -32,7 +32,7 @@ fn defaults_are_those_of_the_book() {
     assert_eq!(settings.limits, Limits::default());
     assert_eq!(settings.access_log, LogTarget::Output);
     assert_eq!((settings.log, settings.log_rotate), (Manner::default(), Rotate::Off));
-    assert_eq!((settings.user, settings.control), (None, Control::Usual));
+    assert_eq!((settings.user, settings.control, settings.sandbox), (None, Control::Usual, true));
 }
 
 #[test]
@@ -190,6 +190,8 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
     ("log-level", "loud", "there is no level \"loud\"; there are error, warn, info, debug"),
     ("control", "", "a path is missing"),
+    // A build with a sanitizer takes off.
+    ("sandbox", "no", "\"no\" is neither on nor off"),
 ];
 
 #[test]
