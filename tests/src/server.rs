@@ -196,7 +196,12 @@ impl Drop for Server {
             }
             let _ = lock(&self.child).wait();
             if !thread::panicking() {
-                assert!(!self.was_refused(), "{}: its sandbox refused a call: {}", self.config, self.errors());
+                assert!(
+                    !self.was_refused(),
+                    "{}: its sandbox refused a call: {}",
+                    self.config,
+                    self.errors()
+                );
             }
         }
     }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use tenfold_engine::{
-    Bounds, Dispatch, Engine, Facility, MODELS, Model, Plan, SENDERS, Sender, SenderRow, Steps, Topology, Triggers,
-    libevent_method,
+    Bounds, Dispatch, Engine, Facility, MODELS, Model, Plan, SENDERS, Sender, SenderRow, Steps, Topology,
+    Triggers, libevent_method,
 };
 
 /// What is missing for an engine, and what the system said.

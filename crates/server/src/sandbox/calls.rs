@@ -188,7 +188,9 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
     let waits = plan.others_waits();
     let of_model = model.all_calls().filter(|call| *call != Call::CLONE && !waits.contains(call));
     let mut rules: Vec<Rule> = of_model.map(Rule::from).collect();
-    rules.extend(RUNTIME.iter().chain(FILES).chain(SERVING).chain(plan.sender.row().adds).map(|&call| call.into()));
+    rules.extend(
+        RUNTIME.iter().chain(FILES).chain(SERVING).chain(plan.sender.row().adds).map(|&call| call.into()),
+    );
     // Filters of threads are installed beneath that of the process; a thread that has its own may add none.
     rules.push(Call::SECCOMP.into());
     let accepts_by_poll = plan.blocking() || plan.topology == Topology::Handoff;

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tenfold_accounts::store::url::Url;
@@ -210,6 +211,11 @@ impl Accounts {
     /// When there is something to do for the process.
     fn by(&self) -> Option<Instant> {
         self.again.or(self.pid.map(|_| self.look))
+    }
+
+    /// System calls that the sandbox of the process has refused, and of those before it.
+    pub(super) fn refused_calls(&self) -> u64 {
+        self.reports.row(1)[0].load(Ordering::Relaxed)
     }
 
     fn is(&self, pid: Pid) -> bool {

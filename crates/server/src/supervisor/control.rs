@@ -142,6 +142,8 @@ impl Supervisor {
         for worker in workers.iter_mut().filter(|worker| worker.worker.is_some() && requests > 0.0) {
             worker.share = Some(worker.numbers.requests as f64 / requests);
         }
+        let mut total = Numbers::of(&total);
+        total.refused_calls += self.accounts.as_ref().map_or(0, Accounts::refused_calls);
         let plan = self.generations.last().map(|newest| &newest.blueprint.plan);
         Report {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -154,7 +156,7 @@ impl Supervisor {
             topology: plan.map(|plan| plan.topology.to_string()).unwrap_or_default(),
             send: plan.map(|plan| plan.sender.to_string()).unwrap_or_default(),
             accounts: self.accounts.as_ref().map(Accounts::seen),
-            total: Numbers::of(&total),
+            total,
             workers,
         }
     }

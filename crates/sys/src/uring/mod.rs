@@ -107,7 +107,8 @@ impl Ring {
     /// Which step failed, and what the system said.
     pub fn restricted(sizes: Sizes) -> Result<Ring, (&'static str, io::Error)> {
         let ring = Ring::build(sizes, true)?;
-        let mut restrictions: Vec<_> = operations::CODES.iter().map(|&code| Restriction::sqe_op(code)).collect();
+        let mut restrictions: Vec<_> =
+            operations::CODES.iter().map(|&code| Restriction::sqe_op(code)).collect();
         restrictions.push(Restriction::sqe_flags_allowed(operations::FLAGS.bits()));
         let submitter = ring.ring.submitter();
         submitter
