@@ -17,6 +17,10 @@ pub use self::listen::{ListenAddress, ListenOptions, Listener};
 pub(crate) use self::option::defer_accept;
 use crate::mapping::Mapped;
 
+/// The length of the address by which `connect(2)` dissolves a connection: of a family alone. No address to connect to
+/// is that short, so a filter can tell the two apart.
+pub const DISCONNECT_BYTES: u32 = size_of::<libc::sa_family_t>() as u32;
+
 /// Slices that one call writes in front of a mapped file.
 const MOST_SLICES: usize = 16;
 
@@ -95,7 +99,10 @@ impl Socket {
     /// Throws away what the peer has not been sent and tells it so by a reset, now; what waits on the socket ends with an
     /// error (`AF_UNSPEC` in `man 2 connect`). Where there is no reset, as on a Unix socket, both directions are shut down.
     pub fn reset(&self) {
-        if rustix::net::connect_unspec(&self.0).is_err() {
+        let nobody = libc::AF_UNSPEC as libc::sa_family_t;
+        let length = DISCONNECT_BYTES as libc::socklen_t;
+        // SAFETY: the kernel reads the two bytes of the family, which live on.
+        if unsafe { libc::connect(self.number(), (&raw const nobody).cast(), length) } != 0 {
             self.shut_down();
         }
     }

@@ -3,6 +3,7 @@
 use tenfold_engine::{Engine, Plan, Topology};
 use tenfold_sys::process;
 use tenfold_sys::seccomp::{Call, Rule, Test};
+use tenfold_sys::socket::DISCONNECT_BYTES;
 
 /// The C library, the allocator, threads, panics and their backtraces, and what the vDSO falls back to.
 const RUNTIME: &[Call] = &[
@@ -186,13 +187,17 @@ pub(super) fn dangerous() -> Vec<Call> {
 pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> Vec<Rule> {
     let model = plan.engine.model();
     let waits = plan.others_waits();
-    let of_model = model.all_calls().filter(|call| *call != Call::CLONE && !waits.contains(call));
+    // Files are sent as the sender does; the flags of clone are looked at below.
+    let elsewhere = [Call::CLONE, Call::SENDFILE];
+    let of_model = model.all_calls().filter(|call| !elsewhere.contains(call) && !waits.contains(call));
     let mut rules: Vec<Rule> = of_model.map(Rule::from).collect();
     rules.extend(
         RUNTIME.iter().chain(FILES).chain(SERVING).chain(plan.sender.row().adds).map(|&call| call.into()),
     );
     // Filters of threads are installed beneath that of the process; a thread that has its own may add none.
     rules.push(Call::SECCOMP.into());
+    // A connection is reset by an address that is none.
+    rules.push(Rule::when(Call::CONNECT, &[(2, Test::Is(DISCONNECT_BYTES))]));
     let accepts_by_poll = plan.blocking() || plan.topology == Topology::Handoff;
     if several_listeners && accepts_by_poll {
         rules.push(Call::POLL.into());
@@ -277,6 +282,8 @@ fn with_conditions(forks: bool) -> Vec<Rule> {
             Rule::when(Call::TGKILL, &[(0, Test::Is(own)), abort])
         }
     });
+    // Whether a process that holds a lock is still there: signal 0 is none.
+    rules.extend(is(Call::KILL, 1, &[0]));
     rules.push(Rule::when(Call::PRLIMIT64, &[(2, Test::Null)]));
     for call in [Call::MMAP, Call::MPROTECT] {
         rules.push(Rule::when(call, &[(2, Test::Bits { mask: libc::PROT_EXEC as u32, set: 0 })]));

@@ -28,8 +28,9 @@ pub(super) fn limit_worker(roots: &[Root], log: Option<&Path>) -> Result<(), Rul
     for root in roots {
         rules = rules.add_rule(PathBeneath::new(root, read))?;
     }
-    // The size of a page, and the mappings of a backtrace.
-    rules = beneath(rules, Path::new("/proc/self"), read)?;
+    // The mappings of a backtrace, and whether another worker, which holds a lock, is still there. What tells more of
+    // another process asks for the right to trace it, which this domain denies.
+    rules = beneath(rules, Path::new("/proc"), read)?;
     // A log that is opened again has the same name; what its name leads to may be a device.
     for path in log.into_iter().chain(log.and_then(Path::parent)) {
         rules = beneath(rules, path, AccessFs::WriteFile.into())?;
