@@ -1,13 +1,16 @@
 //! The table of I/O models. Help, validation, `tenfold engines`, the tests and the laboratory read it;
 //! a model that is not in it does not exist.
 
+mod calls;
+
 use std::fmt;
 use std::str::FromStr;
 
 use tenfold_sys::seccomp::Call;
 
-use crate::plan::{Dispatch, Plan, Sender, Topology};
-use crate::topology::libevent_method;
+use self::calls::{ACCEPT, BY_METHOD, CLOSE, EPOLL, RECEIVE, SEND, noted, step};
+pub use self::calls::{Step, Steps};
+use crate::plan::{Dispatch, Sender, Topology};
 
 /// An I/O model, by the name it has on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,68 +86,6 @@ pub struct Model {
     /// The file that implements it.
     pub file: &'static str,
 }
-
-/// One step of a connection's life: the system call that takes it, or the alternatives.
-#[derive(Debug)]
-pub struct Step {
-    /// The alternatives.
-    pub calls: &'static [Call],
-    /// When, or how often.
-    pub note: &'static str,
-}
-
-/// Steps as prose: `epoll_wait, accept4, recv, send or sendfile, epoll_ctl once a connection, close`.
-#[derive(Debug)]
-pub struct Steps(pub &'static [Step]);
-
-impl fmt::Display for Steps {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, step) in self.0.iter().enumerate() {
-            let names: Vec<_> = step.calls.iter().map(|call| function(*call)).collect();
-            let comma = if place == 0 { "" } else { ", " };
-            let blank = if step.note.is_empty() { "" } else { " " };
-            write!(f, "{comma}{}{blank}{}", names.join(" or "), step.note)?;
-        }
-        Ok(())
-    }
-}
-
-/// The C library's function for a system call, as the manual pages name it.
-fn function(call: Call) -> String {
-    match call {
-        Call::PSELECT6 => "select".into(),
-        Call::RECVFROM => "recv".into(),
-        Call::SENDTO => "send".into(),
-        Call::PREAD64 => "pread".into(),
-        other => other.to_string(),
-    }
-}
-
-const fn step(calls: &'static [Call]) -> Step {
-    Step { calls, note: "" }
-}
-
-const fn noted(calls: &'static [Call], note: &'static str) -> Step {
-    Step { calls, note }
-}
-
-const ACCEPT: Step = step(&[Call::ACCEPT4]);
-const RECEIVE: Step = step(&[Call::RECVFROM]);
-const SEND: Step = step(&[Call::SENDTO, Call::SENDFILE]);
-const CLOSE: Step = step(&[Call::CLOSE]);
-/// `epoll_wait`, and what the C library and rustix make of it.
-const EPOLL: &[Call] = &[Call::EPOLL_WAIT, Call::EPOLL_PWAIT, Call::EPOLL_PWAIT2];
-
-/// Calls by which a loop waits for many descriptors. A thread that serves may make those of its model alone.
-const WAITS: &[Call] = &[
-    Call::EPOLL_PWAIT,
-    Call::EPOLL_PWAIT2,
-    Call::EPOLL_WAIT,
-    Call::IO_URING_ENTER,
-    Call::POLL,
-    Call::PSELECT6,
-    Call::SELECT,
-];
 
 /// Who tells the mechanism that a connection waits again, when a thread of the pool has served it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -363,7 +304,7 @@ pub static MODELS: &[Model] = &[
         summary: "readiness: non-blocking calls, and libevent says when to try again",
         driver: Driver::Readiness,
         calls: &[
-            noted(&[Call::EPOLL_WAIT, Call::POLL, Call::PSELECT6], "(libevent-method)"),
+            noted(BY_METHOD, "(libevent-method)"),
             ACCEPT,
             RECEIVE,
             SEND,
@@ -385,14 +326,7 @@ pub static MODELS: &[Model] = &[
         name: "asio",
         summary: "readiness: non-blocking calls, and Asio's reactor (async_wait) says when to try again",
         driver: Driver::Readiness,
-        calls: &[
-            step(&[Call::EPOLL_WAIT]),
-            ACCEPT,
-            RECEIVE,
-            SEND,
-            noted(&[Call::EPOLL_CTL], "for each wait"),
-            CLOSE,
-        ],
+        calls: &[step(EPOLL), ACCEPT, RECEIVE, SEND, noted(&[Call::EPOLL_CTL], "for each wait"), CLOSE],
         setup: &[Call::EPOLL_CREATE1, Call::TIMERFD_CREATE, Call::TIMERFD_SETTIME],
         needs: &[Facility::Asio],
         topologies: LOOPS,
@@ -409,7 +343,7 @@ pub static MODELS: &[Model] = &[
         summary: "completion: operations (async_read_some, async_write_some) are begun with Asio and come back done",
         driver: Driver::Completion,
         calls: &[
-            step(&[Call::EPOLL_WAIT]),
+            step(EPOLL),
             step(&[Call::ACCEPT]),
             step(&[Call::GETPEERNAME]),
             noted(&[Call::RECVFROM], "also in vain"),
@@ -457,25 +391,6 @@ impl Model {
     }
 }
 
-impl Plan {
-    /// The calls by which other models wait: a thread that serves has no use for them. What libevent waits by is
-    /// known when it runs.
-    pub fn others_waits(&self) -> Vec<Call> {
-        let method = match (self.engine, self.method) {
-            (Engine::Libevent, Some(method)) => Some(method.to_string()),
-            (Engine::Libevent, None) => libevent_method().map(str::to_owned),
-            _ => None,
-        };
-        let own: Vec<Call> = match method.as_deref() {
-            Some("epoll") => vec![Call::EPOLL_WAIT],
-            Some("poll") => vec![Call::POLL],
-            Some("select") => vec![Call::PSELECT6],
-            _ => self.engine.model().all_calls().collect(),
-        };
-        WAITS.iter().copied().filter(|wait| !own.contains(wait)).collect()
-    }
-}
-
 impl Engine {
     /// The model's line of the table.
     pub fn model(self) -> &'static Model {
@@ -504,50 +419,5 @@ impl FromStr for Engine {
             let names: Vec<_> = MODELS.iter().map(|model| model.name).collect();
             format!("there is no engine {name:?}; there are {}", names.join(", "))
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::{Bounds, Method};
-
-    fn waits(engine: Engine) -> Vec<Call> {
-        let plan = Plan::new(engine, None, Some(1), Sender::Auto, None, Bounds::default());
-        plan.expect("the plan is legal").others_waits()
-    }
-
-    #[test]
-    fn calls_are_printed_as_prose() {
-        let prose = |engine: Engine| Steps(engine.model().calls).to_string();
-        assert_eq!(prose(Engine::Naive), "accept4, recv, send or sendfile, close");
-        assert_eq!(prose(Engine::Select), "select, accept4, recv, send or sendfile, close");
-        assert_eq!(
-            prose(Engine::Uring),
-            "io_uring_enter (multishot accept and recv, send, close), getpeername, sendfile for large files"
-        );
-    }
-
-    #[test]
-    fn a_model_has_its_own_wait_and_none_of_the_others() {
-        assert_eq!(waits(Engine::Naive), WAITS);
-        for (engine, own) in [
-            (Engine::Select, Call::PSELECT6),
-            (Engine::Poll, Call::POLL),
-            (Engine::Asio, Call::EPOLL_WAIT),
-            (Engine::Uring, Call::IO_URING_ENTER),
-        ] {
-            let others: Vec<_> = WAITS.iter().copied().filter(|wait| *wait != own).collect();
-            assert_eq!(waits(engine), others, "{engine}");
-        }
-        assert!(waits(Engine::Epoll).iter().all(|wait| !EPOLL.contains(wait)));
-    }
-
-    #[test]
-    fn libevent_waits_by_its_method_alone() {
-        let plan = Plan::new(Engine::Libevent, None, Some(1), Sender::Auto, None, Bounds::default());
-        let plan = plan.and_then(|plan| plan.with_method(Method::Poll, None)).expect("the plan is legal");
-        let others = plan.others_waits();
-        assert!(!others.contains(&Call::POLL) && others.contains(&Call::EPOLL_WAIT), "{others:?}");
     }
 }

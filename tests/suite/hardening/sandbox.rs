@@ -102,8 +102,7 @@ fn h79_calls_of_intruders_end_the_worker(config: &Config) {
 /// One for each wait that there is, by whatever model.
 fn h79_the_wait_of_another_model_ends_the_worker(config: &Config) {
     let own = |call: &str| match config.engine {
-        Engine::Epoll => call.starts_with("epoll_"),
-        Engine::Libevent | Engine::Asio | Engine::AsioProactor => call == "epoll_wait",
+        Engine::Epoll | Engine::Libevent | Engine::Asio | Engine::AsioProactor => call.starts_with("epoll_"),
         Engine::Poll => call == "poll",
         Engine::Select => call == "pselect6",
         Engine::Uring => call == "io_uring_enter",

@@ -211,15 +211,17 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
         }
         _ => rules.push(thread()),
     }
-    match members {
-        true => {
-            rules.push(Call::PPOLL.into());
-            rules.push(Rule::when(Call::SOCKETPAIR, &[(0, Test::Is(libc::AF_UNIX as u32))]));
-        }
+    if members {
+        rules.push(Rule::when(Call::SOCKETPAIR, &[(0, Test::Is(libc::AF_UNIX as u32))]));
+    }
+    // Where the kernel has no `poll`, the C library calls `ppoll`.
+    let polls = Call::POLL.number().is_none() && !waits.contains(&Call::POLL);
+    rules.push(match members || polls {
+        true => Call::PPOLL.into(),
         // A pipe that the log waits for, the error queue of a socket, or changes of files and the end: a model would
         // wait for many.
-        false => rules.push(Rule::when(Call::PPOLL, &[(1, Test::AtMost(2))])),
-    }
+        false => Rule::when(Call::PPOLL, &[(1, Test::AtMost(2))]),
+    });
     rules.extend(with_conditions(plan.engine == Engine::Fork));
     rules
 }
