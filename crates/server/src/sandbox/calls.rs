@@ -91,6 +91,7 @@ const SERVING: &[Call] = &[
 const ACCOUNTS: &[Call] = &[
     Call::BIND,
     Call::CHDIR,
+    Call::CHMOD,
     Call::CONNECT,
     Call::DUP,
     Call::EPOLL_CREATE1,
@@ -101,7 +102,9 @@ const ACCOUNTS: &[Call] = &[
     Call::EVENTFD2,
     Call::FALLOCATE,
     Call::FCHMOD,
+    Call::FCHMODAT,
     Call::FCHOWN,
+    Call::FCHOWNAT,
     Call::FDATASYNC,
     Call::FLOCK,
     Call::FSYNC,
@@ -201,6 +204,9 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
     let accepts_by_poll = plan.blocking() || plan.topology == Topology::Handoff;
     if several_listeners && accepts_by_poll {
         rules.push(Call::POLL.into());
+    } else if plan.blocking() {
+        // Whether another connection is in the backlog: a call that does not wait is no model's wait.
+        rules.push(Rule::when(Call::POLL, &[(2, Test::Is(0))]));
     }
     match plan.engine {
         Engine::Fork => {

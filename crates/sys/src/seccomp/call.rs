@@ -88,7 +88,9 @@ calls! {
         FADVISE64 "fadvise64" = SYS_fadvise64,
         FALLOCATE "fallocate" = SYS_fallocate,
         FCHMOD "fchmod" = SYS_fchmod,
+        FCHMODAT "fchmodat" = SYS_fchmodat,
         FCHOWN "fchown" = SYS_fchown,
+        FCHOWNAT "fchownat" = SYS_fchownat,
         FCNTL "fcntl" = SYS_fcntl,
         FDATASYNC "fdatasync" = SYS_fdatasync,
         FINIT_MODULE "finit_module" = SYS_finit_module,
@@ -206,6 +208,7 @@ calls! {
     }
     x86_64 {
         ACCESS "access" = SYS_access,
+        CHMOD "chmod" = SYS_chmod,
         EPOLL_WAIT "epoll_wait" = SYS_epoll_wait,
         FORK "fork" = SYS_fork,
         IOPERM "ioperm" = SYS_ioperm,
