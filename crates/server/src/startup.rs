@@ -326,8 +326,16 @@ mod tests {
         let said = |user, accounts| {
             let accounts = Some((&url, accounts));
             let (settings, blueprint) = (&settings, &blueprint);
-            let facts =
-                Facts { settings, blueprint, addresses: &[], accounts, user, control: None, null: None };
+            let facts = Facts {
+                settings,
+                blueprint,
+                addresses: &[],
+                accounts,
+                user,
+                control: None,
+                null: None,
+                files_limited: false,
+            };
             super::user(&facts).expect("there are accounts")
         };
         let limit = "their isolation stops memory disclosure, not code execution";

@@ -106,8 +106,8 @@ impl Accounts {
             .map_err(|error| format!("there is no memory to count starts of the accounts in: {error}"))?;
         let pulse =
             Pulse::new().map_err(|error| format!("there is no memory to watch the accounts in: {error}"))?;
-        let reports = Rows::new(2, REPORT_WORDS)
-            .map_err(|error| format!("there is no memory for reports: {error}"))?;
+        let reports =
+            Rows::new(2, REPORT_WORDS).map_err(|error| format!("there is no memory for reports: {error}"))?;
         let now = Instant::now();
         Ok(Accounts {
             settings: settings.members.clone(),

@@ -143,7 +143,8 @@ impl Supervisor {
             worker.share = Some(worker.numbers.requests as f64 / requests);
         }
         let mut total = Numbers::of(&total);
-        total.refused_calls += self.accounts.as_ref().map_or(0, Accounts::refused_calls);
+        let refused = self.accounts.as_ref().map_or(0, Accounts::refused_calls);
+        total.refused_calls = total.refused_calls.saturating_add(refused);
         let plan = self.generations.last().map(|newest| &newest.blueprint.plan);
         Report {
             version: env!("CARGO_PKG_VERSION").to_owned(),
