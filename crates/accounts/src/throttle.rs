@@ -5,6 +5,7 @@
 //! it before, so that who guesses does not lock the owner out. Only those that failed count in the end.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 
 use crate::ask::From;
@@ -27,13 +28,15 @@ const NEW_ACCOUNTS: Rate = Rate { burst: 10, every: 60_000 };
 #[derive(Debug, Default)]
 pub struct Throttle {
     off: bool,
-    /// When each would have as many as at the start, in milliseconds.
-    full_at: Mutex<HashMap<String, u64>>,
+    /// When each would have as many as at the start, in milliseconds. The key is a hash under a secret of this process:
+    /// what a worker sends as an address may be long, and must not stay in memory.
+    full_at: Mutex<HashMap<u64, u64>>,
+    hasher: RandomState,
 }
 
 /// An attempt that was admitted: what to give back where it succeeds.
 #[derive(Debug)]
-pub struct Admitted(Vec<(String, Rate)>);
+pub struct Admitted(Vec<(u64, Rate)>);
 
 impl Throttle {
     /// Counts attempts, or admits all of them.
@@ -48,10 +51,14 @@ impl Throttle {
     /// The seconds after which it may be tried again.
     pub fn login(&self, from: &From, key: &str, known: bool, now: u64) -> Result<Admitted, u64> {
         let name = match (&from.known, known) {
-            (Some(shown), true) => format!("known {shown}"),
-            _ => format!("name {key}"),
+            (Some(shown), true) => ("known", shown.as_str()),
+            _ => ("name", key),
         };
-        self.admit(vec![(name, BY_NAME), (format!("address {}", from.address), BY_ADDRESS)], now)
+        let address = ("address", from.address.as_str());
+        self.admit(
+            vec![(self.hasher.hash_one(name), BY_NAME), (self.hasher.hash_one(address), BY_ADDRESS)],
+            now,
+        )
     }
 
     /// Whether an account may be made from this address.
@@ -59,7 +66,7 @@ impl Throttle {
     /// # Errors
     /// The seconds after which one may.
     pub(crate) fn register(&self, from: &From, now: u64) -> Result<Admitted, u64> {
-        self.admit(vec![(format!("new {}", from.address), NEW_ACCOUNTS)], now)
+        self.admit(vec![(self.hasher.hash_one(("new", from.address.as_str())), NEW_ACCOUNTS)], now)
     }
 
     /// Gives back what an attempt has used up.
@@ -72,12 +79,12 @@ impl Throttle {
         }
     }
 
-    fn admit(&self, wanted: Vec<(String, Rate)>, now: u64) -> Result<Admitted, u64> {
+    fn admit(&self, wanted: Vec<(u64, Rate)>, now: u64) -> Result<Admitted, u64> {
         if self.off {
             return Ok(Admitted(Vec::new()));
         }
         let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let after = |(what, rate): &(String, Rate)| {
+        let after = |(what, rate): &(u64, Rate)| {
             let at = full_at.get(what).copied().unwrap_or(0).max(now);
             (at + rate.every).saturating_sub(now + rate.burst * rate.every)
         };
@@ -89,7 +96,7 @@ impl Throttle {
             forget(&mut full_at, now);
         }
         for (what, rate) in &wanted {
-            let at = full_at.entry(what.clone()).or_default();
+            let at = full_at.entry(*what).or_default();
             *at = (*at).max(now) + rate.every;
         }
         Ok(Admitted(wanted))
@@ -97,7 +104,7 @@ impl Throttle {
 }
 
 /// Forgets those that have all their attempts again; where that is too few, the half that has most.
-fn forget(full_at: &mut HashMap<String, u64>, now: u64) {
+fn forget(full_at: &mut HashMap<u64, u64>, now: u64) {
     full_at.retain(|_, at| *at > now);
     if full_at.len() > REMEMBERED / 2 {
         let mut all: Vec<_> = full_at.values().copied().collect();
@@ -114,6 +121,16 @@ mod tests {
 
     fn at(address: &str) -> From {
         From { address: address.into(), known: None }
+    }
+
+    #[test]
+    fn h76_a_long_address_or_name_is_not_kept() {
+        let throttle = Throttle::new(true);
+        let from = From { address: "a".repeat(100_000), known: Some("k".repeat(100_000)) };
+        throttle.login(&from, "ann", true, 0).expect("the first one");
+        throttle.login(&from, &"n".repeat(100_000), false, 0).expect("the first one");
+        throttle.register(&from, 0).expect("the first one");
+        assert!(format!("{throttle:?}").len() < 1_000);
     }
 
     #[test]
