@@ -20,7 +20,7 @@ use tenfold_accounts::{Reply, Request};
 /// Bytes of a question at most: a form, and what JSON makes of its characters.
 const LONGEST: usize = 128 * 1024;
 /// Bytes of an answer at most.
-const LONGEST_ANSWER: u64 = 16 * 1024;
+const LONGEST_ANSWER: usize = 16 * 1024;
 /// How long an answer may take. It is less than a request waits for anything.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -79,7 +79,6 @@ impl AccountsClient {
     pub(super) fn begin(&self, request: &Request) -> io::Result<Asked> {
         let question = serde_json::to_vec(request)?;
         let (ours, theirs) = UnixStream::pair()?;
-        ours.set_read_timeout(Some(PATIENCE))?;
         self.send(&question, theirs)?;
         Ok(Asked { answer: ours, by: Instant::now() + PATIENCE })
     }
@@ -102,14 +101,28 @@ impl Asked {
         self.by
     }
 
-    /// Waits for the answer.
+    /// Waits for the answer, until its time is over however it comes.
     ///
     /// # Errors
     /// None comes.
     pub(super) fn answer(mut self) -> io::Result<Reply> {
-        let mut bytes = Vec::new();
-        (&mut self.answer).take(LONGEST_ANSWER).read_to_end(&mut bytes)?;
-        Ok(serde_json::from_slice(&bytes)?)
+        let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
+        loop {
+            let left = self.by.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.answer.set_read_timeout(Some(left))?;
+            match self.answer.read(&mut piece) {
+                Ok(0) => return Ok(serde_json::from_slice(&bytes)?),
+                Ok(count) if bytes.len() + count <= LONGEST_ANSWER => {
+                    bytes.extend_from_slice(&piece[..count])
+                }
+                Ok(_) => return Err(io::Error::other("the answer is too long")),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 }
 
@@ -196,6 +209,8 @@ mod any;
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::io::Write;
+
     use rustix::event::{PollFd, PollFlags, poll};
 
     use super::*;
@@ -292,6 +307,20 @@ pub(super) mod tests {
                     assert_eq!(reply, Reply::Member { name: session });
                 });
             }
+        });
+    }
+
+    #[test]
+    fn h76_an_answer_by_drops_is_given_up() {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
+        let asked = Asked { answer: ours, by: Instant::now() + Duration::from_millis(300) };
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while theirs.write_all(b"x").is_ok() {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            });
+            assert!(asked.answer().is_err(), "its time is over, though bytes come");
         });
     }
 
