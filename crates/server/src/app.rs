@@ -84,6 +84,8 @@ impl App {
         plan: &Plan,
         crew: Arc<Crew>,
     ) -> Result<App, String> {
+        let passwords = Passwords::new(plan, settings)
+            .map_err(|error| format!("there is no memory to count passwords in: {error}"))?;
         let shared = Arc::new_cyclic(|this| Shared {
             this: this.clone(),
             hosts,
@@ -97,7 +99,7 @@ impl App {
             measures: crew.measures(),
             crew,
             lane: Lane::new(plan, settings.work_threads, settings.work_queue),
-            passwords: Passwords::new(plan, settings),
+            passwords,
             complained: AtomicU64::new(0),
         });
         let proactor = match plan.dispatch {

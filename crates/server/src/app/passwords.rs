@@ -1,17 +1,22 @@
 //! Passwords of basic authentication: they are verified on threads of their own, so that guesses delay no other work,
 //! and attempts are counted as those of members are.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use tenfold_accounts::ask::From;
 use tenfold_accounts::web::counted_address;
 use tenfold_accounts::web::trust::TrustedProxy;
 use tenfold_accounts::{Admitted, Throttle};
-use tenfold_engine::Plan;
 use tenfold_engine::offload::Lane;
+use tenfold_engine::{Engine, Plan};
 use tenfold_http::{Head, Peer, clock};
 use tenfold_site::{Attempts, User, Work};
+use tenfold_sys::shared::Rows;
 
 use crate::settings::Settings;
 
@@ -20,6 +25,8 @@ pub(super) struct Passwords {
     pub(super) lane: Lane,
     throttle: Arc<Throttle>,
     trusted: Vec<TrustedProxy>,
+    /// With `fork`, whose processes share neither the lane nor the throttle.
+    running: Option<Arc<Running>>,
 }
 
 /// The attempts of one client.
@@ -28,15 +35,47 @@ struct Client {
     address: String,
     now: u64,
     admitted: RefCell<Option<Admitted>>,
+    running: Option<Arc<Running>>,
+    /// The place in `running` that this attempt has.
+    place: Cell<Option<usize>>,
+}
+
+/// Passwords that the processes of `fork` verify at once: each takes the memory of its hash. A word is the number of the
+/// process that has the place, or 0.
+struct Running(Rows);
+
+impl Running {
+    fn new(places: usize) -> io::Result<Running> {
+        Rows::new(1, places).map(Running)
+    }
+
+    /// A place for this process; none if others have all of them. A process that has ended has none.
+    fn begin(&self) -> Option<usize> {
+        let own = u64::from(std::process::id());
+        self.0.row(0).iter().position(|word| {
+            let holder = word.load(Ordering::SeqCst);
+            let pid = i32::try_from(holder).ok().and_then(Pid::from_raw);
+            let is_free = pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
+            is_free && word.compare_exchange(holder, own, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        })
+    }
+
+    fn end(&self, place: usize) {
+        self.0.row(0)[place].store(0, Ordering::SeqCst);
+    }
 }
 
 impl Passwords {
-    pub(super) fn new(plan: &Plan, settings: &Settings) -> Passwords {
-        Passwords {
+    /// # Errors
+    /// There is no memory that processes can share.
+    pub(super) fn new(plan: &Plan, settings: &Settings) -> io::Result<Passwords> {
+        let shared = (plan.engine == Engine::Fork).then(|| Running::new(settings.work_threads.max(1)));
+        Ok(Passwords {
             lane: Lane::new(plan, settings.work_threads, settings.work_queue),
             throttle: Arc::new(Throttle::new(settings.members.throttle)),
             trusted: settings.members.trusted.clone(),
-        }
+            running: shared.transpose()?.map(Arc::new),
+        })
     }
 
     /// Lets attempts at a password count for the client that sent `head`.
@@ -46,12 +85,17 @@ impl Passwords {
             address: counted_address(head, peer, &self.trusted),
             now: clock::now().0,
             admitted: RefCell::default(),
+            running: self.running.clone(),
+            place: Cell::default(),
         })
     }
 }
 
 impl Attempts for Client {
     fn admit(&self, user: &User) -> Result<(), u64> {
+        if let Some(running) = &self.running {
+            self.place.set(Some(running.begin().ok_or(1u64)?));
+        }
         let from = From { address: self.address.clone(), known: user.known.clone() };
         let admitted = self.throttle.login(&from, &user.name, user.known.is_some(), self.now)?;
         self.admitted.replace(Some(admitted));
@@ -62,5 +106,33 @@ impl Attempts for Client {
         if let Some(admitted) = self.admitted.take() {
             self.throttle.give_back(admitted);
         }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if let (Some(running), Some(place)) = (&self.running, self.place.take()) {
+            running.end(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn h85_processes_verify_a_bounded_number_of_passwords_at_once() {
+        let running = Running::new(2).expect("memory");
+        let (first, second) = (running.begin(), running.begin());
+        assert_eq!((first, second, running.begin()), (Some(0), Some(1), None));
+        running.end(0);
+        assert_eq!(running.begin(), Some(0));
+        let mut gone = Command::new("true").spawn().expect("a program that does nothing");
+        gone.wait().expect("our own child");
+        running.0.row(0)[1].store(gone.id().into(), Ordering::SeqCst);
+        assert_eq!(running.begin(), Some(1), "a process that has ended keeps no place");
     }
 }
