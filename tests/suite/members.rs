@@ -62,7 +62,7 @@ pub(crate) const THEME: Theme = Theme {
             the_user_of_the_accounts_is_checked_and_a_shared_one_is_a_warning,
             h76_messages_that_are_no_questions_and_answers_that_nobody_reads_harm_nobody,
             h77_an_accounts_process_that_hangs_is_replaced,
-            h78_without_root_the_memory_of_the_accounts_is_closed_to_the_same_user,
+            h78_without_root_the_memory_of_every_process_is_closed_to_the_same_user,
             h78_a_url_in_a_file_is_unknown_to_workers;
         Every Many: h71_what_was_acknowledged_is_there_after_a_kill;
     ],

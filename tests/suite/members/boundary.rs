@@ -22,7 +22,7 @@ use tenfold_tests::launch::{Launch, tenfold};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::Folder;
-use tenfold_tests::time::becomes_true;
+use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::tools;
 use tenfold_tests::visitor::Visitor;
 use tenfold_tests::wire::request;
@@ -334,7 +334,7 @@ pub(super) fn h78_the_user_of_the_workers_reads_neither_the_database_nor_memory(
     stop(server);
 }
 
-pub(super) fn h78_without_root_the_memory_of_the_accounts_is_closed_to_the_same_user() {
+pub(super) fn h78_without_root_the_memory_of_every_process_is_closed_to_the_same_user() {
     let folder = site();
     // It may write where the test has its files, until it gives its capabilities up.
     let words = [
@@ -347,11 +347,16 @@ pub(super) fn h78_without_root_the_memory_of_the_accounts_is_closed_to_the_same_
     let launch = launch(&Config::of(Engine::Epoll), &folder, &fresh(Kind::Sqlite, &folder));
     let server = launch.through("setpriv", &words).start();
     joins(&server);
-    let accounts = accounts_process(&server);
-    let worker = server.workers().into_iter().find(|worker| *worker != accounts).expect("it serves");
     let maps = |process: Process| format!("/proc/{}/maps", process.0);
-    assert!(worker_reads(maps(worker)), "the check itself works: it is the same user");
-    assert!(!worker_reads(maps(accounts)));
+    let mut other =
+        tools::as_nobody(&tools::program("sleep")).arg("60").spawn().expect("a program that waits");
+    becomes_true(SOON, "the check itself works: it is the same user", || {
+        worker_reads(maps(Process(other.id())))
+    });
+    other.kill().and_then(|()| other.wait()).expect("our own child");
+    for process in server.process.with_descendants() {
+        assert!(!worker_reads(maps(process)), "{process:?} of {:?}", server.process);
+    }
     let said = server.errors();
     assert!(said.contains("stops memory disclosure, not code execution"), "{said}");
     stop(server);

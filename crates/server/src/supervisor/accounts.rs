@@ -9,12 +9,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tenfold_accounts::store::url::Url;
-use tenfold_sys::lifecycle;
 use tenfold_sys::process::{self, End, Fork, Pid};
 use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::Rows;
 use tenfold_sys::signal::Signal;
-use tenfold_sys::user::{self, User};
+use tenfold_sys::user::User;
 
 use super::{Supervisor, privileges};
 use crate::diagnostics::{debug, error, warning};
@@ -166,7 +165,9 @@ impl Accounts {
                 forget();
                 self.door = None;
                 let serving = AssertUnwindSafe(|| {
-                    become_whom(self.user.as_ref(), supervisor)?;
+                    if !privileges::give_up(self.user.as_ref(), supervisor)? {
+                        return Err("the supervisor is gone".into());
+                    }
                     if self.sandbox {
                         let (name, refused) = ("accounts".to_owned(), &self.reports.row(1)[0]);
                         let process = sandbox::Process { name, row: self.reports.row(0), refused };
@@ -238,22 +239,6 @@ impl Accounts {
             process::tell(pid, Signal::Interrupt);
         }
     }
-}
-
-fn become_whom(user: Option<&User>, supervisor: Pid) -> Result<(), String> {
-    if let Some(user) = user {
-        user.become_it().map_err(|error| format!("can not become user {}: {error}", user.name))?;
-    }
-    user::renounce().map_err(|error| format!("can not give up privileges: {error}"))?;
-    // Set after the change of user, which forgets it.
-    match process::end_with(supervisor, Signal::Interrupt) {
-        Ok(true) => {}
-        Ok(false) => return Err("the supervisor is gone".into()),
-        Err(error) => return Err(format!("can not follow the supervisor: {error}")),
-    }
-    process::hide_memory().map_err(|error| format!("can not hide the memory of the accounts: {error}"))?;
-    lifecycle::reset();
-    lifecycle::install_worker_signals().map_err(|error| format!("can not receive signals: {error}"))
 }
 
 impl Supervisor {

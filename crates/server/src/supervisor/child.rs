@@ -7,14 +7,13 @@ use tenfold_accounts::web::protect::Folder;
 use tenfold_engine::{Dispatch, Engine, Plan, Protocol, run};
 use tenfold_site::{Hosts, MemberFolders, Site};
 use tenfold_sys::file::Root;
-use tenfold_sys::lifecycle;
-use tenfold_sys::process::{self, Pid};
+use tenfold_sys::process::Pid;
 use tenfold_sys::select::FD_SETSIZE;
-use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::Listener;
-use tenfold_sys::user::{self, User};
+use tenfold_sys::user::User;
 
 use super::generation::Generation;
+use super::privileges;
 use crate::admission::Admission;
 use crate::app::App;
 use crate::blueprint::Blueprint;
@@ -66,14 +65,9 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
     let lane = generation.lane + place;
     let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
     let Generation { settings, blueprint, roots, log, rows, reports, web, .. } = generation;
-    give_up_privileges(user)?;
-    // Set after the change of user, which forgets it.
-    let alone = process::end_with(supervisor, Signal::Interrupt).map(|there| !there);
-    if alone.map_err(|error| format!("can not follow the supervisor: {error}"))? {
+    if !privileges::give_up(user, supervisor)? {
         return Ok(());
     }
-    lifecycle::reset();
-    lifecycle::install_worker_signals().map_err(|error| format!("can not receive signals: {error}"))?;
     let plan = &blueprint.plan;
     // The rows are read and written until the process ends.
     let (all, reports) = (Box::leak(Box::new(rows)), Box::leak(Box::new(reports)));
@@ -135,13 +129,6 @@ fn hosts(
 fn member_folders(protect: &[Folder]) -> MemberFolders {
     let (names, folders) = (protect.iter().map(|folder| folder.name().to_owned()), protect.to_vec());
     MemberFolders::new(names.collect(), move |path| folders.iter().any(|folder| folder.holds(path)))
-}
-
-fn give_up_privileges(user: Option<&User>) -> Result<(), String> {
-    if let Some(user) = user {
-        user.become_it().map_err(|error| format!("can not become user {}: {error}", user.name))?;
-    }
-    user::renounce().map_err(|error| format!("can not give up privileges: {error}"))
 }
 
 #[cfg(feature = "test-layer")]

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use tenfold_engine::Dispatch;
 use tenfold_sys::limits;
+use tenfold_sys::process;
 use tenfold_sys::signal::Signals;
 
 use super::accounts::Accounts;
@@ -84,6 +85,8 @@ impl Supervisor {
         if settings.sandbox {
             sandbox::require()?;
         }
+        // A worker of the same user must not change what the supervisor does.
+        process::hide_memory().map_err(|error| format!("cannot close the memory of the process: {error}"))?;
         let user = privileges::worker_user(&settings)?;
         // Before anything is open that it has no use for.
         let accounts = match serve.null {

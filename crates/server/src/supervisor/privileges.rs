@@ -1,5 +1,8 @@
 //! Whom workers become.
 
+use tenfold_sys::lifecycle;
+use tenfold_sys::process::{self, Pid};
+use tenfold_sys::signal::Signal;
 use tenfold_sys::user::{self, User};
 
 use crate::diagnostics::warning;
@@ -39,6 +42,25 @@ pub(crate) fn worker_user(settings: &Settings) -> Result<Option<User>, String> {
         warning!("workers are root, without its capabilities; better name somebody else with --user");
     }
     Ok(Some(found))
+}
+
+/// Gives up what the supervisor may do, for a process that it started: the process becomes `user`, ends with the
+/// supervisor, and closes its memory. Returns whether the supervisor is there.
+///
+/// # Errors
+/// In words, what could not be given up.
+pub(super) fn give_up(user: Option<&User>, supervisor: Pid) -> Result<bool, String> {
+    if let Some(user) = user {
+        user.become_it().map_err(|error| format!("cannot become user {}: {error}", user.name))?;
+    }
+    user::renounce().map_err(|error| format!("cannot give up privileges: {error}"))?;
+    // Both are set after the change of user, which forgets them.
+    let followed = process::end_with(supervisor, Signal::Interrupt);
+    let there = followed.map_err(|error| format!("cannot follow the supervisor: {error}"))?;
+    process::hide_memory().map_err(|error| format!("cannot close the memory of the process: {error}"))?;
+    lifecycle::reset();
+    lifecycle::install_worker_signals().map_err(|error| format!("cannot receive signals: {error}"))?;
+    Ok(there)
 }
 
 /// The user of the accounts process of a server that is started as root.
