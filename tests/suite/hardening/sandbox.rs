@@ -18,7 +18,7 @@ pub(crate) const THEME: Theme = Theme {
             h79_a_worker_opens_nothing_outside_its_folders;
         Dispatches Own: h79_threads_of_a_pool_are_confined;
         Engines Own: h79_calls_of_intruders_end_the_worker, h79_the_wait_of_another_model_ends_the_worker,
-            h79_handlers_and_filters_stay_as_they_are;
+            h79_handlers_and_filters_stay_as_they_are, h79_arguments_that_reach_other_processes_are_refused;
         Every Once: h79_without_filters_the_server_does_not_start, h79_the_sandbox_cannot_be_turned_off;
     ],
 };
@@ -137,6 +137,18 @@ fn h79_handlers_and_filters_stay_as_they_are(config: &Config) {
         becomes_true(SOON, &format!("{call} is reported"), || server.errors().contains(&line));
     }
     is_fatal(&server, "ptrace", "the system call ptrace (");
+}
+
+/// A connection by MSG_FASTOPEN, a datagram socket for every Unix socket there is, and signals by a descriptor.
+fn h79_arguments_that_reach_other_processes_are_refused(config: &Config) {
+    let server = Launch::new(config, site::shared()).members().attempts().start();
+    // No filter sees what a ring sends.
+    let connects = (config.engine != Engine::Uring).then_some("sendto");
+    for call in ["socketpair", "fcntl"].into_iter().chain(connects) {
+        assert!(attempt(&server, call), "it is refused, and no more");
+        let line = format!("the sandbox refused the system call {call} (");
+        becomes_true(SOON, &format!("{call} is reported"), || server.errors().contains(&line));
+    }
 }
 
 fn h79_a_worker_opens_nothing_outside_its_folders(config: &Config) {

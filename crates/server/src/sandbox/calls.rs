@@ -47,7 +47,6 @@ const FILES: &[Call] = &[
     Call::FACCESSAT,
     Call::FACCESSAT2,
     Call::FADVISE64,
-    Call::FCNTL,
     Call::FSTAT,
     Call::FSTATFS,
     Call::GETCWD,
@@ -81,8 +80,6 @@ const SERVING: &[Call] = &[
     Call::INOTIFY_RM_WATCH,
     Call::RECVFROM,
     Call::RECVMSG,
-    Call::SENDMSG,
-    Call::SENDTO,
     Call::SETSOCKOPT,
     Call::SHUTDOWN,
 ];
@@ -197,6 +194,14 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
     rules.extend(
         RUNTIME.iter().chain(FILES).chain(SERVING).chain(plan.sender.row().adds).map(|&call| call.into()),
     );
+    // MSG_FASTOPEN connects. What a ring sends no filter sees, so its engine has that limit anyhow.
+    let unless_it_connects = |place| (place, Test::Bits { mask: libc::MSG_FASTOPEN as u32, set: 0 });
+    for (call, flags) in [(Call::SENDTO, 3), (Call::SENDMSG, 2)] {
+        rules.push(match plan.engine {
+            Engine::Uring => call.into(),
+            _ => Rule::when(call, &[unless_it_connects(flags)]),
+        });
+    }
     // Filters of threads are installed beneath that of the process; a thread that has its own may add none.
     rules.push(Call::SECCOMP.into());
     // A connection is reset by an address that is none.
@@ -218,7 +223,9 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
         _ => rules.push(thread()),
     }
     if members {
-        rules.push(Rule::when(Call::SOCKETPAIR, &[(0, Test::Is(libc::AF_UNIX as u32))]));
+        // Where an answer comes. A datagram socket could send to every Unix socket of the machine.
+        let stream = Test::Bits { mask: SOCKET_TYPES, set: libc::SOCK_STREAM as u32 };
+        rules.push(Rule::when(Call::SOCKETPAIR, &[(0, Test::Is(libc::AF_UNIX as u32)), (1, stream)]));
     }
     // Where the kernel has no `poll`, the C library calls `ppoll`.
     let polls = Call::POLL.number().is_none() && !waits.contains(&Call::POLL);
@@ -239,6 +246,9 @@ pub(super) fn of_accounts() -> Vec<Rule> {
     rules.extend(with_conditions(false));
     rules
 }
+
+/// linux/net.h: the bits of a socket's type without its flags.
+const SOCKET_TYPES: u32 = 0xf;
 
 /// The flags of `fork(3)`.
 const FORK: u32 = (libc::CLONE_CHILD_CLEARTID | libc::CLONE_CHILD_SETTID | libc::SIGCHLD) as u32;
@@ -279,6 +289,12 @@ fn with_conditions(forks: bool) -> Vec<Rule> {
         1,
         &[libc::FIONBIO as u32, libc::FIONREAD as u32, libc::TCGETS as u32, libc::TIOCGWINSZ as u32],
     ));
+    // Neither F_SETOWN nor F_SETSIG, by which a descriptor sends signals to other processes.
+    let descriptors =
+        [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETFL];
+    let locks = [libc::F_GETLK, libc::F_SETLK, libc::F_SETLKW, libc::F_GETPIPE_SZ, libc::F_SETPIPE_SZ];
+    let commands: Vec<u32> = descriptors.iter().chain(&locks).map(|&command| command as u32).collect();
+    rules.extend(is(Call::FCNTL, 1, &commands));
     // Signals that the C library keeps for itself, and questions: no handler changes.
     rules.extend(is(Call::RT_SIGACTION, 0, &[32, 33]));
     rules.push(Rule::when(Call::RT_SIGACTION, &[(1, Test::Null)]));

@@ -178,6 +178,18 @@ pub fn attempt(call: Call) -> io::Result<()> {
             // SAFETY: the kernel waits a millisecond for none, and reads and writes no memory of ours.
             unsafe { libc::syscall(number, 0, 0, 1, 0, 0, 0) }
         }
+        (Call::SENDTO, Some(number)) => {
+            // SAFETY: there is no such descriptor, and nothing is sent.
+            unsafe { libc::syscall(number, -1, 0, 0, libc::MSG_FASTOPEN, 0, 0) }
+        }
+        (Call::SOCKETPAIR, Some(number)) => {
+            // SAFETY: the kernel has nowhere to put the descriptors, and fails with EFAULT.
+            unsafe { libc::syscall(number, libc::AF_UNIX, libc::SOCK_DGRAM, 0, 0) }
+        }
+        (Call::FCNTL, Some(number)) => {
+            // SAFETY: there is no such descriptor.
+            unsafe { libc::syscall(number, -1, libc::F_SETOWN, 1) }
+        }
         (Call::PPOLL, Some(number)) => {
             // SAFETY: the kernel looks for three entries at address zero, and fails with EFAULT.
             unsafe { libc::syscall(number, 0, 3, 0, 0, 0, 0) }
