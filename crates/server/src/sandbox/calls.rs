@@ -187,13 +187,13 @@ pub(super) fn dangerous() -> Vec<Call> {
 pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> Vec<Rule> {
     let model = plan.engine.model();
     let waits = plan.others_waits();
-    // Files are sent as the sender does; the flags of clone are looked at below.
-    let elsewhere = [Call::CLONE, Call::SENDFILE];
+    // Files are sent as the sender does; flags are looked at below.
+    let elsewhere = [Call::CLONE, Call::SENDFILE, Call::SENDTO, Call::SENDMSG];
     let of_model = model.all_calls().filter(|call| !elsewhere.contains(call) && !waits.contains(call));
+    let of_sender =
+        plan.sender.row().adds.iter().filter(|call| ![Call::SENDTO, Call::SENDMSG].contains(call));
     let mut rules: Vec<Rule> = of_model.map(Rule::from).collect();
-    rules.extend(
-        RUNTIME.iter().chain(FILES).chain(SERVING).chain(plan.sender.row().adds).map(|&call| call.into()),
-    );
+    rules.extend(RUNTIME.iter().chain(FILES).chain(SERVING).chain(of_sender).map(|&call| call.into()));
     // MSG_FASTOPEN connects. What a ring sends no filter sees, so its engine has that limit anyhow.
     let unless_it_connects = |place| (place, Test::Bits { mask: libc::MSG_FASTOPEN as u32, set: 0 });
     for (call, flags) in [(Call::SENDTO, 3), (Call::SENDMSG, 2)] {
