@@ -71,7 +71,7 @@ const HARNESSES: &[Harness] = &[
 const FLAGS: &str = "--cfg fuzzing --cfg fuzzing_libfuzzer -Cpasses=sancov-module \
      -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
      -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
-     -Ccodegen-units=1 -Cdebug-assertions -Zsanitizer=address";
+     -Cdebug-assertions -Zsanitizer=address";
 
 /// The names of all harnesses, for an error.
 pub(crate) fn names() -> String {
@@ -93,7 +93,7 @@ pub(crate) fn knows(name: &str) -> bool {
 pub(crate) enum Length {
     /// Optimised, with everything that a server has.
     Minutes(u64),
-    /// Hardly optimised and without clients of databases: the build takes most of the time.
+    /// Not optimised and without clients of databases: the build takes most of the time.
     Seconds(u64),
 }
 
@@ -110,10 +110,7 @@ impl Length {
         match self {
             // Not optimised across crates: what is built for one run need not be the fastest.
             Length::Minutes(_) => (&["--release"], &[("CARGO_PROFILE_RELEASE_LTO", "off")]),
-            Length::Seconds(_) => (
-                &["--no-default-features"],
-                &[("CARGO_PROFILE_DEV_OPT_LEVEL", "1"), ("TENFOLD_LIBRARIES", "off")],
-            ),
+            Length::Seconds(_) => (&["--no-default-features"], &[("TENFOLD_LIBRARIES", "off")]),
         }
     }
 }

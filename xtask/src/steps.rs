@@ -66,7 +66,7 @@ const STEPS: &[Step] = &[
         checks::files_only(root)
     }),
     step("rustdoc", "no warning in the documentation", &[], rustdoc),
-    step("unit", "the tests of every crate, properties briefly", &[], unit),
+    step("unit", "the tests of every crate but engine, properties briefly", &[], unit),
     step(
         "sanitizer",
         "http, sys, engine and accounts under the address sanitizer",
@@ -225,8 +225,11 @@ fn rustdoc(root: &Path, _: &Selection) -> Result<(), Failed> {
     shell::run(root, "cargo", &args, &[("RUSTDOCFLAGS", flags)])
 }
 
-fn unit(root: &Path, _: &Selection) -> Result<(), Failed> {
-    shell::run(root, "cargo", &["test", "--workspace", "--exclude", "tenfold-tests"], &[])
+/// The tests of engine take minutes, and the step `sanitizer` runs all of them; here they are part of the long suites.
+fn unit(root: &Path, selection: &Selection) -> Result<(), Failed> {
+    let crates = ["test", "--workspace", "--exclude", "tenfold-tests"];
+    let without: &[&str] = if selection.all { &[] } else { &["--exclude", "tenfold-engine"] };
+    shell::run(root, "cargo", &[&crates[..], without].concat(), &[])
 }
 
 /// The suites of `tests/`; they ask for the floor programs to compare system calls with.
