@@ -90,9 +90,14 @@ impl Area {
     }
 
     /// The statement that counts for a file: as with paths, the last that fits.
-    fn statement(&self, place: &Place) -> Option<&Statement> {
-        let seen = Seen::of(self, place);
-        self.statements.iter().rev().find(|statement| seen.fits(&statement.paths))
+    fn statement(&self, place: &Place) -> Result<Option<&Statement>, Absence> {
+        let seen = Seen::of(self, place)?;
+        for statement in self.statements.iter().rev() {
+            if seen.fits(&statement.paths)? {
+                return Ok(Some(statement));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -107,40 +112,48 @@ struct Seen<'p> {
 }
 
 impl<'p> Seen<'p> {
-    fn of(area: &'p Area, place: &'p Place) -> Seen<'p> {
-        let mut seen = Seen { area, place, successor: area.root.successor(), relative: Vec::new() };
+    fn of(area: &'p Area, place: &'p Place) -> Result<Seen<'p>, Absence> {
+        let mut seen = Seen { area, place, successor: area.root.successor()?, relative: Vec::new() };
         let depth = |root: Identity| place.ancestry.iter().position(|identity| *identity == root);
         // Of directories above the root beneath which the file was found, the names are not known.
-        let depths = seen.identities("").filter_map(depth).filter(|depth| *depth <= place.depth());
+        let roots = seen.identities("")?.into_iter();
+        let depths = roots.filter_map(depth).filter(|depth| *depth <= place.depth());
         seen.relative = depths.map(|depth| last_names(&place.path, depth)).collect();
-        seen
+        Ok(seen)
     }
 
-    /// What has this name now, beneath each directory that is the area's root.
-    fn identities(&self, name: &str) -> impl Iterator<Item = Identity> {
-        let roots = std::iter::once(&*self.area.root).chain(&self.successor);
-        roots.filter_map(move |root| Some(root.look(name).ok()?.identity()))
+    /// What has this name now, beneath each directory that is the area's root. A folder that could not be looked at
+    /// because descriptors are short is an error: it may protect the file.
+    fn identities(&self, name: &str) -> Result<Vec<Identity>, Absence> {
+        let mut found = Vec::new();
+        for root in std::iter::once(&*self.area.root).chain(&self.successor) {
+            found.extend(root.identity_of(name)?);
+        }
+        Ok(found)
     }
 
     /// Whether the file is in the folder that has this name now.
-    fn is_in(&self, folder: &str) -> bool {
-        self.identities(folder).any(|identity| self.place.ancestry.contains(&identity))
+    fn is_in(&self, folder: &str) -> Result<bool, Absence> {
+        Ok(self.identities(folder)?.iter().any(|identity| self.place.ancestry.contains(identity)))
     }
 
     /// Whether a pattern is for the file: by its own path; as the folder's index; or by the identity of the folder.
-    fn fits(&self, paths: &Pattern) -> bool {
+    fn fits(&self, paths: &Pattern) -> Result<bool, Absence> {
         let of_index = |path: &str| {
             let folder = path.strip_suffix(&self.area.index)?;
             (folder.is_empty() || folder.ends_with('/')).then(|| paths.matches(folder.trim_end_matches('/')))
         };
-        self.relative.iter().any(|path| paths.matches(path) || of_index(path) == Some(true))
-            || match paths.without_stars() {
-                Some((folder, true)) => self.is_in(folder),
-                Some((file, false)) => {
-                    self.identities(file).any(|file| self.place.ancestry.first() == Some(&file))
-                }
-                None => false,
+        if self.relative.iter().any(|path| paths.matches(path) || of_index(path) == Some(true)) {
+            return Ok(true);
+        }
+        match paths.without_stars() {
+            Some((folder, true)) => self.is_in(folder),
+            Some((file, false)) => {
+                let named = self.identities(file)?;
+                Ok(named.iter().any(|file| self.place.ancestry.first() == Some(file)))
             }
+            None => Ok(false),
+        }
     }
 }
 
@@ -192,26 +205,38 @@ impl Protection {
         if place.ancestry.first() != Some(&facts.identity()) {
             return Ok(None);
         }
-        Ok(Some(Guard { members: self.is_for_members(&place), realm: self.realm(&place) }))
+        Ok(Some(Guard { members: self.is_for_members(&place)?, realm: self.realm(&place)? }))
     }
 
-    fn is_for_members(&self, place: &Place) -> bool {
-        let Some(folders) = &self.members else { return false };
-        std::iter::once(&self.own).chain(&self.others).any(|area| {
-            let seen = Seen::of(area, place);
-            seen.relative.iter().any(|path| (folders.hold)(path))
-                || folders.names.iter().any(|name| seen.is_in(name))
-        })
+    fn is_for_members(&self, place: &Place) -> Result<bool, Absence> {
+        let Some(folders) = &self.members else { return Ok(false) };
+        for area in std::iter::once(&self.own).chain(&self.others) {
+            let seen = Seen::of(area, place)?;
+            if seen.relative.iter().any(|path| (folders.hold)(path)) {
+                return Ok(true);
+            }
+            for name in &folders.names {
+                if seen.is_in(name)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// The realm of a file. What another host protects is protected here, too, unless this one opens it by a
     /// statement of its own, which the other one does not share.
-    fn realm(&self, place: &Place) -> Option<Arc<Realm>> {
-        let own = self.own.statement(place);
+    fn realm(&self, place: &Place) -> Result<Option<Arc<Realm>>, Absence> {
+        let own = self.own.statement(place)?;
         if let Some(Statement { realm: Some(realm), .. }) = own {
-            return Some(Arc::clone(realm));
+            return Ok(Some(Arc::clone(realm)));
         }
         let counts = |other: &&Arc<Area>| own.is_none_or(|own| other.statements.contains(own));
-        self.others.iter().filter(counts).find_map(|other| other.statement(place)?.realm.clone())
+        for other in self.others.iter().filter(counts) {
+            if let Some(Statement { realm: Some(realm), .. }) = other.statement(place)? {
+                return Ok(Some(Arc::clone(realm)));
+            }
+        }
+        Ok(None)
     }
 }

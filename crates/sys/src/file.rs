@@ -231,7 +231,7 @@ impl std::error::Error for FileError {}
 pub struct RootError {
     path: PathBuf,
     what: &'static str,
-    errno: Errno,
+    pub(crate) errno: Errno,
 }
 
 impl AsFd for Root {

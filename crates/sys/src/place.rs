@@ -71,15 +71,29 @@ impl Root {
 
     /// The directory that the root's path leads to now, if that is another one: the path was given to a new directory,
     /// or its link to a new target.
-    pub fn successor(&self) -> Option<Root> {
+    ///
+    /// # Errors
+    /// What keeps this process from finding it, if that may pass: descriptors or memory are exhausted, or the system
+    /// failed.
+    pub fn successor(&self) -> Result<Option<Root>, FileError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(&self.path, flags, Mode::empty()).ok()?;
-        if identity(&directory).ok()? == identity(&self.directory).ok()? {
-            return None;
+        let found = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(FileError::from);
+        let Some(directory) = unless_absent(found)? else { return Ok(None) };
+        if identity(&directory)? == identity(&self.directory)? {
+            return Ok(None);
         }
-        let mut successor = Root::open(&self.path).ok()?;
+        let opened = Root::open(&self.path).map_err(|error| FileError::from(error.errno));
+        let Some(mut successor) = unless_absent(opened)? else { return Ok(None) };
         successor.follow(self.links);
-        Some(successor)
+        Ok(Some(successor))
+    }
+
+    /// The identity of what `relative` names now; none if there is nothing, or nothing that this process may reach.
+    ///
+    /// # Errors
+    /// As [`Root::successor`].
+    pub fn identity_of(&self, relative: &str) -> Result<Option<Identity>, FileError> {
+        Ok(unless_absent(self.look(relative))?.map(|facts| facts.identity()))
     }
 }
 
@@ -100,6 +114,15 @@ pub(crate) fn directories_above(directory: &OwnedFd) -> (Vec<Identity>, bool) {
         path.push_str("/..");
     }
     (found, false)
+}
+
+/// Tells what is not there, or is out of reach for good, from what could not be found out.
+fn unless_absent<T>(found: Result<T, FileError>) -> Result<Option<T>, FileError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(FileError::Absent | FileError::Forbidden) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn identity(of: &OwnedFd) -> Result<Identity, Errno> {
@@ -170,12 +193,12 @@ mod tests {
         let scratch = Scratch::new("successor");
         let (old, new) = (scratch.0.join("root"), scratch.0.join("new"));
         let root = scratch.root();
-        assert!(root.successor().is_none());
+        assert!(matches!(root.successor(), Ok(None)));
         fs::create_dir(&new).expect("our own directory");
         fs::rename(&old, scratch.0.join("old")).expect("our own directory");
-        assert!(root.successor().is_none(), "nothing has the name");
+        assert!(matches!(root.successor(), Ok(None)), "nothing has the name");
         symlink("new", &old).expect("our own directory");
-        let successor = root.successor().expect("another directory has the name");
+        let successor = root.successor().expect("it can be found").expect("another directory has the name");
         assert_eq!(successor.look("").map(|facts| facts.identity()), Ok(named(&new)));
         assert_eq!(root.look("").map(|facts| facts.identity()), Ok(named(&scratch.0.join("old"))));
     }

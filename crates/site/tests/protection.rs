@@ -1,0 +1,58 @@
+//! Protection of files when this process may open few files more. Alone in its process: the limit is everybody's.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tenfold_http::head::parse_head;
+use tenfold_http::{Instant, Out, clock};
+use tenfold_site::{Answered, HostName, Hosts, MemberFolders, Need, Settings, Site};
+use tenfold_sys::file::Root;
+
+/// The status of the answer; none if it waits for a login.
+fn ask(hosts: &Hosts) -> Option<u16> {
+    let mut request = b"GET /secret.html HTTP/1.1\r\nHost: outer\r\n\r\n".to_vec();
+    parse_head(&mut request, |head| match hosts.respond(&head.expect("it is well-formed"), &mut Out::new()) {
+        Answered::Staged(outcome) => Some(outcome.status()),
+        Answered::Work(work) => (work.need() != Need::Membership).then_some(0),
+    })
+}
+
+/// The file is in a folder that is protected beneath the directory to which the root of another host leads since a
+/// deploy. To find that directory takes more descriptors than to find the file.
+#[test]
+fn h83_a_file_stays_protected_whatever_cannot_be_opened() {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_secs();
+    clock::set(Instant(0), unix + 60);
+    let base = std::env::temp_dir().join(format!("tenfold-protection-{}", std::process::id()));
+    let at = |name: &str| base.join(name);
+    fs::create_dir_all(at("outer")).expect("a temporary directory can be made");
+    fs::create_dir_all(at("first")).expect("the directory is ours");
+    fs::write(at("outer/secret.html"), "secret").expect("the directory is ours");
+    symlink("first", at("inner")).expect("the directory is ours");
+    let site = |name: &str| Site::new(Root::open(&at(name)).expect("it was made"), Settings::default());
+    let hosts = || {
+        let inner = (vec![HostName::new("inner").expect("a name")], site("inner"));
+        let folders = MemberFolders::new(vec!["outer".into()], |_| false);
+        Hosts::new(site("outer"), [inner]).for_members(folders)
+    };
+    let all: Vec<Hosts> = (0..12).map(|_| hosts()).collect();
+    fs::remove_file(at("inner")).and_then(|()| symlink(".", at("inner"))).expect("it is ours");
+
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(128), ..before }).expect("a limit can be lowered");
+    let mut answers = Vec::new();
+    for (free, hosts) in all.iter().enumerate() {
+        let mut taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+        taken.truncate(taken.len() - free);
+        answers.push(ask(hosts));
+    }
+    setrlimit(Resource::Nofile, before).expect("a limit can be raised to what it was");
+    fs::remove_dir_all(&base).expect("the directory is ours");
+    assert!(
+        answers.iter().all(|answer| matches!(answer, None | Some(503))),
+        "by free descriptors: {answers:?}"
+    );
+    assert_eq!((answers[0], answers[11]), (Some(503), None));
+}
