@@ -7,6 +7,7 @@ use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError,
 };
+use rustix::fs::fstatfs;
 use tenfold_sys::file::Root;
 
 /// Rights that are limited, as far as the kernel knows them: those of Linux 6.10.
@@ -32,7 +33,7 @@ pub(super) fn limit_worker(roots: &[Root], log: Option<&Path>) -> Result<(), Rul
     // another process asks for the right to trace it, which this domain denies.
     rules = beneath(rules, Path::new("/proc"), read)?;
     // A log that is opened again has the same name; what its name leads to may be a device.
-    for path in log.into_iter().chain(log.and_then(Path::parent)) {
+    for path in log.into_iter().chain(log.map(folder_of)) {
         rules = beneath(rules, path, AccessFs::WriteFile.into())?;
     }
     rules.restrict_self().map(drop)
@@ -46,23 +47,35 @@ pub(super) fn limit_worker(roots: &[Root], log: Option<&Path>) -> Result<(), Rul
 pub(super) fn limit_accounts(database: Option<&Path>) -> Result<(), RulesetError> {
     let mut rules = beneath(begin()?, Path::new("/"), AccessFs::from_read(RIGHTS) & !AccessFs::Execute)?;
     let temporary = ["/dev/null", "/tmp", "/var/tmp"].map(Path::new);
-    for path in database.and_then(Path::parent).into_iter().chain(temporary) {
+    for path in database.map(folder_of).into_iter().chain(temporary) {
         rules = beneath(rules, path, AccessFs::from_all(RIGHTS) & !AccessFs::Execute)?;
     }
     rules.restrict_self().map(drop)
+}
+
+/// The folder of a file; a bare name is in the working folder.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn begin() -> Result<RulesetCreated, RulesetError> {
     Ruleset::default().handle_access(AccessFs::from_all(RIGHTS))?.create()
 }
 
-/// Adds a rule for what there is at `path`; nothing there needs none.
+/// File systems without names: those of pipes, of sockets, and of the kernel's own files (linux/magic.h).
+const NAMELESS: [i64; 3] = [0x5049_5045, 0x534f_434b, 0x0904_1934];
+
+/// Adds a rule for what there is at `path`; nothing there needs none, and neither does an open pipe, as
+/// `/dev/stdout` may be one: Landlock limits names.
 fn beneath(
     rules: RulesetCreated,
     path: &Path,
     rights: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
     let Ok(found) = PathFd::new(path) else { return Ok(rules) };
+    if fstatfs(&found).is_ok_and(|system| NAMELESS.contains(&(system.f_type as i64))) {
+        return Ok(rules);
+    }
     // Of a file that is none of a directory's rights.
     let rights = if path.is_dir() { rights } else { rights & AccessFs::from_file(RIGHTS) };
     rules.add_rule(PathBeneath::new(found, rights))
