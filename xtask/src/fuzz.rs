@@ -93,7 +93,8 @@ pub(crate) fn knows(name: &str) -> bool {
 pub(crate) enum Length {
     /// Optimised, with everything that a server has.
     Minutes(u64),
-    /// Not optimised and without clients of databases: the build takes most of the time.
+    /// Our crates are hardly optimised, others not but for the engine, and clients of databases are left out: the build
+    /// takes most of the time.
     Seconds(u64),
 }
 
@@ -110,7 +111,16 @@ impl Length {
         match self {
             // Not optimised across crates: what is built for one run need not be the fastest.
             Length::Minutes(_) => (&["--release"], &[("CARGO_PROFILE_RELEASE_LTO", "off")]),
-            Length::Seconds(_) => (&["--no-default-features"], &[("TENFOLD_LIBRARIES", "off")]),
+            Length::Seconds(_) => (
+                &[
+                    "--no-default-features",
+                    "--config",
+                    "profile.dev.package.'*'.opt-level=0",
+                    "--config",
+                    "profile.dev.package.bolero-libfuzzer.opt-level=3",
+                ],
+                &[("CARGO_PROFILE_DEV_OPT_LEVEL", "1"), ("TENFOLD_LIBRARIES", "off")],
+            ),
         }
     }
 }

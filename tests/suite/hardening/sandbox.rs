@@ -6,6 +6,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address};
+use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, Folder};
 use tenfold_tests::time::{SOON, becomes_true, eventually};
@@ -18,6 +19,7 @@ pub(crate) const THEME: Theme = Theme {
             h79_a_worker_opens_nothing_outside_its_folders;
         Dispatches Own: h79_threads_of_a_pool_are_confined;
         Engines Own: h79_calls_of_intruders_end_the_worker, h79_the_wait_of_another_model_ends_the_worker,
+            h79_every_thread_of_a_worker_has_its_filter,
             h79_handlers_and_filters_stay_as_they_are, h79_arguments_that_reach_other_processes_are_refused;
         Every Once: h79_without_filters_the_server_does_not_start, h79_the_sandbox_cannot_be_turned_off;
     ],
@@ -137,6 +139,34 @@ fn h79_handlers_and_filters_stay_as_they_are(config: &Config) {
         becomes_true(SOON, &format!("{call} is reported"), || server.errors().contains(&line));
     }
     is_fatal(&server, "ptrace", "the system call ptrace (");
+}
+
+fn h79_every_thread_of_a_worker_has_its_filter(config: &Config) {
+    // The processes of `fork` have no other threads. Those that compute answers have no calls of a loop to lose.
+    let expected = if config.dispatch == Dispatch::Proactor { ["2", "3"] } else { ["3", "3"] };
+    if config.engine == Engine::Fork {
+        return;
+    }
+    let server = Launch::new(config, site::shared()).flag("--log-mode", "async").start();
+    let mut wire = server.connect();
+    wire.get("/1k.html");
+    assert_eq!(wire.response().status, 200);
+    let filters = |worker: Process| -> Vec<String> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", worker.0)).expect("it is there");
+        let statuses =
+            tasks.map(|task| std::fs::read_to_string(task.expect("a thread").path().join("status")));
+        let field = |status: String| {
+            let line = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
+            line.expect("Linux 5.9").trim().to_owned()
+        };
+        statuses.map(|status| field(status.expect("a thread's status"))).collect()
+    };
+    for worker in server.workers() {
+        becomes_true(SOON, "each thread has as many filters as the others", || {
+            let found = filters(worker);
+            found.len() > 1 && found.iter().all(|count| expected.contains(&count.as_str()))
+        });
+    }
 }
 
 /// A connection by MSG_FASTOPEN, a datagram socket for every Unix socket there is, and signals by a descriptor.

@@ -11,7 +11,8 @@ use super::queue::Queue;
 use super::sink::{self, Sink};
 use super::{Log, Manner, Mode, Open, file};
 use crate::counters::{Counter, Tally};
-use crate::diagnostics::{info, warning};
+use crate::diagnostics::{error, info, warning};
+use crate::sandbox;
 
 /// The access log of a process.
 #[derive(Debug)]
@@ -43,9 +44,13 @@ impl Outlet {
         });
         if outlet.queue.is_some() {
             let (writing, tally) = (outlet.clone(), tally.among_others());
-            std::thread::Builder::new()
-                .name("access-log".into())
-                .spawn(move || writing.empty_queue(tally))?;
+            std::thread::Builder::new().name("access-log".into()).spawn(move || {
+                if let Err(error) = sandbox::confine_helper() {
+                    error!("cannot confine the thread of the access log: {error}");
+                    std::process::exit(1);
+                }
+                writing.empty_queue(tally);
+            })?;
         }
         Ok(Some(outlet))
     }

@@ -73,7 +73,7 @@ fn beneath(
     rights: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
     let Ok(found) = PathFd::new(path) else { return Ok(rules) };
-    if fstatfs(&found).is_ok_and(|system| NAMELESS.contains(&(system.f_type as i64))) {
+    if fstatfs(&found).is_ok_and(|system| NAMELESS.contains(&system.f_type)) {
         return Ok(rules);
     }
     // Of a file that is none of a directory's rights.

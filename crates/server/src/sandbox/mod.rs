@@ -7,8 +7,9 @@
 mod calls;
 mod files;
 
+use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tenfold_engine::Plan;
 use tenfold_sys::file::Root;
@@ -78,7 +79,23 @@ fn confine(process: Process, rules: &[Rule], fatal: &[Call]) -> Result<(), Strin
     let line = diagnostics::shows(Level::Warn).then(|| format!("tenfold: warning: {}: ", process.name));
     let reports = Reports { row: process.row, refused: process.refused, line };
     let confined = seccomp::handle(reports, fatal).and_then(|()| seccomp::allow_only(rules));
-    confined.map_err(|error| format!("cannot enter the sandbox: {error}"))
+    confined.map_err(|error| format!("cannot enter the sandbox: {error}"))?;
+    CONFINED.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Whether this process is confined.
+static CONFINED: AtomicBool = AtomicBool::new(false);
+
+/// Takes from this thread, which serves no connection, what the filter of its process leaves to threads that serve until
+/// they have theirs: rings and filters.
+///
+/// # Errors
+/// What `seccomp(2)` says.
+pub(crate) fn confine_helper() -> io::Result<()> {
+    const OF_SERVING: [Call; 4] =
+        [Call::IO_URING_ENTER, Call::IO_URING_REGISTER, Call::IO_URING_SETUP, Call::SECCOMP];
+    if CONFINED.load(Ordering::Relaxed) { seccomp::deny(&OF_SERVING) } else { Ok(()) }
 }
 
 /// How a process ended: by the call that its row names, or as the system says.
