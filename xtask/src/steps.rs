@@ -73,10 +73,18 @@ const STEPS: &[Step] = &[
         &["nightly"],
         |root, _| checks::address_sanitizer(root),
     ),
-    step("fuzz", "every harness briefly, guided by coverage", &["nightly", "g++"], |root, selection| {
-        let length = if selection.all { Length::Minutes(5) } else { Length::Seconds(5) };
-        Ok(fuzz::fuzz(root, length, &[])?)
-    }),
+    step(
+        "fuzz",
+        "the harnesses of http and accounts briefly, guided by coverage",
+        &["nightly", "g++"],
+        |root, selection| {
+            let (length, only) = match selection.all {
+                true => (Length::Minutes(5), &[][..]),
+                false => (Length::Seconds(5), fuzz::BRIEF),
+            };
+            Ok(fuzz::fuzz(root, length, only)?)
+        },
+    ),
     Step {
         only_with: &["miri", "rust-src"],
         ..step("miri", "http in the interpreter", &["nightly"], |root, _| checks::miri(root))
