@@ -24,7 +24,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// What each worker is allowed.
+/// The bound of each worker.
 const BOUND: usize = 10;
 
 /// A server, and the connections that it serves at once.
@@ -57,7 +57,7 @@ fn h84_an_idle_connection_gives_way_to_a_new_one(config: &Config) {
         sleep(Duration::from_millis(if number == 0 { 100 } else { 1 }));
     }
     assert_eq!(evicted(&server), 0);
-    // Where calls wait, a connection is known to be idle after a second.
+    // If calls wait, a connection is known to be idle after a second.
     kept.push(eventually(SOON, "a new connection is served", || server.idle()));
     let first = kept.remove(0);
     becomes_true(SOON, "the longest idle one ends in order", || first.has_ended());

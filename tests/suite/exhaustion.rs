@@ -27,7 +27,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// What each worker is allowed.
+/// The bound of each worker.
 const BOUND: usize = 10;
 
 /// Refusals after which every worker with a socket of its own has been asked.

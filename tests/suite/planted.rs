@@ -1,4 +1,4 @@
-//! What another user put where the server, which is root, makes its files and sockets.
+//! Files and links that another user planted where the server, which is root, makes its files and sockets.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -54,7 +54,7 @@ fn refuses(config: &Config, log: &Path, words: &str) {
     assert!(said.contains(&log.display().to_string()) && said.contains(words), "{words:?} is not in: {said}");
 }
 
-/// What a file of root's is: its content, its owner and its mode.
+/// A file of root: its content, its owner and its mode.
 fn state(path: &Path) -> (String, u32, u32) {
     let facts = fs::metadata(path).expect("root's own file");
     (fs::read_to_string(path).expect("root's own file"), facts.uid(), facts.mode())

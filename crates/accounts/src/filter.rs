@@ -16,12 +16,12 @@ pub struct Filter {
     unsigned_until: i64,
 }
 
-/// What the filter can tell of a cookie.
+/// The filter's judgement of a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It was never issued.
     Invented,
-    /// Whoever made it knows the key.
+    /// Its maker knows the key.
     Signed,
     /// It has no MAC and may have been issued before the filter had a key.
     Unsigned,

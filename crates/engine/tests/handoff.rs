@@ -4,7 +4,7 @@
 #[path = "../src/handoff.rs"]
 mod handoff;
 
-/// What the source synchronises with here.
+/// The synchronisation primitives of the source.
 mod sync {
     use std::io;
     pub(crate) use std::sync::PoisonError;

@@ -52,7 +52,7 @@ struct Shared {
     measures: bool,
     /// Where work goes that would hold up other connections.
     lane: Lane,
-    /// Where passwords of basic authentication are verified.
+    /// The verification of passwords of basic authentication.
     passwords: Passwords,
     /// When a failure of the system was last said, in seconds since 1970.
     complained: AtomicU64,

@@ -25,7 +25,7 @@ pub(crate) struct Blueprint {
     /// What the kernel makes of the backlog, where that is less than asked for by default.
     pub(crate) kernel_backlog: Option<u64>,
     pub(crate) descriptors: u64,
-    /// What one address may have, if anything is bounded.
+    /// The bounds of one address, if there are any.
     pub(crate) shares: Option<Shares>,
 }
 

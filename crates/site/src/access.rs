@@ -11,7 +11,7 @@ use crate::protection::Guard;
 use crate::work::Work;
 use crate::{message, store};
 
-/// What is known about the client of a request.
+/// The facts about the client of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
     /// Whether it has logged in as a member.

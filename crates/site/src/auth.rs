@@ -25,7 +25,7 @@ pub struct Realm {
     ended: Condvar,
 }
 
-/// What is known of credentials.
+/// The state of credentials.
 #[derive(Debug, Default)]
 struct Marks {
     by_mark: HashMap<Mark, Known>,
@@ -33,7 +33,7 @@ struct Marks {
     verified: HashSet<Mark>,
 }
 
-/// What came of a password.
+/// The result of a password check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Right,

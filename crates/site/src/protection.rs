@@ -67,7 +67,7 @@ impl fmt::Debug for MemberFolders {
     }
 }
 
-/// What the configuration says about passwords for some paths.
+/// A rule of the configuration about passwords for some paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Statement {
     paths: Pattern,
@@ -75,7 +75,7 @@ struct Statement {
     realm: Option<Arc<Realm>>,
 }
 
-/// What one site says about passwords, and where.
+/// A site's rules about passwords, and its root.
 #[derive(Debug)]
 pub(crate) struct Area {
     root: Arc<Root>,
@@ -163,7 +163,7 @@ fn last_names(path: &str, count: usize) -> &str {
     if count == 0 { "" } else { &path[begin..] }
 }
 
-/// What protects the files of a site.
+/// The protection of a site's files.
 #[derive(Debug)]
 pub(crate) struct Protection {
     own: Arc<Area>,
@@ -172,7 +172,7 @@ pub(crate) struct Protection {
 }
 
 impl Protection {
-    /// What a site says itself.
+    /// The protection by a site's own rules.
     pub(crate) fn new(own: Area) -> Protection {
         Protection { own: Arc::new(own), others: Vec::new(), members: None }
     }

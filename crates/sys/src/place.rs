@@ -27,7 +27,7 @@ impl Identity {
     }
 }
 
-/// Where a file is.
+/// The place of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its path beneath the root, with all links resolved. Bytes that are not text are replaced.

@@ -38,7 +38,7 @@ fn attempt(server: &Server, call: &str) -> bool {
     wire.rest().0.starts_with(b"HTTP/1.1 404 ")
 }
 
-/// What came of the attempt of a worker to open a file by its path.
+/// The result of the attempt of a worker to open a file by its path.
 fn opened(server: &Server, path: &str) -> String {
     assert!(attempt(server, &format!("open{path}")));
     let begin = format!("attempt to open {path}: ");

@@ -1,4 +1,4 @@
-//! What code that runs as the user of the workers cannot do to the accounts.
+//! Attacks on the accounts by code that runs as the user of the workers.
 
 use std::fs;
 use std::io::IoSlice;

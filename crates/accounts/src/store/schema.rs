@@ -4,7 +4,7 @@ use super::connection::{Connection, Fault};
 use crate::accounts::seconds;
 use crate::token;
 
-/// What each version adds to the one before. A change runs again without harm: MySQL does not undo a new table
+/// The changes from each version to the next. A change runs again without harm: MySQL does not undo a new table
 /// with its transaction.
 const VERSIONS: &[&[Change]] = &[
     &[

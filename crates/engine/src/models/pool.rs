@@ -23,7 +23,7 @@ use crate::protocol::{Event, Protocol};
 
 type Connection = (Socket, Option<SocketAddr>, u16);
 
-/// What the threads hold, and what waits for them.
+/// The connections that the threads hold, and those that wait for them.
 #[derive(Default)]
 struct Load {
     threads: Threads,

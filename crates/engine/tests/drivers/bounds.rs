@@ -30,7 +30,7 @@ fn one_worker(configuration: &Configuration) -> bool {
         && configuration.engine != Engine::Pool
 }
 
-/// Where threads of a pool try every connection in turn, one that a thread has is not seen to be idle.
+/// If threads of a pool try every connection in turn, a connection that a thread has is not seen to be idle.
 fn sees_all_idle(configuration: &Configuration) -> bool {
     let tried = configuration.engine == Engine::Busy && configuration.dispatch == Dispatch::Reactor;
     one_worker(configuration) && !tried

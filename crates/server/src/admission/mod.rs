@@ -5,7 +5,7 @@
 
 mod addresses;
 
-/// What the table of addresses and its lock are made of. Their test by loom puts other things in this place.
+/// The primitives of the table of addresses and of its lock. Their test by loom puts other things in this place.
 mod sync {
     pub(super) use std::sync::atomic::AtomicU64;
     pub(super) use std::thread;
@@ -55,7 +55,7 @@ const DEFAULT_PART: usize = 4;
 const LEAST_DEFAULT: usize = 256;
 
 impl Shares {
-    /// What the settings say, for a server that is to run by `plan`; `None` where they bound nothing.
+    /// The shares of a server that runs by `plan`; `None` if the settings bound nothing.
     pub(crate) fn of(settings: &Settings, plan: &Plan) -> Option<Shares> {
         let rate = |each: u32| Rate::new(each, settings.request_burst.unwrap_or(each));
         let requests = settings.max_requests_per_address.map(rate);
@@ -120,7 +120,7 @@ impl Admission {
         admitted
     }
 
-    /// What a peer is counted as, and how many connections it may have; none if it has no bound.
+    /// The key that a peer is counted by, and its bound on connections; none if it has no bound.
     fn bound_of(&self, peer: &Peer) -> Option<(Key, u32)> {
         let Peer::Internet(at) = peer else { return None };
         let bound = match self.shares.connections {

@@ -20,7 +20,7 @@ use tenfold_sys::shared::Rows;
 
 use crate::settings::Settings;
 
-/// What verifies passwords in one process.
+/// The verification of passwords in one process.
 pub(super) struct Passwords {
     pub(super) lane: Lane,
     throttle: Arc<Throttle>,

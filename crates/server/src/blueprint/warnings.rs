@@ -1,4 +1,4 @@
-//! What is legal and unwise.
+//! Warnings about settings that are legal and unwise.
 
 use tenfold_sys::socket::ListenAddress;
 

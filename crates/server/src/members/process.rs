@@ -35,7 +35,7 @@ const LONGEST: Duration = Duration::from_secs(120);
 /// How often the supervisor gets a sign of life at least.
 const BEAT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
-/// What the process works with.
+/// The resources of the process.
 pub(crate) struct Work<'w> {
     pub(crate) settings: &'w Members,
     pub(crate) url: &'w Url,

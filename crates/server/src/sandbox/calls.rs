@@ -183,7 +183,7 @@ pub(super) fn dangerous() -> Vec<Call> {
     ]
 }
 
-/// What a worker of `plan` may call.
+/// The calls that a worker of `plan` may make.
 pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> Vec<Rule> {
     let model = plan.engine.model();
     let waits = plan.others_waits();
@@ -223,11 +223,11 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
         _ => rules.push(thread()),
     }
     if members {
-        // Where an answer comes. A datagram socket could send to every Unix socket of the machine.
+        // For answers. A datagram socket could send to every Unix socket of the machine.
         let stream = Test::Bits { mask: SOCKET_TYPES, set: libc::SOCK_STREAM as u32 };
         rules.push(Rule::when(Call::SOCKETPAIR, &[(0, Test::Is(libc::AF_UNIX as u32)), (1, stream)]));
     }
-    // Where the kernel has no `poll`, the C library calls `ppoll`.
+    // If the kernel has no `poll`, the C library calls `ppoll`.
     let polls = Call::POLL.number().is_none() && !waits.contains(&Call::POLL);
     rules.push(match members || polls {
         true => Call::PPOLL.into(),
@@ -239,7 +239,7 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
     rules
 }
 
-/// What the process of the accounts may call.
+/// The calls that the accounts process may make.
 pub(super) fn of_accounts() -> Vec<Rule> {
     let mut rules: Vec<Rule> = RUNTIME.iter().chain(FILES).chain(ACCOUNTS).map(|&call| call.into()).collect();
     rules.push(thread());

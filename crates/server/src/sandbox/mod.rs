@@ -23,7 +23,7 @@ pub(crate) use self::files::are_limited;
 /// Whether this build accepts `sandbox off`: a sanitizer makes calls of its own.
 pub(crate) const OPTIONAL: bool = cfg!(feature = "sanitizer");
 
-/// What a process reports, and what it is called in a report.
+/// A process's name and its place for reports.
 pub(crate) struct Process {
     pub(crate) name: String,
     /// The row that the supervisor reads.
@@ -31,7 +31,7 @@ pub(crate) struct Process {
     pub(crate) refused: &'static AtomicU64,
 }
 
-/// What a worker serves by.
+/// The parts of a worker's configuration that its sandbox depends on.
 pub(crate) struct Serving<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) several_listeners: bool,

@@ -138,7 +138,7 @@ impl Accounts {
         Ok(Some((door.share()?, self.starts.clone())))
     }
 
-    /// What `tenfold status` tells of the process.
+    /// The part of `tenfold status` about the process.
     pub(super) fn seen(&self) -> status::Accounts {
         status::Accounts {
             process: self.pid.map(|pid| pid.as_raw_nonzero().get()),

@@ -19,7 +19,7 @@ const MAPPED: usize = NUMBERS / u64::BITS as usize;
 /// Words of a row that [`Reports`] writes: the fatal call, then a bit for each call that was reported.
 pub const REPORT_WORDS: usize = 1 + MAPPED;
 
-/// Where refused calls are reported.
+/// The places to report refused calls to.
 #[derive(Debug)]
 pub struct Reports {
     /// A row of [`REPORT_WORDS`] that the parent process reads.

@@ -257,7 +257,7 @@ where
 
     fn accepted(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) {
         if self.is_full() {
-            // What has come for others is heard first: then they are not idle.
+            // Completions for other connections are handled first: those are not idle then.
             return self.past_bound.push((socket, peer, listener));
         }
         if !self.protocol.admit(&of_accepted(peer)) {
