@@ -9,6 +9,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use serde_json::json;
 use tenfold_accounts::Accounts;
 use tenfold_accounts::store::url::Url;
+use tenfold_sys::process;
 use tenfold_sys::user::{self, User};
 
 use crate::check::{WRONG_USAGE, complain};
@@ -81,6 +82,11 @@ pub(crate) fn command() -> clap::Command {
 /// Runs it.
 pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let (name, words) = matches.subcommand().expect("a command is required");
+    // A password is in this memory soon, and the process may run as a user that others run as.
+    if let Err(error) = process::hide_memory() {
+        error!("cannot hide the memory of this process: {error}");
+        return ExitCode::FAILURE;
+    }
     let accounts = match open(words) {
         Ok(accounts) => accounts,
         Err(code) => return code,

@@ -63,7 +63,11 @@ impl Connection for Conn {
     }
 
     fn lock_schema(&mut self) -> Result<(), Fault> {
-        self.query_drop("SELECT GET_LOCK('tenfold_schema', 5)").map_err(fault)
+        match self.query_first("SELECT GET_LOCK('tenfold_schema', 5)").map_err(fault)? {
+            Some(Some(1i64)) => Ok(()),
+            // NULL is an error of the server's, 0 a lock that another node holds.
+            _ => Err(Fault::Failed("another node holds the lock of the schema".into())),
+        }
     }
 
     fn unlock_schema(&mut self) -> Result<(), Fault> {
