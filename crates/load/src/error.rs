@@ -1,8 +1,8 @@
-//! Why a run can not be made.
+//! Why a run cannot be made.
 
 use std::fmt;
 
-/// Why a run can not be made.
+/// Why a run cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// What was asked for makes no sense: exit code 2.

@@ -5,9 +5,9 @@ use std::io;
 use tenfold_sys::clock;
 
 use super::{Connection, Progress, Shared};
-use crate::fault::{Fault, fault_of, shown};
-use crate::record::ErrorKind;
-use crate::response::Response;
+use crate::connection::judge::{Fault, fault_of, shown};
+use crate::measure::record::ErrorKind;
+use crate::message::response::Response;
 
 /// A body that is longer than this is thrown away in the kernel, where nothing has to be looked at.
 const SKIP: u64 = 64 << 10;
@@ -138,7 +138,7 @@ impl Connection {
     #[inline]
     fn answered(&mut self, response: &Response, shared: &mut Shared<'_>, now: u64) {
         let Some(flight) = self.flights.pop_front() else { return };
-        // An answer to a request that is not written whole: the rest of it can not follow.
+        // An answer to a request that is not written whole: the rest of it cannot follow.
         self.persistent = response.persistent && self.written > 0;
         if self.written > 0 {
             self.written -= 1;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use super::{Connection, Flight, Progress, Shared};
-use crate::request::Image;
+use crate::message::request::Image;
 
 impl Connection {
     /// Sends what waits, at most `most` bytes of it.

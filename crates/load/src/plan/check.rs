@@ -3,11 +3,13 @@
 
 use std::net::IpAddr;
 
-use super::{Arrivals, Completion, Length, Order, Plan, Version};
 use crate::error::Wrong;
-use crate::expect::Expect;
-use crate::url::{Place, Url};
-use crate::way::{self, Way};
+use crate::plan::choose::unserved;
+use crate::plan::expect::Expect;
+use crate::plan::pacer::Arrivals;
+use crate::plan::url::{Place, Url};
+use crate::plan::way::Way;
+use crate::plan::{Completion, Length, Order, Plan, Version, WarmUp};
 
 impl Plan {
     /// Sees that it makes sense as a whole.
@@ -86,7 +88,7 @@ impl Plan {
             return Some("--arrivals spreads a schedule: give it --rate or --connection-rate".into());
         }
         match (self.warm_up, timed) {
-            (super::WarmUp::For(cut), Some(time)) if cut >= time => {
+            (WarmUp::For(cut), Some(time)) if cut >= time => {
                 Some(format!("a warm-up of {cut:?} leaves nothing of a run of {time:?}"))
             }
             _ => None,
@@ -154,7 +156,7 @@ impl Plan {
         if only_unix && (self.sources.count() > 0 || self.join_ack) {
             return Some("--source and --join-ack are for TCP, and a Unix socket is not".into());
         }
-        if let Some(why) = way::unserved(self).filter(|_| self.way == Way::Uring) {
+        if let Some(why) = unserved(self).filter(|_| self.way == Way::Uring) {
             return Some(format!("--io uring: {why}; use --io epoll"));
         }
         let literal = |url: &Url| match &url.place {
@@ -177,8 +179,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::pacer::Rate;
-    use crate::plan::WarmUp;
+    use crate::plan::pacer::Rate;
 
     fn plan(change: impl FnOnce(&mut Plan)) -> Result<(), Wrong> {
         let mut plan = Plan::new(vec!["http://127.0.0.1/".parse().expect("a URL")]);

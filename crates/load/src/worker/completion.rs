@@ -16,11 +16,11 @@ use tenfold_sys::connect::Remote;
 use tenfold_sys::uring::{self, Address, Ring, Sizes, Switch};
 use tenfold_sys::{clock, errno, failure};
 
-use super::Worker;
-use super::io::Io;
+use crate::connection::judge::fault_of;
 use crate::connection::{Progress, State};
-use crate::fault::fault_of;
-use crate::share::Share;
+use crate::worker::backend::Backend;
+use crate::worker::share::Share;
+use crate::worker::state::Worker;
 
 /// Of the ring of a thread: 1 MB of buffers, of which one is used for a receive and free again at once.
 const SIZES: Sizes = Sizes { submissions: 256, completions: 2048, buffers: 64, buffer_bytes: 16 << 10 };
@@ -77,7 +77,7 @@ pub(crate) struct Completion {
     stock: Vec<Vec<u8>>,
 }
 
-impl Io for Completion {
+impl Backend for Completion {
     /// All of them are handed over at once, and the first is heard of when the last has been: many would be felt in
     /// the time of a connect.
     const BURST: usize = 16;
@@ -220,7 +220,7 @@ impl Worker<'_, Completion> {
         }
     }
 
-    /// Receives on a connection that can not send any more.
+    /// Receives on a connection that cannot send any more.
     fn hear_out(&mut self, number: u32) {
         let (line, place) = (&mut self.io.lines[number as usize], &self.places[number as usize]);
         if !std::mem::replace(&mut line.receiving, true) {

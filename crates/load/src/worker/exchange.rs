@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 
-use super::Worker;
-use super::io::Io;
+use crate::connection::judge::Fault;
 use crate::connection::{Progress, State};
-use crate::fault::Fault;
-use crate::place::{Role, SLOW_STEPS};
+use crate::worker::backend::Backend;
+use crate::worker::share::{Role, SLOW_STEPS};
+use crate::worker::state::Worker;
 
-impl<I: Io> Worker<'_, I> {
+impl<B: Backend> Worker<'_, B> {
     /// A connection has received something, or its end. Says whether it goes on.
     #[inline]
     pub(super) fn received(&mut self, number: u32, result: Result<Progress, Fault>) -> bool {
@@ -42,7 +42,7 @@ impl<I: Io> Worker<'_, I> {
     pub(super) fn on_timer(&mut self, number: u32) {
         let place = &mut self.places[number as usize];
         if std::mem::take(&mut place.paused) {
-            return I::resume(self, number);
+            return B::resume(self, number);
         }
         if std::mem::take(&mut place.opening) {
             return self.open_in_turn(number);

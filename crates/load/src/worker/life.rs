@@ -6,16 +6,16 @@ use std::io;
 use tenfold_sys::clock;
 use tenfold_sys::socket::Socket;
 
-use super::Worker;
-use super::io::Io;
 use crate::connection::State;
-use crate::fault::{Fault, fault_of};
-use crate::place::Role;
+use crate::connection::judge::{Fault, fault_of};
+use crate::worker::backend::Backend;
+use crate::worker::share::Role;
+use crate::worker::state::Worker;
 
 /// Nanoseconds until a Unix socket is tried again whose queue is full.
 const QUEUE_FULL: u64 = 1_000_000;
 
-impl<I: Io> Worker<'_, I> {
+impl<B: Backend> Worker<'_, B> {
     /// Opens a connection, at once where no schedule says otherwise.
     pub(super) fn open_in_turn(&mut self, number: u32) {
         self.places[number as usize].opening = true;
@@ -36,9 +36,9 @@ impl<I: Io> Worker<'_, I> {
             self.shared.recorder.record.connections.due += 1;
         }
         self.now = clock::monotonic();
-        match I::open(self, number) {
+        match B::open(self, number) {
             Ok(()) => {}
-            // The queue of a Unix socket is full; it can not say when it is not any more.
+            // The queue of a Unix socket is full; it cannot say when it is not any more.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.places[number as usize].opening = true;
                 self.timers.push(Reverse((self.now + QUEUE_FULL, number)));

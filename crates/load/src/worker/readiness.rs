@@ -8,12 +8,12 @@ use tenfold_sys::connect::{ConnectOptions, Remote, connect};
 use tenfold_sys::epoll::{Epoll, Interest};
 use tenfold_sys::readiness::Ready;
 
-use super::Worker;
-use super::io::Io;
+use crate::connection::judge::fault_of;
 use crate::connection::{Progress, State};
-use crate::fault::fault_of;
-use crate::place::Role;
-use crate::share::Share;
+use crate::worker::backend::Backend;
+use crate::worker::share::Role;
+use crate::worker::share::Share;
+use crate::worker::state::Worker;
 
 /// Events of a wait at most.
 const BATCH: usize = 512;
@@ -35,7 +35,7 @@ pub(crate) struct Readiness {
     doubts: u32,
 }
 
-impl Io for Readiness {
+impl Backend for Readiness {
     const BURST: usize = 128;
 
     fn new(_: &Share<'_>) -> io::Result<Readiness> {
@@ -103,7 +103,7 @@ impl Io for Readiness {
 
     /// Receives from connections that are not watched: while others were begun, their answers came. One that
     /// has none yet is watched from now on, and so are the next ones.
-    fn begin_turn(worker: &mut Worker<'_, Readiness>) {
+    fn begin_tick(worker: &mut Worker<'_, Readiness>) {
         for _ in 0..worker.io.hopeful.len() {
             let Some((number, generation)) = worker.io.hopeful.pop_front() else { break };
             if !worker.is_open(number, generation) {
@@ -117,7 +117,7 @@ impl Io for Readiness {
         }
     }
 
-    fn may_rest(&self) -> bool {
+    fn may_block(&self) -> bool {
         self.hopeful.is_empty()
     }
 

@@ -1,0 +1,85 @@
+//! Reasons why a connection failed or a response is wrong.
+
+use std::io;
+
+use tenfold_sys::errno;
+
+use crate::measure::record::ErrorKind;
+use crate::message::response::Response;
+use crate::plan::expect::Expect;
+
+/// Why a connection failed.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) kind: ErrorKind,
+    pub(crate) said: String,
+}
+
+/// The system's error as a fault.
+pub(crate) fn fault_of(error: &io::Error) -> Fault {
+    let kind = match error.raw_os_error() {
+        Some(errno::EMFILE | errno::ENFILE) => ErrorKind::NoDescriptor,
+        _ => match error.kind() {
+            io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => ErrorKind::Refused,
+            io::ErrorKind::AddrNotAvailable => ErrorKind::NoPort,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
+            io::ErrorKind::TimedOut => ErrorKind::Timeout,
+            _ => ErrorKind::Connect,
+        },
+    };
+    Fault { kind, said: error.to_string() }
+}
+
+/// The wrong property of a response, for the example that is shown.
+pub(crate) fn shown(kind: ErrorKind, response: &Response) -> String {
+    match kind {
+        ErrorKind::Length => format!("a body of {} bytes", response.length),
+        ErrorKind::Hash => {
+            let hex: String = response.hash.iter().flatten().map(|byte| format!("{byte:02x}")).collect();
+            format!("a body with the SHA-256 {hex}")
+        }
+        _ => format!("status {}", response.status),
+    }
+}
+
+impl Expect {
+    /// Whether a response is right.
+    ///
+    /// # Errors
+    /// The property that is wrong.
+    #[inline]
+    pub fn judge(&self, response: &Response) -> Result<(), ErrorKind> {
+        let status_is_right = match self.statuses.as_slice() {
+            [] => response.status < 400,
+            statuses => statuses.contains(&response.status),
+        };
+        if !status_is_right {
+            return Err(ErrorKind::Status);
+        }
+        if self.length.is_some_and(|length| length != response.length) {
+            return Err(ErrorKind::Length);
+        }
+        if self.hash.is_some_and(|hash| response.hash != Some(hash.0)) {
+            return Err(ErrorKind::Hash);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::expect::Hash;
+
+    #[test]
+    fn each_expectation_is_an_error_of_its_own() {
+        let right = Response { status: 200, length: 5, hash: Some([7; 32]), persistent: true };
+        let expect = Expect { statuses: vec![200, 206], length: Some(5), hash: Some(Hash([7; 32])) };
+        assert_eq!(expect.judge(&right), Ok(()));
+        assert_eq!(expect.judge(&Response { status: 404, ..right }), Err(ErrorKind::Status));
+        assert_eq!(expect.judge(&Response { length: 4, ..right }), Err(ErrorKind::Length));
+        assert_eq!(expect.judge(&Response { hash: None, ..right }), Err(ErrorKind::Hash));
+        assert_eq!(Expect::default().judge(&Response { status: 304, ..right }), Ok(()));
+        assert_eq!(Expect::default().judge(&Response { status: 503, ..right }), Err(ErrorKind::Status));
+    }
+}

@@ -1,0 +1,207 @@
+//! What a worker writes down while it runs: a few additions for each request, and no allocation.
+
+use hdrhistogram::Histogram;
+
+use crate::measure::histogram::{self, Counts};
+use crate::measure::record::{Record, Slice};
+
+/// Slices at most; with more, two become one.
+const MOST_SLICES: usize = 128;
+
+/// What a worker writes down while it runs. Times are nanoseconds of one clock.
+pub(crate) struct Recorder {
+    pub(crate) record: Record,
+    now: Slice,
+    begin: u64,
+    slice_end: u64,
+    same: Histogram<u64>,
+    latency: Histogram<u64>,
+    service: Histogram<u64>,
+    first_byte: Histogram<u64>,
+    connect: Histogram<u64>,
+    lag: Histogram<u64>,
+    in_flight: u64,
+    changed: u64,
+    open: u64,
+    /// Of all answers; for the live display.
+    pub(crate) answers: u64,
+    pub(crate) latency_sum: u64,
+}
+
+impl Recorder {
+    /// Begins at `begin`, with slices of `slice_length`.
+    pub(crate) fn new(begin: u64, slice_length: u64) -> Recorder {
+        Recorder {
+            record: Record { slice_length, ..Record::default() },
+            now: Slice::default(),
+            begin,
+            slice_end: begin + slice_length,
+            same: histogram::new(),
+            latency: histogram::new(),
+            service: histogram::new(),
+            first_byte: histogram::new(),
+            connect: histogram::new(),
+            lag: histogram::new(),
+            in_flight: 0,
+            changed: begin,
+            open: 0,
+            answers: 0,
+            latency_sum: 0,
+        }
+    }
+
+    /// A request was answered rightly.
+    #[inline]
+    pub(crate) fn answered(&mut self, due: u64, sent: u64, first: u64, done: u64) {
+        self.now.answers += 1;
+        self.answers += 1;
+        let latency = done.saturating_sub(due);
+        self.latency_sum += latency;
+        if due == sent && first == done {
+            self.same.saturating_record(latency);
+        } else {
+            self.latency.saturating_record(latency);
+            self.service.saturating_record(done.saturating_sub(sent));
+            self.first_byte.saturating_record(first.saturating_sub(sent));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn received(&mut self, bytes: usize) {
+        self.now.bytes += bytes as u64;
+    }
+
+    /// `count` requests went out.
+    #[inline]
+    pub(crate) fn sent(&mut self, now: u64, count: u64) {
+        self.now.sent += count;
+        self.area(now);
+        self.in_flight += count;
+    }
+
+    /// `count` requests that had gone out are no longer in flight.
+    #[inline]
+    pub(crate) fn landed(&mut self, now: u64, count: u64) {
+        self.area(now);
+        self.in_flight -= count;
+    }
+
+    #[inline]
+    fn area(&mut self, now: u64) {
+        // Events of a turn may be stamped before those of the last send of another connection.
+        let passed = now.saturating_sub(self.changed);
+        self.record.area += self.in_flight * passed;
+        self.changed = self.changed.max(now);
+    }
+
+    pub(crate) fn connected(&mut self, took: u64) {
+        self.record.connections.made += 1;
+        self.connect.saturating_record(took);
+    }
+
+    pub(crate) fn opened(&mut self) {
+        self.open += 1;
+        self.record.connections.most_at_once = self.record.connections.most_at_once.max(self.open);
+    }
+
+    pub(crate) fn closed(&mut self) {
+        self.open -= 1;
+    }
+
+    pub(crate) fn open(&self) -> u64 {
+        self.open
+    }
+
+    pub(crate) fn lagged(&mut self, by: u64) {
+        self.lag.saturating_record(by);
+    }
+
+    /// Ends the slices that are over at `now`.
+    pub(crate) fn turn(&mut self, now: u64) {
+        while now >= self.slice_end {
+            self.end_slice();
+            if self.record.slices.len() >= MOST_SLICES {
+                self.record.coarsen();
+            }
+            self.slice_end = self.begin + self.record.slice_length * (self.record.slices.len() as u64 + 1);
+        }
+    }
+
+    fn end_slice(&mut self) {
+        let mut slice = std::mem::take(&mut self.now);
+        slice.same = Counts::take(&mut self.same);
+        slice.latency = Counts::take(&mut self.latency);
+        slice.service = Counts::take(&mut self.service);
+        slice.first_byte = Counts::take(&mut self.first_byte);
+        slice.connect = Counts::take(&mut self.connect);
+        self.record.slices.push(slice);
+    }
+
+    /// Ends the last slice, which may not be whole, and all of it.
+    pub(crate) fn finish(mut self, now: u64) -> Record {
+        self.turn(now);
+        self.area(now);
+        self.end_slice();
+        self.record.lag = Counts::take(&mut self.lag);
+        self.record
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::record::Effort;
+
+    #[test]
+    fn slices_are_of_one_length_and_gaps_are_empty_ones() {
+        let mut recorder = Recorder::new(1_000, 100);
+        recorder.answered(1_000, 1_000, 1_050, 1_050);
+        recorder.turn(1_350);
+        recorder.answered(1_300, 1_310, 1_340, 1_350);
+        let record = recorder.finish(1_350);
+        assert_eq!(record.slices.iter().map(|slice| slice.answers).collect::<Vec<_>>(), [1, 0, 0, 1]);
+        assert_eq!((record.slices[0].same.len(), record.slices[3].latency.len()), (1, 1));
+    }
+
+    #[test]
+    fn too_many_slices_become_half_as_many_and_nothing_is_lost() {
+        let mut recorder = Recorder::new(0, 10);
+        for at in 0..10_000 {
+            recorder.turn(at);
+            recorder.answered(0, 0, at, at);
+        }
+        let record = recorder.finish(10_000);
+        assert!(record.slices.len() <= MOST_SLICES);
+        assert_eq!(record.slices.iter().map(|slice| slice.answers).sum::<u64>(), 10_000);
+        let whole = record.slices[0].answers;
+        assert!(record.slices[..record.slices.len() - 2].iter().all(|slice| slice.answers == whole));
+    }
+
+    #[test]
+    fn records_of_different_slices_are_added_up() {
+        let record = |length: u64, seconds: u64| {
+            let mut recorder = Recorder::new(0, length);
+            for at in 0..seconds {
+                recorder.turn(at);
+                recorder.answered(at, at, at, at);
+            }
+            let mut record = recorder.finish(seconds);
+            record.efforts.push(Effort::default());
+            record
+        };
+        let mut sum = record(10, 100);
+        sum.add(record(40, 200));
+        assert_eq!(sum.slice_length, 40);
+        assert_eq!(sum.slices.iter().map(|slice| slice.answers).collect::<Vec<_>>(), [80, 80, 60, 40, 40, 0]);
+    }
+
+    #[test]
+    fn the_area_is_what_was_in_flight_over_time() {
+        let mut recorder = Recorder::new(0, 1_000);
+        recorder.sent(10, 2);
+        recorder.sent(20, 1);
+        recorder.landed(30, 1);
+        let record = recorder.finish(50);
+        assert_eq!(record.area, 2 * 10 + 3 * 10 + 2 * 20);
+    }
+}

@@ -1,0 +1,377 @@
+//! Reading responses: heads, strictly; bodies by length, in chunks, or to the end of the connection
+//! (RFC 9112 §6.3).
+//!
+//! Most servers answer the same request with the same head, byte for byte, for as long as the clock shows the
+//! same second. So the last head that was read for a target is kept, and one that begins with the same bytes
+//! is not read again: what was strict once is strict twice.
+
+use std::mem::MaybeUninit;
+
+use memchr::memmem;
+use sha2::{Digest, Sha256};
+
+/// Bytes of a head at most.
+const MOST_HEAD: usize = 64 << 10;
+/// Fields of a head at most.
+const MOST_FIELDS: usize = 128;
+/// Bytes of the line before a chunk at most.
+const MOST_CHUNK_LINE: usize = 4 << 10;
+
+/// What a request asked for, as far as the end of its response depends on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    /// The response to HEAD has no body.
+    pub head: bool,
+    /// The response is complete when the server ends the connection, and not before, whatever its length says.
+    pub to_end: bool,
+    /// The body's hash is wanted.
+    pub hash: bool,
+}
+
+/// A response that has come whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// Its status.
+    pub status: u16,
+    /// Bytes of its body.
+    pub length: u64,
+    /// SHA-256 of its body, where that was wanted.
+    pub hash: Option<[u8; 32]>,
+    /// Whether the connection goes on.
+    pub persistent: bool,
+}
+
+/// What a head says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Facts {
+    status: u16,
+    body: Body,
+    persistent: bool,
+    /// Another head follows for the same request (100, 103).
+    interim: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Body {
+    Fixed(u64),
+    Chunked,
+    ToEnd,
+}
+
+/// The last head that was read for a target.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    bytes: Vec<u8>,
+    facts: Option<Facts>,
+}
+
+/// Reads the responses of one connection.
+#[derive(Debug, Default)]
+pub struct Reader {
+    state: State,
+    /// The begin of a head or of a chunk's line, when it came in parts.
+    partial: Vec<u8>,
+    hasher: Option<Box<Sha256>>,
+    status: u16,
+    persistent: bool,
+    length: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Head,
+    Fixed(u64),
+    ToEnd(Option<u64>),
+    ChunkLine,
+    Chunk(u64),
+    ChunkEnd,
+    Trailer,
+}
+
+impl Reader {
+    /// Takes in the first bytes of `input`: says how many, and the response that is complete with them.
+    ///
+    /// # Errors
+    /// In words, what is wrong with it; the connection cannot be used any further.
+    #[inline]
+    pub fn feed(
+        &mut self,
+        input: &[u8],
+        asked: Asked,
+        known: &mut Known,
+    ) -> Result<(usize, Option<Response>), &'static str> {
+        let mut taken = 0;
+        if self.state == State::Head {
+            let (used, facts) = self.head(input, asked, known)?;
+            taken = used;
+            let Some(facts) = facts else { return Ok((taken, None)) };
+            // All of it at once, the way of nearly every answer.
+            if let Body::Fixed(length) = facts.body
+                && length <= (input.len() - taken) as u64
+                && !(asked.to_end || asked.hash)
+            {
+                let Facts { status, persistent, .. } = facts;
+                return Ok((
+                    taken + length as usize,
+                    Some(Response { status, length, hash: None, persistent }),
+                ));
+            }
+            self.begin(facts, asked);
+        }
+        let (used, done) = self.body(&input[taken..])?;
+        Ok((taken + used, done))
+    }
+
+    /// Whether nothing of a response has come yet.
+    pub fn is_fresh(&self) -> bool {
+        self.state == State::Head && self.partial.is_empty()
+    }
+
+    /// Bytes of the body that are still to come and need not be looked at.
+    #[inline]
+    pub fn to_skip(&self) -> u64 {
+        match self.state {
+            State::Fixed(left) if self.hasher.is_none() => left,
+            _ => 0,
+        }
+    }
+
+    /// `count` of those bytes came and were thrown away.
+    pub fn skipped(&mut self, count: u64) -> Option<Response> {
+        let State::Fixed(left) = self.state else { return None };
+        self.length += count;
+        self.state = State::Fixed(left - count);
+        (left == count).then(|| self.finish())
+    }
+
+    /// The server has ended the connection: the response that is complete by that, where one is.
+    ///
+    /// # Errors
+    /// In words, when the end came in the middle of a response.
+    pub fn end(&mut self) -> Result<Option<Response>, &'static str> {
+        match self.state {
+            State::Head if self.partial.is_empty() => Ok(None),
+            State::ToEnd(None) => Ok(Some(self.finish())),
+            State::ToEnd(Some(length)) if length == self.length => Ok(Some(self.finish())),
+            State::ToEnd(Some(length)) if length < self.length => {
+                Err("more bytes came than the head announced")
+            }
+            _ => Err("the connection ended in the middle of an answer"),
+        }
+    }
+
+    fn begin(&mut self, facts: Facts, asked: Asked) {
+        (self.status, self.length) = (facts.status, 0);
+        self.persistent = facts.persistent && !asked.to_end;
+        self.hasher = asked.hash.then(|| Box::new(Sha256::new()));
+        self.state = match facts.body {
+            Body::Fixed(length) if asked.to_end => State::ToEnd(Some(length)),
+            Body::Fixed(length) => State::Fixed(length),
+            Body::Chunked => State::ChunkLine,
+            Body::ToEnd => State::ToEnd(None),
+        };
+    }
+
+    fn finish(&mut self) -> Response {
+        self.state = State::Head;
+        let hash = self.hasher.take().map(|hasher| hasher.finalize().into());
+        Response { status: self.status, length: self.length, hash, persistent: self.persistent }
+    }
+
+    #[inline]
+    fn head(
+        &mut self,
+        input: &[u8],
+        asked: Asked,
+        known: &mut Known,
+    ) -> Result<(usize, Option<Facts>), &'static str> {
+        if self.partial.is_empty()
+            && let Some(facts) = known.facts
+            && input.starts_with(&known.bytes)
+        {
+            return Ok((known.bytes.len(), Some(facts)));
+        }
+        self.read_head(input, asked, known)
+    }
+
+    /// Interim heads are passed over.
+    fn read_head(
+        &mut self,
+        input: &[u8],
+        asked: Asked,
+        known: &mut Known,
+    ) -> Result<(usize, Option<Facts>), &'static str> {
+        let mut taken = 0;
+        loop {
+            let (used, facts) = match self.up_to(&input[taken..], b"\r\n\r\n", MOST_HEAD)? {
+                (used, false) => return Ok((taken + used, None)),
+                (used, true) => {
+                    let from_parts = std::mem::take(&mut self.partial);
+                    let head =
+                        if from_parts.is_empty() { &input[taken..taken + used] } else { &from_parts[..] };
+                    let facts = parse(head, asked)?;
+                    if !facts.interim {
+                        known.bytes.clear();
+                        known.bytes.extend_from_slice(head);
+                        known.facts = Some(facts);
+                    }
+                    (used, facts)
+                }
+            };
+            taken += used;
+            if !facts.interim {
+                return Ok((taken, Some(facts)));
+            }
+        }
+    }
+
+    /// Looks for `mark` in what came in parts and `input`: how many bytes of `input` belong to it, and whether
+    /// it was found. What came in parts is in `partial` then, whole; without parts, `partial` stays empty.
+    fn up_to(&mut self, input: &[u8], mark: &[u8], most: usize) -> Result<(usize, bool), &'static str> {
+        let had = self.partial.len();
+        if had == 0
+            && let Some(at) = memmem::find(input, mark)
+        {
+            return if at < most { Ok((at + mark.len(), true)) } else { Err("a head is larger than 64 KB") };
+        }
+        self.partial.extend_from_slice(&input[..input.len().min(most - had.min(most))]);
+        let from = had.saturating_sub(mark.len() - 1);
+        match memmem::find(&self.partial[from..], mark) {
+            Some(at) => {
+                let end = from + at + mark.len();
+                self.partial.truncate(end);
+                Ok((end - had, true))
+            }
+            None if self.partial.len() >= most => Err("a head, or the line before a chunk, has no end"),
+            None => Ok((input.len(), false)),
+        }
+    }
+
+    fn body(&mut self, input: &[u8]) -> Result<(usize, Option<Response>), &'static str> {
+        let mut taken = 0;
+        loop {
+            let rest = &input[taken..];
+            match self.state {
+                State::Head => return Ok((taken, None)),
+                State::Fixed(left) => {
+                    let count = self.take(rest, left);
+                    taken += count;
+                    self.state = State::Fixed(left - count as u64);
+                    let done = (left == count as u64).then(|| self.finish());
+                    return Ok((taken, done));
+                }
+                State::ToEnd(_) => return Ok((taken + self.take(rest, u64::MAX), None)),
+                State::Chunk(left) => {
+                    let count = self.take(rest, left);
+                    taken += count;
+                    self.state = State::Chunk(left - count as u64);
+                    if left > count as u64 {
+                        return Ok((taken, None));
+                    }
+                    self.state = State::ChunkEnd;
+                }
+                State::ChunkLine | State::ChunkEnd | State::Trailer => {
+                    let (used, found) = self.up_to(rest, b"\r\n", MOST_CHUNK_LINE)?;
+                    taken += used;
+                    if !found {
+                        return Ok((taken, None));
+                    }
+                    let parts = std::mem::take(&mut self.partial);
+                    let line = if parts.is_empty() { &rest[..used] } else { &parts[..] };
+                    if self.line(&line[..line.len() - 2])? {
+                        return Ok((taken, Some(self.finish())));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A line between chunks; whether the body ends with it.
+    fn line(&mut self, line: &[u8]) -> Result<bool, &'static str> {
+        match self.state {
+            State::ChunkLine => {
+                let size = line.split(|byte| matches!(byte, b';' | b' ' | b'\t')).next().unwrap_or_default();
+                let size = std::str::from_utf8(size).ok().filter(|text| !text.starts_with('+'));
+                let size = size.and_then(|text| u64::from_str_radix(text, 16).ok());
+                self.state = match size.ok_or("the size of a chunk is no number")? {
+                    0 => State::Trailer,
+                    size => State::Chunk(size),
+                };
+            }
+            State::ChunkEnd if line.is_empty() => self.state = State::ChunkLine,
+            State::ChunkEnd => return Err("a chunk is longer than it says"),
+            _ => return Ok(line.is_empty()),
+        }
+        Ok(false)
+    }
+
+    fn take(&mut self, input: &[u8], left: u64) -> usize {
+        let count = usize::try_from(left).unwrap_or(usize::MAX).min(input.len());
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(&input[..count]);
+        }
+        self.length += count as u64;
+        count
+    }
+}
+
+/// Reads a whole head, its empty line included.
+fn parse(head: &[u8], asked: Asked) -> Result<Facts, &'static str> {
+    if memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r') {
+        return Err("a line of the head ends with a bare line feed");
+    }
+    let mut table = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+    let mut response = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    match config.parse_response_with_uninit_headers(&mut response, head, &mut table) {
+        Ok(httparse::Status::Complete(length)) if length == head.len() => {}
+        Ok(_) => return Err("the head does not end where it should"),
+        Err(httparse::Error::TooManyHeaders) => return Err("the head has more than 128 fields"),
+        Err(_) => return Err("the head is no HTTP/1 response"),
+    }
+    let status = response.code.unwrap_or_default();
+    if !(100..600).contains(&status) {
+        return Err("the status is none of HTTP");
+    }
+    let (mut length, mut chunked) = (None, false);
+    let mut persistent = response.version == Some(1);
+    for field in response.headers.iter() {
+        if field.name.eq_ignore_ascii_case("content-length") {
+            let value = number(field.value).ok_or("Content-Length is no number")?;
+            if length.replace(value).is_some_and(|before| before != value) {
+                return Err("there are two lengths");
+            }
+        } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
+            if chunked || !field.value.eq_ignore_ascii_case(b"chunked") {
+                return Err("Transfer-Encoding is not chunked");
+            }
+            chunked = true;
+        } else if field.name.eq_ignore_ascii_case("connection") {
+            for option in field.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                if option.eq_ignore_ascii_case(b"close") {
+                    persistent = false;
+                } else if option.eq_ignore_ascii_case(b"keep-alive") && response.version == Some(0) {
+                    persistent = true;
+                }
+            }
+        }
+    }
+    let interim = status < 200 && status != 101;
+    let body = match (chunked, length) {
+        (true, Some(_)) => return Err("there are both a length and chunks"),
+        _ if asked.head || status < 200 || status == 204 || status == 304 => Body::Fixed(0),
+        (true, None) => Body::Chunked,
+        (false, Some(length)) => Body::Fixed(length),
+        (false, None) => Body::ToEnd,
+    };
+    Ok(Facts { status, body, persistent: persistent && body != Body::ToEnd, interim })
+}
+
+fn number(value: &[u8]) -> Option<u64> {
+    let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(value).ok().filter(|_| digits)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

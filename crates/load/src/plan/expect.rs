@@ -1,0 +1,49 @@
+//! Which answers are right. A wrong one is an error and never a success, however fast it came.
+
+use std::str::FromStr;
+
+/// Which answers are right.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expect {
+    /// Its status is one of these; without any, below 400.
+    pub statuses: Vec<u16>,
+    /// Its body has so many bytes.
+    pub length: Option<u64>,
+    /// Its body has this SHA-256.
+    pub hash: Option<Hash>,
+}
+
+/// A SHA-256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hash(pub [u8; 32]);
+
+impl FromStr for Hash {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Hash, String> {
+        let wrong =
+            || "a hash is the SHA-256 of the body, 64 hexadecimal digits, as sha256sum prints it".to_owned();
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(wrong());
+        }
+        let mut hash = [0; 32];
+        for (place, byte) in hash.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).map_err(|_| wrong())?;
+        }
+        Ok(Hash(hash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_read() {
+        let text = "00ff".repeat(16);
+        assert_eq!(text.parse::<Hash>().map(|hash| hash.0[..3].to_vec()), Ok(vec![0, 255, 0]));
+        for wrong in ["", "00", &"0g".repeat(32), &"é".repeat(32)] {
+            assert!(wrong.parse::<Hash>().is_err());
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! What is asked of a run, in types that exist only when they are valid, and what follows from it.
+
+mod check;
+pub(crate) mod choose;
+pub mod expect;
+pub mod pacer;
+pub mod source;
+pub mod url;
+pub mod way;
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::plan::expect::Expect;
+use crate::plan::pacer::{Arrivals, Rate};
+use crate::plan::source::Sources;
+use crate::plan::url::Url;
+use crate::plan::way::Way;
+
+/// When a run is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// After this time.
+    For(Duration),
+    /// When so many requests were made and answered, or failed.
+    Requests(u64),
+}
+
+/// Which of several URLs comes next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Each in its turn.
+    #[default]
+    Listed,
+    /// Any, with the same chance.
+    Random,
+}
+
+/// The version that requests name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.0
+    Http10,
+    /// HTTP/1.1
+    #[default]
+    Http11,
+}
+
+/// When a response is complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Completion {
+    /// Where its framing says: by its length, by chunks, without either by the end of the connection.
+    #[default]
+    Length,
+    /// When the server has ended the connection.
+    End,
+}
+
+/// What of the begin of a run is left out of its numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WarmUp {
+    /// What the rule of [`crate::report::warmup`] says.
+    #[default]
+    Rule,
+    /// Nothing.
+    Nothing,
+    /// This much.
+    For(Duration),
+}
+
+/// What is asked of a run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is asked for. Connections are spread over their servers in turn.
+    pub urls: Vec<Url>,
+    /// Which comes next.
+    pub order: Order,
+    /// What is at random repeats with the same number.
+    pub seed: u64,
+    /// Connections that make requests; with `hold`, the most at once, where there is a bound.
+    pub connections: Option<u32>,
+    /// Threads of each process.
+    pub threads: u32,
+    /// Processes; each may have as many descriptors as the limit says.
+    pub processes: u32,
+    /// When it is over.
+    pub length: Length,
+    /// Arrivals by a schedule; without one a request follows an answer.
+    pub rate: Option<Rate>,
+    /// How they are spread.
+    pub arrivals: Arrivals,
+    /// Requests after which a connection is replaced.
+    pub requests_per_connection: Option<u64>,
+    /// Requests in flight on a connection.
+    pub pipeline: u32,
+    /// The method of every request.
+    pub method: String,
+    /// Fields of every request.
+    pub headers: Vec<(String, String)>,
+    /// The body of every request.
+    pub body: Vec<u8>,
+    /// The version of every request.
+    pub version: Version,
+    /// When a response is complete.
+    pub completion: Completion,
+    /// Connections beside that never ask.
+    pub idle: u32,
+    /// Connections beside that read their answers slowly.
+    pub slow_readers: u32,
+    /// Connections beside that write their requests slowly.
+    pub slow_writers: u32,
+    /// Bytes per second of slow ones.
+    pub slow_rate: u64,
+    /// Addresses to come from, in turn.
+    pub sources: Sources,
+    /// The handshake's last acknowledgement travels with the request.
+    pub join_ack: bool,
+    /// How connections do I/O.
+    pub way: Way,
+    /// New connections by a schedule.
+    pub connection_rate: Option<Rate>,
+    /// How long a connection lives, its requests spread evenly over that time.
+    pub hold: Option<Duration>,
+    /// After this long without an answer a request has failed.
+    pub timeout: Duration,
+    /// Which answers are right.
+    pub expect: Expect,
+    /// What of the begin is left out.
+    pub warm_up: WarmUp,
+    /// Runs, one after the other.
+    pub repeat: u32,
+}
+
+impl Plan {
+    /// One that asks for `urls` with the defaults.
+    pub fn new(urls: Vec<Url>) -> Plan {
+        Plan {
+            urls,
+            order: Order::Listed,
+            seed: 1,
+            connections: None,
+            threads: 1,
+            processes: 1,
+            length: Length::For(Duration::from_secs(10)),
+            rate: None,
+            arrivals: Arrivals::Constant,
+            requests_per_connection: None,
+            pipeline: 1,
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            body: Vec::new(),
+            version: Version::Http11,
+            completion: Completion::Length,
+            idle: 0,
+            slow_readers: 0,
+            slow_writers: 0,
+            slow_rate: 1024,
+            sources: Sources::default(),
+            join_ack: false,
+            way: Way::Auto,
+            connection_rate: None,
+            hold: None,
+            timeout: Duration::from_secs(30),
+            expect: Expect::default(),
+            warm_up: WarmUp::Rule,
+            repeat: 1,
+        }
+    }
+
+    /// Connections that make requests, where there is a bound to them.
+    pub const DEFAULT_CONNECTIONS: u32 = 10;
+    /// Threads of a process at most.
+    pub const MOST_THREADS: u32 = 1024;
+    /// Processes at most.
+    pub const MOST_PROCESSES: u32 = 1024;
+    /// Bytes a second of a slow connection at least: it takes or gives one ten times a second.
+    pub const LEAST_SLOW_RATE: u64 = 10;
+
+    /// Workers of all processes.
+    pub fn workers(&self) -> u32 {
+        self.threads.saturating_mul(self.processes)
+    }
+
+    /// Connections that make requests: with `hold`, as many as live at once by the schedule, and a quarter
+    /// more.
+    pub fn active(&self) -> u32 {
+        match (self.connections, self.hold, self.connection_rate) {
+            (Some(count), ..) => count,
+            (None, Some(hold), Some(rate)) => {
+                let at_once = (rate.from.max(rate.to) * hold.as_secs_f64() * 1.25).ceil() as u32;
+                at_once.saturating_add(self.workers())
+            }
+            _ => Plan::DEFAULT_CONNECTIONS.max(self.workers()),
+        }
+    }
+
+    /// Connections of every kind.
+    pub fn all_connections(&self) -> u64 {
+        [self.active(), self.idle, self.slow_readers, self.slow_writers].into_iter().map(u64::from).sum()
+    }
+
+    /// Requests that a connection may make; the shapes that end with the connection allow one.
+    pub fn per_connection(&self) -> u64 {
+        match self.completion {
+            Completion::End => 1,
+            Completion::Length => self.requests_per_connection.unwrap_or(match self.hold {
+                Some(_) => 1,
+                None => u64::MAX,
+            }),
+        }
+    }
+}
+
+/// A duration in nanoseconds; a duration that does not fit counts as half the range.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 1)
+}
+
+/// What a run does, in a line.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |count: u64, name: &str| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
+        match self.hold {
+            Some(hold) => write!(
+                f,
+                "{} new connections/s that live {:.1} s",
+                self.connection_rate.map_or_else(String::new, |rate| rate.to_string()),
+                hold.as_secs_f64()
+            )?,
+            None => f.write_str(&plural(u64::from(self.active()), "connection"))?,
+        }
+        if self.per_connection() < u64::MAX {
+            write!(f, ", {} each", plural(self.per_connection(), "request"))?;
+        }
+        if self.pipeline > 1 {
+            write!(f, ", {} pipelined", self.pipeline)?;
+        }
+        for (count, what) in
+            [(self.idle, "idle"), (self.slow_readers, "slow to read"), (self.slow_writers, "slow to write")]
+        {
+            if count > 0 {
+                write!(f, ", {count} {what} beside")?;
+            }
+        }
+        match (&self.rate, self.arrivals) {
+            (None, _) => f.write_str(", closed loop")?,
+            (Some(rate), Arrivals::Constant) => write!(f, ", {rate} requests/s at even distances")?,
+            (Some(rate), Arrivals::Poisson) => write!(f, ", {rate} requests/s, Poisson")?,
+        }
+        write!(f, ", {}", plural(u64::from(self.threads), "thread"))?;
+        if self.processes > 1 {
+            write!(f, " in each of {} processes", self.processes)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn held_connections_follow_from_their_rate_and_their_life() {
+        let mut plan = Plan::new(vec!["http://127.0.0.1/".parse().expect("a URL")]);
+        plan.connection_rate = Some(Rate::constant(1000.0));
+        plan.hold = Some(Duration::from_secs(10));
+        assert_eq!(plan.active(), 12_501);
+        assert_eq!(plan.per_connection(), 1);
+    }
+}

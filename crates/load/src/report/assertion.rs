@@ -1,0 +1,160 @@
+//! `--assert 'p99<5ms'`: what a run has to show.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::report::metrics::{self, Unit};
+use crate::report::summary::Report;
+
+/// A number of every run beside a bound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assertion {
+    text: String,
+    name: String,
+    relation: Relation,
+    bound: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    Below,
+    AtMost,
+    Above,
+    AtLeast,
+    Equal,
+    Different,
+}
+
+/// What became of an assertion.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Every run shows it.
+    Holds,
+    /// A run shows something else, in words.
+    Fails(String),
+    /// A run has no such number, in words.
+    Unknown(String),
+}
+
+impl Assertion {
+    /// Looks at every run of a report.
+    pub fn check(&self, report: &Report) -> Outcome {
+        for run in &report.runs {
+            let Some(value) = metrics::value(run, &self.name) else {
+                return Outcome::Unknown(format!(
+                    "{self}: {} is not carried by the {} answers of the run",
+                    self.name, run.answers
+                ));
+            };
+            if !self.relation.holds(value, self.bound) {
+                return Outcome::Fails(format!("{self}: it is {}", self.shown(value)));
+            }
+        }
+        Outcome::Holds
+    }
+
+    fn shown(&self, value: f64) -> String {
+        match metrics::unit(&self.name) {
+            Some(Unit::Time) => crate::report::output::units::time(value),
+            _ => format!("{}", (value * 1e4).round() / 1e4),
+        }
+    }
+}
+
+impl Relation {
+    /// Longer ones first: `<=` begins with `<`.
+    const ALL: [(&str, Relation); 7] = [
+        ("<=", Relation::AtMost),
+        (">=", Relation::AtLeast),
+        ("==", Relation::Equal),
+        ("!=", Relation::Different),
+        ("<", Relation::Below),
+        (">", Relation::Above),
+        ("=", Relation::Equal),
+    ];
+
+    fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Relation::Below => value < bound,
+            Relation::AtMost => value <= bound,
+            Relation::Above => value > bound,
+            Relation::AtLeast => value >= bound,
+            Relation::Equal => value == bound,
+            Relation::Different => value != bound,
+        }
+    }
+}
+
+impl fmt::Display for Assertion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Assertion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Assertion, String> {
+        let at = text.find(['<', '>', '=', '!']).ok_or_else(|| {
+            format!("{text:?} asserts nothing; write a name, a relation and a bound, as in 'p99<5ms' or 'errors==0'")
+        })?;
+        let (name, rest) = (text[..at].trim(), &text[at..]);
+        let (sign, relation) = Relation::ALL
+            .into_iter()
+            .find(|(sign, _)| rest.starts_with(sign))
+            .ok_or_else(|| format!("{text:?} has no relation: < <= > >= == !="))?;
+        let unit = metrics::unit(name)
+            .ok_or_else(|| format!("{name:?} is none of {}", metrics::names().join(", ")))?;
+        let bound = bound(rest[sign.len()..].trim(), unit)?;
+        Ok(Assertion { text: text.to_owned(), name: name.to_owned(), relation, bound })
+    }
+}
+
+fn bound(text: &str, unit: Unit) -> Result<f64, String> {
+    let units: &[(&str, f64)] = match unit {
+        Unit::Time => &[("ns", 1e-3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)],
+        Unit::Plain => &[("%", 0.01), ("", 1.0)],
+    };
+    let found = units.iter().find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)));
+    let value = found.and_then(|(number, factor)| Some(number.trim().parse::<f64>().ok()? * factor));
+    value.filter(|value| value.is_finite()).ok_or_else(|| match unit {
+        Unit::Time => format!("{text:?} is no time; write 5ms, 250us or 1.5s"),
+        Unit::Plain => format!("{text:?} is no number"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::summary::Summary;
+
+    fn check(text: &str, runs: Vec<Summary>) -> Outcome {
+        let report = Report { runs, ..Report::default() };
+        text.parse::<Assertion>().expect(text).check(&report)
+    }
+
+    #[test]
+    fn every_run_has_to_show_it() {
+        let run = |rate: f64| Summary { rate, answers: 500, ..Summary::default() };
+        assert_eq!(check("rate >= 100", vec![run(100.0), run(101.0)]), Outcome::Holds);
+        assert_eq!(
+            check("rate>100", vec![run(101.0), run(100.0)]),
+            Outcome::Fails("rate>100: it is 100".into())
+        );
+        assert_eq!(check("errors==0", vec![run(1.0)]), Outcome::Holds);
+        assert!(
+            matches!(check("p99.99<1s", vec![run(1.0)]), Outcome::Unknown(why) if why.contains("500 answers"))
+        );
+    }
+
+    #[test]
+    fn units_are_read_and_nonsense_is_refused() {
+        let bound = |text: &str| text.parse::<Assertion>().map(|assertion| assertion.bound);
+        assert_eq!(bound("p99<5ms"), Ok(5_000.0));
+        assert_eq!(bound("uncorrected.p50 <= 1.5s"), Ok(1_500_000.0));
+        assert_eq!(bound("generator_cpu<80%"), Ok(0.8));
+        for wrong in ["", "p99", "p98<1ms", "p99<5", "p99<xms", "errors==many", "rate<1s", "p99!5ms"] {
+            assert!(wrong.parse::<Assertion>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `compare A.json B.json`: how many times A's numbers B's are, with intervals.
+
+use crate::measure::statistics::{self, Estimate};
+use crate::report::output::units;
+use crate::report::summary::{Batch, Report, Summary};
+
+/// Which of a run's numbers are compared, and whether more is better.
+const COMPARED: [(&str, bool); 4] = [("rate", true), ("mean", false), ("p50", false), ("p99", false)];
+
+/// A number of two reports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Its name.
+    pub name: &'static str,
+    /// What the first report has: the mean over its samples.
+    pub a: f64,
+    /// What the second has.
+    pub b: f64,
+    /// How many times the first the second is.
+    pub ratio: Estimate,
+    /// Whether more of it is better.
+    pub more_is_better: bool,
+}
+
+impl Line {
+    /// What the interval says, in words.
+    pub fn verdict(&self) -> &'static str {
+        let better = |more: bool| if more == self.more_is_better { "B is better" } else { "A is better" };
+        match (self.ratio.low > 1.0, self.ratio.high < 1.0) {
+            (true, _) => better(true),
+            (_, true) => better(false),
+            _ => "no difference seen",
+        }
+    }
+}
+
+/// Compares the numbers that both reports have.
+pub fn compare(a: &Report, b: &Report) -> Vec<Line> {
+    compare_all(a, b).into_iter().filter_map(Result::ok).collect()
+}
+
+/// Each number's comparison, or its name if a report has too few samples of it.
+fn compare_all(a: &Report, b: &Report) -> Vec<Result<Line, &'static str>> {
+    let by_runs = a.runs.len() > 1 && b.runs.len() > 1;
+    let line = |(name, more_is_better): (&'static str, bool)| {
+        let (a, b) = (samples(a, name, by_runs), samples(b, name, by_runs));
+        let ratio = statistics::ratio(&a, &b, 1).ok_or(name)?;
+        let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+        Ok(Line { name, a: mean(&a), b: mean(&b), ratio, more_is_better })
+    };
+    COMPARED.into_iter().map(line).collect()
+}
+
+/// Runs are the samples; where there is one only, its tenths are, and the interval knows nothing of how runs
+/// differ.
+fn samples(report: &Report, name: &str, by_runs: bool) -> Vec<f64> {
+    let of_run = |run: &Summary| crate::report::metrics::value(run, name);
+    let of_batch = |batch: &Batch| match name {
+        "rate" => Some(batch.rate),
+        "mean" => batch.mean,
+        "p50" => batch.p50,
+        _ => batch.p99,
+    };
+    match by_runs {
+        true => report.runs.iter().filter_map(of_run).collect(),
+        false => report.runs.iter().flat_map(|run| &run.batches).filter_map(of_batch).collect(),
+    }
+}
+
+/// The comparison as text.
+pub fn text(a: &Report, b: &Report) -> String {
+    let mut text = format!("A  {}: {}\nB  {}: {}\n\n", a.urls.join(" "), a.plan, b.urls.join(" "), b.plan);
+    text += &format!("{:<8}{:>12}{:>12}{:>8}  {:<16}\n", "", "A", "B", "B/A", "95 % interval");
+    for line in compare_all(a, b) {
+        let line = match line {
+            Ok(line) => line,
+            Err(name) => {
+                text += &format!(
+                    "{name:<8}not compared: too few samples in A or B; measure longer, or --repeat\n"
+                );
+                continue;
+            }
+        };
+        let shown = |value: f64| match line.name {
+            "rate" => format!("{value:.0}/s"),
+            _ => units::time(value),
+        };
+        text += &format!(
+            "{:<8}{:>12}{:>12}{:>8.3}  {:<16}  {}\n",
+            line.name,
+            shown(line.a),
+            shown(line.b),
+            line.ratio.mean,
+            format!("{:.3} .. {:.3}", line.ratio.low, line.ratio.high),
+            line.verdict()
+        );
+    }
+    let errors = |report: &Report| report.runs.iter().map(Summary::errors).sum::<u64>();
+    text += &format!("{:<8}{:>12}{:>12}\n", "errors", errors(a), errors(b));
+    text += match a.runs.len() > 1 && b.runs.len() > 1 {
+        true => "\nintervals: bootstrap over runs\n",
+        false => {
+            "\nintervals: bootstrap over the tenths of one run; how runs differ is not in them (--repeat)\n"
+        }
+    };
+    for (name, report) in [("A", a), ("B", b)] {
+        for why in report.invalid() {
+            text += &format!("{name} is invalid: {why}\n");
+        }
+    }
+    if a.environment != b.environment
+        && (&a.environment.kernel, &a.environment.processor)
+            != (&b.environment.kernel, &b.environment.processor)
+    {
+        text += "the two were not measured on the same machine and kernel\n";
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::way::Chosen;
+    use crate::report::environment::Environment;
+
+    fn report(rates: &[f64]) -> Report {
+        let run = |rate: &f64| Summary { rate: *rate, ..Summary::default() };
+        let runs = rates.iter().map(run).collect();
+        Report {
+            urls: vec!["u".into()],
+            plan: "p".into(),
+            io: Chosen::default(),
+            environment: Environment::default(),
+            runs,
+        }
+    }
+
+    #[test]
+    fn a_number_with_too_few_samples_is_reported_as_not_compared() {
+        let text = text(&report(&[100.0]), &report(&[100.0]));
+        for name in ["rate", "mean", "p50", "p99"] {
+            let reported =
+                text.lines().any(|line| line.starts_with(name) && line.contains("too few samples"));
+            assert!(reported, "{name} is missing:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_difference_is_told_from_noise() {
+        let (a, b) = (report(&[100.0, 101.0, 99.0, 100.0]), report(&[121.0, 119.0, 120.0, 120.0]));
+        let lines = compare(&a, &b);
+        assert_eq!((lines[0].name, lines[0].verdict()), ("rate", "B is better"));
+        assert!((1.19..1.21).contains(&lines[0].ratio.mean));
+        assert_eq!(compare(&a, &a)[0].verdict(), "no difference seen");
+        assert!(text(&a, &b).contains("over runs"));
+    }
+}

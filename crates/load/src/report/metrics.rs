@@ -1,0 +1,107 @@
+//! The numbers of a run by name: what assertions, the CSV and comparisons speak of.
+
+use crate::measure::record::ErrorKind;
+use crate::report::summary::{Distribution, PERCENTILES, Summary};
+
+/// In what a number is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Microseconds.
+    Time,
+    /// Things, or a part of one.
+    Plain,
+}
+
+/// What latencies there are: the prefix of their names, and where they are.
+type Latencies = (&'static str, fn(&Summary) -> Option<&Distribution>);
+
+const LATENCIES: [Latencies; 4] = [
+    ("", |summary| summary.latency_us.as_ref()),
+    ("uncorrected.", |summary| summary.uncorrected_us.as_ref()),
+    ("first_byte.", |summary| summary.first_byte_us.as_ref()),
+    ("connect.", |summary| summary.connect_us.as_ref()),
+];
+
+/// A number's name and where it is.
+type Plain = (&'static str, fn(&Summary) -> Option<f64>);
+
+const PLAIN: [Plain; 13] = [
+    ("answers", |summary| Some(summary.answers as f64)),
+    ("rate", |summary| Some(summary.rate)),
+    ("bytes", |summary| Some(summary.bytes as f64)),
+    ("bytes_per_second", |summary| Some(summary.bytes as f64 / summary.measured)),
+    ("errors", |summary| Some(summary.errors() as f64)),
+    ("never_answered", |summary| Some(summary.connections.never_answered as f64)),
+    ("connections", |summary| Some(summary.connections.made as f64)),
+    ("most_at_once", |summary| Some(summary.connections.most_at_once as f64)),
+    ("unfinished", |summary| Some(summary.unfinished as f64)),
+    ("fairness", |summary| summary.fairness),
+    ("in_flight", |summary| Some(summary.little.counted)),
+    ("generator_cpu", |summary| Some(summary.generator.busiest)),
+    ("generator_us", |summary| Some(summary.generator.per_answer_us)),
+];
+
+/// The names of all numbers.
+pub fn names() -> Vec<String> {
+    let mut all: Vec<String> = PLAIN.iter().map(|(name, _)| (*name).to_owned()).collect();
+    all.extend(ErrorKind::ALL.iter().map(|kind| format!("errors.{}", kind.name())));
+    for (prefix, _) in LATENCIES {
+        let parts = ["min", "mean", "max"].into_iter().chain(PERCENTILES.map(|(name, _)| name));
+        all.extend(parts.map(|part| format!("{prefix}{part}")));
+    }
+    all
+}
+
+/// In what the number called so is counted; none when there is none.
+pub fn unit(name: &str) -> Option<Unit> {
+    let known = names().iter().any(|known| known == name);
+    let plain = PLAIN.iter().any(|(plain, _)| *plain == name) || name.starts_with("errors.");
+    known.then_some(if plain { Unit::Plain } else { Unit::Time })
+}
+
+/// The number called so, in microseconds where it is a time; none where the run does not carry it.
+pub fn value(summary: &Summary, name: &str) -> Option<f64> {
+    if let Some((_, find)) = PLAIN.iter().find(|(plain, _)| *plain == name) {
+        return find(summary);
+    }
+    if let Some(kind) = name.strip_prefix("errors.") {
+        let kind = ErrorKind::ALL.iter().find(|known| known.name() == kind)?;
+        return Some(summary.errors.get(kind).copied().unwrap_or(0) as f64);
+    }
+    let (prefix, find) = LATENCIES.iter().rev().find(|(prefix, _)| name.starts_with(prefix))?;
+    let distribution = find(summary)?;
+    match &name[prefix.len()..] {
+        "min" => Some(distribution.min),
+        "mean" => Some(distribution.mean),
+        "max" => Some(distribution.max),
+        part => distribution.percentile(part),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::histogram::{self, Counts};
+
+    #[test]
+    fn every_name_has_a_unit_and_a_value_where_the_run_has_one() {
+        let mut histogram = histogram::new();
+        (0..200_000).for_each(|at| histogram.saturating_record(1_000_000 + at));
+        let latency = Distribution::of(Counts::take(&mut histogram));
+        let summary = Summary {
+            latency_us: latency.clone(),
+            uncorrected_us: latency.clone(),
+            first_byte_us: latency.clone(),
+            connect_us: latency,
+            fairness: Some(1.0),
+            measured: 1.0,
+            ..Summary::default()
+        };
+        for name in names() {
+            assert!(unit(&name).is_some() && value(&summary, &name).is_some(), "{name}");
+        }
+        assert_eq!(unit("p98"), None);
+        assert_eq!(unit("p99"), Some(Unit::Time));
+        assert_eq!(value(&Summary::default(), "p99"), None);
+    }
+}

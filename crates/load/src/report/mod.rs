@@ -1,0 +1,11 @@
+//! The report of a run: its summary, reasons to doubt it, and its output.
+
+pub mod assertion;
+pub mod compare;
+pub(crate) mod environment;
+pub mod metrics;
+pub mod output;
+mod summarize;
+pub mod summary;
+mod validity;
+pub mod warmup;

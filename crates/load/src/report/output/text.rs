@@ -1,0 +1,212 @@
+//! The report for people.
+
+use std::fmt::Write;
+
+use crate::measure::statistics;
+use crate::report::metrics;
+use crate::report::output::units::{bytes, number, time};
+use crate::report::summary::{Distribution, PERCENTILES, Report, Summary};
+
+/// The report as text.
+pub fn text(report: &Report) -> String {
+    let mut text = format!("{}\n{}\n", report.urls.first().map_or("", String::as_str), report.plan);
+    if report.urls.len() > 1 {
+        let _ = writeln!(text, "and {} more URLs", report.urls.len() - 1);
+    }
+    let _ = writeln!(text, "{}", report.io);
+    let here = &report.environment;
+    let _ = writeln!(
+        text,
+        "tenfold {}, Linux {}, {} x {}, load before {}",
+        here.version, here.kernel, here.processors, here.processor, here.load
+    );
+    for (number, run) in (1..).zip(&report.runs) {
+        text.push('\n');
+        if report.runs.len() > 1 {
+            let _ = writeln!(text, "run {number} of {}", report.runs.len());
+        }
+        write_run(&mut text, run);
+    }
+    if report.runs.len() > 1 {
+        over_runs(&mut text, report);
+    }
+    text
+}
+
+fn line(text: &mut String, name: &str, said: &str) {
+    let _ = writeln!(text, "  {name:<13}{said}");
+}
+
+fn write_run(text: &mut String, run: &Summary) {
+    if run.interrupted {
+        line(text, "interrupted", &format!("after {:.1} s; this is what there was until then", run.elapsed));
+    }
+    line(
+        text,
+        "requests",
+        &format!("{} answered rightly in {:.2} s", number(run.answers as f64), run.measured),
+    );
+    // An interval wider than the rate itself says nothing but that.
+    let known = run.rate_interval.filter(|interval| run.rate > 0.0 && interval.relative() <= 1.0);
+    let spread = known.map_or_else(
+        || "no interval: too short, too uneven, or a ramp".to_owned(),
+        |interval| {
+            format!(
+                "± {:.1} %, 95 % over {} parts of the run",
+                100.0 * interval.relative(),
+                run.batches.len()
+            )
+        },
+    );
+    line(text, "rate", &format!("{}/s  {spread}", number(run.rate)));
+    let per_second = run.bytes as f64 / run.measured;
+    line(text, "received", &format!("{}, {}/s", bytes(run.bytes as f64), bytes(per_second)));
+    let cut = &run.warm_up;
+    let left_out = match cut.seconds > 0.0 {
+        true => {
+            format!("{:.2} s and {} answers left out: {}", cut.seconds, number(cut.answers as f64), cut.rule)
+        }
+        false => cut.rule.clone(),
+    };
+    line(text, "warm-up", &left_out);
+    if let Some(schedule) = run.schedule {
+        line(
+            text,
+            "schedule",
+            &format!(
+                "{}/s asked, {}/s sent, {}/s answered",
+                number(schedule.asked),
+                number(schedule.sent),
+                number(schedule.answered)
+            ),
+        );
+    }
+    latencies(text, run);
+    connections(text, run);
+    doubts(text, run);
+}
+
+fn latencies(text: &mut String, run: &Summary) {
+    let rows = [
+        ("latency", &run.latency_us),
+        ("  from sending", &run.uncorrected_us),
+        ("  first byte", &run.first_byte_us),
+        ("  connect", &run.connect_us),
+    ];
+    if rows.iter().all(|(_, found)| found.is_none()) {
+        return;
+    }
+    let _ = write!(text, "\n  {:<16}{:>9}", "", "mean");
+    let carried = |name: &str| {
+        rows.iter().any(|(_, row)| row.as_ref().is_some_and(|row| row.percentile(name).is_some()))
+    };
+    let names: Vec<&str> = PERCENTILES.iter().map(|(name, _)| *name).filter(|name| carried(name)).collect();
+    names.iter().for_each(|name| text.push_str(&format!("{name:>9}")));
+    let _ = writeln!(text, "{:>9}", "max");
+    for (name, distribution) in rows {
+        if let Some(distribution) = distribution {
+            write_row(text, name, distribution, &names);
+        }
+    }
+    if run.schedule.is_some() {
+        let _ = writeln!(
+            text,
+            "  latency counts from when a request was due; from sending is what a closed loop would show"
+        );
+    }
+    text.push('\n');
+}
+
+fn write_row(text: &mut String, name: &str, row: &Distribution, names: &[&str]) {
+    let _ = write!(text, "  {name:<16}{:>9}", time(row.mean));
+    for name in names {
+        let shown = row.percentile(name).map_or_else(|| "-".to_owned(), time);
+        let _ = write!(text, "{shown:>9}");
+    }
+    let _ = writeln!(text, "{:>9}", time(row.max));
+}
+
+fn connections(text: &mut String, run: &Summary) {
+    let all = &run.connections;
+    let mut said = format!("{} made, {} at once", number(all.made as f64), number(all.most_at_once as f64));
+    if all.due > all.made {
+        let _ = write!(said, ", {} tried", number(all.due as f64));
+    }
+    for (count, what) in
+        [(all.idle_held, "idle to the end"), (all.ended_idle, "ended by the server between requests")]
+    {
+        if count > 0 {
+            let _ = write!(said, ", {} {what}", number(count as f64));
+        }
+    }
+    line(text, "connections", &said);
+    if all.slow_answers > 0 {
+        line(text, "slow ones", &format!("{} answers", number(all.slow_answers as f64)));
+    }
+    line(
+        text,
+        "starved",
+        &format!("{} of {} never answered", number(all.never_answered as f64), number(all.places as f64)),
+    );
+    if let Some(index) = run.fairness {
+        line(text, "fairness", &format!("{index:.3} (Jain's index: 1 is the same for all)"));
+    }
+    let unfinished = match run.unfinished {
+        0 => String::new(),
+        count => format!(
+            "; {} without answer at the end, the oldest for {:.2} s",
+            number(count as f64),
+            run.longest_wait
+        ),
+    };
+    line(text, "errors", &format!("{}{unfinished}", number(run.errors() as f64)));
+    for (kind, count) in &run.errors {
+        let example = run.examples.get(kind).map(String::as_str).unwrap_or_default();
+        line(
+            text,
+            &format!("  {}", kind.name()),
+            &format!("{}, the first: {example}", number(*count as f64)),
+        );
+    }
+}
+
+fn doubts(text: &mut String, run: &Summary) {
+    let little = run.little;
+    line(
+        text,
+        "Little's law",
+        &format!(
+            "{:.2} in flight; rate x latency {:.2}, lost {:.2}: {:.1} % apart",
+            little.counted,
+            little.answered,
+            little.lost,
+            100.0 * little.error()
+        ),
+    );
+    let generator = run.generator;
+    let lag = generator.lag_us.map_or_else(String::new, |lag| format!(", late by {} at p99", time(lag)));
+    line(
+        text,
+        "generator",
+        &format!(
+            "{:.0} % of a processor (busiest thread), {:.2} us an answer{lag}",
+            100.0 * generator.busiest,
+            generator.per_answer_us
+        ),
+    );
+    run.notes.iter().for_each(|note| line(text, "note", note));
+    run.invalid.iter().for_each(|why| line(text, "INVALID", why));
+}
+
+fn over_runs(text: &mut String, report: &Report) {
+    let _ = writeln!(text, "\nover {} runs     mean   95 % interval", report.runs.len());
+    for name in ["rate", "mean", "p50", "p99", "max"] {
+        let values: Vec<f64> = report.runs.iter().filter_map(|run| metrics::value(run, name)).collect();
+        let shown =
+            |value: f64| if name == "rate" { format!("{}/s", number(value)) } else { time(value.max(0.0)) };
+        if let Some(found) = statistics::mean(&values) {
+            let interval = format!("{} .. {}", shown(found.low), shown(found.high));
+            let _ = writeln!(text, "  {name:<10}{:>12}   {interval}", shown(found.mean));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The summary of a record.
+
+use crate::measure::histogram::{self, Counts};
+use crate::measure::record::{Record, Slice};
+use crate::measure::statistics;
+use crate::plan::{Length, Plan, WarmUp, nanoseconds};
+use crate::report::summary::{Batch, Cut, Distribution, Generator, Little, Schedule, Summary};
+use crate::report::{validity, warmup};
+
+impl Summary {
+    /// The summary of `record`.
+    pub fn new(plan: &Plan, record: &Record) -> Summary {
+        let length = record.slice_length.max(1);
+        // Requests are made until then; what comes later are answers to them.
+        let end = match plan.length {
+            Length::For(time) => nanoseconds(time).min(record.elapsed),
+            Length::Requests(_) => record.elapsed,
+        };
+        let within = usize::try_from(end.div_ceil(length)).unwrap_or(usize::MAX).min(record.slices.len());
+        let cut = cut(plan, record, within);
+        let window = (end.saturating_sub(cut.slices as u64 * length)).max(1) as f64 / 1e9;
+        let answers: u64 = record.slices[cut.slices..within].iter().map(|slice| slice.answers).sum();
+        let kept = &record.slices[cut.slices..];
+        let whole = sum(kept, |slice| &slice.service);
+        let batches = batches(&record.slices[cut.slices..within], length, window);
+        let rates: Vec<f64> = batches.iter().map(|batch| batch.rate).collect();
+        let mut summary = Summary {
+            elapsed: record.elapsed as f64 / 1e9,
+            measured: window,
+            answers,
+            rate: answers as f64 / window,
+            // Parts of a ramp differ because they have to.
+            rate_interval: statistics::mean(&rates).filter(|_| {
+                ![plan.rate, plan.connection_rate].into_iter().flatten().any(|rate| rate.is_ramp())
+            }),
+            bytes: record.slices[cut.slices..within].iter().map(|slice| slice.bytes).sum(),
+            latency_us: Distribution::of(sum(kept, |slice| &slice.latency)),
+            uncorrected_us: Distribution::of(whole),
+            first_byte_us: Distribution::of(sum(kept, |slice| &slice.first_byte)),
+            connect_us: Distribution::of(joined(&record.slices, |slice| &slice.connect)),
+            errors: record.errors.clone(),
+            examples: record.examples.clone(),
+            connections: record.connections.clone(),
+            fairness: record.connections.shares.jain(),
+            unfinished: record.unfinished,
+            longest_wait: record.longest_wait as f64 / 1e9,
+            little: little(record),
+            generator: generator(record),
+            schedule: plan.rate.map(|_| schedule(record, end, within)),
+            batches,
+            interrupted: record.interrupted,
+            warm_up: cut.shown,
+            ..Summary::default()
+        };
+        validity::judge(plan, &mut summary);
+        summary
+    }
+}
+
+struct CutSlices {
+    slices: usize,
+    shown: Cut,
+}
+
+fn cut(plan: &Plan, record: &Record, within: usize) -> CutSlices {
+    let done: Vec<u64> = record.slices[..within].iter().map(|slice| slice.answers).collect();
+    let (slices, rule) = match plan.warm_up {
+        WarmUp::Nothing => (0, "nothing is cut, as asked"),
+        WarmUp::For(time) => {
+            let slices = nanoseconds(time).div_ceil(record.slice_length.max(1));
+            // A run that was interrupted before that keeps what there is.
+            (usize::try_from(slices).unwrap_or(usize::MAX).min(within.saturating_sub(1)), "as long as asked")
+        }
+        WarmUp::Rule if plan.rate.is_some() || plan.hold.is_some() => (0, "nothing is cut from a schedule"),
+        WarmUp::Rule if matches!(plan.length, Length::Requests(_)) => {
+            (0, "nothing is cut from a number of requests")
+        }
+        WarmUp::Rule => (warmup::cut(&done), "MSER-5, a quarter of the run at most"),
+    };
+    let seconds = (slices as u64 * record.slice_length) as f64 / 1e9;
+    CutSlices { slices, shown: Cut { seconds, rule: rule.to_owned(), answers: done[..slices].iter().sum() } }
+}
+
+/// Of several slices, what a field has and what all fields have in common.
+fn sum(slices: &[Slice], field: impl Fn(&Slice) -> &Counts) -> Counts {
+    let mut all = joined(slices, field);
+    all.add(&joined(slices, |slice| &slice.same));
+    all
+}
+
+/// One histogram of all is much quicker than adding up one by one.
+fn joined(slices: &[Slice], field: impl Fn(&Slice) -> &Counts) -> Counts {
+    let mut all = histogram::new();
+    slices.iter().for_each(|slice| field(slice).pour(&mut all));
+    Counts::take(&mut all)
+}
+
+fn batches(slices: &[Slice], length: u64, window: f64) -> Vec<Batch> {
+    const BATCHES: usize = 10;
+    let each = (slices.len() / BATCHES).max(1);
+    let whole = (window * 1e9 / length as f64) as usize;
+    // The last slice of a run of a number of requests is not whole.
+    let slices = &slices[..slices.len().min(whole)];
+    let batch = |part: &[Slice]| {
+        let latency = Distribution::of(sum(part, |slice| &slice.latency));
+        let answers: u64 = part.iter().map(|slice| slice.answers).sum();
+        Batch {
+            rate: answers as f64 / (part.len() as u64 * length) as f64 * 1e9,
+            mean: latency.as_ref().map(|latency| latency.mean),
+            p50: latency.as_ref().and_then(|latency| latency.percentile("p50")),
+            p99: latency.as_ref().and_then(|latency| latency.percentile("p99")),
+        }
+    };
+    slices.chunks_exact(each).take(BATCHES).map(batch).collect()
+}
+
+fn little(record: &Record) -> Little {
+    let service = sum(&record.slices, |slice| &slice.service);
+    let mut all = histogram::new();
+    service.pour(&mut all);
+    let elapsed = record.elapsed.max(1) as f64;
+    Little {
+        counted: record.area as f64 / elapsed,
+        answered: all.mean() * all.len() as f64 / elapsed,
+        lost: record.lost_time as f64 / elapsed,
+    }
+}
+
+fn generator(record: &Record) -> Generator {
+    let shares: Vec<f64> =
+        record.efforts.iter().map(|one| one.used as f64 / one.passed.max(1) as f64).collect();
+    let used: u64 = record.efforts.iter().map(|one| one.used).sum();
+    let answers: u64 = record.slices.iter().map(|slice| slice.answers).sum();
+    let lag = Distribution::of(record.lag.clone());
+    Generator {
+        busiest: shares.iter().copied().fold(0.0, f64::max),
+        average: shares.iter().sum::<f64>() / shares.len().max(1) as f64,
+        per_answer_us: used as f64 / 1e3 / answers.max(1) as f64,
+        lag_us: lag.map(|lag| lag.percentile("p99").unwrap_or(lag.max)),
+    }
+}
+
+fn schedule(record: &Record, end: u64, within: usize) -> Schedule {
+    let seconds = end.max(1) as f64 / 1e9;
+    let per_second = |count: u64| count as f64 / seconds;
+    Schedule {
+        asked: per_second(record.due),
+        sent: per_second(record.slices[..within].iter().map(|slice| slice.sent).sum()),
+        answered: per_second(record.slices[..within].iter().map(|slice| slice.answers).sum()),
+    }
+}

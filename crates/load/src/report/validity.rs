@@ -1,0 +1,151 @@
+//! Whether a run's numbers can be believed. The rules are fixed here, before any run.
+
+use crate::measure::record::ErrorKind;
+use crate::plan::Plan;
+use crate::report::summary::Summary;
+
+/// A thread that needs more of its processor than this has no time left.
+const BUSY: f64 = 0.95;
+/// What a schedule may fall behind.
+const BEHIND: f64 = 0.97;
+/// Lateness that is never a reason, in microseconds.
+const LATE: f64 = 1_000.0;
+/// How far the two sides of Little's law may be apart.
+const LITTLE: f64 = 0.05;
+
+/// Says why the numbers are not to be used, and what has to be known with them.
+pub(crate) fn judge(plan: &Plan, summary: &mut Summary) {
+    let (invalid, notes) = (reasons(summary), notes(plan, summary));
+    (summary.invalid, summary.notes) = (invalid, notes);
+}
+
+fn reasons(summary: &Summary) -> Vec<String> {
+    let mut all = Vec::new();
+    let generator = &summary.generator;
+    let wants_answers = summary.connections.places > 0 && !summary.interrupted;
+    if wants_answers && summary.answers == 0 && summary.connections.shares.jain().is_none() {
+        let only_statuses = summary.errors.keys().all(|kind| *kind == ErrorKind::Status);
+        let hint = match only_statuses && !summary.errors.is_empty() {
+            true => "; name the statuses that you expect with --expect-status",
+            false => "",
+        };
+        all.push(format!("no response was OK{hint}"));
+    }
+    if let Some(schedule) = summary.schedule {
+        if generator.busiest > BUSY && schedule.sent < BEHIND * schedule.asked {
+            all.push(format!(
+                "the generator was the limit: {:.0} of {:.0} requests/s were sent, and its busiest thread used {:.0} % of a processor; give it more --threads",
+                schedule.sent,
+                schedule.asked,
+                100.0 * generator.busiest
+            ));
+        }
+        let p99 = summary.latency_us.as_ref().and_then(|latency| latency.percentile("p99"));
+        if let (Some(lag), Some(p99)) = (generator.lag_us, p99)
+            && lag > LATE
+            && lag > p99 / 10.0
+        {
+            all.push(format!(
+                "the generator was late: {:.1} ms at p99, while a connection was free; it needs a processor of its own",
+                lag / 1e3
+            ));
+        }
+    }
+    for (kind, mend) in [
+        (
+            ErrorKind::NoPort,
+            "this machine ran out of ports towards the server; spread connections with --source",
+        ),
+        (
+            ErrorKind::NoDescriptor,
+            "the generator ran out of descriptors; raise `ulimit -n` or use --processes",
+        ),
+    ] {
+        if summary.errors.contains_key(&kind) {
+            all.push(mend.to_owned());
+        }
+    }
+    let little = summary.little;
+    if little.error() > LITTLE {
+        all.push(format!(
+            "Little's law does not hold: {:.2} requests were in flight, and rate times latency is {:.2}",
+            little.counted,
+            little.answered + little.lost
+        ));
+    }
+    all
+}
+
+fn notes(plan: &Plan, summary: &Summary) -> Vec<String> {
+    let mut all = Vec::new();
+    let connections = &summary.connections;
+    if connections.never_answered > 0 {
+        all.push(format!(
+            "{} of {} connections never got an answer{}: latencies are those of the others",
+            connections.never_answered,
+            connections.places,
+            match connections.never_connected {
+                0 => String::new(),
+                count => format!(" ({count} were never made)"),
+            }
+        ));
+    }
+    match summary.schedule {
+        None if plan.hold.is_none() && summary.generator.busiest > BUSY => all.push(format!(
+            "the generator's busiest thread used {:.0} % of a processor: the rate may be its own limit, and is a lower bound of the server's",
+            100.0 * summary.generator.busiest
+        )),
+        Some(schedule) if schedule.answered < BEHIND * schedule.asked && summary.generator.busiest <= BUSY => {
+            all.push(format!(
+                "the server did not keep up with {:.0} requests/s: latencies grow with the length of the run",
+                schedule.asked
+            ));
+        }
+        _ => {}
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::statistics::Shares;
+    use crate::report::summary::{Generator, Little, Schedule};
+
+    fn summary() -> Summary {
+        let mut summary = Summary { answers: 1_000, ..Summary::default() };
+        let mut shares = Shares::default();
+        shares.push(1_000);
+        summary.connections.shares = shares;
+        summary.connections.places = 1;
+        summary.little = Little { counted: 2.0, answered: 1.9, lost: 0.1 };
+        summary
+    }
+
+    #[test]
+    fn the_generators_limit_makes_a_schedule_invalid() {
+        let mut limited = summary();
+        limited.schedule = Some(Schedule { asked: 1_000.0, sent: 900.0, answered: 900.0 });
+        assert!(reasons(&limited).is_empty(), "the server was the limit");
+        limited.generator = Generator { busiest: 0.99, ..Generator::default() };
+        assert!(reasons(&limited)[0].contains("the generator was the limit"));
+    }
+
+    #[test]
+    fn what_can_not_be_is_invalid() {
+        assert!(reasons(&summary()).is_empty());
+        let mut wrong = summary();
+        wrong.little.answered = 1.0;
+        assert!(reasons(&wrong)[0].contains("Little"));
+        let mut none = summary();
+        (none.answers, none.connections.shares) = (0, Shares::default());
+        assert_eq!(reasons(&none), ["no response was OK"]);
+        none.errors.insert(ErrorKind::Status, 5);
+        assert!(reasons(&none)[0].contains("--expect-status"));
+        none.errors.insert(ErrorKind::NoDescriptor, 5);
+        assert_eq!(reasons(&none)[0], "no response was OK");
+        let mut ports = summary();
+        ports.errors.insert(ErrorKind::NoPort, 1);
+        assert!(reasons(&ports)[0].contains("--source"));
+    }
+}

@@ -1,0 +1,173 @@
+//! The workers of a run: threads, in this process or in several.
+
+use std::io::{self, Read, Write};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use tenfold_sys::clock;
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::process::{self, Fork, Pid};
+use tenfold_sys::shared::Rows;
+use tenfold_sys::signal::Signal;
+
+use crate::error::{Wrong, failed};
+use crate::measure::record::Record;
+use crate::plan::Plan;
+use crate::plan::way::Means;
+use crate::run::live::Live;
+use crate::worker::{self, Completion, Readiness, Share, Targets};
+
+/// Between the start of the workers and the begin of the run, which is the same for all.
+const LEAD: u64 = 5_000_000;
+/// The same where there are processes to be forked.
+const LEAD_OF_PROCESS: u64 = 20_000_000;
+/// Between two looks at how it goes on.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What all workers do, and by which means.
+#[derive(Clone, Copy)]
+struct Work<'a> {
+    plan: &'a Plan,
+    targets: &'a Targets,
+    means: Means,
+}
+
+/// Runs all workers to their end.
+///
+/// # Errors
+/// When they cannot be started, or one of them cannot go on.
+pub(crate) fn run(plan: &Plan, targets: &Targets, means: Means, display: &mut Live) -> Result<Record, Wrong> {
+    let work = Work { plan, targets, means };
+    let rows = Rows::new(plan.workers() as usize, worker::WORDS)
+        .map_err(|error| failed("get memory for the workers to tell in", &error))?;
+    if plan.processes == 1 {
+        let begin = clock::monotonic() + LEAD;
+        return threads(work, (0, begin), &rows, || display.look(&rows));
+    }
+    let begin = clock::monotonic() + LEAD_OF_PROCESS * u64::from(plan.processes);
+    processes(work, begin, &rows, display)
+}
+
+/// Runs the threads of the process with this number.
+fn threads(
+    Work { plan, targets, means }: Work<'_>,
+    (process, begin): (u32, u64),
+    rows: &Rows,
+    mut look: impl FnMut(),
+) -> Result<Record, Wrong> {
+    thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        for number in 0..plan.threads {
+            let sender = sender.clone();
+            let index = process * plan.threads + number;
+            let work = move || {
+                let share = Share::new(plan, targets, index, begin);
+                let row = rows.row(index as usize);
+                let result = match means {
+                    Means::Epoll => worker::run::<Readiness>(&share, row),
+                    Means::Uring => worker::run::<Completion>(&share, row),
+                };
+                // Nobody listens any more when another worker has failed.
+                let _ = sender.send(result);
+            };
+            thread::Builder::new()
+                .name(format!("load-{index}"))
+                .spawn_scoped(scope, work)
+                .map_err(|error| failed("start a thread", &error))?;
+        }
+        drop(sender);
+        let mut all = Record::default();
+        loop {
+            match receiver.recv_timeout(LOOK) {
+                Ok(result) => all.add(result.map_err(|error| failed("wait for connections", &error))?),
+                Err(RecvTimeoutError::Timeout) => look(),
+                Err(RecvTimeoutError::Disconnected) => return Ok(all),
+            }
+        }
+    })
+}
+
+fn processes(work: Work<'_>, begin: u64, rows: &Rows, display: &mut Live) -> Result<Record, Wrong> {
+    let parent = process::own();
+    let (sender, receiver) = mpsc::channel();
+    let mut children: Vec<Pid> = Vec::new();
+    let mut pipes = Vec::new();
+    for number in 0..work.plan.processes {
+        let (reader, writer) = io::pipe().map_err(|error| failed("make a pipe", &error))?;
+        match fork_when_alone().map_err(|error| failed("start a process", &error))? {
+            Fork::Child => {
+                drop((reader, pipes));
+                // Whose parent has gone has nobody to tell.
+                let alive = process::end_with(parent, Signal::Kill).unwrap_or(true);
+                let result = threads(work, (number, begin), rows, || {});
+                let told = alive && tell(writer, &result.map_err(|wrong| wrong.to_string())).is_ok();
+                std::process::exit(i32::from(!told));
+            }
+            Fork::Parent(pid) => {
+                children.push(pid);
+                pipes.push(reader);
+            }
+        }
+    }
+    let readers: Vec<_> = pipes
+        .into_iter()
+        .map(|pipe| {
+            let sender = sender.clone();
+            thread::spawn(move || sender.send(hear(pipe)).is_ok())
+        })
+        .collect();
+    drop(sender);
+    let result = gather(&receiver, &children, rows, display);
+    for reader in readers {
+        let _ = reader.join();
+    }
+    while let Ok(Some(_)) = process::reap() {}
+    result
+}
+
+fn gather(
+    receiver: &mpsc::Receiver<Result<Record, String>>,
+    children: &[Pid],
+    rows: &Rows,
+    display: &mut Live,
+) -> Result<Record, Wrong> {
+    let (mut all, mut told) = (Record::default(), false);
+    let mut failure = None;
+    loop {
+        match receiver.recv_timeout(LOOK) {
+            Ok(Ok(record)) => all.add(record),
+            Ok(Err(why)) => failure = failure.or(Some(why)),
+            Err(RecvTimeoutError::Timeout) => display.look(rows),
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if (lifecycle::phase() != Phase::Serving || failure.is_some()) && !told {
+            told = true;
+            children.iter().for_each(|child| process::tell(*child, Signal::Interrupt));
+        }
+    }
+    failure.map_or(Ok(all), |why| Err(Wrong::Failed(why)))
+}
+
+/// A thread that was joined is gone a moment later.
+fn fork_when_alone() -> io::Result<Fork> {
+    for _ in 0..50 {
+        if process::threads()? == 1 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    process::fork()
+}
+
+fn tell(mut pipe: io::PipeWriter, result: &Result<Record, String>) -> io::Result<()> {
+    let bytes = serde_json::to_vec(result).map_err(io::Error::other)?;
+    pipe.write_all(&bytes)
+}
+
+fn hear(mut pipe: io::PipeReader) -> Result<Record, String> {
+    let mut bytes = Vec::new();
+    pipe.read_to_end(&mut bytes).map_err(|error| format!("hear of a process: {error}"))?;
+    serde_json::from_slice(&bytes)
+        .unwrap_or_else(|_| Err("a process of the generator ended before its run".into()))
+}

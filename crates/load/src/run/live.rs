@@ -1,0 +1,115 @@
+//! What is shown on a terminal while a run goes on: how far it is, the rate, latency as a sparkline.
+
+use std::io::IsTerminal;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tenfold_sys::shared::Rows;
+
+use crate::plan::{Length, Plan};
+use crate::report::output::units;
+use crate::worker::Word;
+
+/// Points of the sparkline.
+const POINTS: usize = 24;
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A line that changes; none where nobody looks.
+pub(crate) struct Live {
+    bar: Option<ProgressBar>,
+    length: Length,
+    begin: Instant,
+    before: Totals,
+    /// Mean latencies in microseconds; 0 where nothing was answered.
+    points: Vec<f64>,
+}
+
+#[derive(Clone, Copy)]
+struct Totals {
+    at: Instant,
+    answers: u64,
+    errors: u64,
+    latency: u64,
+    open: u64,
+}
+
+impl Live {
+    /// For the run with this number.
+    pub(crate) fn new(plan: &Plan, number: u32, wanted: bool) -> Live {
+        let shown = wanted && std::io::stderr().is_terminal();
+        let bar = shown.then(|| {
+            let bar = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{prefix}{bar:20.green/238} {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━━─"));
+            if plan.repeat > 1 {
+                bar.set_prefix(format!("{number}/{} ", plan.repeat));
+            }
+            bar
+        });
+        let begin = Instant::now();
+        let before = Totals { at: begin, answers: 0, errors: 0, latency: 0, open: 0 };
+        Live { bar, length: plan.length, begin, before, points: Vec::new() }
+    }
+
+    /// Shows how far it is.
+    pub(crate) fn look(&mut self, rows: &Rows) {
+        let Some(bar) = &self.bar else { return };
+        let sum = |word: Word| {
+            (0..rows.rows()).map(|row| rows.row(row)[word as usize].load(Ordering::Relaxed)).sum::<u64>()
+        };
+        let now = Totals {
+            at: Instant::now(),
+            answers: sum(Word::Answers),
+            errors: sum(Word::Errors),
+            latency: sum(Word::Latency),
+            open: sum(Word::Open),
+        };
+        let answers = now.answers.saturating_sub(self.before.answers);
+        let latency = now.latency.saturating_sub(self.before.latency) as f64 / 1e3 / answers.max(1) as f64;
+        let rate = answers as f64 / now.at.duration_since(self.before.at).as_secs_f64().max(1e-3);
+        self.points.push(latency);
+        if self.points.len() > POINTS {
+            self.points.remove(0);
+        }
+        let (done, of) = match self.length {
+            Length::For(time) => (self.begin.elapsed().as_secs_f64(), time.as_secs_f64()),
+            Length::Requests(count) => ((now.answers + now.errors) as f64, count as f64),
+        };
+        bar.set_position((1_000.0 * (done / of).clamp(0.0, 1.0)) as u64);
+        let errors = if now.errors > 0 { format!("  {} errors", now.errors) } else { String::new() };
+        bar.set_message(format!(
+            "{}/s  {} open  {} {}{errors}",
+            units::number(rate),
+            now.open,
+            sparkline(&self.points),
+            units::time(latency),
+        ));
+        self.before = now;
+    }
+
+    /// Takes the line away.
+    pub(crate) fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Heights from nothing to the greatest.
+fn sparkline(points: &[f64]) -> String {
+    let most = points.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    points.iter().map(|point| BARS[((point / most) * (BARS.len() - 1) as f64).round() as usize]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sparkline_goes_up_to_its_greatest() {
+        assert_eq!(sparkline(&[0.0, 5.0, 10.0]), "▁▅█");
+        assert_eq!(sparkline(&[0.0, 0.0]), "▁▁");
+        assert_eq!(sparkline(&[]), "");
+    }
+}

@@ -1,0 +1,118 @@
+//! Carrying a plan out.
+
+mod fleet;
+mod live;
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use tenfold_sys::connect::Remote;
+use tenfold_sys::{lifecycle, limits};
+
+use self::live::Live;
+use crate::error::{Wrong, failed};
+use crate::message::request::Image;
+use crate::plan::Plan;
+use crate::plan::{choose, url};
+use crate::report::environment;
+use crate::report::summary::{Report, Summary};
+use crate::worker::Targets;
+
+/// Descriptors that a process needs beside its connections, and a thread beside its own.
+const SPARE: (u64, u64) = (32, 4);
+
+/// Carries `plan` out, once or as often as it says. `live` shows what happens on standard error meanwhile. The
+/// process has to have one thread only. INT ends the run that goes on; what it showed until then is reported.
+///
+/// # Errors
+/// [`Wrong`], when it makes no sense, when the system does not let it, or when nobody answers.
+pub fn run(plan: &Plan, live: bool) -> Result<Report, Wrong> {
+    plan.check()?;
+    let io = choose::choose(plan)?;
+    see_descriptors(plan)?;
+    let targets = find(plan)?;
+    let environment = environment::find();
+    lifecycle::install_worker_signals().map_err(|error| failed("listen to signals", &error))?;
+    let mut runs = Vec::new();
+    for number in 1..=plan.repeat {
+        let mut display = Live::new(plan, number, live);
+        let record = fleet::run(plan, &targets, io.means, &mut display)?;
+        display.end();
+        if let Some(why) = record.failure {
+            return Err(Wrong::Failed(why));
+        }
+        let summary = Summary::new(plan, &record);
+        let interrupted = summary.interrupted;
+        runs.push(summary);
+        if interrupted {
+            break;
+        }
+    }
+    let urls = plan.urls.iter().map(ToString::to_string).collect();
+    Ok(Report { urls, plan: plan.to_string(), io, environment, runs })
+}
+
+fn see_descriptors(plan: &Plan) -> Result<(), Wrong> {
+    let most =
+        limits::raise_descriptors().map_err(|error| failed("raise the limit of descriptors", &error))?;
+    let (process, thread) = SPARE;
+    let needed = plan.all_connections().div_ceil(u64::from(plan.processes))
+        + process
+        + thread * u64::from(plan.threads);
+    if needed <= most {
+        return Ok(());
+    }
+    let processes = plan
+        .all_connections()
+        .div_ceil(most.saturating_sub(process + thread * u64::from(plan.threads)).max(1));
+    Err(Wrong::Usage(format!(
+        "{} connections in {} process{} need {needed} descriptors each, and the limit is {most}; use --processes {processes}, or raise `ulimit -n`",
+        plan.all_connections(),
+        plan.processes,
+        if plan.processes == 1 { "" } else { "es" },
+    )))
+}
+
+/// Resolves names and writes requests out.
+fn find(plan: &Plan) -> Result<Targets, Wrong> {
+    let mut places: Vec<&url::Place> = Vec::new();
+    let mut targets = Targets { images: Vec::new(), remotes: Vec::new(), lists: Vec::new() };
+    for url in &plan.urls {
+        let number = match places.iter().position(|place| **place == url.place) {
+            Some(number) => number,
+            None => {
+                targets.remotes.push(resolve(plan, &url.place)?);
+                targets.lists.push(Vec::new());
+                places.push(&url.place);
+                places.len() - 1
+            }
+        };
+        targets.lists[number].push(targets.images.len() as u32);
+        targets.images.push(Image::new(plan, url));
+    }
+    Ok(targets)
+}
+
+/// The first address that can be connected to; where there is only one, whatever it is.
+fn resolve(plan: &Plan, place: &url::Place) -> Result<Remote, Wrong> {
+    let shown = place.authority();
+    let all = place.resolve().map_err(|error| failed(format!("find the address of {shown}"), &error))?;
+    let source = plan.sources.nth(0);
+    let suits = |remote: &&Remote| match (remote, source) {
+        (Remote::Internet(at), Some(source)) => at.is_ipv4() == source.is_ipv4(),
+        _ => true,
+    };
+    let suitable: Vec<&Remote> = all.iter().filter(suits).collect();
+    let answers = |remote: &&&Remote| match remote {
+        Remote::Internet(at) => TcpStream::connect_timeout(at, Duration::from_secs(3)).is_ok(),
+        Remote::Unix(_) => true,
+    };
+    let found = match suitable.as_slice() {
+        [] => None,
+        [only] => Some(only),
+        several => several.iter().find(answers).or(several.first()),
+    };
+    found
+        .map(|remote| (*remote).clone())
+        .ok_or_else(|| Wrong::Failed(format!("{shown} has no address of the family of --source")))
+}

@@ -1,0 +1,203 @@
+//! A worker's share of a plan: which connections, which part of the schedules, on which clock.
+
+use tenfold_sys::connect::Remote;
+
+use crate::connection::Shared;
+use crate::measure::recorder::Recorder;
+use crate::message::request::{self, Image};
+use crate::message::response::Known;
+use crate::plan::pacer::{Pacer, Part};
+use crate::plan::{Length, Order, Plan, nanoseconds};
+
+/// Connects that may fail before the first succeeds, where connections come by a schedule.
+const MOST_FUTILE: u64 = 10;
+/// Slices of a run of known length.
+const SLICES: u64 = 100;
+/// Nanoseconds of a slice, where the length of the run is not known.
+const SLICE: u64 = 20_000_000;
+
+/// Parts of a second in which a slow connection is served.
+pub(crate) const SLOW_STEPS: u64 = 10;
+
+/// What a place is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Makes the requests of the plan.
+    #[default]
+    Active,
+    /// Is opened by a schedule, makes its requests, is closed when its time has come.
+    Held,
+    /// Is open.
+    Idle,
+    /// Asks, and reads slowly.
+    SlowReader,
+    /// Asks slowly.
+    SlowWriter,
+}
+
+/// What is asked for, and of whom: found out once before a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Targets {
+    pub(crate) images: Vec<Image>,
+    pub(crate) remotes: Vec<Remote>,
+    /// For each server, which of the images it is asked.
+    pub(crate) lists: Vec<Vec<u32>>,
+}
+
+/// A worker's share of a plan. Times are nanoseconds of the monotonic clock.
+pub(crate) struct Share<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) targets: &'a Targets,
+    pub(crate) remotes: &'a [Remote],
+    pub(crate) index: u32,
+    pub(crate) workers: u32,
+    pub(crate) begin: u64,
+    /// When no more requests are begun; none where their number ends the run.
+    pub(crate) end: Option<u64>,
+    /// How long after the end answers to a schedule are waited for.
+    pub(crate) grace: u64,
+    pub(crate) timeout: u64,
+    pub(crate) hold: u64,
+    /// Whether connections make more than one request.
+    pub(crate) persistent: bool,
+    pub(crate) per_connection: u64,
+    /// Bytes that a slow connection takes or gives at a time.
+    pub(crate) slow_step: usize,
+    /// Connects that may fail before the first succeeds.
+    pub(crate) first_wave: u64,
+}
+
+impl<'a> Share<'a> {
+    pub(crate) fn new(plan: &'a Plan, targets: &'a Targets, index: u32, begin: u64) -> Share<'a> {
+        let length = match plan.length {
+            Length::For(time) => Some(nanoseconds(time)),
+            Length::Requests(_) => None,
+        };
+        let timeout = nanoseconds(plan.timeout);
+        let workers = plan.workers();
+        let per_connection = plan.per_connection();
+        let mut share = Share {
+            plan,
+            targets,
+            remotes: &targets.remotes,
+            index,
+            workers,
+            begin,
+            end: length.map(|length| begin + length),
+            grace: timeout.min((length.unwrap_or(0) / 10).max(2_000_000_000)),
+            timeout,
+            hold: plan.hold.map_or(0, nanoseconds),
+            persistent: per_connection > 1,
+            per_connection,
+            slow_step: usize::try_from(plan.slow_rate / SLOW_STEPS).unwrap_or(usize::MAX).max(1),
+            first_wave: MOST_FUTILE,
+        };
+        if plan.hold.is_none() {
+            share.first_wave = u64::from(share.count_of_places());
+        }
+        share
+    }
+
+    /// How many places there are.
+    pub(crate) fn count_of_places(&self) -> u32 {
+        [Role::Active, Role::Idle, Role::SlowReader, Role::SlowWriter]
+            .into_iter()
+            .map(|role| self.count(role))
+            .sum()
+    }
+
+    /// What connections share.
+    pub(crate) fn shared(&self, buffer: usize) -> Shared<'a> {
+        let length = self.end.map(|end| end - self.begin);
+        let slice = length.map_or(SLICE, |length| (length / SLICES).max(10_000_000));
+        Shared {
+            images: &self.targets.images,
+            asked: request::asked(self.plan),
+            expect: &self.plan.expect,
+            known: vec![Known::default(); self.targets.images.len()],
+            buffer: vec![0; buffer].into(),
+            gathered: Vec::new(),
+            recorder: Recorder::new(self.begin, slice),
+            pending: 0,
+        }
+    }
+
+    /// What lets requests begin.
+    pub(crate) fn requests(&self) -> Pacer {
+        let limit = match self.plan.length {
+            Length::For(_) => u64::MAX,
+            Length::Requests(all) => self.part_of(all),
+        };
+        match self.plan.rate {
+            None => Pacer::free(self.begin, self.end.unwrap_or(u64::MAX), limit),
+            Some(rate) => {
+                let part = Part { index: self.index, of: self.workers };
+                Pacer::scheduled(rate, self.plan.arrivals, part, self.plan.seed, self.span(), limit)
+            }
+        }
+    }
+
+    /// What lets connections begin.
+    pub(crate) fn connections(&self) -> Pacer {
+        match self.plan.connection_rate {
+            None => Pacer::free(self.begin, u64::MAX, u64::MAX),
+            Some(rate) => {
+                let part = Part { index: self.index, of: self.workers };
+                // Another seed than that of requests: the two are independent.
+                Pacer::scheduled(rate, self.plan.arrivals, part, !self.plan.seed, self.span(), u64::MAX)
+            }
+        }
+    }
+
+    fn span(&self) -> (u64, u64, u64) {
+        let end = self.end.unwrap_or(u64::MAX);
+        (self.begin, end, end - self.begin)
+    }
+
+    /// The number of its places with this role.
+    pub(super) fn count(&self, role: Role) -> u32 {
+        let all = match role {
+            Role::Active | Role::Held => self.plan.active(),
+            Role::Idle => self.plan.idle,
+            Role::SlowReader => self.plan.slow_readers,
+            Role::SlowWriter => self.plan.slow_writers,
+        };
+        self.part_of(u64::from(all)) as u32
+    }
+
+    fn part_of(&self, all: u64) -> u64 {
+        let (each, over) = (all / u64::from(self.workers), all % u64::from(self.workers));
+        each + u64::from(u64::from(self.index) < over)
+    }
+}
+
+/// Which of a server's targets comes next.
+pub(crate) struct Choice<'a> {
+    lists: &'a [Vec<u32>],
+    cursors: Vec<usize>,
+    random: Option<fastrand::Rng>,
+}
+
+impl<'a> Choice<'a> {
+    pub(crate) fn new(share: &Share<'a>) -> Choice<'a> {
+        let lists = &share.targets.lists;
+        let seed = share.plan.seed.wrapping_add(u64::from(share.index));
+        let random = (share.plan.order == Order::Random).then(|| fastrand::Rng::with_seed(seed));
+        Choice { lists, cursors: vec![0; lists.len()], random }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self, remote: u32) -> u32 {
+        let list = &self.lists[remote as usize];
+        if list.len() == 1 {
+            return list[0];
+        }
+        if let Some(random) = &mut self.random {
+            return list[random.usize(..list.len())];
+        }
+        let cursor = &mut self.cursors[remote as usize];
+        let at = *cursor;
+        *cursor = (at + 1) % list.len();
+        list[at]
+    }
+}
