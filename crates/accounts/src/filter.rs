@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::accounts::seconds;
+use crate::clock::seconds;
 use crate::token;
 
 /// The key of the filter, and until when there are cookies from before it.

@@ -8,12 +8,10 @@
 
 mod accounts;
 pub mod ask;
+mod clock;
 pub mod filter;
-mod manage;
 pub mod names;
 pub mod passwords;
-#[cfg(feature = "redis")]
-mod redis;
 mod sessions;
 pub mod store;
 mod throttle;

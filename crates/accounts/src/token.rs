@@ -36,13 +36,13 @@ pub(crate) fn spelled_invitation(typed: &str) -> String {
     typed.chars().filter(char::is_ascii_alphanumeric).take(64).map(|c| c.to_ascii_uppercase()).collect()
 }
 
-/// What is kept of a token: whoever reads the database can not use it. A token has 256 random bits, so one
+/// What is kept of a token: whoever reads the database cannot use it. A token has 256 random bits, so one
 /// hash without salt is enough.
 pub fn digest(token: &str) -> String {
     BASE64URL_NOPAD.encode(&Sha256::digest(token.as_bytes()))
 }
 
-/// The token of a form: who can read these cookies can say it, and a page of another site can not.
+/// The token of a form: who can read these cookies can say it, and a page of another site cannot.
 pub(crate) fn of_form(cookie: &str, session: Option<&str>) -> String {
     BASE64URL_NOPAD.encode(&Sha256::digest(format!("form\0{cookie}\0{}", session.unwrap_or(""))))
 }

@@ -5,8 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
-
-use super::normalised;
+use unicode_normalization::UnicodeNormalization;
 
 /// What a hash costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +90,7 @@ impl Hasher {
         same && kept.is_some()
     }
 
-    /// Whether `password` is behind `hash`; nothing where it can not be told.
+    /// Whether `password` is behind `hash`; nothing where it cannot be told.
     fn is_behind(&self, password: &str, hash: &PasswordHash) -> Option<bool> {
         let (salt, expected) = (hash.salt?, hash.hash?);
         let algorithm = Algorithm::try_from(hash.algorithm.as_str()).ok()?;
@@ -155,6 +154,11 @@ fn blocks(count: usize) -> Result<Vec<Block>, Failed> {
     blocks.try_reserve_exact(count)?;
     blocks.resize(count, Block::new());
     Ok(blocks)
+}
+
+/// A password as it is hashed: what one keyboard composes, another types in pieces.
+pub(super) fn normalised(password: &str) -> String {
+    password.nfkc().collect()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 mod hash;
 
 use serde::{Deserialize, Serialize};
-use unicode_normalization::UnicodeNormalization;
 
+use hash::normalised;
 pub use hash::{Cost, Hasher};
 
 /// Bytes of a password at most: all of them are hashed.
@@ -73,11 +73,6 @@ pub fn check(password: &str, name: &str, least: usize) -> Result<(), Unfit> {
         return Err(Unfit::Name);
     }
     Ok(())
-}
-
-/// A password as it is hashed: what one keyboard composes, another types in pieces.
-pub(crate) fn normalised(password: &str) -> String {
-    password.nfkc().collect()
 }
 
 fn is_common(lower: &str) -> bool {

@@ -32,7 +32,7 @@ pub struct User {
     pub(crate) password: String,
     /// When the account was made, in seconds since 1970.
     pub created: i64,
-    /// Whether it can not log in.
+    /// Whether it cannot log in.
     pub disabled: bool,
     /// Grows with each change that ends all sessions: another password, disabling, enabling.
     pub(crate) epoch: i64,
@@ -71,7 +71,7 @@ impl Store {
     /// Opens the database, with `connections` at most, and brings its tables up to date.
     ///
     /// # Errors
-    /// One line: it can not be reached, refuses, or is of a newer version of this program.
+    /// One line: it cannot be reached, refuses, or is of a newer version of this program.
     pub fn open(url: &Url, connections: usize) -> Result<Store, String> {
         let pool = Pool::new(url.clone(), connections);
         let keys = pool

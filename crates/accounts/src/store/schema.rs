@@ -1,7 +1,7 @@
 //! The tables, and how a database gets from one version to the next.
 
 use super::connection::{Connection, Fault};
-use crate::accounts::seconds;
+use crate::clock::seconds;
 use crate::token;
 
 /// The changes from each version to the next. A change runs again without harm: MySQL does not undo a new table

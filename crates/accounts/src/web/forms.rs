@@ -3,20 +3,18 @@
 use std::sync::Arc;
 
 use tenfold_http::Head;
-use tenfold_http::response::FieldName;
 
-use super::pages::View;
+use super::context::{Ask, Outcome, Wanted, Web};
+use super::origin::{self, safe_next};
+use super::page::{PLACE, Page};
+use super::view::View;
 use super::visitor::{Cookie, Visitor};
-use super::{Ask, Outcome, PLACE, Page, Wanted, Web, origin};
 use crate::ask::{Refused, Reply, Request};
 use crate::names;
 use crate::token;
 
 /// How long a browser remembers that somebody has logged in with it, in seconds.
 const KNOWN_FOR: u64 = 365 * 24 * 60 * 60;
-/// Characters of a `next=` at most.
-const LONGEST_NEXT: usize = 2048;
-
 /// Whether something can be ordered there.
 pub(super) fn is_one(place: &str) -> bool {
     matches!(place, "login" | "register" | "logout" | "password" | "sessions" | "delete")
@@ -236,63 +234,9 @@ impl Web {
             None => page,
         }
     }
-
-    /// What is shown where the accounts have no answer.
-    pub(super) fn trouble(&self, reply: &Reply) -> Page {
-        let (status, seconds, heading, text) = match reply {
-            Reply::Throttled { after } => {
-                (429, *after, "Too many attempts", format!("Please try again in {after} seconds."))
-            }
-            _ => (
-                503,
-                5,
-                "Not now",
-                "Members can not be looked up at the moment. Please try again soon.".into(),
-            ),
-        };
-        let view = View::message(heading, text);
-        self.render(status, "message", &view).with(FieldName::RETRY_AFTER, seconds.to_string())
-    }
-}
-
-/// Where to go on, if it is a place of this site: browsers take `//` and `/\` for another one, and pass over
-/// tabs and line ends.
-pub(super) fn safe_next(text: &str) -> Option<String> {
-    let own = text.starts_with('/') && !text.starts_with("//");
-    let plain = text.len() <= LONGEST_NEXT && text.chars().all(|c| c.is_ascii_graphic() && c != '\\');
-    (own && plain).then(|| text.to_owned())
 }
 
 /// What was typed, as far as it is shown again.
 fn shortened(text: &str) -> String {
     text.chars().take(4 * names::LONGEST).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn h57_next_stays_on_this_site() {
-        for good in ["/", "/members/", "/members/a.html?x=1&y=//b", "/a%2f%2fb", "/a//b"] {
-            assert_eq!(safe_next(good).as_deref(), Some(good));
-        }
-        for evil in [
-            "",
-            "//evil.example",
-            "/\\evil.example",
-            "\\\\evil.example",
-            "http://evil.example/",
-            "https:evil.example",
-            "javascript:alert(1)",
-            "/\t/evil.example",
-            "/\r\nSet-Cookie: a=b",
-            " //evil.example",
-            "members/",
-            "/a b",
-            "/\u{2f}/evil",
-        ] {
-            assert_eq!(safe_next(evil), None, "{evil:?}");
-        }
-    }
 }

@@ -1,6 +1,9 @@
-//! Whether a form was sent from a page of this site.
+//! Whether a form was sent from a page of this site, and whether `next=` leads to one.
 
 use tenfold_http::Head;
+
+/// The most characters of a `next=`.
+const LONGEST_NEXT: usize = 2048;
 
 /// What browsers say of where a request comes from: `Sec-Fetch-Site`, which no page can set, or `Origin`. One that
 /// says neither is no browser that somebody else's page could use; the token of the form is checked all the same.
@@ -22,6 +25,14 @@ fn without_port(authority: &str) -> String {
     let lower = authority.to_ascii_lowercase();
     let usual = lower.strip_suffix(":80").or_else(|| lower.strip_suffix(":443"));
     usual.unwrap_or(&lower).to_owned()
+}
+
+/// The path to continue at, if it is on this site: browsers take `//` and `/\` for another one, and pass over
+/// tabs and line ends.
+pub(super) fn safe_next(text: &str) -> Option<String> {
+    let own = text.starts_with('/') && !text.starts_with("//");
+    let plain = text.len() <= LONGEST_NEXT && text.chars().all(|c| c.is_ascii_graphic() && c != '\\');
+    (own && plain).then(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -57,6 +68,30 @@ mod tests {
             "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Site: cross-site\r\n",
         ] {
             assert!(!own(evil), "{evil}");
+        }
+    }
+
+    #[test]
+    fn h57_next_stays_on_this_site() {
+        for good in ["/", "/members/", "/members/a.html?x=1&y=//b", "/a%2f%2fb", "/a//b"] {
+            assert_eq!(safe_next(good).as_deref(), Some(good));
+        }
+        for evil in [
+            "",
+            "//evil.example",
+            "/\\evil.example",
+            "\\\\evil.example",
+            "http://evil.example/",
+            "https:evil.example",
+            "javascript:alert(1)",
+            "/\t/evil.example",
+            "/\r\nSet-Cookie: a=b",
+            " //evil.example",
+            "members/",
+            "/a b",
+            "/\u{2f}/evil",
+        ] {
+            assert_eq!(safe_next(evil), None, "{evil:?}");
         }
     }
 }

@@ -3,8 +3,10 @@
 use tenfold_http::response::{FieldName, FieldValue, PLAIN_TEXT, ResponseHead, reason};
 use tenfold_http::{Head, Method, Out};
 
-use super::PLACE;
 use super::visitor::Cookie;
+
+/// The folder of the pages, beneath the root of the site.
+pub const PLACE: &str = "account";
 
 const HTML: FieldValue<'static> = FieldValue::constant("text/html; charset=utf-8");
 const CSS: FieldValue<'static> = FieldValue::constant("text/css; charset=utf-8");

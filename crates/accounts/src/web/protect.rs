@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use super::page::PLACE;
+
 /// A folder of the site, with everything beneath it.
 ///
 /// It is compared with a path that is decoded and has one spelling, and without regard to case: where the file
@@ -32,7 +34,7 @@ impl FromStr for Folder {
             {
                 wrong("no name in it is empty or begins with a dot")
             }
-            () if inner.eq_ignore_ascii_case(super::PLACE) => wrong("nobody could log in there"),
+            () if inner.eq_ignore_ascii_case(PLACE) => wrong("nobody could log in there"),
             () => Ok(Folder { lower: inner.to_lowercase(), written: text.to_owned() }),
         }
     }

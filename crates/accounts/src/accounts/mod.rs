@@ -1,9 +1,10 @@
 //! The accounts themselves: every [`Request`] and what comes of it. It waits for the database and for hashes, so
 //! it is called where waiting harms nobody.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+mod manage;
 
 use crate::ask::{From, Refused, Reply, Request};
+use crate::clock::{milliseconds, seconds};
 use crate::filter::Filter;
 use crate::names::Name;
 use crate::passwords::{self, Cost, Hasher};
@@ -60,14 +61,14 @@ impl Accounts {
     /// Opens the database, with `connections` at most, and the store of the sessions.
     ///
     /// # Errors
-    /// One line: which of them can not be used, and why.
+    /// One line: which of them cannot be used, and why.
     pub fn open(url: &Url, connections: usize, policy: Policy) -> Result<Accounts, String> {
         let hasher = Hasher::new(policy.cost)?;
         let store = Store::open(url, connections)?;
         let place = match &policy.sessions {
             None => Place::Database,
             #[cfg(feature = "redis")]
-            Some(url) => Place::Redis(Box::new(crate::redis::Redis::open(url)?)),
+            Some(url) => Place::Redis(Box::new(crate::sessions::redis::Redis::open(url)?)),
             #[cfg(not(feature = "redis"))]
             Some(_) => return Err("this build has no Redis: build with the cargo feature `redis`".into()),
         };
@@ -268,14 +269,4 @@ impl Accounts {
     fn hash(&self, password: &str) -> Result<String, Fault> {
         self.hasher.hash(password).map_err(Fault::Failed)
     }
-}
-
-/// Seconds since 1970.
-pub(crate) fn seconds() -> i64 {
-    i64::try_from(milliseconds() / 1000).unwrap_or(i64::MAX)
-}
-
-fn milliseconds() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,7 @@
 //! What whoever runs the site does with members: `tenfold users`.
 
-use crate::accounts::{Accounts, seconds};
+use crate::accounts::Accounts;
+use crate::clock::seconds;
 use crate::names::Name;
 use crate::passwords;
 use crate::store::{Fault, User};
@@ -68,7 +69,7 @@ impl Accounts {
         remove().map_err(|fault| fault.to_string())
     }
 
-    /// The code of a new invitation for one account, good for so many days. It is kept hashed and can not be
+    /// The code of a new invitation for one account, good for so many days. It is kept hashed and cannot be
     /// shown again.
     ///
     /// # Errors

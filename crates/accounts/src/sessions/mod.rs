@@ -1,5 +1,8 @@
 //! Sessions: where they are kept, and how long they live.
 
+#[cfg(feature = "redis")]
+pub(crate) mod redis;
+
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -27,7 +30,7 @@ pub(crate) enum Place {
     /// In the database of the members.
     Database,
     #[cfg(feature = "redis")]
-    Redis(Box<crate::redis::Redis>),
+    Redis(Box<redis::Redis>),
 }
 
 #[derive(Debug)]

@@ -1,0 +1,129 @@
+//! The templates, and the values that they are filled with.
+
+use std::fs;
+use std::path::Path;
+
+use minijinja::Environment;
+use minijinja::value::Serde;
+use serde::Serialize;
+
+use super::visitor::Visitor;
+use crate::token;
+
+/// The templates, and what is in them where nobody has their own. `base.html` is what the others extend.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("base.html", include_str!("templates/base.html")),
+    ("login.html", include_str!("templates/login.html")),
+    ("register.html", include_str!("templates/register.html")),
+    ("logout.html", include_str!("templates/logout.html")),
+    ("account.html", include_str!("templates/account.html")),
+    ("password.html", include_str!("templates/password.html")),
+    ("delete.html", include_str!("templates/delete.html")),
+    ("message.html", include_str!("templates/message.html")),
+];
+const STYLE: &str = include_str!("templates/style.css");
+
+#[derive(Debug)]
+pub(super) struct Templates {
+    environment: Environment<'static>,
+    pub(super) style: String,
+}
+
+impl Templates {
+    /// The built-in ones, but for those that have a file of their name in `folder`.
+    pub(super) fn load(folder: Option<&Path>) -> Result<Templates, String> {
+        let own = |name: &str, built_in: &str| -> Result<String, String> {
+            let Some(path) = folder.map(|folder| folder.join(name)) else { return Ok(built_in.to_owned()) };
+            match fs::read_to_string(&path) {
+                Ok(text) => Ok(text),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(built_in.to_owned()),
+                Err(error) => Err(format!("can not read the template {}: {error}", path.display())),
+            }
+        };
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(format!("there is no folder of templates {}", folder.display()));
+        }
+        let mut environment = Environment::new();
+        for (name, built_in) in BUILT_IN {
+            let added = environment.add_template_owned(*name, own(name, built_in)?);
+            added.map_err(|error| format!("the template {name} is none: {error}"))?;
+        }
+        let templates = Templates { environment, style: own("style.css", STYLE)? };
+        for (name, _) in BUILT_IN.iter().skip(1) {
+            templates.render(name, &View::default())?;
+        }
+        Ok(templates)
+    }
+
+    pub(super) fn render(&self, name: &str, view: &View) -> Result<String, String> {
+        let rendered = self.environment.get_template(name).and_then(|template| template.render(Serde(view)));
+        rendered.map_err(|error| format!("the template {name} can not be filled: {error}"))
+    }
+}
+
+/// What a template sees.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct View {
+    /// The folder of these pages, with a slash at both ends.
+    pub(super) place: String,
+    /// `open`, `invitation` or `closed`.
+    pub(super) registration: &'static str,
+    pub(super) least_password: usize,
+    /// What each form says in its field `token`.
+    pub(super) token: String,
+    /// Where to go on after the login.
+    pub(super) next: Option<String>,
+    /// What has just been done.
+    pub(super) notice: Option<&'static str>,
+    /// What was typed.
+    pub(super) values: Values,
+    /// What is wrong, by field.
+    pub(super) errors: Errors,
+    /// Of the account.
+    pub(super) name: String,
+    pub(super) since: String,
+    pub(super) others: u64,
+    /// The first protected folder.
+    pub(super) home: String,
+    /// Of a message.
+    pub(super) heading: Option<&'static str>,
+    pub(super) text: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Values {
+    pub(super) name: String,
+    pub(super) invitation: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Errors {
+    pub(super) form: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) password: Option<String>,
+    pub(super) new: Option<String>,
+    pub(super) again: Option<String>,
+    pub(super) invitation: Option<String>,
+}
+
+impl View {
+    /// For a visitor whose browser has what the token of a form is made of.
+    pub(super) fn of(visitor: &Visitor) -> View {
+        View { token: visitor.token().unwrap_or_default(), ..View::default() }
+    }
+
+    pub(super) fn message(heading: &'static str, text: String) -> View {
+        View { heading: Some(heading), text: Some(text), ..View::default() }
+    }
+
+    /// For any visitor; with the cookie to set where the browser has none.
+    pub(super) fn with_token(visitor: &Visitor) -> Result<(View, Option<String>), String> {
+        if visitor.form.is_some() {
+            return Ok((View::of(visitor), None));
+        }
+        let form = token::random()?;
+        let mut visitor = visitor.clone();
+        visitor.form = Some(form.clone());
+        Ok((View::of(&visitor), Some(form)))
+    }
+}
