@@ -6,34 +6,19 @@
 //! `BorrowedFd` would promise nothing. A number that is closed, or another file's by now, is an error of the call or
 //! reaches another file of this process; no memory depends on which.
 
-pub mod asio;
 pub mod clock;
 pub mod completion;
-pub mod connect;
-pub mod directory;
-pub mod epoll;
-pub mod errno;
-pub mod eventfd;
-pub mod failure;
-pub mod file;
-pub mod inotify;
-pub mod libevent;
-pub mod lifecycle;
-pub mod limits;
-pub mod links;
-pub mod location;
-pub mod mapping;
+mod errors;
+mod files;
 pub mod memory;
-pub mod pipe;
-pub mod place;
-pub mod poll;
+mod net;
 pub mod process;
 pub mod readiness;
-pub mod seccomp;
-pub mod select;
-pub mod shared;
-pub mod signal;
-pub mod socket;
-pub mod uring;
-pub mod user;
-pub mod zerocopy;
+
+pub use completion::{asio, uring};
+pub use errors::{errno, failure};
+pub use files::{directory, file, inotify, links, location, place};
+pub use memory::{mapping, shared};
+pub use net::{connect, pipe, socket, zerocopy};
+pub use process::{lifecycle, limits, seccomp, signal, user};
+pub use readiness::{epoll, eventfd, libevent, poll, select};

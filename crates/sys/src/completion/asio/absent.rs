@@ -1,0 +1,161 @@
+//! What stands for Asio in a build that has none.
+
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use crate::completion::{Bytes, Readable};
+use crate::net::socket::Socket;
+use crate::readiness::Ready;
+
+/// The version of the library, where there is one.
+pub fn version() -> Option<String> {
+    None
+}
+
+/// An `io_context`, of which there is none in this build.
+pub enum Context {}
+
+/// A descriptor that is watched.
+pub enum Watched {}
+
+impl Context {
+    /// There is no Asio in this build.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn new() -> io::Result<Context> {
+        let why = "this build has no Asio; install libasio-dev or libboost-dev and build again";
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+    }
+
+    /// Registers `number` under `key`.
+    ///
+    /// # Errors
+    /// None that could come.
+    pub fn watch(&self, _number: RawFd, _key: u64) -> io::Result<Watched> {
+        match *self {}
+    }
+
+    /// Waits.
+    ///
+    /// # Errors
+    /// None that could come.
+    pub fn run(&mut self, _milliseconds: Option<u32>, _report: impl FnMut(Ready)) -> io::Result<()> {
+        match *self {}
+    }
+}
+
+impl Watched {
+    /// Begins to wait.
+    ///
+    /// # Errors
+    /// None that could come.
+    pub fn wait(&mut self, _key: u64, _read: bool, _write: bool) -> io::Result<()> {
+        match *self {}
+    }
+}
+
+/// An `io_context` with operations, of which there is none in this build.
+pub enum Proactor {}
+
+/// What a receive would bring its bytes in.
+pub enum Buffer {}
+
+/// What has completed.
+pub type Completion = crate::completion::Completion<Buffer>;
+
+impl Proactor {
+    /// There is no Asio in this build.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn new() -> io::Result<Proactor> {
+        Context::new().map(|context| match context {})
+    }
+
+    /// Accepts.
+    pub fn accept(&mut self, _listener: RawFd, _tag: u64) {
+        match *self {}
+    }
+
+    /// Ends an accept.
+    pub fn cancel_accept(&mut self, _listener: RawFd) {
+        match *self {}
+    }
+
+    /// Receives.
+    pub fn receive(&mut self, _number: RawFd, _tag: u64) {
+        match *self {}
+    }
+
+    /// Sends.
+    pub fn send(&mut self, _number: RawFd, _bytes: Bytes, _more: bool, _tag: u64) {
+        match *self {}
+    }
+
+    /// Reads.
+    pub fn read(&mut self, _file: &Readable, _offset: u64, _memory: Vec<u8>, _tag: u64) {
+        match *self {}
+    }
+
+    /// Refuses.
+    pub fn refuse(&mut self, _tag: u64, _error: i32) {
+        match *self {}
+    }
+
+    /// Closes behind what is sent.
+    pub fn close(&mut self, _socket: Socket, _tag: u64) {
+        match *self {}
+    }
+
+    /// Closes.
+    pub fn discard(&mut self, _socket: Socket) {
+        match *self {}
+    }
+
+    /// Waits for room.
+    pub fn poll_write(&mut self, _number: RawFd, _tag: u64) {
+        match *self {}
+    }
+
+    /// Waits for an eventfd.
+    pub fn poll_read(&mut self, _number: RawFd, _tag: u64) {
+        match *self {}
+    }
+
+    /// Ends what is in flight.
+    pub fn cancel(&mut self, _number: RawFd) {
+        match *self {}
+    }
+
+    /// Waits.
+    ///
+    /// # Errors
+    /// None that could come.
+    pub fn wait(&mut self, _timeout: Option<Duration>, _into: &mut Vec<Completion>) -> io::Result<()> {
+        match *self {}
+    }
+}
+
+impl Buffer {
+    /// Drops bytes.
+    pub fn consume(&mut self, _count: usize) {
+        match *self {}
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match *self {}
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match *self {}
+    }
+}

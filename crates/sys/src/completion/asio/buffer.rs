@@ -1,0 +1,70 @@
+//! The buffers that hold received bytes.
+
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+/// An operation that has completed.
+pub type Completion = crate::completion::Completion<Buffer>;
+
+/// Bytes of a receive at most.
+const BYTES: usize = 4096;
+/// Memory that is kept for the next receives; more is freed.
+const KEPT: usize = 64;
+
+/// Memory for receives, to be used again.
+#[derive(Clone, Default)]
+pub(super) struct Spare(Rc<RefCell<Vec<Vec<u8>>>>);
+
+impl Spare {
+    /// Memory for one receive.
+    pub(super) fn take(&self) -> Vec<u8> {
+        self.0.borrow_mut().pop().unwrap_or_else(|| vec![0; BYTES])
+    }
+
+    /// What a receive of `length` bytes has brought into `memory`; nothing where it brought none.
+    pub(super) fn filled(&self, memory: Vec<u8>, length: usize) -> Option<Buffer> {
+        assert!(length <= memory.len(), "a receive brings no more than there is room for");
+        let buffer = Buffer { memory, start: 0, end: length, spare: self.clone() };
+        (length > 0).then_some(buffer)
+    }
+}
+
+/// Received bytes. Its memory is used again when it is dropped.
+pub struct Buffer {
+    memory: Vec<u8>,
+    start: usize,
+    end: usize,
+    spare: Spare,
+}
+
+impl Buffer {
+    /// Drops the first `count` bytes. Panics when there are fewer.
+    pub fn consume(&mut self, count: usize) {
+        assert!(count <= self.len(), "no more is consumed than was received");
+        self.start += count;
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start..self.end]
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.end]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let mut kept = self.spare.0.borrow_mut();
+        if kept.len() < KEPT {
+            kept.push(std::mem::take(&mut self.memory));
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A context and what it watches.
+
+use std::ffi::c_long;
+use std::io;
+use std::os::fd::RawFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::declared::{self as c, RawContext, RawWatched};
+use crate::process::Unforkable;
+use crate::readiness::Ready;
+
+/// Results that one run hands out at most; others wait for the next.
+const BATCH: usize = 64;
+
+/// The version of the library.
+pub fn version() -> Option<String> {
+    let number = c::tenfold_asio_version();
+    Some(format!("{}.{}.{}", number / 100_000, number / 100 % 1000, number % 100))
+}
+
+/// An `io_context`, run by one thread.
+pub struct Context {
+    raw: Arc<Raw>,
+    results: [c::Result; BATCH],
+}
+
+/// Lives as long as anything that is registered.
+struct Raw {
+    context: NonNull<RawContext>,
+    _unforkable: Unforkable,
+}
+
+// SAFETY: an `io_context` may be used by several threads at once (its documentation, "Thread Safety"); that
+// one thread runs it is seen to by `Context`, which is borrowed for that alone.
+unsafe impl Send for Raw {}
+// SAFETY: as above.
+unsafe impl Sync for Raw {}
+
+/// A descriptor that is watched: until it is dropped, which gives the descriptor back, open.
+pub struct Watched {
+    raw: NonNull<RawWatched>,
+    _context: Arc<Raw>,
+}
+
+// SAFETY: it may be used by any thread, by one at a time, beside the one that runs the context.
+unsafe impl Send for Watched {}
+
+impl Context {
+    /// A new one.
+    ///
+    /// # Errors
+    /// No descriptors or no memory are left.
+    pub fn new() -> io::Result<Context> {
+        // SAFETY: it needs nothing.
+        let raw = NonNull::new(unsafe { c::tenfold_asio_new() });
+        let context = raw.ok_or_else(|| io::Error::other("no io_context can be made"))?;
+        let raw = Raw { context, _unforkable: Unforkable::new("Asio") };
+        Ok(Context { raw: Arc::new(raw), results: [c::Result::default(); BATCH] })
+    }
+
+    /// Registers `number` under `key`; nothing is waited for yet.
+    ///
+    /// # Errors
+    /// What the library's system call says.
+    pub fn watch(&self, number: RawFd, key: u64) -> io::Result<Watched> {
+        let mut error = 0;
+        // SAFETY: the context is live, and stays so as long as what is returned.
+        let raw = unsafe { c::tenfold_asio_watch(self.raw.context.as_ptr(), number, key, &raw mut error) };
+        match NonNull::new(raw) {
+            Some(raw) => Ok(Watched { raw, _context: self.raw.clone() }),
+            None => Err(io::Error::from_raw_os_error(-error)),
+        }
+    }
+
+    /// Waits until a wait is over or `milliseconds` have passed (none: for ever), and hands out what is
+    /// ready: what one handler brings, as the library runs them one by one. Each report ends its wait. It
+    /// may hand out nothing before the time has passed: the library hears of descriptors that nobody waits
+    /// for, too. A signal does not end the run: what it is to be heard by has to be waited for.
+    ///
+    /// # Errors
+    /// The library failed.
+    pub fn run(&mut self, milliseconds: Option<u32>, mut report: impl FnMut(Ready)) -> io::Result<()> {
+        let count = self.complete(milliseconds)?;
+        for result in &self.results[..count] {
+            let is = |kind: u8| result.value == i64::from(kind);
+            let (read, write) = (is(c::READ), is(c::WRITE));
+            report(Ready { key: result.key, read, write, ended: false, gone: false, error: false });
+        }
+        Ok(())
+    }
+
+    /// As [`Context::run`]; says how many results there are.
+    pub(super) fn complete(&mut self, milliseconds: Option<u32>) -> io::Result<usize> {
+        let milliseconds = milliseconds.map_or(-1, c_long::from);
+        let (into, room) = (self.results.as_mut_ptr(), BATCH as c_long);
+        // SAFETY: the context is live and run by nobody else, as it is borrowed; there is room for so many.
+        let count = unsafe { c::tenfold_asio_run(self.raw.context.as_ptr(), milliseconds, into, room) };
+        usize::try_from(count).map_err(|_| io::Error::from_raw_os_error(-count as i32))
+    }
+
+    /// What the last run put at `place`: the key of an operation, and what it came to.
+    pub(super) fn result(&self, place: usize) -> (u64, i64) {
+        (self.results[place].key, self.results[place].value)
+    }
+
+    /// Its address on the C++ side, where it is live as long as this is.
+    pub(super) fn address(&self) -> *mut RawContext {
+        self.raw.context.as_ptr()
+    }
+}
+
+impl Watched {
+    /// Begins to wait until it is ready, once, beside what is waited for already. `key` is what the report
+    /// carries.
+    ///
+    /// # Errors
+    /// No memory is left.
+    pub fn wait(&mut self, key: u64, read: bool, write: bool) -> io::Result<()> {
+        let kinds = if read { c::READ } else { 0 } | if write { c::WRITE } else { 0 };
+        // SAFETY: it is live and used by one thread at a time, as it is borrowed.
+        match unsafe { c::tenfold_asio_wait(self.raw.as_ptr(), key, kinds) } {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(-error)),
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // SAFETY: it is live and not used again.
+        unsafe { c::tenfold_asio_forget(self.raw.as_ptr()) };
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // SAFETY: nothing is registered any more, or it would hold this; it is not used again.
+        unsafe { c::tenfold_asio_free(self.context.as_ptr()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::readiness::eventfd::EventFd;
+
+    fn heard(context: &mut Context, milliseconds: u32) -> Vec<(u64, bool, bool)> {
+        let (mut all, begun) = (Vec::new(), std::time::Instant::now());
+        loop {
+            let report = |ready: Ready| all.push((ready.key, ready.read, ready.write));
+            context.run(Some(milliseconds), report).expect("a context can be run");
+            if !all.is_empty() || begun.elapsed().as_millis() >= u128::from(milliseconds) {
+                return all;
+            }
+        }
+    }
+
+    #[test]
+    fn a_wait_is_reported_once_and_what_is_there_already_is_heard_when_it_is_begun() {
+        let (mut context, event) = (Context::new().expect("Asio"), EventFd::new().expect("descriptors"));
+        let mut watched = context.watch(event.number(), 7).expect("it can be watched");
+        event.signal();
+        assert_eq!(heard(&mut context, 0), [], "nobody waits for it");
+        for key in [7, 8] {
+            watched.wait(key, true, false).expect("memory");
+            assert_eq!(heard(&mut context, 1000), [(key, true, false)]);
+            assert_eq!(heard(&mut context, 0), []);
+        }
+        event.clear();
+        watched.wait(9, true, false).expect("memory");
+        assert_eq!(heard(&mut context, 0), []);
+    }
+
+    #[test]
+    fn room_is_waited_for_beside_bytes_and_a_descriptor_that_is_given_back_stays_open() {
+        let mut context = Context::new().expect("Asio");
+        let (ours, mut peer) = UnixStream::pair().expect("descriptors");
+        let mut watched = context.watch(ours.as_raw_fd(), 7).expect("it can be watched");
+        watched.wait(7, true, true).expect("memory");
+        assert_eq!(heard(&mut context, 1000), [(7, false, true)]);
+        peer.write_all(b"x").expect("a peer may send");
+        assert_eq!(heard(&mut context, 1000), [(7, true, false)]);
+        watched.wait(7, true, true).expect("memory");
+        drop(watched);
+        (&ours).write_all(b"y").expect("it is open");
+        // A wait that had come to its end may be told of after that, and nothing more.
+        let late = heard(&mut context, 0).len() + heard(&mut context, 0).len() + heard(&mut context, 0).len();
+        assert!(late <= 2, "{late}");
+        assert_eq!(heard(&mut context, 0), []);
+        let mut again = context.watch(ours.as_raw_fd(), 8).expect("it can be watched again");
+        again.wait(8, true, false).expect("memory");
+        assert_eq!(heard(&mut context, 1000), [(8, true, false)]);
+    }
+
+    #[test]
+    fn waits_are_begun_by_other_threads_while_the_context_runs() {
+        let (mut context, event) = (Context::new().expect("Asio"), EventFd::new().expect("descriptors"));
+        let mut watched = context.watch(event.number(), 7).expect("it can be watched");
+        event.signal();
+        let other = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            watched.wait(7, true, false).expect("memory");
+            watched
+        });
+        assert_eq!(heard(&mut context, 20_000), [(7, true, false)]);
+        drop(other.join().expect("it does not panic"));
+    }
+
+    #[test]
+    fn a_context_that_ends_takes_what_waits_along() {
+        let (context, event) = (Context::new().expect("Asio"), EventFd::new().expect("descriptors"));
+        let mut watched = context.watch(event.number(), 7).expect("it can be watched");
+        watched.wait(7, true, false).expect("memory");
+        drop(context);
+        drop(watched);
+        event.signal();
+    }
+
+    #[test]
+    fn h88_a_number_that_is_no_descriptor_is_an_error() {
+        let context = Context::new().expect("Asio");
+        for number in [-1, RawFd::MAX] {
+            assert!(context.watch(number, 7).is_err(), "{number}");
+        }
+    }
+}

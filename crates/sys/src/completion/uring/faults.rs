@@ -1,0 +1,236 @@
+//! A ring on which operations go wrong, for tests: what a kernel may answer and seldom does.
+//!
+//! A failure is made by handing the operation over with a descriptor that is none, so that the kernel breaks
+//! chains and ends multishot operations as it does for any other failure; its answer is renamed when it comes.
+//! The word that bytes are held no more is kept back when it comes.
+
+use std::sync::{Mutex, PoisonError};
+
+use io_uring::cqueue;
+use io_uring::squeue::{Entry, Flags};
+
+use super::word::Told;
+
+/// The operation that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// [`super::Ring::accept`].
+    Accept,
+    /// [`super::Ring::receive`] and [`super::Ring::receive_on`].
+    Receive,
+    /// [`super::Ring::send`].
+    Send,
+    /// [`super::Ring::send_held`].
+    SendHeld,
+    /// [`super::Ring::poll_read`] and [`super::Ring::poll_write`].
+    Poll,
+    /// [`super::Ring::read`].
+    Read,
+    /// Every way to cancel.
+    Cancel,
+    /// [`super::Ring::close`]; it can only be cancelled.
+    Close,
+}
+
+/// How it goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// Nothing is done, and this is the number of the error.
+    Fails(i32),
+    /// A send takes half of its bytes.
+    Short,
+    /// A multishot operation ends with its first result.
+    Once,
+    /// The word that a held send's bytes are held no more comes behind so many other results, as of a peer that
+    /// takes its time.
+    Late(u32),
+    /// It never comes.
+    Silent,
+}
+
+/// What is to go wrong, and how often.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// Which operation.
+    pub operation: Operation,
+    /// In which way.
+    pub wrong: Wrong,
+    /// Each how many of them; 1 for each of them.
+    pub every: u32,
+    /// How many on each ring before there are no more.
+    pub times: u32,
+}
+
+static FAULTS: Mutex<Vec<Fault>> = Mutex::new(Vec::new());
+
+/// From here on every ring that begins in this process has these faults.
+pub fn inject(faults: &[Fault]) {
+    *FAULTS.lock().unwrap_or_else(PoisonError::into_inner) = faults.to_vec();
+}
+
+/// The faults of one ring.
+pub(super) struct Faults {
+    /// Each with how many of its operations there were.
+    faults: Vec<(Fault, u32)>,
+    /// Operations in flight that fail, by their user words, each with its error.
+    failing: Vec<(u64, i32)>,
+    /// Held sends in flight of which nothing is to be heard for a while: their user words, and behind how many
+    /// results it may be; none for never.
+    muted: Vec<(u64, Option<u32>)>,
+    /// What is kept back of them.
+    kept_back: Vec<(Told, Option<u32>)>,
+}
+
+impl Faults {
+    /// Those that were injected so far.
+    pub(super) fn new() -> Faults {
+        Faults::of(&FAULTS.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn of(faults: &[Fault]) -> Faults {
+        // The result of a failed accept would be taken for a descriptor.
+        let is_failure = |fault: &Fault| !matches!(fault.wrong, Wrong::Fails(..=0));
+        assert!(faults.iter().all(is_failure), "an error number is greater than 0");
+        let faults = faults.iter().map(|&fault| (fault, 0)).collect();
+        Faults { faults, failing: Vec::new(), muted: Vec::new(), kept_back: Vec::new() }
+    }
+
+    /// The operation as it is handed over.
+    pub(super) fn spoil(&mut self, mut entry: Entry) -> Entry {
+        let Some(operation) = operation(&mut entry) else { return entry };
+        for (fault, count) in &mut self.faults {
+            if fault.operation != operation || fault.times == 0 {
+                continue;
+            }
+            *count += 1;
+            if !(*count).is_multiple_of(fault.every) {
+                continue;
+            }
+            let changed = match fault.wrong {
+                Wrong::Fails(number) => {
+                    self.failing.push((fail(&mut entry), number));
+                    true
+                }
+                Wrong::Short => shorten(&mut entry),
+                Wrong::Once => once(operation, &mut entry),
+                Wrong::Late(results) => mute(operation, &mut entry, Some(results), &mut self.muted),
+                Wrong::Silent => mute(operation, &mut entry, None, &mut self.muted),
+            };
+            fault.times -= u32::from(changed);
+            break;
+        }
+        entry
+    }
+
+    /// The result as it is read; none where it is not to be read yet.
+    pub(super) fn told(&mut self, told: Told) -> Option<Told> {
+        let of_it = |&(word, _): &(u64, Option<u32>)| word == told.word;
+        let last = !cqueue::more(told.flags);
+        let muted = self.muted.iter().position(of_it).filter(|_| last);
+        let muted = muted.map(|place| self.muted.swap_remove(place).1);
+        if let Some(left) = muted
+            && cqueue::notif(told.flags)
+        {
+            self.kept_back.push((told, left));
+            return None;
+        }
+        let counts = self.kept_back.iter_mut().filter_map(|(_, left)| left.as_mut());
+        counts.for_each(|left| *left = left.saturating_sub(1));
+        Some(Told { result: self.result(told.word, told.result), ..told })
+    }
+
+    /// What was kept back for long enough.
+    pub(super) fn late(&mut self) -> Vec<Told> {
+        self.kept_back.extract_if(.., |(_, left)| *left == Some(0)).map(|(told, _)| told).collect()
+    }
+
+    fn result(&mut self, word: u64, result: i32) -> i32 {
+        let of_a_fault = |&(failing, _): &(u64, i32)| failing == word;
+        match self.failing.iter().position(of_a_fault) {
+            Some(place) if matches!(-result, libc::EBADF | libc::ENOENT) => {
+                -self.failing.swap_remove(place).1
+            }
+            _ => result,
+        }
+    }
+}
+
+/// Places in `struct io_uring_sqe`, in words of 32 bits (`man 2 io_uring_enter`).
+const NUMBER: usize = 1;
+const ADDRESS: usize = 4;
+const LENGTH: usize = 6;
+const USER_WORD: usize = 8;
+
+fn words(entry: &mut Entry) -> &mut [u32; size_of::<Entry>() / 4] {
+    // SAFETY: `Entry` is a `struct io_uring_sqe` of 64 bytes, aligned to 8: 16 words of 32 bits, of which any
+    // value is valid.
+    unsafe { &mut *std::ptr::from_mut(entry).cast() }
+}
+
+fn operation(entry: &mut Entry) -> Option<Operation> {
+    Some(match words(entry)[0] & 0xff {
+        6 => Operation::Poll,
+        13 => Operation::Accept,
+        14 => Operation::Cancel,
+        19 => Operation::Close,
+        22 => Operation::Read,
+        26 => Operation::Send,
+        27 => Operation::Receive,
+        47 => Operation::SendHeld,
+        _ => return None,
+    })
+}
+
+fn user_word(entry: &mut Entry) -> u64 {
+    let words = words(entry);
+    u64::from(words[USER_WORD]) | u64::from(words[USER_WORD + 1]) << 32
+}
+
+/// Lets the kernel find no file, and for a cancellation no operation; gives back the user word.
+fn fail(entry: &mut Entry) -> u64 {
+    let cancels = operation(entry) == Some(Operation::Cancel);
+    let words = words(entry);
+    words[NUMBER] = u32::MAX;
+    if cancels {
+        (words[ADDRESS], words[ADDRESS + 1]) = (u32::MAX, u32::MAX);
+    }
+    user_word(entry)
+}
+
+fn mute(
+    operation: Operation,
+    entry: &mut Entry,
+    results: Option<u32>,
+    muted: &mut Vec<(u64, Option<u32>)>,
+) -> bool {
+    let holds = operation == Operation::SendHeld;
+    if holds {
+        muted.push((user_word(entry), results));
+    }
+    holds
+}
+
+/// A send that is linked to another would let that one overtake the rest, which no kernel does.
+fn shorten(entry: &mut Entry) -> bool {
+    let words = words(entry);
+    let linked = (words[0] >> 8) & u32::from(Flags::IO_LINK.bits()) != 0;
+    if linked || words[LENGTH] < 2 {
+        return false;
+    }
+    words[LENGTH] /= 2;
+    true
+}
+
+fn once(operation: Operation, entry: &mut Entry) -> bool {
+    // IORING_ACCEPT_MULTISHOT and IORING_RECV_MULTISHOT are bits of the priority, IORING_POLL_ADD_MULTI is one
+    // of the length.
+    let (place, bit) = match operation {
+        Operation::Accept => (0, 1 << 16),
+        Operation::Receive => (0, 2 << 16),
+        Operation::Poll => (LENGTH, 1),
+        _ => return false,
+    };
+    let word = &mut words(entry)[place];
+    let was = std::mem::replace(word, *word & !bit);
+    was & bit != 0
+}

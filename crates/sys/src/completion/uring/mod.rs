@@ -1,0 +1,37 @@
+//! `io_uring` (`man 7 io_uring`) as a ring that owns what the kernel works on.
+//!
+//! Whoever hands an operation over gives its bytes and files away, and gets them back with the
+//! completion. So nothing that the kernel may still read or write is freed or reused, whatever the caller
+//! does; a ring that is dropped with operations in flight keeps their memory for ever.
+//!
+//! Sockets are named by their numbers (`RawFd`), because their owners move while operations are in flight.
+//! A number that is closed, or another descriptor's by now, costs no memory safety: the kernel answers EBADF,
+//! or does to another descriptor of this process what any call by that number would. Whoever hands an
+//! operation over keeps the descriptor open until its completion.
+//!
+//! The files: the ring (`ring`), its operations (`operations`), connections that the ring itself makes and keeps in
+//! slots instead of descriptors (`slots`), the submission of operations (`submission`) and their results
+//! (`completion`), which name an operation by its user word (`word`); the memory that the kernel works on meanwhile
+//! (`held`), and the buffers that it picks for receives (`buffers`).
+
+mod address;
+mod buffers;
+mod completion;
+#[cfg(any(test, feature = "test-layer"))]
+pub mod faults;
+mod held;
+mod operations;
+mod ring;
+mod slots;
+mod submission;
+#[cfg(test)]
+mod tests;
+mod word;
+
+pub use self::address::Address;
+pub use self::buffers::RingBuffer;
+pub use self::completion::Completion;
+pub use self::ring::{Ring, Sizes};
+pub use self::slots::Switch;
+pub use self::word::TAG_BOUND;
+pub use crate::completion::{Bytes, Readable};

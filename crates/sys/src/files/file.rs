@@ -1,0 +1,357 @@
+//! Files beneath one directory, and never outside of it.
+//!
+//! The kernel does the confining: `openat2` with `RESOLVE_BENEATH` resolves a whole path, links included,
+//! and fails where any step would leave the directory, whatever is renamed meanwhile (`man 2 openat2`).
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+use crate::files::identity::{Identity, directories_above};
+use crate::files::links::{Links, open_by_owner};
+
+/// A directory and everything beneath it.
+///
+/// It is held by an `O_PATH` descriptor, so it can be opened before privileges are dropped and it stays the
+/// same directory when its name is given to another one.
+#[derive(Debug)]
+pub struct Root {
+    pub(crate) directory: OwnedFd,
+    pub(crate) path: PathBuf,
+    /// The lowest number that a file's descriptor may have.
+    lowest: RawFd,
+    pub(crate) links: Links,
+    /// The directories above it when it was opened: privileges may have been needed to see them.
+    pub(crate) above: Vec<Identity>,
+}
+
+impl Root {
+    /// Opens the directory at `path` and sees that the kernel can confine path resolution to it.
+    pub fn open(path: &Path) -> Result<Root, RootError> {
+        let wrong = |what, errno| RootError { path: path.to_owned(), what, errno };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| wrong("open", errno))?;
+        let (above, _) = directories_above(&directory);
+        let root = Root { directory, path: path.to_owned(), lowest: 0, links: Links::Beneath, above };
+        match root.resolve("", OFlags::PATH) {
+            Ok(_) => Ok(root),
+            Err(errno) => Err(wrong("resolve paths beneath", errno)),
+        }
+    }
+
+    /// The path that it was opened by, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives files descriptors from `lowest` on, where the limit allows such: those below are for somebody
+    /// who can use no others.
+    pub fn keep_files_above(&mut self, lowest: RawFd) {
+        self.lowest = lowest;
+    }
+
+    /// Follows these links from now on. All that stay beneath the root, where nobody says.
+    pub fn follow(&mut self, links: Links) {
+        self.links = links;
+    }
+
+    /// What `relative` names, without opening it: nothing happens to a device, a FIFO or its writer. The
+    /// empty path is the root itself.
+    pub fn look(&self, relative: &str) -> Result<Facts, FileError> {
+        let found = self.resolve(relative, OFlags::PATH)?;
+        Ok(Facts::of(&rustix::fs::fstat(found)?))
+    }
+
+    /// Opens what `relative` names for reading, without waiting for anything. The facts are those of the
+    /// open file: ask them what it is, for it may be another one than a [`Root::look`] before has seen.
+    pub fn open_file(&self, relative: &str) -> Result<(File, Facts), FileError> {
+        let found = self.resolve(relative, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        let facts = Facts::of(&rustix::fs::fstat(&found)?);
+        if self.lowest <= found.as_raw_fd() {
+            return Ok((File::from(found), facts));
+        }
+        let moved = rustix::io::fcntl_dupfd_cloexec(&found, self.lowest);
+        Ok((File::from(moved.unwrap_or(found)), facts))
+    }
+
+    pub(crate) fn resolve(&self, relative: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        // The kernel gives up with EAGAIN when something was renamed while it went through a `..` of a link.
+        const TRIES: usize = 8;
+        let path = if relative.is_empty() { "." } else { relative };
+        let mut confined = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        if self.links != Links::Beneath {
+            confined |= ResolveFlags::NO_SYMLINKS;
+        }
+        let mut tried = 1;
+        loop {
+            let flags = flags | OFlags::CLOEXEC;
+            match rustix::fs::openat2(&self.directory, path, flags, Mode::empty(), confined) {
+                Err(Errno::AGAIN | Errno::INTR) if tried < TRIES => tried += 1,
+                Err(Errno::LOOP) if self.links == Links::SameOwner => {
+                    return open_by_owner(&self.directory, path, flags);
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+/// What `fstat` says of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes of content.
+    pub size: u64,
+    /// When its content was last changed; anybody who may write it can set it.
+    pub modified: Timestamp,
+    /// When its content or its attributes were last changed; nobody can set it.
+    pub changed: Timestamp,
+    /// The device it is on.
+    pub device: u64,
+    /// Its number on that device.
+    pub inode: u64,
+}
+
+impl Facts {
+    /// What tells the file apart from every other one, whatever it is called.
+    pub fn identity(&self) -> Identity {
+        Identity { device: self.device, inode: self.inode }
+    }
+
+    pub(crate) fn of(stat: &Stat) -> Facts {
+        Facts {
+            kind: match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile => Kind::File,
+                FileType::Directory => Kind::Directory,
+                _ => Kind::Special,
+            },
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: Timestamp { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 },
+            changed: Timestamp { seconds: stat.st_ctime, nanoseconds: stat.st_ctime_nsec as u32 },
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        }
+    }
+}
+
+/// The kinds of files that a server tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A device, a FIFO or a socket.
+    Special,
+}
+
+/// A moment as the file system keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp {
+    /// Seconds since 1970 (UTC); negative before.
+    pub seconds: i64,
+    /// Nanoseconds behind the second.
+    pub nanoseconds: u32,
+}
+
+/// The facts of an open file, now.
+pub fn facts(file: &File) -> Result<Facts, FileError> {
+    Ok(Facts::of(&rustix::fs::fstat(file)?))
+}
+
+/// Reads a file of exactly `size` bytes from its begin. `None` when it is shorter or longer by now.
+pub fn read_whole(file: &File, size: usize) -> io::Result<Option<Vec<u8>>> {
+    // One byte more than expected: a file that has grown shows itself without another call.
+    let mut bytes = vec![0; size + 1];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(size);
+    Ok((filled == size).then_some(bytes))
+}
+
+/// Why a path beneath a root did not become a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileError {
+    /// There is nothing of that name, or only outside of the root.
+    Absent,
+    /// It is there, and this process may not read it; or it cannot be opened for reading at all.
+    Forbidden,
+    /// The process or the system has no descriptors or no memory left, or the file is held by a lease.
+    Exhausted(i32),
+    /// Another failure of the system, by its error number (`man 3 errno`).
+    System(i32),
+}
+
+impl From<Errno> for FileError {
+    fn from(errno: Errno) -> FileError {
+        match errno {
+            // EXDEV: a link, or `..`, leads out of the root. EINVAL: a name that cannot be one.
+            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP | Errno::XDEV | Errno::INVAL => {
+                FileError::Absent
+            }
+            Errno::ACCESS | Errno::PERM | Errno::NXIO | Errno::NODEV => FileError::Forbidden,
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => {
+                FileError::Exhausted(errno.raw_os_error())
+            }
+            other => FileError::System(other.raw_os_error()),
+        }
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FileError::Absent => f.write_str("there is no such file beneath the root"),
+            FileError::Forbidden => f.write_str("the file may not be read"),
+            FileError::Exhausted(number) | FileError::System(number) => {
+                io::Error::from_raw_os_error(*number).fmt(f)
+            }
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+/// Why a directory cannot be a [`Root`].
+#[derive(Debug)]
+pub struct RootError {
+    path: PathBuf,
+    what: &'static str,
+    pub(crate) errno: Errno,
+}
+
+impl AsFd for Root {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+impl fmt::Display for RootError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RootError { path, what, errno } = self;
+        let reason = io::Error::from(*errno);
+        write!(f, "can not {what} the root directory {}: {reason}", path.display())?;
+        match *errno {
+            Errno::NOENT => f.write_str("; make it, or name another one"),
+            Errno::NOTDIR => f.write_str("; name the folder that holds the site"),
+            Errno::ACCESS => f.write_str("; let the user that runs the server enter it and those above it"),
+            Errno::NOSYS | Errno::PERM => {
+                f.write_str("; openat2 is needed: Linux 5.6, and a sandbox that does not forbid it")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for RootError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    /// A directory that is removed with what is in it.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let path = std::env::temp_dir().join(format!("tenfold-file-{name}-{}", std::process::id()));
+            fs::create_dir_all(path.join("root")).expect("a temporary directory can be made");
+            Scratch(path)
+        }
+
+        fn root(&self) -> Root {
+            Root::open(&self.0.join("root")).expect("the directory was just made")
+        }
+
+        fn at(&self, relative: &str) -> PathBuf {
+            self.0.join(relative)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_file_is_opened_with_its_facts() {
+        let scratch = Scratch::new("facts");
+        fs::write(scratch.at("root/page"), b"12345").expect("the directory is ours");
+        let (file, facts) = scratch.root().open_file("page").expect("the file is there");
+        assert_eq!((facts.kind, facts.size), (Kind::File, 5));
+        assert_eq!(facts, scratch.root().look("page").expect("the file is there"));
+        assert_eq!(read_whole(&file, 5).expect("it can be read").as_deref(), Some(&b"12345"[..]));
+        assert_eq!(scratch.root().look("").map(|facts| facts.kind), Ok(Kind::Directory));
+    }
+
+    #[test]
+    fn files_leave_the_lower_descriptors_to_others() {
+        let scratch = Scratch::new("above");
+        fs::write(scratch.at("root/a"), "content").expect("our own folder");
+        let mut root = scratch.root();
+        root.keep_files_above(100);
+        let (file, _) = root.open_file("a").expect("it is there");
+        assert!(file.as_raw_fd() >= 100);
+        assert_eq!(read_whole(&file, 7).expect("it can be read"), Some(b"content".to_vec()));
+        root.keep_files_above(i32::MAX);
+        assert!(root.open_file("a").is_ok(), "a number that is not to be had is done without");
+    }
+
+    #[test]
+    fn a_file_of_another_size_is_not_read_as_whole() {
+        let scratch = Scratch::new("size");
+        fs::write(scratch.at("root/page"), b"12345").expect("the directory is ours");
+        let (file, _) = scratch.root().open_file("page").expect("the file is there");
+        assert_eq!(read_whole(&file, 4).expect("it can be read"), None);
+        assert_eq!(read_whole(&file, 6).expect("it can be read"), None);
+    }
+
+    #[test]
+    fn h44_a_link_that_leaves_the_root_names_nothing() {
+        let scratch = Scratch::new("links");
+        fs::write(scratch.at("secret"), b"secret").expect("the directory is ours");
+        fs::write(scratch.at("root/page"), b"page").expect("the directory is ours");
+        for (link, target) in [
+            ("up", "../secret".into()),
+            ("absolute", scratch.at("secret")),
+            ("back", "../root/page".into()),
+            ("magic", "/proc/self/cwd".into()),
+            ("loop", "loop".into()),
+        ] {
+            symlink(target, scratch.at("root").join(link)).expect("the directory is ours");
+            assert_eq!(scratch.root().look(link), Err(FileError::Absent), "{link}");
+        }
+        for outside in ["../secret", "..", "/etc/passwd", "a/../../secret"] {
+            assert_eq!(scratch.root().look(outside), Err(FileError::Absent), "{outside}");
+        }
+        symlink("page", scratch.at("root/inside")).expect("the directory is ours");
+        assert_eq!(scratch.root().look("inside").map(|facts| facts.size), Ok(4));
+    }
+
+    #[test]
+    fn a_root_that_is_none_says_what_to_do() {
+        let scratch = Scratch::new("none");
+        let absent = Root::open(&scratch.at("nowhere")).expect_err("it is not there").to_string();
+        assert!(absent.contains("nowhere") && absent.ends_with("name another one"), "{absent}");
+        fs::write(scratch.at("plain"), b"").expect("the directory is ours");
+        let plain = Root::open(&scratch.at("plain")).expect_err("it is a file").to_string();
+        assert!(plain.ends_with("name the folder that holds the site"), "{plain}");
+    }
+}

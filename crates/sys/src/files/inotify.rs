@@ -1,0 +1,159 @@
+//! What happens in directories, as the kernel tells it (`man 7 inotify`).
+//!
+//! It tells of changes that are made on this machine, through the file system on which the directory is. What
+//! another machine does on a network file system it does not see.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::OFlags;
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+
+use crate::files::file::Root;
+use crate::readiness::eventfd::EventFd;
+
+/// Bytes for events of one read: enough for hundreds of names.
+const BUFFER: usize = 16 * 1024;
+
+/// Watches directories.
+#[derive(Debug)]
+pub struct Inotify(OwnedFd);
+
+/// A watched directory, as long as it is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Watched(i32);
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// The file of this name in this directory was written, made, removed, renamed, or has other attributes.
+    File(Watched, &'a [u8]),
+    /// So was a directory in it, or it itself: names above may mean something else now.
+    Directory(Watched),
+    /// It is not watched any more.
+    Ended(Watched),
+    /// More happened than was kept: anything may have changed.
+    Overflow,
+}
+
+impl Inotify {
+    /// A new one that watches nothing.
+    ///
+    /// # Errors
+    /// What `inotify_init1(2)` says: EMFILE where the user has as many as the system gives
+    /// (`fs.inotify.max_user_instances`).
+    pub fn new() -> io::Result<Inotify> {
+        Ok(Inotify(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?))
+    }
+
+    /// Watches the directory called `relative` beneath `root`. Watching it again gives the same.
+    ///
+    /// # Errors
+    /// It is no directory, or may not be read; ENOSPC where the user watches as many as the system gives
+    /// (`fs.inotify.max_user_watches`).
+    pub fn watch(&self, root: &Root, relative: &str) -> io::Result<Watched> {
+        let directory = root.resolve(relative, OFlags::PATH | OFlags::DIRECTORY)?;
+        // The call takes a name; this one leads to what was resolved beneath the root, and nowhere else.
+        let name = format!("/proc/self/fd/{}", directory.as_raw_fd());
+        let what = WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MOVED_FROM
+            | WatchFlags::MOVED_TO
+            | WatchFlags::MODIFY
+            | WatchFlags::CLOSE_WRITE
+            | WatchFlags::ATTRIB
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF
+            | WatchFlags::ONLYDIR
+            | WatchFlags::EXCL_UNLINK;
+        Ok(Watched(inotify::add_watch(&self.0, name, what)?))
+    }
+
+    /// Ends a watch. One that has ended is none.
+    pub fn unwatch(&self, watched: Watched) {
+        let _ = inotify::remove_watch(&self.0, watched.0);
+    }
+
+    /// Waits until something has happened, and tells all of it; or until `stop` is signalled.
+    ///
+    /// # Errors
+    /// What `ppoll(2)` or `read(2)` says.
+    pub fn wait(&self, stop: &EventFd, mut tell: impl FnMut(Change<'_>)) -> io::Result<Heard> {
+        let mut both = [PollFd::new(stop, PollFlags::IN), PollFd::new(&self.0, PollFlags::IN)];
+        match poll(&mut both, None) {
+            Err(Errno::INTR) => return Ok(Heard::Changes),
+            result => result?,
+        };
+        if !both[0].revents().is_empty() {
+            return Ok(Heard::Stop);
+        }
+        let mut buffer = [const { std::mem::MaybeUninit::uninit() }; BUFFER];
+        let mut reader = Reader::new(&self.0, &mut buffer);
+        loop {
+            match reader.next() {
+                Ok(event) => {
+                    let (watched, flags) = (Watched(event.wd()), event.events());
+                    let itself = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT;
+                    tell(match event.file_name() {
+                        _ if flags.contains(ReadFlags::QUEUE_OVERFLOW) => Change::Overflow,
+                        _ if flags.contains(ReadFlags::IGNORED) => Change::Ended(watched),
+                        _ if flags.intersects(itself | ReadFlags::ISDIR) => Change::Directory(watched),
+                        Some(name) => Change::File(watched, name.to_bytes()),
+                        None => Change::Directory(watched),
+                    });
+                }
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(Heard::Changes),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Why a wait has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// What happened was told, if anything.
+    Changes,
+    /// It is to stop.
+    Stop,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn changes_are_told_with_their_names_and_a_wait_can_be_stopped() {
+        let path = std::env::temp_dir().join(format!("tenfold-inotify-{}", std::process::id()));
+        fs::create_dir_all(path.join("inner")).expect("a temporary directory can be made");
+        let root = Root::open(&path).expect("it was just made");
+        let (inotify, stop) =
+            (Inotify::new().expect("there are instances"), EventFd::new().expect("there are descriptors"));
+        let inner = inotify.watch(&root, "inner").expect("it can be watched");
+        assert_eq!(inotify.watch(&root, "inner").expect("it can be watched"), inner);
+        assert!(inotify.watch(&root, "none").is_err());
+        let heard = || {
+            let (mut files, mut others) = (Vec::new(), Vec::new());
+            let why = inotify.wait(&stop, |change| match change {
+                Change::File(watched, name) => files.push((watched, name.to_vec())),
+                Change::Directory(watched) => others.push(watched),
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(why.expect("it can be waited for"), Heard::Changes);
+            files.dedup();
+            (files, others)
+        };
+        fs::write(path.join("inner/file"), "content").expect("our own folder");
+        assert_eq!(heard(), (vec![(inner, b"file".to_vec())], vec![]));
+        fs::create_dir(path.join("inner/folder")).expect("our own folder");
+        assert_eq!(heard(), (vec![], vec![inner]));
+        fs::rename(path.join("inner"), path.join("other")).expect("our own folder");
+        assert_eq!(heard(), (vec![], vec![inner]));
+        stop.signal();
+        assert_eq!(inotify.wait(&stop, |_| ()).expect("it can be waited for"), Heard::Stop);
+        fs::remove_dir_all(&path).expect("our own folder");
+    }
+}

@@ -1,0 +1,243 @@
+//! Symbolic links beneath a root, and whose.
+//!
+//! The kernel can follow every link or none. For those in between, a path is walked here name by name, with
+//! a descriptor for each directory, so that nothing that is renamed meanwhile leads astray.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Which symbolic links are followed. Those that leave the root never are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Links {
+    /// All that stay beneath the root.
+    #[default]
+    Beneath,
+    /// None.
+    None,
+    /// Those that belong to the owner of what they lead to.
+    SameOwner,
+}
+
+/// Links that one path may lead through, as the kernel has it (`man 7 path_resolution`).
+pub(crate) const MOST_LINKS: usize = 40;
+
+/// Something that is left to do on the way.
+enum Step {
+    Enter(CString),
+    /// What the way has come to has to belong to this user.
+    Belongs(u32),
+}
+
+/// Opens `path` beneath `root` through no links but those of the owner of what they lead to.
+pub(crate) fn open_by_owner(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    Way::new(root, Links::SameOwner).open(path, flags)
+}
+
+/// A path that is walked beneath a root.
+pub(crate) struct Way<'r> {
+    root: &'r OwnedFd,
+    links: Links,
+    /// The directories that were entered, each beneath the one before, with their names.
+    pub(crate) entered: Vec<(CString, OwnedFd)>,
+    /// The name of what was opened, where that is no directory.
+    pub(crate) last: Option<CString>,
+    /// What is left, the next at the end.
+    left: Vec<Step>,
+}
+
+impl<'r> Way<'r> {
+    /// A walk that follows these links.
+    pub(crate) fn new(root: &'r OwnedFd, links: Links) -> Way<'r> {
+        Way { root, links, entered: Vec::new(), last: None, left: Vec::new() }
+    }
+
+    /// Walks along `path` and opens what it leads to.
+    pub(crate) fn open(&mut self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.plan(path.as_bytes())?;
+        let mut links = 0;
+        while let Some(step) = self.left.pop() {
+            let name = match step {
+                Step::Belongs(owner) => {
+                    belongs(self.here(), owner)?;
+                    continue;
+                }
+                Step::Enter(name) if name.as_bytes() == b".." => {
+                    self.entered.pop().ok_or(Errno::XDEV)?;
+                    continue;
+                }
+                Step::Enter(name) => name,
+            };
+            let beginning = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let found = rustix::fs::openat(self.here(), &name, beginning, Mode::empty())?;
+            let stat = rustix::fs::fstat(&found)?;
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => self.entered.push((name, found)),
+                FileType::Symlink if self.links == Links::None => return Err(Errno::LOOP),
+                FileType::Symlink => {
+                    links += 1;
+                    let target = rustix::fs::readlinkat(&found, "", Vec::new())?;
+                    if links > MOST_LINKS || target.as_bytes().starts_with(b"/") {
+                        return Err(if links > MOST_LINKS { Errno::LOOP } else { Errno::XDEV });
+                    }
+                    if self.links == Links::SameOwner {
+                        self.left.push(Step::Belongs(stat.st_uid));
+                    }
+                    self.plan(target.as_bytes())?;
+                }
+                _ => {
+                    let opened = self.end(&name, flags)?;
+                    self.last = Some(name);
+                    return Ok(opened);
+                }
+            }
+        }
+        rustix::fs::openat(self.here(), ".", flags | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    fn here(&self) -> BorrowedFd<'_> {
+        self.entered.last().map_or(self.root, |(_, directory)| directory).as_fd()
+    }
+
+    /// Goes along `path` before what is left.
+    fn plan(&mut self, path: &[u8]) -> Result<(), Errno> {
+        for name in path.split(|byte| *byte == b'/').rev() {
+            if !matches!(name, b"" | b".") {
+                self.left.push(Step::Enter(CString::new(name).map_err(|_| Errno::INVAL)?));
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens what is called `name` here, which is no directory, where nothing is to be entered behind it.
+    fn end(&self, name: &CString, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(self.here(), name, flags, Mode::empty())?;
+        for step in &self.left {
+            match step {
+                Step::Belongs(owner) => belongs(opened.as_fd(), *owner)?,
+                Step::Enter(_) => return Err(Errno::NOTDIR),
+            }
+        }
+        Ok(opened)
+    }
+}
+
+/// Sees that what is open belongs to this user. What does not is not there, as a link that leaves the root.
+fn belongs(what: BorrowedFd<'_>, owner: u32) -> Result<(), Errno> {
+    if rustix::fs::fstat(what)?.st_uid == owner { Ok(()) } else { Err(Errno::LOOP) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{lchown, symlink};
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::files::file::{FileError, Kind, Root};
+
+    /// A root with links of all kinds in it, removed in the end.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let path = std::env::temp_dir().join(format!("tenfold-links-{name}-{}", std::process::id()));
+            let own = "the directory is ours";
+            fs::create_dir_all(path.join("root/folder/inner")).expect("a temporary directory can be made");
+            fs::write(path.join("secret"), "secret").expect(own);
+            fs::write(path.join("root/page"), "page").expect(own);
+            fs::write(path.join("root/folder/leaf"), "leaves").expect(own);
+            for (link, target) in [
+                ("to-page", "page"),
+                ("to-folder", "folder"),
+                ("folder/up", "../page"),
+                ("folder/inner/round", "../../to-folder/inner/../leaf"),
+                ("chain", "to-page"),
+                ("out", "../secret"),
+                ("absolute", "/etc/passwd"),
+                ("loop", "loop"),
+                ("through-file", "page/../page"),
+                ("nowhere", "nothing"),
+            ] {
+                symlink(target, path.join("root").join(link)).expect(own);
+            }
+            Scratch(path)
+        }
+
+        fn root(&self, links: Links) -> Root {
+            let mut root = Root::open(&self.0.join("root")).expect("the directory was just made");
+            root.follow(links);
+            root
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn no_link_is_followed_where_none_is_to_be() {
+        let scratch = Scratch::new("none");
+        let root = scratch.root(Links::None);
+        assert_eq!(root.look("page").map(|facts| facts.size), Ok(4));
+        assert_eq!(root.look("folder/leaf").map(|facts| facts.size), Ok(6));
+        for link in ["to-page", "to-folder/leaf", "folder/up", "chain", "out"] {
+            assert_eq!(root.look(link), Err(FileError::Absent), "{link}");
+        }
+    }
+
+    #[test]
+    fn a_walk_comes_to_where_the_kernel_comes() {
+        let scratch = Scratch::new("walk");
+        let (kernel, walk) = (scratch.root(Links::Beneath), scratch.root(Links::SameOwner));
+        for path in [
+            "",
+            "page",
+            "folder",
+            "to-page",
+            "to-folder",
+            "to-folder/leaf",
+            "to-folder/inner",
+            "folder/up",
+            "folder/inner/round",
+            "chain",
+            "out",
+            "absolute",
+            "loop",
+            "through-file",
+            "nowhere",
+            "to-page/x",
+            "to-folder/none",
+        ] {
+            assert_eq!(walk.look(path), kernel.look(path), "{path}");
+            let opened = |root: &Root| root.open_file(path).map(|(_, facts)| facts);
+            assert_eq!(opened(&walk), opened(&kernel), "{path}");
+        }
+        assert_eq!(walk.look("to-folder").map(|facts| facts.kind), Ok(Kind::Directory));
+    }
+
+    #[test]
+    fn a_link_of_somebody_else_names_nothing() {
+        let scratch = Scratch::new("owner");
+        let at = |name: &str| scratch.0.join("root").join(name);
+        // Only root can give a link away.
+        if lchown(at("to-page"), Some(12_345), None).is_err() {
+            return;
+        }
+        lchown(at("to-folder"), Some(12_345), None).expect("it could be done before");
+        let root = scratch.root(Links::SameOwner);
+        for link in ["to-page", "chain", "to-folder", "to-folder/leaf", "folder/inner/round"] {
+            assert_eq!(root.look(link), Err(FileError::Absent), "{link}");
+            assert!(root.open_file(link).is_err(), "{link}");
+        }
+        assert_eq!(root.look("folder/up").map(|facts| facts.size), Ok(4));
+        lchown(at("page"), Some(12_345), None).expect("it could be done before");
+        assert_eq!(root.look("to-page").map(|facts| facts.size), Ok(4));
+        assert_eq!(root.look("folder/up"), Err(FileError::Absent));
+    }
+}

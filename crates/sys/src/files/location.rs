@@ -1,0 +1,173 @@
+//! Names in directories, to which nobody else's links lead.
+//!
+//! A process of root that opens a path is led by every link on the way, also by one that another user put into a folder
+//! of theirs: to a file that root then creates, appends to or gives away (CVE-2016-1247). Here a path is walked name by
+//! name, with a descriptor for each directory. A link is followed only if it belongs to root or to the user of this
+//! process.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, RenameFlags, Stat, fstat, fstatfs, openat,
+    readlinkat, renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::files::identity::Identity;
+use crate::files::links::MOST_LINKS;
+
+/// A name in a directory that is held open. There may be nothing by that name.
+#[derive(Debug)]
+pub struct Location {
+    directory: OwnedFd,
+    name: CString,
+    /// How many links led here.
+    links: usize,
+    /// Whether the name is a link of procfs that leads to an open file: the kernel alone can follow it.
+    is_magic: bool,
+}
+
+impl Location {
+    /// Finds the directory that the last name of `path` is in. The last name is not followed.
+    ///
+    /// # Errors
+    /// What `openat(2)` says, and `PermissionDenied` for a link of another user.
+    pub fn find(path: &Path) -> io::Result<Location> {
+        walk(path.as_os_str().as_bytes(), None, 0, false)
+    }
+
+    /// Follows the name as long as it is a link.
+    ///
+    /// # Errors
+    /// As [`Location::find`].
+    pub fn follow(self) -> io::Result<Location> {
+        walk(self.name.as_bytes(), Some(self.directory), self.links, true)
+    }
+
+    /// Opens the file for appending. Neither a link is followed nor a pipe's reader waited for. `create` is the mode of a
+    /// file that is made if there is none.
+    ///
+    /// # Errors
+    /// What `openat(2)` says: `FilesystemLoop` for a link.
+    pub fn append(&self, create: Option<u32>) -> io::Result<File> {
+        let mut flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        flags.set(OFlags::NOFOLLOW, !self.is_magic);
+        flags.set(OFlags::CREATE, create.is_some());
+        let mode = Mode::from_raw_mode(create.unwrap_or(0));
+        Ok(File::from(openat(&self.directory, &self.name, flags, mode)?))
+    }
+
+    /// Renames the file within its directory, never over another.
+    ///
+    /// # Errors
+    /// What `renameat2(2)` says: `AlreadyExists` if the name is taken.
+    pub fn rename(&self, to: &std::ffi::OsStr) -> io::Result<()> {
+        let (from, within) = (&self.name, &self.directory);
+        match renameat_with(within, from, within, to, RenameFlags::NOREPLACE) {
+            // A file system that cannot refuse by itself, such as NFS.
+            Err(Errno::INVAL) => match statat(within, to, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(Errno::NOENT) => Ok(rustix::fs::renameat(within, from, within, to)?),
+                Ok(_) => Err(Errno::EXIST.into()),
+                Err(error) => Err(error.into()),
+            },
+            result => Ok(result?),
+        }
+    }
+
+    /// The identity of the socket by this name; none if there is something else or nothing.
+    ///
+    /// # Errors
+    /// What `fstatat(2)` says.
+    pub fn socket(&self) -> io::Result<Option<Identity>> {
+        match statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Socket => {
+                Ok(Some(Identity::of(&stat)))
+            }
+            Ok(_) | Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes the name.
+    ///
+    /// # Errors
+    /// What `unlinkat(2)` says.
+    pub fn remove(&self) -> io::Result<()> {
+        Ok(unlinkat(&self.directory, &self.name, AtFlags::empty())?)
+    }
+}
+
+/// Walks `path`, from `start` where that is given. `follows` says whether the last name is followed.
+fn walk(path: &[u8], start: Option<OwnedFd>, mut links: usize, follows: bool) -> io::Result<Location> {
+    let mut left = Vec::new();
+    let mut directory = match start {
+        Some(start) if !path.starts_with(b"/") => start,
+        _ => beginning(path)?,
+    };
+    plan(path, &mut left)?;
+    while let Some(name) = left.pop() {
+        let is_last = left.is_empty();
+        if is_last && !follows {
+            return Ok(Location { directory, name, links, is_magic: false });
+        }
+        let found = match openat(&directory, &name, PASSING, Mode::empty()) {
+            Err(Errno::NOENT) if is_last => return Ok(Location { directory, name, links, is_magic: false }),
+            found => found?,
+        };
+        let stat = fstat(&found)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => {
+                is_trusted(&stat, &name)?;
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(Errno::LOOP.into());
+                }
+                if is_last && fstatfs(&found)?.f_type == PROC_SUPER_MAGIC {
+                    return Ok(Location { directory, name, links, is_magic: true });
+                }
+                let target = readlinkat(&found, "", Vec::new())?;
+                if target.as_bytes().starts_with(b"/") {
+                    directory = beginning(target.as_bytes())?;
+                }
+                plan(target.as_bytes(), &mut left)?;
+            }
+            _ if is_last => return Ok(Location { directory, name, links, is_magic: false }),
+            _ => directory = found,
+        }
+    }
+    Err(Errno::ISDIR.into())
+}
+
+/// Opens what a path leads through, not what a link leads to.
+const PASSING: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+fn beginning(path: &[u8]) -> io::Result<OwnedFd> {
+    let at = if path.starts_with(b"/") { "/" } else { "." };
+    Ok(openat(CWD, at, PASSING | OFlags::DIRECTORY, Mode::empty())?)
+}
+
+/// Puts the names of `path` in front of those that are left; the next is the last.
+fn plan(path: &[u8], left: &mut Vec<CString>) -> io::Result<()> {
+    for name in path.split(|byte| *byte == b'/').rev() {
+        if !matches!(name, b"" | b".") {
+            left.push(CString::new(name)?);
+        }
+    }
+    Ok(())
+}
+
+fn is_trusted(link: &Stat, name: &CString) -> io::Result<()> {
+    let owner = link.st_uid;
+    if owner == 0 || owner == geteuid().as_raw() {
+        return Ok(());
+    }
+    let name = name.to_string_lossy();
+    let why = format!("{name} is a link of user {owner}, who may lead it anywhere; name the path without it");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}

@@ -1,0 +1,9 @@
+//! Files: opened beneath a root, listed, watched, and named without following links of others.
+
+pub mod directory;
+pub mod file;
+pub(crate) mod identity;
+pub mod inotify;
+pub mod links;
+pub mod location;
+pub mod place;

@@ -1,0 +1,165 @@
+//! The place of a file: what it is called beneath a [`Root`] once links are resolved, and every directory above it.
+//!
+//! Names and mounts may lead to a directory in many ways. Its device and inode are the same in all of them, so an
+//! ancestor is recognised by these, and never by a name that was spelled or remembered.
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::files::file::{FileError, Root};
+pub use crate::files::identity::Identity;
+use crate::files::identity::{directories_above, identity};
+use crate::files::links::Way;
+
+/// The place of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its path beneath the root, with all links resolved. Bytes that are not text are replaced.
+    pub path: String,
+    /// The file itself, then every directory above it, the nearest first, up to that of the whole system.
+    pub ancestry: Vec<Identity>,
+}
+
+impl Place {
+    /// How many of the directories in [`Place::ancestry`] are beneath the root, the file included.
+    pub fn depth(&self) -> usize {
+        self.path.split('/').filter(|name| !name.is_empty()).count()
+    }
+}
+
+impl Root {
+    /// Finds the place of what `relative` names now. Links are followed as [`Root::follow`] says.
+    ///
+    /// # Errors
+    /// There is nothing of that name beneath the root, or something is exhausted.
+    pub fn place(&self, relative: &str) -> Result<Place, FileError> {
+        let mut way = Way::new(&self.directory, self.links);
+        let found = way.open(relative, OFlags::PATH)?;
+        let mut ancestry = Vec::with_capacity(way.entered.len() + self.above.len() + 2);
+        if way.last.is_some() {
+            ancestry.push(identity(&found)?);
+        }
+        for (_, directory) in way.entered.iter().rev() {
+            ancestry.push(identity(directory)?);
+        }
+        ancestry.push(identity(&self.directory)?);
+        let (above, complete) = directories_above(&self.directory);
+        ancestry.extend(above);
+        if !complete {
+            ancestry.extend(&self.above);
+        }
+        let names = way.entered.iter().map(|(name, _)| name).chain(&way.last);
+        let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+        Ok(Place { path: names.join("/"), ancestry })
+    }
+
+    /// The directory that the root's path leads to now, if that is another one: the path was given to a new directory,
+    /// or its link to a new target.
+    ///
+    /// # Errors
+    /// What keeps this process from finding it, if that may pass: descriptors or memory are exhausted, or the system
+    /// failed.
+    pub fn successor(&self) -> Result<Option<Root>, FileError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let found = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(FileError::from);
+        let Some(directory) = unless_absent(found)? else { return Ok(None) };
+        if identity(&directory)? == identity(&self.directory)? {
+            return Ok(None);
+        }
+        let opened = Root::open(&self.path).map_err(|error| FileError::from(error.errno));
+        let Some(mut successor) = unless_absent(opened)? else { return Ok(None) };
+        successor.follow(self.links);
+        Ok(Some(successor))
+    }
+
+    /// The identity of what `relative` names now; none if there is nothing, or nothing that this process may reach.
+    ///
+    /// # Errors
+    /// As [`Root::successor`].
+    pub fn identity_of(&self, relative: &str) -> Result<Option<Identity>, FileError> {
+        Ok(unless_absent(self.look(relative))?.map(|facts| facts.identity()))
+    }
+}
+
+/// Tells what is not there, or is out of reach for good, from what could not be found out.
+fn unless_absent<T>(found: Result<T, FileError>) -> Result<Option<T>, FileError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(FileError::Absent | FileError::Forbidden) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use crate::files::links::Links;
+
+    /// A directory that is removed with its content.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let path = std::env::temp_dir().join(format!("tenfold-place-{name}-{}", std::process::id()));
+            fs::create_dir_all(path.join("root/one/two")).expect("a temporary directory can be made");
+            fs::write(path.join("root/one/two/file"), "").expect("our own directory");
+            symlink("one/two", path.join("root/link")).expect("our own directory");
+            symlink("link/../two/file", path.join("root/round")).expect("our own directory");
+            Scratch(path)
+        }
+
+        fn root(&self) -> Root {
+            Root::open(&self.0.join("root")).expect("the directory was just made")
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn named(path: &Path) -> Identity {
+        let facts = fs::metadata(path).expect("it is there");
+        Identity { device: facts.dev(), inode: facts.ino() }
+    }
+
+    #[test]
+    fn h83_a_place_is_the_same_by_every_way_that_leads_there() {
+        let scratch = Scratch::new("ways");
+        let root = scratch.root();
+        let file = scratch.0.join("root/one/two/file").canonicalize().expect("it is there");
+        let expected: Vec<_> = file.ancestors().map(named).collect();
+        for way in ["one/two/file", "link/file", "round"] {
+            let place = root.place(way).expect("it is there");
+            assert_eq!((place.path.as_str(), place.depth()), ("one/two/file", 3), "{way}");
+            assert_eq!(place.ancestry, expected, "{way}");
+        }
+        let folder = root.place("link").expect("it is there");
+        assert_eq!((folder.path.as_str(), &folder.ancestry[..]), ("one/two", &expected[1..]));
+        let whole = root.place("").expect("it is there");
+        assert_eq!((whole.depth(), &whole.ancestry[..]), (0, &expected[3..]));
+        assert_eq!(root.place("none"), Err(FileError::Absent));
+        let mut strict = scratch.root();
+        strict.follow(Links::None);
+        assert_eq!(strict.place("link/file"), Err(FileError::Absent));
+    }
+
+    #[test]
+    fn h83_the_successor_of_a_root_is_found_by_its_path() {
+        let scratch = Scratch::new("successor");
+        let (old, new) = (scratch.0.join("root"), scratch.0.join("new"));
+        let root = scratch.root();
+        assert!(matches!(root.successor(), Ok(None)));
+        fs::create_dir(&new).expect("our own directory");
+        fs::rename(&old, scratch.0.join("old")).expect("our own directory");
+        assert!(matches!(root.successor(), Ok(None)), "nothing has the name");
+        symlink("new", &old).expect("our own directory");
+        let successor = root.successor().expect("it can be found").expect("another directory has the name");
+        assert_eq!(successor.look("").map(|facts| facts.identity()), Ok(named(&new)));
+        assert_eq!(root.look("").map(|facts| facts.identity()), Ok(named(&scratch.0.join("old"))));
+    }
+}

@@ -1,0 +1,155 @@
+//! Parts of files mapped into memory, for the kernel to send from (`man 2 mmap`).
+//!
+//! Nobody here reads a mapping. A page past the end of a file that became shorter kills a process that
+//! touches it (SIGBUS); a system call that is given it fails with EFAULT instead.
+
+use std::ffi::c_void;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// Where a mapping may begin: a multiple of every page size that Linux has.
+const GRANULE: u64 = 64 * 1024;
+
+/// A part of a file in memory. Only its address is to be had: for system calls.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<c_void>,
+    /// Which bytes of the file are mapped.
+    range: Range<u64>,
+}
+
+/// Some of the bytes that are mapped.
+#[derive(Clone, Debug)]
+pub struct Mapped {
+    /// What they are in.
+    pub mapping: Arc<Mapping>,
+    /// Which bytes of the file they are.
+    pub range: Range<u64>,
+}
+
+impl Mapped {
+    /// How many they are.
+    #[allow(clippy::len_without_is_empty, reason = "nothing is not sent")]
+    pub fn len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+}
+
+impl Mapping {
+    /// Maps the bytes `range` of `file`, and some before them where they do not begin on a page.
+    ///
+    /// # Errors
+    /// What `mmap(2)` says: ENOMEM where there are too many mappings or there is no room for another one,
+    /// ENODEV where the file system maps no files.
+    pub fn new(file: &File, range: Range<u64>) -> io::Result<Mapping> {
+        let first = range.start - range.start % GRANULE;
+        let length = usize::try_from(range.end.saturating_sub(first)).map_err(io::Error::other)?;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory, and nobody
+        // makes a reference to what is in it.
+        let start =
+            unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file, first)? };
+        let start = NonNull::new(start).expect("a mapping does not begin at zero");
+        Ok(Mapping { start, range: first..range.end })
+    }
+
+    /// Which bytes of the file are mapped.
+    pub fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
+    /// Where bytes of the file are, for the kernel. Panics when they are not mapped.
+    pub(crate) fn address(&self, range: &Range<u64>) -> (*const u8, usize) {
+        let inside =
+            self.range.start <= range.start && range.start <= range.end && range.end <= self.range.end;
+        assert!(inside, "bytes {range:?} are not among those mapped, {:?}", self.range);
+        let start = self.start.as_ptr().cast::<u8>();
+        (start.wrapping_add((range.start - self.range.start) as usize), (range.end - range.start) as usize)
+    }
+}
+
+// SAFETY: a mapping is an address and a length. Nothing is read or written through it here, and taking it
+// away needs no particular thread.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        let length = (self.range.end - self.range.start) as usize;
+        // Where the kernel has joined it with its neighbour it must part them, and may lack the memory (ENOMEM):
+        // the addresses are lost then, which harms nobody.
+        // SAFETY: the mapping is ours alone, and no reference into it was ever made. The kernel holds pages
+        // that it still sends by themselves, so they outlive their mapping.
+        let _ = unsafe { munmap(self.start.as_ptr(), length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{IoSlice, Read};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::net::socket::Socket;
+
+    fn file(name: &str, bytes: usize) -> (File, Vec<u8>) {
+        let content: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+        let path = std::env::temp_dir().join(format!("tenfold-{name}-{}", std::process::id()));
+        std::fs::write(&path, &content).expect("a folder for temporary files");
+        let file = File::options().read(true).write(true).open(&path).expect("it was just written");
+        std::fs::remove_file(&path).expect("it is ours");
+        (file, content)
+    }
+
+    fn part(mapping: &Arc<Mapping>, range: Range<u64>) -> Mapped {
+        Mapped { mapping: mapping.clone(), range }
+    }
+
+    fn pair() -> (Socket, UnixStream) {
+        let (ours, peer) = UnixStream::pair().expect("descriptors");
+        (std::os::fd::OwnedFd::from(ours).into(), peer)
+    }
+
+    #[test]
+    fn what_is_written_from_a_mapping_is_what_the_file_has_at_that_place() {
+        let (file, content) = file("mapped", 90_000);
+        let mapping = Arc::new(Mapping::new(&file, 70_000..80_000).expect("a file of ours can be mapped"));
+        assert_eq!(mapping.range(), 65_536..80_000);
+        let (socket, mut peer) = pair();
+        let sent = socket
+            .write_from(&[IoSlice::new(b"head ")], &part(&mapping, 70_000..80_000))
+            .expect("there is room");
+        assert_eq!(sent, 10_005);
+        let mut got = vec![0; sent];
+        peer.read_exact(&mut got).expect("it was sent");
+        assert_eq!(&got[..5], b"head ");
+        assert!(got[5..] == content[70_000..80_000]);
+    }
+
+    #[test]
+    fn pages_that_the_file_has_lost_are_an_error_and_no_signal() {
+        let (file, content) = file("shrunk", 20_000);
+        let mapping = Arc::new(Mapping::new(&file, 0..20_000).expect("a file of ours can be mapped"));
+        file.set_len(4096).expect("it is ours");
+        let (socket, mut peer) = pair();
+        let sent = socket.write_from(&[], &part(&mapping, 0..4096)).expect("that page is there");
+        let mut got = vec![0; sent];
+        peer.read_exact(&mut got).expect("it was sent");
+        assert!(got == content[..4096]);
+        let error = socket.write_from(&[], &part(&mapping, 4096..20_000)).expect_err("those are not");
+        assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
+    }
+
+    #[test]
+    #[should_panic(expected = "are not among those mapped")]
+    fn there_are_no_bytes_beside_a_mapping() {
+        let (file, _) = file("beside", 5000);
+        let mapping = Mapping::new(&file, 0..5000).expect("a file of ours can be mapped");
+        mapping.address(&(4000..5001));
+    }
+}

@@ -1,0 +1,14 @@
+//! Memory: mapped files, memory that processes share, and freed memory that returns to the system.
+
+pub mod mapping;
+pub mod shared;
+
+/// Returns the heap's free pages to the system (`man 3 malloc_trim`). For a moment when much was freed:
+/// otherwise what a burst of connections needed stays with the process for ever.
+pub fn trim() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim takes a number and only gives up pages that hold no allocation.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}

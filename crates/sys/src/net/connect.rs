@@ -1,0 +1,201 @@
+//! Connecting to a server: to an address or a path, from a chosen source address.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use crate::net::socket::Socket;
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Remote {
+    /// At an address and a port.
+    Internet(SocketAddr),
+    /// Behind a Unix socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Remote::Internet(address) => address.fmt(f),
+            Remote::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// What is set on a socket before it connects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectOptions {
+    /// The address to come from. The port is chosen at the connect, so that ports count per pair of
+    /// addresses and not per source (`IP_BIND_ADDRESS_NO_PORT`, `man 7 ip`).
+    pub source: Option<IpAddr>,
+    /// `TCP_NODELAY`: send at once, however little.
+    pub tcp_nodelay: bool,
+    /// `TCP_DEFER_ACCEPT` on the side that connects: the last acknowledgement of the handshake waits for the
+    /// first bytes and travels with them, which saves a packet (`man 7 tcp`).
+    pub join_ack: bool,
+    /// Bytes of the receive buffer (`SO_RCVBUF`, `man 7 socket`); a small one lets a slow reader be felt.
+    pub receive_buffer: Option<u32>,
+}
+
+/// A connection that is being made, and is made when it can be written to. Non-blocking.
+///
+/// # Errors
+/// What `socket(2)`, `bind(2)` and `connect(2)` say; a Unix socket whose queue is full says `WouldBlock`.
+pub fn connect(to: &Remote, options: &ConnectOptions) -> io::Result<Socket> {
+    let (socket, result) = match to {
+        Remote::Internet(at) => {
+            let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let socket = new_socket(family)?;
+            set_options(&socket, options)?;
+            let result = rustix::net::connect(&socket, at);
+            (socket, result)
+        }
+        Remote::Unix(path) => {
+            let at = SocketAddrUnix::new(path.as_path())?;
+            let socket = new_socket(AddressFamily::UNIX)?;
+            let result = rustix::net::connect(&socket, &at);
+            (socket, result)
+        }
+    };
+    match result {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn new_socket(family: AddressFamily) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
+}
+
+fn set_options(socket: &OwnedFd, options: &ConnectOptions) -> io::Result<()> {
+    if options.tcp_nodelay {
+        sockopt::set_tcp_nodelay(socket, true)?;
+    }
+    if options.join_ack {
+        crate::net::socket::option::defer_accept(socket.as_fd())?;
+    }
+    if let Some(bytes) = options.receive_buffer {
+        sockopt::set_socket_recv_buffer_size(socket, bytes as usize)?;
+    }
+    if let Some(source) = options.source {
+        choose_port_late(socket.as_fd())?;
+        rustix::net::bind(socket, &SocketAddr::new(source, 0))?;
+    }
+    Ok(())
+}
+
+fn choose_port_late(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the option takes an int; the pointer and length are those of a live one.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_BIND_ADDRESS_NO_PORT,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+impl Socket {
+    /// What went wrong with it since it was last asked (`SO_ERROR`, `man 7 socket`): why a connect failed.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub fn take_error(&self) -> io::Result<()> {
+        match sockopt::socket_error(self.as_fd())? {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Throws away up to `count` received bytes without copying them (`MSG_TRUNC` on TCP, `man 7 tcp`); 0 is
+    /// the end. Not for Unix sockets, where the flag does not mean that.
+    ///
+    /// # Errors
+    /// What the system says; `WouldBlock` where it would have waited.
+    pub fn discard(&self, count: usize) -> io::Result<usize> {
+        // SAFETY: with MSG_TRUNC a TCP socket writes nothing through the pointer; on a socket where it would,
+        // a null pointer makes the call fail with EFAULT.
+        let result =
+            unsafe { libc::recv(self.as_fd().as_raw_fd(), std::ptr::null_mut(), count, libc::MSG_TRUNC) };
+        usize::try_from(result).map_err(|_| io::Error::last_os_error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn it_comes_from_the_source_that_was_asked_for_and_throws_away_what_it_is_told_to() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        let to = Remote::Internet(listener.local_addr().expect("it is bound"));
+        let source = IpAddr::from([127, 0, 0, 9]);
+        let options = ConnectOptions { source: Some(source), tcp_nodelay: true, ..ConnectOptions::default() };
+        let socket = connect(&to, &options).expect("loopback connects");
+        let (mut peer, address) = listener.accept().expect("somebody connected");
+        assert_eq!(address.ip(), source);
+        assert!(socket.take_error().is_ok());
+        peer.write_all(b"0123456789").expect("it is open");
+        assert_eq!(socket.discard(6).expect("bytes are there"), 6);
+        let mut rest = [0; 16];
+        assert_eq!(socket.receive(&mut rest).expect("bytes are left"), 4);
+        assert_eq!(&rest[..4], b"6789");
+        drop(peer);
+    }
+
+    #[test]
+    fn a_handshake_ends_with_the_first_bytes_where_that_is_wanted() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        let to = Remote::Internet(listener.local_addr().expect("it is bound"));
+        for join_ack in [false, true] {
+            let options = ConnectOptions { join_ack, ..ConnectOptions::default() };
+            let socket = connect(&to, &options).expect("loopback connects");
+            assert_eq!(deferred(&socket) > 0, join_ack);
+            socket.send(b"hello", false).expect("its side of the handshake is done");
+            let (mut peer, _) = listener.accept().expect("somebody connected");
+            let mut word = [0; 5];
+            peer.read_exact(&mut word).expect("the bytes came with the handshake or behind it");
+            assert_eq!(&word, b"hello");
+        }
+    }
+
+    /// `TCP_DEFER_ACCEPT` of `socket`, in seconds.
+    fn deferred(socket: &Socket) -> libc::c_int {
+        let (mut seconds, mut length): (libc::c_int, _) = (-1, size_of::<libc::c_int>() as libc::socklen_t);
+        // SAFETY: the option is an int; the pointers are those of live ones, the length is the int's.
+        let result = unsafe {
+            libc::getsockopt(
+                socket.number(),
+                libc::IPPROTO_TCP,
+                libc::TCP_DEFER_ACCEPT,
+                (&raw mut seconds).cast(),
+                &raw mut length,
+            )
+        };
+        assert_eq!(result, 0);
+        seconds
+    }
+
+    #[test]
+    fn a_path_where_nobody_listens_is_an_error() {
+        let nowhere = Remote::Unix("/nonexistent/socket".into());
+        let error = connect(&nowhere, &ConnectOptions::default()).expect_err("nobody is there");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

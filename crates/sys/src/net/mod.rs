@@ -1,0 +1,6 @@
+//! Sockets: listening, connecting, sending.
+
+pub mod connect;
+pub mod pipe;
+pub mod socket;
+pub mod zerocopy;

@@ -1,0 +1,337 @@
+//! Listening sockets: where, with which options, and the connections that wait on them.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketFlags, sockopt};
+
+use super::option::{defer_accept, is_zerocopy_permitted, new_socket, permit_zerocopy, set_tcp_option};
+use super::stream::{Socket, internet_address, set_wait_slice};
+use super::unix;
+use crate::files::identity::Identity;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ListenAddress {
+    /// An address and a port, as in `127.0.0.1:8080` or `[::]:80`.
+    Internet(SocketAddr),
+    /// A Unix socket, as in `unix:/run/site.sock`.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenAddress::Internet(address) => address.fmt(f),
+            ListenAddress::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl FromStr for ListenAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ListenAddress, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return match path {
+                "" => Err("unix: needs a path behind it".into()),
+                _ => Ok(ListenAddress::Unix(path.into())),
+            };
+        }
+        text.parse()
+            .map(ListenAddress::Internet)
+            .map_err(|_| format!("{text:?} is no address; write 127.0.0.1:8080, [::]:80 or unix:PATH"))
+    }
+}
+
+/// How long calls that wait last at most on connections that come before [`Listener::set_wait_slice`].
+const FIRST_SLICE: Duration = Duration::from_secs(1);
+
+/// What is set on a listening socket. Its connections inherit `tcp_nodelay`, `linger` and `notsent_lowat`; the
+/// others are of the listener alone. A Unix socket has a backlog and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenOptions {
+    /// Connections that the kernel completes ahead of `accept` (`man 2 listen`); it cuts the number at
+    /// `net.core.somaxconn`.
+    pub backlog: i32,
+    /// `TCP_NODELAY`: send at once, however little (`man 7 tcp`).
+    pub tcp_nodelay: bool,
+    /// `TCP_DEFER_ACCEPT`: a connection is accepted when its first bytes are there (`man 7 tcp`).
+    pub defer_accept: bool,
+    /// `SO_ZEROCOPY`: accepted connections may be told not to copy what they send; TCP only
+    /// ([`crate::net::zerocopy`]).
+    pub zerocopy: bool,
+    /// `SO_REUSEPORT`: several sockets on one address, among which the kernel spreads connections.
+    pub reuse_port: bool,
+    /// `TCP_FASTOPEN`: a client that was here before sends its request with its SYN; so many of them may wait
+    /// for the end of their handshake.
+    pub fastopen: Option<u32>,
+    /// `SO_LINGER`: `close(2)` waits until what was sent has been acknowledged, so many seconds at most
+    /// (`man 7 socket`).
+    pub linger: Option<u16>,
+    /// `TCP_NOTSENT_LOWAT`: bytes that the kernel holds back unsent at which there is no room for more
+    /// (`man 7 tcp`).
+    pub notsent_lowat: Option<u32>,
+}
+
+impl Default for ListenOptions {
+    /// A backlog of 4096, and nothing set.
+    fn default() -> ListenOptions {
+        ListenOptions {
+            backlog: 4096,
+            tcp_nodelay: false,
+            defer_accept: false,
+            zerocopy: false,
+            reuse_port: false,
+            fastopen: None,
+            linger: None,
+            notsent_lowat: None,
+        }
+    }
+}
+
+/// A bound and listening socket.
+#[derive(Debug)]
+pub struct Listener {
+    socket: OwnedFd,
+    address: ListenAddress,
+    /// Of a Unix socket's file.
+    file: Option<Identity>,
+}
+
+impl Listener {
+    /// Binds to `address` and listens.
+    ///
+    /// # Errors
+    /// What the system says: the address is in use, not of this machine, or its port is privileged. A
+    /// Unix socket that nobody listens on any more is replaced; one in use is not. A link of another user on the way to
+    /// it is refused: [`crate::files::location::Location::find`].
+    pub fn bind(address: &ListenAddress, options: &ListenOptions) -> io::Result<Listener> {
+        let (socket, file) = match address {
+            ListenAddress::Internet(at) => (internet(at, options)?, None),
+            ListenAddress::Unix(path) => {
+                let (socket, file) = unix::bind(path)?;
+                (socket, Some(file))
+            }
+        };
+        // Connections inherit it when they are complete, which may be before anybody accepts them.
+        set_wait_slice(socket.as_fd(), FIRST_SLICE)?;
+        rustix::net::listen(&socket, options.backlog)?;
+        let address = match address {
+            ListenAddress::Internet(_) => {
+                let bound = rustix::net::getsockname(&socket)?;
+                ListenAddress::Internet(bound.try_into().map_err(io::Error::from)?)
+            }
+            ListenAddress::Unix(_) => address.clone(),
+        };
+        Ok(Listener { socket, address, file })
+    }
+
+    /// Where it listens, with the port that the system chose when none was asked for.
+    pub fn address(&self) -> &ListenAddress {
+        &self.address
+    }
+
+    /// A second handle to the same socket, with the same queue.
+    ///
+    /// # Errors
+    /// When no descriptors are left.
+    pub fn duplicate(&self) -> io::Result<Listener> {
+        let (socket, address) = (self.socket.try_clone()?, self.address.clone());
+        Ok(Listener { socket, address, file: self.file })
+    }
+
+    /// Removes the file of a Unix socket, unless its path leads to something else by now.
+    pub fn remove_file(&self) {
+        if let (ListenAddress::Unix(path), Some(file)) = (&self.address, self.file) {
+            unix::remove(path, file);
+        }
+    }
+
+    /// Whether `accept` returns at once when nobody is there. Holds for every handle to the socket.
+    ///
+    /// # Errors
+    /// What `ioctl(2)` says.
+    pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
+        Ok(rustix::io::ioctl_fionbio(&self.socket, on)?)
+    }
+
+    /// Lets `accept`, and every receive and send on accepted connections, wait at most `slice`
+    /// (`SO_RCVTIMEO`, `SO_SNDTIMEO`; TCP sockets inherit them).
+    ///
+    /// # Errors
+    /// What `setsockopt(2)` says.
+    pub fn set_wait_slice(&self, slice: Duration) -> io::Result<()> {
+        set_wait_slice(self.socket.as_fd(), slice)
+    }
+
+    /// Whether its connections may send without copying: [`ListenOptions::zerocopy`].
+    pub fn permits_zerocopy(&self) -> bool {
+        is_zerocopy_permitted(self.socket.as_fd())
+    }
+
+    /// Lets each connection that is accepted from now on send at most so many bytes a second
+    /// (`SO_MAX_PACING_RATE`, `man 7 socket`); `None` for as many as it can. It is for TCP: other sockets take
+    /// it and heed it not.
+    ///
+    /// # Errors
+    /// What `setsockopt(2)` says.
+    pub fn set_max_rate(&self, bytes: Option<u64>) -> io::Result<()> {
+        let rate: libc::c_ulong = bytes.unwrap_or(libc::c_ulong::MAX);
+        // SAFETY: the option takes an unsigned long; the pointer and length are those of a live one.
+        let result = unsafe {
+            libc::setsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_MAX_PACING_RATE,
+                (&raw const rate).cast(),
+                size_of::<libc::c_ulong>() as libc::socklen_t,
+            )
+        };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Accepts a connection. `None` stands for a peer on a Unix socket.
+    ///
+    /// # Errors
+    /// What `accept(2)` says; [`crate::errors::failure::after_accept`] says what to do then.
+    pub fn accept(&self, nonblocking: bool) -> io::Result<(Socket, Option<SocketAddr>)> {
+        let flags =
+            if nonblocking { SocketFlags::CLOEXEC | SocketFlags::NONBLOCK } else { SocketFlags::CLOEXEC };
+        let (socket, peer) = rustix::net::acceptfrom_with(&self.socket, flags)?;
+        Ok((socket.into(), peer.and_then(internet_address)))
+    }
+
+    /// Its number, for a selector's registration.
+    pub fn number(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn internet(at: &SocketAddr, options: &ListenOptions) -> io::Result<OwnedFd> {
+    let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = new_socket(family)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    if options.reuse_port {
+        sockopt::set_socket_reuseport(&socket, true)?;
+    }
+    if at.is_ipv6() {
+        // `[::]` means IPv6 alone: what is served is what is named.
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    sockopt::set_tcp_nodelay(&socket, options.tcp_nodelay)?;
+    if options.zerocopy {
+        permit_zerocopy(socket.as_fd())?;
+    }
+    if options.defer_accept {
+        defer_accept(socket.as_fd())?;
+    }
+    if let Some(waiting) = options.fastopen {
+        set_tcp_option(socket.as_fd(), libc::TCP_FASTOPEN, waiting)?;
+    }
+    if let Some(bytes) = options.notsent_lowat {
+        set_tcp_option(socket.as_fd(), libc::TCP_NOTSENT_LOWAT, bytes)?;
+    }
+    if let Some(seconds) = options.linger {
+        sockopt::set_socket_linger(&socket, Some(Duration::from_secs(seconds.into())))?;
+    }
+    rustix::net::bind(&socket, at)?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use rustix::net::sockopt::Timeout;
+
+    use super::*;
+
+    fn any() -> ListenAddress {
+        ListenAddress::Internet("127.0.0.1:0".parse().expect("an address"))
+    }
+
+    /// A listener with these options, and a connection of it.
+    fn accepted(options: &ListenOptions) -> (Listener, Socket, TcpStream) {
+        let listener = Listener::bind(&any(), options).expect("loopback has a free port");
+        let ListenAddress::Internet(at) = *listener.address() else { panic!("it is bound to a port") };
+        let peer = TcpStream::connect(at).expect("it listens");
+        let (socket, _) = listener.accept(false).expect("a connection waits");
+        (listener, socket, peer)
+    }
+
+    fn tcp_option(socket: impl AsFd, option: libc::c_int) -> libc::c_int {
+        let (mut value, mut length): (libc::c_int, _) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+        let number = socket.as_fd().as_raw_fd();
+        // SAFETY: the option is an int; the pointers are those of a live one and of its length.
+        let result = unsafe {
+            libc::getsockopt(number, libc::IPPROTO_TCP, option, (&raw mut value).cast(), &raw mut length)
+        };
+        assert_eq!(result, 0, "{}", io::Error::last_os_error());
+        value
+    }
+
+    #[test]
+    fn a_connection_inherits_its_options_even_before_anybody_accepts() {
+        let options = ListenOptions {
+            tcp_nodelay: true,
+            linger: Some(3),
+            notsent_lowat: Some(16_384),
+            ..ListenOptions::default()
+        };
+        let (_listener, socket, _peer) = accepted(&options);
+        assert!(sockopt::tcp_nodelay(&socket).expect("an option"));
+        assert_eq!(sockopt::socket_linger(&socket).expect("an option"), Some(Duration::from_secs(3)));
+        assert_eq!(tcp_option(&socket, libc::TCP_NOTSENT_LOWAT), 16_384);
+        for timeout in [Timeout::Recv, Timeout::Send] {
+            let slice = sockopt::socket_timeout(&socket, timeout).expect("an option");
+            assert_eq!(slice, Some(FIRST_SLICE), "who waits without a bound misses every deadline");
+        }
+    }
+
+    #[test]
+    fn what_is_of_the_listener_is_set_there() {
+        let options = ListenOptions { defer_accept: true, fastopen: Some(7), ..ListenOptions::default() };
+        let listener = Listener::bind(&any(), &options).expect("loopback has a free port");
+        assert!(tcp_option(&listener, libc::TCP_DEFER_ACCEPT) >= 1);
+        assert_eq!(tcp_option(&listener, libc::TCP_FASTOPEN), 7);
+        let (listener, socket, _peer) = accepted(&ListenOptions::default());
+        assert_eq!(tcp_option(&listener, libc::TCP_FASTOPEN), 0);
+        assert_eq!(tcp_option(&listener, libc::TCP_DEFER_ACCEPT), 0);
+        assert_eq!(sockopt::socket_linger(&socket).expect("an option"), None);
+    }
+
+    /// Why it is set for each answer: a listener's would be inherited, and never taken away.
+    #[test]
+    fn a_cork_on_the_listener_is_inherited_and_on_a_connection_it_comes_off() {
+        let listener = Listener::bind(&any(), &ListenOptions::default()).expect("loopback has a free port");
+        sockopt::set_tcp_cork(&listener, true).expect("an option");
+        let ListenAddress::Internet(at) = *listener.address() else { panic!("it is bound to a port") };
+        let _peer = TcpStream::connect(at).expect("it listens");
+        let (socket, _) = listener.accept(false).expect("a connection waits");
+        assert!(sockopt::tcp_cork(&socket).expect("an option"));
+        socket.set_cork(false).expect("an option");
+        assert!(!sockopt::tcp_cork(&socket).expect("an option"));
+    }
+
+    #[test]
+    fn an_address_is_read_as_it_is_written() {
+        for text in ["127.0.0.1:80", "[::1]:8080", "unix:/run/site.sock"] {
+            assert_eq!(text.parse::<ListenAddress>().map(|address| address.to_string()), Ok(text.into()));
+        }
+        for text in ["unix:", "localhost", "127.0.0.1", "80"] {
+            assert!(text.parse::<ListenAddress>().is_err(), "{text}");
+        }
+    }
+}

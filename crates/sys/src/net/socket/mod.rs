@@ -1,0 +1,9 @@
+//! Sockets of connections and of listeners.
+
+mod listen;
+pub(crate) mod option;
+pub(crate) mod stream;
+mod unix;
+
+pub use listen::{ListenAddress, ListenOptions, Listener};
+pub use stream::{DISCONNECT_BYTES, Socket};

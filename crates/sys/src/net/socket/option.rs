@@ -1,0 +1,69 @@
+//! New sockets, and options that `rustix` has no name for.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+/// `TCP_DEFER_ACCEPT`: a listening socket hands connections out when their first bytes are there; on a
+/// connecting one, the handshake's acknowledgement travels with them.
+pub(crate) fn defer_accept(socket: BorrowedFd<'_>) -> io::Result<()> {
+    const SECONDS: u32 = 1;
+    set_tcp_option(socket, libc::TCP_DEFER_ACCEPT, SECONDS)
+}
+
+/// Sets an option of TCP whose value is a number; the greatest one stands for every greater one.
+pub(super) fn set_tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, value: u32) -> io::Result<()> {
+    let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the options that are set here take an int; the pointer and length are those of a live one.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            option,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Permits zero-copy sends ([`crate::net::zerocopy`]) on the connections that a listening socket accepts.
+///
+/// # Errors
+/// EOPNOTSUPP on a Unix socket.
+pub(crate) fn permit_zerocopy(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the option takes an int; the pointer and length are those of a live one.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ZEROCOPY,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether zero-copy sends are permitted.
+pub(super) fn is_zerocopy_permitted(socket: BorrowedFd<'_>) -> bool {
+    let (mut on, mut length): (libc::c_int, _) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+    // SAFETY: the kernel writes at most `length` bytes to `on`, which is as long.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ZEROCOPY,
+            (&raw mut on).cast(),
+            &raw mut length,
+        )
+    };
+    result == 0 && on != 0
+}
+
+/// Creates a stream socket that is closed on exec.
+pub(super) fn new_socket(family: AddressFamily) -> io::Result<OwnedFd> {
+    Ok(rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
+}

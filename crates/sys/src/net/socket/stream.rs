@@ -1,0 +1,304 @@
+//! Sockets: listening ones, and the connections they accept.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny};
+
+use crate::memory::mapping::Mapped;
+
+/// The length of the address by which `connect(2)` dissolves a connection: of a family alone. No address to connect to
+/// is that short, so a filter can tell the two apart.
+pub const DISCONNECT_BYTES: u32 = size_of::<libc::sa_family_t>() as u32;
+
+/// Slices that one call writes in front of a mapped file.
+const MOST_SLICES: usize = 16;
+
+/// A connection. Closed when dropped. Calls that move files can raise SIGPIPE, which every Rust program
+/// ignores unless it says otherwise.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+impl Socket {
+    /// Receives into `into`; 0 is the end (`man 2 recv`).
+    ///
+    /// # Errors
+    /// What the system says; `WouldBlock` where it would have waited.
+    #[inline]
+    pub fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::net::recv(&self.0, into, RecvFlags::empty())?.1)
+    }
+
+    /// Sends what fits of `bytes` (`man 2 send`). `more` says that more follows at once (`MSG_MORE`).
+    ///
+    /// # Errors
+    /// What the system says; `WouldBlock` where it would have waited.
+    #[inline]
+    pub fn send(&self, bytes: &[u8], more: bool) -> io::Result<usize> {
+        Ok(rustix::net::send(&self.0, bytes, send_flags(more))?)
+    }
+
+    /// Sends what fits of `slices` in one call (`man 2 sendmsg`).
+    ///
+    /// # Errors
+    /// What the system says; `WouldBlock` where it would have waited.
+    pub fn send_slices(&self, slices: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
+        let mut nothing = SendAncillaryBuffer::default();
+        Ok(rustix::net::sendmsg(&self.0, slices, &mut nothing, send_flags(more))?)
+    }
+
+    /// Sends at most `count` bytes of `file` from `offset` on (`man 2 sendfile`); 0 is the file's end.
+    ///
+    /// # Errors
+    /// What the system says; `WouldBlock` where it would have waited.
+    pub fn send_file(&self, file: &File, mut offset: u64, count: usize) -> io::Result<usize> {
+        Ok(rustix::fs::sendfile(&self.0, file, Some(&mut offset), count)?)
+    }
+
+    /// Writes what fits of `slices` and, behind them, of a mapped file (`man 2 writev`).
+    ///
+    /// # Errors
+    /// What the system says; `WouldBlock` where it would have waited, EFAULT where the file has become
+    /// shorter.
+    pub fn write_from(&self, slices: &[IoSlice<'_>], mapped: &Mapped) -> io::Result<usize> {
+        let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let mut vectors = [nothing; MOST_SLICES + 1];
+        let taken = slices.len().min(MOST_SLICES);
+        for (vector, slice) in vectors.iter_mut().zip(&slices[..taken]) {
+            *vector = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
+        }
+        let mut count = taken;
+        if taken == slices.len() {
+            let (start, length) = mapped.mapping.address(&mapped.range);
+            vectors[taken] = libc::iovec { iov_base: start.cast_mut().cast(), iov_len: length };
+            count += 1;
+        }
+        // SAFETY: the kernel only reads: from slices that are borrowed, and from a mapping that outlives the
+        // call, of which it says EFAULT where the file has no such page any more.
+        let result = unsafe { libc::writev(self.number(), vectors.as_ptr(), count as libc::c_int) };
+        usize::try_from(result).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// From here on closing throws away what the peer has not been sent, and tells it so by a reset
+    /// (`SO_LINGER` of zero, `man 7 socket`).
+    pub fn reset_on_close(&self) {
+        // It fails when the peer is gone, and then nothing is left to send.
+        let _ = sockopt::set_socket_linger(&self.0, Some(Duration::ZERO));
+    }
+
+    /// Throws away what the peer has not been sent and tells it so by a reset, now; what waits on the socket ends with an
+    /// error (`AF_UNSPEC` in `man 2 connect`). Where there is no reset, as on a Unix socket, both directions are shut down.
+    pub fn reset(&self) {
+        let nobody = libc::AF_UNSPEC as libc::sa_family_t;
+        let length = DISCONNECT_BYTES as libc::socklen_t;
+        // SAFETY: the kernel reads the two bytes of the family, which live on.
+        if unsafe { libc::connect(self.number(), (&raw const nobody).cast(), length) } != 0 {
+            self.shut_down();
+        }
+    }
+
+    /// Ends our output; the peer sees an end when it has read the rest (`man 2 shutdown`).
+    pub fn shut_down_writing(&self) {
+        // It fails when the peer is gone, and then there is nobody to tell.
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Write);
+    }
+
+    /// The address of the other end; none for a Unix socket.
+    ///
+    /// # Errors
+    /// What `getpeername(2)` says: `NotConnected` when the peer is gone.
+    pub fn peer(&self) -> io::Result<Option<SocketAddr>> {
+        Ok(rustix::net::getpeername(&self.0)?.and_then(internet_address))
+    }
+
+    /// Bytes that the peer's system has acknowledged since the connection began; none where that is not
+    /// known, as for a Unix socket (`tcpi_bytes_acked` of `TCP_INFO`, `man 7 tcp`).
+    pub fn acknowledged(&self) -> Option<u64> {
+        // `struct tcp_info` of linux/tcp.h: 8 bytes, 24 words of 32 bits, two of 64, then this one.
+        const ACKNOWLEDGED: usize = 120;
+        let mut info = [0u8; ACKNOWLEDGED + size_of::<u64>()];
+        let mut length = info.len() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes to `info`, and how many into `length`.
+        let result = unsafe {
+            libc::getsockopt(
+                self.0.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                info.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        let whole = result == 0 && length as usize == info.len();
+        whole.then(|| info[ACKNOWLEDGED..].try_into().ok().map(u64::from_ne_bytes)).flatten()
+    }
+
+    /// Ends output and input, so that operations which wait on the socket come back.
+    pub fn shut_down(&self) {
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
+    }
+
+    /// Ends input: what has come can still be received, and a thread that waits for more wakes up at the end.
+    pub fn shut_down_reading(&self) {
+        // It fails when the peer is gone, and then the thread wakes up anyway.
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Read);
+    }
+
+    /// Whether bytes wait to be received. An end or an error is no input.
+    pub fn has_input(&self) -> bool {
+        let peeked = rustix::net::recv(&self.0, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        matches!(peeked, Ok((_, 1..)))
+    }
+
+    /// The same socket at the lowest free descriptor.
+    ///
+    /// # Errors
+    /// What `fcntl(2)` returns: no descriptor is left.
+    pub fn renumber(self) -> io::Result<Socket> {
+        Ok(Socket(self.0.try_clone()?))
+    }
+
+    /// See [`crate::net::socket::Listener::set_wait_slice`].
+    ///
+    /// # Errors
+    /// What `setsockopt(2)` says.
+    pub fn set_wait_slice(&self, slice: Duration) -> io::Result<()> {
+        set_wait_slice(self.0.as_fd(), slice)
+    }
+
+    /// Holds segments that are not full back, or lets them go (`TCP_CORK`, `man 7 tcp`).
+    ///
+    /// # Errors
+    /// What `setsockopt(2)` says.
+    pub fn set_cork(&self, on: bool) -> io::Result<()> {
+        Ok(sockopt::set_tcp_cork(&self.0, on)?)
+    }
+
+    /// Its number, for a selector's registration or an operation of a ring.
+    #[inline]
+    pub fn number(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<Socket> for OwnedFd {
+    fn from(socket: Socket) -> OwnedFd {
+        socket.0
+    }
+}
+
+impl From<OwnedFd> for Socket {
+    fn from(descriptor: OwnedFd) -> Socket {
+        Socket(descriptor)
+    }
+}
+
+pub(super) fn set_wait_slice(socket: BorrowedFd<'_>, slice: Duration) -> io::Result<()> {
+    sockopt::set_socket_timeout(socket, Timeout::Recv, Some(slice))?;
+    Ok(sockopt::set_socket_timeout(socket, Timeout::Send, Some(slice))?)
+}
+
+pub(super) fn internet_address(address: SocketAddrAny) -> Option<SocketAddr> {
+    address.try_into().ok()
+}
+
+fn send_flags(more: bool) -> SendFlags {
+    if more { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::os::unix::net::UnixStream;
+
+    use super::super::{ListenAddress, ListenOptions, Listener};
+    use super::*;
+
+    fn pair() -> (TcpStream, Socket) {
+        let any = ListenAddress::Internet("127.0.0.1:0".parse().expect("an address"));
+        let listener = Listener::bind(&any, &ListenOptions::default()).expect("loopback has a free port");
+        let ListenAddress::Internet(at) = *listener.address() else { panic!("it is bound to a port") };
+        let peer = TcpStream::connect(at).expect("it listens");
+        let (socket, address) = listener.accept(false).expect("a connection waits");
+        assert_eq!(address, peer.local_addr().ok());
+        (peer, socket)
+    }
+
+    #[test]
+    fn what_is_sent_arrives_and_an_end_is_no_bytes() {
+        let (mut peer, socket) = pair();
+        peer.write_all(b"hello").expect("a peer may send");
+        let mut into = [0; 16];
+        assert_eq!(socket.receive(&mut into).expect("bytes have come"), 5);
+        socket.set_wait_slice(Duration::from_millis(10)).expect("an option");
+        let error = socket.receive(&mut into).expect_err("nothing has come");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        drop(peer);
+        assert_eq!(socket.receive(&mut into).expect("the end has come"), 0);
+    }
+
+    #[test]
+    fn input_that_waits_is_seen_and_stays() {
+        let (mut peer, socket) = pair();
+        assert!(!socket.has_input());
+        peer.write_all(b"x").expect("a peer may send");
+        peer.shutdown(std::net::Shutdown::Write).expect("a peer may end its output");
+        let mut polled = [rustix::event::PollFd::new(&socket, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut polled, None).expect("bytes come");
+        assert!(socket.has_input());
+        assert_eq!(socket.receive(&mut [0; 16]).expect("bytes have come"), 1);
+        assert_eq!(socket.receive(&mut [0; 16]).expect("the end has come"), 0);
+        assert!(!socket.has_input());
+    }
+
+    #[test]
+    fn the_end_of_input_wakes_a_thread_that_receives() {
+        let (mut peer, socket) = pair();
+        std::thread::scope(|scope| {
+            let receiver = scope.spawn(|| socket.receive(&mut [0; 16]));
+            // Usually it waits by now; if it does not, it finds the end at once.
+            std::thread::sleep(Duration::from_millis(50));
+            socket.shut_down_reading();
+            let received = receiver.join().expect("it does not panic");
+            assert_eq!(received.expect("an end is no error"), 0);
+        });
+        assert_eq!(socket.send(b"bye", false).expect("output goes on"), 3);
+        assert_eq!(peer.read(&mut [0; 16]).expect("it arrives"), 3);
+    }
+
+    #[test]
+    fn a_renumbered_socket_has_the_lowest_free_number_and_the_same_peer() {
+        let (mut peer, socket) = pair();
+        let before = socket.number();
+        let socket = socket.renumber().expect("descriptors");
+        assert_ne!(socket.number(), before);
+        socket.send(b"x", false).expect("the peer is there");
+        assert_eq!(peer.read(&mut [0; 16]).expect("it arrives"), 1);
+    }
+
+    #[test]
+    fn a_reset_is_heard_at_both_ends_at_once() {
+        let (mut peer, socket) = pair();
+        socket.reset();
+        let error = peer.read(&mut [0; 16]).expect_err("it is no end in order");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        let error = socket.receive(&mut [0; 16]).expect_err("who receives hears of it");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+
+        let (ours, mut peer) = UnixStream::pair().expect("descriptors");
+        let socket = Socket::from(OwnedFd::from(ours));
+        socket.reset();
+        assert_eq!(peer.read(&mut [0; 16]).expect("it ends"), 0);
+        assert_eq!(socket.receive(&mut [0; 16]).expect("it ends"), 0);
+    }
+}

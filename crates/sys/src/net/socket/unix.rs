@@ -1,0 +1,97 @@
+//! The file of a Unix socket that listens.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::net::{AddressFamily, SocketAddrUnix};
+
+use super::option::new_socket;
+use crate::files::identity::Identity;
+use crate::files::location::Location;
+
+/// Binds a Unix socket. Its file has the mode that the umask leaves of 777.
+pub(super) fn bind(path: &Path) -> io::Result<(OwnedFd, Identity)> {
+    let at = SocketAddrUnix::new(path)?;
+    let location = Location::find(path)?;
+    if location.socket()?.is_some() && is_stale(&at)? {
+        location.remove()?;
+    }
+    let socket = new_socket(AddressFamily::UNIX)?;
+    rustix::net::bind(&socket, &at)?;
+    let file = location.socket()?;
+    let exchanged = || io::Error::other("its folder was exchanged while the socket was bound");
+    Ok((socket, file.ok_or_else(exchanged)?))
+}
+
+/// Removes the file of a socket, unless its path leads to something else by now.
+pub(super) fn remove(path: &Path, file: Identity) {
+    // The folder's owner may have removed it.
+    let _ = Location::find(path).and_then(|location| match location.socket()? {
+        Some(found) if found == file => location.remove(),
+        _ => Ok(()),
+    });
+}
+
+/// Whether a socket file is left from a server that has gone.
+fn is_stale(at: &SocketAddrUnix) -> io::Result<bool> {
+    let probe = new_socket(AddressFamily::UNIX)?;
+    // A queue that is full would be waited for.
+    rustix::io::ioctl_fionbio(&probe, true)?;
+    Ok(rustix::net::connect(&probe, at) == Err(rustix::io::Errno::CONNREFUSED))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::net::socket::{ListenAddress, ListenOptions, Listener};
+
+    #[test]
+    fn a_unix_socket_that_is_left_over_is_replaced_and_one_in_use_is_not() {
+        let path = std::env::temp_dir().join(format!("tenfold-socket-{}", std::process::id()));
+        let address = ListenAddress::Unix(path.clone());
+        let first = Listener::bind(&address, &ListenOptions::default()).expect("the name is free");
+        let error = Listener::bind(&address, &ListenOptions::default()).expect_err("somebody listens");
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        drop(first);
+        let second = Listener::bind(&address, &ListenOptions::default()).expect("nobody listens any more");
+        second.remove_file();
+        assert!(!path.exists(), "it was made here");
+    }
+
+    #[test]
+    fn h75_only_the_socket_that_was_bound_is_removed() {
+        let path = std::env::temp_dir().join(format!("tenfold-other-{}", std::process::id()));
+        let address = ListenAddress::Unix(path.clone());
+        let first = Listener::bind(&address, &ListenOptions::default()).expect("the name is free");
+        std::fs::remove_file(&path).expect("our own file");
+        std::fs::write(&path, "a file").expect("our own file");
+        first.remove_file();
+        assert!(path.is_file(), "another's file was removed");
+        std::fs::remove_file(&path).expect("our own file");
+        let second = Listener::bind(&address, &ListenOptions::default()).expect("the name is free");
+        first.remove_file();
+        assert!(path.exists(), "another server's socket was removed");
+        second.remove_file();
+    }
+
+    #[test]
+    fn h75_a_link_is_not_bound_through() {
+        let folder = std::env::temp_dir().join(format!("tenfold-bind-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("real")).expect("a temporary folder");
+        let bind = |path: PathBuf| Listener::bind(&ListenAddress::Unix(path), &ListenOptions::default());
+        std::os::unix::fs::symlink("absent", folder.join("link")).expect("our own folder");
+        assert_eq!(bind(folder.join("link")).expect_err("it is a link").kind(), io::ErrorKind::AddrInUse);
+        assert!(!folder.join("absent").exists());
+        std::os::unix::fs::symlink("real", folder.join("theirs")).expect("our own folder");
+        // Only root can give a link away.
+        if std::os::unix::fs::lchown(folder.join("theirs"), Some(12_345), None).is_ok() {
+            let error = bind(folder.join("theirs/socket")).expect_err("it may lead anywhere");
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+            assert!(!folder.join("real/socket").exists());
+        }
+        std::fs::remove_dir_all(&folder).expect("our own folder");
+    }
+}

@@ -1,0 +1,156 @@
+//! Users, and giving up privileges for good.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem::MaybeUninit;
+
+use rustix::process::{geteuid, getuid};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_no_new_privs,
+};
+
+/// A user of this system, as its databases have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The number.
+    pub id: u32,
+    /// The number of the primary group.
+    pub group: u32,
+    /// All groups, the primary one included.
+    pub groups: Vec<u32>,
+}
+
+/// Room for a user's strings, and for the groups of one.
+const MOST_BYTES: usize = 64 * 1024;
+const MOST_GROUPS: usize = 1024;
+
+impl User {
+    /// Looks up a user (`man 3 getpwnam_r`, `man 3 getgrouplist`). `None` when there is none.
+    ///
+    /// # Errors
+    /// What the databases say, and a name with a NUL in it.
+    pub fn find(name: &str) -> io::Result<Option<User>> {
+        let name = CString::new(name)?;
+        look_up(|entry, strings, length, found| {
+            // SAFETY: the name ends with NUL; the other pointers are those that `look_up` vouches for.
+            unsafe { libc::getpwnam_r(name.as_ptr(), entry, strings, length, found) }
+        })
+    }
+
+    /// Looks up the user with this number (`man 3 getpwuid_r`). `None` when there is none.
+    ///
+    /// # Errors
+    /// What the databases say.
+    pub fn with_id(id: u32) -> io::Result<Option<User>> {
+        look_up(|entry, strings, length, found| {
+            // SAFETY: the pointers are those that `look_up` vouches for.
+            unsafe { libc::getpwuid_r(id, entry, strings, length, found) }
+        })
+    }
+
+    /// Becomes this user with its groups, and cannot go back. For a process of one thread.
+    ///
+    /// # Errors
+    /// What `setgroups(2)`, `setresgid(2)` and `setresuid(2)` say; the process must not go on then.
+    pub fn become_it(&self) -> io::Result<()> {
+        // SAFETY: the pointer and the length are those of a live slice.
+        check(unsafe { libc::setgroups(self.groups.len(), self.groups.as_ptr()) })?;
+        // SAFETY: plain numbers.
+        check(unsafe { libc::setresgid(self.group, self.group, self.group) })?;
+        // SAFETY: plain numbers.
+        check(unsafe { libc::setresuid(self.id, self.id, self.id) })?;
+        // SAFETY: plain numbers.
+        if self.id != 0 && unsafe { libc::setuid(0) } == 0 {
+            return Err(io::Error::other("the change of user could be undone"));
+        }
+        Ok(())
+    }
+}
+
+/// Looks up a user by one of the calls of `man 3 getpwnam_r`, which gets an entry to fill, a buffer with its length,
+/// and the place for the result.
+fn look_up(
+    call: impl FnOnce(*mut libc::passwd, *mut libc::c_char, usize, *mut *mut libc::passwd) -> libc::c_int,
+) -> io::Result<Option<User>> {
+    let mut entry = MaybeUninit::<libc::passwd>::uninit();
+    let mut strings = vec![0u8; MOST_BYTES];
+    let mut found = std::ptr::null_mut();
+    let error = call(entry.as_mut_ptr(), strings.as_mut_ptr().cast(), strings.len(), &raw mut found);
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    if found.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the call succeeded and found something, so it filled the entry.
+    let entry = unsafe { entry.assume_init() };
+    // SAFETY: the entry's name ends with NUL and lies in `strings`, which is still there.
+    let name = unsafe { CStr::from_ptr(entry.pw_name) };
+    let groups = groups(name, entry.pw_gid)?;
+    Ok(Some(User {
+        name: name.to_string_lossy().into_owned(),
+        id: entry.pw_uid,
+        group: entry.pw_gid,
+        groups,
+    }))
+}
+
+fn groups(name: &CStr, primary: libc::gid_t) -> io::Result<Vec<u32>> {
+    let mut groups = vec![0; MOST_GROUPS];
+    let mut count = MOST_GROUPS as libc::c_int;
+    // SAFETY: the name ends with NUL; the buffer has as many places as the count says.
+    let result = unsafe { libc::getgrouplist(name.as_ptr(), primary, groups.as_mut_ptr(), &raw mut count) };
+    if result < 0 {
+        return Err(io::Error::other(format!("the user is in more than {MOST_GROUPS} groups")));
+    }
+    groups.truncate(usize::try_from(count).unwrap_or(0));
+    Ok(groups)
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether this process acts as root.
+pub fn is_root() -> bool {
+    geteuid().is_root()
+}
+
+/// The number of the user who started this process.
+pub fn own() -> u32 {
+    getuid().as_raw()
+}
+
+/// Gives up every capability, and the way to get one by running a program (`man 7 capabilities`,
+/// `PR_SET_NO_NEW_PRIVS`). For a process of one thread.
+///
+/// # Errors
+/// What `capset(2)` and `prctl(2)` say.
+pub fn renounce() -> io::Result<()> {
+    set_no_new_privs(true)?;
+    // Kernels before 4.3 have no ambient set, so there is nothing in it.
+    let _ = clear_ambient_capability_set();
+    let none = CapabilitySet::empty();
+    Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_found_and_its_first_group_is_among_its_groups() {
+        let root = User::find("root").expect("the database can be read").expect("there is root");
+        assert_eq!((root.id, root.group), (0, 0));
+        assert!(root.groups.contains(&0));
+        assert_eq!(User::with_id(0).expect("the database can be read"), Some(root));
+    }
+
+    #[test]
+    fn a_user_that_is_not_there_is_not_an_error() {
+        assert_eq!(User::find("no-such-user-here").expect("the database can be read"), None);
+        assert_eq!(User::with_id(4_000_000_000).expect("the database can be read"), None);
+    }
+}

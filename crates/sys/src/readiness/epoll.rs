@@ -1,0 +1,242 @@
+//! `epoll` (`man 7 epoll`): interest is registered once, readiness comes back in batches.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
+use crate::readiness::Ready;
+
+/// What a registration wants to hear of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interest {
+    /// There is something to read, or the peer has ended its output.
+    pub read: bool,
+    /// There is room to write.
+    pub write: bool,
+    /// Report a change only (`EPOLLET`).
+    pub edge: bool,
+    /// Wake one of several waiting instances (`EPOLLEXCLUSIVE`); only for a first registration.
+    pub exclusive: bool,
+    /// Report once, then wait to be registered again (`EPOLLONESHOT`).
+    pub once: bool,
+}
+
+impl Interest {
+    fn flags(self) -> EventFlags {
+        let mut flags = EventFlags::empty();
+        flags.set(EventFlags::IN, self.read);
+        flags.set(EventFlags::RDHUP, self.read && !self.exclusive);
+        flags.set(EventFlags::OUT, self.write);
+        flags.set(EventFlags::ET, self.edge);
+        flags.set(EventFlags::EXCLUSIVE, self.exclusive);
+        flags.set(EventFlags::ONESHOT, self.once);
+        flags
+    }
+}
+
+/// An epoll instance with room for a batch of events.
+pub struct Epoll {
+    instance: OwnedFd,
+    batch: Vec<epoll::Event>,
+}
+
+impl Epoll {
+    /// A new instance that reports at most `batch` events a wait.
+    ///
+    /// # Errors
+    /// What `epoll_create1(2)` says: no descriptors are left, mostly.
+    pub fn new(batch: usize) -> io::Result<Epoll> {
+        Ok(Epoll { instance: epoll::create(CreateFlags::CLOEXEC)?, batch: Vec::with_capacity(batch) })
+    }
+
+    /// Registers `number` under `key`.
+    ///
+    /// # Errors
+    /// What `epoll_ctl(2)` says.
+    pub fn add(&self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::add(&self.instance, borrow(number), EventData::new_u64(key), interest.flags())?)
+    }
+
+    /// Changes what a registration wants to hear of.
+    ///
+    /// # Errors
+    /// What `epoll_ctl(2)` says.
+    pub fn modify(&self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::modify(&self.instance, borrow(number), EventData::new_u64(key), interest.flags())?)
+    }
+
+    /// Ends a registration. Closing the last descriptor of a socket does the same.
+    ///
+    /// # Errors
+    /// What `epoll_ctl(2)` says.
+    pub fn delete(&self, number: RawFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.instance, borrow(number))?)
+    }
+
+    /// A second handle to the same instance, by which another thread changes registrations.
+    ///
+    /// # Errors
+    /// When no descriptors are left.
+    pub fn registry(&self) -> io::Result<Registry> {
+        Ok(Registry(self.instance.try_clone()?))
+    }
+
+    /// Waits until something is ready, `milliseconds` have passed (none: for ever), or a signal came,
+    /// and hands out what is ready.
+    ///
+    /// # Errors
+    /// What `epoll_wait(2)` says; EINTR is none, but an empty batch.
+    pub fn wait(&mut self, milliseconds: Option<u32>) -> io::Result<impl Iterator<Item = Ready> + '_> {
+        let timeout = milliseconds.map(|count| Timespec {
+            tv_sec: i64::from(count / 1000),
+            tv_nsec: i64::from(count % 1000) * 1_000_000,
+        });
+        self.batch.clear();
+        match epoll::wait(&self.instance, rustix::buffer::spare_capacity(&mut self.batch), timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.batch.iter().map(ready))
+    }
+
+    /// As [`Epoll::wait`], with a bound in nanoseconds (`epoll_pwait2(2)`, since Linux 5.11), and appends what
+    /// is ready to `into`.
+    ///
+    /// # Errors
+    /// What `epoll_pwait2(2)` says; EINTR is none, but an empty batch.
+    pub fn wait_precisely(&mut self, nanoseconds: Option<u64>, into: &mut Vec<Ready>) -> io::Result<()> {
+        const SECOND: u64 = 1_000_000_000;
+        let timeout = nanoseconds.map(|count| libc::timespec {
+            tv_sec: (count / SECOND) as libc::time_t,
+            tv_nsec: (count % SECOND) as libc::c_long,
+        });
+        let pointer = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        self.batch.clear();
+        let most = libc::c_int::try_from(self.batch.capacity()).unwrap_or(libc::c_int::MAX);
+        const _: () = assert!(size_of::<epoll::Event>() == size_of::<libc::epoll_event>());
+        // SAFETY: rustix's event is the kernel's `epoll_event`; the call writes at most `most` of them, which
+        // the vector has room for. The timeout, where there is one, outlives the call.
+        let count = unsafe {
+            libc::epoll_pwait2(
+                self.instance.as_raw_fd(),
+                self.batch.as_mut_ptr().cast(),
+                most,
+                pointer,
+                std::ptr::null(),
+            )
+        };
+        let Ok(count) = usize::try_from(count) else {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
+        };
+        // SAFETY: the kernel has written the first `count` events.
+        unsafe { self.batch.set_len(count) };
+        into.extend(self.batch.iter().map(ready));
+        Ok(())
+    }
+}
+
+/// A handle to an instance that cannot be waited for with it.
+pub struct Registry(OwnedFd);
+
+impl Registry {
+    /// See [`Epoll::modify`].
+    ///
+    /// # Errors
+    /// What `epoll_ctl(2)` says.
+    pub fn modify(&self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::modify(&self.0, borrow(number), EventData::new_u64(key), interest.flags())?)
+    }
+}
+
+fn ready(event: &epoll::Event) -> Ready {
+    let flags = event.flags;
+    let either = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+    Ready {
+        key: event.data.u64(),
+        read: either || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
+        write: either || flags.contains(EventFlags::OUT),
+        ended: flags.contains(EventFlags::RDHUP),
+        gone: flags.contains(EventFlags::HUP),
+        error: flags.contains(EventFlags::ERR),
+    }
+}
+
+/// A registration names a descriptor by its number, because the connection's task owns the socket.
+fn borrow<'a>(number: RawFd) -> BorrowedFd<'a> {
+    assert!(number >= 0, "a descriptor is not negative");
+    // SAFETY: the number is not -1. It is used for one `epoll_ctl(2)`, which reads and writes no memory
+    // through it: were it closed or another file's, the call would fail or change that file's interest.
+    unsafe { BorrowedFd::borrow_raw(number) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::readiness::eventfd::EventFd;
+
+    fn heard(epoll: &mut Epoll, milliseconds: u32) -> Vec<Ready> {
+        epoll.wait(Some(milliseconds)).expect("an instance can be waited for").collect()
+    }
+
+    fn reading(edge: bool) -> Interest {
+        Interest { read: true, edge, ..Interest::default() }
+    }
+
+    #[test]
+    fn a_level_is_reported_again_and_an_edge_once() {
+        for edge in [false, true] {
+            let (mut epoll, event) =
+                (Epoll::new(8).expect("descriptors"), EventFd::new().expect("descriptors"));
+            epoll.add(event.number(), 7, reading(edge)).expect("it can be watched");
+            assert_eq!(heard(&mut epoll, 0), []);
+            event.signal();
+            assert_eq!(heard(&mut epoll, 1000).len(), 1);
+            assert_eq!(heard(&mut epoll, 0).len(), usize::from(!edge));
+            // A change of interest reports an edge that is still there.
+            epoll.modify(event.number(), 8, reading(edge)).expect("it is watched");
+            let again = heard(&mut epoll, 0);
+            assert_eq!(again.iter().map(|ready| (ready.key, ready.read)).collect::<Vec<_>>(), [(8, true)]);
+            epoll.delete(event.number()).expect("it is watched");
+            assert_eq!(heard(&mut epoll, 0), []);
+        }
+    }
+
+    #[test]
+    fn bytes_room_an_end_and_a_loss_are_told_apart() {
+        let mut epoll = Epoll::new(8).expect("descriptors");
+        let (ours, mut peer) = UnixStream::pair().expect("descriptors");
+        let number = std::os::fd::AsRawFd::as_raw_fd(&ours);
+        let both = Interest { read: true, write: true, ..Interest::default() };
+        epoll.add(number, 7, both).expect("it can be watched");
+        let nothing = Ready { key: 7, read: false, write: false, ended: false, gone: false, error: false };
+        assert_eq!(heard(&mut epoll, 0), [Ready { write: true, ..nothing }]);
+        peer.write_all(b"x").expect("a peer may send");
+        assert_eq!(heard(&mut epoll, 0), [Ready { write: true, read: true, ..nothing }]);
+        peer.shutdown(std::net::Shutdown::Write).expect("it is open");
+        assert_eq!(heard(&mut epoll, 0), [Ready { write: true, read: true, ended: true, ..nothing }]);
+        drop(peer);
+        let all = Ready { write: true, read: true, ended: true, gone: true, ..nothing };
+        assert_eq!(heard(&mut epoll, 0), [all]);
+        // A loss is heard of without any interest.
+        epoll.modify(number, 7, Interest::default()).expect("it is watched");
+        assert!(heard(&mut epoll, 0)[0].gone);
+    }
+
+    #[test]
+    fn a_batch_has_its_bound_and_the_rest_comes_next() {
+        let mut epoll = Epoll::new(4).expect("descriptors");
+        let events: Vec<_> = (0..10).map(|_| EventFd::new().expect("descriptors")).collect();
+        for (event, key) in events.iter().zip(0..) {
+            epoll.add(event.number(), key, reading(true)).expect("it can be watched");
+            event.signal();
+        }
+        let counts = [heard(&mut epoll, 0).len(), heard(&mut epoll, 0).len(), heard(&mut epoll, 0).len()];
+        assert_eq!(counts, [4, 4, 2]);
+    }
+}
