@@ -10,12 +10,6 @@ use crate::shell::{self, Failed};
 /// Words of package names that a server of files alone must not have.
 const DATABASE_CLIENTS: &[&str] = &["sqlite", "postgres", "mysql", "redis"];
 
-/// The platform by name. With a named target, flags do not reach build scripts and procedural macros, which are
-/// loaded by a compiler without a sanitizer.
-pub(crate) fn platform() -> String {
-    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
-}
-
 /// Looks at what comes in with dependencies; at known vulnerabilities if a database of them was fetched before.
 ///
 /// # Errors
@@ -69,7 +63,7 @@ fn database_clients(tree: &str) -> Vec<&str> {
 /// # Errors
 /// A test fails, or the sanitizer found something and printed it.
 pub(crate) fn address_sanitizer(root: &Path) -> Result<(), Failed> {
-    let platform = platform();
+    let platform = shell::platform();
     let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &platform];
     let packages =
         ["-p", "tenfold-http", "-p", "tenfold-sys", "-p", "tenfold-engine", "-p", "tenfold-accounts"];
@@ -100,7 +94,7 @@ pub(crate) fn miri(root: &Path) -> Result<(), Failed> {
 /// # Errors
 /// A test fails, or the sanitizer found a race and printed it.
 pub(crate) fn thread_sanitizer(root: &Path) -> Result<(), Failed> {
-    let platform = platform();
+    let platform = shell::platform();
     let cargo = ["run", "nightly", "cargo", "test", "-Zbuild-std", "--lib", "--target", &platform];
     let packages = ["-p", "tenfold-sys", "-p", "tenfold-engine"];
     let vars = [("RUSTFLAGS", "-Zsanitizer=thread"), ("CARGO_TARGET_DIR", "target/threads")];

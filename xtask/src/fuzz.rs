@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::Path;
 
-use crate::checks::platform;
 use crate::shell;
 
 /// A property, and where it stands.
@@ -157,7 +156,7 @@ fn run(root: &Path, harness: &Harness, length: Length) -> Result<(), String> {
         folder.display(),
         length.seconds()
     );
-    let platform = platform();
+    let platform = shell::platform();
     let (build, build_vars) = length.build();
     let cargo = ["run", "nightly", "cargo", "test", "--target", &platform, "-p", harness.package];
     let test = ["--", "--exact", harness.test, "--nocapture"];

@@ -1,8 +1,13 @@
 //! The rules of the house that neither rustc nor clippy checks by itself: where `unsafe` may stand, that the
-//! lints which guard it are on, which crate may use which, how long a file may be.
+//! lints which guard it are on, which crate may use which, how long a file may be, how the files of a crate depend on
+//! each other.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::imports::code;
+use crate::structure;
 
 /// Lines of a file that are worth a second look; more is a warning, not a failure.
 const LONG_FILE: usize = 400;
@@ -38,6 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// Lists each place where a rule is broken, or the file that could not be read.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let mut broken = Vec::new();
+    let mut crates: BTreeMap<String, Vec<(PathBuf, String)>> = BTreeMap::new();
     for file in sources(root)? {
         let text = read(root, &file)?;
         broken.extend(misplaced_unsafe(&file, &text));
@@ -48,13 +54,25 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
         if lines > LONG_FILE {
             println!("warning: {} has {lines} lines, worth a second look above {LONG_FILE}", file.display());
         }
+        if let Some((folder, inside)) = inside_crate(&file) {
+            crates.entry(folder).or_default().push((inside, text));
+        }
     }
+    broken.extend(structure::check(&crates));
     for entry in entries(&root.join("crates"))? {
         let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let manifest = PathBuf::from("crates").join(&name).join("Cargo.toml");
         broken.extend(wrong_manifest(&name, &read(root, &manifest)?));
     }
     if broken.is_empty() { Ok(()) } else { Err(broken.join("\n")) }
+}
+
+/// The folder of the crate that a file is a source of, and its path beneath `src`. The crate of the whole-server tests
+/// is none whose structure is checked.
+fn inside_crate(file: &Path) -> Option<(String, PathBuf)> {
+    let text = file.to_str()?;
+    let (folder, inside) = text.split_once("/src/").filter(|_| !text.starts_with("tests/"))?;
+    Some((folder.to_owned(), PathBuf::from(inside)))
 }
 
 /// `unsafe` outside `crates/sys`, and lints switched off that keep it honest inside. That each block there has
@@ -80,13 +98,6 @@ fn misplaced_unsafe(file: &Path, text: &str) -> Vec<String> {
 /// `#![forbid(unsafe_code)]` and its milder form say the opposite of what is looked for.
 fn forbids(line: &str) -> bool {
     ["#![forbid(unsafe_code)]", "#![deny(unsafe_code)]"].contains(&line.trim())
-}
-
-/// The part of a line before a comment, without the insides of plain string literals.
-fn code(line: &str) -> String {
-    let line = line.replace("\\\"", "");
-    let before_comment = line.split("//").next().unwrap_or_default();
-    before_comment.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")
 }
 
 /// A manifest that leaves out the workspace's lints, or that uses a crate which arrows do not reach.

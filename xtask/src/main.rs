@@ -4,11 +4,13 @@
 mod checks;
 mod fuzz;
 mod house;
+mod imports;
 mod setup;
 mod shell;
 #[allow(unreachable_pub, reason = "written like a library: it knows nothing of the rest")]
 mod site;
 mod steps;
+mod structure;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

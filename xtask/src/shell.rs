@@ -139,6 +139,12 @@ fn line(program: &str, args: &[&str], vars: &[(&str, &str)]) -> String {
     format!("{}{program} {}", vars.collect::<String>(), args.join(" "))
 }
 
+/// The platform by name. With a named target, flags do not reach build scripts and procedural macros, which are
+/// loaded by a compiler without a sanitizer.
+pub(crate) fn platform() -> String {
+    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

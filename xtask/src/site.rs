@@ -17,14 +17,12 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use self::document::{Around, document};
-use self::text::{html_path, links_to_missing_files, parse_contents, parse_page, render_body};
+use self::text::{
+    CONTENTS, DOCS, html_path, links_to_missing_files, parse_contents, parse_page, render_body,
+};
 
-/// Where the text is, below the root of the repository.
-const DOCS: &str = "docs";
 /// Where the pages go, below the root of the repository.
 const BOOK: &str = "examples/site/book";
-/// The page that is also the table of contents.
-const CONTENTS: &str = "README.md";
 
 /// Renders every page of `docs/` below `examples/site/book/`, removes pages whose text is gone, and returns
 /// the files that were written.

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::CONTENTS;
-use super::text::{Group, Page, relative};
+use super::text::{CONTENTS, Group, Page, relative};
 
 /// The pages before and after this one.
 pub(super) struct Around<'a> {

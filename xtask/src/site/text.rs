@@ -6,7 +6,10 @@ use std::path::Path;
 
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
-use super::DOCS;
+/// The folder of the text, below the root of the repository.
+pub(super) const DOCS: &str = "docs";
+/// The page that is also the table of contents.
+pub(super) const CONTENTS: &str = "README.md";
 
 /// A text of `docs/`, parsed as far as other pages need to know it.
 pub(super) struct Page {
