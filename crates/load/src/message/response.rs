@@ -1,4 +1,4 @@
-//! Reading responses: heads, strictly; bodies by length, in chunks, or to the end of the connection
+//! Reading responses strictly: heads, and bodies by length, in chunks, or to the end of the connection
 //! (RFC 9112 §6.3).
 //!
 //! Most servers answer the same request with the same head, byte for byte, for as long as the clock shows the
@@ -9,13 +9,13 @@ use std::mem::MaybeUninit;
 
 use memchr::memmem;
 use sha2::{Digest, Sha256};
+use tenfold_http::Refusal;
+use tenfold_http::chunked::Decoder;
 
 /// Bytes of a head at most.
 const MOST_HEAD: usize = 64 << 10;
 /// Fields of a head at most.
 const MOST_FIELDS: usize = 128;
-/// Bytes of the line before a chunk at most.
-const MOST_CHUNK_LINE: usize = 4 << 10;
 
 /// What a request asked for, as far as the end of its response depends on it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,8 +69,9 @@ pub struct Known {
 #[derive(Debug, Default)]
 pub struct Reader {
     state: State,
-    /// The begin of a head or of a chunk's line, when it came in parts.
+    /// The beginning of a head that came in parts.
     partial: Vec<u8>,
+    chunks: Option<Decoder>,
     hasher: Option<Box<Sha256>>,
     status: u16,
     persistent: bool,
@@ -83,10 +84,7 @@ enum State {
     Head,
     Fixed(u64),
     ToEnd(Option<u64>),
-    ChunkLine,
-    Chunk(u64),
-    ChunkEnd,
-    Trailer,
+    Chunked,
 }
 
 impl Reader {
@@ -168,7 +166,11 @@ impl Reader {
         self.state = match facts.body {
             Body::Fixed(length) if asked.to_end => State::ToEnd(Some(length)),
             Body::Fixed(length) => State::Fixed(length),
-            Body::Chunked => State::ChunkLine,
+            Body::Chunked => {
+                // The decoder keeps neither content nor extensions and trailers, so none of them needs a bound.
+                self.chunks = Some(Decoder::new(u64::MAX, usize::MAX));
+                State::Chunked
+            }
             Body::ToEnd => State::ToEnd(None),
         };
     }
@@ -204,7 +206,7 @@ impl Reader {
     ) -> Result<(usize, Option<Facts>), &'static str> {
         let mut taken = 0;
         loop {
-            let (used, facts) = match self.up_to(&input[taken..], b"\r\n\r\n", MOST_HEAD)? {
+            let (used, facts) = match self.up_to_body(&input[taken..])? {
                 (used, false) => return Ok((taken + used, None)),
                 (used, true) => {
                     let from_parts = std::mem::take(&mut self.partial);
@@ -226,24 +228,30 @@ impl Reader {
         }
     }
 
-    /// Looks for `mark` in what came in parts and `input`: how many bytes of `input` belong to it, and whether
-    /// it was found. What came in parts is in `partial` then, whole; without parts, `partial` stays empty.
-    fn up_to(&mut self, input: &[u8], mark: &[u8], most: usize) -> Result<(usize, bool), &'static str> {
+    /// Looks for the end of a head in the parts that came before and in `input`: returns the number of bytes of `input`
+    /// that belong to the head, and whether its end was found. A head that came in parts is whole in `partial` then;
+    /// otherwise `partial` stays empty.
+    fn up_to_body(&mut self, input: &[u8]) -> Result<(usize, bool), &'static str> {
+        const END: &[u8] = b"\r\n\r\n";
         let had = self.partial.len();
         if had == 0
-            && let Some(at) = memmem::find(input, mark)
+            && let Some(at) = memmem::find(input, END)
         {
-            return if at < most { Ok((at + mark.len(), true)) } else { Err("a head is larger than 64 KB") };
+            return if at < MOST_HEAD {
+                Ok((at + END.len(), true))
+            } else {
+                Err("a head is larger than 64 KB")
+            };
         }
-        self.partial.extend_from_slice(&input[..input.len().min(most - had.min(most))]);
-        let from = had.saturating_sub(mark.len() - 1);
-        match memmem::find(&self.partial[from..], mark) {
+        self.partial.extend_from_slice(&input[..input.len().min(MOST_HEAD - had.min(MOST_HEAD))]);
+        let from = had.saturating_sub(END.len() - 1);
+        match memmem::find(&self.partial[from..], END) {
             Some(at) => {
-                let end = from + at + mark.len();
+                let end = from + at + END.len();
                 self.partial.truncate(end);
                 Ok((end - had, true))
             }
-            None if self.partial.len() >= most => Err("a head, or the line before a chunk, has no end"),
+            None if self.partial.len() >= MOST_HEAD => Err("a head has no end"),
             None => Ok((input.len(), false)),
         }
     }
@@ -262,48 +270,17 @@ impl Reader {
                     return Ok((taken, done));
                 }
                 State::ToEnd(_) => return Ok((taken + self.take(rest, u64::MAX), None)),
-                State::Chunk(left) => {
-                    let count = self.take(rest, left);
-                    taken += count;
-                    self.state = State::Chunk(left - count as u64);
-                    if left > count as u64 {
-                        return Ok((taken, None));
-                    }
-                    self.state = State::ChunkEnd;
-                }
-                State::ChunkLine | State::ChunkEnd | State::Trailer => {
-                    let (used, found) = self.up_to(rest, b"\r\n", MOST_CHUNK_LINE)?;
-                    taken += used;
-                    if !found {
-                        return Ok((taken, None));
-                    }
-                    let parts = std::mem::take(&mut self.partial);
-                    let line = if parts.is_empty() { &rest[..used] } else { &parts[..] };
-                    if self.line(&line[..line.len() - 2])? {
-                        return Ok((taken, Some(self.finish())));
+                State::Chunked => {
+                    let Some(decoder) = &mut self.chunks else { return Ok((taken, None)) };
+                    let piece = decoder.decode(rest).map_err(reason)?;
+                    self.take(&rest[piece.content], u64::MAX);
+                    taken += piece.consumed;
+                    if piece.done || taken == input.len() {
+                        return Ok((taken, piece.done.then(|| self.finish())));
                     }
                 }
             }
         }
-    }
-
-    /// A line between chunks; whether the body ends with it.
-    fn line(&mut self, line: &[u8]) -> Result<bool, &'static str> {
-        match self.state {
-            State::ChunkLine => {
-                let size = line.split(|byte| matches!(byte, b';' | b' ' | b'\t')).next().unwrap_or_default();
-                let size = std::str::from_utf8(size).ok().filter(|text| !text.starts_with('+'));
-                let size = size.and_then(|text| u64::from_str_radix(text, 16).ok());
-                self.state = match size.ok_or("the size of a chunk is no number")? {
-                    0 => State::Trailer,
-                    size => State::Chunk(size),
-                };
-            }
-            State::ChunkEnd if line.is_empty() => self.state = State::ChunkLine,
-            State::ChunkEnd => return Err("a chunk is longer than it says"),
-            _ => return Ok(line.is_empty()),
-        }
-        Ok(false)
     }
 
     fn take(&mut self, input: &[u8], left: u64) -> usize {
@@ -313,6 +290,14 @@ impl Reader {
         }
         self.length += count as u64;
         count
+    }
+}
+
+/// The reason why a body in chunks was not read.
+fn reason(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::Malformed(reason) => reason,
+        _ => "the chunks of a body are too large",
     }
 }
 

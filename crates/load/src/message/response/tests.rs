@@ -80,7 +80,11 @@ fn what_is_wrong_is_said() {
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\nx", "both"),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nx", "not chunked"),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", "size of a chunk"),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", "longer than it says"),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3 \r\nabc\r\n0\r\n\r\n",
+            "precedes no extension",
+        ),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", "longer than its size"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", "middle"),
         ("HTTP/1.1 200 OK\r\nContent-", "middle"),
     ] {
