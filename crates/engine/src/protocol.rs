@@ -53,6 +53,14 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     }
 }
 
+/// Tells this thread's protocol the time ([`tenfold_http::clock`]); once per tick.
+pub(crate) fn read_clock() -> Instant {
+    let (milliseconds, unix_seconds) = tenfold_sys::clock::coarse();
+    let now = Instant(milliseconds);
+    tenfold_http::clock::set(now, unix_seconds);
+    now
+}
+
 /// What an engine does with a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {

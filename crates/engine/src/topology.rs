@@ -6,15 +6,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use tenfold_sys::lifecycle::{self, Phase};
-use tenfold_sys::seccomp::{self, Call};
+use tenfold_sys::seccomp::Call;
 use tenfold_sys::socket::Listener;
 
-use crate::driver::accepting::accept_each;
-use crate::handoff::Handoff;
-use crate::models::{self, Intake};
-use crate::plan::{Plan, Sender, Topology};
+use crate::drivers::blocking::accept::accept_each;
+use crate::plan::Plan;
+use crate::plan::choice::{Engine, Sender, Topology};
+use crate::plan::mechanism::Facility;
 use crate::protocol::{Event, Protocol};
-use crate::table::{Engine, Facility};
+use crate::table::run_model;
+use crate::worker::confine::confine;
+use crate::worker::handoff::Handoff;
+use crate::worker::intake::Intake;
 
 /// Serves `protocol` on `listeners` as `plan` says, on this process, until [`lifecycle::phase`] says
 /// otherwise. Where each thread has sockets of its own, `listeners` holds those of the first thread, then
@@ -30,6 +33,8 @@ pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Res
             listener.address()
         ));
     }
+    let denied = if plan.confined { denied(plan) } else { Vec::new() };
+    let plan = &Plan { denied, ..plan.clone() };
     match plan.topology {
         Topology::Single | Topology::ReuseportProcesses => {
             worker(plan, &Intake::Listeners(listeners), &protocol)
@@ -49,24 +54,13 @@ pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Res
 /// # Errors
 /// The facilities that are missing.
 pub fn probe(engine: Engine) -> Result<(), Vec<(Facility, String)>> {
-    let missing = match engine {
-        Engine::Epoll => models::epoll::probe(),
-        Engine::Uring => models::uring::probe(),
-        Engine::Libevent => models::libevent::probe(),
-        Engine::Asio | Engine::AsioProactor => models::asio::probe(),
-        _ => Vec::new(),
-    };
+    let missing = (engine.model().probe)();
     if missing.is_empty() { Ok(()) } else { Err(missing) }
 }
 
 /// What each worker of `engine` takes of the memory that a user may have locked (`ulimit -l`).
 pub fn locked_bytes(engine: Engine) -> u64 {
-    if engine == Engine::Uring { models::uring::LOCKED_BYTES } else { 0 }
-}
-
-/// The method that libevent waits by on this system, where this build has libevent.
-pub fn libevent_method() -> Option<&'static str> {
-    models::libevent::method()
+    engine.model().locked_bytes
 }
 
 /// Runs a worker on each of several threads, and `meanwhile` on this one.
@@ -144,36 +138,19 @@ fn handoff<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Re
     threads(plan, protocol, |number| Intake::Handed(&queues[number]), accept)
 }
 
-/// Denies this thread, and those it starts, the waits of other models and what is done at the start alone;
-/// `accepting` is for a thread that accepts by calls that wait, and may wait for several listeners by `poll`.
-pub(crate) fn confine(plan: &Plan, accepting: bool) -> Result<(), String> {
-    if !plan.confined {
-        return Ok(());
-    }
-    let waits = plan.others_waits().into_iter().filter(|wait| !(accepting && *wait == Call::POLL));
+/// The calls that threads that serve are denied: the waits of other models, and what is done at the start alone.
+fn denied(plan: &Plan) -> Vec<Call> {
     let start = [Call::IO_URING_REGISTER, Call::IO_URING_SETUP, Call::SECCOMP];
-    let denied: Vec<_> = waits.chain(start).collect();
-    seccomp::deny(&denied).map_err(|error| format!("cannot confine a thread: {error}"))
+    plan.others_waits().into_iter().chain(start).collect()
 }
 
 fn worker<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
+    if let (true, Intake::Handed(_)) = (plan.blocking(), intake) {
+        return Err(format!("engine {} accepts for itself", plan.engine));
+    }
     // A ring is made first.
     if plan.engine != Engine::Uring {
         confine(plan, plan.blocking())?;
     }
-    match (plan.engine, intake) {
-        (Engine::Naive, Intake::Listeners(listeners)) => models::naive::run(plan, listeners, protocol),
-        (Engine::Fork, Intake::Listeners(listeners)) => models::fork::run(plan, listeners, protocol),
-        (Engine::Thread, Intake::Listeners(listeners)) => models::thread::run(plan, listeners, protocol),
-        (Engine::Pool, Intake::Listeners(listeners)) => models::pool::run(plan, listeners, protocol),
-        (Engine::Busy, _) => models::busy::run(plan, intake, protocol),
-        (Engine::Select, _) => models::select::run(plan, intake, protocol),
-        (Engine::Poll, _) => models::poll::run(plan, intake, protocol),
-        (Engine::Epoll, _) => models::epoll::run(plan, intake, protocol),
-        (Engine::Libevent, _) => models::libevent::run(plan, intake, protocol),
-        (Engine::Asio, _) => models::asio::run(plan, intake, protocol),
-        (Engine::AsioProactor, _) => models::asio_proactor::run(plan, intake, protocol),
-        (Engine::Uring, _) => models::uring::run(plan, intake, protocol),
-        (engine, Intake::Handed(_)) => Err(format!("engine {engine} accepts for itself")),
-    }
+    run_model(plan, intake, protocol)
 }

@@ -1,7 +1,7 @@
 //! The hand-off from the thread that accepts to a worker in every order in which they can run, by loom: its source is
 //! compiled once more with loom's locks.
 
-#[path = "../src/handoff.rs"]
+#[path = "../src/worker/handoff.rs"]
 mod handoff;
 
 /// The synchronisation primitives of the source.

@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 use tenfold_http::{Answer, Body, Head, Instant, Out, Peer, Refusal, Reply, Service, clock};
 
 use super::handover::{Queue, Taken};
-use crate::driver::read_clock;
-use crate::offload::promise;
+use super::offload::promise;
+use crate::protocol::read_clock;
 
 type Job = Box<dyn FnOnce() + Send>;
 

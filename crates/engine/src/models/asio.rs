@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tenfold_sys::asio::{Context, Watched};
 
-use super::Intake;
-use crate::driver::readiness::selector::{Event, READING, Rearm, Selector, WRITING};
-use crate::driver::readiness::serve_as_dispatched;
+use crate::drivers::readiness::run::serve_as_dispatched;
+use crate::drivers::readiness::selector::{Event, READING, Rearm, Selector, WRITING};
 use crate::plan::Plan;
+use crate::plan::mechanism::Facility;
 use crate::protocol::Protocol;
-use crate::table::Facility;
+use crate::worker::intake::Intake;
 
 struct AsioSelector {
     context: Context,

@@ -21,16 +21,15 @@ use tenfold_sys::errno::EOPNOTSUPP;
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 
-use super::Intake;
-use crate::driver::completion::ring::{Buffer, Ring};
-use crate::driver::completion::serve;
+use crate::drivers::completion::ring::{Buffer, Ring};
+use crate::drivers::completion::run::serve;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
+use crate::worker::intake::Intake;
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    let listeners = if let Intake::Listeners(listeners) = intake { listeners } else { &[][..] };
-    for listener in listeners {
+    for listener in intake.listeners() {
         let set = listener.set_nonblocking(true);
         set.map_err(|error| format!("cannot watch {}: {error}", listener.address()))?;
     }

@@ -11,12 +11,12 @@ use std::os::fd::RawFd;
 use std::thread;
 use std::time::Duration;
 
-use super::Intake;
-use crate::driver::readiness::link::{READ, WRITE};
-use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
-use crate::driver::readiness::serve_as_dispatched;
+use crate::drivers::readiness::link::{READ, WRITE};
+use crate::drivers::readiness::run::serve_as_dispatched;
+use crate::drivers::readiness::selector::{Event, READING, Selector, WRITING};
 use crate::plan::Plan;
 use crate::protocol::Protocol;
+use crate::worker::intake::Intake;
 
 const NOWHERE: u32 = u32::MAX;
 

@@ -14,12 +14,14 @@ use std::sync::Arc;
 
 use tenfold_sys::epoll::{Epoll, Interest, Registry};
 
-use super::Intake;
-use crate::driver::readiness::selector::{Event, READING, Rearm, Selector, WRITING};
-use crate::driver::readiness::{serve, serve_by_pool};
-use crate::plan::{Dispatch, Plan, Topology, Trigger};
+use crate::drivers::readiness::pool::serve_by_pool;
+use crate::drivers::readiness::run::serve;
+use crate::drivers::readiness::selector::{Event, READING, Rearm, Selector, WRITING};
+use crate::plan::Plan;
+use crate::plan::choice::{Dispatch, Topology, Trigger};
+use crate::plan::mechanism::Facility;
 use crate::protocol::Protocol;
-use crate::table::Facility;
+use crate::worker::intake::Intake;
 
 /// Events that one wait brings at most.
 const BATCH: usize = 512;

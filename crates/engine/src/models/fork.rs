@@ -17,14 +17,14 @@ use tenfold_sys::process::{self, End, Fork, Pid};
 use tenfold_sys::seccomp;
 use tenfold_sys::shared::Rows;
 use tenfold_sys::signal::Signal;
-use tenfold_sys::socket::Listener;
 
-use crate::driver::accepting::accept_each;
-use crate::driver::blocking::{Idle, IdleSince};
-use crate::driver::{blocking, of_accepted, read_clock};
-use crate::eviction::{MOST_LEAVING, Places};
+use crate::drivers::blocking::accept::accept_each;
+use crate::drivers::blocking::io::{Idle, IdleSince};
+use crate::drivers::blocking::serve::serve;
 use crate::plan::Plan;
-use crate::protocol::{Event, Protocol};
+use crate::protocol::{Event, Protocol, read_clock};
+use crate::worker::eviction::{MOST_LEAVING, Places};
+use crate::worker::intake::{Intake, of_accepted};
 
 /// Between two looks at whether the last processes have ended.
 const LAST_LOOK: Duration = Duration::from_millis(10);
@@ -32,7 +32,7 @@ const LAST_LOOK: Duration = Duration::from_millis(10);
 const PATIENCE: u32 = 100;
 
 /// Forks a process for each connection until the server leaves, and waits for all of them.
-pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
     let idle_since = Rows::new(1, plan.bounds.connections.saturating_add(MOST_LEAVING)).map_err(|error| {
         format!("there is no memory for {} connections: {error}", plan.bounds.connections)
     })?;
@@ -40,7 +40,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
     let children = RefCell::new(children);
     let parent = process::own();
     let look_round = || children.borrow_mut().look_after(protocol);
-    let accepted = accept_each(listeners, false, protocol, look_round, |socket, peer, listener| {
+    let accepted = accept_each(intake.listeners(), false, protocol, look_round, |socket, peer, listener| {
         let mut children = children.borrow_mut();
         if !children.make_room(plan, protocol, || protocol.admit(&of_accepted(peer))) {
             return;
@@ -54,7 +54,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
             Ok(Fork::Child) => {
                 let orphaned = !process::end_with(parent, Signal::Interrupt).unwrap_or(false);
                 if !orphaned {
-                    blocking::serve(&socket, peer, listener, plan, protocol, &idle);
+                    serve(&socket, peer, listener, plan, protocol, &idle);
                 }
                 protocol.leave();
                 std::process::exit(0);

@@ -13,12 +13,14 @@ use std::os::fd::RawFd;
 
 use tenfold_sys::libevent::{Base, Interest};
 
-use super::Intake;
-use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
-use crate::driver::readiness::{serve, serve_by_pool};
-use crate::plan::{Dispatch, Plan, Trigger};
+use crate::drivers::readiness::pool::serve_by_pool;
+use crate::drivers::readiness::run::serve;
+use crate::drivers::readiness::selector::{Event, READING, Selector, WRITING};
+use crate::plan::Plan;
+use crate::plan::choice::{Dispatch, Trigger};
+use crate::plan::mechanism::Facility;
 use crate::protocol::Protocol;
-use crate::table::Facility;
+use crate::worker::intake::Intake;
 
 /// `ONCE` says that a registration of a connection ends with its report.
 struct LibeventSelector<const ONCE: bool> {

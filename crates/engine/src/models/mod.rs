@@ -13,15 +13,3 @@ pub(crate) mod select;
 pub(crate) mod thread;
 mod threads;
 pub(crate) mod uring;
-
-use tenfold_sys::socket::Listener;
-
-use crate::handoff::Handoff;
-
-/// Where a worker that serves many connections gets them.
-pub(crate) enum Intake<'a> {
-    /// It accepts them itself.
-    Listeners(&'a [Listener]),
-    /// Somebody accepts them, and hands them over.
-    Handed(&'a Handoff),
-}

@@ -7,19 +7,19 @@
 //! connection is idle, a poll that does not wait looks at the backlog once a second.
 
 use tenfold_http::Instant;
-use tenfold_sys::socket::Listener;
 
-use crate::driver::accepting::{Backlog, accept_each};
-use crate::driver::blocking::Idle;
-use crate::driver::{blocking, of_accepted};
+use crate::drivers::blocking::accept::{Backlog, accept_each};
+use crate::drivers::blocking::io::Idle;
+use crate::drivers::blocking::serve::serve;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
+use crate::worker::intake::{Intake, of_accepted};
 
 /// Serves one connection after the other until the server leaves.
-pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
-    let idle = GivesWay { backlog: Backlog::of(listeners), protocol };
+pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
+    let idle = GivesWay { backlog: Backlog::of(intake.listeners()), protocol };
     accept_each(
-        listeners,
+        intake.listeners(),
         false,
         protocol,
         || (),
@@ -28,7 +28,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
                 return;
             }
             protocol.observe(Event::Accepted);
-            blocking::serve(&socket, peer, listener, plan, protocol, &idle);
+            serve(&socket, peer, listener, plan, protocol, &idle);
             drop(socket);
             protocol.dismiss(|| of_accepted(peer));
             protocol.observe(Event::Closed);

@@ -10,11 +10,11 @@ use std::os::fd::RawFd;
 
 use tenfold_sys::poll::PollList;
 
-use super::Intake;
-use crate::driver::readiness::selector::{Event, READING, Selector, WRITING};
-use crate::driver::readiness::serve_as_dispatched;
+use crate::drivers::readiness::run::serve_as_dispatched;
+use crate::drivers::readiness::selector::{Event, READING, Selector, WRITING};
 use crate::plan::Plan;
 use crate::protocol::Protocol;
+use crate::worker::intake::Intake;
 
 struct PollSelector(PollList);
 

@@ -12,14 +12,14 @@ use std::sync::mpsc::{Receiver, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use tenfold_sys::socket::{Listener, Socket};
+use tenfold_sys::socket::Socket;
 
-use super::thread::STACK_BYTES;
-use super::threads::{Served, Threads, lock};
-use crate::driver::accepting::accept_each;
-use crate::driver::{blocking, of_accepted};
+use super::threads::{STACK_BYTES, Served, Threads, lock};
+use crate::drivers::blocking::accept::accept_each;
+use crate::drivers::blocking::serve::serve;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
+use crate::worker::intake::{Intake, of_accepted};
 
 type Connection = (Socket, Option<SocketAddr>, u16);
 
@@ -44,7 +44,7 @@ impl Load {
 }
 
 /// Serves connections on a pool of threads until the server leaves; those in the queue are served, too.
-pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
     let (sender, receiver) = sync_channel::<Connection>(plan.bounds.pool_queue);
     let (receiver, load) = (Mutex::new(receiver), Mutex::<Load>::default());
     thread::scope(|scope| {
@@ -59,7 +59,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
         // Moved in, so that the queue ends with the accepting, and the threads with the queue.
         let sender = sender;
         accept_each(
-            listeners,
+            intake.listeners(),
             false,
             protocol,
             // A connection may have become idle since others began to wait.
@@ -100,7 +100,7 @@ fn serve_from<P: Protocol>(
         };
         // Counted here, so that it is counted before it is closed.
         protocol.observe(Event::Accepted);
-        blocking::serve(&served.socket, peer, listener, plan, protocol, &served.idle());
+        serve(&served.socket, peer, listener, plan, protocol, &served.idle());
         drop(served);
         protocol.dismiss(|| of_accepted(peer));
         protocol.observe(Event::Closed);

@@ -11,24 +11,19 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use tenfold_sys::socket::Listener;
-
-use super::threads::{Served, Threads, lock};
-use crate::driver::accepting::accept_each;
-use crate::driver::{blocking, of_accepted};
+use super::threads::{STACK_BYTES, Served, Threads, lock};
+use crate::drivers::blocking::accept::accept_each;
+use crate::drivers::blocking::serve::serve;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
-
-/// Bytes of a thread's stack. A request's deepest path needs a tenth of it; only pages that are touched
-/// are memory.
-pub(super) const STACK_BYTES: usize = 256 * 1024;
+use crate::worker::intake::{Intake, of_accepted};
 
 /// Starts a thread for each connection until the server leaves, and waits for all of them.
-pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Result<(), String> {
+pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
     let threads = Mutex::<Threads>::default();
     thread::scope(|scope| {
         accept_each(
-            listeners,
+            intake.listeners(),
             false,
             protocol,
             || (),
@@ -39,7 +34,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P
                 let serve = move || {
                     let protocol = protocol_of_thread;
                     protocol.observe(Event::Accepted);
-                    blocking::serve(&served.socket, peer, listener, plan, &protocol, &served.idle());
+                    serve(&served.socket, peer, listener, plan, &protocol, &served.idle());
                     drop(served);
                     protocol.dismiss(|| of_accepted(peer));
                     protocol.observe(Event::Closed);

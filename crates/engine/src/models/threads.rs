@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tenfold_sys::socket::Socket;
 
-use crate::driver::blocking::IdleSince;
-use crate::driver::read_clock;
-use crate::eviction::Places;
-use crate::protocol::{Event, Protocol};
+use crate::drivers::blocking::io::IdleSince;
+use crate::protocol::{Event, Protocol, read_clock};
+use crate::worker::eviction::Places;
+
+/// Bytes of a thread's stack. A request's deepest path needs a tenth of it; only pages that are touched
+/// are memory.
+pub(super) const STACK_BYTES: usize = 256 * 1024;
 
 /// A connection of a thread. The thread alone keeps it, so that its socket is closed when the thread drops it.
 pub(super) struct Served {

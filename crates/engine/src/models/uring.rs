@@ -17,13 +17,16 @@ use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 use tenfold_sys::uring::{Completion, Ring, RingBuffer, Sizes};
 
-use super::Intake;
-use crate::driver::completion::ring;
-use crate::driver::completion::serve;
-use crate::plan::{Plan, Sender};
+#[cfg(feature = "test-layer")]
+use crate::drivers::completion::faults;
+use crate::drivers::completion::ring;
+use crate::drivers::completion::run::serve;
+use crate::plan::Plan;
+use crate::plan::choice::Sender;
+use crate::plan::mechanism::Facility;
 use crate::protocol::Protocol;
-use crate::table::Facility;
-use crate::topology::confine;
+use crate::worker::confine::confine;
+use crate::worker::intake::Intake;
 
 /// What a worker's ring holds; probed before it runs.
 const SIZES: Sizes = Sizes { submissions: 1024, completions: 4096, buffers: 512, buffer_bytes: 4096 };
@@ -34,7 +37,7 @@ pub(crate) const LOCKED_BYTES: u64 = 256 * 1024;
 
 fn sizes() -> Sizes {
     #[cfg(feature = "test-layer")]
-    if let Some(sizes) = crate::faults::rings() {
+    if let Some(sizes) = faults::rings() {
         return sizes;
     }
     SIZES
@@ -42,8 +45,7 @@ fn sizes() -> Sizes {
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    let listeners = if let Intake::Listeners(listeners) = intake { listeners } else { &[][..] };
-    for listener in listeners {
+    for listener in intake.listeners() {
         // The ring waits for what would block; a descriptor that says it never does is given EAGAIN.
         let set = listener.set_nonblocking(false);
         set.map_err(|error| format!("cannot watch {}: {error}", listener.address()))?;

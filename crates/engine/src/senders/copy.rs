@@ -10,7 +10,8 @@ use std::os::unix::fs::FileExt;
 
 use tenfold_sys::socket::Socket;
 
-use super::{Failure, Piece, unless_ended};
+use super::failure::Failure;
+use super::piece::{Piece, unless_ended};
 
 /// Bytes that are read at once.
 const BYTES: usize = 128 * 1024;

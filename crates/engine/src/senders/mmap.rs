@@ -14,7 +14,8 @@ use tenfold_sys::errno;
 use tenfold_sys::mapping::{Mapped, Mapping};
 use tenfold_sys::socket::Socket;
 
-use super::{Failure, Piece, Step, still_there, unless_ended};
+use super::failure::Failure;
+use super::piece::{Piece, Step, still_there, unless_ended};
 use crate::plan::Bounds;
 
 /// Where a file is mapped for one connection.

@@ -13,9 +13,9 @@ use tenfold_sys::pipe::Pipe;
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::Socket;
 
-use super::{Piece, Step, still_there, unless_ended};
+use super::piece::{Piece, Step, still_there, unless_ended};
 use crate::plan::Plan;
-use crate::table::Engine;
+use crate::plan::choice::Engine;
 
 /// What one connection has of the pool.
 pub(super) struct Splicer {
@@ -120,7 +120,7 @@ mod tests {
     use tenfold_http::OpenFile;
 
     use super::*;
-    use crate::senders::Failure;
+    use crate::senders::failure::Failure;
 
     /// Sends `piece` until the socket is full; says how much left.
     fn until_full(splicer: &mut Splicer, socket: &Socket, file: &Arc<OpenFile>) -> u64 {

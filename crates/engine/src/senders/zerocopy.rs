@@ -14,7 +14,7 @@ use tenfold_sys::mapping::Mapping;
 use tenfold_sys::socket::Socket;
 
 use super::mmap::Window;
-use super::{Piece, Step, still_there, unless_ended};
+use super::piece::{Piece, Step, still_there, unless_ended};
 use crate::plan::Bounds;
 use crate::protocol::Event;
 

@@ -1,0 +1,305 @@
+//! Work that must not happen on a loop: a bounded lane of threads, whose results wake the task that
+//! waits.
+//!
+//! A blocking model has no loop to keep free: there the work is done in place, by so many at once as the
+//! lane is wide.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use crate::plan::Plan;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Where work goes: to threads, or into place. Cloned for whoever gives it work; threads end with the
+/// last clone.
+#[derive(Clone)]
+pub struct Lane(Arc<Way>);
+
+enum Way {
+    Threads { width: usize, queue: usize, sender: OnceLock<SyncSender<Job>> },
+    InPlace { free: Mutex<usize>, changed: Condvar },
+}
+
+/// The lane has as much to do as it may have: answer 503 with `Retry-After`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("as much work is waiting as may wait")
+    }
+}
+
+impl std::error::Error for Busy {}
+
+impl Lane {
+    /// A lane of `width` threads before which at most `queue` jobs wait; for a blocking model, the right
+    /// of `width` at once to work in place. Threads begin with the first job, so that the process may
+    /// still be forked before.
+    pub fn new(plan: &Plan, width: usize, queue: usize) -> Lane {
+        let width = width.max(1);
+        Lane(Arc::new(match plan.blocking() {
+            true => Way::InPlace { free: Mutex::new(width), changed: Condvar::new() },
+            false => Way::Threads { width, queue, sender: OnceLock::new() },
+        }))
+    }
+
+    /// Does `work` off the loop. The future is ready when it is done, with nothing if it panicked.
+    /// Dropping the future does not stop work that has begun.
+    ///
+    /// # Errors
+    /// [`Busy`] when the queue is full, or the system gives no thread.
+    pub fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Coming<T>, Busy> {
+        let (promise, coming) = promise();
+        let job: Job = Box::new(move || promise.keep(work()));
+        match &*self.0 {
+            Way::InPlace { free, changed } => in_place(free, changed, job),
+            Way::Threads { width, queue, sender } => {
+                let sender = match sender.get() {
+                    Some(sender) => sender,
+                    None => {
+                        let started = start(*width, *queue).ok_or(Busy)?;
+                        sender.get_or_init(|| started)
+                    }
+                };
+                sender.try_send(job).map_err(|error| match error {
+                    TrySendError::Full(_) | TrySendError::Disconnected(_) => Busy,
+                })?;
+            }
+        }
+        Ok(coming)
+    }
+}
+
+fn in_place(free: &Mutex<usize>, changed: &Condvar, job: Job) {
+    let mut left = free.lock().unwrap_or_else(PoisonError::into_inner);
+    while *left == 0 {
+        left = changed.wait(left).unwrap_or_else(PoisonError::into_inner);
+    }
+    *left -= 1;
+    drop(left);
+    let _ = catch_unwind(AssertUnwindSafe(job));
+    *free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    changed.notify_one();
+}
+
+/// Starts threads, as many as the system gives; nothing where it gives none (`man 3 pthread_create`, EAGAIN): the
+/// next job finds out whether it does.
+fn start(width: usize, queue: usize) -> Option<SyncSender<Job>> {
+    let (sender, receiver) = sync_channel(queue);
+    let receiver = Arc::new(Mutex::new(receiver));
+    let begins = |number: usize| {
+        let receiver = receiver.clone();
+        thread::Builder::new().name(format!("offload-{number}")).spawn(move || work(&receiver)).is_ok()
+    };
+    let started = (0..width).filter(|number| begins(*number)).count();
+    (started > 0).then_some(sender)
+}
+
+fn work(receiver: &Mutex<Receiver<Job>>) {
+    loop {
+        let job = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = job else { return };
+        // What panicked is told by the promise, which is dropped.
+        let _ = catch_unwind(AssertUnwindSafe(job));
+    }
+}
+
+struct Place<T> {
+    value: Option<T>,
+    over: bool,
+    waker: Option<Waker>,
+}
+
+/// A result that is waited for by a task: the side that gives it, and the side that waits.
+pub fn promise<T>() -> (Promise<T>, Coming<T>) {
+    let place = Arc::new(Mutex::new(Place { value: None, over: false, waker: None }));
+    (Promise(place.clone()), Coming(place))
+}
+
+/// The worker's side of a result: when it is dropped, the work is over, one way or another.
+pub struct Promise<T>(Arc<Mutex<Place<T>>>);
+
+impl<T> Promise<T> {
+    /// Gives the result, and wakes who waits for it.
+    pub fn keep(self, value: T) {
+        self.lock().value = Some(value);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Place<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Drop for Promise<T> {
+    fn drop(&mut self) {
+        let waker = {
+            let mut place = self.lock();
+            place.over = true;
+            place.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// The result of work that was given to a [`Lane`].
+pub struct Coming<T>(Arc<Mutex<Place<T>>>);
+
+impl<T> Future for Coming<T> {
+    type Output = Option<T>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if place.over {
+            return Poll::Ready(place.value.take());
+        }
+        match &mut place.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::channel;
+    use std::task::Wake;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::plan::Bounds;
+    use crate::plan::choice::{Engine, Sender};
+
+    struct Count(AtomicUsize, thread::Thread);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            self.1.unpark();
+        }
+    }
+
+    fn lane(engine: Engine, width: usize, queue: usize) -> Lane {
+        let plan = Plan::new(engine, None, Some(1), Sender::Auto, None, Bounds::default());
+        Lane::new(&plan.expect("the plan is legal"), width, queue)
+    }
+
+    /// Waits for a result; says how often it was woken meanwhile.
+    fn wait<T>(coming: Coming<T>) -> (Option<T>, usize) {
+        let count = Arc::new(Count(AtomicUsize::new(0), thread::current()));
+        let waker = Waker::from(count.clone());
+        let (mut coming, begun) = (Box::pin(coming), Instant::now());
+        loop {
+            match coming.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(value) => return (value, count.0.load(Ordering::SeqCst)),
+                Poll::Pending => thread::park_timeout(Duration::from_secs(1)),
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "no result has come");
+        }
+    }
+
+    #[test]
+    fn work_is_done_on_other_threads_which_begin_with_the_first() {
+        let lane = lane(Engine::Epoll, 2, 4);
+        let Way::Threads { sender, .. } = &*lane.0 else { panic!("a loop is kept free by threads") };
+        assert!(sender.get().is_none(), "a process with a lane can still be forked");
+        let here = thread::current().id();
+        let coming = lane.run(move || (thread::current().id() != here).then_some(7)).expect("there is room");
+        assert_eq!(wait(coming).0, Some(Some(7)));
+    }
+
+    #[test]
+    fn work_past_the_queue_is_refused_and_the_rest_is_done() {
+        let (lane, (open, gate)) = (lane(Engine::Epoll, 1, 3), channel::<()>());
+        let (begun, begins) = channel();
+        let first = lane.run(move || {
+            begun.send(()).expect("it is waited for");
+            gate.recv().expect("it is opened");
+        });
+        begins.recv().expect("the first job begins");
+        let waiting: Vec<_> = (0..3).map(|number| lane.run(move || number).expect("it may wait")).collect();
+        assert!(lane.run(|| ()).is_err(), "three wait already");
+        open.send(()).expect("the first job waits for it");
+        assert!(wait(first.expect("there was room")).0.is_some());
+        assert!(waiting.into_iter().map(|coming| wait(coming).0).eq((0..3).map(Some)));
+        assert!(lane.run(|| ()).is_ok(), "there is room again");
+    }
+
+    #[test]
+    fn work_that_panics_wakes_who_waits_and_takes_no_thread_along() {
+        for engine in [Engine::Epoll, Engine::Naive] {
+            let lane = lane(engine, 1, 8);
+            for _ in 0..3 {
+                let coming = lane.run(|| -> u32 { std::panic::resume_unwind(Box::new("asked for")) });
+                assert_eq!(wait(coming.expect("there is room")).0, None);
+            }
+            assert_eq!(wait(lane.run(|| 5).expect("there is room")).0, Some(5));
+        }
+    }
+
+    #[test]
+    fn a_result_wakes_once_and_one_that_nobody_waits_for_harms_nobody() {
+        let lane = lane(Engine::Epoll, 1, 8);
+        for time in 0..50 {
+            drop(lane.run(|| vec![1; 100]).expect("there is room"));
+            let coming = lane.run(move || thread::sleep(Duration::from_millis(time % 3)));
+            let (value, woken) = wait(coming.expect("there is room"));
+            assert!(value.is_some() && woken <= 1, "woken {woken} times");
+        }
+    }
+
+    #[test]
+    fn a_blocking_model_works_in_place_and_so_many_at_once() {
+        let (lane, here) = (lane(Engine::Naive, 2, 1), thread::current().id());
+        let coming = lane.run(move || thread::current().id() == here).expect("in place there is always room");
+        assert_eq!(wait(coming).0, Some(true));
+        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (now, most) = (Arc::new(now), Arc::new(most));
+        thread::scope(|scope| {
+            for _ in 0..6 {
+                let (lane, now, most) = (lane.clone(), now.clone(), most.clone());
+                scope.spawn(move || {
+                    let work = move || {
+                        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        thread::sleep(Duration::from_millis(10));
+                        now.fetch_sub(1, Ordering::SeqCst);
+                    };
+                    assert!(wait(lane.run(work).expect("in place there is always room")).0.is_some());
+                });
+            }
+        });
+        assert_eq!(most.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn threads_end_with_the_lane() {
+        thread_local! {
+            /// Dropped when its thread ends.
+            static LIFE: RefCell<Option<std::sync::mpsc::Sender<()>>> = const { RefCell::new(None) };
+        }
+        let (lane, (life, end)) = (lane(Engine::Epoll, 1, 4), channel());
+        let other = lane.clone();
+        let coming = lane.run(move || LIFE.set(Some(life))).expect("there is room");
+        assert!(wait(coming).0.is_some());
+        drop(lane);
+        assert!(wait(other.run(|| ()).expect("there is room")).0.is_some(), "a clone keeps the threads");
+        drop(other);
+        let ended = end.recv_timeout(Duration::from_secs(20));
+        assert_eq!(ended, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+    }
+}

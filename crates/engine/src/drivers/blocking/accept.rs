@@ -1,0 +1,112 @@
+//! Accepting by calls that wait, for models and topologies in which one thread does nothing else.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::SocketAddr;
+
+use tenfold_sys::failure::{AfterAccept, after_accept};
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::poll::PollList;
+use tenfold_sys::socket::{Listener, Socket};
+
+use super::io::SLICE;
+use crate::protocol::{Event, Protocol, read_clock};
+use crate::worker::shortage::{EXHAUSTED_PAUSE, pause_where_short};
+
+/// Accepts on every listener as long as the server serves, and hands each connection on. Calls
+/// `look_round` before each wait, which lasts a second at most.
+///
+/// On one listener that is `accept4` and nothing else. A thread that waits in `accept4` hears of one
+/// listener only; with several, `poll(2)` says which has a connection.
+///
+/// `nonblocking` is what the accepted sockets are.
+pub(crate) fn accept_each<P: Protocol>(
+    listeners: &[Listener],
+    nonblocking: bool,
+    protocol: &P,
+    mut look_round: impl FnMut(),
+    mut hand_on: impl FnMut(Socket, Option<SocketAddr>, u16),
+) -> Result<(), String> {
+    let mut waiting = Waiting::begin(listeners)?;
+    while lifecycle::phase() == Phase::Serving {
+        read_clock();
+        protocol.rest();
+        look_round();
+        let ready = waiting.next().or_else(|error| pause_where_short(error, protocol).map(|()| Vec::new()));
+        for place in ready.map_err(|error| format!("cannot wait for connections: {error}"))? {
+            let error = match listeners[place].accept(nonblocking) {
+                Ok((socket, peer)) => {
+                    hand_on(socket, peer, u16::try_from(place).unwrap_or(u16::MAX));
+                    continue;
+                }
+                Err(error) => error,
+            };
+            match after_accept(&error) {
+                AfterAccept::Again | AfterAccept::Wait => {}
+                // Sockets that are being given up are shut down.
+                _ if lifecycle::phase() != Phase::Serving => break,
+                AfterAccept::Pause => {
+                    protocol.observe(Event::Exhausted);
+                    std::thread::sleep(EXHAUSTED_PAUSE);
+                }
+                AfterAccept::GiveUp => {
+                    return Err(format!("cannot accept on {}: {error}", listeners[place].address()));
+                }
+            }
+        }
+    }
+    read_clock();
+    protocol.leave();
+    Ok(())
+}
+
+/// Connections that wait to be accepted on any of several listeners.
+pub(crate) struct Backlog(RefCell<PollList>);
+
+impl Backlog {
+    /// Those of `listeners`.
+    pub(crate) fn of(listeners: &[Listener]) -> Backlog {
+        let mut list = PollList::new();
+        listeners.iter().for_each(|listener| list.set(listener.number(), 0, true, false));
+        Backlog(RefCell::new(list))
+    }
+
+    /// Whether there is one now. Does not wait.
+    pub(crate) fn is_waiting(&self) -> bool {
+        let mut any = false;
+        self.0.borrow_mut().wait(Some(0), |_| any = true).is_ok() && any
+    }
+}
+
+enum Waiting {
+    /// `accept4` itself waits.
+    InAccept,
+    /// `poll` waits.
+    InPoll(PollList),
+}
+
+impl Waiting {
+    fn begin(listeners: &[Listener]) -> Result<Waiting, String> {
+        let several = listeners.len() > 1;
+        let mut list = PollList::new();
+        for (listener, word) in listeners.iter().zip(0..) {
+            // Connections inherit the slice either way.
+            let set = listener.set_nonblocking(several).and_then(|()| listener.set_wait_slice(SLICE));
+            set.map_err(|error| format!("cannot let {} wait: {error}", listener.address()))?;
+            list.set(listener.number(), word, true, false);
+        }
+        Ok(if several { Waiting::InPoll(list) } else { Waiting::InAccept })
+    }
+
+    /// The listeners that may have a connection.
+    fn next(&mut self) -> io::Result<Vec<usize>> {
+        let mut ready = Vec::new();
+        match self {
+            Waiting::InAccept => ready.push(0),
+            Waiting::InPoll(list) => {
+                list.wait(Some(SLICE.as_millis() as u32), |found| ready.push(found.key as usize))?;
+            }
+        }
+        Ok(ready)
+    }
+}

@@ -1,0 +1,141 @@
+//! Closing: a socket is closed when no operation names it any more.
+
+use std::future::Future;
+use std::rc::Rc;
+
+use tenfold_http::Instant;
+use tenfold_sys::socket::Socket;
+
+use super::io::RingIo;
+use super::link::Link;
+use super::proactor::Proactor;
+use super::ring::Ring;
+use super::state::{CLOSING, ENDED, EVICTED, FAILED, MULTISHOT, POLLING, RECEIVING, RESET};
+use super::tag::{Kind, tag};
+use crate::protocol::{Event, Protocol};
+use crate::worker::eviction::MOST_LEAVING;
+use crate::worker::intake::of_accepted;
+use crate::worker::slots::{Key, State};
+use crate::worker::tasks::Finished;
+
+impl<R, P, F, M> Proactor<'_, R, P, F, M>
+where
+    R: Ring,
+    P: Protocol,
+    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
+    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
+{
+    /// Hands over the last bytes of connection `key`, and its close behind them: one submission, and no
+    /// call of its own.
+    pub(super) fn close_behind(&mut self, key: Key, link: &Rc<Link<R::Buffer>>, by: Instant) {
+        if !self.hand_over(key, link, true) {
+            return self.connections_end(key);
+        }
+        let Some(slot) = self.connections.find(key) else { return };
+        slot.state = State::Closing;
+        slot.interest |= CLOSING;
+        if let Some(socket) = slot.socket.take() {
+            slot.link = socket.number() as u32;
+            self.ring.close(socket, tag(Kind::Close, key));
+        }
+        self.connections.set_deadline(key, by);
+    }
+
+    /// Whether a new connection needs the place of another.
+    pub(super) fn is_full(&self) -> bool {
+        self.connections.count() - self.leaving >= self.plan.bounds.connections
+    }
+
+    /// Serves connections that were accepted at the bound, each in the place of an idle one; refuses them if none is
+    /// idle.
+    pub(super) fn admit_past_bound(&mut self) {
+        for (socket, peer, listener) in std::mem::take(&mut self.past_bound) {
+            let evicted = if self.is_full() { self.longest_idle() } else { None };
+            if evicted.is_none() && self.is_full() {
+                self.protocol.observe(Event::TooMany);
+                self.ring.discard(socket);
+            } else if !self.protocol.admit(&of_accepted(peer)) {
+                self.ring.discard(socket);
+            } else {
+                if let Some(key) = evicted {
+                    self.evict(key);
+                }
+                self.begin(socket, peer, listener);
+            }
+        }
+    }
+
+    fn longest_idle(&mut self) -> Option<Key> {
+        if self.leaving >= MOST_LEAVING {
+            return None;
+        }
+        // Nothing is in flight but the receive of the next request.
+        self.connections.longest_idle(self.protocol, |slot| {
+            slot.sending == 0
+                && slot.interest & !(RECEIVING | MULTISHOT) == 0
+                && slot.flags & (ENDED | FAILED) == 0
+        })
+    }
+
+    fn evict(&mut self, key: Key) {
+        let Some(slot) = self.connections.find(key) else { return };
+        slot.flags |= EVICTED;
+        self.leaving += 1;
+        self.protocol.observe(Event::Evicted);
+        self.close(key);
+    }
+
+    /// Closes connection `key` when its sends are done, at the latest at `by`.
+    pub(super) fn close_gently(&mut self, key: Key, by: Instant) {
+        let Some(slot) = self.connections.find(key) else { return };
+        if slot.sending == 0 {
+            return self.close(key);
+        }
+        slot.state = State::Closing;
+        self.connections.set_deadline(key, by);
+    }
+
+    /// Closes connection `key` now. What is in flight is ended first, by `shutdown(2)`, or by a reset where what waits
+    /// in the socket is not to be sent: a shutdown still sends it.
+    pub(super) fn close(&mut self, key: Key) {
+        let Some(slot) = self.connections.find(key) else { return };
+        if slot.interest & (RECEIVING | POLLING | CLOSING) == 0 && slot.sending == 0 {
+            return self.connections_end(key);
+        }
+        slot.state = State::Closing;
+        let number = slot.socket.as_ref().map_or(-1, Socket::number);
+        if slot.interest & POLLING != 0 {
+            self.ring.cancel(number, tag(Kind::Poll, key), tag(Kind::Cancel, key));
+        }
+        let Some(slot) = self.connections.find(key) else { return };
+        match &slot.socket {
+            Some(socket) if slot.flags & RESET != 0 => socket.reset(),
+            Some(socket) => socket.shut_down(),
+            // Its close is queued behind sends that do not end: they are cancelled.
+            None => self.ring.cancel_all(slot.link as i32, tag(Kind::Cancel, key)),
+        }
+    }
+
+    pub(super) fn close_when_done(&mut self, key: Key) {
+        let Some(slot) = self.connections.find(key) else { return };
+        if slot.interest & CLOSING != 0 {
+            return;
+        }
+        if slot.sending == 0 {
+            self.close(key);
+        }
+    }
+
+    /// Forgets connection `key`, which no operation names any more.
+    pub(super) fn connections_end(&mut self, key: Key) {
+        if let Some(slot) = self.connections.find(key) {
+            self.protocol.dismiss(|| slot.peer());
+            self.leaving -= usize::from(slot.flags & EVICTED != 0);
+            if let Some(socket) = slot.socket.take() {
+                self.ring.discard(socket);
+            }
+            self.connections.remove(key);
+            self.protocol.observe(Event::Closed);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The loop: it waits, hands completions to the connections that they are for, accepts, and ends its tick.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenfold_http::Instant;
+use tenfold_sys::completion::Completion;
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::socket::Socket;
+
+use super::io::RingIo;
+use super::link::Link;
+use super::ring::Ring;
+use super::sources::Sources;
+use super::tag::{GENERATION_MASK, KIND_SHIFT, KINDS, Kind};
+use crate::plan::Plan;
+use crate::protocol::{Event, Protocol, read_clock};
+use crate::worker::connections::Connections;
+use crate::worker::handoff::Accepted;
+use crate::worker::inbox::Inbox;
+use crate::worker::intake::of_accepted;
+use crate::worker::shortage::pause_where_short;
+use crate::worker::slots::{Key, SERVED, Slot, State};
+use crate::worker::tasks::{Finished, Tasks};
+use crate::worker::tick::Tick;
+
+/// How long what was handed over may take when its connection would otherwise be closed.
+pub(super) const LAST_SENDS: Duration = Duration::from_secs(60);
+
+/// What the driver keeps of a task whose `Io` the task owns.
+pub(super) struct Active<B> {
+    pub(super) link: Rc<Link<B>>,
+    pub(super) number: i32,
+}
+
+pub(super) struct Proactor<'a, R: Ring, P: Protocol, F, M> {
+    pub(super) ring: R,
+    pub(super) connections: Connections<P::State>,
+    pub(super) tasks: Tasks<F, RingIo<R::Buffer>, Active<R::Buffer>>,
+    /// Connections that are served again before the next wait.
+    pub(super) again: Vec<Key>,
+    /// Vectors to stage into.
+    pub(super) spare: Vec<Vec<u8>>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) plan: &'a Plan,
+    pub(super) protocol: &'a P,
+    pub(super) start: M,
+    /// Connections that were accepted at the bound in this turn.
+    pub(super) past_bound: Vec<Accepted>,
+    /// Connections that are evicted, and not closed yet.
+    pub(super) leaving: usize,
+}
+
+impl<R, P, F, M> Proactor<'_, R, P, F, M>
+where
+    R: Ring,
+    P: Protocol,
+    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
+    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
+{
+    pub(super) fn run(&mut self, mut sources: Sources<'_>) -> Result<(), String> {
+        let watch = lifecycle::Watch::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
+        sources.open(&mut self.ring, watch.event(), self.inbox.event());
+        let (mut completions, mut keys) = (Vec::new(), Vec::new());
+        loop {
+            match lifecycle::phase() {
+                Phase::Serving => {}
+                Phase::Draining if self.drain(&mut sources) => {}
+                Phase::Draining | Phase::Stopping => break,
+            }
+            let timeout = self.timeout(&sources);
+            let waited = self.ring.wait(timeout, &mut completions);
+            let waited = waited.or_else(|error| pause_where_short(error, self.protocol));
+            waited.map_err(|error| format!("cannot wait for completions: {error}"))?;
+            let woken = self.inbox.wake_up();
+            let now = read_clock();
+            sources.resume(&mut self.ring, now);
+            for completion in completions.drain(..) {
+                self.completed(completion, &mut sources, now, &watch)?;
+            }
+            while let Some((socket, peer, listener)) = sources.next_handed() {
+                self.accepted(socket, peer, listener);
+            }
+            self.admit_past_bound();
+            self.end_tick(woken, now, &mut keys);
+        }
+        read_clock();
+        self.protocol.leave();
+        Ok(())
+    }
+
+    /// How long the next wait may last. From here on wakers tell the loop.
+    fn timeout(&mut self, sources: &Sources<'_>) -> Option<Duration> {
+        let rest = self.protocol.rest();
+        let Some(until) = self.idle_until(rest) else { return Some(Duration::ZERO) };
+        let by = until.min(sources.resumes());
+        (by != Instant::NEVER).then(|| by.since(tenfold_http::clock::now()) + Duration::from_millis(1))
+    }
+
+    /// Leaves step by step; says whether connections are left.
+    fn drain(&mut self, sources: &mut Sources<'_>) -> bool {
+        if sources.leave(&mut self.ring) {
+            let resting = |slot: &Slot<P::State>| slot.state == State::Parked && slot.flags & SERVED != 0;
+            for key in self.connections.keys(resting) {
+                self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
+            }
+        }
+        self.connections.count() > 0 || sources.expects()
+    }
+
+    fn completed(
+        &mut self,
+        completion: Completion<R::Buffer>,
+        sources: &mut Sources<'_>,
+        now: Instant,
+        watch: &lifecycle::Watch,
+    ) -> Result<(), String> {
+        let kind = KINDS[(completion.tag >> KIND_SHIFT) as usize];
+        let generation = (completion.tag >> 32) as u32 & GENERATION_MASK;
+        let index = completion.tag as u32;
+        if kind == Kind::Source {
+            let accepted = sources.completed(
+                &mut self.ring,
+                index,
+                completion,
+                now,
+                self.protocol,
+                watch,
+                &self.inbox,
+            )?;
+            if let Some((socket, listener)) = accepted {
+                self.accepted_without_peer(socket, listener);
+            }
+            return Ok(());
+        }
+        if let Some(copied) = completion.released {
+            self.protocol.observe(Event::Released { sends: 1, copied: u32::from(copied) });
+            return Ok(());
+        }
+        let found =
+            self.connections.key_at(index).filter(|key| key.generation & GENERATION_MASK == generation);
+        let Some(key) = found else { return Ok(()) };
+        match kind {
+            Kind::Receive => self.received(key, completion.result, completion.more, completion.buffer),
+            Kind::Send => self.sent(key, completion.result, completion.memory),
+            Kind::Held => self.sent_held(key, completion.result),
+            Kind::Poll => self.writable(key, completion.result, completion.more),
+            Kind::Close => self.connections_end(key),
+            Kind::Read => self.file_read(key, completion.result, completion.memory),
+            Kind::Cancel => self.cancelled(key, completion.result),
+            Kind::Source => {}
+        }
+        Ok(())
+    }
+
+    /// A multishot accept does not tell whom it accepted, and who is gone by now is not told any more.
+    fn accepted_without_peer(&mut self, socket: Socket, listener: u16) {
+        match socket.peer() {
+            Ok(peer) => self.accepted(socket, peer, listener),
+            Err(error) => {
+                self.protocol.observe(Event::Accepted);
+                if error.kind() != std::io::ErrorKind::NotConnected {
+                    self.protocol.observe(Event::Exhausted);
+                }
+                self.protocol.observe(Event::Closed);
+                self.ring.discard(socket);
+            }
+        }
+    }
+
+    fn accepted(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) {
+        if self.is_full() {
+            // Completions for other connections are handled first: those are not idle then.
+            return self.past_bound.push((socket, peer, listener));
+        }
+        if !self.protocol.admit(&of_accepted(peer)) {
+            return self.ring.discard(socket);
+        }
+        self.begin(socket, peer, listener);
+    }
+
+    pub(super) fn begin(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) {
+        self.protocol.observe(Event::Accepted);
+        let key = self.connections.insert(socket, peer, listener);
+        if let Some(slot) = self.connections.find(key) {
+            slot.state = State::Parked;
+        }
+        self.connections.set_deadline(key, self.protocol.first_bytes_by());
+        self.receive(key);
+    }
+
+    /// The number of connection `key`'s socket, which its slot or its task has.
+    pub(super) fn number(&mut self, key: Key) -> i32 {
+        match self.connections.find(key) {
+            Some(Slot { socket: Some(socket), .. }) => socket.number(),
+            Some(Slot { state: State::Active, link, .. }) => {
+                let task = *link;
+                self.tasks.attached(task).number
+            }
+            _ => -1,
+        }
+    }
+}

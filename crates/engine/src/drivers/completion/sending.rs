@@ -1,0 +1,149 @@
+//! Sending: what tasks hand over, and what comes back of it.
+
+use std::future::Future;
+use std::rc::Rc;
+
+use tenfold_http::IoError;
+use tenfold_sys::completion::{Bytes, ROOM};
+use tenfold_sys::errno;
+
+use super::io::RingIo;
+use super::link::{FILE_READ, Link, Piece, SENT, WRITABLE};
+use super::proactor::Proactor;
+use super::ring::Ring;
+use super::state::{FAILED, POLLING};
+use super::tag::{Kind, tag};
+use crate::protocol::{Event, Protocol};
+use crate::worker::slots::{Key, State};
+use crate::worker::tasks::Finished;
+
+/// Vectors to stage into that are kept, and the most that each may hold.
+const SPARE: usize = 64;
+const SPARE_BYTES: usize = 32 * 1024;
+
+impl<R, P, F, M> Proactor<'_, R, P, F, M>
+where
+    R: Ring,
+    P: Protocol,
+    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
+    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
+{
+    /// Hands over what connection `key` sends, as a chain of operations that begin one after the other;
+    /// `closing` says that a close is linked behind. Says whether there was anything.
+    pub(super) fn hand_over(&mut self, key: Key, link: &Rc<Link<R::Buffer>>, closing: bool) -> bool {
+        let mut outgoing = link.outgoing.borrow_mut();
+        let count = outgoing.len();
+        if count == 0 {
+            return false;
+        }
+        let number = self.number(key);
+        let Some(slot) = self.connections.find(key) else { return false };
+        slot.sending += count as u8;
+        link.sending.set(slot.sending);
+        for (place, piece) in outgoing.drain(..).enumerate() {
+            let linked = closing || place + 1 < count;
+            match piece {
+                Piece { bytes: Bytes::Mapped(mapped), more, held: true } if count == 1 && !closing => {
+                    link.held.replace(Some((mapped.clone(), more)));
+                    self.ring.send_held(number, mapped, more, tag(Kind::Held, key));
+                }
+                Piece { bytes, more, .. } => {
+                    self.ring.send(number, bytes, more, linked, tag(Kind::Send, key));
+                }
+            }
+        }
+        true
+    }
+
+    /// A send that was not to copy has come back. Where the kernel will not hold what it would have sent, it
+    /// is sent again as others are.
+    pub(super) fn sent_held(&mut self, key: Key, result: i32) {
+        // Too much is held, or it is no TCP.
+        const WILL_NOT: [i32; 3] = [-errno::ENOMEM, -errno::ENOBUFS, -errno::EOPNOTSUPP];
+        let active = self.connections.find(key).filter(|slot| slot.state == State::Active);
+        if let Some(task) = active.map(|slot| slot.link)
+            && let Some((mapped, more)) = self.tasks.attached(task).link.held.take()
+            && WILL_NOT.contains(&result)
+        {
+            self.protocol.observe(Event::Substituted(1));
+            let number = self.number(key);
+            return self.ring.send(number, Bytes::Mapped(mapped), more, false, tag(Kind::Send, key));
+        }
+        self.sent(key, result, None);
+    }
+
+    pub(super) fn sent(&mut self, key: Key, result: i32, memory: Option<Vec<u8>>) {
+        if let Some(memory) = memory {
+            self.keep_spare(memory);
+        }
+        if result > 0 {
+            self.protocol.observe(Event::Sent(result as u64));
+        }
+        let Some(slot) = self.connections.find(key) else { return };
+        slot.sending -= 1;
+        let (sending, task) = (slot.sending, slot.link);
+        if result < 0 {
+            slot.flags |= FAILED;
+        }
+        match slot.state {
+            State::Active => {
+                let link = self.tasks.attached(task).link.clone();
+                link.sending.set(sending);
+                if result < 0 {
+                    link.failed.set(Some(of_failed_send(result)));
+                } else {
+                    link.sent.set(link.sent.get() + result as u64);
+                }
+                if link.wants(SENT) && (sending == 0 || result < 0) {
+                    self.poll(key, task);
+                }
+            }
+            State::Closing => self.close_when_done(key),
+            _ if result < 0 => self.close(key),
+            _ => {}
+        }
+    }
+
+    fn keep_spare(&mut self, mut memory: Vec<u8>) {
+        if self.spare.len() < SPARE && memory.capacity() <= SPARE_BYTES {
+            memory.clear();
+            self.spare.push(memory);
+        }
+    }
+
+    pub(super) fn writable(&mut self, key: Key, result: i32, more: bool) {
+        let Some(slot) = self.connections.find(key) else { return };
+        if !more {
+            slot.interest &= !POLLING;
+        }
+        match slot.state {
+            State::Active if result < 0 || result & ROOM != 0 => {
+                let task = slot.link;
+                let link = self.tasks.attached(task).link.clone();
+                link.writable.set(true);
+                if link.wants(WRITABLE) {
+                    self.poll(key, task);
+                }
+            }
+            State::Closing => self.close_when_done(key),
+            _ => {}
+        }
+    }
+
+    pub(super) fn file_read(&mut self, key: Key, result: i32, memory: Option<Vec<u8>>) {
+        let Some(slot) = self.connections.find(key) else { return };
+        if slot.state == State::Active {
+            let task = slot.link;
+            let link = self.tasks.attached(task).link.clone();
+            link.file_done.replace(memory.map(|memory| (memory, result)));
+            if link.wants(FILE_READ) {
+                self.poll(key, task);
+            }
+        }
+    }
+}
+
+/// What a failed send means: a mapped file has lost a page, or the peer is gone.
+fn of_failed_send(result: i32) -> IoError {
+    if result == -errno::EFAULT { IoError::Truncated } else { IoError::Gone }
+}

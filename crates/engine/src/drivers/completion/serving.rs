@@ -1,0 +1,199 @@
+//! Serving: a connection gets a task, the task is polled, and what it waits for is asked for.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::task::Poll;
+
+use tenfold_http::{Instant, IoError, Next};
+
+use super::io::RingIo;
+use super::link::{AGAIN, LOST, Link, RECEIVED, WRITABLE};
+use super::proactor::{Active, LAST_SENDS, Proactor};
+use super::ring::Ring;
+use super::state::{ENDED, FAILED, POLLING, RESET};
+use super::tag::{Kind, tag};
+use crate::protocol::{Event, Protocol};
+use crate::worker::slots::{Key, SERVED, State};
+use crate::worker::tasks::Finished;
+use crate::worker::tick::{Parts, Taken, Tick, take_up};
+
+impl<R, P, F, M> Proactor<'_, R, P, F, M>
+where
+    R: Ring,
+    P: Protocol,
+    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
+    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
+{
+    /// Gives connection `key` a task, and serves it with what has come: `buffer`, behind `inbox`.
+    pub(super) fn activate(&mut self, key: Key, buffer: Option<R::Buffer>, inbox: Vec<u8>) {
+        let Some(slot) = self.connections.find(key) else { return };
+        let Some(Taken { socket, peer, listener, memory }) = take_up(slot) else { return };
+        let (sending, flags) = (slot.sending, slot.flags);
+        let (plan, start, number) = (self.plan, &self.start, socket.number());
+        let task = self.tasks.begin(key, |used, kept| {
+            let mut io = used.unwrap_or_else(|| Box::new(RingIo::new(plan)));
+            io.begin(socket, peer, listener, sending);
+            let link = io.link();
+            link.current.replace(buffer);
+            link.inbox.replace(inbox);
+            link.ended.set(flags & ENDED != 0);
+            link.failed.set((flags & FAILED != 0).then_some(IoError::Gone));
+            match kept {
+                Some(active) => active.number = number,
+                None => *kept = Some(Active { link: link.clone(), number }),
+            }
+            start(io, memory)
+        });
+        slot.link = task;
+        self.poll(key, task);
+    }
+
+    pub(super) fn poll(&mut self, key: Key, task: u32) {
+        let link = self.tasks.attached(task).link.clone();
+        if link.spare.borrow().is_empty() {
+            link.spare.borrow_mut().extend(self.spare.pop());
+        }
+        match catch_unwind(AssertUnwindSafe(|| self.tasks.poll(task))) {
+            Ok(Poll::Pending) => self.wait(key, &link),
+            Ok(Poll::Ready(finished)) => self.finished(key, task, &link, finished),
+            Err(_) => {
+                self.tasks.end(task, None);
+                self.protocol.observe(Event::Panicked);
+                self.panicked(key, &link);
+            }
+        }
+    }
+
+    /// Closes connection `key`, whose task has panicked. Its socket is closed when no operation names it:
+    /// its number may be another connection's by then.
+    fn panicked(&mut self, key: Key, link: &Link<R::Buffer>) {
+        let Some(slot) = self.connections.find(key) else { return };
+        slot.socket = link.abandoned.take();
+        slot.state = State::Parked;
+        self.close(key);
+    }
+
+    /// The task of connection `key` waits: hands over what it has, and asks for what it wants.
+    fn wait(&mut self, key: Key, link: &Rc<Link<R::Buffer>>) {
+        self.hand_over(key, link, false);
+        if link.wants(AGAIN) {
+            return self.again.push(key);
+        }
+        if link.wants(RECEIVED | LOST) {
+            self.receive(key);
+        }
+        let number = self.number(key);
+        if link.wants(WRITABLE) {
+            let Some(slot) = self.connections.find(key) else { return };
+            if slot.interest & POLLING == 0 {
+                slot.interest |= POLLING;
+                self.ring.poll_write(number, tag(Kind::Poll, key));
+            }
+        }
+        if let Some(read) = link.file_read.take() {
+            self.ring.read(read.file, read.offset, read.memory, tag(Kind::Read, key));
+        }
+        self.connections.set_deadline(key, link.deadline().unwrap_or(Instant::NEVER));
+    }
+
+    /// The task of connection `key` is done with it for now.
+    fn finished(
+        &mut self,
+        key: Key,
+        task: u32,
+        link: &Rc<Link<R::Buffer>>,
+        finished: Finished<RingIo<R::Buffer>, P::State>,
+    ) {
+        let Finished { mut io, memory, next, .. } = finished;
+        let (calls, resets, protocol) = (io.called(), io.resets(), self.protocol);
+        io.files().report(|event| protocol.observe(event));
+        let socket = io.end();
+        let unread = std::mem::take(&mut *link.inbox.borrow_mut());
+        if calls > 0 {
+            self.protocol.observe(Event::Sent(calls));
+        }
+        let served = calls > 0 || link.sent.get() > 0 || !link.outgoing.borrow().is_empty();
+        let Some(slot) = self.connections.find(key) else { return };
+        slot.socket = socket;
+        slot.memory = memory;
+        slot.state = State::Parked;
+        if served {
+            slot.flags |= SERVED;
+        }
+        if resets {
+            slot.flags |= RESET;
+        }
+        let quiet = slot.interest == 0 && slot.sending == 0;
+        // A wait that was in vain is over; where there was none, the last bytes have some time.
+        let deadline = link.deadline().unwrap_or_else(|| tenfold_http::clock::now() + LAST_SENDS);
+        if next == Next::Close && quiet {
+            self.close_behind(key, link, deadline);
+            return self.tasks.end(task, Some(io));
+        }
+        self.hand_over(key, link, false);
+        self.tasks.end(task, Some(io));
+        match next {
+            Next::Close => self.close_gently(key, deadline),
+            Next::Park(by) => {
+                self.connections.set_deadline(key, by);
+                if !unread.is_empty() {
+                    return self.activate(key, None, unread);
+                }
+                self.receive(key);
+                let over = self.connections.find(key).is_some_and(|slot| slot.flags & (ENDED | FAILED) != 0);
+                if over {
+                    self.close_gently(key, by.max(tenfold_http::clock::now() + LAST_SENDS));
+                }
+            }
+            Next::Linger => {
+                let Some(slot) = self.connections.find(key) else { return };
+                slot.state = State::Lingering;
+                slot.link = 0;
+                let ended = slot.flags & ENDED != 0;
+                let by = tenfold_http::clock::now() + self.plan.bounds.linger_time;
+                self.connections.set_deadline(key, by);
+                if ended { self.close(key) } else { self.receive(key) }
+            }
+        }
+    }
+}
+
+impl<R, P, F, M> Tick for Proactor<'_, R, P, F, M>
+where
+    R: Ring,
+    P: Protocol,
+    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
+    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
+{
+    type Memory = P::State;
+    type Future = F;
+    type Io = RingIo<R::Buffer>;
+    type Kept = Active<R::Buffer>;
+
+    #[inline]
+    fn parts(&mut self) -> Parts<'_, P::State, F, RingIo<R::Buffer>, Active<R::Buffer>> {
+        let Proactor { connections, tasks, again, inbox, .. } = self;
+        Parts { connections, tasks, again, inbox }
+    }
+
+    #[inline]
+    fn serve_on(&mut self, key: Key, task: u32) {
+        self.poll(key, task);
+    }
+
+    fn give_up(&mut self, key: Key, state: State) {
+        let sending = self.connections.find(key).is_some_and(|slot| slot.sending > 0);
+        match state {
+            // It rests, but its peer has not taken the last answer yet.
+            State::Parked if sending => {
+                self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
+            }
+            State::Parked => {
+                self.protocol.observe(Event::Expired);
+                self.close(key);
+            }
+            _ => self.close(key),
+        }
+    }
+}

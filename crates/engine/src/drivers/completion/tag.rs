@@ -1,0 +1,28 @@
+//! How an operation is named: its kind and its connection, in one word.
+
+use crate::worker::slots::Key;
+
+/// What an operation was, in the top bits of its tag; below, the generation and the slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(super) enum Kind {
+    Receive = 0,
+    Send,
+    Poll,
+    Close,
+    Read,
+    Cancel,
+    /// An accept, or an eventfd: the slot's place is the source's.
+    Source,
+    /// A send that is not to copy.
+    Held,
+}
+
+pub(super) const KINDS: [Kind; 8] =
+    [Kind::Receive, Kind::Send, Kind::Poll, Kind::Close, Kind::Read, Kind::Cancel, Kind::Source, Kind::Held];
+pub(super) const KIND_SHIFT: u32 = 59;
+pub(super) const GENERATION_MASK: u32 = (1 << (KIND_SHIFT - 32)) - 1;
+
+pub(super) fn tag(kind: Kind, key: Key) -> u64 {
+    (kind as u64) << KIND_SHIFT | u64::from(key.generation & GENERATION_MASK) << 32 | u64::from(key.index)
+}

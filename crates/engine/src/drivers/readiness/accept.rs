@@ -1,0 +1,207 @@
+//! Accepting: every connection that waits, a batch a turn, and a pause when descriptors run out. Or one for
+//! each report of a listener, which is reported as long as more wait.
+
+use tenfold_http::Instant;
+use tenfold_sys::failure::{AfterAccept, after_accept, is_shortage};
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::socket::Listener;
+
+use super::selector::Selector;
+use crate::plan::choice::Accept;
+use crate::protocol::{Event, Protocol};
+use crate::worker::handoff::{Accepted, Handoff};
+use crate::worker::intake::Intake;
+use crate::worker::shortage::EXHAUSTED_PAUSE;
+use crate::worker::slots::Key;
+
+/// Connections accepted in one turn, so that a flood of them leaves time for those that are there.
+const BATCH: usize = 256;
+
+/// Words of registrations that are no connections: their places are past every slot's.
+pub(super) const FIRST_SPECIAL: u32 = 0xffff_0000;
+pub(super) const INBOX: u32 = 0xffff_fffe;
+pub(super) const LIFECYCLE: u32 = 0xffff_fffd;
+pub(super) const HANDED: u32 = 0xffff_fffc;
+
+pub(super) fn special(place: u32) -> u64 {
+    Key { index: place, generation: 0 }.word()
+}
+
+/// Where a worker's connections come from: its listening sockets, or whoever accepts for it.
+pub(crate) struct Acceptor<'a> {
+    listeners: &'a [Listener],
+    handed: Option<&'a Handoff>,
+    /// Whether connections may have been handed over.
+    handed_ready: bool,
+    /// Which of them may have connections waiting.
+    ready: Vec<bool>,
+    /// When accepting begins again after it failed for want of descriptors or memory.
+    resumes: Instant,
+    open: bool,
+    left: usize,
+    /// Whether one connection is accepted for each report of a listener.
+    one: bool,
+    left_for_good: bool,
+}
+
+impl<'a> Acceptor<'a> {
+    pub(crate) fn new(intake: &Intake<'a>, accept: Accept) -> Acceptor<'a> {
+        let (listeners, handed) = intake.parts();
+        let ready = vec![false; listeners.len()];
+        let (resumes, handed_ready) = (Instant::NEVER, false);
+        Acceptor {
+            listeners,
+            handed,
+            handed_ready,
+            ready,
+            resumes,
+            open: false,
+            left: BATCH,
+            one: accept == Accept::One,
+            left_for_good: false,
+        }
+    }
+
+    /// Registers the sources.
+    pub(crate) fn begin<P: Protocol>(
+        &mut self,
+        selector: &mut impl Selector,
+        now: Instant,
+        protocol: &P,
+    ) -> Result<(), String> {
+        if let Some(handed) = self.handed {
+            let watched = selector.watch_source(handed.event().number(), special(HANDED));
+            watched.map_err(|error| format!("cannot watch for connections: {error}"))?;
+        }
+        self.open(selector, now, protocol)
+    }
+
+    fn open<P: Protocol>(
+        &mut self,
+        selector: &mut impl Selector,
+        now: Instant,
+        protocol: &P,
+    ) -> Result<(), String> {
+        self.open = true;
+        for (listener, place) in self.listeners.iter().zip(FIRST_SPECIAL..) {
+            let watched = listener
+                .set_nonblocking(true)
+                .and_then(|()| selector.watch_source(listener.number(), special(place)));
+            match watched {
+                Ok(()) => {}
+                Err(error) if is_shortage(&error) => {
+                    self.pause(selector, now, protocol);
+                    return Ok(());
+                }
+                Err(error) => return Err(format!("cannot watch {}: {error}", listener.address())),
+            }
+        }
+        self.resumes = Instant::NEVER;
+        // Edge-triggered or not, what waits already is not missed.
+        self.ready.fill(true);
+        Ok(())
+    }
+
+    /// Accepts nothing for a while: a level-triggered listener would make the loop spin meanwhile.
+    fn pause<P: Protocol>(&mut self, selector: &mut impl Selector, now: Instant, protocol: &P) {
+        protocol.observe(Event::Exhausted);
+        self.close(selector);
+        self.resumes = now + EXHAUSTED_PAUSE;
+    }
+
+    /// Ends the registrations; connections that wait are left to whoever shares the sockets.
+    pub(crate) fn close(&mut self, selector: &mut impl Selector) {
+        if std::mem::take(&mut self.open) {
+            self.listeners.iter().for_each(|listener| selector.forget(listener.number()));
+        }
+        self.ready.fill(false);
+        self.resumes = Instant::NEVER;
+    }
+
+    /// Closes for good; says whether it was left for the first time.
+    pub(crate) fn leave(&mut self, selector: &mut impl Selector) -> bool {
+        self.close(selector);
+        !std::mem::replace(&mut self.left_for_good, true)
+    }
+
+    /// Connections may have been handed over.
+    pub(crate) fn handed(&mut self) {
+        if let Some(handed) = self.handed {
+            handed.event().clear();
+            self.handed_ready = true;
+        }
+    }
+
+    /// Whether connections may still come, although listening is over.
+    pub(crate) fn expects(&self) -> bool {
+        self.handed.is_some_and(|handed| !handed.is_over())
+    }
+
+    /// Listener `place` has connections waiting.
+    pub(crate) fn ready(&mut self, place: usize) {
+        self.ready[place] = self.open;
+    }
+
+    /// Whether connections are known to wait.
+    pub(crate) fn pending(&self) -> bool {
+        self.handed_ready || self.ready.contains(&true)
+    }
+
+    /// When accepting begins again, where it pauses.
+    pub(crate) fn resumes(&self) -> Instant {
+        self.resumes
+    }
+
+    /// Begins a turn; ends a pause that has lasted long enough.
+    pub(crate) fn resume<P: Protocol>(
+        &mut self,
+        selector: &mut impl Selector,
+        now: Instant,
+        protocol: &P,
+    ) -> Result<(), String> {
+        self.left = BATCH;
+        if now >= self.resumes { self.open(selector, now, protocol) } else { Ok(()) }
+    }
+
+    /// The next connection; none where no more wait or the batch is done.
+    pub(crate) fn next<P: Protocol>(
+        &mut self,
+        selector: &mut impl Selector,
+        now: Instant,
+        protocol: &P,
+    ) -> Result<Option<Accepted>, String> {
+        while self.left > 0 {
+            if let Some(handed) = self.handed.filter(|_| self.handed_ready) {
+                let next = handed.take();
+                self.handed_ready = next.is_some();
+                self.left -= 1;
+                return Ok(next);
+            }
+            let Some(place) = self.ready.iter().position(|&ready| ready) else { return Ok(None) };
+            let listener = &self.listeners[place];
+            let error = match listener.accept(true) {
+                Ok((socket, peer)) => {
+                    self.left -= 1;
+                    self.ready[place] = !self.one;
+                    return Ok(Some((socket, peer, u16::try_from(place).unwrap_or(u16::MAX))));
+                }
+                Err(error) => error,
+            };
+            match after_accept(&error) {
+                // Others have their turn, too, where every connection that waits has failed.
+                AfterAccept::Again => self.left -= 1,
+                AfterAccept::Wait => self.ready[place] = false,
+                // Sockets that are being given up are shut down.
+                _ if lifecycle::phase() != Phase::Serving => self.ready[place] = false,
+                AfterAccept::Pause => {
+                    self.pause(selector, now, protocol);
+                    return Ok(None);
+                }
+                AfterAccept::GiveUp => {
+                    return Err(format!("cannot accept on {}: {error}", listener.address()));
+                }
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,62 @@
+//! Closing: a task is given up, what still arrives is thrown away, the socket is closed.
+
+use std::future::Future;
+
+use super::executor::Executor;
+use super::io::ReadinessIo;
+use super::reactor::Reactor;
+use super::selector::Selector;
+use crate::protocol::{self, Protocol};
+use crate::senders::failure::interrupted;
+use crate::worker::slots::Key;
+use crate::worker::tasks::Finished;
+
+impl<S, P, F, M, E> Reactor<'_, S, P, F, M, E>
+where
+    S: Selector,
+    P: Protocol,
+    F: Future<Output = Finished<ReadinessIo, P::State>>,
+    M: Fn(Box<ReadinessIo>, P::State) -> F,
+    E: Executor<F>,
+{
+    /// Closes connection `key` and drops the task that serves it; the socket goes with it.
+    pub(super) fn abandon(&mut self, key: Key, task: u32) {
+        let number = self.tasks.attached(task).number;
+        self.selector.closing(number);
+        self.tasks.end(task, None);
+        self.close(key);
+    }
+
+    /// Throws away what arrives on a connection whose output is shut down; closes it at its end.
+    pub(super) fn linger(&mut self, key: Key) {
+        let Some(slot) = self.connections.find(key) else { return };
+        let Some(socket) = &slot.socket else { return };
+        let mut scratch = [0; 8192];
+        loop {
+            match socket.receive(&mut scratch) {
+                Ok(0) => break,
+                Ok(count) => {
+                    slot.link = slot.link.saturating_add(count as u32);
+                    if u64::from(slot.link) > self.plan.bounds.linger_bytes {
+                        break;
+                    }
+                }
+                Err(error) if interrupted(&error) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(_) => break,
+            }
+        }
+        self.close(key);
+    }
+
+    /// Closes connection `key`.
+    pub(super) fn close(&mut self, key: Key) {
+        let Some(slot) = self.connections.find(key) else { return };
+        if let Some(socket) = &slot.socket {
+            self.selector.closing(socket.number());
+        }
+        self.protocol.dismiss(|| slot.peer());
+        self.connections.remove(key);
+        self.protocol.observe(protocol::Event::Closed);
+    }
+}

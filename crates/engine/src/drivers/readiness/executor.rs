@@ -1,0 +1,85 @@
+//! Who polls the tasks of a loop: the loop itself, or a pool of threads (`pool.rs`).
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Poll;
+use std::thread;
+
+use tenfold_http::Instant;
+
+use super::io::ReadinessIo;
+use super::link::Link;
+use crate::worker::slots::Key;
+use crate::worker::tasks::{Task, Tasks};
+
+/// What a task is polled for, beside its future.
+pub(crate) struct Active {
+    pub(super) link: Arc<Link>,
+    pub(super) number: i32,
+}
+
+/// What polling a task came to; a panic is an error.
+pub(crate) type Polled<F> = thread::Result<Poll<<F as Future>::Output>>;
+
+/// What became of a task that was to be polled.
+pub(crate) enum Turn<F: Future> {
+    /// It was polled.
+    Over(Polled<F>),
+    /// It is away, and comes back as [`Returned`].
+    Away,
+    /// As many wait to be polled as may.
+    Refused,
+}
+
+/// A task that was away.
+pub(crate) struct Returned<F: Future> {
+    pub(crate) key: Key,
+    pub(crate) number: u32,
+    pub(crate) task: Box<Task<F, ReadinessIo, Active>>,
+    pub(crate) polled: Polled<F>,
+    /// The interest for which its connection was registered anew; the loop has yet to do so where there is
+    /// none.
+    pub(crate) rearmed: Option<u8>,
+}
+
+pub(crate) trait Executor<F: Future> {
+    /// Whether tasks can be away.
+    const AWAY: bool;
+
+    /// Polls task `number` of connection `key`, or sends it away. `registered` says that the selector knows
+    /// the connection.
+    fn poll(
+        &mut self,
+        tasks: &mut Tasks<F, ReadinessIo, Active>,
+        key: Key,
+        number: u32,
+        registered: bool,
+    ) -> Turn<F>;
+
+    /// The loop is about to sleep until then; says whether it may.
+    fn fall_asleep(&mut self, _until: Instant) -> bool {
+        true
+    }
+
+    /// Moves what has come back into `into`, which is empty.
+    fn take_returned(&mut self, _into: &mut Vec<Returned<F>>) {}
+}
+
+/// The loop polls its tasks itself.
+pub(crate) struct InPlace;
+
+impl<F: Future> Executor<F> for InPlace {
+    const AWAY: bool = false;
+
+    #[inline]
+    fn poll(
+        &mut self,
+        tasks: &mut Tasks<F, ReadinessIo, Active>,
+        _key: Key,
+        number: u32,
+        _registered: bool,
+    ) -> Turn<F> {
+        Turn::Over(catch_unwind(AssertUnwindSafe(|| tasks.poll(number))))
+    }
+}

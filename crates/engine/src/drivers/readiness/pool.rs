@@ -1,0 +1,189 @@
+//! Dispatch `reactor`: the loop waits, and a pool of threads polls the tasks, so that a thread receives,
+//! processes and sends.
+//!
+//! A connection is with one thread at a time: its registration ends with its report, or is ended before its
+//! task goes away. Where the mechanism lets any thread begin it anew, the thread that is done does so, and
+//! the loop sleeps on; else the loop is woken to do it.
+//!
+//! The loop gets the task back before it can hear of the connection: the thread registers and puts the task
+//! into the mailbox under one lock, and the loop empties the mailbox before it looks at events.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Poll;
+use std::thread;
+
+use tenfold_http::{Instant, Next, clock};
+
+use super::executor::{Active, Executor, Returned, Turn};
+use super::io::ReadinessIo;
+use super::link::{AGAIN, FAULT};
+use super::reactor::Reactor;
+use super::selector::{READING, Rearm, Selector, interest_of};
+use crate::dispatch::handover::{AT_ONCE, Mailbox, Queue, Taken};
+use crate::plan::Plan;
+use crate::protocol::{Protocol, read_clock};
+use crate::worker::inbox::Inbox;
+use crate::worker::intake::Intake;
+use crate::worker::slots::Key;
+use crate::worker::tasks::{Finished, Task, Tasks, activation_anywhere};
+
+/// Runs the loop on `selector` until the server leaves; a pool of threads polls its tasks.
+pub(crate) fn serve_by_pool<S: Selector, P: Protocol>(
+    selector: S,
+    plan: &Plan,
+    intake: &Intake<'_>,
+    protocol: &P,
+) -> Result<(), String> {
+    let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
+    let inbox = Arc::new(inbox);
+    let start = |io, memory| activation_anywhere::<ReadinessIo, P>(io, memory, protocol);
+    let rearm = if S::ONE_SHOT { selector.rearm() } else { None };
+    let pool = Pool {
+        queue: Queue::new(plan.bounds.pool_queue),
+        mailbox: Mailbox::new(),
+        inbox: inbox.clone(),
+        rearm,
+    };
+    let reactor = Reactor::new(selector, plan, inbox, protocol, start, &pool);
+    pool.run(plan, intake, protocol, reactor)
+}
+
+/// What the loop and its threads share.
+struct Pool<F: Future> {
+    queue: Queue<Job<F>>,
+    mailbox: Mailbox<Returned<F>>,
+    inbox: Arc<Inbox>,
+    rearm: Option<Arc<dyn Rearm>>,
+}
+
+/// A task that is ready.
+struct Job<F: Future> {
+    key: Key,
+    number: u32,
+    task: Box<Task<F, ReadinessIo, Active>>,
+    registered: bool,
+}
+
+impl<F, T> Pool<F>
+where
+    F: Future<Output = Finished<ReadinessIo, T>> + Send,
+    T: Default + Send,
+{
+    fn run<S, P, M>(
+        &self,
+        plan: &Plan,
+        intake: &Intake<'_>,
+        protocol: &P,
+        mut reactor: Reactor<'_, S, P, F, M, &Pool<F>>,
+    ) -> Result<(), String>
+    where
+        S: Selector,
+        P: Protocol<State = T>,
+        M: Fn(Box<ReadinessIo>, T) -> F,
+    {
+        thread::scope(|scope| {
+            let _over = Over(&self.queue);
+            for number in 0..plan.bounds.pool_threads {
+                thread::Builder::new()
+                    .name(format!("reactor-{number}"))
+                    .spawn_scoped(scope, move || self.work(protocol))
+                    .map_err(|error| format!("cannot start thread {number} of the pool: {error}"))?;
+            }
+            reactor.serve(intake)
+        })
+    }
+
+    /// What a thread of the pool does until the loop has left.
+    fn work<P: Protocol>(&self, protocol: &P) {
+        // A thread that never had anything to do has nothing to say.
+        let mut rests_until = Instant::NEVER;
+        loop {
+            let patience = (rests_until != Instant::NEVER).then(|| rests_until.since(clock::now()));
+            let next = self.queue.take(patience);
+            read_clock();
+            match next {
+                Taken::Job(job) => self.poll(job),
+                Taken::Nothing => {}
+                Taken::Over => break,
+            }
+            rests_until = protocol.rest();
+        }
+        protocol.leave();
+    }
+
+    fn poll(&self, job: Job<F>) {
+        let Job { key, number, mut task, registered } = job;
+        let mut polled = catch_unwind(AssertUnwindSafe(|| task.poll()));
+        if let Ok(Poll::Ready(finished)) = &mut polled {
+            // Its memory is this thread's.
+            finished.io.give_back_memory();
+        }
+        let wakes = self.mailbox.put(|| {
+            let rearm = self.rearm.as_deref().filter(|_| registered);
+            let rearmed = rearm.and_then(|rearm| begin_anew(rearm, key, task.attached(), &polled));
+            let (rearmed, by) = rearmed.map_or((None, AT_ONCE), |(interest, by)| (Some(interest), by));
+            (Returned { key, number, task, polled, rearmed }, by)
+        });
+        if wakes {
+            self.inbox.event().signal();
+        }
+    }
+}
+
+/// Registers a connection that waits for what it waits for; says for what, and until when. The loop does so,
+/// or whatever else is to be done, where this does not.
+fn begin_anew<I, T>(
+    rearm: &dyn Rearm,
+    key: Key,
+    active: &Active,
+    polled: &thread::Result<Poll<Finished<I, T>>>,
+) -> Option<(u8, Instant)> {
+    let (interest, by) = match polled {
+        Ok(Poll::Pending) if active.link.wants() & (AGAIN | FAULT) == 0 => {
+            (interest_of(active.link.wants()), active.link.deadline())
+        }
+        Ok(Poll::Ready(Finished { next: Next::Park(by), .. })) => (READING, *by),
+        _ => return None,
+    };
+    rearm.rearm(active.number, key.word(), interest).ok().map(|()| (interest, by))
+}
+
+impl<F: Future> Executor<F> for &Pool<F> {
+    const AWAY: bool = true;
+
+    fn poll(
+        &mut self,
+        tasks: &mut Tasks<F, ReadinessIo, Active>,
+        key: Key,
+        number: u32,
+        registered: bool,
+    ) -> Turn<F> {
+        let task = tasks.lend(number);
+        match self.queue.put(Job { key, number, task, registered }) {
+            Ok(()) => Turn::Away,
+            Err(job) => {
+                tasks.give_back(number, job.task);
+                Turn::Refused
+            }
+        }
+    }
+
+    fn fall_asleep(&mut self, until: Instant) -> bool {
+        self.mailbox.fall_asleep(until)
+    }
+
+    fn take_returned(&mut self, into: &mut Vec<Returned<F>>) {
+        self.mailbox.take(into);
+    }
+}
+
+/// Ends the pool, however the loop ends.
+struct Over<'a, F: Future>(&'a Queue<Job<F>>);
+
+impl<F: Future> Drop for Over<'_, F> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,249 @@
+//! The loop: it waits, hands events to the connections that they are for, accepts, and ends its tick.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tenfold_http::Instant;
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::socket::Socket;
+
+use super::accept::{Acceptor, FIRST_SPECIAL, HANDED, INBOX, LIFECYCLE, special};
+use super::executor::{Active, Executor, Returned};
+use super::io::ReadinessIo;
+use super::link::{AGAIN, GONE, READ, WRITE};
+use super::selector::{READING, REGISTERED, Selector};
+use crate::plan::Plan;
+use crate::protocol::{self, Protocol, read_clock};
+use crate::worker::connections::Connections;
+use crate::worker::inbox::Inbox;
+use crate::worker::intake::{Intake, of_accepted};
+use crate::worker::shortage::pause_where_short;
+use crate::worker::slots::{Key, SERVED, State};
+use crate::worker::tasks::{Finished, Tasks};
+use crate::worker::tick::Tick;
+
+pub(super) struct Reactor<'a, S, P: Protocol, F, M, E> {
+    pub(super) selector: S,
+    pub(super) connections: Connections<P::State>,
+    pub(super) tasks: Tasks<F, ReadinessIo, Active>,
+    /// Connections that are served again before the next wait.
+    pub(super) again: Vec<Key>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) plan: &'a Plan,
+    pub(super) protocol: &'a P,
+    pub(super) start: M,
+    /// Whether anything was done in this turn; kept for selectors that ask.
+    pub(super) worked: bool,
+    /// Who polls tasks.
+    pub(super) executor: E,
+    /// Connections that were woken while their tasks were away.
+    pub(super) missed: Vec<Key>,
+}
+
+impl<'a, S, P, F, M, E> Reactor<'a, S, P, F, M, E>
+where
+    S: Selector,
+    P: Protocol,
+    F: Future<Output = Finished<ReadinessIo, P::State>>,
+    M: Fn(Box<ReadinessIo>, P::State) -> F,
+    E: Executor<F>,
+{
+    pub(super) fn new(
+        selector: S,
+        plan: &'a Plan,
+        inbox: Arc<Inbox>,
+        protocol: &'a P,
+        start: M,
+        executor: E,
+    ) -> Reactor<'a, S, P, F, M, E> {
+        Reactor {
+            selector,
+            connections: Connections::new(plan, read_clock()),
+            tasks: Tasks::new(inbox.clone()),
+            again: Vec::new(),
+            inbox,
+            plan,
+            protocol,
+            start,
+            worked: false,
+            executor,
+            missed: Vec::new(),
+        }
+    }
+
+    pub(super) fn serve(&mut self, intake: &Intake<'_>) -> Result<(), String> {
+        let mut acceptor = Acceptor::new(intake, self.plan.accept);
+        let failed = |error| format!("cannot wait for events: {error}");
+        let watch = lifecycle::Watch::new().map_err(failed)?;
+        self.selector.watch_event(watch.event().number(), special(LIFECYCLE)).map_err(failed)?;
+        self.selector.watch_event(self.inbox.event().number(), special(INBOX)).map_err(failed)?;
+        acceptor.begin(&mut self.selector, read_clock(), self.protocol)?;
+        let (mut events, mut keys, mut returned) = (Vec::new(), Vec::new(), Vec::new());
+        let mut reported = Vec::new();
+        loop {
+            match lifecycle::phase() {
+                Phase::Serving => {}
+                Phase::Draining if self.drain(&mut acceptor) => {}
+                Phase::Draining | Phase::Stopping => break,
+            }
+            let timeout = self.timeout(&acceptor);
+            let waited = self.selector.wait(timeout, &mut events);
+            waited.or_else(|error| pause_where_short(error, self.protocol)).map_err(failed)?;
+            let woken = self.inbox.wake_up();
+            let now = read_clock();
+            if E::AWAY {
+                self.take_back(&mut returned);
+            }
+            for event in events.drain(..) {
+                match Key::from_word(event.word) {
+                    Key { index: INBOX, .. } => self.inbox.event().clear(),
+                    Key { index: LIFECYCLE, .. } => watch.event().clear(),
+                    Key { index: HANDED, .. } => acceptor.handed(),
+                    Key { index, .. } if index >= FIRST_SPECIAL => {
+                        acceptor.ready((index - FIRST_SPECIAL) as usize)
+                    }
+                    // A thread takes it away, and `busy` reports each in every turn: what is idle is seen before that.
+                    key if E::AWAY => reported.push((key, event.ready)),
+                    key => self.event(key, event.ready),
+                }
+            }
+            self.accept(&mut acceptor, now)?;
+            reported.drain(..).for_each(|(key, ready)| self.event(key, ready));
+            self.end_tick(woken, now, &mut keys);
+            if S::SLEEPS {
+                self.selector.turn_over(std::mem::take(&mut self.worked));
+            }
+        }
+        read_clock();
+        self.protocol.leave();
+        Ok(())
+    }
+
+    /// How long the next wait may last, in milliseconds. From here on wakers tell the loop.
+    fn timeout(&mut self, acceptor: &Acceptor<'_>) -> Option<u32> {
+        let rest = self.protocol.rest();
+        let until = self.idle_until(rest).filter(|_| !acceptor.pending());
+        let Some(by) = until.map(|until| until.min(acceptor.resumes())) else { return Some(0) };
+        if E::AWAY {
+            // Who leaves closes what comes to rest, so it hears of every task that comes back.
+            let hears_all = !self.missed.is_empty() || lifecycle::phase() != Phase::Serving;
+            let until = if hears_all { Instant::NEVER } else { by };
+            if !self.executor.fall_asleep(until) {
+                return Some(0);
+            }
+        }
+        (by != Instant::NEVER).then(|| {
+            // One more, so that the clock, which counts whole milliseconds, has passed it.
+            let wait = by.since(tenfold_http::clock::now()).as_millis() + 1;
+            u32::try_from(wait).unwrap_or(u32::MAX)
+        })
+    }
+
+    /// Leaves step by step; says whether connections are left.
+    fn drain(&mut self, acceptor: &mut Acceptor<'_>) -> bool {
+        if !acceptor.leave(&mut self.selector) {
+            return self.connections.count() > 0 || acceptor.expects();
+        }
+        for key in self.connections.keys(|slot| slot.state == State::Parked && slot.flags & SERVED != 0) {
+            self.close(key);
+        }
+        self.connections.count() > 0 || acceptor.expects()
+    }
+
+    fn accept(&mut self, acceptor: &mut Acceptor<'_>, now: Instant) -> Result<(), String> {
+        acceptor.resume(&mut self.selector, now, self.protocol)?;
+        while let Some((socket, peer, listener)) = acceptor.next(&mut self.selector, now, self.protocol)? {
+            let Some(socket) = self.admit(socket, peer) else { continue };
+            self.worked = true;
+            self.protocol.observe(protocol::Event::Accepted);
+            let key = self.connections.insert(socket, peer, listener);
+            // Its request is there already, mostly: it is tried before it is registered.
+            self.activate(key, READ | WRITE);
+        }
+        Ok(())
+    }
+
+    /// Returns a socket that was just accepted if its connection is served: within the bound, or in the place of an idle
+    /// connection.
+    fn admit(&mut self, socket: Socket, peer: Option<SocketAddr>) -> Option<Socket> {
+        let fits = self.selector.admits(socket.number());
+        if fits && self.connections.count() < self.plan.bounds.connections {
+            return self.protocol.admit(&of_accepted(peer)).then_some(socket);
+        }
+        let Some(evicted) = self.connections.longest_idle(self.protocol, |_| true) else {
+            self.protocol.observe(protocol::Event::TooMany);
+            return None;
+        };
+        if !self.protocol.admit(&of_accepted(peer)) {
+            return None;
+        }
+        self.protocol.observe(protocol::Event::Evicted);
+        self.close(evicted);
+        // The number of the evicted connection is free now, and it was one that the selector admits.
+        let socket = if fits { Some(socket) } else { socket.renumber().ok() };
+        let socket = socket.filter(|socket| self.selector.admits(socket.number()));
+        if socket.is_none() {
+            self.protocol.dismiss(|| of_accepted(peer));
+            self.protocol.observe(protocol::Event::TooMany);
+        }
+        socket
+    }
+
+    /// Something happened on connection `key`.
+    fn event(&mut self, key: Key, ready: u8) {
+        let Some(slot) = self.connections.find(key) else { return };
+        if S::ONE_SHOT {
+            slot.interest = REGISTERED;
+        }
+        match slot.state {
+            State::Parked if ready & (READ | GONE) != 0 => self.activate(key, ready | READ | WRITE),
+            State::Lingering => self.linger(key),
+            State::Active => {
+                let task = slot.link;
+                // Whoever serves it has it reported again.
+                if E::AWAY && self.tasks.is_lent(task) {
+                    return;
+                }
+                let link = &self.tasks.attached(task).link;
+                link.add_ready(ready);
+                if ready & (link.wants() | GONE) != 0 {
+                    self.poll(key, task);
+                } else if S::ONE_SHOT && link.wants() & AGAIN == 0 {
+                    self.wait(key, task);
+                }
+            }
+            State::Parked | State::Free | State::Closing => {}
+        }
+        if S::ONE_SHOT {
+            self.listen_on(key);
+        }
+    }
+
+    /// Has connection `key`, which rests or is drained, reported again after a report that ended its
+    /// registration.
+    fn listen_on(&mut self, key: Key) {
+        let Some(slot) = self.connections.find(key) else { return };
+        if matches!(slot.state, State::Parked | State::Lingering) {
+            let number = slot.socket.as_ref().map_or(-1, Socket::number);
+            if !self.listen_for(key, number, READING) {
+                self.close(key);
+            }
+        }
+    }
+
+    /// Takes tasks back that were away, and goes on with them.
+    fn take_back(&mut self, returned: &mut Vec<Returned<F>>) {
+        self.executor.take_returned(returned);
+        for Returned { key, number, task, polled, rearmed } in returned.drain(..) {
+            self.tasks.give_back(number, task);
+            if let (Some(interest), Some(slot)) = (rearmed, self.connections.find(key)) {
+                slot.interest = REGISTERED | interest;
+            }
+            self.polled(key, number, polled);
+        }
+        for key in std::mem::take(&mut self.missed) {
+            self.woken(key);
+        }
+    }
+}

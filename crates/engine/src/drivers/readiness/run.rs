@@ -1,0 +1,41 @@
+//! Runs the loop as a plan divides its work.
+
+use std::sync::Arc;
+
+use super::executor::InPlace;
+use super::io::ReadinessIo;
+use super::pool::serve_by_pool;
+use super::reactor::Reactor;
+use super::selector::Selector;
+use crate::plan::Plan;
+use crate::plan::choice::Dispatch;
+use crate::protocol::Protocol;
+use crate::worker::inbox::Inbox;
+use crate::worker::intake::Intake;
+use crate::worker::tasks::activation;
+
+/// Runs the loop on `selector` until the server leaves.
+pub(crate) fn serve<S: Selector, P: Protocol>(
+    selector: S,
+    plan: &Plan,
+    intake: &Intake<'_>,
+    protocol: &P,
+) -> Result<(), String> {
+    let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
+    let inbox = Arc::new(inbox);
+    let start = |io, memory| activation::<ReadinessIo, P>(io, memory, protocol);
+    Reactor::new(selector, plan, inbox, protocol, start, InPlace).serve(intake)
+}
+
+/// Runs the loop as the plan divides its work, on a selector for which it makes no difference.
+pub(crate) fn serve_as_dispatched<S: Selector, P: Protocol>(
+    selector: S,
+    plan: &Plan,
+    intake: &Intake<'_>,
+    protocol: &P,
+) -> Result<(), String> {
+    match plan.dispatch {
+        Dispatch::Reactor => serve_by_pool(selector, plan, intake, protocol),
+        Dispatch::Inline | Dispatch::Proactor => serve(selector, plan, intake, protocol),
+    }
+}

@@ -1,0 +1,114 @@
+//! What a readiness mechanism has to give: watch, change, forget, wait.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use tenfold_sys::readiness::Ready;
+
+use super::link::{ENDED, FAULT, GONE, READ, WRITE};
+
+/// Bits of interest. A registration without any still hears of errors: [`Selector::HEARS_ERRORS`].
+pub(crate) const NOTHING: u8 = 0;
+/// Something to read, or the peer's end.
+pub(crate) const READING: u8 = 1;
+/// Room to write.
+pub(crate) const WRITING: u8 = 2;
+
+/// Among a slot's bits of interest: the selector knows the connection.
+pub(crate) const REGISTERED: u8 = 0x80;
+
+/// What is registered for a task that wants `wants`.
+pub(super) fn interest_of(wants: u8) -> u8 {
+    let mut interest = NOTHING;
+    if wants & READ != 0 {
+        interest |= READING;
+    }
+    if wants & WRITE != 0 {
+        interest |= WRITING;
+    }
+    interest
+}
+
+/// What became ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// The word of the registration.
+    pub(crate) word: u64,
+    /// Bits of [`super::link`].
+    pub(crate) ready: u8,
+}
+
+impl From<Ready> for Event {
+    fn from(ready: Ready) -> Event {
+        let bit = |on: bool, bit: u8| if on { bit } else { 0 };
+        Event {
+            word: ready.key,
+            ready: bit(ready.read, READ)
+                | bit(ready.write, WRITE)
+                | bit(ready.ended, ENDED)
+                | bit(ready.gone, GONE)
+                | bit(ready.error, FAULT),
+        }
+    }
+}
+
+/// A readiness mechanism. Registrations are named by a word that comes back with each event.
+pub(crate) trait Selector {
+    /// Whether it has to be told after each turn if anything was done: [`Selector::turn_over`].
+    const SLEEPS: bool = false;
+
+    /// Whether a registration of a connection ends with its report, and [`Selector::change`] begins it anew.
+    /// What is there then already is reported.
+    const ONE_SHOT: bool = false;
+
+    /// How other threads begin registrations anew, where the mechanism lets them. Asked for where
+    /// registrations are [`Selector::ONE_SHOT`].
+    fn rearm(&self) -> Option<Arc<dyn Rearm>> {
+        None
+    }
+
+    /// Whether registrations hear of errors, whatever their interest.
+    const HEARS_ERRORS: bool = true;
+
+    /// Whether a connection with this descriptor can be watched.
+    fn admits(&self, _number: RawFd) -> bool {
+        true
+    }
+
+    /// A turn is over; says whether anything was accepted, received or sent in it.
+    fn turn_over(&mut self, _worked: bool) {}
+
+    /// Whether connections are reported only when they become ready. Interest that was registered stays
+    /// then, and what was reported once has to be remembered.
+    fn edge(&self) -> bool;
+
+    /// Registers a listening socket, or whatever else brings connections, for reading.
+    fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()>;
+
+    /// Registers an eventfd that ends a wait. Needless where no wait lasts.
+    fn watch_event(&mut self, number: RawFd, word: u64) -> io::Result<()> {
+        self.watch_source(number, word)
+    }
+
+    /// Registers a connection.
+    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()>;
+
+    /// Changes what a registration hears of.
+    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()>;
+
+    /// Ends a registration whose descriptor stays open.
+    fn forget(&mut self, number: RawFd);
+
+    /// Ends a registration whose descriptor is closed next. Many mechanisms do so by themselves.
+    fn closing(&mut self, _number: RawFd) {}
+
+    /// Waits at most so many milliseconds, and puts what is ready into `events`. A signal ends the wait.
+    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()>;
+}
+
+/// Begins a connection's registration anew from another thread than the loop's.
+pub(crate) trait Rearm: Send + Sync {
+    /// See [`Selector::change`].
+    fn rearm(&self, number: RawFd, word: u64, interest: u8) -> io::Result<()>;
+}

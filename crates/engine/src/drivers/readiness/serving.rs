@@ -1,0 +1,251 @@
+//! Serving: a connection gets a task, the task is polled, and what it waits for is registered.
+
+use std::future::Future;
+use std::task::Poll;
+use std::time::Duration;
+
+use tenfold_http::Next;
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::socket::Socket;
+
+use super::executor::{Active, Executor, Polled, Turn};
+use super::io::ReadinessIo;
+use super::link::{AGAIN, ENDED, FAULT, MOVED, READ, WRITE};
+use super::reactor::Reactor;
+use super::selector::{READING, REGISTERED, Selector, interest_of};
+use crate::protocol::{self, Protocol};
+use crate::worker::slots::{Key, SERVED, State};
+use crate::worker::tasks::Finished;
+use crate::worker::tick::{Parts, Taken, Tick, take_up};
+
+/// A slot's flag beside [`SERVED`]: the peer has ended its output, which an edge-triggered mechanism says once.
+const HALF_CLOSED: u8 = 2;
+
+/// Where nobody says that something came into an error queue, it is looked into so often.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+impl<S, P, F, M, E> Reactor<'_, S, P, F, M, E>
+where
+    S: Selector,
+    P: Protocol,
+    F: Future<Output = Finished<ReadinessIo, P::State>>,
+    M: Fn(Box<ReadinessIo>, P::State) -> F,
+    E: Executor<F>,
+{
+    /// Gives connection `key` a task, and serves it.
+    pub(super) fn activate(&mut self, key: Key, ready: u8) {
+        let Some(slot) = self.connections.find(key) else { return };
+        let Some(Taken { socket, peer, listener, memory }) = take_up(slot) else { return };
+        let ready = if slot.flags & HALF_CLOSED == 0 { ready } else { ready | ENDED };
+        let (plan, start, number) = (self.plan, &self.start, socket.number());
+        let task = self.tasks.begin(key, |used, kept| {
+            let mut io = used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan)));
+            io.begin(socket, peer, listener, ready);
+            match kept {
+                Some(active) => active.number = number,
+                None => *kept = Some(Active { link: io.link().clone(), number }),
+            }
+            start(io, memory)
+        });
+        slot.link = task;
+        self.poll(key, task);
+    }
+
+    /// Polls the task that serves connection `key`, or has it polled; one that is away is being polled.
+    pub(super) fn poll(&mut self, key: Key, task: u32) {
+        let mut registered = true;
+        if E::AWAY {
+            if self.tasks.is_lent(task) {
+                return;
+            }
+            registered = self.suspend(key, task);
+        }
+        match self.executor.poll(&mut self.tasks, key, task, registered) {
+            Turn::Over(polled) => self.polled(key, task, polled),
+            Turn::Away => {}
+            Turn::Refused => {
+                self.protocol.observe(protocol::Event::TooMany);
+                self.abandon(key, task);
+            }
+        }
+    }
+
+    /// Sees to it that connection `key` is not reported while its task is away; or, where a report ends its
+    /// registration, that what is registered now counts for nothing. Says whether it stays registered.
+    pub(super) fn suspend(&mut self, key: Key, task: u32) -> bool {
+        let Some(slot) = self.connections.find(key) else { return false };
+        if slot.interest & REGISTERED == 0 {
+            return false;
+        }
+        slot.interest = if S::ONE_SHOT { REGISTERED } else { 0 };
+        if !S::ONE_SHOT {
+            self.selector.forget(self.tasks.attached(task).number);
+        }
+        S::ONE_SHOT
+    }
+
+    /// The task of connection `key` was polled.
+    pub(super) fn polled(&mut self, key: Key, task: u32, polled: Polled<F>) {
+        match polled {
+            Ok(Poll::Pending) => {
+                let link = &self.tasks.attached(task).link;
+                self.worked |= link.is_ready(MOVED);
+                link.clear_ready(MOVED);
+                self.wait(key, task);
+            }
+            Ok(Poll::Ready(finished)) => self.finished(key, task, finished),
+            Err(_) => {
+                self.protocol.observe(protocol::Event::Panicked);
+                self.abandon(key, task);
+            }
+        }
+    }
+
+    /// The task of connection `key` waits: registers for what.
+    pub(super) fn wait(&mut self, key: Key, task: u32) {
+        let active = self.tasks.attached(task);
+        let (wants, mut deadline, number) = (active.link.wants(), active.link.deadline(), active.number);
+        if wants & AGAIN != 0 {
+            self.again.push(key);
+            return;
+        }
+        if wants & FAULT != 0 && (S::ONE_SHOT || !S::HEARS_ERRORS) {
+            deadline = deadline.min(tenfold_http::clock::now() + LOOK_AGAIN);
+        }
+        if self.listen_for(key, number, interest_of(wants)) {
+            self.connections.set_deadline(key, deadline);
+        } else {
+            self.abandon(key, task);
+        }
+    }
+
+    /// Registers connection `key` for `interest`. Says whether it could: no memory is left, or no watches
+    /// (`man 7 epoll`, `max_user_watches`).
+    pub(super) fn listen_for(&mut self, key: Key, number: i32, interest: u8) -> bool {
+        let edge = self.selector.edge();
+        let Some(slot) = self.connections.find(key) else { return false };
+        // What was registered under edge triggering stays, and the first registration is for reading:
+        // room to write is asked for only by those who need it.
+        let wanted = REGISTERED | if edge { interest | READING | slot.interest } else { interest };
+        let had = std::mem::replace(&mut slot.interest, wanted);
+        if had == wanted {
+            return true;
+        }
+        let bits = wanted & !REGISTERED;
+        let result = match had {
+            0 => self.selector.watch(number, key.word(), bits),
+            _ => self.selector.change(number, key.word(), bits),
+        };
+        if result.is_err() {
+            self.protocol.observe(protocol::Event::Exhausted);
+        }
+        result.is_ok()
+    }
+
+    /// The task of connection `key` is done with it for now.
+    pub(super) fn finished(&mut self, key: Key, task: u32, finished: Finished<ReadinessIo, P::State>) {
+        let Finished { mut io, memory, next, panicked } = finished;
+        if panicked {
+            self.protocol.observe(protocol::Event::Panicked);
+        }
+        let sent = io.sent();
+        let (unread, moved) = (io.link().is_ready(READ), io.link().is_ready(MOVED));
+        let ended = io.link().is_ready(ENDED);
+        self.worked |= moved;
+        if sent > 0 {
+            let protocol = self.protocol;
+            protocol.observe(protocol::Event::Sent(sent));
+            io.files().report(|event| protocol.observe(event));
+        }
+        let socket = io.end();
+        self.tasks.end(task, Some(io));
+        let Some(slot) = self.connections.find(key) else { return };
+        let number = socket.as_ref().map_or(-1, Socket::number);
+        slot.socket = socket;
+        slot.memory = memory;
+        if ended {
+            slot.flags |= HALF_CLOSED;
+        }
+        match next {
+            Next::Close => self.close(key),
+            Next::Park(by) => {
+                slot.state = State::Parked;
+                if sent > 0 {
+                    slot.flags |= SERVED;
+                }
+                // Who leaves looks for connections at rest once, and this one was not, or only looked at.
+                if slot.flags & SERVED != 0 && lifecycle::phase() != Phase::Serving {
+                    return self.close(key);
+                }
+                // Woken for nothing, it goes on resting as it did.
+                let by = if moved { by } else { by.min(slot.deadline) };
+                if !self.listen_for(key, number, READING) {
+                    return self.close(key);
+                }
+                self.connections.set_deadline(key, by);
+                if unread && self.selector.edge() {
+                    self.again.push(key);
+                }
+            }
+            Next::Linger => {
+                slot.state = State::Lingering;
+                slot.link = 0;
+                let by = tenfold_http::clock::now() + self.plan.bounds.linger_time;
+                if !self.listen_for(key, number, READING) {
+                    return self.close(key);
+                }
+                self.connections.set_deadline(key, by);
+                self.linger(key);
+            }
+        }
+    }
+}
+
+impl<S, P, F, M, E> Tick for Reactor<'_, S, P, F, M, E>
+where
+    S: Selector,
+    P: Protocol,
+    F: Future<Output = Finished<ReadinessIo, P::State>>,
+    M: Fn(Box<ReadinessIo>, P::State) -> F,
+    E: Executor<F>,
+{
+    type Memory = P::State;
+    type Future = F;
+    type Io = ReadinessIo;
+    type Kept = Active;
+
+    #[inline]
+    fn parts(&mut self) -> Parts<'_, P::State, F, ReadinessIo, Active> {
+        let Reactor { connections, tasks, again, inbox, .. } = self;
+        Parts { connections, tasks, again, inbox }
+    }
+
+    #[inline]
+    fn serve_on(&mut self, key: Key, task: u32) {
+        self.poll(key, task);
+    }
+
+    #[inline]
+    fn is_away(&mut self, key: Key, task: u32) -> bool {
+        let away = E::AWAY && self.tasks.is_lent(task);
+        if away {
+            self.missed.push(key);
+        }
+        away
+    }
+
+    fn go_on_without_task(&mut self, key: Key, state: State) {
+        match state {
+            State::Parked => self.activate(key, READ | WRITE),
+            State::Lingering => self.linger(key),
+            State::Active | State::Free | State::Closing => {}
+        }
+    }
+
+    fn give_up(&mut self, key: Key, state: State) {
+        if state == State::Parked {
+            self.protocol.observe(protocol::Event::Expired);
+        }
+        self.close(key);
+    }
+}

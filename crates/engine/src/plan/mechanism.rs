@@ -1,0 +1,48 @@
+//! What an I/O model stands on: a driver of this crate, and facilities of the kernel or libraries.
+
+/// Which of the three drivers runs a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Driver {
+    /// Calls that wait.
+    Blocking,
+    /// Calls that are tried, and a selector that says when to try again.
+    Readiness,
+    /// Operations that are handed over, and completions that come back.
+    Completion,
+}
+
+/// A facility of the kernel, or a library of the build, that can be missing or forbidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Facility {
+    /// `epoll_create1(2)`, which a kernel can be built, or a sandbox told, to do without.
+    Epoll,
+    /// `io_uring_setup(2)` with single issuer and deferred task work (Linux 6.1).
+    Ring,
+    /// Multishot accept (Linux 5.19).
+    MultishotAccept,
+    /// Multishot receive (Linux 6.0).
+    MultishotReceive,
+    /// A ring of provided buffers (Linux 5.19).
+    BufferRing,
+    /// libevent 2.1, which this program can be built without.
+    Libevent,
+    /// Asio or Boost.Asio, which it can be built without, too.
+    Asio,
+}
+
+impl Facility {
+    /// What it is called in a message.
+    pub fn name(self) -> &'static str {
+        match self {
+            Facility::Epoll => "epoll (CONFIG_EPOLL)",
+            Facility::Ring => {
+                "io_uring with IORING_SETUP_SINGLE_ISSUER and IORING_SETUP_DEFER_TASKRUN (Linux 6.1)"
+            }
+            Facility::MultishotAccept => "IORING_ACCEPT_MULTISHOT (Linux 5.19)",
+            Facility::MultishotReceive => "IORING_RECV_MULTISHOT (Linux 6.0)",
+            Facility::BufferRing => "IORING_REGISTER_PBUF_RING (Linux 5.19)",
+            Facility::Libevent => "libevent 2.1",
+            Facility::Asio => "Asio",
+        }
+    }
+}

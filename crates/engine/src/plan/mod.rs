@@ -1,0 +1,123 @@
+//! What runs: a model with a topology, a sender and its triggers. A [`Plan`] is data; the table of models says which
+//! plans are legal.
+
+pub(crate) mod choice;
+pub(crate) mod mechanism;
+
+use std::time::Duration;
+
+use tenfold_sys::seccomp::Call;
+
+use self::choice::{Accept, Dispatch, Engine, Method, Sender, TimerKind, TimerUpdate, Topology, Triggers};
+use self::mechanism::Driver;
+
+/// What a worker, or several, will run. [`Plan::new`] makes it, so that it is legal.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The I/O model.
+    pub engine: Engine,
+    /// How it drives connections.
+    pub driver: Driver,
+    /// How workers stand to listening sockets.
+    pub topology: Topology,
+    /// How many workers: 1 for [`Topology::Single`].
+    pub workers: usize,
+    /// How files are sent.
+    pub sender: Sender,
+    /// The triggers of `epoll`.
+    pub triggers: Triggers,
+    /// Who does the work of a connection.
+    pub dispatch: Dispatch,
+    /// The method that libevent is forced to use.
+    pub method: Option<Method>,
+    /// How deadlines are kept, by drivers that keep any: blocking calls have theirs in the socket.
+    pub timer: TimerKind,
+    /// When they are touched.
+    pub timer_update: TimerUpdate,
+    /// How connections are accepted, by a loop that accepts.
+    pub accept: Accept,
+    /// Whether what is sent at once fills whole segments (`TCP_CORK`, `man 7 tcp`): held back while an
+    /// answer is sent, and let go behind it.
+    pub cork: bool,
+    /// Whether threads that serve are denied what only other models and the start need: the process has a filter
+    /// whose signals are handled ([`tenfold_sys::seccomp`]).
+    pub confined: bool,
+    /// The calls that those threads are denied, where they are: [`crate::run`] finds them out.
+    pub(crate) denied: Vec<Call>,
+    /// Bounds on connections.
+    pub bounds: Bounds,
+}
+
+/// Bounds that an engine keeps. Each is exact.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// Connections at once, per worker. Past it new ones are accepted and closed, and counted.
+    pub connections: usize,
+    /// How long a connection whose output is shut down is drained. Default 2 s.
+    pub linger_time: Duration,
+    /// Bytes that are drained from it. Default 256 KB.
+    pub linger_bytes: u64,
+    /// Bytes received and sent on one connection before others have their turn. Default 1 MB.
+    pub turn_bytes: usize,
+    /// Bytes of a file that the senders `mmap` and `zerocopy` map at once for a connection. Default 16 MB.
+    pub mapped_bytes: u64,
+    /// Pipes of the sender `splice`, for all workers of a process. Each connection has one while bytes wait in
+    /// it; those that get none copy. Default 256.
+    pub pipes: usize,
+    /// Threads of the engine `pool`, or of each worker's pool under [`Dispatch::Reactor`] and
+    /// [`Dispatch::Proactor`]. Default 16.
+    pub pool_threads: usize,
+    /// What waits for one of them: accepted connections, connections that are ready, or requests. Default
+    /// 1024. Past it a connection is closed and counted; a request is answered with 503.
+    pub pool_queue: usize,
+    /// Accepted connections that wait for each worker of the topology `handoff`. Default 1024.
+    pub handoff_queue: usize,
+    /// How long the engine `busy` sleeps after a turn in which nothing was done. Default 1 ms.
+    pub busy_sleep: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            connections: 10_000,
+            linger_time: Duration::from_secs(2),
+            linger_bytes: 256 * 1024,
+            turn_bytes: 1024 * 1024,
+            mapped_bytes: 16 * 1024 * 1024,
+            pipes: 256,
+            pool_threads: 16,
+            pool_queue: 1024,
+            handoff_queue: 1024,
+            busy_sleep: Duration::from_millis(1),
+        }
+    }
+}
+
+impl Plan {
+    /// The greatest number of workers.
+    pub const MOST_WORKERS: usize = 256;
+
+    /// How many processes serve: one, or one per worker.
+    pub fn processes(&self) -> usize {
+        if self.topology == Topology::ReuseportProcesses { self.workers } else { 1 }
+    }
+
+    /// How many listening sockets each address has.
+    pub fn sockets_per_address(&self) -> usize {
+        match self.topology {
+            Topology::ReuseportProcesses | Topology::ReuseportThreads => self.workers,
+            Topology::Single | Topology::Threads | Topology::Handoff => 1,
+        }
+    }
+
+    /// How many threads there are over all processes whose work is worth counting apart: the workers, and
+    /// with [`Topology::Handoff`] the thread that accepts, which comes first.
+    pub fn counted_threads(&self) -> usize {
+        self.workers + usize::from(self.topology == Topology::Handoff)
+    }
+
+    /// Whether accepted sockets block.
+    pub fn blocking(&self) -> bool {
+        self.driver == Driver::Blocking
+    }
+}

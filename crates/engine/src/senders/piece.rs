@@ -1,0 +1,52 @@
+//! A piece of a file that is sent.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use tenfold_http::OpenFile;
+use tenfold_sys::file::facts;
+
+use super::failure::Failure;
+
+/// What a call of a sender came to: bytes that it sent, or none where what it needs is not to be had.
+pub(super) type Step = Result<Option<usize>, Failure>;
+
+/// A piece of a file that is sent.
+pub(super) struct Piece<'a> {
+    pub(super) file: &'a Arc<OpenFile>,
+    pub(super) offset: u64,
+    /// Bytes that one call sends at most.
+    pub(super) count: usize,
+    /// The end of the range that is sent.
+    pub(super) end: u64,
+    /// Whether more follows behind the range.
+    pub(super) followed: bool,
+}
+
+impl Piece<'_> {
+    pub(super) fn new(file: &Arc<OpenFile>, range: Range<u64>, most: usize, followed: bool) -> Piece<'_> {
+        let count = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(most);
+        Piece { file, offset: range.start, count, end: range.end, followed }
+    }
+
+    /// Whether more follows at once behind the first `count` bytes.
+    pub(super) fn more_behind(&self, count: usize) -> bool {
+        self.followed || self.offset + (count as u64) < self.end
+    }
+}
+
+/// What a call sent, which came to nothing only at the end of the file.
+pub(super) fn unless_ended(sent: io::Result<usize>) -> Result<usize, Failure> {
+    match sent {
+        Ok(0) => Err(Failure::Truncated),
+        Ok(count) => Ok(count),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sees that `file` reaches to `end`, to which it was sent. Behind its end the last page of a file is filled up
+/// with zeros, which may have been sent.
+pub(crate) fn still_there(file: &OpenFile, end: u64) -> Result<(), Failure> {
+    if facts(&file.file).is_ok_and(|facts| facts.size >= end) { Ok(()) } else { Err(Failure::Truncated) }
+}

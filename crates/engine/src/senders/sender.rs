@@ -1,0 +1,198 @@
+//! The sender of a connection's files, and what it keeps between two calls.
+
+use std::io::{ErrorKind, IoSlice};
+use std::sync::Arc;
+
+use tenfold_http::{IoError, OpenFile, Out};
+use tenfold_sys::mapping::Mapped;
+use tenfold_sys::socket::Socket;
+
+use super::copy;
+use super::failure::{Failure, connection_error, interrupted};
+use super::mmap::Window;
+use super::piece::{Piece, unless_ended};
+use super::splice::Splicer;
+use super::zerocopy::{self, Holder};
+use crate::plan::Plan;
+use crate::plan::choice::Sender;
+use crate::protocol::Event;
+
+/// Slices of memory of one call.
+const SLICES: usize = 16;
+
+/// The sender of one connection's files, with what it keeps between two calls.
+pub(crate) struct FileSender {
+    means: Means,
+    /// Pieces that were copied because what the sender needs was not to be had.
+    substituted: u32,
+}
+
+enum Means {
+    Copy,
+    Sendfile,
+    Mmap(Box<Window>),
+    Splice(Box<Splicer>),
+    Zerocopy(Box<Holder>),
+}
+
+/// A part of a file in memory, for the ring.
+pub(crate) struct MappedPiece {
+    pub(crate) file: Arc<OpenFile>,
+    pub(crate) mapped: Mapped,
+    pub(crate) more: bool,
+    /// Whether it is to be sent without copying.
+    pub(crate) held: bool,
+}
+
+impl FileSender {
+    pub(crate) fn new(plan: &Plan) -> FileSender {
+        let means = match plan.sender {
+            Sender::Copy => Means::Copy,
+            Sender::Auto | Sender::Sendfile => Means::Sendfile,
+            Sender::Mmap => Means::Mmap(Box::new(Window::new(&plan.bounds))),
+            Sender::Splice => Means::Splice(Box::new(Splicer::new(plan))),
+            Sender::Zerocopy => Means::Zerocopy(Box::new(Holder::new(&plan.bounds))),
+        };
+        FileSender { means, substituted: 0 }
+    }
+
+    /// Gives back what was kept, at the end of an activation.
+    pub(crate) fn clear(&mut self) {
+        match &mut self.means {
+            Means::Copy | Means::Sendfile => {}
+            Means::Mmap(window) => window.close(),
+            Means::Splice(splicer) => splicer.clear(),
+            Means::Zerocopy(holder) => holder.clear(),
+        }
+    }
+
+    /// Makes one call that sends from the front of `out`, where that is more than staged bytes: from memory,
+    /// or at most `most` bytes of a file. Where that has become too short, the peer is not sent what is left
+    /// of it in the socket either: some of it may be zeros by now.
+    pub(crate) fn send(&mut self, socket: &Socket, out: &Out, most: usize) -> Result<usize, Failure> {
+        let sent = self.send_some(socket, out, most);
+        if let Err(Failure::Truncated) = sent {
+            socket.reset_on_close();
+        }
+        sent
+    }
+
+    fn send_some(&mut self, socket: &Socket, out: &Out, most: usize) -> Result<usize, Failure> {
+        let Some((file, range, followed)) = out.file() else { return self.send_memory(socket, out, most) };
+        let piece = Piece::new(file, range, most, followed);
+        let sent = match &mut self.means {
+            Means::Copy => copy::send(socket, &piece).map(Some),
+            Means::Sendfile => {
+                let sent = socket.send_file(&file.file, piece.offset, piece.count);
+                unless_ended(sent).map(Some)
+            }
+            Means::Mmap(window) => window.write(socket, &[], &piece),
+            Means::Splice(splicer) => splicer.send(socket, &piece),
+            Means::Zerocopy(holder) => holder.send(socket, &piece),
+        }?;
+        match sent {
+            Some(count) => Ok(count),
+            None => {
+                self.substituted += 1;
+                copy::send(socket, &piece)
+            }
+        }
+    }
+
+    /// Sends from memory; by `mmap` together with what follows of a file.
+    fn send_memory(&mut self, socket: &Socket, out: &Out, most: usize) -> Result<usize, Failure> {
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let (filled, more) = out.memory(&mut slices);
+        let slices = &slices[..filled];
+        if let Means::Mmap(window) = &mut self.means
+            && more
+            && filled < SLICES
+            && let Some((file, range)) = out.next_file()
+        {
+            let sent = window.write(socket, slices, &Piece::new(file, range, most, true))?;
+            if let Some(count) = sent {
+                return Ok(count);
+            }
+        }
+        socket.send_slices(slices, more).map_err(Failure::Call)
+    }
+
+    /// Whether the kernel has yet to say that it no longer holds what was sent.
+    #[inline]
+    pub(crate) fn is_outstanding(&self) -> bool {
+        matches!(&self.means, Means::Zerocopy(holder) if holder.is_outstanding())
+    }
+
+    /// Whether the kernel still holds what was sent. It is asked, where anything is outstanding.
+    ///
+    /// # Errors
+    /// When it can not be asked: the connection is gone.
+    pub(crate) fn holds(&mut self, socket: &Socket) -> Result<bool, IoError> {
+        match &mut self.means {
+            Means::Zerocopy(holder) => holder.still_holds(socket).map_err(|error| connection_error(&error)),
+            _ => Ok(false),
+        }
+    }
+
+    /// Maps what comes next of a file at the front of `out`, at most `most` bytes, for a ring that sends from
+    /// memory; none where this sender does not map, or nothing more can be mapped.
+    pub(crate) fn map(&mut self, out: &Out, most: usize) -> Result<Option<MappedPiece>, Failure> {
+        let Some((file, range, followed)) = out.file() else { return Ok(None) };
+        let (window, most, held) = match &mut self.means {
+            Means::Mmap(window) => (&mut **window, most, false),
+            Means::Zerocopy(holder) => (holder.window(), most.min(zerocopy::BYTES), true),
+            _ => return Ok(None),
+        };
+        let piece = Piece::new(file, range, most, followed);
+        let Some(mapped) = window.at(&piece)? else {
+            self.substituted += 1;
+            return Ok(None);
+        };
+        let more = piece.more_behind(mapped.len() as usize);
+        Ok(Some(MappedPiece { file: file.clone(), mapped, more, held }))
+    }
+
+    /// Tells what there was to count, and begins to count anew.
+    pub(crate) fn report(&mut self, mut hear: impl FnMut(Event)) {
+        if self.substituted > 0 {
+            hear(Event::Substituted(std::mem::take(&mut self.substituted)));
+        }
+        if let Means::Zerocopy(holder) = &mut self.means
+            && let Some(event) = holder.report()
+        {
+            hear(event);
+        }
+    }
+}
+
+/// What one step of sending came to.
+pub(crate) enum Sent {
+    /// This many bytes have left.
+    Some(usize),
+    /// The call would have waited.
+    Nothing,
+}
+
+/// Makes one call that sends from the front of `out`, which is not empty; at most `most` bytes of a file.
+pub(crate) fn send_some(
+    socket: &Socket,
+    out: &mut Out,
+    files: &mut FileSender,
+    most: usize,
+) -> Result<Sent, IoError> {
+    loop {
+        let result = match out.staged_alone() {
+            Some(bytes) => socket.send(bytes, false).map_err(Failure::Call),
+            None => files.send(socket, out, most),
+        };
+        match result {
+            Ok(count) => {
+                out.advance(count as u64);
+                return Ok(Sent::Some(count));
+            }
+            Err(Failure::Call(error)) if error.kind() == ErrorKind::WouldBlock => return Ok(Sent::Nothing),
+            Err(Failure::Call(error)) if interrupted(&error) => {}
+            Err(failure) => return Err(failure.into()),
+        }
+    }
+}

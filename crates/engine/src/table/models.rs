@@ -1,0 +1,243 @@
+//! The table of I/O models. Help, validation, `tenfold engines`, the sandbox, the tests and the laboratory read it; a
+//! model that is not in it does not exist.
+
+use tenfold_sys::seccomp::Call;
+
+use super::calls::{ACCEPT, BY_METHOD, CLOSE, EPOLL, RECEIVE, SEND, noted, step};
+use super::model::{Model, Rearms};
+use crate::models::{
+    asio, asio_proactor, busy, epoll, fork, libevent, naive, poll, pool, select, thread, uring,
+};
+use crate::plan::Plan;
+use crate::plan::choice::{Dispatch, Engine, Sender, Topology};
+use crate::plan::mechanism::{Driver, Facility};
+use crate::protocol::Protocol;
+use crate::worker::intake::Intake;
+
+/// The topologies of models whose workers serve many connections each, the default first.
+const LOOPS: &[Topology] = &[
+    Topology::Single,
+    Topology::Threads,
+    Topology::ReuseportProcesses,
+    Topology::ReuseportThreads,
+    Topology::Handoff,
+];
+const DISPATCHES: &[Dispatch] = &[Dispatch::Inline, Dispatch::Reactor, Dispatch::Proactor];
+const INLINE: &[Dispatch] = &[Dispatch::Inline];
+const SENDERS: &[Sender] = Sender::ALL;
+/// Nobody tells a proactor of Asio when the kernel is done with what it did not copy.
+const COPYING: &[Sender] = &[Sender::Auto, Sender::Copy, Sender::Mmap, Sender::Sendfile, Sender::Splice];
+
+/// The defaults of models whose calls wait.
+const BLOCKING: Model = Model {
+    engine: Engine::Naive,
+    name: "",
+    summary: "",
+    driver: Driver::Blocking,
+    calls: &[],
+    setup: &[],
+    needs: &[],
+    topologies: &[Topology::Single],
+    senders: SENDERS,
+    triggers: false,
+    dispatches: INLINE,
+    rearms: None,
+    at_once: "as many as max-connections allows",
+    locked_bytes: 0,
+    probe: Vec::new,
+    file: "",
+};
+/// The defaults of models that wait for readiness.
+const READINESS: Model = Model {
+    driver: Driver::Readiness,
+    topologies: LOOPS,
+    dispatches: DISPATCHES,
+    rearms: Some(Rearms::Mailbox),
+    ..BLOCKING
+};
+/// The defaults of models that hand operations over.
+const COMPLETION: Model = Model { driver: Driver::Completion, topologies: LOOPS, ..BLOCKING };
+
+/// Makes the table of its rows. `run` is generic over the protocol, which no field of a static can be.
+macro_rules! models {
+    ($($engine:ident { run: $run:path, $($field:ident: $value:expr,)+ ..$defaults:ident })+) => {
+        /// Every model, in the order in which they are shown.
+        pub static MODELS: &[Model] = &[$(Model {
+            engine: Engine::$engine,
+            name: Engine::$engine.name(),
+            $($field: $value,)+
+            ..$defaults
+        }),+];
+
+        /// Runs the model of `plan` until the server leaves.
+        pub(crate) fn run_model<P: Protocol>(
+            plan: &Plan,
+            intake: &Intake<'_>,
+            protocol: &P,
+        ) -> Result<(), String> {
+            match plan.engine {
+                $(Engine::$engine => $run(plan, intake, protocol)),+
+            }
+        }
+    };
+}
+
+models! {
+    Naive {
+        run: naive::run,
+        summary: "one blocking process: accept, serve until closed, accept the next",
+        calls: &[ACCEPT, RECEIVE, SEND, CLOSE],
+        at_once: "one",
+        file: "crates/engine/src/models/naive.rs",
+        ..BLOCKING
+    }
+    Fork {
+        run: fork::run,
+        summary: "a process per connection, which ends with its connection",
+        calls: &[
+            ACCEPT,
+            step(&[Call::CLONE]),
+            RECEIVE,
+            SEND,
+            CLOSE,
+            step(&[Call::EXIT_GROUP]),
+            step(&[Call::WAIT4]),
+        ],
+        at_once: "as many as max-connections allows, a process each",
+        file: "crates/engine/src/models/fork.rs",
+        ..BLOCKING
+    }
+    Thread {
+        run: thread::run,
+        summary: "a thread per connection, which ends with its connection",
+        calls: &[ACCEPT, step(&[Call::CLONE]), RECEIVE, SEND, CLOSE, step(&[Call::EXIT])],
+        at_once: "as many as max-connections allows, a thread each",
+        file: "crates/engine/src/models/thread.rs",
+        ..BLOCKING
+    }
+    Pool {
+        run: pool::run,
+        summary: "a fixed pool of threads that take accepted connections from a bounded queue",
+        calls: &[ACCEPT, step(&[Call::FUTEX]), RECEIVE, SEND, CLOSE],
+        at_once: "as many as the pool has threads; the queue waits",
+        file: "crates/engine/src/models/pool.rs",
+        ..BLOCKING
+    }
+    Busy {
+        run: busy::run,
+        summary: "every connection's call is tried in turn, with a sleep when nothing was done",
+        calls: &[
+            ACCEPT,
+            noted(&[Call::RECVFROM, Call::SENDTO], "on each in every turn"),
+            step(&[Call::CLOCK_NANOSLEEP]),
+            CLOSE,
+        ],
+        file: "crates/engine/src/models/busy.rs",
+        ..READINESS
+    }
+    Select {
+        run: select::run,
+        summary: "readiness: non-blocking calls, and select says when to try again",
+        calls: &[step(&[Call::PSELECT6]), ACCEPT, RECEIVE, SEND, CLOSE],
+        at_once: "those whose descriptors are below 1024",
+        file: "crates/engine/src/models/select.rs",
+        ..READINESS
+    }
+    Poll {
+        run: poll::run,
+        summary: "readiness: non-blocking calls, and poll says when to try again",
+        calls: &[step(&[Call::POLL]), ACCEPT, RECEIVE, SEND, CLOSE],
+        file: "crates/engine/src/models/poll.rs",
+        ..READINESS
+    }
+    Epoll {
+        run: epoll::run,
+        probe: epoll::probe,
+        summary: "readiness: non-blocking calls, and epoll says when to try again",
+        calls: &[step(EPOLL), ACCEPT, RECEIVE, SEND, noted(&[Call::EPOLL_CTL], "once a connection"), CLOSE],
+        setup: &[Call::EPOLL_CREATE1],
+        needs: &[Facility::Epoll],
+        triggers: true,
+        rearms: Some(Rearms::Direct),
+        file: "crates/engine/src/models/epoll.rs",
+        ..READINESS
+    }
+    Libevent {
+        run: libevent::run,
+        probe: libevent::probe,
+        summary: "readiness: non-blocking calls, and libevent says when to try again",
+        calls: &[
+            noted(BY_METHOD, "(libevent-method)"),
+            ACCEPT,
+            RECEIVE,
+            SEND,
+            noted(&[Call::EPOLL_CTL], "twice a connection"),
+            CLOSE,
+        ],
+        setup: &[Call::EPOLL_CREATE1, Call::PIPE2],
+        needs: &[Facility::Libevent],
+        triggers: true,
+        file: "crates/engine/src/models/libevent.rs",
+        ..READINESS
+    }
+    Asio {
+        run: asio::run,
+        probe: asio::probe,
+        summary: "readiness: non-blocking calls, and Asio's reactor (async_wait) says when to try again",
+        calls: &[step(EPOLL), ACCEPT, RECEIVE, SEND, noted(&[Call::EPOLL_CTL], "for each wait"), CLOSE],
+        setup: &[Call::EPOLL_CREATE1, Call::TIMERFD_CREATE, Call::TIMERFD_SETTIME],
+        needs: &[Facility::Asio],
+        rearms: Some(Rearms::Direct),
+        file: "crates/engine/src/models/asio.rs",
+        ..READINESS
+    }
+    AsioProactor {
+        run: asio_proactor::run,
+        probe: asio::probe,
+        summary: "completion: operations (async_read_some, async_write_some) are begun with Asio and come back done",
+        calls: &[
+            step(EPOLL),
+            step(&[Call::ACCEPT]),
+            step(&[Call::GETPEERNAME]),
+            noted(&[Call::RECVFROM], "also in vain"),
+            noted(&[Call::SENDTO], "also in vain"),
+            noted(&[Call::SENDFILE], "for large files"),
+            noted(&[Call::EPOLL_CTL], "twice a connection"),
+            CLOSE,
+        ],
+        setup: &[Call::EPOLL_CREATE1, Call::TIMERFD_CREATE, Call::TIMERFD_SETTIME],
+        needs: &[Facility::Asio],
+        senders: COPYING,
+        at_once: "as many as max-connections allows; each keeps the 4 KB of its next read",
+        file: "crates/engine/src/models/asio_proactor.rs",
+        ..COMPLETION
+    }
+    Uring {
+        run: uring::run,
+        probe: uring::probe,
+        summary: "completion: operations are handed to the kernel in batches and come back done",
+        calls: &[
+            noted(&[Call::IO_URING_ENTER], "(multishot accept and recv, send, close)"),
+            step(&[Call::GETPEERNAME]),
+            noted(&[Call::SENDFILE], "for large files"),
+        ],
+        setup: &[Call::IO_URING_SETUP, Call::IO_URING_REGISTER],
+        needs: &[Facility::Ring, Facility::MultishotAccept, Facility::MultishotReceive, Facility::BufferRing],
+        file: "crates/engine/src/models/uring.rs",
+        locked_bytes: uring::LOCKED_BYTES,
+        ..COMPLETION
+    }
+}
+
+impl Engine {
+    /// The model's line of the table.
+    pub fn model(self) -> &'static Model {
+        MODELS.iter().find(|model| model.engine == self).expect("every engine has its line in the table")
+    }
+
+    /// Whether it can choose how many connections it accepts at a time: not where each accept brings one, be it a
+    /// call that waits or an operation.
+    pub fn accepts_in_batches(self) -> bool {
+        self.model().driver != Driver::Blocking && self != Engine::AsioProactor
+    }
+}

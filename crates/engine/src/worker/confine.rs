@@ -1,0 +1,15 @@
+//! The system calls that a thread is denied beside what its process is.
+
+use tenfold_sys::seccomp::{self, Call};
+
+use crate::plan::Plan;
+
+/// Denies this thread, and those that it starts, the calls that [`Plan`] says. A thread that accepts by blocking calls
+/// (`accepting`) may still wait for several listeners by `poll`.
+pub(crate) fn confine(plan: &Plan, accepting: bool) -> Result<(), String> {
+    if !plan.confined {
+        return Ok(());
+    }
+    let denied = plan.denied.iter().copied().filter(|call| !(accepting && *call == Call::POLL));
+    seccomp::deny(&denied.collect::<Vec<_>>()).map_err(|error| format!("cannot confine a thread: {error}"))
+}

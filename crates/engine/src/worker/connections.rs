@@ -1,0 +1,198 @@
+//! The connections of a worker: their slots, and the timers of those that wait.
+
+use std::net::SocketAddr;
+
+use tenfold_http::Instant;
+use tenfold_sys::socket::Socket;
+
+use super::slots::{Key, SERVED, Slot, Slots, State};
+use super::timer::{self, Timer};
+use crate::plan::Plan;
+use crate::plan::choice::TimerUpdate;
+use crate::protocol::Protocol;
+
+/// Slots and timers together, so that neither forgets the other.
+pub(crate) struct Connections<T> {
+    slots: Slots<T>,
+    timer: Box<dyn Timer>,
+    /// Whether every new deadline arms a timer again, and not only an earlier one.
+    eager: bool,
+    fired: Vec<u32>,
+}
+
+impl<T: Default> Connections<T> {
+    /// None, with the timers of `plan`.
+    pub(crate) fn new(plan: &Plan, now: Instant) -> Connections<T> {
+        Connections::with(timer::new(plan.timer, now), plan.timer_update)
+    }
+
+    fn with(timer: Box<dyn Timer>, update: TimerUpdate) -> Connections<T> {
+        Connections { slots: Slots::new(), timer, eager: update == TimerUpdate::Eager, fired: Vec::new() }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.slots.used()
+    }
+
+    pub(crate) fn insert(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) -> Key {
+        self.slots.insert(socket, peer, listener)
+    }
+
+    #[inline]
+    pub(crate) fn find(&mut self, key: Key) -> Option<&mut Slot<T>> {
+        self.slots.find(key)
+    }
+
+    pub(crate) fn key_at(&mut self, index: u32) -> Option<Key> {
+        self.slots.key_at(index)
+    }
+
+    pub(crate) fn keys(&self, wanted: impl Fn(&Slot<T>) -> bool) -> Vec<Key> {
+        self.slots.keys(wanted)
+    }
+
+    /// Forgets a connection; its socket, where the slot has it, is closed.
+    pub(crate) fn remove(&mut self, key: Key) {
+        if let Some(slot) = self.slots.find(key) {
+            if slot.armed != Instant::NEVER {
+                self.timer.disarm(key.index);
+            }
+            self.slots.remove(key);
+        }
+    }
+
+    /// Sets when the wait of connection `key` ends. Lazily, a timer is touched only where that is earlier
+    /// than what is armed.
+    #[inline]
+    pub(crate) fn set_deadline(&mut self, key: Key, deadline: Instant) {
+        let Some(slot) = self.slots.find(key) else { return };
+        slot.deadline = deadline;
+        if deadline < slot.armed || self.eager && deadline != slot.armed {
+            slot.armed = deadline;
+            match deadline {
+                Instant::NEVER => self.timer.disarm(key.index),
+                _ => self.timer.arm(key.index, deadline),
+            }
+        }
+    }
+
+    /// The longest idle connection of a sample: parked, `quiet` in the driver's own terms, and without input that waits
+    /// to be received. None if none is idle.
+    pub(crate) fn longest_idle<P: Protocol>(
+        &mut self,
+        protocol: &P,
+        quiet: impl Fn(&Slot<T>) -> bool,
+    ) -> Option<Key> {
+        let (first, next) = (protocol.first_bytes_by(), protocol.next_request_by());
+        let sample = self.slots.sample_idle(|slot| {
+            // Each deadline is the begin of the wait and what the protocol adds to it.
+            let latest = if slot.flags & SERVED == 0 { first } else { next };
+            (slot.state == State::Parked && quiet(slot)).then(|| latest.since(slot.deadline))
+        });
+        let no_input = |slot: &mut Slot<T>| slot.socket.as_ref().is_some_and(|socket| !socket.has_input());
+        sample.into_iter().find(|key| self.slots.find(*key).is_some_and(no_input))
+    }
+
+    /// A moment before which no wait ends.
+    pub(crate) fn next_deadline(&self) -> Instant {
+        self.timer.next().unwrap_or(Instant::NEVER)
+    }
+
+    /// Puts into `due` the connections whose wait has ended; timers that were armed for an earlier wait
+    /// are armed again for the present one.
+    pub(crate) fn expire(&mut self, now: Instant, due: &mut Vec<Key>) {
+        let mut fired = std::mem::take(&mut self.fired);
+        self.timer.expire(now, &mut fired);
+        for index in fired.drain(..) {
+            let Some(key) = self.slots.key_at(index) else { continue };
+            let Some(slot) = self.slots.find(key) else { continue };
+            slot.armed = Instant::NEVER;
+            if slot.deadline > now {
+                let deadline = slot.deadline;
+                self.set_deadline(key, deadline);
+            } else {
+                due.push(key);
+            }
+        }
+        self.fired = fired;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::plan::choice::TimerKind;
+
+    /// A timer that counts what it is asked.
+    struct Counted(Box<dyn Timer>, Rc<Cell<u32>>);
+
+    impl Timer for Counted {
+        fn arm(&mut self, index: u32, at: Instant) {
+            self.1.set(self.1.get() + 1);
+            self.0.arm(index, at);
+        }
+
+        fn disarm(&mut self, index: u32) {
+            self.1.set(self.1.get() + 1);
+            self.0.disarm(index);
+        }
+
+        fn next(&self) -> Option<Instant> {
+            self.0.next()
+        }
+
+        fn expire(&mut self, now: Instant, due: &mut Vec<u32>) {
+            self.0.expire(now, due);
+        }
+
+        fn steps(&self) -> u64 {
+            self.0.steps()
+        }
+    }
+
+    fn one(update: TimerUpdate) -> (Connections<u32>, Key, Rc<Cell<u32>>) {
+        let count = Rc::new(Cell::new(0));
+        let timer = timer::new(TimerKind::Wheel, Instant(1000));
+        let mut connections = Connections::with(Box::new(Counted(timer, count.clone())), update);
+        let null = std::fs::File::open("/dev/null").expect("there is a null device");
+        let key = connections.insert(std::os::fd::OwnedFd::from(null).into(), None, 0);
+        (connections, key, count)
+    }
+
+    #[test]
+    fn a_busy_connection_costs_one_operation_lazily_and_one_a_request_eagerly() {
+        for (update, expected) in [(TimerUpdate::Lazy, 1), (TimerUpdate::Eager, 1000)] {
+            let (mut connections, key, count) = one(update);
+            for request in 0..1000 {
+                connections.set_deadline(key, Instant(76_000 + request));
+            }
+            assert_eq!(count.get(), expected, "{update}");
+        }
+    }
+
+    #[test]
+    fn either_way_a_wait_ends_at_its_own_deadline_and_not_at_an_earlier_one() {
+        for update in TimerUpdate::ALL {
+            let (mut connections, key, _) = one(*update);
+            connections.set_deadline(key, Instant(10_000));
+            connections.set_deadline(key, Instant(70_000));
+            let mut due = Vec::new();
+            connections.expire(Instant(20_000), &mut due);
+            assert!(due.is_empty(), "{update}: that wait is over");
+            connections.set_deadline(key, Instant(30_000));
+            connections.expire(Instant(30_040), &mut due);
+            assert_eq!(due, [key], "{update}");
+        }
+    }
+
+    #[test]
+    fn a_wait_without_end_keeps_no_timer_eagerly() {
+        let (mut connections, key, _) = one(TimerUpdate::Eager);
+        connections.set_deadline(key, Instant(10_000));
+        connections.set_deadline(key, Instant::NEVER);
+        assert_eq!(connections.next_deadline(), Instant::NEVER);
+    }
+}

@@ -1,0 +1,71 @@
+//! Connections on their way from the thread that accepted them to the worker that serves them.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+
+use tenfold_sys::socket::Socket;
+
+use super::sync::{AtomicBool, EventFd, Mutex, MutexGuard, Ordering, PoisonError};
+
+/// An accepted connection: its socket, its peer, and the listener that it came to.
+pub(crate) type Accepted = (Socket, Option<SocketAddr>, u16);
+
+/// A bounded queue into one worker, which hears of it by an eventfd.
+pub(crate) struct Handoff {
+    queue: Mutex<VecDeque<Accepted>>,
+    bound: usize,
+    event: EventFd,
+    /// Nothing more will come.
+    closed: AtomicBool,
+}
+
+impl Handoff {
+    /// A queue of at most `bound` connections.
+    pub(crate) fn new(bound: usize) -> io::Result<Handoff> {
+        let (queue, closed) = (Mutex::new(VecDeque::new()), AtomicBool::new(false));
+        Ok(Handoff { queue, bound, event: EventFd::new()?, closed })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Accepted>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the worker waits for.
+    pub(crate) fn event(&self) -> &EventFd {
+        &self.event
+    }
+
+    /// Hands a connection to the worker.
+    ///
+    /// # Errors
+    /// The connection, when the queue is full.
+    pub(crate) fn put(&self, connection: Accepted) -> Result<(), Accepted> {
+        let mut queue = self.lock();
+        if queue.len() >= self.bound {
+            return Err(connection);
+        }
+        queue.push_back(connection);
+        // The worker takes until there is none, so one signal is enough for all that wait.
+        if queue.len() == 1 {
+            self.event.signal();
+        }
+        Ok(())
+    }
+
+    /// The next connection.
+    pub(crate) fn take(&self) -> Option<Accepted> {
+        self.lock().pop_front()
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.event.signal();
+    }
+
+    /// Whether everything that came was taken, and nothing more will come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.closed.load(Ordering::Acquire) && self.lock().is_empty()
+    }
+}

@@ -1,0 +1,36 @@
+//! Where a worker's connections come from.
+
+use std::net::SocketAddr;
+
+use tenfold_http::Peer;
+use tenfold_sys::socket::Listener;
+
+use super::handoff::Handoff;
+
+/// Where a worker that serves many connections gets them.
+pub(crate) enum Intake<'a> {
+    /// It accepts them itself.
+    Listeners(&'a [Listener]),
+    /// Somebody accepts them, and hands them over.
+    Handed(&'a Handoff),
+}
+
+impl<'a> Intake<'a> {
+    /// The listening sockets from which the worker accepts, and the queue from which it takes connections.
+    pub(crate) fn parts(&self) -> (&'a [Listener], Option<&'a Handoff>) {
+        match *self {
+            Intake::Listeners(listeners) => (listeners, None),
+            Intake::Handed(handoff) => (&[], Some(handoff)),
+        }
+    }
+
+    /// The listening sockets from which the worker accepts.
+    pub(crate) fn listeners(&self) -> &'a [Listener] {
+        self.parts().0
+    }
+}
+
+/// The peer as `accept` tells it: none on a Unix socket.
+pub(crate) fn of_accepted(peer: Option<SocketAddr>) -> Peer {
+    peer.map_or(Peer::Unix, Peer::Internet)
+}

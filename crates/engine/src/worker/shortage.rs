@@ -1,0 +1,24 @@
+//! What a worker does that runs out of descriptors or memory.
+
+use std::io;
+use std::time::Duration;
+
+use tenfold_sys::failure::is_shortage;
+
+use crate::protocol::{Event, Protocol};
+
+/// How long a worker that ran out of descriptors waits before it accepts again.
+pub(crate) const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
+
+/// A wait that could not begin for want of memory is counted and begins after a pause, so that nobody spins.
+///
+/// # Errors
+/// Any other failure of a wait, as it is.
+pub(crate) fn pause_where_short<P: Protocol>(error: io::Error, protocol: &P) -> io::Result<()> {
+    if !is_shortage(&error) {
+        return Err(error);
+    }
+    protocol.observe(Event::Exhausted);
+    std::thread::sleep(EXHAUSTED_PAUSE);
+    Ok(())
+}

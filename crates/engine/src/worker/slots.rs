@@ -1,0 +1,304 @@
+//! Connections as records: a slab of slots, in chunks, so that a new connection moves none of the others
+//! and memory grows by what is needed.
+//!
+//! A slot is named by a [`Key`], its place and its generation. A key of a connection that has ended finds
+//! nothing, even when its slot serves another one: descriptors are reused at once, keys are not.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use tenfold_http::{Instant, Peer};
+use tenfold_sys::socket::Socket;
+
+use super::eviction::Search;
+
+/// A connection's name: its slot, and the slot's generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl Key {
+    pub(crate) fn word(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    pub(crate) fn from_word(word: u64) -> Key {
+        Key { index: word as u32, generation: (word >> 32) as u32 }
+    }
+}
+
+/// A flag of every driver's slots: something was sent on the connection, so that between requests it may be closed.
+pub(crate) const SERVED: u8 = 1;
+
+/// What a slot's connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The slot is free.
+    Free,
+    /// It rests: the slot has its socket, and nothing else is held.
+    Parked,
+    /// A task serves it and owns its socket.
+    Active,
+    /// Its output is shut down; what still comes is thrown away.
+    Lingering,
+    /// It is closed, and the kernel has yet to give back what it holds.
+    Closing,
+}
+
+/// A connection while nothing happens on it. `T` is what the protocol, and a layer, remember.
+pub(crate) struct Slot<T> {
+    /// The socket, unless a task owns it.
+    pub(crate) socket: Option<Socket>,
+    generation: u32,
+    peer: SmallPeer,
+    pub(crate) state: State,
+    /// What the selector was told to report, in the driver's own bits.
+    pub(crate) interest: u8,
+    pub(crate) flags: u8,
+    /// Operations in flight that name the socket, beside those in `interest`. Completion driver only.
+    pub(crate) sending: u8,
+    pub(crate) listener: u16,
+    /// The task that serves it; for a lingering connection, the bytes drained so far; for a free slot,
+    /// the next free one.
+    pub(crate) link: u32,
+    /// When the connection's wait ends.
+    pub(crate) deadline: Instant,
+    /// When a timer fires for it: not later than the deadline.
+    pub(crate) armed: Instant,
+    pub(crate) memory: T,
+}
+
+/// A peer's address without the padding: a zone index is not kept.
+#[derive(Clone, Copy)]
+struct SmallPeer {
+    address: [u8; 16],
+    port: u16,
+    kind: PeerKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PeerKind {
+    V4,
+    V6,
+    Unix,
+}
+
+impl SmallPeer {
+    fn new(peer: Option<SocketAddr>) -> SmallPeer {
+        match peer {
+            None => SmallPeer { address: [0; 16], port: 0, kind: PeerKind::Unix },
+            Some(SocketAddr::V4(at)) => {
+                let mut address = [0; 16];
+                address[..4].copy_from_slice(&at.ip().octets());
+                SmallPeer { address, port: at.port(), kind: PeerKind::V4 }
+            }
+            Some(SocketAddr::V6(at)) => {
+                SmallPeer { address: at.ip().octets(), port: at.port(), kind: PeerKind::V6 }
+            }
+        }
+    }
+
+    fn widen(self) -> Peer {
+        let address = match self.kind {
+            PeerKind::Unix => return Peer::Unix,
+            PeerKind::V4 => {
+                let [a, b, c, d, ..] = self.address;
+                IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+            }
+            PeerKind::V6 => IpAddr::V6(Ipv6Addr::from(self.address)),
+        };
+        Peer::Internet(SocketAddr::new(address, self.port))
+    }
+}
+
+impl<T> Slot<T> {
+    pub(crate) fn peer(&self) -> Peer {
+        self.peer.widen()
+    }
+}
+
+// An idle plaintext connection is a record: the protocol's memory of it is 4 bytes.
+const _: () = assert!(size_of::<Slot<u32>>() <= 64);
+
+const CHUNK: usize = 512;
+const NONE: u32 = u32::MAX;
+
+/// All slots of a worker.
+pub(crate) struct Slots<T> {
+    chunks: Vec<Box<[Slot<T>]>>,
+    free: u32,
+    used: usize,
+    /// Slots from the first to the last that was ever used.
+    reached: usize,
+    search: Search,
+}
+
+impl<T: Default> Slots<T> {
+    pub(crate) fn new() -> Slots<T> {
+        Slots { chunks: Vec::new(), free: NONE, used: 0, reached: 0, search: Search::default() }
+    }
+
+    /// Connections there are.
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Takes a slot for a new connection, in [`State::Active`].
+    pub(crate) fn insert(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) -> Key {
+        if self.free == NONE {
+            self.grow();
+        }
+        let index = self.free;
+        let slot = self.at(index);
+        let next = slot.link;
+        slot.socket = Some(socket);
+        slot.peer = SmallPeer::new(peer);
+        slot.state = State::Active;
+        slot.interest = 0;
+        slot.flags = 0;
+        slot.sending = 0;
+        slot.listener = listener;
+        slot.deadline = Instant::NEVER;
+        slot.armed = Instant::NEVER;
+        slot.memory = T::default();
+        let key = Key { index, generation: slot.generation };
+        self.free = next;
+        self.used += 1;
+        self.reached = self.reached.max(index as usize + 1);
+        key
+    }
+
+    fn grow(&mut self) {
+        let first = u32::try_from(self.chunks.len() * CHUNK).expect("connections are fewer than 2^32");
+        let chunk = (0..CHUNK as u32).map(|place| Slot {
+            socket: None,
+            generation: 0,
+            peer: SmallPeer::new(None),
+            state: State::Free,
+            interest: 0,
+            flags: 0,
+            sending: 0,
+            listener: 0,
+            link: if place + 1 == CHUNK as u32 { NONE } else { first + place + 1 },
+            deadline: Instant::NEVER,
+            armed: Instant::NEVER,
+            memory: T::default(),
+        });
+        self.chunks.push(chunk.collect());
+        self.free = first;
+    }
+
+    fn at(&mut self, index: u32) -> &mut Slot<T> {
+        &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
+    }
+
+    /// The connection called `key`, where it is still there.
+    pub(crate) fn find(&mut self, key: Key) -> Option<&mut Slot<T>> {
+        let slot = self.chunks.get_mut(key.index as usize / CHUNK)?.get_mut(key.index as usize % CHUNK)?;
+        (slot.generation == key.generation && slot.state != State::Free).then_some(slot)
+    }
+
+    /// The key of the connection in slot `index`, where there is one.
+    pub(crate) fn key_at(&mut self, index: u32) -> Option<Key> {
+        let slot = self.chunks.get(index as usize / CHUNK)?.get(index as usize % CHUNK)?;
+        (slot.state != State::Free).then_some(Key { index, generation: slot.generation })
+    }
+
+    /// Gives a connection's slot back; its socket, where the slot has it, is closed.
+    pub(crate) fn remove(&mut self, key: Key) {
+        let free = self.free;
+        let Some(slot) = self.find(key) else { return };
+        slot.socket = None;
+        slot.state = State::Free;
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.link = free;
+        self.free = key.index;
+        self.used -= 1;
+    }
+
+    /// The keys of a sample of connections that are idle, the longest idle first. `idle_for` returns how long one has
+    /// been idle, if it is.
+    pub(crate) fn sample_idle(&mut self, idle_for: impl Fn(&Slot<T>) -> Option<Duration>) -> Vec<Key> {
+        let Slots { chunks, search, reached, .. } = self;
+        let at = |index: usize| &chunks[index / CHUNK][index % CHUNK];
+        let sample = search.sample(*reached, |index| idle_for(at(index)));
+        sample
+            .into_iter()
+            .map(|index| Key { index: index as u32, generation: at(index).generation })
+            .collect()
+    }
+
+    /// The keys of all connections that `wanted` picks.
+    pub(crate) fn keys(&self, wanted: impl Fn(&Slot<T>) -> bool) -> Vec<Key> {
+        let slots = self.chunks.iter().flat_map(|chunk| chunk.iter()).zip(0u32..);
+        slots
+            .filter(|(slot, _)| slot.state != State::Free && wanted(slot))
+            .map(|(slot, index)| Key { index, generation: slot.generation })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn socket() -> Socket {
+        std::os::fd::OwnedFd::from(std::fs::File::open("/dev/null").expect("there is a null device")).into()
+    }
+
+    #[test]
+    fn a_key_of_a_connection_that_has_ended_finds_nothing() {
+        let mut slots = Slots::<u32>::new();
+        let first = slots.insert(socket(), None, 0);
+        slots.remove(first);
+        let second = slots.insert(socket(), None, 0);
+        assert_eq!(first.index, second.index);
+        assert!(slots.find(first).is_none());
+        assert!(slots.find(second).is_some());
+        assert!(slots.key_at(u32::MAX).is_none());
+        assert_eq!(slots.used(), 1);
+    }
+
+    #[test]
+    fn slots_are_used_again_before_memory_grows() {
+        let mut slots = Slots::<u32>::new();
+        for _ in 0..3 {
+            let keys: Vec<_> = (0..CHUNK).map(|_| slots.insert(socket(), None, 0)).collect();
+            assert_eq!(slots.chunks.len(), 1);
+            keys.into_iter().for_each(|key| slots.remove(key));
+        }
+        assert_eq!(slots.used(), 0);
+    }
+
+    #[test]
+    fn a_sample_is_of_connections_there_are_and_begins_with_the_longest_idle() {
+        let mut slots = Slots::<u32>::new();
+        let keys: Vec<_> = (0..700).map(|_| slots.insert(socket(), None, 0)).collect();
+        for (key, since) in keys.iter().zip(0..) {
+            slots.find(*key).expect("it is there").deadline = Instant(since);
+        }
+        let idle_for =
+            |slot: &Slot<u32>| (slot.state != State::Free).then(|| Instant(1000).since(slot.deadline));
+        keys[10..690].iter().for_each(|key| slots.remove(*key));
+        for _ in 0..10 {
+            let mut sample: Vec<_> = slots.sample_idle(idle_for).iter().map(|key| key.index).collect();
+            assert_eq!(sample.len(), 16, "the first 16 of 20 are enough");
+            assert!(sample.is_sorted(), "{sample:?}");
+            sample.retain(|index| (10..690).contains(index));
+            assert!(sample.is_empty(), "slots that are free: {sample:?}");
+        }
+        keys.iter().for_each(|key| slots.remove(*key));
+        assert!(slots.sample_idle(idle_for).is_empty());
+    }
+
+    #[test]
+    fn a_peer_is_kept_whole() {
+        for text in ["127.0.0.1:80", "[2001:db8::1]:65535", "[::]:0"] {
+            let address: SocketAddr = text.parse().expect("an address");
+            assert_eq!(SmallPeer::new(Some(address)).widen(), Peer::Internet(address));
+        }
+        assert_eq!(SmallPeer::new(None).widen(), Peer::Unix);
+    }
+}

@@ -1,0 +1,127 @@
+//! What the two drivers with a loop do alike: connections are served by tasks, and a tick ends with
+//! those that were woken, that go on, and whose wait is over.
+
+use std::future::Future;
+
+use tenfold_http::{Instant, Peer};
+use tenfold_sys::socket::Socket;
+
+use super::connections::Connections;
+use super::inbox::Inbox;
+use super::slots::{Key, Slot, State};
+use super::tasks::Tasks;
+
+/// What a loop has for this.
+pub(crate) struct Parts<'a, T, F, I, A> {
+    pub(crate) connections: &'a mut Connections<T>,
+    pub(crate) tasks: &'a mut Tasks<F, I, A>,
+    /// Connections that are served again before the next wait.
+    pub(crate) again: &'a mut Vec<Key>,
+    pub(crate) inbox: &'a Inbox,
+}
+
+/// A loop that serves connections by tasks.
+pub(crate) trait Tick {
+    /// What a slot remembers.
+    type Memory: Default;
+    type Future: Future;
+    type Io;
+    /// What the loop keeps of an `Io`.
+    type Kept;
+
+    fn parts(&mut self) -> Parts<'_, Self::Memory, Self::Future, Self::Io, Self::Kept>;
+
+    /// Polls `task`, which serves connection `key`, and does what follows from that.
+    fn serve_on(&mut self, key: Key, task: u32);
+
+    /// Whether `task` is away, where another thread polls it; then connection `key` is woken when it is back.
+    #[inline]
+    fn is_away(&mut self, _key: Key, _task: u32) -> bool {
+        false
+    }
+
+    /// Goes on with connection `key`, which is in `state` and has no task.
+    #[inline]
+    fn go_on_without_task(&mut self, _key: Key, _state: State) {}
+
+    /// The wait of connection `key` has ended, which is in `state` and has no task.
+    fn give_up(&mut self, key: Key, state: State);
+
+    /// Until when nothing is to be done, while nothing happens; none where something is. `rest` is the
+    /// protocol's. From here on wakers tell the loop.
+    #[inline]
+    fn idle_until(&mut self, rest: Instant) -> Option<Instant> {
+        let Parts { connections, tasks, again, inbox } = self.parts();
+        let asleep = inbox.fall_asleep(tasks.any()) && again.is_empty();
+        asleep.then(|| connections.next_deadline().min(rest).min(tasks.trims()))
+    }
+
+    /// Ends a tick. `woken` says whether wakers have told the loop anything; `keys` is empty before and after.
+    #[inline]
+    fn end_tick(&mut self, woken: bool, now: Instant, keys: &mut Vec<Key>) {
+        if woken {
+            self.parts().inbox.take(keys);
+            keys.drain(..).for_each(|key| self.woken(key));
+        }
+        if !self.parts().again.is_empty() {
+            std::mem::swap(self.parts().again, keys);
+            keys.drain(..).for_each(|key| self.once_more(key));
+        }
+        self.parts().connections.expire(now, keys);
+        keys.drain(..).for_each(|key| self.due(key));
+        self.parts().tasks.trim(now);
+    }
+
+    /// The task of connection `key` was woken by something else than its socket.
+    #[inline]
+    fn woken(&mut self, key: Key) {
+        if let Some((State::Active, task)) = self.find(key)
+            && !self.is_away(key, task)
+        {
+            self.parts().tasks.woken(task);
+            self.serve_on(key, task);
+        }
+    }
+
+    #[inline]
+    fn once_more(&mut self, key: Key) {
+        match self.find(key) {
+            Some((State::Active, task)) => self.serve_on(key, task),
+            Some((state, _)) => self.go_on_without_task(key, state),
+            None => {}
+        }
+    }
+
+    /// The wait of connection `key` has ended.
+    #[inline]
+    fn due(&mut self, key: Key) {
+        match self.find(key) {
+            Some((State::Active, task)) => self.serve_on(key, task),
+            Some((state, _)) => self.give_up(key, state),
+            None => {}
+        }
+    }
+
+    /// What connection `key` is doing, and its task where it has one.
+    #[inline]
+    fn find(&mut self, key: Key) -> Option<(State, u32)> {
+        self.parts().connections.find(key).map(|slot| (slot.state, slot.link))
+    }
+}
+
+/// What a task takes from the slot of the connection that it serves.
+pub(crate) struct Taken<T> {
+    pub(crate) socket: Socket,
+    pub(crate) peer: Peer,
+    pub(crate) listener: u16,
+    pub(crate) memory: T,
+}
+
+/// Takes a connection up that has no task; from here on it has one. None where it has no socket.
+#[inline]
+pub(crate) fn take_up<T: Default>(slot: &mut Slot<T>) -> Option<Taken<T>> {
+    let socket = slot.socket.take()?;
+    slot.state = State::Active;
+    let (peer, listener) = (slot.peer(), slot.listener);
+    Some(Taken { socket, peer, listener, memory: std::mem::take(&mut slot.memory) })
+}
