@@ -11,9 +11,10 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tenfold_sys::asio::{Context, Watched};
+use tenfold_sys::readiness::Ready;
 
 use crate::drivers::readiness::run::serve_as_dispatched;
-use crate::drivers::readiness::selector::{Event, READING, Rearm, Selector, WRITING};
+use crate::drivers::readiness::selector::{Interest, Rearm, Selector};
 use crate::plan::Plan;
 use crate::plan::mechanism::Facility;
 use crate::protocol::Protocol;
@@ -65,9 +66,9 @@ impl Connections {
 }
 
 impl Rearm for Connections {
-    fn rearm(&self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+    fn rearm(&self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
         let begin = |place: &mut Option<Watched>| match place {
-            Some(watched) => watched.wait(word, interest & READING != 0, interest & WRITING != 0),
+            Some(watched) => watched.wait(word, interest.read, interest.write),
             None => Err(io::ErrorKind::NotFound.into()),
         };
         self.at(number, begin)
@@ -92,13 +93,13 @@ impl Selector for AsioSelector {
         Ok(())
     }
 
-    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+    fn watch(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
         let watched = self.context.watch(number, word)?;
         self.connections.at(number, |place| *place = Some(watched));
         self.connections.rearm(number, word, interest)
     }
 
-    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+    fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
         self.connections.rearm(number, word, interest)
     }
 
@@ -111,14 +112,14 @@ impl Selector for AsioSelector {
         self.connections.at(number, |place| *place = None);
     }
 
-    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()> {
+    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Ready>) -> io::Result<()> {
         for source in self.sources.iter_mut().filter(|source| !source.waits) {
             source.watched.wait(source.word, true, false)?;
             source.waits = true;
         }
-        self.context.run(milliseconds, |ready| events.push(Event::from(ready)))?;
+        self.context.run(milliseconds, |ready| events.push(ready))?;
         for event in events.iter() {
-            for source in self.sources.iter_mut().filter(|source| source.word == event.word) {
+            for source in self.sources.iter_mut().filter(|source| source.word == event.key) {
                 source.waits = false;
             }
         }

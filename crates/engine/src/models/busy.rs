@@ -11,9 +11,10 @@ use std::os::fd::RawFd;
 use std::thread;
 use std::time::Duration;
 
-use crate::drivers::readiness::link::{READ, WRITE};
+use tenfold_sys::readiness::Ready;
+
 use crate::drivers::readiness::run::serve_as_dispatched;
-use crate::drivers::readiness::selector::{Event, READING, Selector, WRITING};
+use crate::drivers::readiness::selector::{Interest, Selector};
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::worker::intake::Intake;
@@ -22,7 +23,7 @@ const NOWHERE: u32 = u32::MAX;
 
 struct BusySelector {
     /// What is tried in each turn: descriptor, word and interest.
-    entries: Vec<(RawFd, u64, u8)>,
+    entries: Vec<(RawFd, u64, Interest)>,
     /// By descriptor: its place among the entries.
     places: Vec<u32>,
     sleep: Duration,
@@ -44,7 +45,7 @@ impl Selector for BusySelector {
     }
 
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
-        self.watch(number, word, READING)
+        self.watch(number, word, Interest::READ)
     }
 
     fn watch_event(&mut self, _number: RawFd, _word: u64) -> io::Result<()> {
@@ -52,7 +53,7 @@ impl Selector for BusySelector {
         Ok(())
     }
 
-    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+    fn watch(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
         let index = usize::try_from(number).map_err(io::Error::other)?;
         if self.places.len() <= index {
             self.places.resize(index + 1, NOWHERE);
@@ -67,7 +68,7 @@ impl Selector for BusySelector {
         Ok(())
     }
 
-    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+    fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
         self.watch(number, word, interest)
     }
 
@@ -92,18 +93,19 @@ impl Selector for BusySelector {
         self.worked = worked;
     }
 
-    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()> {
+    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Ready>) -> io::Result<()> {
         if !self.worked && milliseconds != Some(0) && !self.sleep.is_zero() {
             thread::sleep(self.sleep);
         }
-        let ready = |interest| match interest {
-            READING => READ,
-            WRITING => WRITE,
-            0 => 0,
-            _ => READ | WRITE,
-        };
-        let tried = self.entries.iter().map(|&(_, word, interest)| Event { word, ready: ready(interest) });
-        events.extend(tried.filter(|event| event.ready != 0));
+        let all = self.entries.iter().filter(|(.., interest)| *interest != Interest::NONE);
+        events.extend(all.map(|&(_, key, Interest { read, write })| Ready {
+            key,
+            read,
+            write,
+            ended: false,
+            gone: false,
+            error: false,
+        }));
         Ok(())
     }
 }

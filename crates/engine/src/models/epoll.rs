@@ -12,11 +12,12 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use tenfold_sys::epoll::{Epoll, Interest, Registry};
+use tenfold_sys::epoll::{self, Epoll, Registry};
+use tenfold_sys::readiness::Ready;
 
 use crate::drivers::readiness::pool::serve_by_pool;
 use crate::drivers::readiness::run::serve;
-use crate::drivers::readiness::selector::{Event, READING, Rearm, Selector, WRITING};
+use crate::drivers::readiness::selector::{Interest, Rearm, Selector};
 use crate::plan::Plan;
 use crate::plan::choice::{Dispatch, Topology, Trigger};
 use crate::plan::mechanism::Facility;
@@ -70,8 +71,8 @@ pub(crate) fn probe() -> Vec<(Facility, String)> {
     }
 }
 
-fn interest(bits: u8, edge: bool, once: bool) -> Interest {
-    Interest { read: bits & READING != 0, write: bits & WRITING != 0, edge, exclusive: false, once }
+fn registration(interest: Interest, edge: bool, once: bool) -> epoll::Interest {
+    epoll::Interest { read: interest.read, write: interest.write, edge, exclusive: false, once }
 }
 
 /// `epoll_ctl(2)` may be called by any thread, also while the loop waits.
@@ -81,8 +82,8 @@ struct Registrations {
 }
 
 impl Rearm for Registrations {
-    fn rearm(&self, number: RawFd, word: u64, bits: u8) -> io::Result<()> {
-        self.registry.modify(number, word, interest(bits, self.edge, true))
+    fn rearm(&self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
+        self.registry.modify(number, word, registration(interest, self.edge, true))
     }
 }
 
@@ -100,16 +101,16 @@ impl<const ONCE: bool> Selector for EpollSelector<ONCE> {
 
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
         let (edge, exclusive) = (self.edge_listener, self.shared);
-        let interest = Interest { read: true, write: false, edge, exclusive, once: false };
+        let interest = epoll::Interest { read: true, write: false, edge, exclusive, once: false };
         self.epoll.add(number, word, interest)
     }
 
-    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
-        self.epoll.add(number, word, self::interest(interest, self.edge_connections, ONCE))
+    fn watch(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
+        self.epoll.add(number, word, registration(interest, self.edge_connections, ONCE))
     }
 
-    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
-        self.epoll.modify(number, word, self::interest(interest, self.edge_connections, ONCE))
+    fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
+        self.epoll.modify(number, word, registration(interest, self.edge_connections, ONCE))
     }
 
     fn forget(&mut self, number: RawFd) {
@@ -117,8 +118,8 @@ impl<const ONCE: bool> Selector for EpollSelector<ONCE> {
         let _ = self.epoll.delete(number);
     }
 
-    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()> {
-        events.extend(self.epoll.wait(milliseconds)?.map(Event::from));
+    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Ready>) -> io::Result<()> {
+        events.extend(self.epoll.wait(milliseconds)?);
         Ok(())
     }
 }

@@ -11,11 +11,12 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use tenfold_sys::libevent::{Base, Interest};
+use tenfold_sys::libevent::{self, Base};
+use tenfold_sys::readiness::Ready;
 
 use crate::drivers::readiness::pool::serve_by_pool;
 use crate::drivers::readiness::run::serve;
-use crate::drivers::readiness::selector::{Event, READING, Selector, WRITING};
+use crate::drivers::readiness::selector::{Interest, Selector};
 use crate::plan::Plan;
 use crate::plan::choice::{Dispatch, Trigger};
 use crate::plan::mechanism::Facility;
@@ -69,21 +70,21 @@ impl<const ONCE: bool> Selector for LibeventSelector<ONCE> {
     }
 
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
-        let interest = Interest { read: true, write: false, edge: self.edge_listener, once: false };
+        let interest = libevent::Interest { read: true, write: false, edge: self.edge_listener, once: false };
         self.base.set(number, word, interest)
     }
 
-    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
-        let interest = Interest {
-            read: interest & READING != 0,
-            write: interest & WRITING != 0,
+    fn watch(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
+        let interest = libevent::Interest {
+            read: interest.read,
+            write: interest.write,
             edge: self.edge_connections,
             once: ONCE,
         };
         self.base.set(number, word, interest)
     }
 
-    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+    fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
         self.watch(number, word, interest)
     }
 
@@ -95,7 +96,7 @@ impl<const ONCE: bool> Selector for LibeventSelector<ONCE> {
         self.base.remove(number);
     }
 
-    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()> {
-        self.base.wait(milliseconds, |ready| events.push(Event::from(ready)))
+    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Ready>) -> io::Result<()> {
+        self.base.wait(milliseconds, |ready| events.push(ready))
     }
 }

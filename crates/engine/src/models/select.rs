@@ -9,10 +9,11 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use tenfold_sys::readiness::Ready;
 use tenfold_sys::select::SelectSets;
 
 use crate::drivers::readiness::run::serve_as_dispatched;
-use crate::drivers::readiness::selector::{Event, READING, Selector, WRITING};
+use crate::drivers::readiness::selector::{Interest, Selector};
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::worker::intake::Intake;
@@ -36,14 +37,14 @@ impl Selector for SelectSelector {
     }
 
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
-        self.watch(number, word, READING)
+        self.watch(number, word, Interest::READ)
     }
 
-    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
-        self.0.set(number, word, interest & READING != 0, interest & WRITING != 0)
+    fn watch(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
+        self.0.set(number, word, interest.read, interest.write)
     }
 
-    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+    fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
         self.watch(number, word, interest)
     }
 
@@ -55,7 +56,7 @@ impl Selector for SelectSelector {
         self.0.remove(number);
     }
 
-    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()> {
-        self.0.wait(milliseconds, |ready| events.push(Event::from(ready)))
+    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Ready>) -> io::Result<()> {
+        self.0.wait(milliseconds, |ready| events.push(ready))
     }
 }

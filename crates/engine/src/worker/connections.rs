@@ -5,28 +5,28 @@ use std::net::SocketAddr;
 use tenfold_http::Instant;
 use tenfold_sys::socket::Socket;
 
-use super::slots::{Key, SERVED, Slot, Slots, State};
+use super::slots::{Key, Slot, Slots, State};
 use super::timer::{self, Timer};
 use crate::plan::Plan;
 use crate::plan::choice::TimerUpdate;
 use crate::protocol::Protocol;
 
 /// Slots and timers together, so that neither forgets the other.
-pub(crate) struct Connections<T> {
-    slots: Slots<T>,
+pub(crate) struct Connections<T, D> {
+    slots: Slots<T, D>,
     timer: Box<dyn Timer>,
     /// Whether every new deadline arms a timer again, and not only an earlier one.
     eager: bool,
     fired: Vec<u32>,
 }
 
-impl<T: Default> Connections<T> {
+impl<T: Default, D: Default> Connections<T, D> {
     /// None, with the timers of `plan`.
-    pub(crate) fn new(plan: &Plan, now: Instant) -> Connections<T> {
+    pub(crate) fn new(plan: &Plan, now: Instant) -> Connections<T, D> {
         Connections::with(timer::new(plan.timer, now), plan.timer_update)
     }
 
-    fn with(timer: Box<dyn Timer>, update: TimerUpdate) -> Connections<T> {
+    fn with(timer: Box<dyn Timer>, update: TimerUpdate) -> Connections<T, D> {
         Connections { slots: Slots::new(), timer, eager: update == TimerUpdate::Eager, fired: Vec::new() }
     }
 
@@ -39,7 +39,7 @@ impl<T: Default> Connections<T> {
     }
 
     #[inline]
-    pub(crate) fn find(&mut self, key: Key) -> Option<&mut Slot<T>> {
+    pub(crate) fn find(&mut self, key: Key) -> Option<&mut Slot<T, D>> {
         self.slots.find(key)
     }
 
@@ -47,7 +47,7 @@ impl<T: Default> Connections<T> {
         self.slots.key_at(index)
     }
 
-    pub(crate) fn keys(&self, wanted: impl Fn(&Slot<T>) -> bool) -> Vec<Key> {
+    pub(crate) fn keys(&self, wanted: impl Fn(&Slot<T, D>) -> bool) -> Vec<Key> {
         self.slots.keys(wanted)
     }
 
@@ -81,15 +81,15 @@ impl<T: Default> Connections<T> {
     pub(crate) fn longest_idle<P: Protocol>(
         &mut self,
         protocol: &P,
-        quiet: impl Fn(&Slot<T>) -> bool,
+        quiet: impl Fn(&Slot<T, D>) -> bool,
     ) -> Option<Key> {
         let (first, next) = (protocol.first_bytes_by(), protocol.next_request_by());
         let sample = self.slots.sample_idle(|slot| {
             // Each deadline is the begin of the wait and what the protocol adds to it.
-            let latest = if slot.flags & SERVED == 0 { first } else { next };
+            let latest = if slot.served { next } else { first };
             (slot.state == State::Parked && quiet(slot)).then(|| latest.since(slot.deadline))
         });
-        let no_input = |slot: &mut Slot<T>| slot.socket.as_ref().is_some_and(|socket| !socket.has_input());
+        let no_input = |slot: &mut Slot<T, D>| slot.socket.as_ref().is_some_and(|socket| !socket.has_input());
         sample.into_iter().find(|key| self.slots.find(*key).is_some_and(no_input))
     }
 
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    fn one(update: TimerUpdate) -> (Connections<u32>, Key, Rc<Cell<u32>>) {
+    fn one(update: TimerUpdate) -> (Connections<u32, ()>, Key, Rc<Cell<u32>>) {
         let count = Rc::new(Cell::new(0));
         let timer = timer::new(TimerKind::Wheel, Instant(1000));
         let mut connections = Connections::with(Box::new(Counted(timer, count.clone())), update);

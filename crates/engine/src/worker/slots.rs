@@ -5,6 +5,7 @@
 //! nothing, even when its slot serves another one: descriptors are reused at once, keys are not.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 use tenfold_http::{Instant, Peer};
@@ -29,40 +30,45 @@ impl Key {
     }
 }
 
-/// A flag of every driver's slots: something was sent on the connection, so that between requests it may be closed.
-pub(crate) const SERVED: u8 = 1;
-
-/// What a slot's connection is doing.
+/// The state of a slot's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// The slot is free.
-    Free,
+    Free {
+        /// The next free slot.
+        next: u32,
+    },
     /// It rests: the slot has its socket, and nothing else is held.
     Parked,
     /// A task serves it and owns its socket.
-    Active,
-    /// Its output is shut down; what still comes is thrown away.
-    Lingering,
-    /// It is closed, and the kernel has yet to give back what it holds.
-    Closing,
+    Active {
+        /// The number of the task.
+        task: u32,
+    },
+    /// Its output is shut down; received bytes are discarded.
+    Lingering {
+        /// Bytes discarded so far.
+        drained: u32,
+    },
+    /// It is closed, and operations that name its socket are still in flight. Completion driver only.
+    Closing {
+        /// The number of the socket.
+        number: RawFd,
+    },
 }
 
-/// A connection while nothing happens on it. `T` is what the protocol, and a layer, remember.
-pub(crate) struct Slot<T> {
+/// A connection while nothing happens on it. `T` is what the protocol, and a layer, remember, and `D` what the driver
+/// does.
+pub(crate) struct Slot<T, D> {
     /// The socket, unless a task owns it.
     pub(crate) socket: Option<Socket>,
     generation: u32,
     peer: SmallPeer,
     pub(crate) state: State,
-    /// What the selector was told to report, in the driver's own bits.
-    pub(crate) interest: u8,
-    pub(crate) flags: u8,
-    /// Operations in flight that name the socket, beside those in `interest`. Completion driver only.
-    pub(crate) sending: u8,
+    pub(crate) driver: D,
+    /// Whether something was sent on the connection, so that between requests it may be closed.
+    pub(crate) served: bool,
     pub(crate) listener: u16,
-    /// The task that serves it; for a lingering connection, the bytes drained so far; for a free slot,
-    /// the next free one.
-    pub(crate) link: u32,
     /// When the connection's wait ends.
     pub(crate) deadline: Instant,
     /// When a timer fires for it: not later than the deadline.
@@ -113,21 +119,25 @@ impl SmallPeer {
     }
 }
 
-impl<T> Slot<T> {
+impl<T, D> Slot<T, D> {
+    fn is_free(&self) -> bool {
+        matches!(self.state, State::Free { .. })
+    }
+
     pub(crate) fn peer(&self) -> Peer {
         self.peer.widen()
     }
 }
 
-// An idle plaintext connection is a record: the protocol's memory of it is 4 bytes.
-const _: () = assert!(size_of::<Slot<u32>>() <= 64);
+// An idle plaintext connection is a record: the protocol's memory of it is 4 bytes, a driver's 3.
+const _: () = assert!(size_of::<Slot<u32, [u8; 3]>>() <= 64);
 
 const CHUNK: usize = 512;
 const NONE: u32 = u32::MAX;
 
 /// All slots of a worker.
-pub(crate) struct Slots<T> {
-    chunks: Vec<Box<[Slot<T>]>>,
+pub(crate) struct Slots<T, D> {
+    chunks: Vec<Box<[Slot<T, D>]>>,
     free: u32,
     used: usize,
     /// Slots from the first to the last that was ever used.
@@ -135,8 +145,8 @@ pub(crate) struct Slots<T> {
     search: Search,
 }
 
-impl<T: Default> Slots<T> {
-    pub(crate) fn new() -> Slots<T> {
+impl<T: Default, D: Default> Slots<T, D> {
+    pub(crate) fn new() -> Slots<T, D> {
         Slots { chunks: Vec::new(), free: NONE, used: 0, reached: 0, search: Search::default() }
     }
 
@@ -145,20 +155,19 @@ impl<T: Default> Slots<T> {
         self.used
     }
 
-    /// Takes a slot for a new connection, in [`State::Active`].
+    /// Takes a slot for a new connection, in [`State::Parked`].
     pub(crate) fn insert(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) -> Key {
         if self.free == NONE {
             self.grow();
         }
         let index = self.free;
         let slot = self.at(index);
-        let next = slot.link;
+        let next = if let State::Free { next } = slot.state { next } else { NONE };
         slot.socket = Some(socket);
         slot.peer = SmallPeer::new(peer);
-        slot.state = State::Active;
-        slot.interest = 0;
-        slot.flags = 0;
-        slot.sending = 0;
+        slot.state = State::Parked;
+        slot.driver = D::default();
+        slot.served = false;
         slot.listener = listener;
         slot.deadline = Instant::NEVER;
         slot.armed = Instant::NEVER;
@@ -176,12 +185,10 @@ impl<T: Default> Slots<T> {
             socket: None,
             generation: 0,
             peer: SmallPeer::new(None),
-            state: State::Free,
-            interest: 0,
-            flags: 0,
-            sending: 0,
+            state: State::Free { next: if place + 1 == CHUNK as u32 { NONE } else { first + place + 1 } },
+            driver: D::default(),
+            served: false,
             listener: 0,
-            link: if place + 1 == CHUNK as u32 { NONE } else { first + place + 1 },
             deadline: Instant::NEVER,
             armed: Instant::NEVER,
             memory: T::default(),
@@ -190,20 +197,20 @@ impl<T: Default> Slots<T> {
         self.free = first;
     }
 
-    fn at(&mut self, index: u32) -> &mut Slot<T> {
+    fn at(&mut self, index: u32) -> &mut Slot<T, D> {
         &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 
     /// The connection called `key`, where it is still there.
-    pub(crate) fn find(&mut self, key: Key) -> Option<&mut Slot<T>> {
+    pub(crate) fn find(&mut self, key: Key) -> Option<&mut Slot<T, D>> {
         let slot = self.chunks.get_mut(key.index as usize / CHUNK)?.get_mut(key.index as usize % CHUNK)?;
-        (slot.generation == key.generation && slot.state != State::Free).then_some(slot)
+        (slot.generation == key.generation && !slot.is_free()).then_some(slot)
     }
 
     /// The key of the connection in slot `index`, where there is one.
     pub(crate) fn key_at(&mut self, index: u32) -> Option<Key> {
         let slot = self.chunks.get(index as usize / CHUNK)?.get(index as usize % CHUNK)?;
-        (slot.state != State::Free).then_some(Key { index, generation: slot.generation })
+        (!slot.is_free()).then_some(Key { index, generation: slot.generation })
     }
 
     /// Gives a connection's slot back; its socket, where the slot has it, is closed.
@@ -211,16 +218,15 @@ impl<T: Default> Slots<T> {
         let free = self.free;
         let Some(slot) = self.find(key) else { return };
         slot.socket = None;
-        slot.state = State::Free;
+        slot.state = State::Free { next: free };
         slot.generation = slot.generation.wrapping_add(1);
-        slot.link = free;
         self.free = key.index;
         self.used -= 1;
     }
 
     /// The keys of a sample of connections that are idle, the longest idle first. `idle_for` returns how long one has
     /// been idle, if it is.
-    pub(crate) fn sample_idle(&mut self, idle_for: impl Fn(&Slot<T>) -> Option<Duration>) -> Vec<Key> {
+    pub(crate) fn sample_idle(&mut self, idle_for: impl Fn(&Slot<T, D>) -> Option<Duration>) -> Vec<Key> {
         let Slots { chunks, search, reached, .. } = self;
         let at = |index: usize| &chunks[index / CHUNK][index % CHUNK];
         let sample = search.sample(*reached, |index| idle_for(at(index)));
@@ -231,10 +237,10 @@ impl<T: Default> Slots<T> {
     }
 
     /// The keys of all connections that `wanted` picks.
-    pub(crate) fn keys(&self, wanted: impl Fn(&Slot<T>) -> bool) -> Vec<Key> {
+    pub(crate) fn keys(&self, wanted: impl Fn(&Slot<T, D>) -> bool) -> Vec<Key> {
         let slots = self.chunks.iter().flat_map(|chunk| chunk.iter()).zip(0u32..);
         slots
-            .filter(|(slot, _)| slot.state != State::Free && wanted(slot))
+            .filter(|(slot, _)| !slot.is_free() && wanted(slot))
             .map(|(slot, index)| Key { index, generation: slot.generation })
             .collect()
     }
@@ -250,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_key_of_a_connection_that_has_ended_finds_nothing() {
-        let mut slots = Slots::<u32>::new();
+        let mut slots = Slots::<u32, ()>::new();
         let first = slots.insert(socket(), None, 0);
         slots.remove(first);
         let second = slots.insert(socket(), None, 0);
@@ -263,7 +269,7 @@ mod tests {
 
     #[test]
     fn slots_are_used_again_before_memory_grows() {
-        let mut slots = Slots::<u32>::new();
+        let mut slots = Slots::<u32, ()>::new();
         for _ in 0..3 {
             let keys: Vec<_> = (0..CHUNK).map(|_| slots.insert(socket(), None, 0)).collect();
             assert_eq!(slots.chunks.len(), 1);
@@ -274,13 +280,12 @@ mod tests {
 
     #[test]
     fn a_sample_is_of_connections_there_are_and_begins_with_the_longest_idle() {
-        let mut slots = Slots::<u32>::new();
+        let mut slots = Slots::<u32, ()>::new();
         let keys: Vec<_> = (0..700).map(|_| slots.insert(socket(), None, 0)).collect();
         for (key, since) in keys.iter().zip(0..) {
             slots.find(*key).expect("it is there").deadline = Instant(since);
         }
-        let idle_for =
-            |slot: &Slot<u32>| (slot.state != State::Free).then(|| Instant(1000).since(slot.deadline));
+        let idle_for = |slot: &Slot<u32, ()>| (!slot.is_free()).then(|| Instant(1000).since(slot.deadline));
         keys[10..690].iter().for_each(|key| slots.remove(*key));
         for _ in 0..10 {
             let mut sample: Vec<_> = slots.sample_idle(idle_for).iter().map(|key| key.index).collect();

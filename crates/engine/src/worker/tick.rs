@@ -11,10 +11,10 @@ use super::inbox::Inbox;
 use super::slots::{Key, Slot, State};
 use super::tasks::Tasks;
 
-/// What a loop has for this.
-pub(crate) struct Parts<'a, T, F, I, A> {
-    pub(crate) connections: &'a mut Connections<T>,
-    pub(crate) tasks: &'a mut Tasks<F, I, A>,
+/// The parts of a loop that a tick needs.
+pub(crate) struct Parts<'a, L: Tick + ?Sized> {
+    pub(crate) connections: &'a mut Connections<L::Memory, L::Driver>,
+    pub(crate) tasks: &'a mut Tasks<L::Future, L::Io, L::Kept>,
     /// Connections that are served again before the next wait.
     pub(crate) again: &'a mut Vec<Key>,
     pub(crate) inbox: &'a Inbox,
@@ -22,14 +22,16 @@ pub(crate) struct Parts<'a, T, F, I, A> {
 
 /// A loop that serves connections by tasks.
 pub(crate) trait Tick {
-    /// What a slot remembers.
+    /// What a slot remembers for the protocol.
     type Memory: Default;
+    /// What a slot remembers for the driver.
+    type Driver: Default;
     type Future: Future;
     type Io;
     /// What the loop keeps of an `Io`.
     type Kept;
 
-    fn parts(&mut self) -> Parts<'_, Self::Memory, Self::Future, Self::Io, Self::Kept>;
+    fn parts(&mut self) -> Parts<'_, Self>;
 
     /// Polls `task`, which serves connection `key`, and does what follows from that.
     fn serve_on(&mut self, key: Key, task: u32);
@@ -75,7 +77,7 @@ pub(crate) trait Tick {
     /// The task of connection `key` was woken by something else than its socket.
     #[inline]
     fn woken(&mut self, key: Key) {
-        if let Some((State::Active, task)) = self.find(key)
+        if let Some(State::Active { task }) = self.find(key)
             && !self.is_away(key, task)
         {
             self.parts().tasks.woken(task);
@@ -86,8 +88,8 @@ pub(crate) trait Tick {
     #[inline]
     fn once_more(&mut self, key: Key) {
         match self.find(key) {
-            Some((State::Active, task)) => self.serve_on(key, task),
-            Some((state, _)) => self.go_on_without_task(key, state),
+            Some(State::Active { task }) => self.serve_on(key, task),
+            Some(state) => self.go_on_without_task(key, state),
             None => {}
         }
     }
@@ -96,16 +98,16 @@ pub(crate) trait Tick {
     #[inline]
     fn due(&mut self, key: Key) {
         match self.find(key) {
-            Some((State::Active, task)) => self.serve_on(key, task),
-            Some((state, _)) => self.give_up(key, state),
+            Some(State::Active { task }) => self.serve_on(key, task),
+            Some(state) => self.give_up(key, state),
             None => {}
         }
     }
 
-    /// What connection `key` is doing, and its task where it has one.
+    /// The state of connection `key`.
     #[inline]
-    fn find(&mut self, key: Key) -> Option<(State, u32)> {
-        self.parts().connections.find(key).map(|slot| (slot.state, slot.link))
+    fn find(&mut self, key: Key) -> Option<State> {
+        self.parts().connections.find(key).map(|slot| slot.state)
     }
 }
 
@@ -117,11 +119,10 @@ pub(crate) struct Taken<T> {
     pub(crate) memory: T,
 }
 
-/// Takes a connection up that has no task; from here on it has one. None where it has no socket.
+/// Takes what a task needs from a connection that has none; the caller begins the task. None if the slot has no socket.
 #[inline]
-pub(crate) fn take_up<T: Default>(slot: &mut Slot<T>) -> Option<Taken<T>> {
+pub(crate) fn take_up<T: Default, D>(slot: &mut Slot<T, D>) -> Option<Taken<T>> {
     let socket = slot.socket.take()?;
-    slot.state = State::Active;
     let (peer, listener) = (slot.peer(), slot.listener);
     Some(Taken { socket, peer, listener, memory: std::mem::take(&mut slot.memory) })
 }

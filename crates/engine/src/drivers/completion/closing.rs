@@ -4,13 +4,12 @@ use std::future::Future;
 use std::rc::Rc;
 
 use tenfold_http::Instant;
-use tenfold_sys::socket::Socket;
 
 use super::io::RingIo;
 use super::link::Link;
 use super::proactor::Proactor;
 use super::ring::Ring;
-use super::state::{CLOSING, ENDED, EVICTED, FAILED, MULTISHOT, POLLING, RECEIVING, RESET};
+use super::state::{InFlight, Past};
 use super::tag::{Kind, tag};
 use crate::protocol::{Event, Protocol};
 use crate::worker::eviction::MOST_LEAVING;
@@ -32,10 +31,9 @@ where
             return self.connections_end(key);
         }
         let Some(slot) = self.connections.find(key) else { return };
-        slot.state = State::Closing;
-        slot.interest |= CLOSING;
+        slot.driver.begin(InFlight::CLOSING);
         if let Some(socket) = slot.socket.take() {
-            slot.link = socket.number() as u32;
+            slot.state = State::Closing { number: socket.number() };
             self.ring.close(socket, tag(Kind::Close, key));
         }
         self.connections.set_deadline(key, by);
@@ -71,15 +69,16 @@ where
         }
         // Nothing is in flight but the receive of the next request.
         self.connections.longest_idle(self.protocol, |slot| {
-            slot.sending == 0
-                && slot.interest & !(RECEIVING | MULTISHOT) == 0
-                && slot.flags & (ENDED | FAILED) == 0
+            slot.driver.sending == 0
+                && slot.driver.in_flight.without(InFlight::RECEIVING.with(InFlight::MULTISHOT))
+                    == InFlight::default()
+                && !slot.driver.past.any(Past::ENDED.with(Past::FAILED))
         })
     }
 
     fn evict(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
-        slot.flags |= EVICTED;
+        slot.driver.note(Past::EVICTED);
         self.leaving += 1;
         self.protocol.observe(Event::Evicted);
         self.close(key);
@@ -87,41 +86,43 @@ where
 
     /// Closes connection `key` when its sends are done, at the latest at `by`.
     pub(super) fn close_gently(&mut self, key: Key, by: Instant) {
+        let number = self.number(key);
         let Some(slot) = self.connections.find(key) else { return };
-        if slot.sending == 0 {
+        if slot.driver.sending == 0 {
             return self.close(key);
         }
-        slot.state = State::Closing;
+        slot.state = State::Closing { number };
         self.connections.set_deadline(key, by);
     }
 
     /// Closes connection `key` now. What is in flight is ended first, by `shutdown(2)`, or by a reset where what waits
     /// in the socket is not to be sent: a shutdown still sends it.
     pub(super) fn close(&mut self, key: Key) {
+        let number = self.number(key);
         let Some(slot) = self.connections.find(key) else { return };
-        if slot.interest & (RECEIVING | POLLING | CLOSING) == 0 && slot.sending == 0 {
+        let naming = InFlight::RECEIVING.with(InFlight::POLLING).with(InFlight::CLOSING);
+        if !slot.driver.in_flight.any(naming) && slot.driver.sending == 0 {
             return self.connections_end(key);
         }
-        slot.state = State::Closing;
-        let number = slot.socket.as_ref().map_or(-1, Socket::number);
-        if slot.interest & POLLING != 0 {
+        slot.state = State::Closing { number };
+        if slot.driver.in_flight.any(InFlight::POLLING) {
             self.ring.cancel(number, tag(Kind::Poll, key), tag(Kind::Cancel, key));
         }
         let Some(slot) = self.connections.find(key) else { return };
         match &slot.socket {
-            Some(socket) if slot.flags & RESET != 0 => socket.reset(),
+            Some(socket) if slot.driver.past.any(Past::RESET) => socket.reset(),
             Some(socket) => socket.shut_down(),
             // Its close is queued behind sends that do not end: they are cancelled.
-            None => self.ring.cancel_all(slot.link as i32, tag(Kind::Cancel, key)),
+            None => self.ring.cancel_all(number, tag(Kind::Cancel, key)),
         }
     }
 
     pub(super) fn close_when_done(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
-        if slot.interest & CLOSING != 0 {
+        if slot.driver.in_flight.any(InFlight::CLOSING) {
             return;
         }
-        if slot.sending == 0 {
+        if slot.driver.sending == 0 {
             self.close(key);
         }
     }
@@ -130,7 +131,7 @@ where
     pub(super) fn connections_end(&mut self, key: Key) {
         if let Some(slot) = self.connections.find(key) {
             self.protocol.dismiss(|| slot.peer());
-            self.leaving -= usize::from(slot.flags & EVICTED != 0);
+            self.leaving -= usize::from(slot.driver.past.any(Past::EVICTED));
             if let Some(socket) = slot.socket.take() {
                 self.ring.discard(socket);
             }

@@ -13,7 +13,7 @@ use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
 use super::input::Input;
-use super::link::{AGAIN, FILE_READ, FileRead, LOST, Link, Piece, RECEIVED, SENT, WRITABLE};
+use super::link::{FileRead, Link, Piece, Wants};
 use super::ring::Buffer;
 use crate::plan::Plan;
 use crate::plan::choice::Sender;
@@ -125,12 +125,12 @@ impl<B: Buffer> RingIo<B> {
         &self.link
     }
 
-    fn wait<T>(&mut self, bits: u8, by: Instant) -> Poll<Result<T, IoError>> {
+    fn wait<T>(&mut self, wants: Wants, by: Instant) -> Poll<Result<T, IoError>> {
         if clock::now() >= by {
             return Poll::Ready(Err(IoError::TimedOut));
         }
         self.input.settle();
-        self.link.wait_for(bits, by);
+        self.link.wait_for(wants, by);
         Poll::Pending
     }
 
@@ -186,10 +186,10 @@ impl<B: Buffer> RingIo<B> {
         let mut left = self.turn_bytes;
         while self.out.file().is_some() {
             if left == 0 {
-                return self.wait(AGAIN, by);
+                return self.wait(Wants::AGAIN, by);
             }
             if !self.link.writable.get() {
-                return self.wait(WRITABLE, by);
+                return self.wait(Wants::WRITABLE, by);
             }
             match send_some(socket, &mut self.out, &mut self.files, left)? {
                 Sent::Some(count) => {
@@ -218,7 +218,7 @@ impl<B: Buffer> RingIo<B> {
 
     /// Hands over what is mapped of the file at the front; where nothing can be, what is read of it.
     fn send_mapped(&mut self, by: Instant) -> Poll<Result<(), IoError>> {
-        let reads = self.link.wants(FILE_READ) || self.link.file_done.borrow().is_some();
+        let reads = self.link.wants(Wants::FILE_READ) || self.link.file_done.borrow().is_some();
         if !reads && self.hand_over_mapped()? {
             return Poll::Ready(Ok(()));
         }
@@ -237,15 +237,15 @@ impl<B: Buffer> RingIo<B> {
     fn copy_file(&mut self, by: Instant) -> Poll<Result<(), IoError>> {
         let Some((file, range, goes_on)) = self.out.file() else { return Poll::Ready(Ok(())) };
         let Some((mut memory, result)) = self.link.file_done.take() else {
-            if self.link.file_read.borrow().is_none() && !self.link.wants(FILE_READ) {
+            if self.link.file_read.borrow().is_none() && !self.link.wants(Wants::FILE_READ) {
                 let length = COPY_BYTES.min(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
                 let memory = vec![0; length];
                 let file = Arc::new(ReadFrom(file.clone()));
                 self.link.file_read.replace(Some(FileRead { file, offset: range.start, memory }));
             }
-            return self.wait(FILE_READ, by);
+            return self.wait(Wants::FILE_READ, by);
         };
-        self.link.wait_for(0, by);
+        self.link.wait_for(Wants::default(), by);
         match usize::try_from(result) {
             Ok(0) => Poll::Ready(Err(IoError::Truncated)),
             Ok(count) => {
@@ -255,7 +255,7 @@ impl<B: Buffer> RingIo<B> {
                 self.handed += count as u64;
                 let piece = Piece { bytes: Bytes::Owned(memory, 0), more, held: false };
                 self.link.outgoing.borrow_mut().push(piece);
-                self.wait(SENT, by)
+                self.wait(Wants::SENT, by)
             }
             // A signal came in between (EINTR), or there was no memory to wait in (EAGAIN).
             Err(_) if matches!(result, -4 | -11) => self.copy_file(by),
@@ -270,7 +270,7 @@ impl<B: Buffer> RingIo<B> {
                 return Poll::Ready(Err(error));
             }
             if self.in_flight() {
-                return self.wait(SENT, by);
+                return self.wait(Wants::SENT, by);
             }
             self.see_what_was_mapped()?;
             let Some(socket) = &self.socket else { return Poll::Ready(Err(IoError::Gone)) };
@@ -350,14 +350,14 @@ impl<B: Buffer> Io for RingIo<B> {
         if patience == Patience::Park && self.input.len() == 0 {
             return Poll::Ready(Ok(Received::Idle));
         }
-        self.wait(RECEIVED, by)
+        self.wait(Wants::RECEIVED, by)
     }
 
     fn poll_lost(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<IoError> {
         if let Some(error) = self.link.failed.get() {
             return Poll::Ready(error);
         }
-        self.wait::<()>(LOST, by).map(|waited| waited.err().unwrap_or(IoError::Gone))
+        self.wait::<()>(Wants::LOST, by).map(|waited| waited.err().unwrap_or(IoError::Gone))
     }
 
     fn poll_flush(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
@@ -376,10 +376,10 @@ impl<B: Buffer> Io for RingIo<B> {
 
     fn poll_finish(&mut self, _cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()> {
         // For a close the driver waits itself; until when, it is told here.
-        self.link.wait_for(0, by);
+        self.link.wait_for(Wants::default(), by);
         if how == Finish::Linger {
             if self.in_flight() && self.link.failed.get().is_none() && clock::now() < by {
-                self.link.wait_for(SENT, by);
+                self.link.wait_for(Wants::SENT, by);
                 return Poll::Pending;
             }
             if let Some(socket) = &self.socket {

@@ -8,18 +8,25 @@ use tenfold_sys::completion::{Bytes, Readable};
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 
-/// Bytes, an end, or an error have arrived.
-pub(super) const RECEIVED: u8 = 1;
-/// What was handed over has been sent.
-pub(super) const SENT: u8 = 2;
-/// There is room to write.
-pub(super) const WRITABLE: u8 = 4;
-/// A file was read.
-pub(super) const FILE_READ: u8 = 8;
-/// A wish: to be polled again after others had their turn.
-pub(super) const AGAIN: u8 = 16;
-/// A wish: to hear when the peer is gone.
-pub(super) const LOST: u8 = 32;
+use crate::worker::flags::flags;
+
+flags! {
+    /// What a task waits for.
+    Wants {
+        /// Bytes, an end, or an error have arrived.
+        RECEIVED = 0,
+        /// What was handed over has been sent.
+        SENT = 1,
+        /// There is room to write.
+        WRITABLE = 2,
+        /// A file was read.
+        FILE_READ = 3,
+        /// To be polled again after others had their turn.
+        AGAIN = 4,
+        /// The peer is gone.
+        LOST = 5,
+    }
+}
 
 /// A read that the `Io` asks for.
 pub(super) struct FileRead {
@@ -38,7 +45,7 @@ pub(super) struct Piece {
 }
 
 pub(super) struct Link<B> {
-    want: Cell<u8>,
+    want: Cell<Wants>,
     deadline: Cell<Option<Instant>>,
     /// Received just now, in the ring's own buffer: for this turn.
     pub(super) current: RefCell<Option<B>>,
@@ -88,7 +95,7 @@ impl<B> Link<B> {
     }
 
     pub(super) fn begin(&self, sending: u8) {
-        self.want.set(0);
+        self.want.set(Wants::default());
         self.ended.set(false);
         self.failed.set(None);
         self.sending.set(sending);
@@ -101,8 +108,8 @@ impl<B> Link<B> {
         self.held.take();
     }
 
-    pub(super) fn wants(&self, bits: u8) -> bool {
-        self.want.get() & bits != 0
+    pub(super) fn wants(&self, wants: Wants) -> bool {
+        self.want.get().any(wants)
     }
 
     /// Until when the last wait of this activation was to last, where there was one.
@@ -110,8 +117,8 @@ impl<B> Link<B> {
         self.deadline.get()
     }
 
-    pub(super) fn wait_for(&self, bits: u8, by: Instant) {
-        self.want.set(bits);
+    pub(super) fn wait_for(&self, wants: Wants, by: Instant) {
+        self.want.set(wants);
         self.deadline.set(Some(by));
     }
 }

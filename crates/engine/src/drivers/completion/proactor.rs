@@ -15,6 +15,7 @@ use super::io::RingIo;
 use super::link::Link;
 use super::ring::Ring;
 use super::sources::Sources;
+use super::state::Operations;
 use super::tag::{GENERATION_MASK, KIND_SHIFT, KINDS, Kind};
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol, read_clock};
@@ -23,7 +24,7 @@ use crate::worker::handoff::Accepted;
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::of_accepted;
 use crate::worker::shortage::pause_where_short;
-use crate::worker::slots::{Key, SERVED, Slot, State};
+use crate::worker::slots::{Key, Slot, State};
 use crate::worker::tasks::{Finished, Tasks};
 use crate::worker::tick::Tick;
 
@@ -38,7 +39,7 @@ pub(super) struct Active<B> {
 
 pub(super) struct Proactor<'a, R: Ring, P: Protocol, F, M> {
     pub(super) ring: R,
-    pub(super) connections: Connections<P::State>,
+    pub(super) connections: Connections<P::State, Operations>,
     pub(super) tasks: Tasks<F, RingIo<R::Buffer>, Active<R::Buffer>>,
     /// Connections that are served again before the next wait.
     pub(super) again: Vec<Key>,
@@ -103,7 +104,7 @@ where
     /// Leaves step by step; says whether connections are left.
     fn drain(&mut self, sources: &mut Sources<'_>) -> bool {
         if sources.leave(&mut self.ring) {
-            let resting = |slot: &Slot<P::State>| slot.state == State::Parked && slot.flags & SERVED != 0;
+            let resting = |slot: &Slot<P::State, Operations>| slot.state == State::Parked && slot.served;
             for key in self.connections.keys(resting) {
                 self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
             }
@@ -185,9 +186,6 @@ where
     pub(super) fn begin(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) {
         self.protocol.observe(Event::Accepted);
         let key = self.connections.insert(socket, peer, listener);
-        if let Some(slot) = self.connections.find(key) {
-            slot.state = State::Parked;
-        }
         self.connections.set_deadline(key, self.protocol.first_bytes_by());
         self.receive(key);
     }
@@ -196,10 +194,11 @@ where
     pub(super) fn number(&mut self, key: Key) -> i32 {
         match self.connections.find(key) {
             Some(Slot { socket: Some(socket), .. }) => socket.number(),
-            Some(Slot { state: State::Active, link, .. }) => {
-                let task = *link;
+            Some(Slot { state: State::Active { task }, .. }) => {
+                let task = *task;
                 self.tasks.attached(task).number
             }
+            Some(Slot { state: State::Closing { number }, .. }) => *number,
             _ => -1,
         }
     }

@@ -6,10 +6,10 @@ use tenfold_http::IoError;
 use tenfold_sys::errno;
 
 use super::io::RingIo;
-use super::link::{LOST, RECEIVED};
+use super::link::Wants;
 use super::proactor::Proactor;
 use super::ring::Ring;
-use super::state::{CANCELLING, ENDED, GREETED, MULTISHOT, RECEIVING};
+use super::state::{InFlight, Past};
 use super::tag::{Kind, tag};
 use crate::protocol::Protocol;
 use crate::worker::slots::{Key, State};
@@ -30,7 +30,7 @@ where
     pub(super) fn cancelled(&mut self, key: Key, result: i32) {
         let Some(slot) = self.connections.find(key) else { return };
         if result < 0 && !matches!(-result, errno::ENOENT | errno::EALREADY) {
-            slot.interest &= !CANCELLING;
+            slot.driver.end(InFlight::CANCELLING);
         }
     }
 
@@ -39,15 +39,15 @@ where
     pub(super) fn receive(&mut self, key: Key) {
         let number = self.number(key);
         let Some(slot) = self.connections.find(key) else { return };
-        if slot.interest & RECEIVING != 0 || slot.flags & ENDED != 0 {
+        if slot.driver.in_flight.any(InFlight::RECEIVING) || slot.driver.past.any(Past::ENDED) {
             return;
         }
-        slot.interest |= RECEIVING;
-        if slot.flags & GREETED == 0 {
-            slot.flags |= GREETED;
+        slot.driver.begin(InFlight::RECEIVING);
+        if !slot.driver.past.any(Past::GREETED) {
+            slot.driver.note(Past::GREETED);
             self.ring.receive(number, tag(Kind::Receive, key));
         } else {
-            slot.interest |= MULTISHOT;
+            slot.driver.begin(InFlight::MULTISHOT);
             self.ring.receive_on(number, tag(Kind::Receive, key));
         }
     }
@@ -55,17 +55,17 @@ where
     pub(super) fn received(&mut self, key: Key, result: i32, more: bool, buffer: Option<R::Buffer>) {
         let Some(slot) = self.connections.find(key) else { return };
         if !more {
-            slot.interest &= !(RECEIVING | MULTISHOT | CANCELLING);
+            slot.driver.end(InFlight::RECEIVING.with(InFlight::MULTISHOT).with(InFlight::CANCELLING));
         }
         if result == 0 {
-            slot.flags |= ENDED;
+            slot.driver.note(Past::ENDED);
         }
         match (slot.state, result) {
-            (State::Closing, _) => self.close_when_done(key),
+            (State::Closing { .. }, _) => self.close_when_done(key),
             // No buffer was free: there will be one when this turn is over. Or it was cancelled.
-            (State::Parked | State::Lingering, _) if transient(result) => self.receive(key),
-            (State::Lingering, 1..) => self.lingered(key, result as u32),
-            (State::Lingering, _) => self.close(key),
+            (State::Parked | State::Lingering { .. }, _) if transient(result) => self.receive(key),
+            (State::Lingering { drained }, 1..) => self.lingered(key, drained.saturating_add(result as u32)),
+            (State::Lingering { .. }, _) => self.close(key),
             (State::Parked, 1..) => {
                 if let Some(buffer) = buffer {
                     self.activate(key, Some(buffer), Vec::new());
@@ -75,44 +75,48 @@ where
             // layer has a last word.
             (State::Parked, 0) => self.activate(key, None, Vec::new()),
             (State::Parked, _) => self.close(key),
-            (State::Active, _) => self.received_active(key, result, buffer),
-            (State::Free, _) => {}
+            (State::Active { task }, _) => self.received_active(key, task, result, buffer),
+            (State::Free { .. }, _) => {}
         }
     }
 
-    fn received_active(&mut self, key: Key, result: i32, buffer: Option<R::Buffer>) {
+    fn received_active(&mut self, key: Key, task: u32, result: i32, buffer: Option<R::Buffer>) {
         let Some(slot) = self.connections.find(key) else { return };
-        let (task, interest) = (slot.link, slot.interest);
+        let in_flight = slot.driver.in_flight;
         let link = self.tasks.attached(task).link.clone();
         match result {
             1.. => {
-                if link.wants(RECEIVED) {
+                if link.wants(Wants::RECEIVED) {
                     link.current.replace(buffer);
                     return self.poll(key, task);
                 }
                 let mut inbox = link.inbox.borrow_mut();
                 inbox.extend_from_slice(buffer.as_deref().unwrap_or_default());
-                if interest & RECEIVING == 0 && link.wants(LOST) && inbox.len() < INBOX_BYTES {
+                if !in_flight.any(InFlight::RECEIVING) && link.wants(Wants::LOST) && inbox.len() < INBOX_BYTES
+                {
                     // Nobody else would say that the peer is gone.
                     return self.receive(key);
                 }
                 // A multishot receive knows no back pressure: it is ended, and begun again when wanted.
-                if inbox.len() >= INBOX_BYTES && interest & (MULTISHOT | CANCELLING) == MULTISHOT {
+                if inbox.len() >= INBOX_BYTES
+                    && in_flight.any(InFlight::MULTISHOT)
+                    && !in_flight.any(InFlight::CANCELLING)
+                {
                     if let Some(slot) = self.connections.find(key) {
-                        slot.interest |= CANCELLING;
+                        slot.driver.begin(InFlight::CANCELLING);
                     }
                     let number = self.number(key);
                     self.ring.cancel(number, tag(Kind::Receive, key), tag(Kind::Cancel, key));
                 }
             }
             _ if transient(result) => {
-                if link.wants(RECEIVED | LOST) && link.inbox.borrow().len() < INBOX_BYTES {
+                if link.wants(Wants::RECEIVED.with(Wants::LOST)) && link.inbox.borrow().len() < INBOX_BYTES {
                     self.receive(key);
                 }
             }
             0 => {
                 link.ended.set(true);
-                if link.wants(RECEIVED) {
+                if link.wants(Wants::RECEIVED) {
                     self.poll(key, task);
                 }
             }
@@ -124,10 +128,10 @@ where
     }
 
     /// Counts what was thrown away on a connection whose output is shut down.
-    pub(super) fn lingered(&mut self, key: Key, count: u32) {
+    fn lingered(&mut self, key: Key, drained: u32) {
         let Some(slot) = self.connections.find(key) else { return };
-        slot.link = slot.link.saturating_add(count);
-        if u64::from(slot.link) > self.plan.bounds.linger_bytes {
+        slot.state = State::Lingering { drained };
+        if u64::from(drained) > self.plan.bounds.linger_bytes {
             self.close(key);
         } else {
             self.receive(key);

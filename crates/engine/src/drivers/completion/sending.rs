@@ -8,13 +8,13 @@ use tenfold_sys::completion::{Bytes, ROOM};
 use tenfold_sys::errno;
 
 use super::io::RingIo;
-use super::link::{FILE_READ, Link, Piece, SENT, WRITABLE};
+use super::link::{Link, Piece, Wants};
 use super::proactor::Proactor;
 use super::ring::Ring;
-use super::state::{FAILED, POLLING};
+use super::state::{InFlight, Past};
 use super::tag::{Kind, tag};
 use crate::protocol::{Event, Protocol};
-use crate::worker::slots::{Key, State};
+use crate::worker::slots::{Key, Slot, State};
 use crate::worker::tasks::Finished;
 
 /// Vectors to stage into that are kept, and the most that each may hold.
@@ -38,8 +38,8 @@ where
         }
         let number = self.number(key);
         let Some(slot) = self.connections.find(key) else { return false };
-        slot.sending += count as u8;
-        link.sending.set(slot.sending);
+        slot.driver.sending += count as u8;
+        link.sending.set(slot.driver.sending);
         for (place, piece) in outgoing.drain(..).enumerate() {
             let linked = closing || place + 1 < count;
             match piece {
@@ -60,8 +60,8 @@ where
     pub(super) fn sent_held(&mut self, key: Key, result: i32) {
         // Too much is held, or it is no TCP.
         const WILL_NOT: [i32; 3] = [-errno::ENOMEM, -errno::ENOBUFS, -errno::EOPNOTSUPP];
-        let active = self.connections.find(key).filter(|slot| slot.state == State::Active);
-        if let Some(task) = active.map(|slot| slot.link)
+        if let Some(Slot { state: State::Active { task }, .. }) = self.connections.find(key)
+            && let task = *task
             && let Some((mapped, more)) = self.tasks.attached(task).link.held.take()
             && WILL_NOT.contains(&result)
         {
@@ -80,13 +80,13 @@ where
             self.protocol.observe(Event::Sent(result as u64));
         }
         let Some(slot) = self.connections.find(key) else { return };
-        slot.sending -= 1;
-        let (sending, task) = (slot.sending, slot.link);
+        slot.driver.sending -= 1;
+        let sending = slot.driver.sending;
         if result < 0 {
-            slot.flags |= FAILED;
+            slot.driver.note(Past::FAILED);
         }
         match slot.state {
-            State::Active => {
+            State::Active { task } => {
                 let link = self.tasks.attached(task).link.clone();
                 link.sending.set(sending);
                 if result < 0 {
@@ -94,11 +94,11 @@ where
                 } else {
                     link.sent.set(link.sent.get() + result as u64);
                 }
-                if link.wants(SENT) && (sending == 0 || result < 0) {
+                if link.wants(Wants::SENT) && (sending == 0 || result < 0) {
                     self.poll(key, task);
                 }
             }
-            State::Closing => self.close_when_done(key),
+            State::Closing { .. } => self.close_when_done(key),
             _ if result < 0 => self.close(key),
             _ => {}
         }
@@ -114,29 +114,27 @@ where
     pub(super) fn writable(&mut self, key: Key, result: i32, more: bool) {
         let Some(slot) = self.connections.find(key) else { return };
         if !more {
-            slot.interest &= !POLLING;
+            slot.driver.end(InFlight::POLLING);
         }
         match slot.state {
-            State::Active if result < 0 || result & ROOM != 0 => {
-                let task = slot.link;
+            State::Active { task } if result < 0 || result & ROOM != 0 => {
                 let link = self.tasks.attached(task).link.clone();
                 link.writable.set(true);
-                if link.wants(WRITABLE) {
+                if link.wants(Wants::WRITABLE) {
                     self.poll(key, task);
                 }
             }
-            State::Closing => self.close_when_done(key),
+            State::Closing { .. } => self.close_when_done(key),
             _ => {}
         }
     }
 
     pub(super) fn file_read(&mut self, key: Key, result: i32, memory: Option<Vec<u8>>) {
         let Some(slot) = self.connections.find(key) else { return };
-        if slot.state == State::Active {
-            let task = slot.link;
+        if let State::Active { task } = slot.state {
             let link = self.tasks.attached(task).link.clone();
             link.file_done.replace(memory.map(|memory| (memory, result)));
-            if link.wants(FILE_READ) {
+            if link.wants(Wants::FILE_READ) {
                 self.poll(key, task);
             }
         }

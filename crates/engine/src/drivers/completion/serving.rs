@@ -8,13 +8,13 @@ use std::task::Poll;
 use tenfold_http::{Instant, IoError, Next};
 
 use super::io::RingIo;
-use super::link::{AGAIN, LOST, Link, RECEIVED, WRITABLE};
+use super::link::{Link, Wants};
 use super::proactor::{Active, LAST_SENDS, Proactor};
 use super::ring::Ring;
-use super::state::{ENDED, FAILED, POLLING, RESET};
+use super::state::{InFlight, Operations, Past};
 use super::tag::{Kind, tag};
 use crate::protocol::{Event, Protocol};
-use crate::worker::slots::{Key, SERVED, State};
+use crate::worker::slots::{Key, State};
 use crate::worker::tasks::Finished;
 use crate::worker::tick::{Parts, Taken, Tick, take_up};
 
@@ -29,7 +29,7 @@ where
     pub(super) fn activate(&mut self, key: Key, buffer: Option<R::Buffer>, inbox: Vec<u8>) {
         let Some(slot) = self.connections.find(key) else { return };
         let Some(Taken { socket, peer, listener, memory }) = take_up(slot) else { return };
-        let (sending, flags) = (slot.sending, slot.flags);
+        let Operations { sending, past, .. } = slot.driver;
         let (plan, start, number) = (self.plan, &self.start, socket.number());
         let task = self.tasks.begin(key, |used, kept| {
             let mut io = used.unwrap_or_else(|| Box::new(RingIo::new(plan)));
@@ -37,15 +37,15 @@ where
             let link = io.link();
             link.current.replace(buffer);
             link.inbox.replace(inbox);
-            link.ended.set(flags & ENDED != 0);
-            link.failed.set((flags & FAILED != 0).then_some(IoError::Gone));
+            link.ended.set(past.any(Past::ENDED));
+            link.failed.set(past.any(Past::FAILED).then_some(IoError::Gone));
             match kept {
                 Some(active) => active.number = number,
                 None => *kept = Some(Active { link: link.clone(), number }),
             }
             start(io, memory)
         });
-        slot.link = task;
+        slot.state = State::Active { task };
         self.poll(key, task);
     }
 
@@ -77,17 +77,17 @@ where
     /// The task of connection `key` waits: hands over what it has, and asks for what it wants.
     fn wait(&mut self, key: Key, link: &Rc<Link<R::Buffer>>) {
         self.hand_over(key, link, false);
-        if link.wants(AGAIN) {
+        if link.wants(Wants::AGAIN) {
             return self.again.push(key);
         }
-        if link.wants(RECEIVED | LOST) {
+        if link.wants(Wants::RECEIVED.with(Wants::LOST)) {
             self.receive(key);
         }
         let number = self.number(key);
-        if link.wants(WRITABLE) {
+        if link.wants(Wants::WRITABLE) {
             let Some(slot) = self.connections.find(key) else { return };
-            if slot.interest & POLLING == 0 {
-                slot.interest |= POLLING;
+            if !slot.driver.in_flight.any(InFlight::POLLING) {
+                slot.driver.begin(InFlight::POLLING);
                 self.ring.poll_write(number, tag(Kind::Poll, key));
             }
         }
@@ -119,12 +119,12 @@ where
         slot.memory = memory;
         slot.state = State::Parked;
         if served {
-            slot.flags |= SERVED;
+            slot.served = true;
         }
         if resets {
-            slot.flags |= RESET;
+            slot.driver.note(Past::RESET);
         }
-        let quiet = slot.interest == 0 && slot.sending == 0;
+        let quiet = slot.driver.in_flight == InFlight::default() && slot.driver.sending == 0;
         // A wait that was in vain is over; where there was none, the last bytes have some time.
         let deadline = link.deadline().unwrap_or_else(|| tenfold_http::clock::now() + LAST_SENDS);
         if next == Next::Close && quiet {
@@ -141,16 +141,18 @@ where
                     return self.activate(key, None, unread);
                 }
                 self.receive(key);
-                let over = self.connections.find(key).is_some_and(|slot| slot.flags & (ENDED | FAILED) != 0);
+                let over = self
+                    .connections
+                    .find(key)
+                    .is_some_and(|slot| slot.driver.past.any(Past::ENDED.with(Past::FAILED)));
                 if over {
                     self.close_gently(key, by.max(tenfold_http::clock::now() + LAST_SENDS));
                 }
             }
             Next::Linger => {
                 let Some(slot) = self.connections.find(key) else { return };
-                slot.state = State::Lingering;
-                slot.link = 0;
-                let ended = slot.flags & ENDED != 0;
+                slot.state = State::Lingering { drained: 0 };
+                let ended = slot.driver.past.any(Past::ENDED);
                 let by = tenfold_http::clock::now() + self.plan.bounds.linger_time;
                 self.connections.set_deadline(key, by);
                 if ended { self.close(key) } else { self.receive(key) }
@@ -167,12 +169,13 @@ where
     M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
 {
     type Memory = P::State;
+    type Driver = Operations;
     type Future = F;
     type Io = RingIo<R::Buffer>;
     type Kept = Active<R::Buffer>;
 
     #[inline]
-    fn parts(&mut self) -> Parts<'_, P::State, F, RingIo<R::Buffer>, Active<R::Buffer>> {
+    fn parts(&mut self) -> Parts<'_, Self> {
         let Proactor { connections, tasks, again, inbox, .. } = self;
         Parts { connections, tasks, again, inbox }
     }
@@ -183,7 +186,7 @@ where
     }
 
     fn give_up(&mut self, key: Key, state: State) {
-        let sending = self.connections.find(key).is_some_and(|slot| slot.sending > 0);
+        let sending = self.connections.find(key).is_some_and(|slot| slot.driver.sending > 0);
         match state {
             // It rests, but its peer has not taken the last answer yet.
             State::Parked if sending => {

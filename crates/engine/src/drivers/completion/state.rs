@@ -1,20 +1,60 @@
 //! What the driver remembers of a connection in its slot.
 
-/// Bits of a slot's interest: operations in flight that name the socket.
-pub(super) const RECEIVING: u8 = 1;
-pub(super) const MULTISHOT: u8 = 2;
-pub(super) const CANCELLING: u8 = 4;
-pub(super) const POLLING: u8 = 8;
-pub(super) const CLOSING: u8 = 16;
+use crate::worker::flags::flags;
 
-/// Bits of a slot's flags, beside [`SERVED`].
-/// The first receive, which is one-shot, has been made.
-pub(super) const GREETED: u8 = 2;
-/// The peer has ended its output.
-pub(super) const ENDED: u8 = 4;
-/// A send has failed.
-pub(super) const FAILED: u8 = 8;
-/// What waits in the socket is not to be sent.
-pub(super) const RESET: u8 = 16;
-/// It was idle, and is closed for a new connection.
-pub(super) const EVICTED: u8 = 32;
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Operations {
+    pub(super) in_flight: InFlight,
+    /// Sends in flight.
+    pub(super) sending: u8,
+    pub(super) past: Past,
+}
+
+flags! {
+    /// Operations in flight that name the socket, beside sends.
+    InFlight {
+        /// A receive.
+        RECEIVING = 0,
+        /// It is a multishot receive.
+        MULTISHOT = 1,
+        /// The cancellation of a multishot receive.
+        CANCELLING = 2,
+        /// A wait for room.
+        POLLING = 3,
+        /// The close.
+        CLOSING = 4,
+    }
+}
+
+flags! {
+    /// What has happened to a connection.
+    Past {
+        /// The first receive, which is one-shot, has been made.
+        GREETED = 0,
+        /// The peer has ended its output.
+        ENDED = 1,
+        /// A send has failed.
+        FAILED = 2,
+        /// What waits in the socket is not to be sent.
+        RESET = 3,
+        /// It was idle, and is closed for a new connection.
+        EVICTED = 4,
+    }
+}
+
+impl Operations {
+    /// `operations` have begun.
+    pub(super) fn begin(&mut self, operations: InFlight) {
+        self.in_flight = self.in_flight.with(operations);
+    }
+
+    /// `operations` are over.
+    pub(super) fn end(&mut self, operations: InFlight) {
+        self.in_flight = self.in_flight.without(operations);
+    }
+
+    /// `past` has happened.
+    pub(super) fn note(&mut self, past: Past) {
+        self.past = self.past.with(past);
+    }
+}

@@ -8,7 +8,7 @@ use super::reactor::Reactor;
 use super::selector::Selector;
 use crate::protocol::{self, Protocol};
 use crate::senders::failure::interrupted;
-use crate::worker::slots::Key;
+use crate::worker::slots::{Key, State};
 use crate::worker::tasks::Finished;
 
 impl<S, P, F, M, E> Reactor<'_, S, P, F, M, E>
@@ -36,8 +36,10 @@ where
             match socket.receive(&mut scratch) {
                 Ok(0) => break,
                 Ok(count) => {
-                    slot.link = slot.link.saturating_add(count as u32);
-                    if u64::from(slot.link) > self.plan.bounds.linger_bytes {
+                    let before = if let State::Lingering { drained } = slot.state { drained } else { 0 };
+                    let drained = before.saturating_add(count as u32);
+                    slot.state = State::Lingering { drained };
+                    if u64::from(drained) > self.plan.bounds.linger_bytes {
                         break;
                     }
                 }

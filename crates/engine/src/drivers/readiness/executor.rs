@@ -10,6 +10,7 @@ use tenfold_http::Instant;
 
 use super::io::ReadinessIo;
 use super::link::Link;
+use super::selector::Interest;
 use crate::worker::slots::Key;
 use crate::worker::tasks::{Task, Tasks};
 
@@ -40,7 +41,7 @@ pub(crate) struct Returned<F: Future> {
     pub(crate) polled: Polled<F>,
     /// The interest for which its connection was registered anew; the loop has yet to do so where there is
     /// none.
-    pub(crate) rearmed: Option<u8>,
+    pub(crate) rearmed: Option<Interest>,
 }
 
 pub(crate) trait Executor<F: Future> {

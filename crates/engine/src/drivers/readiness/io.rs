@@ -8,7 +8,7 @@ use tenfold_http::{Finish, Instant, Io, IoError, Local, Out, Patience, Peer, Rec
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
-use super::link::{AGAIN, ENDED, FAULT, GONE, Link, MOVED, READ, WRITE};
+use super::link::{Link, Signals};
 use crate::drivers::input::Input;
 use crate::plan::Plan;
 use crate::senders::cork::Cork;
@@ -53,7 +53,7 @@ impl ReadinessIo {
     }
 
     /// Begins an activation.
-    pub(crate) fn begin(&mut self, socket: Socket, peer: Peer, listener: u16, ready: u8) {
+    pub(crate) fn begin(&mut self, socket: Socket, peer: Peer, listener: u16, ready: Signals) {
         self.socket = Some(socket);
         (self.peer, self.local) = (peer, Local { listener });
         self.cork.begin(&peer);
@@ -89,30 +89,30 @@ impl ReadinessIo {
         &self.link
     }
 
-    fn wait<T>(&mut self, bits: u8, by: Instant) -> Poll<Result<T, IoError>> {
+    fn wait<T>(&mut self, signals: Signals, by: Instant) -> Poll<Result<T, IoError>> {
         if clock::now() >= by {
             return Poll::Ready(Err(IoError::TimedOut));
         }
         self.input.settle();
         self.left = self.turn_bytes;
-        self.link.wait_for(bits, by);
+        self.link.wait_for(signals, by);
         Poll::Pending
     }
 
     /// The kernel holds what was sent, and says so when it does no more, in the socket's error queue.
     fn wait_for_release(&mut self, by: Instant) -> Poll<Result<(), IoError>> {
-        if self.link.is_ready(GONE) {
+        if self.link.is_ready(Signals::GONE) {
             return Poll::Ready(Err(IoError::Gone));
         }
-        self.link.clear_ready(FAULT);
-        self.wait(FAULT, by)
+        self.link.clear_ready(Signals::FAULT);
+        self.wait(Signals::FAULT, by)
     }
 
     fn wait_for_bytes(&mut self, patience: Patience, by: Instant) -> Poll<Result<Received, IoError>> {
         if patience == Patience::Park && self.input.is_empty() {
             return Poll::Ready(Ok(Received::Idle));
         }
-        self.wait(READ, by)
+        self.wait(Signals::READ, by)
     }
 }
 
@@ -141,14 +141,14 @@ impl Io for ReadinessIo {
         by: Instant,
     ) -> Poll<Result<Received, IoError>> {
         let Some(socket) = &self.socket else { return Poll::Ready(Err(IoError::Gone)) };
-        while self.link.is_ready(READ) {
+        while self.link.is_ready(Signals::READ) {
             let into = self.input.room(room);
             if into.is_empty() {
                 return Poll::Ready(Ok(Received::Full));
             }
             // Who sends as fast as it is served leaves others their turn.
             if self.left == 0 {
-                return self.wait(AGAIN, by);
+                return self.wait(Signals::AGAIN, by);
             }
             let asked = into.len();
             match socket.receive(into) {
@@ -156,15 +156,15 @@ impl Io for ReadinessIo {
                 Ok(count) => {
                     self.input.filled(count);
                     self.left = self.left.saturating_sub(count);
-                    self.link.add_ready(MOVED);
+                    self.link.add_ready(Signals::MOVED);
                     // After a short receive nothing is left, unless the end came with the bytes: its
                     // edge has been reported already.
-                    if count < asked && !self.link.is_ready(ENDED) {
-                        self.link.clear_ready(READ);
+                    if count < asked && !self.link.is_ready(Signals::ENDED) {
+                        self.link.clear_ready(Signals::READ);
                     }
                     return Poll::Ready(Ok(Received::Bytes));
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => self.link.clear_ready(READ),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.link.clear_ready(Signals::READ),
                 Err(error) if interrupted(&error) => {}
                 Err(error) => return Poll::Ready(Err(connection_error(&error))),
             }
@@ -178,10 +178,10 @@ impl Io for ReadinessIo {
     /// A mechanism that reports a loss without any interest (`POLLERR`, `POLLHUP`) wakes the task. `select` does
     /// not, and `busy` asks nobody: there the deadline is what ends the wait.
     fn poll_lost(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<IoError> {
-        if self.link.is_ready(GONE) {
+        if self.link.is_ready(Signals::GONE) {
             return Poll::Ready(IoError::Gone);
         }
-        self.wait::<()>(0, by).map(|waited| waited.err().unwrap_or(IoError::Gone))
+        self.wait::<()>(Signals::default(), by).map(|waited| waited.err().unwrap_or(IoError::Gone))
     }
 
     fn poll_flush(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
@@ -190,19 +190,19 @@ impl Io for ReadinessIo {
             self.cork.put(socket);
         }
         while !self.out.is_empty() {
-            if !self.link.is_ready(WRITE) {
-                return self.wait(WRITE, by);
+            if !self.link.is_ready(Signals::WRITE) {
+                return self.wait(Signals::WRITE, by);
             }
             if self.left == 0 {
-                return self.wait(AGAIN, by);
+                return self.wait(Signals::AGAIN, by);
             }
             match send_some(socket, &mut self.out, &mut self.files, self.left) {
                 Ok(Sent::Some(count)) => {
                     self.sent += count as u64;
-                    self.link.add_ready(MOVED);
+                    self.link.add_ready(Signals::MOVED);
                     self.left = self.left.saturating_sub(count);
                 }
-                Ok(Sent::Nothing) => self.link.clear_ready(WRITE),
+                Ok(Sent::Nothing) => self.link.clear_ready(Signals::WRITE),
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
@@ -211,7 +211,7 @@ impl Io for ReadinessIo {
             if self.files.holds(socket)? {
                 return self.wait_for_release(by);
             }
-            self.link.add_ready(MOVED);
+            self.link.add_ready(Signals::MOVED);
         }
         Poll::Ready(Ok(()))
     }

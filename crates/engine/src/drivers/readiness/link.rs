@@ -6,54 +6,97 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use tenfold_http::Instant;
+use tenfold_sys::readiness::Ready;
 
-/// Something may be read: bytes, an end, or an error.
-pub(crate) const READ: u8 = 1;
-/// There may be room to write.
-pub(crate) const WRITE: u8 = 2;
-/// The peer has ended its output: one more receive is due even after a short one.
-pub(crate) const ENDED: u8 = 4;
-/// The connection is gone.
-pub(crate) const GONE: u8 = 8;
-/// Not an event but a wish: to be polled again, after others had their turn.
-pub(crate) const AGAIN: u8 = 16;
-/// There is an error to be fetched, or something in the socket's error queue.
-pub(crate) const FAULT: u8 = 64;
-/// Among the ready bits: bytes were received or sent in this activation.
-pub(crate) const MOVED: u8 = 32;
+use super::selector::Interest;
+use crate::worker::flags::flags;
+
+flags! {
+    /// What is ready, or what is waited for.
+    Signals {
+        /// Something may be read: bytes, an end, or an error.
+        READ = 0,
+        /// There may be room to write.
+        WRITE = 1,
+        /// The peer has ended its output: one more receive is due even after a short one.
+        ENDED = 2,
+        /// The connection is gone.
+        GONE = 3,
+        /// Not an event but a wish: to be polled again, after others had their turn.
+        AGAIN = 4,
+        /// Bytes were received or sent in this activation.
+        MOVED = 5,
+        /// There is an error to be fetched, or something in the socket's error queue.
+        FAULT = 6,
+    }
+}
+
+impl Signals {
+    /// What is registered for a task that waits for these signals.
+    pub(super) fn interest(self) -> Interest {
+        Interest { read: self.any(Signals::READ), write: self.any(Signals::WRITE) }
+    }
+}
+
+impl From<Ready> for Signals {
+    fn from(ready: Ready) -> Signals {
+        let all = [
+            (ready.read, Signals::READ),
+            (ready.write, Signals::WRITE),
+            (ready.ended, Signals::ENDED),
+            (ready.gone, Signals::GONE),
+            (ready.error, Signals::FAULT),
+        ];
+        all.into_iter().filter(|(on, _)| *on).fold(Signals::default(), |set, (_, signal)| set.with(signal))
+    }
+}
+
+/// A set of signals that the `Io` and the loop share.
+#[derive(Default)]
+struct Shared(AtomicU8);
+
+impl Shared {
+    fn get(&self) -> Signals {
+        Signals(self.0.load(Relaxed))
+    }
+
+    fn set(&self, signals: Signals) {
+        self.0.store(signals.0, Relaxed);
+    }
+}
 
 pub(crate) struct Link {
-    ready: AtomicU8,
-    want: AtomicU8,
+    ready: Shared,
+    want: Shared,
     deadline: AtomicU64,
 }
 
 impl Link {
     pub(crate) fn new() -> Link {
-        Link { ready: AtomicU8::new(0), want: AtomicU8::new(0), deadline: AtomicU64::new(u64::MAX) }
+        Link { ready: Shared::default(), want: Shared::default(), deadline: AtomicU64::new(u64::MAX) }
     }
 
-    /// Begins an activation with these bits ready.
-    pub(crate) fn begin(&self, ready: u8) {
-        self.ready.store(ready, Relaxed);
-        self.want.store(0, Relaxed);
+    /// Begins an activation with these signals ready.
+    pub(crate) fn begin(&self, ready: Signals) {
+        self.ready.set(ready);
+        self.want.set(Signals::default());
     }
 
-    pub(crate) fn is_ready(&self, bits: u8) -> bool {
-        self.ready.load(Relaxed) & bits != 0
+    pub(crate) fn is_ready(&self, signals: Signals) -> bool {
+        self.ready.get().any(signals)
     }
 
-    pub(crate) fn add_ready(&self, bits: u8) {
-        self.ready.store(self.ready.load(Relaxed) | bits, Relaxed);
+    pub(crate) fn add_ready(&self, signals: Signals) {
+        self.ready.set(self.ready.get().with(signals));
     }
 
-    pub(crate) fn clear_ready(&self, bits: u8) {
-        self.ready.store(self.ready.load(Relaxed) & !bits, Relaxed);
+    pub(crate) fn clear_ready(&self, signals: Signals) {
+        self.ready.set(self.ready.get().without(signals));
     }
 
-    /// What the task waits for: bits of which one is enough.
-    pub(crate) fn wants(&self) -> u8 {
-        self.want.load(Relaxed)
+    /// What the task waits for: signals of which one is enough.
+    pub(crate) fn wants(&self) -> Signals {
+        self.want.get()
     }
 
     /// Until when.
@@ -62,8 +105,8 @@ impl Link {
     }
 
     /// The task begins to wait.
-    pub(crate) fn wait_for(&self, bits: u8, by: Instant) {
-        self.want.store(bits, Relaxed);
+    pub(crate) fn wait_for(&self, signals: Signals, by: Instant) {
+        self.want.set(signals);
         self.deadline.store(by.0, Relaxed);
     }
 }
@@ -72,17 +115,20 @@ impl Link {
 mod tests {
     use super::*;
 
+    const READ: Signals = Signals::READ;
+    const WRITE: Signals = Signals::WRITE;
+
     #[test]
     fn what_is_ready_is_remembered_until_it_is_used_up() {
         let link = Link::new();
         link.begin(READ);
-        link.add_ready(WRITE | ENDED);
+        link.add_ready(WRITE.with(Signals::ENDED));
         link.clear_ready(READ);
-        assert!(!link.is_ready(READ) && link.is_ready(WRITE) && link.is_ready(READ | ENDED));
+        assert!(!link.is_ready(READ) && link.is_ready(WRITE) && link.is_ready(READ.with(Signals::ENDED)));
         link.wait_for(READ, Instant(7));
         assert_eq!((link.wants(), link.deadline()), (READ, Instant(7)));
         // The next connection knows nothing of it.
-        link.begin(READ | WRITE);
-        assert!(!link.is_ready(ENDED | GONE) && link.wants() == 0);
+        link.begin(READ.with(WRITE));
+        assert!(!link.is_ready(Signals::ENDED.with(Signals::GONE)) && link.wants() == Signals::default());
     }
 }

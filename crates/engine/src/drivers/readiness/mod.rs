@@ -15,3 +15,4 @@ pub(crate) mod selector;
 mod serving;
 #[cfg(test)]
 mod tests;
+mod watch;

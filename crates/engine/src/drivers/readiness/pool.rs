@@ -18,9 +18,9 @@ use tenfold_http::{Instant, Next, clock};
 
 use super::executor::{Active, Executor, Returned, Turn};
 use super::io::ReadinessIo;
-use super::link::{AGAIN, FAULT};
+use super::link::Signals;
 use super::reactor::Reactor;
-use super::selector::{READING, Rearm, Selector, interest_of};
+use super::selector::{Interest, Rearm, Selector};
 use crate::dispatch::handover::{AT_ONCE, Mailbox, Queue, Taken};
 use crate::plan::Plan;
 use crate::protocol::{Protocol, read_clock};
@@ -139,12 +139,12 @@ fn begin_anew<I, T>(
     key: Key,
     active: &Active,
     polled: &thread::Result<Poll<Finished<I, T>>>,
-) -> Option<(u8, Instant)> {
+) -> Option<(Interest, Instant)> {
     let (interest, by) = match polled {
-        Ok(Poll::Pending) if active.link.wants() & (AGAIN | FAULT) == 0 => {
-            (interest_of(active.link.wants()), active.link.deadline())
+        Ok(Poll::Pending) if !active.link.wants().any(Signals::AGAIN.with(Signals::FAULT)) => {
+            (active.link.wants().interest(), active.link.deadline())
         }
-        Ok(Poll::Ready(Finished { next: Next::Park(by), .. })) => (READING, *by),
+        Ok(Poll::Ready(Finished { next: Next::Park(by), .. })) => (Interest::READ, *by),
         _ => return None,
     };
     rearm.rearm(active.number, key.word(), interest).ok().map(|()| (interest, by))

@@ -11,21 +11,25 @@ use tenfold_sys::socket::Socket;
 use super::accept::{Acceptor, FIRST_SPECIAL, HANDED, INBOX, LIFECYCLE, special};
 use super::executor::{Active, Executor, Returned};
 use super::io::ReadinessIo;
-use super::link::{AGAIN, GONE, READ, WRITE};
-use super::selector::{READING, REGISTERED, Selector};
+use super::link::Signals;
+use super::selector::{Interest, Selector};
+use super::watch::Watch;
 use crate::plan::Plan;
 use crate::protocol::{self, Protocol, read_clock};
 use crate::worker::connections::Connections;
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::{Intake, of_accepted};
 use crate::worker::shortage::pause_where_short;
-use crate::worker::slots::{Key, SERVED, State};
+use crate::worker::slots::{Key, State};
 use crate::worker::tasks::{Finished, Tasks};
 use crate::worker::tick::Tick;
 
+/// Both directions.
+pub(super) const BOTH: Signals = Signals::READ.with(Signals::WRITE);
+
 pub(super) struct Reactor<'a, S, P: Protocol, F, M, E> {
     pub(super) selector: S,
-    pub(super) connections: Connections<P::State>,
+    pub(super) connections: Connections<P::State, Watch>,
     pub(super) tasks: Tasks<F, ReadinessIo, Active>,
     /// Connections that are served again before the next wait.
     pub(super) again: Vec<Key>,
@@ -96,7 +100,7 @@ where
                 self.take_back(&mut returned);
             }
             for event in events.drain(..) {
-                match Key::from_word(event.word) {
+                match Key::from_word(event.key) {
                     Key { index: INBOX, .. } => self.inbox.event().clear(),
                     Key { index: LIFECYCLE, .. } => watch.event().clear(),
                     Key { index: HANDED, .. } => acceptor.handed(),
@@ -104,8 +108,8 @@ where
                         acceptor.ready((index - FIRST_SPECIAL) as usize)
                     }
                     // A thread takes it away, and `busy` reports each in every turn: what is idle is seen before that.
-                    key if E::AWAY => reported.push((key, event.ready)),
-                    key => self.event(key, event.ready),
+                    key if E::AWAY => reported.push((key, Signals::from(event))),
+                    key => self.event(key, Signals::from(event)),
                 }
             }
             self.accept(&mut acceptor, now)?;
@@ -145,7 +149,7 @@ where
         if !acceptor.leave(&mut self.selector) {
             return self.connections.count() > 0 || acceptor.expects();
         }
-        for key in self.connections.keys(|slot| slot.state == State::Parked && slot.flags & SERVED != 0) {
+        for key in self.connections.keys(|slot| slot.state == State::Parked && slot.served) {
             self.close(key);
         }
         self.connections.count() > 0 || acceptor.expects()
@@ -159,7 +163,7 @@ where
             self.protocol.observe(protocol::Event::Accepted);
             let key = self.connections.insert(socket, peer, listener);
             // Its request is there already, mostly: it is tried before it is registered.
-            self.activate(key, READ | WRITE);
+            self.activate(key, BOTH);
         }
         Ok(())
     }
@@ -191,29 +195,30 @@ where
     }
 
     /// Something happened on connection `key`.
-    fn event(&mut self, key: Key, ready: u8) {
+    fn event(&mut self, key: Key, ready: Signals) {
         let Some(slot) = self.connections.find(key) else { return };
         if S::ONE_SHOT {
-            slot.interest = REGISTERED;
+            slot.driver.interest = Some(Interest::NONE);
         }
         match slot.state {
-            State::Parked if ready & (READ | GONE) != 0 => self.activate(key, ready | READ | WRITE),
-            State::Lingering => self.linger(key),
-            State::Active => {
-                let task = slot.link;
+            State::Parked if ready.any(Signals::READ.with(Signals::GONE)) => {
+                self.activate(key, ready.with(BOTH));
+            }
+            State::Lingering { .. } => self.linger(key),
+            State::Active { task } => {
                 // Whoever serves it has it reported again.
                 if E::AWAY && self.tasks.is_lent(task) {
                     return;
                 }
                 let link = &self.tasks.attached(task).link;
                 link.add_ready(ready);
-                if ready & (link.wants() | GONE) != 0 {
+                if ready.any(link.wants().with(Signals::GONE)) {
                     self.poll(key, task);
-                } else if S::ONE_SHOT && link.wants() & AGAIN == 0 {
+                } else if S::ONE_SHOT && !link.wants().any(Signals::AGAIN) {
                     self.wait(key, task);
                 }
             }
-            State::Parked | State::Free | State::Closing => {}
+            State::Parked | State::Free { .. } | State::Closing { .. } => {}
         }
         if S::ONE_SHOT {
             self.listen_on(key);
@@ -224,9 +229,9 @@ where
     /// registration.
     fn listen_on(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
-        if matches!(slot.state, State::Parked | State::Lingering) {
+        if matches!(slot.state, State::Parked | State::Lingering { .. }) {
             let number = slot.socket.as_ref().map_or(-1, Socket::number);
-            if !self.listen_for(key, number, READING) {
+            if !self.listen_for(key, number, Interest::READ) {
                 self.close(key);
             }
         }
@@ -238,7 +243,7 @@ where
         for Returned { key, number, task, polled, rearmed } in returned.drain(..) {
             self.tasks.give_back(number, task);
             if let (Some(interest), Some(slot)) = (rearmed, self.connections.find(key)) {
-                slot.interest = REGISTERED | interest;
+                slot.driver.interest = Some(interest);
             }
             self.polled(key, number, polled);
         }

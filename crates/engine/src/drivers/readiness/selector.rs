@@ -6,51 +6,20 @@ use std::sync::Arc;
 
 use tenfold_sys::readiness::Ready;
 
-use super::link::{ENDED, FAULT, GONE, READ, WRITE};
-
-/// Bits of interest. A registration without any still hears of errors: [`Selector::HEARS_ERRORS`].
-pub(crate) const NOTHING: u8 = 0;
-/// Something to read, or the peer's end.
-pub(crate) const READING: u8 = 1;
-/// Room to write.
-pub(crate) const WRITING: u8 = 2;
-
-/// Among a slot's bits of interest: the selector knows the connection.
-pub(crate) const REGISTERED: u8 = 0x80;
-
-/// What is registered for a task that wants `wants`.
-pub(super) fn interest_of(wants: u8) -> u8 {
-    let mut interest = NOTHING;
-    if wants & READ != 0 {
-        interest |= READING;
-    }
-    if wants & WRITE != 0 {
-        interest |= WRITING;
-    }
-    interest
+/// What a registration reports. One without any interest may still report errors: [`Selector::HEARS_ERRORS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Interest {
+    /// Something to read, or the peer's end.
+    pub(crate) read: bool,
+    /// Room to write.
+    pub(crate) write: bool,
 }
 
-/// What became ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Event {
-    /// The word of the registration.
-    pub(crate) word: u64,
-    /// Bits of [`super::link`].
-    pub(crate) ready: u8,
-}
-
-impl From<Ready> for Event {
-    fn from(ready: Ready) -> Event {
-        let bit = |on: bool, bit: u8| if on { bit } else { 0 };
-        Event {
-            word: ready.key,
-            ready: bit(ready.read, READ)
-                | bit(ready.write, WRITE)
-                | bit(ready.ended, ENDED)
-                | bit(ready.gone, GONE)
-                | bit(ready.error, FAULT),
-        }
-    }
+impl Interest {
+    /// Nothing at all.
+    pub(crate) const NONE: Interest = Interest { read: false, write: false };
+    /// Something to read.
+    pub(crate) const READ: Interest = Interest { read: true, write: false };
 }
 
 /// A readiness mechanism. Registrations are named by a word that comes back with each event.
@@ -92,10 +61,10 @@ pub(crate) trait Selector {
     }
 
     /// Registers a connection.
-    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()>;
+    fn watch(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()>;
 
     /// Changes what a registration hears of.
-    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()>;
+    fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()>;
 
     /// Ends a registration whose descriptor stays open.
     fn forget(&mut self, number: RawFd);
@@ -104,11 +73,11 @@ pub(crate) trait Selector {
     fn closing(&mut self, _number: RawFd) {}
 
     /// Waits at most so many milliseconds, and puts what is ready into `events`. A signal ends the wait.
-    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Event>) -> io::Result<()>;
+    fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Ready>) -> io::Result<()>;
 }
 
 /// Begins a connection's registration anew from another thread than the loop's.
 pub(crate) trait Rearm: Send + Sync {
     /// See [`Selector::change`].
-    fn rearm(&self, number: RawFd, word: u64, interest: u8) -> io::Result<()>;
+    fn rearm(&self, number: RawFd, word: u64, interest: Interest) -> io::Result<()>;
 }

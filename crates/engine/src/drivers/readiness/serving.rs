@@ -10,16 +10,14 @@ use tenfold_sys::socket::Socket;
 
 use super::executor::{Active, Executor, Polled, Turn};
 use super::io::ReadinessIo;
-use super::link::{AGAIN, ENDED, FAULT, MOVED, READ, WRITE};
-use super::reactor::Reactor;
-use super::selector::{READING, REGISTERED, Selector, interest_of};
+use super::link::Signals;
+use super::reactor::{BOTH, Reactor};
+use super::selector::{Interest, Selector};
+use super::watch::Watch;
 use crate::protocol::{self, Protocol};
-use crate::worker::slots::{Key, SERVED, State};
+use crate::worker::slots::{Key, State};
 use crate::worker::tasks::Finished;
 use crate::worker::tick::{Parts, Taken, Tick, take_up};
-
-/// A slot's flag beside [`SERVED`]: the peer has ended its output, which an edge-triggered mechanism says once.
-const HALF_CLOSED: u8 = 2;
 
 /// Where nobody says that something came into an error queue, it is looked into so often.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -33,10 +31,10 @@ where
     E: Executor<F>,
 {
     /// Gives connection `key` a task, and serves it.
-    pub(super) fn activate(&mut self, key: Key, ready: u8) {
+    pub(super) fn activate(&mut self, key: Key, ready: Signals) {
         let Some(slot) = self.connections.find(key) else { return };
         let Some(Taken { socket, peer, listener, memory }) = take_up(slot) else { return };
-        let ready = if slot.flags & HALF_CLOSED == 0 { ready } else { ready | ENDED };
+        let ready = if slot.driver.half_closed { ready.with(Signals::ENDED) } else { ready };
         let (plan, start, number) = (self.plan, &self.start, socket.number());
         let task = self.tasks.begin(key, |used, kept| {
             let mut io = used.unwrap_or_else(|| Box::new(ReadinessIo::new(plan)));
@@ -47,7 +45,7 @@ where
             }
             start(io, memory)
         });
-        slot.link = task;
+        slot.state = State::Active { task };
         self.poll(key, task);
     }
 
@@ -74,10 +72,10 @@ where
     /// registration, that what is registered now counts for nothing. Says whether it stays registered.
     pub(super) fn suspend(&mut self, key: Key, task: u32) -> bool {
         let Some(slot) = self.connections.find(key) else { return false };
-        if slot.interest & REGISTERED == 0 {
+        if slot.driver.interest.is_none() {
             return false;
         }
-        slot.interest = if S::ONE_SHOT { REGISTERED } else { 0 };
+        slot.driver.interest = S::ONE_SHOT.then_some(Interest::NONE);
         if !S::ONE_SHOT {
             self.selector.forget(self.tasks.attached(task).number);
         }
@@ -89,8 +87,8 @@ where
         match polled {
             Ok(Poll::Pending) => {
                 let link = &self.tasks.attached(task).link;
-                self.worked |= link.is_ready(MOVED);
-                link.clear_ready(MOVED);
+                self.worked |= link.is_ready(Signals::MOVED);
+                link.clear_ready(Signals::MOVED);
                 self.wait(key, task);
             }
             Ok(Poll::Ready(finished)) => self.finished(key, task, finished),
@@ -105,14 +103,14 @@ where
     pub(super) fn wait(&mut self, key: Key, task: u32) {
         let active = self.tasks.attached(task);
         let (wants, mut deadline, number) = (active.link.wants(), active.link.deadline(), active.number);
-        if wants & AGAIN != 0 {
+        if wants.any(Signals::AGAIN) {
             self.again.push(key);
             return;
         }
-        if wants & FAULT != 0 && (S::ONE_SHOT || !S::HEARS_ERRORS) {
+        if wants.any(Signals::FAULT) && (S::ONE_SHOT || !S::HEARS_ERRORS) {
             deadline = deadline.min(tenfold_http::clock::now() + LOOK_AGAIN);
         }
-        if self.listen_for(key, number, interest_of(wants)) {
+        if self.listen_for(key, number, wants.interest()) {
             self.connections.set_deadline(key, deadline);
         } else {
             self.abandon(key, task);
@@ -121,20 +119,20 @@ where
 
     /// Registers connection `key` for `interest`. Says whether it could: no memory is left, or no watches
     /// (`man 7 epoll`, `max_user_watches`).
-    pub(super) fn listen_for(&mut self, key: Key, number: i32, interest: u8) -> bool {
+    pub(super) fn listen_for(&mut self, key: Key, number: i32, interest: Interest) -> bool {
         let edge = self.selector.edge();
         let Some(slot) = self.connections.find(key) else { return false };
         // What was registered under edge triggering stays, and the first registration is for reading:
         // room to write is asked for only by those who need it.
-        let wanted = REGISTERED | if edge { interest | READING | slot.interest } else { interest };
-        let had = std::mem::replace(&mut slot.interest, wanted);
-        if had == wanted {
+        let had = slot.driver.interest;
+        let write = interest.write || edge && had.is_some_and(|had| had.write);
+        let wanted = Interest { read: interest.read || edge, write };
+        if slot.driver.interest.replace(wanted) == Some(wanted) {
             return true;
         }
-        let bits = wanted & !REGISTERED;
         let result = match had {
-            0 => self.selector.watch(number, key.word(), bits),
-            _ => self.selector.change(number, key.word(), bits),
+            None => self.selector.watch(number, key.word(), wanted),
+            Some(_) => self.selector.change(number, key.word(), wanted),
         };
         if result.is_err() {
             self.protocol.observe(protocol::Event::Exhausted);
@@ -149,8 +147,8 @@ where
             self.protocol.observe(protocol::Event::Panicked);
         }
         let sent = io.sent();
-        let (unread, moved) = (io.link().is_ready(READ), io.link().is_ready(MOVED));
-        let ended = io.link().is_ready(ENDED);
+        let (unread, moved) = (io.link().is_ready(Signals::READ), io.link().is_ready(Signals::MOVED));
+        let ended = io.link().is_ready(Signals::ENDED);
         self.worked |= moved;
         if sent > 0 {
             let protocol = self.protocol;
@@ -164,22 +162,22 @@ where
         slot.socket = socket;
         slot.memory = memory;
         if ended {
-            slot.flags |= HALF_CLOSED;
+            slot.driver.half_closed = true;
         }
         match next {
             Next::Close => self.close(key),
             Next::Park(by) => {
                 slot.state = State::Parked;
                 if sent > 0 {
-                    slot.flags |= SERVED;
+                    slot.served = true;
                 }
                 // Who leaves looks for connections at rest once, and this one was not, or only looked at.
-                if slot.flags & SERVED != 0 && lifecycle::phase() != Phase::Serving {
+                if slot.served && lifecycle::phase() != Phase::Serving {
                     return self.close(key);
                 }
                 // Woken for nothing, it goes on resting as it did.
                 let by = if moved { by } else { by.min(slot.deadline) };
-                if !self.listen_for(key, number, READING) {
+                if !self.listen_for(key, number, Interest::READ) {
                     return self.close(key);
                 }
                 self.connections.set_deadline(key, by);
@@ -188,10 +186,9 @@ where
                 }
             }
             Next::Linger => {
-                slot.state = State::Lingering;
-                slot.link = 0;
+                slot.state = State::Lingering { drained: 0 };
                 let by = tenfold_http::clock::now() + self.plan.bounds.linger_time;
-                if !self.listen_for(key, number, READING) {
+                if !self.listen_for(key, number, Interest::READ) {
                     return self.close(key);
                 }
                 self.connections.set_deadline(key, by);
@@ -210,12 +207,13 @@ where
     E: Executor<F>,
 {
     type Memory = P::State;
+    type Driver = Watch;
     type Future = F;
     type Io = ReadinessIo;
     type Kept = Active;
 
     #[inline]
-    fn parts(&mut self) -> Parts<'_, P::State, F, ReadinessIo, Active> {
+    fn parts(&mut self) -> Parts<'_, Self> {
         let Reactor { connections, tasks, again, inbox, .. } = self;
         Parts { connections, tasks, again, inbox }
     }
@@ -236,9 +234,9 @@ where
 
     fn go_on_without_task(&mut self, key: Key, state: State) {
         match state {
-            State::Parked => self.activate(key, READ | WRITE),
-            State::Lingering => self.linger(key),
-            State::Active | State::Free | State::Closing => {}
+            State::Parked => self.activate(key, BOTH),
+            State::Lingering { .. } => self.linger(key),
+            State::Active { .. } | State::Free { .. } | State::Closing { .. } => {}
         }
     }
 

@@ -9,10 +9,11 @@ use std::time::Duration;
 use tenfold_http::{Instant, Io, Next, Patience, Received};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::poll::PollList;
+use tenfold_sys::readiness::Ready;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
 use super::run::serve;
-use super::selector::{Event as Ready, READING, Selector, WRITING};
+use super::selector::{Interest, Selector};
 use crate::plan::choice::{Engine, Sender};
 use crate::plan::{Bounds, Plan};
 use crate::protocol::{Event, Protocol};
@@ -34,13 +35,13 @@ impl Selector for Failing {
         Ok(())
     }
 
-    fn watch(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
+    fn watch(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
         self.left = self.left.checked_sub(1).ok_or(io::ErrorKind::OutOfMemory)?;
         self.change(number, word, interest)
     }
 
-    fn change(&mut self, number: RawFd, word: u64, interest: u8) -> io::Result<()> {
-        self.list.set(number, word, interest & READING != 0, interest & WRITING != 0);
+    fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
+        self.list.set(number, word, interest.read, interest.write);
         Ok(())
     }
 
@@ -53,7 +54,7 @@ impl Selector for Failing {
     }
 
     fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Ready>) -> io::Result<()> {
-        self.list.wait(milliseconds, |ready| events.push(Ready::from(ready)))
+        self.list.wait(milliseconds, |ready| events.push(ready))
     }
 }
 
