@@ -4,9 +4,12 @@
 //! wait with a part of something in hand gets memory of its own, of about that size, which grows with
 //! what arrives. Where the call that receives is what waits, room stands ready for as long as a connection
 //! is silent: there it begins small, and grows with what arrives.
+//!
+//! A ring brings bytes in a buffer of its own. They are read there until the connection waits, and are then moved to
+//! memory of the connection.
 
 use std::cell::Cell;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
 /// Bytes of the lent buffer. It takes a head of any allowed size and many pipelined ones.
 pub(crate) const LENT_BYTES: usize = 64 * 1024;
@@ -19,40 +22,118 @@ thread_local! {
     static LENT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
+/// The buffer in which a receive brings its bytes. It is held for one tick and no longer.
+pub(crate) trait Buffer: DerefMut<Target = [u8]> {
+    /// Drops the first `count` bytes, of which there are as many.
+    fn consume(&mut self, count: usize);
+}
+
+/// The buffer of drivers that receive into memory of the connection: there is none.
+pub(crate) enum NoBuffer {}
+
+impl Deref for NoBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match *self {}
+    }
+}
+
+impl DerefMut for NoBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match *self {}
+    }
+}
+
+impl Buffer for NoBuffer {
+    fn consume(&mut self, _count: usize) {
+        match *self {}
+    }
+}
+
 /// What a connection has received.
-#[derive(Default)]
-pub(crate) struct Input {
+pub(crate) struct Input<B> {
     bytes: Vec<u8>,
     held: Range<usize>,
     lent: bool,
     /// Whether what is lent begins small.
     grows: bool,
+    /// Received bytes in a buffer of the ring, while none are held here.
+    buffer: Option<B>,
 }
 
-impl Input {
+impl<B> Default for Input<B> {
+    fn default() -> Input<B> {
+        Input { bytes: Vec::new(), held: 0..0, lent: false, grows: false, buffer: None }
+    }
+}
+
+impl<B: Buffer> Input<B> {
     /// For a connection whose thread waits in the call that receives.
-    pub(crate) fn that_grows() -> Input {
+    pub(crate) fn that_grows() -> Input<B> {
         Input { grows: true, ..Input::default() }
     }
 
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.held.clone()]
+        match &mut self.buffer {
+            Some(buffer) => buffer,
+            None => &mut self.bytes[self.held.clone()],
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.held.len()
+        self.buffer.as_ref().map_or(self.held.len(), |buffer| buffer.len())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.len() == 0
     }
 
     pub(crate) fn consume(&mut self, count: usize) {
-        assert!(count <= self.held.len(), "no more is consumed than was received");
+        assert!(count <= self.len(), "no more is consumed than was received");
+        if let Some(buffer) = &mut self.buffer {
+            buffer.consume(count);
+            if buffer.is_empty() {
+                self.buffer = None;
+            }
+            return;
+        }
         self.held.start += count;
         if self.held.is_empty() {
             self.held = 0..0;
         }
+    }
+
+    /// Takes bytes from the front of `inbox`, as many as leave at most `room` in hand. Returns whether there were any.
+    pub(crate) fn take_from(&mut self, inbox: &mut Vec<u8>, room: usize) -> bool {
+        self.settle();
+        let count = self.append(inbox, room);
+        inbox.drain(..count);
+        count > 0
+    }
+
+    /// Takes a buffer that has just come, as it is if nothing is in hand. Bytes past `room` go to `rest`.
+    pub(crate) fn accept(&mut self, mut buffer: B, room: usize, rest: &mut Vec<u8>) {
+        self.settle();
+        if self.held.is_empty() && buffer.len() <= room {
+            self.buffer = Some(buffer);
+            return;
+        }
+        let count = self.append(&buffer, room);
+        buffer.consume(count);
+        rest.extend_from_slice(&buffer);
+    }
+
+    /// Takes bytes from the front of `source` into memory of the connection, as many as leave at most `room` in hand.
+    fn append(&mut self, source: &[u8], room: usize) -> usize {
+        let count = source.len().min(room.saturating_sub(self.held.len()));
+        self.bytes.truncate(self.held.end);
+        if self.held.start > 0 {
+            self.bytes.drain(..self.held.start);
+        }
+        self.bytes.extend_from_slice(&source[..count]);
+        self.held = 0..self.bytes.len();
+        count
     }
 
     /// Room behind what is held, so that at most `most` bytes are held in all. Not empty where fewer are
@@ -91,8 +172,11 @@ impl Input {
         }
     }
 
-    /// Before a wait: gives the lent buffer back, and keeps what is held in memory of its own.
+    /// Before a wait: gives the lent buffer back, or the ring's, and keeps what is held in memory of its own.
     pub(crate) fn settle(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.append(&buffer, usize::MAX);
+        }
         if self.held.is_empty() {
             return self.release();
         }
@@ -107,6 +191,7 @@ impl Input {
 
     /// Forgets what is held, and gives all memory back.
     pub(crate) fn release(&mut self) {
+        self.buffer = None;
         let bytes = std::mem::take(&mut self.bytes);
         if self.lent {
             LENT.set(bytes);
@@ -119,7 +204,7 @@ impl Input {
 mod tests {
     use super::*;
 
-    fn put(input: &mut Input, bytes: &[u8], most: usize) -> usize {
+    fn put(input: &mut Input<NoBuffer>, bytes: &[u8], most: usize) -> usize {
         let room = input.room(most);
         let count = room.len().min(bytes.len());
         room[..count].copy_from_slice(&bytes[..count]);
@@ -130,7 +215,7 @@ mod tests {
     #[test]
     fn bytes_survive_waits_one_by_one() {
         let sent: Vec<u8> = (0..5000u32).map(|number| number as u8).collect();
-        let mut input = Input::default();
+        let mut input = Input::<NoBuffer>::default();
         for byte in &sent {
             assert_eq!(put(&mut input, &[*byte], 16_384), 1);
             input.settle();
@@ -141,7 +226,7 @@ mod tests {
 
     #[test]
     fn no_more_is_held_than_was_allowed() {
-        let mut input = Input::default();
+        let mut input = Input::<NoBuffer>::default();
         assert_eq!(put(&mut input, &[7; 300], 100), 100);
         assert!(input.room(100).is_empty());
         input.settle();
@@ -154,7 +239,7 @@ mod tests {
 
     #[test]
     fn room_that_waits_begins_small_and_grows_with_what_comes() {
-        let mut input = Input::that_grows();
+        let mut input = Input::<NoBuffer>::that_grows();
         assert!(input.room(16_384).len() <= 2048, "a silent connection holds {} bytes", input.bytes.len());
         for sent in [1, 2047, 4096, 100_000, 100_000] {
             let count = put(&mut input, &vec![7; sent], LENT_BYTES);
@@ -170,7 +255,7 @@ mod tests {
 
     #[test]
     fn an_input_with_nothing_in_hand_holds_no_memory() {
-        let mut input = Input::default();
+        let mut input = Input::<NoBuffer>::default();
         put(&mut input, b"abc", 100);
         input.consume(3);
         input.settle();

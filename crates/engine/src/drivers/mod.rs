@@ -2,5 +2,7 @@
 
 pub(crate) mod blocking;
 pub(crate) mod completion;
+mod connection;
 pub(crate) mod input;
+mod linger;
 pub(crate) mod readiness;

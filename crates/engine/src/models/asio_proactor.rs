@@ -21,8 +21,9 @@ use tenfold_sys::errno::EOPNOTSUPP;
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 
-use crate::drivers::completion::ring::{Buffer, Ring};
+use crate::drivers::completion::ring::Ring;
 use crate::drivers::completion::run::serve;
+use crate::drivers::input::Buffer;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::worker::intake::Intake;

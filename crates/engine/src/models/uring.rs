@@ -21,6 +21,7 @@ use tenfold_sys::uring::{Completion, Ring, RingBuffer, Sizes};
 use crate::drivers::completion::faults;
 use crate::drivers::completion::ring;
 use crate::drivers::completion::run::serve;
+use crate::drivers::input::Buffer;
 use crate::plan::Plan;
 use crate::plan::choice::Sender;
 use crate::plan::mechanism::Facility;
@@ -73,7 +74,7 @@ pub(crate) fn probe() -> Vec<(Facility, String)> {
     }
 }
 
-impl ring::Buffer for RingBuffer {
+impl Buffer for RingBuffer {
     #[inline]
     fn consume(&mut self, count: usize) {
         RingBuffer::consume(self, count);

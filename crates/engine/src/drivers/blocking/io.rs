@@ -1,18 +1,18 @@
 //! A connection on a socket that blocks: every call waits, in slices.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
-use tenfold_http::{Finish, Instant, Io, IoError, Local, Out, Patience, Peer, Received};
+use tenfold_http::{Finish, Instant, IoError, Patience, Received};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
-use crate::drivers::input::Input;
+use crate::drivers::connection::{Connection, CoreOf, Transport};
+use crate::drivers::input::NoBuffer;
 use crate::protocol::read_clock;
-use crate::senders::cork::Cork;
 use crate::senders::failure::{connection_error, interrupted};
-use crate::senders::sender::{FileSender, Sent, send_some};
+use crate::senders::sender::Sent;
 
 /// The longest that a call waits before the clock and the phase are looked at.
 pub(crate) const SLICE: Duration = Duration::from_secs(1);
@@ -55,24 +55,19 @@ impl Idle for IdleSince<'_> {
 }
 
 /// A connection on a socket that blocks.
-pub(crate) struct BlockingIo<'a> {
-    pub(super) socket: &'a Socket,
+pub(crate) type BlockingIo<'a> = Connection<Blocking<'a>>;
+
+/// Calls that wait.
+pub(crate) struct Blocking<'a> {
     pub(super) idle: &'a dyn Idle,
-    /// Called between two slices of a wait: [`Protocol::rest`].
+    /// Called between two slices of a wait: [`crate::Protocol::rest`].
     pub(super) rest: &'a dyn Fn(),
-    pub(super) input: Input,
-    pub(super) out: Out,
-    pub(super) sent: u64,
-    pub(super) peer: Peer,
-    pub(super) local: Local,
-    pub(super) files: FileSender,
-    pub(super) cork: Cork,
 }
 
-impl BlockingIo<'_> {
+impl Blocking<'_> {
     /// Waits in slices until `call` does something else than wait.
     fn until<T>(
-        rest: &dyn Fn(),
+        &self,
         by: Instant,
         leaving: bool,
         mut call: impl FnMut() -> Option<T>,
@@ -85,7 +80,7 @@ impl BlockingIo<'_> {
             if read_clock() >= by {
                 return Err(IoError::TimedOut);
             }
-            rest();
+            (self.rest)();
             match lifecycle::phase() {
                 Phase::Stopping => return Err(IoError::Gone),
                 Phase::Draining if leaving => return Ok(None),
@@ -93,12 +88,11 @@ impl BlockingIo<'_> {
             }
         }
     }
-}
 
-impl BlockingIo<'_> {
     /// Waits until the kernel no longer holds what was sent.
-    fn until_released(&mut self, by: Instant) -> Result<(), IoError> {
-        let (socket, files) = (self.socket, &mut self.files);
+    fn until_released(&self, core: &mut CoreOf<Self>, by: Instant) -> Result<(), IoError> {
+        let socket = *core.socket.as_ref().ok_or(IoError::Gone)?;
+        let files = &mut core.files;
         let released = || match files.holds(socket) {
             Ok(false) => Some(Ok(())),
             Ok(true) => {
@@ -107,36 +101,24 @@ impl BlockingIo<'_> {
             }
             Err(error) => Some(Err(error)),
         };
-        BlockingIo::until(self.rest, by, false, released)?.unwrap_or(Ok(()))
+        self.until(by, false, released)?.unwrap_or(Ok(()))
     }
 }
 
-impl Io for BlockingIo<'_> {
-    fn split(&mut self) -> (&mut [u8], &mut Out) {
-        (self.input.bytes(), &mut self.out)
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.input.consume(count);
-    }
-
-    fn peer(&self) -> &Peer {
-        &self.peer
-    }
-
-    fn local(&self) -> &Local {
-        &self.local
-    }
+impl<'a> Transport for Blocking<'a> {
+    type Socket = &'a Socket;
+    type Buffer = NoBuffer;
 
     fn poll_receive(
         &mut self,
-        _cx: &mut Context<'_>,
+        core: &mut CoreOf<Self>,
         room: usize,
         patience: Patience,
         by: Instant,
     ) -> Poll<Result<Received, IoError>> {
-        let resting = patience == Patience::Park && self.input.is_empty();
-        let (socket, into) = (self.socket, self.input.room(room));
+        let resting = patience == Patience::Park && core.input.is_empty();
+        let Some(socket) = core.socket else { return Poll::Ready(Err(IoError::Gone)) };
+        let into = core.input.room(room);
         if into.is_empty() {
             return Poll::Ready(Ok(Received::Full));
         }
@@ -146,7 +128,7 @@ impl Io for BlockingIo<'_> {
             return Poll::Ready(Err(IoError::TimedOut));
         }
         let mut was_idle = false;
-        let received = BlockingIo::until(self.rest, by, resting, || match socket.receive(into) {
+        let received = self.until(by, resting, || match socket.receive(into) {
             Ok(count) => Some(Ok(count)),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock || interrupted(&error) => {
                 was_idle = resting;
@@ -161,7 +143,7 @@ impl Io for BlockingIo<'_> {
         Poll::Ready(match received {
             Ok(Some(Ok(0))) => Ok(Received::End),
             Ok(Some(Ok(count))) => {
-                self.input.filled(count);
+                core.input.filled(count);
                 Ok(Received::Bytes)
             }
             Ok(Some(Err(error))) | Err(error) => Err(error),
@@ -171,7 +153,7 @@ impl Io for BlockingIo<'_> {
 
     /// Work is done in place, and nobody looks at the socket meanwhile: what ends the wait is its deadline, or the
     /// end of the server.
-    fn poll_lost(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<IoError> {
+    fn poll_lost(&mut self, _core: &mut CoreOf<Self>, by: Instant) -> Poll<IoError> {
         match () {
             () if read_clock() >= by => Poll::Ready(IoError::TimedOut),
             () if lifecycle::phase() == Phase::Stopping => Poll::Ready(IoError::Gone),
@@ -179,47 +161,36 @@ impl Io for BlockingIo<'_> {
         }
     }
 
-    fn poll_flush(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
-        if !self.out.is_empty() {
-            self.cork.put(self.socket);
+    fn poll_flush(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
+        let Some(socket) = core.socket else { return Poll::Ready(Err(IoError::Gone)) };
+        if !core.out.is_empty() {
+            core.cork.put(socket);
         }
-        while !self.out.is_empty() {
-            let (socket, out, files) = (self.socket, &mut self.out, &mut self.files);
+        while !core.out.is_empty() {
             // One call may wait long before it has sent much; in slices its part is seen.
-            let step =
-                BlockingIo::until(self.rest, by, false, || match send_some(socket, out, files, PART) {
-                    Ok(Sent::Some(count)) => Some(Ok(count)),
-                    Ok(Sent::Nothing) => None,
-                    Err(error) => Some(Err(error)),
-                });
-            match step {
-                Ok(Some(Ok(count))) => self.sent += count as u64,
-                Ok(Some(Err(error))) | Err(error) => return Poll::Ready(Err(error)),
-                Ok(None) => {}
+            let step = self.until(by, false, || match core.send(PART) {
+                Ok(Sent::Some(_)) => Some(Ok(())),
+                Ok(Sent::Nothing) => None,
+                Err(error) => Some(Err(error)),
+            });
+            if let Ok(Some(Err(error))) | Err(error) = step {
+                return Poll::Ready(Err(error));
             }
             if lifecycle::phase() == Phase::Stopping {
                 return Poll::Ready(Err(IoError::Gone));
             }
-            if !self.out.is_empty() && tenfold_http::clock::now() >= by {
+            if !core.out.is_empty() && tenfold_http::clock::now() >= by {
                 return Poll::Ready(Err(IoError::TimedOut));
             }
         }
-        self.cork.pop(self.socket);
-        Poll::Ready(if self.files.is_outstanding() { self.until_released(by) } else { Ok(()) })
+        core.cork.pop(socket);
+        Poll::Ready(if core.files.is_outstanding() { self.until_released(core, by) } else { Ok(()) })
     }
 
-    fn poll_finish(&mut self, _cx: &mut Context<'_>, how: Finish, _by: Instant) -> Poll<()> {
-        if how == Finish::Linger {
-            self.socket.shut_down_writing();
+    fn poll_finish(&mut self, core: &mut CoreOf<Self>, how: Finish, _by: Instant) -> Poll<()> {
+        if let (Finish::Linger, Some(socket)) = (how, core.socket) {
+            socket.shut_down_writing();
         }
         Poll::Ready(())
-    }
-
-    fn delivered(&self) -> u64 {
-        self.socket.acknowledged().unwrap_or(self.sent)
-    }
-
-    fn draining(&self) -> bool {
-        lifecycle::phase() != Phase::Serving
     }
 }

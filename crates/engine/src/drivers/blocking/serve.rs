@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use tenfold_http::{Local, Next, Out, Peer};
+use tenfold_http::Next;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
-use super::io::{BlockingIo, Idle, SLICE};
+use super::io::{Blocking, BlockingIo, Idle, SLICE};
+use crate::drivers::connection::Core;
 use crate::drivers::input::Input;
+use crate::drivers::linger::{Discarded, discard};
 use crate::plan::{Bounds, Plan};
 use crate::protocol::{Event, Protocol, read_clock};
-use crate::senders::cork::Cork;
-use crate::senders::failure::interrupted;
-use crate::senders::sender::FileSender;
+use crate::worker::intake::of_accepted;
 
 /// Serves a connection until it is to be closed, which is left to the caller. `idle` hears of its waits.
 pub(crate) fn serve<P: Protocol>(
@@ -32,23 +32,20 @@ pub(crate) fn serve<P: Protocol>(
     if peer.is_none() && socket.set_wait_slice(SLICE).is_err() {
         return;
     }
-    let peer = peer.map_or(Peer::Unix, Peer::Internet);
-    let local = Local { listener };
     let rest = || {
         protocol.rest();
     };
-    let (input, out, files) = (Input::that_grows(), Out::new(), FileSender::new(plan));
-    let mut cork = Cork::new(plan);
-    cork.begin(&peer);
-    let mut io = BlockingIo { socket, idle, rest: &rest, input, out, sent: 0, peer, local, files, cork };
+    let mut core = Core::new(plan, Input::that_grows());
+    core.begin(socket, of_accepted(peer), listener);
+    let mut io = BlockingIo { core, transport: Blocking { idle, rest: &rest } };
     let mut memory = P::State::default();
     read_clock();
     loop {
-        let before = io.sent;
+        let before = io.core.sent;
         let next = catch_unwind(AssertUnwindSafe(|| block_on(protocol.serve(&mut io, &mut memory))));
-        protocol.observe(Event::Sent(io.sent - before));
-        io.files.report(|event| protocol.observe(event));
-        io.files.clear();
+        protocol.observe(Event::Sent(io.core.sent - before));
+        io.core.files.report(|event| protocol.observe(event));
+        io.core.files.clear();
         match next {
             Ok(Next::Park(by)) => {
                 protocol.rest();
@@ -57,23 +54,21 @@ pub(crate) fn serve<P: Protocol>(
                     return;
                 }
             }
-            Ok(Next::Linger) => return linger(io.socket, &plan.bounds),
+            Ok(Next::Linger) => return linger(socket, &plan.bounds),
             Ok(Next::Close) => return,
             Err(_) => return protocol.observe(Event::Panicked),
         }
     }
 }
 
-/// Reads and throws away what still comes, within a bound, so that closing does not reset what was sent.
+/// Discards received bytes until the peer has ended its output, within a bound.
 fn linger(socket: &Socket, bounds: &Bounds) {
-    let (mut scratch, mut left) = ([0; 4096], bounds.linger_bytes);
-    let by = read_clock() + bounds.linger_time;
-    while left > 0 && read_clock() < by && lifecycle::phase() != Phase::Stopping {
-        match socket.receive(&mut scratch) {
-            Ok(0) => return,
-            Ok(count) => left = left.saturating_sub(count as u64),
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock || interrupted(&error) => {}
-            Err(_) => return,
+    let (mut drained, by) = (0, read_clock() + bounds.linger_time);
+    while read_clock() < by && lifecycle::phase() != Phase::Stopping {
+        match discard(socket, drained, bounds) {
+            Discarded::Some(count) => drained = count,
+            Discarded::Nothing => {}
+            Discarded::Over => return,
         }
     }
 }

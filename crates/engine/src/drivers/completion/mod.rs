@@ -8,7 +8,6 @@
 mod closing;
 #[cfg(feature = "test-layer")]
 pub mod faults;
-mod input;
 mod io;
 mod link;
 mod proactor;

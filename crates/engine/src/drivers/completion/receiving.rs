@@ -11,6 +11,7 @@ use super::proactor::Proactor;
 use super::ring::Ring;
 use super::state::{InFlight, Past};
 use super::tag::{Kind, tag};
+use crate::drivers::linger;
 use crate::protocol::Protocol;
 use crate::worker::slots::{Key, State};
 use crate::worker::tasks::Finished;
@@ -64,7 +65,7 @@ where
             (State::Closing { .. }, _) => self.close_when_done(key),
             // No buffer was free: there will be one when this turn is over. Or it was cancelled.
             (State::Parked | State::Lingering { .. }, _) if transient(result) => self.receive(key),
-            (State::Lingering { drained }, 1..) => self.lingered(key, drained.saturating_add(result as u32)),
+            (State::Lingering { drained }, 1..) => self.lingered(key, drained, result as u32),
             (State::Lingering { .. }, _) => self.close(key),
             (State::Parked, 1..) => {
                 if let Some(buffer) = buffer {
@@ -128,13 +129,14 @@ where
     }
 
     /// Counts what was thrown away on a connection whose output is shut down.
-    fn lingered(&mut self, key: Key, drained: u32) {
+    fn lingered(&mut self, key: Key, drained: u32, count: u32) {
         let Some(slot) = self.connections.find(key) else { return };
-        slot.state = State::Lingering { drained };
-        if u64::from(drained) > self.plan.bounds.linger_bytes {
-            self.close(key);
-        } else {
-            self.receive(key);
+        match linger::add(drained, count, &self.plan.bounds) {
+            Some(drained) => {
+                slot.state = State::Lingering { drained };
+                self.receive(key);
+            }
+            None => self.close(key),
         }
     }
 }

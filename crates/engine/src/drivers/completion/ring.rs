@@ -6,7 +6,6 @@
 //! handed over.
 
 use std::io;
-use std::ops::DerefMut;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
@@ -14,11 +13,7 @@ use tenfold_sys::completion::{Bytes, Completion, Readable};
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 
-/// What a receive brings its bytes in. It is held for a turn and no longer.
-pub(crate) trait Buffer: DerefMut<Target = [u8]> {
-    /// Drops the first `count` bytes, of which there are as many.
-    fn consume(&mut self, count: usize);
-}
+use crate::drivers::input::Buffer;
 
 pub(crate) trait Ring {
     type Buffer: Buffer;

@@ -106,8 +106,8 @@ where
         finished: Finished<RingIo<R::Buffer>, P::State>,
     ) {
         let Finished { mut io, memory, next, .. } = finished;
-        let (calls, resets, protocol) = (io.called(), io.resets(), self.protocol);
-        io.files().report(|event| protocol.observe(event));
+        let (calls, resets, protocol) = (io.core.sent, io.resets(), self.protocol);
+        io.core.files.report(|event| protocol.observe(event));
         let socket = io.end();
         let unread = std::mem::take(&mut *link.inbox.borrow_mut());
         if calls > 0 {

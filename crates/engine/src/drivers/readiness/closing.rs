@@ -6,8 +6,8 @@ use super::executor::Executor;
 use super::io::ReadinessIo;
 use super::reactor::Reactor;
 use super::selector::Selector;
+use crate::drivers::linger::{Discarded, discard};
 use crate::protocol::{self, Protocol};
-use crate::senders::failure::interrupted;
 use crate::worker::slots::{Key, State};
 use crate::worker::tasks::Finished;
 
@@ -31,24 +31,15 @@ where
     pub(super) fn linger(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
         let Some(socket) = &slot.socket else { return };
-        let mut scratch = [0; 8192];
+        let mut before = if let State::Lingering { drained } = slot.state { drained } else { 0 };
         loop {
-            match socket.receive(&mut scratch) {
-                Ok(0) => break,
-                Ok(count) => {
-                    let before = if let State::Lingering { drained } = slot.state { drained } else { 0 };
-                    let drained = before.saturating_add(count as u32);
-                    slot.state = State::Lingering { drained };
-                    if u64::from(drained) > self.plan.bounds.linger_bytes {
-                        break;
-                    }
-                }
-                Err(error) if interrupted(&error) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-                Err(_) => break,
+            match discard(socket, before, &self.plan.bounds) {
+                Discarded::Some(drained) => before = drained,
+                Discarded::Nothing => break,
+                Discarded::Over => return self.close(key),
             }
         }
-        self.close(key);
+        slot.state = State::Lingering { drained: before };
     }
 
     /// Closes connection `key`.

@@ -146,16 +146,16 @@ where
         if panicked {
             self.protocol.observe(protocol::Event::Panicked);
         }
-        let sent = io.sent();
+        let sent = io.core.sent;
         let (unread, moved) = (io.link().is_ready(Signals::READ), io.link().is_ready(Signals::MOVED));
         let ended = io.link().is_ready(Signals::ENDED);
         self.worked |= moved;
         if sent > 0 {
             let protocol = self.protocol;
             protocol.observe(protocol::Event::Sent(sent));
-            io.files().report(|event| protocol.observe(event));
+            io.core.files.report(|event| protocol.observe(event));
         }
-        let socket = io.end();
+        let socket = io.core.end();
         self.tasks.end(task, Some(io));
         let Some(slot) = self.connections.find(key) else { return };
         let number = socket.as_ref().map_or(-1, Socket::number);

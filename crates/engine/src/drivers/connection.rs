@@ -1,0 +1,177 @@
+//! The core of a connection, whichever driver runs it. A driver adds how it receives, sends and waits: a [`Transport`].
+
+use std::borrow::Borrow;
+use std::task::{Context, Poll};
+
+use tenfold_http::{Finish, Instant, Io, IoError, Local, Out, Patience, Peer, Received};
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::socket::Socket;
+
+use super::input::{Buffer, Input};
+use crate::plan::Plan;
+use crate::senders::cork::Cork;
+use crate::senders::sender::{FileSender, Sent, send_some};
+
+/// Memory of the output that is kept from one activation to the next.
+const KEPT_OUT: usize = 32 * 1024;
+
+/// The parts of a connection that all drivers have.
+pub(crate) struct Core<S, B> {
+    /// The socket, while the connection is served.
+    pub(crate) socket: Option<S>,
+    pub(crate) input: Input<B>,
+    pub(crate) out: Out,
+    pub(crate) files: FileSender,
+    pub(crate) cork: Cork,
+    /// Bytes that calls have sent in this activation.
+    pub(crate) sent: u64,
+    peer: Peer,
+    local: Local,
+}
+
+impl<S: Borrow<Socket>, B: Buffer> Core<S, B> {
+    pub(crate) fn new(plan: &Plan, input: Input<B>) -> Core<S, B> {
+        Core {
+            socket: None,
+            input,
+            out: Out::new(),
+            files: FileSender::new(plan),
+            cork: Cork::new(plan),
+            sent: 0,
+            peer: Peer::Unix,
+            local: Local { listener: 0 },
+        }
+    }
+
+    /// Begins an activation.
+    pub(crate) fn begin(&mut self, socket: S, peer: Peer, listener: u16) {
+        self.socket = Some(socket);
+        (self.peer, self.local) = (peer, Local { listener });
+        self.cork.begin(&peer);
+        self.sent = 0;
+    }
+
+    /// Ends the activation: gives the socket back, and all memory but a little.
+    pub(crate) fn end(&mut self) -> Option<S> {
+        self.input.release();
+        self.out.clear(KEPT_OUT);
+        self.files.clear();
+        self.socket.take()
+    }
+
+    /// The socket.
+    ///
+    /// # Errors
+    /// [`IoError::Gone`] outside of an activation.
+    #[inline]
+    pub(crate) fn socket(&self) -> Result<&Socket, IoError> {
+        self.socket.as_ref().map(Borrow::borrow).ok_or(IoError::Gone)
+    }
+
+    /// Makes one call that sends from the front of the output, which is not empty; at most `most` bytes of a file.
+    #[inline]
+    pub(crate) fn send(&mut self, most: usize) -> Result<Sent, IoError> {
+        let socket = self.socket.as_ref().ok_or(IoError::Gone)?.borrow();
+        let sent = send_some(socket, &mut self.out, &mut self.files, most)?;
+        if let Sent::Some(count) = sent {
+            self.sent += count as u64;
+        }
+        Ok(sent)
+    }
+}
+
+/// How a driver receives, sends and waits: the methods of [`Io`] in which drivers differ.
+pub(crate) trait Transport: Sized {
+    type Socket: Borrow<Socket>;
+    type Buffer: Buffer;
+
+    /// See [`Io::poll_receive`].
+    fn poll_receive(
+        &mut self,
+        core: &mut CoreOf<Self>,
+        room: usize,
+        patience: Patience,
+        by: Instant,
+    ) -> Poll<Result<Received, IoError>>;
+
+    /// See [`Io::poll_lost`].
+    fn poll_lost(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<IoError>;
+
+    /// See [`Io::poll_flush`].
+    fn poll_flush(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>>;
+
+    /// See [`Io::poll_finish`].
+    fn poll_finish(&mut self, core: &mut CoreOf<Self>, how: Finish, by: Instant) -> Poll<()>;
+
+    /// Bytes that have left in this activation, as far as this process knows.
+    fn sent(&self, core: &CoreOf<Self>) -> u64 {
+        core.sent
+    }
+
+    /// The connection is dropped: after a panic, it still has its socket.
+    fn dropped(&mut self, _core: &mut CoreOf<Self>) {}
+}
+
+/// The core that goes with a transport.
+pub(crate) type CoreOf<T> = Core<<T as Transport>::Socket, <T as Transport>::Buffer>;
+
+/// A connection of a driver.
+pub(crate) struct Connection<T: Transport> {
+    pub(crate) core: CoreOf<T>,
+    pub(crate) transport: T,
+}
+
+impl<T: Transport> Drop for Connection<T> {
+    fn drop(&mut self) {
+        self.transport.dropped(&mut self.core);
+    }
+}
+
+impl<T: Transport> Io for Connection<T> {
+    fn split(&mut self) -> (&mut [u8], &mut Out) {
+        (self.core.input.bytes(), &mut self.core.out)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.core.input.consume(count);
+    }
+
+    fn peer(&self) -> &Peer {
+        &self.core.peer
+    }
+
+    fn local(&self) -> &Local {
+        &self.core.local
+    }
+
+    fn poll_receive(
+        &mut self,
+        _cx: &mut Context<'_>,
+        room: usize,
+        patience: Patience,
+        by: Instant,
+    ) -> Poll<Result<Received, IoError>> {
+        self.transport.poll_receive(&mut self.core, room, patience, by)
+    }
+
+    fn poll_lost(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<IoError> {
+        self.transport.poll_lost(&mut self.core, by)
+    }
+
+    fn poll_flush(&mut self, _cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
+        self.transport.poll_flush(&mut self.core, by)
+    }
+
+    fn poll_finish(&mut self, _cx: &mut Context<'_>, how: Finish, by: Instant) -> Poll<()> {
+        self.transport.poll_finish(&mut self.core, how, by)
+    }
+
+    fn delivered(&self) -> u64 {
+        let acknowledged = self.core.socket().ok().and_then(Socket::acknowledged);
+        acknowledged.unwrap_or_else(|| self.transport.sent(&self.core))
+    }
+
+    fn draining(&self) -> bool {
+        lifecycle::phase() != Phase::Serving
+    }
+}
