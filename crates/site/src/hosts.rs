@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use tenfold_http::{Head, Out};
 
-use crate::work::{Answered, Finish, Otherwise};
-use crate::{MemberFolders, Outcome, Site, message, store};
+use crate::respond::message;
+use crate::respond::store;
+use crate::respond::work::{Answered, Finish, Otherwise};
+use crate::{MemberFolders, Outcome, Site};
 
 /// The name of a host, or a pattern of names: `example.org`, `*.example.org`, `192.0.2.1`, `[2001:db8::1]`.
 /// Lower case, without a port. A pattern is for every name that ends so, but not for what follows `*.` itself.

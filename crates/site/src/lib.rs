@@ -11,73 +11,46 @@
 
 #![forbid(unsafe_code)]
 
-mod access;
-mod auth;
-mod cache_control;
-mod candidates;
-mod clock_cache;
-mod coded;
-mod codings;
-mod compress;
-mod cors;
-mod digest;
-mod error_pages;
-mod fields;
-mod front;
+mod cache;
+mod files;
 mod hosts;
-mod listing;
-mod media_type;
-mod message;
-mod password;
-pub mod path;
-mod pattern;
-mod policy;
-mod protection;
-mod redirect;
-mod resolve;
-mod resource;
-mod routes;
-mod settings;
-mod shelf;
-mod store;
-mod tag;
-mod template;
-mod try_files;
-mod watch;
-mod work;
+mod representation;
+mod respond;
+mod rules;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use access::{Access, MEMBER, STRANGER};
-use front::Front;
-use protection::{Area, Protection};
+use files::protection::{Area, Protection};
+use respond::{message, store};
+use rules::access::{Access, MEMBER, STRANGER};
+use rules::precheck::Front;
 use tenfold_http::{Head, Method, Out};
 use tenfold_sys::file::Root;
 
-pub use auth::Realm;
-pub use cache_control::CacheControl;
-pub use codings::Codings;
-pub use cors::Cors;
-pub use error_pages::{ErrorPages, page_name};
-pub use fields::FieldEdit;
+use cache::encoded::Shelf;
+pub use files::protection::MemberFolders;
+use files::watch::Watch;
 pub use hosts::{HostName, Hosts};
-pub use listing::Listing;
-pub use message::too_many_requests;
-pub use password::Hash;
-pub use path::{PathError, Shown, SitePath};
-pub use pattern::Pattern;
-pub use policy::{Policies, Policy, Rule};
-pub use protection::MemberFolders;
-pub use redirect::{Redirect, Rewrite};
-pub use routes::{Routes, Slash};
-pub use settings::{MEMORY_UP_TO, Settings};
-use shelf::Shelf;
-pub use tag::TagFrom;
-pub use try_files::TryFile;
-use watch::Watch;
-pub use work::{Answered, Attempts, Finish, Need, Otherwise, User, Work};
+pub use representation::tags::TagFrom;
+pub use respond::listing::Listing;
+pub use respond::message::too_many_requests;
+pub use respond::work::{Answered, Attempts, Finish, Need, Otherwise, User, Work};
+pub use rules::cache_control::CacheControl;
+pub use rules::codings::Codings;
+pub use rules::cors::Cors;
+pub use rules::error_pages::{ErrorPages, page_name};
+pub use rules::fields::FieldEdit;
+pub use rules::password::Hash;
+pub use rules::path::{self, PathError, Shown, SitePath};
+pub use rules::pattern::Pattern;
+pub use rules::policy::{Policies, Policy, Rule};
+pub use rules::realm::Realm;
+pub use rules::redirect::{Redirect, Rewrite};
+pub use rules::routes::{Routes, Slash};
+pub use rules::settings::{MEMORY_UP_TO, Settings};
+pub use rules::try_files::TryFile;
 
 /// A folder as a site.
 ///

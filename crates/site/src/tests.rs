@@ -19,8 +19,8 @@ use tenfold_http::head::parse_head;
 use tenfold_http::{Instant, Out, clock};
 use tenfold_sys::file::Root;
 
-use crate::resolve::VISITS;
-use crate::settings::MEMORY_UP_TO;
+use crate::files::open::VISITS;
+use crate::rules::settings::MEMORY_UP_TO;
 use crate::{Answered, Outcome, Settings, Site};
 
 /// A folder beside which there is something that nobody may see. It is removed with what is in it.

@@ -3,7 +3,7 @@
 use tenfold_http::negotiate::Coding::{self, Brotli, Gzip, Zstd};
 
 use super::*;
-use crate::compress::tests::decode;
+use crate::representation::compress::tests::decode;
 use crate::{Codings, FieldEdit, Policies, Policy};
 
 fn with_siblings(folder: &Folder) -> Site {

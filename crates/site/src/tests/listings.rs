@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Listing;
-use crate::policy::{Policies, Policy, Rule};
+use crate::rules::policy::{Policies, Policy, Rule};
 
 fn listing(folder: &Folder, listing: Listing) -> Site {
     folder.site(Settings { listing, ..Settings::default() })

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
-use crate::policy::Effective;
+use crate::rules::policy::Effective;
 use crate::{
     CacheControl, Cors, FieldEdit, Hash, HostName, Hosts, Pattern, Policies, Policy, Realm, Redirect,
     Rewrite, Routes, Rule, Shown, Slash, TryFile,

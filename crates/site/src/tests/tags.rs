@@ -72,7 +72,7 @@ fn each_coding_has_a_tag_of_its_own_content() {
         response.field("ETag").expect("a file has an entity tag").to_owned()
     };
     let plain = coded("");
-    assert_eq!(coded("br"), format!("\"{}.br\"", crate::digest::of(b"made by hand")));
+    assert_eq!(coded("br"), format!("\"{}.br\"", crate::representation::digest::of(b"made by hand")));
     assert_eq!(coded("gzip"), format!("{}.gz1\"", plain.trim_end_matches('"')));
 }
 

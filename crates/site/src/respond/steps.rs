@@ -5,27 +5,26 @@
 //! another: who asks for a million names that do not exist evicts names that do not exist. Keys are
 //! canonical paths, so a file has one entry, however it is spelled.
 
-mod pages;
-mod thread;
-
 use tenfold_http::response::{FieldName, Lines};
 use tenfold_http::{Head, Instant, Method, Out, Version, clock};
 
-use crate::access::{Access, Denied, STRANGER};
-use crate::candidates::Candidates;
-use crate::clock_cache::ClockCache;
-use crate::codings::suffix;
-use crate::front::{Front, Stop, Way};
-use crate::listing::{self, Listing};
-use crate::path::SitePath;
-use crate::policy::Effective;
-use crate::resolve::{self, Absence, Loaded};
-use crate::resource::Resource;
-use crate::watch::{Listener, Told, Watch};
-use crate::work::Answered;
-use crate::{Outcome, Settings, Site, coded, message, tag};
-use pages::Pages;
-pub(crate) use thread::with;
+use crate::cache::clock::ClockCache;
+use crate::files::open::{self as resolve, Absence, Loaded};
+use crate::files::try_paths::Candidates;
+use crate::files::watch::{Listener, Told, Watch};
+use crate::representation::encodings as coded;
+use crate::representation::tags as tag;
+use crate::representation::variant::Resource;
+use crate::respond::error_pages::Pages;
+use crate::respond::listing::{self, Listing};
+use crate::respond::message;
+use crate::respond::work::Answered;
+use crate::rules::access::{Access, Denied, STRANGER};
+use crate::rules::codings::suffix;
+use crate::rules::path::SitePath;
+use crate::rules::policy::Effective;
+use crate::rules::precheck::{Front, Stop, Way};
+use crate::{Outcome, Settings, Site};
 
 /// How much smaller the store of what is not there is than that of what is.
 const ABSENT_SHARE: usize = 16;
@@ -59,7 +58,7 @@ fn answer(resource: &mut Resource, key: &str, asked: Asked<'_>, out: &mut Out) -
 }
 
 impl Store {
-    fn new(settings: &Settings) -> Store {
+    pub(super) fn new(settings: &Settings) -> Store {
         Store {
             memory: ClockCache::new(settings.cache_entries, settings.cache_bytes),
             // Each may hold one for every coding that stands beside it.

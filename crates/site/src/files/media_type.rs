@@ -1,6 +1,6 @@
 //! The media type of a file, by the extension of its name.
 
-use crate::policy::Policy;
+use crate::rules::policy::Policy;
 
 /// For names that say nothing: a browser offers it to be saved, and with `nosniff` does not guess.
 const UNKNOWN: &str = "application/octet-stream";

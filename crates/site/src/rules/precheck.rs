@@ -5,10 +5,10 @@ use tenfold_http::Head;
 use tenfold_http::response::Lines;
 
 use crate::Site;
-use crate::access::{Access, Denied};
-use crate::cors;
-use crate::path::{PathError, SitePath};
-use crate::policy::Effective;
+use crate::rules::access::{Access, Denied};
+use crate::rules::cors;
+use crate::rules::path::{PathError, SitePath};
+use crate::rules::policy::Effective;
 
 /// What was settled.
 pub(crate) struct Front {

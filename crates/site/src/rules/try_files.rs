@@ -1,6 +1,6 @@
 //! Other files that are tried for a path, in order: `try-files`.
 
-use crate::path::SitePath;
+use crate::rules::path::SitePath;
 
 /// A file that is tried: a path beneath the root, in which `{path}` stands for the path that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use tenfold_sys::file::{Facts, Root};
 use tenfold_sys::place::{Identity, Place};
 
-use crate::auth::Realm;
-use crate::pattern::Pattern;
-use crate::policy::Policies;
-use crate::resolve::Absence;
+use crate::files::open::Absence;
+use crate::rules::pattern::Pattern;
+use crate::rules::policy::Policies;
+use crate::rules::realm::Realm;
 
 /// Who may have a file, whatever path led to it.
 #[derive(Clone, Debug, Default)]

@@ -8,12 +8,12 @@ use tenfold_http::negotiate::Coding;
 use tenfold_sys::errno;
 use tenfold_sys::file::{self, Facts, FileError, Kind, Root};
 
-use crate::coded::Alternatives;
-use crate::front::Way;
-use crate::listing::Listing;
-use crate::policy::Effective;
-use crate::protection::Guard;
-use crate::resource::{Form, Opened, Resource};
+use crate::files::protection::Guard;
+use crate::representation::encodings::Alternatives;
+use crate::representation::variant::{Form, Opened, Resource};
+use crate::respond::listing::Listing;
+use crate::rules::policy::Effective;
+use crate::rules::precheck::Way;
 use crate::{Settings, Site};
 
 /// Why a path is answered with something else than a file.

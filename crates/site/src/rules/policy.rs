@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use tenfold_http::response::{FieldName, FieldValue, Lines};
 
-use crate::auth::Realm;
-use crate::cache_control::CacheControl;
-use crate::cors::Cors;
-use crate::fields::{FieldEdit, Fields};
-use crate::listing::Listing;
-use crate::path::SitePath;
-use crate::pattern::Pattern;
-use crate::try_files::TryFile;
+use crate::respond::listing::Listing;
+use crate::rules::cache_control::CacheControl;
+use crate::rules::cors::Cors;
+use crate::rules::fields::{FieldEdit, Fields};
+use crate::rules::path::SitePath;
+use crate::rules::pattern::Pattern;
+use crate::rules::realm::Realm;
+use crate::rules::try_files::TryFile;
 
 /// What one place of the configuration says. A key that it does not mention is `None`, and holds as the rules
 /// before say it; where it can be switched off, that is `Some(None)`.

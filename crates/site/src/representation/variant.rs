@@ -1,9 +1,6 @@
 //! A file as a representation: which of its bytes a request gets. What is said about them is the business of
 //! `description`.
 
-mod description;
-mod unmade;
-
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,15 +14,15 @@ use tenfold_http::response::ResponseHead;
 use tenfold_http::{Head, Method, OpenFile, Out, Part};
 use tenfold_sys::file::{Facts, Timestamp};
 
-use crate::access::Access;
-use crate::coded::{self, Alternatives};
-use crate::policy::Effective;
-use crate::protection::Guard;
-use crate::tag::Untagged;
-use crate::template::Template;
+use crate::files::protection::Guard;
+use crate::representation::description::Description;
+use crate::representation::encodings::{self as coded, Alternatives};
+use crate::representation::tags::Untagged;
+use crate::representation::template::Template;
+pub(crate) use crate::representation::unmade::Unmade;
+use crate::rules::access::Access;
+use crate::rules::policy::Effective;
 use crate::{Outcome, Settings, Site};
-use description::Description;
-pub(crate) use unmade::Unmade;
 
 /// Bytes up to which a body is copied behind its head, so that both leave in one piece; a larger one is
 /// shared instead. At this size the copy costs about as much as a second vector for the kernel to walk, and
@@ -102,7 +99,7 @@ impl Resource {
         Resource::describe(status, Description::of(name, &facts, form), facts, settled, opened)
     }
 
-    fn describe(
+    pub(super) fn describe(
         status: u16,
         description: Description,
         facts: Facts,

@@ -14,12 +14,15 @@ use tenfold_http::{Head, Method, Out};
 use tenfold_sys::directory::Entry;
 use tenfold_sys::file::{FileError, Kind};
 
-use crate::fields::Fields;
-use crate::message::NOSNIFF;
-use crate::path::{self, SitePath};
-use crate::policy::Effective;
-use crate::work::{Answered, Work};
-use crate::{Outcome, Site, digest, message, store};
+use crate::representation::digest;
+use crate::respond::message;
+use crate::respond::message::NOSNIFF;
+use crate::respond::store;
+use crate::respond::work::{Answered, Work};
+use crate::rules::fields::Fields;
+use crate::rules::path::{self, SitePath};
+use crate::rules::policy::Effective;
+use crate::{Outcome, Site};
 
 const HTML: FieldValue<'static> = FieldValue::constant("text/html; charset=utf-8");
 const JSON: FieldValue<'static> = FieldValue::constant("application/json");

@@ -1,11 +1,12 @@
 //! The files that a path may mean, in the order in which they are looked for.
 
-use crate::policy::Effective;
-use crate::resolve::{self, Absence, Loaded, Wanted};
-use crate::resource::Resource;
-use crate::routes::Slash;
-use crate::try_files::Tried;
-use crate::{Settings, Site, path::SitePath};
+use crate::files::open::{self as resolve, Absence, Loaded, Wanted};
+use crate::representation::variant::Resource;
+use crate::rules::path::SitePath;
+use crate::rules::policy::Effective;
+use crate::rules::routes::Slash;
+use crate::rules::try_files::Tried;
+use crate::{Settings, Site};
 
 /// The files that a path may mean; at least one.
 pub(crate) struct Candidates(Vec<Wanted>);

@@ -3,9 +3,9 @@
 use tenfold_http::Instant;
 
 use crate::Site;
-use crate::clock_cache::is_fresh;
-use crate::resolve::{self, Wanted};
-use crate::resource::Resource;
+use crate::cache::clock::is_fresh;
+use crate::files::open::{self as resolve, Wanted};
+use crate::representation::variant::Resource;
 
 /// The pages that were looked for: of the statuses that were answered so far, no more than there are errors.
 #[derive(Default)]

@@ -16,7 +16,7 @@
 
 use std::fmt::Write;
 
-use crate::pattern::Pattern;
+use crate::rules::pattern::Pattern;
 
 /// A path beneath the root, in the one form that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]

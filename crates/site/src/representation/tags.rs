@@ -11,13 +11,15 @@ use std::sync::Arc;
 use tenfold_http::OpenFile;
 use tenfold_sys::file::{self, Facts};
 
-use crate::coded;
-use crate::digest::{self, Digest};
-use crate::resolve::Loaded;
-use crate::resource::{Resource, Source};
-use crate::shelf::{Label, Shelf};
-use crate::work::{Answered, Work};
-use crate::{Site, message, store};
+use crate::Site;
+use crate::cache::encoded::{Label, Shelf};
+use crate::files::open::Loaded;
+use crate::representation::digest::{self, Digest};
+use crate::representation::encodings as coded;
+use crate::representation::variant::{Resource, Source};
+use crate::respond::message;
+use crate::respond::store;
+use crate::respond::work::{Answered, Work};
 
 /// Where entity tags come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use blake2::{Blake2s256, Digest};
 use tenfold_http::response::FieldValue;
 use tenfold_http::{Head, Instant, clock};
 
-use crate::password::Hash;
-use crate::work::{Attempts, User};
+use crate::respond::work::{Attempts, User};
+use crate::rules::password::Hash;
 
 /// Users who may see what is private, under a name that browsers show.
 #[derive(Debug)]

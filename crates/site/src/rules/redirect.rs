@@ -1,7 +1,7 @@
 //! Other paths: redirects, which tell the client, and rewrites, which do not.
 
-use crate::path::{self, SitePath};
-use crate::pattern::Pattern;
+use crate::rules::path::{self, SitePath};
+use crate::rules::pattern::Pattern;
 
 /// Sends clients from some paths to another place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! What can be set about a site.
 
-use crate::codings::Codings;
-use crate::listing::Listing;
-use crate::policy::Policies;
-use crate::routes::Routes;
-use crate::tag::TagFrom;
+use crate::representation::tags::TagFrom;
+use crate::respond::listing::Listing;
+use crate::rules::codings::Codings;
+use crate::rules::policy::Policies;
+use crate::rules::routes::Routes;
 
 /// Bytes up to which a copy out of memory costs no more than `sendfile(2)`: it saves a call, and each byte costs
 /// it more. `bench/compare.py --engines epoll,epoll:sendfile,uring,uring:sendfile 16k 24k 32k 48k` shows where

@@ -8,15 +8,18 @@ use tenfold_http::response::FieldValue;
 use tenfold_http::{Head, Out};
 use tenfold_sys::file::{self, Facts};
 
-use crate::codings::suffix;
-use crate::compress::encode;
-use crate::protection::Guard;
-use crate::resolve::{self, Wanted};
-use crate::resource::{Form, Resource, Source, Unmade};
-use crate::shelf::{Label, Shelf};
-use crate::tag::Untagged;
-use crate::work::{Answered, Work};
-use crate::{Outcome, Site, media_type, message, store};
+use crate::cache::encoded::{Label, Shelf};
+use crate::files::media_type;
+use crate::files::open::{self as resolve, Wanted};
+use crate::files::protection::Guard;
+use crate::representation::compress::encode;
+use crate::representation::tags::Untagged;
+use crate::representation::variant::{Form, Resource, Source, Unmade};
+use crate::respond::message;
+use crate::respond::store;
+use crate::respond::work::{Answered, Work};
+use crate::rules::codings::suffix;
+use crate::{Outcome, Site};
 
 /// An answer that would be another one for another `Accept-Encoding` (RFC 9110 §12.5.5).
 pub(crate) const VARY: FieldValue<'static> = FieldValue::constant("Accept-Encoding");

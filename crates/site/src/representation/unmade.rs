@@ -7,9 +7,9 @@ use tenfold_http::response::ResponseHead;
 use tenfold_http::{Head, Method, Out};
 use tenfold_sys::file::Facts;
 
-use super::description::Description;
-use super::{Opened, Resource};
 use crate::Outcome;
+use crate::representation::description::Description;
+use crate::representation::variant::{Opened, Resource};
 
 /// A coding of a file that has to be made: everything is known of it but its bytes.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 
 use tenfold_sys::links::Links;
 
-use crate::error_pages::ErrorPages;
-use crate::path::{Shown, SitePath};
-use crate::redirect::{Redirect, Rewrite};
+use crate::rules::error_pages::ErrorPages;
+use crate::rules::path::{Shown, SitePath};
+use crate::rules::redirect::{Redirect, Rewrite};
 
 /// Where the paths of a site lead. By default each leads to the file of its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::Pattern;
+    use crate::rules::pattern::Pattern;
 
     fn path(text: &str) -> SitePath {
         SitePath::parse(text).expect(text)

@@ -8,14 +8,17 @@ use tenfold_http::response::{FieldName, FieldValue, ResponseHead};
 use tenfold_http::{Head, Out, clock};
 use tenfold_sys::file::Facts;
 
-use super::Form;
-use crate::codings::suffix;
-use crate::compress::RECIPE;
-use crate::fields::Fields;
-use crate::message::NOSNIFF;
-use crate::protection::Guard;
-use crate::template::Template;
-use crate::{Outcome, coded, media_type, message};
+use crate::Outcome;
+use crate::files::media_type;
+use crate::files::protection::Guard;
+use crate::representation::compress::RECIPE;
+use crate::representation::encodings as coded;
+use crate::representation::template::Template;
+use crate::representation::variant::Form;
+use crate::respond::message;
+use crate::respond::message::NOSNIFF;
+use crate::rules::codings::suffix;
+use crate::rules::fields::Fields;
 
 /// What the fields of a response say about a file.
 #[derive(Clone, Debug)]
@@ -30,7 +33,7 @@ pub(super) struct Description {
     cache: Option<Cow<'static, str>>,
     /// What the configuration does to the fields.
     fields: Fields,
-    /// As [`crate::policy::Effective::is_guarded`], of the path.
+    /// As [`crate::rules::policy::Effective::is_guarded`], of the path.
     by_path: bool,
     /// Who may have the file.
     pub(super) guard: Guard,

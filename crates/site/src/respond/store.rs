@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
-use super::Store;
 use crate::Site;
+use crate::respond::steps::Store;
 
 /// Stores of a thread: a bound for one that sees many sites come and go.
 const MOST_STORES: usize = 64;

@@ -4,7 +4,8 @@
 use tenfold_http::response::Lines;
 use tenfold_http::{Head, Out};
 
-use crate::{Outcome, Site, message};
+use crate::respond::message;
+use crate::{Outcome, Site};
 
 /// What became of a request.
 pub enum Answered {

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use tenfold_http::Head;
 
-use crate::auth::{Claim, Realm, Verdict};
-use crate::policy::Effective;
-use crate::protection::Guard;
-use crate::work::Work;
-use crate::{message, store};
+use crate::files::protection::Guard;
+use crate::respond::message;
+use crate::respond::store;
+use crate::respond::work::Work;
+use crate::rules::policy::Effective;
+use crate::rules::realm::{Claim, Realm, Verdict};
 
 /// The facts about the client of a request.
 #[derive(Clone, Debug)]

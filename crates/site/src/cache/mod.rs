@@ -1,0 +1,4 @@
+//! Bounded maps that know nothing about sites.
+
+pub(crate) mod clock;
+pub(crate) mod encoded;

@@ -1,0 +1,7 @@
+//! The files beneath a root: which ones a path means, how they are opened, and who may have them.
+
+pub(crate) mod media_type;
+pub(crate) mod open;
+pub(crate) mod protection;
+pub(crate) mod try_paths;
+pub(crate) mod watch;

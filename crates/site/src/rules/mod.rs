@@ -1,0 +1,18 @@
+//! The configuration of a site, and the decision it gives for a request.
+
+pub(crate) mod access;
+pub(crate) mod cache_control;
+pub(crate) mod codings;
+pub(crate) mod cors;
+pub(crate) mod error_pages;
+pub(crate) mod fields;
+pub(crate) mod password;
+pub mod path;
+pub(crate) mod pattern;
+pub(crate) mod policy;
+pub(crate) mod precheck;
+pub(crate) mod realm;
+pub(crate) mod redirect;
+pub(crate) mod routes;
+pub(crate) mod settings;
+pub(crate) mod try_files;
