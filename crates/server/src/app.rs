@@ -15,7 +15,7 @@ use tenfold_http::{
     Answer, Departure, Head, Instant, Io, KeptHead, Limits, Method, Next, Out, Peer, Refusal, Reply, Service,
     Session, clock, echo, response, serve_connection,
 };
-use tenfold_site::{Answered, Finish, Hosts, Need, Outcome, Work};
+use tenfold_site::{Answered, Finish, Hosts, Need, ResponseSummary, Work};
 
 use crate::admission::Admission;
 use crate::counters::Counter;
@@ -204,7 +204,7 @@ impl Service for Shared {
         }
         let began = self.began();
         let body = echo(head, body, out);
-        self.record(Outcome::of(200, body), head, peer, out, began);
+        self.record(ResponseSummary::of(200, body), head, peer, out, began);
         Answer::Done
     }
 
@@ -271,7 +271,7 @@ impl Shared {
     }
 
     /// Counts and logs an answer that came later. One that is for a member is nobody else's to keep.
-    fn staged(&self, outcome: Outcome, asked: &mut Asked, out: &mut Out) {
+    fn staged(&self, outcome: ResponseSummary, asked: &mut Asked, out: &mut Out) {
         if asked.private {
             out.set_field(FieldName::CACHE_CONTROL, PRIVATE);
         }
@@ -307,7 +307,7 @@ impl Shared {
     #[inline]
     fn record(
         &self,
-        outcome: Outcome,
+        outcome: ResponseSummary,
         head: &Head<'_>,
         peer: &Peer,
         out: &mut Out,
@@ -350,7 +350,7 @@ impl Shared {
 
     /// Says what the system said of a file, once a second at most.
     #[cold]
-    fn complain(&self, head: &Head<'_>, outcome: Outcome, number: i32) {
+    fn complain(&self, head: &Head<'_>, outcome: ResponseSummary, number: i32) {
         let second = clock::unix_seconds();
         if self.complained.swap(second, Ordering::Relaxed) != second {
             let mut path = Vec::new();

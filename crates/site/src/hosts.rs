@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use tenfold_http::{Head, Out};
 
-use crate::respond::message;
-use crate::respond::store;
+use crate::files::protection::MemberFolders;
+use crate::representation::status_text;
+use crate::representation::summary::ResponseSummary;
 use crate::respond::work::{Answered, Finish, Otherwise};
-use crate::{MemberFolders, Outcome, Site};
+use crate::respond::{message, store};
+use crate::site::Site;
 
 /// The name of a host, or a pattern of names: `example.org`, `*.example.org`, `192.0.2.1`, `[2001:db8::1]`.
 /// Lower case, without a port. A pattern is for every name that ends so, but not for what follows `*.` itself.
@@ -83,8 +85,8 @@ impl Hosts {
             sites.push(site);
         }
         let names = (sites.len() > 1).then_some(names);
-        let areas: Vec<_> = sites.iter().map(|site| Arc::clone(site.protection.own())).collect();
-        sites.iter_mut().for_each(|site| site.protection.beside(&areas));
+        let areas: Vec<_> = sites.iter().map(|site| Arc::clone(site.files.protection.own())).collect();
+        sites.iter_mut().for_each(|site| site.files.protection.beside(&areas));
         Hosts { sites, names }
     }
 
@@ -92,7 +94,7 @@ impl Hosts {
     #[must_use]
     pub fn for_members(mut self, folders: MemberFolders) -> Hosts {
         let folders = Arc::new(folders);
-        self.sites.iter_mut().for_each(|site| site.protection.for_members(&folders));
+        self.sites.iter_mut().for_each(|site| site.files.protection.for_members(&folders));
         self
     }
 
@@ -115,7 +117,7 @@ impl Hosts {
     /// Answers without the work that there is too much of: as its [`Work::split`] says, or with 503.
     ///
     /// [`Work::split`]: crate::Work::split
-    pub fn busy(&self, otherwise: Option<Otherwise>, head: &Head<'_>, out: &mut Out) -> Outcome {
+    pub fn busy(&self, otherwise: Option<Otherwise>, head: &Head<'_>, out: &mut Out) -> ResponseSummary {
         match otherwise {
             Some(otherwise) => otherwise.answer(self.site(head), head, out),
             None => message::unavailable(head, out),
@@ -130,8 +132,8 @@ impl Hosts {
     }
 
     /// Answers 500: what was to be done failed.
-    pub fn failed(&self, head: &Head<'_>, out: &mut Out) -> Outcome {
-        message::plain(head, 500, out)
+    pub fn failed(&self, head: &Head<'_>, out: &mut Out) -> ResponseSummary {
+        status_text::plain(head, 500, out)
     }
 
     #[inline]

@@ -21,7 +21,7 @@ use tenfold_sys::file::Root;
 
 use crate::files::open::VISITS;
 use crate::rules::settings::MEMORY_UP_TO;
-use crate::{Answered, Outcome, Settings, Site};
+use crate::{Answered, ResponseSummary, Settings, Site};
 
 /// A folder beside which there is something that nobody may see. It is removed with what is in it.
 struct Folder {
@@ -104,7 +104,7 @@ struct Response {
 
 impl Response {
     /// Reads what `out` holds, files too, and sees that it is what `outcome` says.
-    fn of(outcome: Outcome, out: &mut Out) -> Response {
+    fn of(outcome: ResponseSummary, out: &mut Out) -> Response {
         let mut bytes = flatten(out);
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a head ends") + 4;
         let body = bytes.split_off(end);
@@ -155,7 +155,7 @@ fn flatten(out: &mut Out) -> Vec<u8> {
 }
 
 /// Sends a request, and leaves the response where it was put.
-fn stage(site: &Site, request: &str, out: &mut Out) -> Outcome {
+fn stage(site: &Site, request: &str, out: &mut Out) -> ResponseSummary {
     parse_head(&mut request.as_bytes().to_vec(), |head| {
         let head = head.expect("the request is well-formed");
         let mut answered = site.respond(&head, out);

@@ -6,10 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tenfold_http::head::parse_head;
 use tenfold_http::{Instant, Out, clock};
-use tenfold_site::{Answered, Outcome, Routes, Settings, Site};
+use tenfold_site::{Answered, ResponseSummary, Routes, Settings, Site};
 use tenfold_sys::file::Root;
 
-fn get(site: &Site, target: &str) -> (Outcome, String) {
+fn get(site: &Site, target: &str) -> (ResponseSummary, String) {
     let mut out = Out::new();
     let mut request = format!("GET {target} HTTP/1.0\r\n\r\n").into_bytes();
     let answered =

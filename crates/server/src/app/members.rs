@@ -3,7 +3,7 @@
 use tenfold_accounts::Reply as Said;
 use tenfold_accounts::web::{Ask, Outcome as Comes, Page, Wanted};
 use tenfold_http::{Answer, Head, KeptHead, Out, Peer, Reply};
-use tenfold_site::{Answered, Outcome};
+use tenfold_site::{Answered, ResponseSummary};
 
 use super::{Asked, Shared};
 use crate::members::Members;
@@ -72,7 +72,7 @@ impl Shared {
     fn page(&self, page: &Page, head: &Head<'_>, peer: &Peer, out: &mut Out) {
         let began = self.began();
         let body = page.stage(head, out);
-        self.record(Outcome::of(page.status, body), head, peer, out, began);
+        self.record(ResponseSummary::of(page.status, body), head, peer, out, began);
     }
 
     /// Stages what the site answers, or has it worked for.

@@ -109,7 +109,7 @@ impl<V> ClockCache<V> {
     }
 
     /// Changes what is known about `key`, where something is; `change` says how much it weighs then.
-    pub(crate) fn amend(&mut self, key: &str, change: impl FnOnce(&mut V) -> usize) {
+    pub(crate) fn update(&mut self, key: &str, change: impl FnOnce(&mut V) -> usize) {
         let Some(&place) = self.places.get(key) else { return };
         let Slot { mut value, checked, .. } = self.remove(place);
         let weight = change(&mut value);
@@ -246,18 +246,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_amended_weighs_what_it_weighs_then_and_is_believed_no_longer() {
+    fn what_is_updated_weighs_what_it_weighs_then_and_is_believed_no_longer() {
         let mut cache = ClockCache::new(4, 4096);
         cache.insert("/a", 1, 10, NOW);
         let before = cache.bytes;
-        cache.amend("/a", |value| {
+        cache.update("/a", |value| {
             *value = 2;
             110
         });
         assert_eq!((cache.bytes, cache.fresh("/a", Instant(NOW.0 + 999))), (before + 100, Some(&mut 2)));
         assert_eq!(cache.fresh("/a", Instant(NOW.0 + 1000)), None);
-        cache.amend("/b", |_| unreachable!("nothing is known about it"));
-        cache.amend("/a", |_| 5000);
+        cache.update("/b", |_| unreachable!("nothing is known about it"));
+        cache.update("/a", |_| 5000);
         assert_eq!(keys(&cache), 0, "what is larger than the whole is forgotten");
     }
 

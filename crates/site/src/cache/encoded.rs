@@ -1,8 +1,8 @@
-//! What was made of files in this process, compressed content and digests, for all of its threads.
+//! Encoded content and digests of files, for all threads of a process.
 //!
-//! Only work beside the loops comes here, so its lock holds up no loop. A worker keeps what it has served in
-//! its own store; the shelf saves the next worker, and the next connection of an engine that gives each a
-//! thread, from doing it again.
+//! Only work beside the loops uses it, so its lock holds up no loop. A worker caches the responses that it has
+//! sent in its own store; this cache saves the next worker, and the next connection of an engine that gives
+//! each a thread, from encoding the same file again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,86 +12,86 @@ use tenfold_sys::file::Facts;
 
 /// One version of a file in one coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Label {
+pub(crate) struct FileVersion {
     /// Device, inode, size; when it was modified and changed, in seconds and nanoseconds.
     identity: (u64, u64, u64, (i64, u32), (i64, u32)),
     coding: Coding,
 }
 
-impl Label {
+impl FileVersion {
     /// The version with these facts.
-    pub(crate) fn new(facts: &Facts, coding: Coding) -> Label {
+    pub(crate) fn new(facts: &Facts, coding: Coding) -> FileVersion {
         let Facts { device, inode, size, modified, changed, .. } = *facts;
         let modified = (modified.seconds, modified.nanoseconds);
         let changed = (changed.seconds, changed.nanoseconds);
-        Label { identity: (device, inode, size, modified, changed), coding }
+        FileVersion { identity: (device, inode, size, modified, changed), coding }
     }
 
-    /// The version with these facts, as it is.
-    pub(crate) fn identity(facts: &Facts) -> Label {
-        Label::new(facts, Coding::Identity)
+    /// The version with these facts, without an encoding.
+    pub(crate) fn identity(facts: &Facts) -> FileVersion {
+        FileVersion::new(facts, Coding::Identity)
     }
 }
 
-/// What was made, within a bound of bytes; what came first goes first.
+/// Encoded content within a bound of bytes; the oldest is evicted first.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct EncodedCache {
     most_bytes: usize,
     content: Mutex<Content>,
 }
 
 #[derive(Debug, Default)]
 struct Content {
-    coded: HashMap<Label, Arc<[u8]>>,
-    order: VecDeque<Label>,
+    encoded: HashMap<FileVersion, Arc<[u8]>>,
+    order: VecDeque<FileVersion>,
     bytes: usize,
 }
 
-impl Shelf {
-    /// An empty one for so many bytes.
-    pub(crate) fn new(most_bytes: usize) -> Shelf {
-        Shelf { most_bytes, content: Mutex::default() }
+impl EncodedCache {
+    /// An empty cache of at most this many bytes.
+    pub(crate) fn new(most_bytes: usize) -> EncodedCache {
+        EncodedCache { most_bytes, content: Mutex::default() }
     }
 
-    /// How much lies here.
+    /// The number of entries.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.content.lock().unwrap_or_else(PoisonError::into_inner).order.len()
     }
 
-    /// What lies here under this label.
-    pub(crate) fn find(&self, label: &Label) -> Option<Arc<[u8]>> {
+    /// The content cached for this version.
+    pub(crate) fn find(&self, version: &FileVersion) -> Option<Arc<[u8]>> {
         let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
-        content.coded.get(label).cloned()
+        content.encoded.get(version).cloned()
     }
 
-    /// Puts coded content here, and takes away the oldest where room is needed. What is larger than the
-    /// whole is not kept.
-    pub(crate) fn put(&self, label: Label, coded: Arc<[u8]>) {
-        let weight = weight(&coded);
+    /// Caches encoded content, and evicts the oldest to make room. Content larger than the whole cache is not
+    /// kept.
+    pub(crate) fn put(&self, version: FileVersion, encoded: Arc<[u8]>) {
+        let weight = weight(&encoded);
         if weight > self.most_bytes {
             return;
         }
         let mut content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
         let content = &mut *content;
-        // Two may have made it at once.
-        if content.coded.contains_key(&label) {
+        // Two threads may have encoded it at the same time.
+        if content.encoded.contains_key(&version) {
             return;
         }
         while content.bytes + weight > self.most_bytes {
-            let oldest = content.order.pop_front().expect("where there are bytes, there is a label");
-            let gone = content.coded.remove(&oldest).expect("each label in the order has its bytes");
+            let oldest = content.order.pop_front().expect("bytes belong to a version");
+            let gone = content.encoded.remove(&oldest).expect("each version in the order has its bytes");
             content.bytes -= self::weight(&gone);
         }
-        content.coded.insert(label, coded);
-        content.order.push_back(label);
+        content.encoded.insert(version, encoded);
+        content.order.push_back(version);
         content.bytes += weight;
     }
 }
 
-/// Bytes of memory for coded content and its label, which stands in the map and in the order.
-fn weight(coded: &[u8]) -> usize {
-    coded.len() + 2 * size_of::<Label>() + size_of::<Arc<[u8]>>()
+/// Bytes of memory for encoded content and its version, which is in the map and in the order.
+fn weight(encoded: &[u8]) -> usize {
+    encoded.len() + 2 * size_of::<FileVersion>() + size_of::<Arc<[u8]>>()
 }
 
 #[cfg(test)]
@@ -104,29 +104,29 @@ mod tests {
         Facts { kind: Kind::File, size: 5, modified: moment, changed: moment, device: 1, inode }
     }
 
-    fn label(inode: u64) -> Label {
-        Label::new(&facts(inode), Coding::Gzip)
+    fn version(inode: u64) -> FileVersion {
+        FileVersion::new(&facts(inode), Coding::Gzip)
     }
 
     #[test]
     fn the_bound_is_exact_and_the_oldest_goes() {
         let coded: Arc<[u8]> = vec![0; 100].into();
-        let shelf = Shelf::new(2 * weight(&coded));
+        let cache = EncodedCache::new(2 * weight(&coded));
         for inode in 1..=3 {
-            shelf.put(label(inode), coded.clone());
-            shelf.put(label(inode), coded.clone());
+            cache.put(version(inode), coded.clone());
+            cache.put(version(inode), coded.clone());
         }
-        let there = [1, 2, 3].map(|inode| shelf.find(&label(inode)).is_some());
+        let there = [1, 2, 3].map(|inode| cache.find(&version(inode)).is_some());
         assert_eq!(there, [false, true, true]);
-        shelf.put(label(4), vec![0; 2 * weight(&coded)].into());
-        assert!(shelf.find(&label(4)).is_none(), "what is larger than the whole");
-        assert!(shelf.find(&label(3)).is_some(), "drives nothing out");
+        cache.put(version(4), vec![0; 2 * weight(&coded)].into());
+        assert!(cache.find(&version(4)).is_none(), "what is larger than the whole");
+        assert!(cache.find(&version(3)).is_some(), "drives nothing out");
     }
 
     #[test]
     fn another_version_and_another_coding_are_something_else() {
-        let shelf = Shelf::new(1 << 20);
-        shelf.put(label(1), vec![1].into());
+        let cache = EncodedCache::new(1 << 20);
+        cache.put(version(1), vec![1].into());
         let old = facts(1);
         let later = Timestamp { seconds: 7, nanoseconds: 10 };
         for other in [
@@ -135,9 +135,9 @@ mod tests {
             Facts { changed: later, ..old },
             Facts { device: 2, ..old },
         ] {
-            assert!(shelf.find(&Label::new(&other, Coding::Gzip)).is_none(), "{other:?}");
+            assert!(cache.find(&FileVersion::new(&other, Coding::Gzip)).is_none(), "{other:?}");
         }
-        assert!(shelf.find(&Label::new(&old, Coding::Brotli)).is_none());
-        assert!(shelf.find(&Label::new(&old, Coding::Gzip)).is_some());
+        assert!(cache.find(&FileVersion::new(&old, Coding::Brotli)).is_none());
+        assert!(cache.find(&FileVersion::new(&old, Coding::Gzip)).is_some());
     }
 }

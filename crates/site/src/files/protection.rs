@@ -12,39 +12,11 @@ use std::sync::Arc;
 use tenfold_sys::file::{Facts, Root};
 use tenfold_sys::place::{Identity, Place};
 
-use crate::files::open::Absence;
+use crate::files::absence::Absence;
+use crate::rules::access::Guard;
 use crate::rules::pattern::Pattern;
 use crate::rules::policy::Policies;
 use crate::rules::realm::Realm;
-
-/// Who may have a file, whatever path led to it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Guard {
-    /// Members alone.
-    pub(crate) members: bool,
-    /// Clients that have a password of this realm.
-    pub(crate) realm: Option<Arc<Realm>>,
-}
-
-impl Guard {
-    /// Whether everybody may have it.
-    #[inline]
-    pub(crate) fn is_open(&self) -> bool {
-        !self.members && self.realm.is_none()
-    }
-}
-
-/// Realms are compared as the values that they are, not by their users.
-impl PartialEq for Guard {
-    fn eq(&self, other: &Guard) -> bool {
-        let same_realm = match (&self.realm, &other.realm) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            (None, None) => true,
-            _ => false,
-        };
-        same_realm && self.members == other.members
-    }
-}
 
 /// The folders that are for members alone, on every host.
 pub struct MemberFolders {

@@ -1,19 +1,19 @@
-//! The files that a path may mean, in the order in which they are looked for.
+//! The files that a path may mean, in the order in which they are tried.
 
-use crate::files::open::{self as resolve, Absence, Loaded, Wanted};
-use crate::representation::variant::Resource;
+use crate::files::absence::Absence;
+use crate::files::open::Wanted;
 use crate::rules::path::SitePath;
 use crate::rules::policy::Effective;
 use crate::rules::routes::Slash;
+use crate::rules::settings::Settings;
 use crate::rules::try_files::Tried;
-use crate::{Settings, Site};
 
 /// The files that a path may mean; at least one.
-pub(crate) struct Candidates(Vec<Wanted>);
+pub(crate) struct TryPaths(Vec<Wanted>);
 
-impl Candidates {
-    /// What `path` means where `here` holds.
-    pub(crate) fn of(path: &SitePath, here: &Effective, settings: &Settings) -> Candidates {
+impl TryPaths {
+    /// The files that `path` may mean under the policy `here`.
+    pub(crate) fn of(path: &SitePath, here: &Effective, settings: &Settings) -> TryPaths {
         let mut all = Vec::new();
         match &here.policy.try_files {
             None => itself(path, settings, &mut all),
@@ -32,35 +32,26 @@ impl Candidates {
         {
             all.push(Wanted::file(name));
         }
-        Candidates(all)
+        TryPaths(all)
     }
 
-    /// What they are called beneath the root.
+    /// Their names beneath the root.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(Wanted::name)
     }
 
-    /// Loads the first that is there.
-    pub(crate) fn load(&self, site: &Site, here: &Effective) -> Result<Loaded, Absence> {
-        let mut result = Err(Absence::NotFound);
-        for wanted in &self.0 {
-            result = resolve::load(site, wanted, 200, here);
-            if !matches!(result, Err(Absence::NotFound)) {
-                break;
-            }
-        }
-        result
-    }
-
-    /// Whether the first that is there is still what was loaded.
-    pub(crate) fn are_still(&self, site: &Site, resource: &Resource) -> bool {
-        let looked = self.0.iter().map(|wanted| (wanted, wanted.look(&site.root)));
-        let first = looked.into_iter().find(|(_, looked)| *looked != Err(Absence::NotFound));
-        first.is_some_and(|(wanted, looked)| resolve::is_still_as(looked, site, wanted, resource))
+    /// What `attempt` returns for the first file that is there, and that file.
+    pub(crate) fn first<T>(
+        &self,
+        attempt: impl Fn(&Wanted) -> Result<T, Absence>,
+    ) -> Result<(&Wanted, T), Absence> {
+        let attempts = self.0.iter().map(|wanted| Ok((wanted, attempt(wanted)?)));
+        let is_there = |found: &Result<_, _>| !matches!(found, Err(Absence::NotFound));
+        attempts.into_iter().find(is_there).unwrap_or(Err(Absence::NotFound))
     }
 }
 
-/// What a path means by itself.
+/// The file that a path means by itself.
 fn itself(path: &SitePath, settings: &Settings, all: &mut Vec<Wanted>) {
     let relative = path.relative();
     match (path.asks_for_directory() || relative.is_empty(), settings.routes.slash) {

@@ -1,71 +1,23 @@
-//! Entity tags from content, where the configuration asks for them.
+//! Entity tags from content, if the configuration asks for them.
 //!
-//! A tag from time and size tells the versions of a file apart on one machine. One from content is the same
+//! A tag from time and size distinguishes the versions of a file on one machine. A tag from content is the same
 //! wherever the same bytes are: on several machines behind one name, and after a deployment that wrote every
-//! file anew. It costs reading each file once. That is done beside the loop, and what came of it is kept by
-//! the identity of the file, for all threads.
+//! file anew. It costs reading each file once, beside the loop; the digest is cached by the identity of the
+//! file, for all threads.
 
+use std::fmt::Write;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use blake2::digest::consts::U16;
+use blake2::{Blake2b, Digest as _};
 use tenfold_http::OpenFile;
 use tenfold_sys::file::{self, Facts};
 
-use crate::Site;
-use crate::cache::encoded::{Label, Shelf};
-use crate::files::open::Loaded;
-use crate::representation::digest::{self, Digest};
-use crate::representation::encodings as coded;
-use crate::representation::variant::{Resource, Source};
-use crate::respond::message;
-use crate::respond::store;
-use crate::respond::work::{Answered, Work};
+use crate::cache::encoded::{EncodedCache, FileVersion};
+use crate::representation::unmade::Source;
 
-/// Where entity tags come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TagFrom {
-    /// Modification time, to the nanosecond, and size.
-    #[default]
-    Time,
-    /// What is in the file.
-    Content,
-}
-
-/// Whether the tag of this file comes from its content.
-pub(crate) fn is_from_content(resource: &Resource, site: &Site) -> bool {
-    let settings = &site.settings;
-    settings.tags == TagFrom::Content && resource.facts().size <= settings.tags_up_to
-}
-
-/// Answers with a file that was just loaded, when its content has been read. A file that changed meanwhile
-/// is answered with the tag that it has, and loaded anew for the next request; so is one for which there is
-/// too much to do.
-pub(crate) fn work(key: &str, loaded: Loaded, site: &Site) -> Answered {
-    let (key, shelf) = (key.to_owned(), Arc::clone(&site.tags));
-    let wanted: Vec<_> = loaded.resource.untagged();
-    let loaded = Arc::new(loaded);
-    let otherwise = Arc::clone(&loaded);
-    let work = Work::new(
-        move || wanted.iter().map(|content| content.read(&shelf)).collect::<Option<Vec<_>>>(),
-        move |digests, site, head, out| {
-            let Loaded { resource, keep } = &*loaded;
-            let loaded = match digests {
-                Some(digests) => Loaded { resource: resource.tagged(&digests), keep: *keep },
-                None => Loaded { resource: resource.clone(), keep: false },
-            };
-            store::with(site, |store| store.take(&key, loaded, site, head, out))
-        },
-    );
-    Answered::Work(work.or_else(move |site, head, out| {
-        let mut resource = otherwise.resource.clone();
-        if resource.alternatives().is_none() {
-            return resource.respond(head, &site.settings, out);
-        }
-        coded::as_it_is(&resource, site, head, out).unwrap_or_else(|| message::unavailable(head, out))
-    }))
-}
-
-/// Content of which a tag is to be made.
+/// Content of which a tag is made.
 pub(crate) struct Untagged {
     pub(crate) source: Source,
     pub(crate) facts: Facts,
@@ -73,26 +25,26 @@ pub(crate) struct Untagged {
 }
 
 impl Untagged {
-    /// Finds or makes its digest; none where it has changed, or can not be read.
-    fn read(&self, shelf: &Shelf) -> Option<Arc<[u8]>> {
-        let label = self.settled.then(|| Label::identity(&self.facts));
-        if let Some(known) = label.and_then(|label| shelf.find(&label)) {
+    /// Finds or makes its digest; none if it has changed, or cannot be read.
+    pub(crate) fn read(&self, cache: &EncodedCache) -> Option<Arc<[u8]>> {
+        let version = self.settled.then(|| FileVersion::identity(&self.facts));
+        if let Some(known) = version.and_then(|version| cache.find(&version)) {
             return Some(known);
         }
         let digest: Arc<[u8]> = match &self.source {
-            Source::Memory(bytes) => digest::of(bytes),
+            Source::Memory(bytes) => digest(bytes),
             Source::File(file) => of_file(file, &self.facts)?,
         }
         .into_bytes()
         .into();
-        if let Some(label) = label {
-            shelf.put(label, Arc::clone(&digest));
+        if let Some(version) = version {
+            cache.put(version, Arc::clone(&digest));
         }
         Some(digest)
     }
 }
 
-/// The digest of an open file, where it is this version of it from begin to end.
+/// The digest of an open file, if it is this version of it from begin to end.
 fn of_file(file: &OpenFile, facts: &Facts) -> Option<String> {
     let (mut digest, mut buffer, mut at) = (Digest::default(), vec![0; 128 * 1024], 0);
     while at < facts.size {
@@ -107,4 +59,42 @@ fn of_file(file: &OpenFile, facts: &Facts) -> Option<String> {
         }
     }
     (file::facts(&file.file).ok()? == *facts).then(|| digest.finish())
+}
+
+/// A digest of content in the making: 128 bits, so that two contents never have the same by chance.
+#[derive(Default)]
+struct Digest(Blake2b<U16>);
+
+impl Digest {
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all bytes, in 32 hexadecimal digits.
+    fn finish(self) -> String {
+        let mut digits = String::with_capacity(32);
+        for byte in self.0.finalize() {
+            write!(digits, "{byte:02x}").expect("writing to a String does not fail");
+        }
+        digits
+    }
+}
+
+/// The digest of content in memory.
+pub(crate) fn digest(content: &[u8]) -> String {
+    let mut digest = Digest::default();
+    digest.add(content);
+    digest.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_the_published_one() {
+        // BLAKE2b (RFC 7693) of 16 bytes, as `b2sum -l 128` has it.
+        assert_eq!(digest(b""), "cae66941d9efbd404e4d88758ea67670");
+        assert_eq!(digest(b"abc"), "cf4ab791c62b8d2b2109c90275287816");
+    }
 }

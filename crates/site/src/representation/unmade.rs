@@ -1,37 +1,37 @@
-//! A coding that has yet to be made, and what can be answered without it.
+//! An encoding that has yet to be made, and the responses that need none of its bytes.
 
+use std::fs::File;
 use std::sync::Arc;
 
 use tenfold_http::condition::{self, Verdict};
 use tenfold_http::response::ResponseHead;
-use tenfold_http::{Head, Method, Out};
-use tenfold_sys::file::Facts;
+use tenfold_http::{Head, Method, OpenFile, Out};
+use tenfold_sys::file::{self, Facts};
 
-use crate::Outcome;
+use crate::cache::encoded::{EncodedCache, FileVersion};
+use crate::representation::compress::encode;
 use crate::representation::description::Description;
-use crate::representation::variant::{Opened, Resource};
+use crate::representation::summary::ResponseSummary;
 
-/// A coding of a file that has to be made: everything is known of it but its bytes.
+/// The bytes of a file, for work beside the loop.
+pub(crate) enum Source {
+    Memory(Arc<[u8]>),
+    File(Arc<OpenFile>),
+}
+
+/// An encoding of a file that has yet to be made: all of it but its bytes.
 #[derive(Debug)]
 pub(crate) struct Unmade {
-    pub(super) description: Description,
-    /// Those of the file.
-    pub(super) facts: Facts,
-    pub(super) settled: bool,
+    pub(crate) description: Description,
+    /// The facts of the file.
+    pub(crate) facts: Facts,
+    pub(crate) settled: bool,
 }
 
 impl Unmade {
-    pub(crate) fn facts(&self) -> &Facts {
-        &self.facts
-    }
-
-    pub(crate) fn is_settled(&self) -> bool {
-        self.settled
-    }
-
-    /// Answers where no content is needed: what the peer has already, what it does not want, and a HEAD,
-    /// which goes without a length (RFC 9110 §9.3.2).
-    pub(crate) fn respond(&self, request: &Head<'_>, out: &mut Out) -> Option<Outcome> {
+    /// Answers if no content is needed: 304, 412, and a HEAD, which has no `Content-Length` then
+    /// (RFC 9110 §9.3.2).
+    pub(crate) fn respond(&self, request: &Head<'_>, out: &mut Out) -> Option<ResponseSummary> {
         let verdict = match request.selective {
             true => condition::evaluate(request, self.description.validators()),
             false => Verdict::Proceed,
@@ -45,14 +45,32 @@ impl Unmade {
                 head.content_type(self.description.media_type());
                 self.description.write_version(&mut head);
                 head.end();
-                Some(Outcome::of(200, 0))
+                Some(ResponseSummary::of(200, 0))
             }
         }
     }
 
-    /// It is made of these bytes.
-    pub(crate) fn with(self, bytes: Arc<[u8]>) -> Resource {
-        let facts = Facts { size: bytes.len() as u64, ..self.facts };
-        Resource::describe(200, self.description, facts, self.settled, Opened::Made(bytes))
+    /// Finds or makes its bytes; none if the file has changed, or cannot be read.
+    pub(crate) fn make(&self, source: &Source, cache: &EncodedCache) -> Option<Arc<[u8]>> {
+        let coding = self.description.coding;
+        // Only a settled file is distinguishable from its later versions.
+        let version = self.settled.then(|| FileVersion::new(&self.facts, coding));
+        if let Some(known) = version.and_then(|version| cache.find(&version)) {
+            return Some(known);
+        }
+        let encoded: Arc<[u8]> = match source {
+            Source::Memory(bytes) => encode(bytes, coding).ok()?.into(),
+            Source::File(file) => encode(&read(&file.file, &self.facts)?, coding).ok()?.into(),
+        };
+        if let Some(version) = version {
+            cache.put(version, Arc::clone(&encoded));
+        }
+        Some(encoded)
     }
+}
+
+/// All of an open file, if it is this version of it.
+fn read(file: &File, facts: &Facts) -> Option<Vec<u8>> {
+    let bytes = file::read_whole(file, usize::try_from(facts.size).ok()?).ok()??;
+    (file::facts(file).ok()? == *facts).then_some(bytes)
 }

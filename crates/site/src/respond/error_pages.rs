@@ -2,49 +2,54 @@
 
 use tenfold_http::Instant;
 
-use crate::Site;
 use crate::cache::clock::is_fresh;
-use crate::files::open::{self as resolve, Wanted};
-use crate::representation::variant::Resource;
+use crate::files::open::{Found, Wanted};
+use crate::representation::description::Form;
+use crate::representation::resource::is_still;
+use crate::representation::variant::Variant;
+use crate::site::Site;
 
-/// The pages that were looked for: of the statuses that were answered so far, no more than there are errors.
+/// The pages that were looked for: of the statuses that were sent so far, no more than there are errors.
 #[derive(Default)]
-pub(super) struct Pages {
+pub(crate) struct Pages {
     looked_for: Vec<Page>,
 }
 
-/// The page for an error, and when it was looked for.
+/// The page for an error, and the time of the last look for it.
 struct Page {
     status: u16,
-    resource: Option<Resource>,
+    body: Option<Variant>,
     checked: Option<Instant>,
 }
 
 impl Pages {
     /// The page for an error, looked for once a second.
-    pub(super) fn of(&mut self, status: u16, site: &Site, now: Instant) -> Option<&mut Resource> {
+    pub(crate) fn of(&mut self, status: u16, site: &Site, now: Instant) -> Option<&mut Variant> {
         let name = site.settings.routes.error_pages.of(status)?;
         let pages = &mut self.looked_for;
         let place = pages.iter().position(|page| page.status == status).unwrap_or_else(|| {
-            pages.push(Page { status, resource: None, checked: None });
+            pages.push(Page { status, body: None, checked: None });
             pages.len() - 1
         });
         let page = &mut pages[place];
         if page.checked.is_none_or(|checked| !is_fresh(checked, now)) {
             let wanted = Wanted::file(name);
-            let still = |page: &Resource| resolve::is_still(site, &wanted, page);
-            page.resource = page.resource.take().filter(still);
-            if page.resource.is_none() {
-                let loaded = resolve::load(site, &wanted, status, site.settings.policies.everywhere());
-                page.resource = loaded.ok().map(|loaded| loaded.resource);
-            }
+            let look = || wanted.look(&site.files.root).map(|facts| (&wanted, facts));
+            let still = |body: &Variant| is_still(&site.files, body, look(), |_, _| true);
+            page.body = page.body.take().filter(still).or_else(|| load(&wanted, status, site));
             page.checked = Some(now);
         }
-        page.resource.as_mut()
+        page.body.as_mut()
     }
 
-    /// Looks for all of them again when they are next wanted.
-    pub(super) fn doubt(&mut self) {
+    /// Looks for all of them again when they are next needed.
+    pub(crate) fn doubt(&mut self) {
         self.looked_for.iter_mut().for_each(|page| page.checked = None);
     }
+}
+
+fn load(wanted: &Wanted, status: u16, site: &Site) -> Option<Variant> {
+    let Found { facts, opened, guard, .. } = site.files.open(wanted).ok()?;
+    let form = Form::plain(&facts, site.settings.policies.everywhere(), &guard);
+    Some(Variant::new(status, wanted.name(), facts, opened, form))
 }

@@ -3,6 +3,7 @@
 pub(crate) mod error_pages;
 pub(crate) mod listing;
 pub(crate) mod message;
+pub(crate) mod negotiate;
 pub(crate) mod steps;
 pub(crate) mod store;
 pub(crate) mod work;

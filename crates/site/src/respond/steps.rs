@@ -1,45 +1,31 @@
-//! What one worker remembers of the sites it serves.
+//! The steps from a request to its response, if the response is not ready in memory.
 //!
-//! A worker is a thread, so a store is a thread's own: no lock, nothing shared that is written. Files in
-//! memory, files held open and what is not there have bounds of their own, so that none can push out
-//! another: who asks for a million names that do not exist evicts names that do not exist. Keys are
-//! canonical paths, so a file has one entry, however it is spelled.
+//! The rules decide first. Then the response comes from the store, from a file that is loaded now, or from an
+//! error; work that takes long is done on another thread, and the steps go on after it.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use tenfold_http::response::{FieldName, Lines};
 use tenfold_http::{Head, Instant, Method, Out, Version, clock};
 
-use crate::cache::clock::ClockCache;
-use crate::files::open::{self as resolve, Absence, Loaded};
-use crate::files::try_paths::Candidates;
-use crate::files::watch::{Listener, Told, Watch};
-use crate::representation::encodings as coded;
-use crate::representation::tags as tag;
-use crate::representation::variant::Resource;
-use crate::respond::error_pages::Pages;
-use crate::respond::listing::{self, Listing};
-use crate::respond::message;
-use crate::respond::work::Answered;
+use crate::files::absence::Absence;
+use crate::files::try_paths::TryPaths;
+use crate::representation::resource::{Loaded, Resource};
+use crate::representation::status_text;
+use crate::representation::summary::ResponseSummary;
+use crate::respond::listing::Reading;
+use crate::respond::store::{self, Store};
+use crate::respond::work::{Answered, Work};
+use crate::respond::{message, negotiate};
 use crate::rules::access::{Access, Denied, STRANGER};
-use crate::rules::codings::suffix;
-use crate::rules::path::SitePath;
-use crate::rules::policy::Effective;
-use crate::rules::precheck::{Front, Stop, Way};
-use crate::{Outcome, Settings, Site};
+use crate::rules::policy::{Effective, Listing};
+use crate::rules::precheck::{EarlyResponse, Precheck, Route};
+use crate::rules::realm::Verdict;
+use crate::rules::settings::TagFrom;
+use crate::site::Site;
 
-/// How much smaller the store of what is not there is than that of what is.
-const ABSENT_SHARE: usize = 16;
-
-/// What is remembered of one site.
-pub(crate) struct Store {
-    memory: ClockCache<Resource>,
-    files: ClockCache<Resource>,
-    absent: ClockCache<Absence>,
-    pages: Pages,
-    /// What was heard of changes on disk.
-    listener: Listener,
-}
-
-/// A request to a site, at a moment.
+/// A request to a site, and the time at which it is answered.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     site: &'a Site,
@@ -48,74 +34,12 @@ struct Asked<'a> {
     now: Instant,
 }
 
-/// Answers with a file that was found under `key`, in the coding that suits.
+/// Answers with a file that was found under `key`, in the encoding that suits.
 fn answer(resource: &mut Resource, key: &str, asked: Asked<'_>, out: &mut Out) -> Answered {
-    let Asked { site, head, .. } = asked;
-    match resource.alternatives() {
-        None => resource.respond(head, &site.settings, out).into(),
-        Some(_) => coded::negotiate(resource, key, site, head, out),
-    }
+    negotiate::respond(resource, key, asked.site, asked.head, out)
 }
 
 impl Store {
-    pub(super) fn new(settings: &Settings) -> Store {
-        Store {
-            memory: ClockCache::new(settings.cache_entries, settings.cache_bytes),
-            // Each may hold one for every coding that stands beside it.
-            files: ClockCache::new(
-                settings.open_files / (1 + settings.codings.siblings.len()),
-                settings.cache_bytes,
-            ),
-            absent: ClockCache::new(settings.cache_entries, settings.cache_bytes / ABSENT_SHARE),
-            pages: Pages::default(),
-            listener: Listener::default(),
-        }
-    }
-
-    /// Doubts what is told to have changed. A file is one of a folder's index and of the codings beside it,
-    /// too; what was found by a rule of the configuration or through a link has another name, and waits for
-    /// the look after a second.
-    #[cold]
-    fn hear(&mut self, site: &Site, watch: &Watch) {
-        let Store { memory, files, absent, pages, listener, .. } = self;
-        pages.doubt();
-        watch.tell(listener, |told| match told {
-            Told::Everything => {
-                memory.doubt_all();
-                files.doubt_all();
-                absent.clear();
-            }
-            Told::File(relative) => named_by(relative, &site.settings).for_each(|path| {
-                let key = path.canonical();
-                memory.doubt(key);
-                files.doubt(key);
-                absent.doubt(key);
-            }),
-        });
-    }
-
-    /// Answers a GET or a HEAD with a file in memory of which there is one coding; none where it takes more.
-    #[inline]
-    pub(crate) fn respond_from_memory(
-        &mut self,
-        site: &Site,
-        access: &Access,
-        head: &Head<'_>,
-        out: &mut Out,
-    ) -> Option<Outcome> {
-        if let Some(watch) = &site.watch
-            && watch.has_news(&self.listener)
-        {
-            self.hear(site, watch);
-        }
-        // Most clients spell a path as we do: what is found under the bytes that came needs no reading.
-        let resource = self.memory.fresh(head.target.path, clock::now())?;
-        if resource.is_guarded(access) || resource.alternatives().is_some() {
-            return None;
-        }
-        Some(resource.respond(head, &site.settings, out))
-    }
-
     /// Answers any GET or HEAD.
     pub(crate) fn respond(
         &mut self,
@@ -126,27 +50,23 @@ impl Store {
     ) -> Answered {
         let asked = Asked { site, head, access, now: clock::now() };
         match self.memory.fresh(head.target.path, asked.now) {
-            Some(resource) if !resource.is_guarded(access) => answer(resource, head.target.path, asked, out),
+            Some(resource) if !resource.plain.is_guarded(access) => {
+                answer(resource, head.target.path, asked, out)
+            }
             _ => self.respond_without_memory(asked, out),
         }
     }
 
-    /// Answers a GET or a HEAD of which nothing is known yet but, perhaps, something about its client.
-    pub(crate) fn respond_to(
-        &mut self,
-        site: &Site,
-        head: &Head<'_>,
-        access: &Access,
-        out: &mut Out,
-    ) -> Answered {
+    /// Answers a GET or a HEAD of a client with these facts, from the first step.
+    fn respond_to(&mut self, site: &Site, head: &Head<'_>, access: &Access, out: &mut Out) -> Answered {
         let asked = Asked { site, head, access, now: clock::now() };
-        let Front { here, fields, way } = Front::of(site, head, access);
+        let Precheck { here, fields, route } = Precheck::of(&site.settings, head, access);
         out.add_fields(&fields);
-        let answered = match way {
-            Ok(way) => self.look(&way, &here, asked, out),
-            Err(Stop::Denied(denied)) => self.deny(denied, &here, asked, out),
-            Err(Stop::Error(status)) => self.error(status, &here, asked, out).into(),
-            Err(Stop::Redirect(status, place)) => {
+        let answered = match route {
+            Ok(route) => self.look(&route, &here, asked, out),
+            Err(EarlyResponse::Denied(denied)) => self.deny(denied, &here, asked, out),
+            Err(EarlyResponse::Error(status)) => self.error(status, &here, asked, out).into(),
+            Err(EarlyResponse::Redirect(status, place)) => {
                 out.add_fields(&here.of_errors);
                 message::redirect(head, status, &place, out).into()
             }
@@ -154,21 +74,8 @@ impl Store {
         answered.adding(out.take_fields())
     }
 
-    /// Changes what is known of a file, where it is known.
-    pub(crate) fn amend(&mut self, canonical: &str, change: impl FnOnce(&mut Resource)) {
-        let mut change = Some(change);
-        for cache in [&mut self.memory, &mut self.files] {
-            cache.amend(canonical, |resource| {
-                if let Some(change) = change.take() {
-                    change(resource);
-                }
-                resource.weight()
-            });
-        }
-    }
-
     fn respond_without_memory(&mut self, asked: Asked<'_>, out: &mut Out) -> Answered {
-        // What holds for everybody and everywhere needs no reading of the path.
+        // One policy for all paths and clients needs no parsing of the path.
         if let Some(here) = asked.site.settings.policies.alone()
             && let Some(answered) = self.recall(asked.head.target.path, here, asked, out)
         {
@@ -177,15 +84,15 @@ impl Store {
         self.respond_to(asked.site, asked.head, asked.access, out)
     }
 
-    /// Answers with what is found on this way.
-    fn look(&mut self, way: &Way, here: &Effective, asked: Asked<'_>, out: &mut Out) -> Answered {
-        let (site, key) = (asked.site, way.path.canonical());
-        let opened = way.rewritten.as_ref().unwrap_or(&way.path);
-        let candidates = Candidates::of(opened, here, &site.settings);
+    /// Answers with the file on this route.
+    fn look(&mut self, route: &Route, here: &Effective, asked: Asked<'_>, out: &mut Out) -> Answered {
+        let (site, key) = (asked.site, route.path.canonical());
+        let opened = route.rewritten.as_ref().unwrap_or(&route.path);
+        let paths = TryPaths::of(opened, here, &site.settings);
         if let Some(watch) = &site.watch {
-            candidates.names().for_each(|name| watch.follow(&site.root, name, &mut self.listener));
+            paths.names().for_each(|name| watch.follow(&site.files.root, name, &mut self.listener));
         }
-        self.check(key, &candidates, asked);
+        self.check(key, &paths, site, asked.now);
         if let Some(resource) = self.memory.fresh(key, asked.now) {
             if let Err(denied) = asked.access.admit(resource.guard(), here, asked.head) {
                 return self.deny(denied, here, asked, out);
@@ -196,8 +103,10 @@ impl Store {
         if let Some(answered) = self.recall(key, here, asked, out) {
             return answered;
         }
-        let loaded = self.load(&candidates, here, site).map_err(|absence| match absence {
-            Absence::NotFound => resolve::without_index(way, here, site),
+        let loaded = self.load(&paths, here, site).map_err(|absence| match absence {
+            Absence::NotFound => {
+                site.files.without_index(route, here.policy.listing.unwrap_or(site.settings.listing))
+            }
             absence => absence,
         });
         match loaded {
@@ -206,10 +115,12 @@ impl Store {
                     return self.deny(denied, here, asked, out);
                 }
                 hint(here, asked.head, out);
-                if tag::is_from_content(&loaded.resource, site) {
-                    return tag::work(key, loaded, site);
+                let settings = &site.settings;
+                let size = loaded.resource.plain.facts().size;
+                if settings.tags == TagFrom::Content && size <= settings.tags_up_to {
+                    return tag(key, loaded, site);
                 }
-                self.take_over(key, loaded, asked, out)
+                self.take(key, loaded, asked, out)
             }
             Err(absence) => {
                 if !matches!(absence, Absence::Exhausted(_) | Absence::Failed(_)) {
@@ -220,31 +131,14 @@ impl Store {
         }
     }
 
-    /// Answers with a file that was loaded for this client, and remembers it.
-    pub(crate) fn take(
-        &mut self,
-        canonical: &str,
-        loaded: Loaded,
-        site: &Site,
-        head: &Head<'_>,
-        out: &mut Out,
-    ) -> Answered {
-        self.take_over(canonical, loaded, Asked { site, head, access: &STRANGER, now: clock::now() }, out)
-    }
-
-    fn take_over(
-        &mut self,
-        canonical: &str,
-        mut loaded: Loaded,
-        asked: Asked<'_>,
-        out: &mut Out,
-    ) -> Answered {
+    /// Answers with a file that was loaded, and caches it.
+    fn take(&mut self, canonical: &str, mut loaded: Loaded, asked: Asked<'_>, out: &mut Out) -> Answered {
         let answered = answer(&mut loaded.resource, canonical, asked, out);
         self.keep(canonical, loaded, asked.now);
         answered
     }
 
-    /// Answers with what is known to be held open or not to be there, if it is known.
+    /// Answers with an open file, or with the absence of one, if the store has it.
     fn recall(
         &mut self,
         canonical: &str,
@@ -261,28 +155,6 @@ impl Store {
         }
         let absence = *self.absent.fresh(canonical, asked.now)?;
         Some(self.refuse(absence, canonical, here, asked, out))
-    }
-
-    /// Looks again at a file that has been remembered for long enough, and forgets it where it has changed.
-    fn check(&mut self, canonical: &str, candidates: &Candidates, asked: Asked<'_>) {
-        for cache in [&mut self.memory, &mut self.files] {
-            cache.check(canonical, asked.now, |resource| candidates.are_still(asked.site, resource));
-        }
-    }
-
-    /// Loads a file; where descriptors have run out, after giving back those that are only kept.
-    fn load(&mut self, candidates: &Candidates, here: &Effective, site: &Site) -> Result<Loaded, Absence> {
-        match candidates.load(site, here) {
-            Err(Absence::Exhausted(_)) if self.files.clear() => candidates.load(site, here),
-            result => result,
-        }
-    }
-
-    fn keep(&mut self, canonical: &str, loaded: Loaded, now: Instant) {
-        let Loaded { resource, keep: true } = loaded else { return };
-        let cache = if resource.holds_file() { &mut self.files } else { &mut self.memory };
-        let weight = resource.weight();
-        cache.insert(canonical, resource, weight, now);
     }
 
     fn refuse(
@@ -313,7 +185,7 @@ impl Store {
         failure.map_or(outcome, |errno| outcome.because(errno)).into()
     }
 
-    /// Answers with what is in a folder, which has a guard like a file. It is remembered nowhere.
+    /// Answers with the entries of a folder, which has a guard like a file. They are not cached.
     fn list(
         &mut self,
         canonical: &str,
@@ -323,11 +195,12 @@ impl Store {
         out: &mut Out,
     ) -> Answered {
         let site = asked.site;
-        let path = listing::path_of(canonical, site);
-        let found = site.root.look(path.relative()).map_err(Absence::from);
-        match found.and_then(|facts| site.protection.guard(path.relative(), &facts)) {
+        let reading = Reading::of(canonical, listing, site, asked.head);
+        let name = reading.path.relative();
+        let found = site.files.root.look(name).map_err(Absence::from);
+        match found.and_then(|facts| site.files.protection.guard(name, &facts)) {
             Ok(Some(guard)) => match asked.access.admit(&guard, here, asked.head) {
-                Ok(()) => listing::list(path, listing, here, site, asked.head),
+                Ok(()) => list(reading, here.clone()),
                 Err(denied) => self.deny(denied, here, asked, out),
             },
             Ok(None) => self.refuse(Absence::NotFound, canonical, here, asked, out),
@@ -335,7 +208,7 @@ impl Store {
         }
     }
 
-    /// Answers a client that is not let in, or says what has to be done to know.
+    /// Answers a client that is not let in, or asks for the work that decides it.
     fn deny(&mut self, denied: Denied, here: &Effective, asked: Asked<'_>, out: &mut Out) -> Answered {
         match denied {
             Denied::Unauthorized(realm) => {
@@ -344,29 +217,37 @@ impl Store {
                 out.add_fields(&challenge);
                 self.error(401, here, asked, out).into()
             }
-            // What comes after it settles everything anew, the fields that were added too.
-            Denied::Work(work) => {
+            // The steps after this work start anew, and add their own fields.
+            Denied::MembersOnly => {
                 out.take_fields();
-                Answered::Work(work)
+                Answered::Work(Work::membership())
+            }
+            Denied::Unverified(realm, credentials) => {
+                out.take_fields();
+                let (access, verifier) = (asked.access.clone(), Arc::clone(&realm));
+                Answered::Work(Work::verifying(
+                    move |attempts| verifier.verify(&credentials, attempts),
+                    move |verdict, site, head, out| match verdict {
+                        Verdict::Throttled(seconds) => {
+                            message::too_many_requests(head, Duration::from_secs(seconds), out).into()
+                        }
+                        Verdict::Right | Verdict::Wrong => {
+                            let access = access.with(realm, verdict == Verdict::Right);
+                            store::with(site, |store| store.respond_to(site, head, &access, out))
+                        }
+                    },
+                ))
             }
         }
     }
 
-    /// Answers where work beside the loop did not find what it was to read.
-    pub(crate) fn refuse_unread(
+    /// Answers a method that a site does not serve.
+    pub(crate) fn method_not_allowed(
         &mut self,
         site: &Site,
-        absence: Absence,
-        here: &Effective,
         head: &Head<'_>,
         out: &mut Out,
-    ) -> Answered {
-        let asked = Asked { site, head, access: &STRANGER, now: clock::now() };
-        self.refuse(absence, asked.head.target.path, here, asked, out)
-    }
-
-    /// Answers a method that a site does not serve.
-    pub(crate) fn method_not_allowed(&mut self, site: &Site, head: &Head<'_>, out: &mut Out) -> Outcome {
+    ) -> ResponseSummary {
         let mut allowed = Lines::default();
         allowed.field(FieldName::ALLOW, message::ALLOWED);
         out.add_fields(&allowed);
@@ -374,38 +255,72 @@ impl Store {
         self.error(405, site.settings.policies.everywhere(), asked, out)
     }
 
-    /// Answers with an error: with the site's own page where it has one.
-    fn error(&mut self, status: u16, here: &Effective, asked: Asked<'_>, out: &mut Out) -> Outcome {
+    /// Answers with an error: with the site's own page if it has one.
+    fn error(&mut self, status: u16, here: &Effective, asked: Asked<'_>, out: &mut Out) -> ResponseSummary {
         out.add_fields(&here.of_errors);
         match self.pages.of(status, asked.site, asked.now) {
             Some(page) if asked.access.permits(page.guard(), asked.head) => page.whole(asked.head, out),
-            _ => message::plain(asked.head, status, out),
+            _ => status_text::plain(asked.head, status, out),
         }
     }
 
-    /// Answers what was no request with the site's own page for it, where it has one. The connection ends
-    /// after it. Says how long the body is.
+    /// Answers a malformed request with the site's own page for it, if it has one. The connection ends after it.
+    /// Returns the length of the body.
     pub(crate) fn refuse_with_page(&mut self, site: &Site, status: u16, out: &mut Out) -> Option<u64> {
         let page = self.pages.of(status, site, clock::now()).filter(|page| page.guard().is_open());
         page.map(|page| page.last(out))
     }
 }
 
-/// The paths that mean the file called `relative`.
-fn named_by<'a>(relative: &'a str, settings: &'a Settings) -> impl Iterator<Item = SitePath> + 'a {
-    let plain = settings.codings.siblings.iter().filter_map(|&coding| relative.strip_suffix(suffix(coding)));
-    std::iter::once(relative).chain(plain).flat_map(|name| {
-        let folder = name.strip_suffix(&settings.index).filter(|rest| rest.is_empty() || rest.ends_with('/'));
-        let folder = folder.into_iter().flat_map(|folder| [folder, folder.trim_end_matches('/')]);
-        std::iter::once(name).chain(folder).map(|name| SitePath::of_decoded(&format!("/{name}")))
-    })
-}
-
-/// Sends ahead what an answer will need: to who understands interim answers (RFC 8297 §2).
+/// Sends early hints to clients that understand interim responses (RFC 8297 §2).
 fn hint(here: &Effective, request: &Head<'_>, out: &mut Out) {
     if let Some(hints) = &here.hints
         && (request.version, request.method) == (Version::Http11, Method::Get)
     {
         out.stage(hints);
     }
+}
+
+/// Answers with a file that was just loaded, after its content has been read for its tag. A file that changed
+/// meanwhile is sent with the tag that it has, and loaded anew for the next request; so is a file if the queue
+/// of work is full.
+fn tag(key: &str, loaded: Loaded, site: &Site) -> Answered {
+    let (key, cache) = (key.to_owned(), Arc::clone(&site.digests));
+    let untagged = loaded.resource.untagged();
+    let loaded = Arc::new(loaded);
+    let otherwise = Arc::clone(&loaded);
+    let work = Work::new(
+        move || untagged.iter().map(|content| content.read(&cache)).collect::<Option<Vec<_>>>(),
+        move |digests, site, head, out| {
+            let Loaded { resource, keep } = &*loaded;
+            let loaded = match digests {
+                Some(digests) => Loaded { resource: resource.tagged(&digests), keep: *keep },
+                None => Loaded { resource: resource.clone(), keep: false },
+            };
+            let asked = Asked { site, head, access: &STRANGER, now: clock::now() };
+            store::with(site, |store| store.take(&key, loaded, asked, out))
+        },
+    );
+    Answered::Work(work.or_else(move |site, head, out| {
+        let Resource { plain, encodings, .. } = &otherwise.resource;
+        match encodings {
+            None => plain.clone().respond(head, &site.settings, out),
+            Some(_) => negotiate::plain_or_unavailable(plain, site, head, out),
+        }
+    }))
+}
+
+/// Answers with the entries of a folder, after it has been read.
+fn list(reading: Reading, here: Effective) -> Answered {
+    let work = Work::new(
+        move || reading.read(),
+        move |page, site, head, out| match page {
+            Ok(page) => page.respond(&here.fields, head, out).into(),
+            Err(error) => {
+                let asked = Asked { site, head, access: &STRANGER, now: clock::now() };
+                store::with(site, |store| store.refuse(error.into(), head.target.path, &here, asked, out))
+            }
+        },
+    );
+    Answered::Work(work)
 }

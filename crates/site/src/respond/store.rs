@@ -1,29 +1,61 @@
-//! The stores of a thread, one for each site that it serves.
+//! The cache of one worker: what it has served of each site.
+//!
+//! A worker is a thread, and each thread has its own stores: no lock, and nothing shared is written. Files in
+//! memory, open files and absent files have bounds of their own, so that none can evict another: requests for a
+//! million names that do not exist evict names that do not exist. Keys are canonical paths, so a file has one
+//! entry, however it is spelled.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
-use crate::Site;
-use crate::respond::steps::Store;
+use tenfold_http::{Head, Instant, Out, clock};
+
+use crate::cache::clock::ClockCache;
+use crate::files::absence::Absence;
+use crate::files::try_paths::TryPaths;
+use crate::files::watch::{Listener, Told, Watch};
+use crate::representation::resource::{Loaded, Resource};
+use crate::representation::summary::ResponseSummary;
+use crate::respond::error_pages::Pages;
+use crate::rules::access::Access;
+use crate::rules::codings::suffix;
+use crate::rules::path::SitePath;
+use crate::rules::policy::Effective;
+use crate::rules::settings::Settings;
+use crate::site::Site;
+
+/// The size of the store of absent files, as a part of the store of files.
+const ABSENT_SHARE: usize = 16;
 
 /// Stores of a thread: a bound for one that sees many sites come and go.
 const MOST_STORES: usize = 64;
 
 thread_local! {
-    static STORES: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
+    static STORES: RefCell<Vec<SiteStore>> = const { RefCell::new(Vec::new()) };
 }
 
-struct Kept {
+/// The store of one site.
+struct SiteStore {
     site: u64,
     alive: Weak<()>,
     store: Store,
 }
 
-/// Hands over this thread's store for `site`.
+/// The cache of one site.
+pub(crate) struct Store {
+    pub(crate) memory: ClockCache<Resource>,
+    pub(crate) files: ClockCache<Resource>,
+    pub(crate) absent: ClockCache<Absence>,
+    pub(crate) pages: Pages,
+    /// The changes on disk that were heard of.
+    pub(crate) listener: Listener,
+}
+
+/// Calls `use_it` with this thread's store for `site`.
 #[inline]
 pub(crate) fn with<T>(site: &Site, use_it: impl FnOnce(&mut Store) -> T) -> T {
     STORES.with_borrow_mut(|stores| {
-        let place = match stores.iter().position(|kept| kept.site == site.id) {
+        let place = match stores.iter().position(|each| each.site == site.id) {
             Some(place) => place,
             None => begin(site, stores),
         };
@@ -33,12 +65,123 @@ pub(crate) fn with<T>(site: &Site, use_it: impl FnOnce(&mut Store) -> T) -> T {
 
 /// Makes a store for a site that is new here, and drops those of sites that are gone.
 #[cold]
-fn begin(site: &Site, stores: &mut Vec<Kept>) -> usize {
-    stores.retain(|kept| kept.alive.strong_count() > 0);
+fn begin(site: &Site, stores: &mut Vec<SiteStore>) -> usize {
+    stores.retain(|each| each.alive.strong_count() > 0);
     if stores.len() >= MOST_STORES {
         stores.remove(0);
     }
     let store = Store::new(&site.settings);
-    stores.push(Kept { site: site.id, alive: Arc::downgrade(&site.alive), store });
+    stores.push(SiteStore { site: site.id, alive: Arc::downgrade(&site.alive), store });
     stores.len() - 1
+}
+
+impl Store {
+    fn new(settings: &Settings) -> Store {
+        Store {
+            memory: ClockCache::new(settings.cache_entries, settings.cache_bytes),
+            // Each may hold one for every sibling.
+            files: ClockCache::new(
+                settings.open_files / (1 + settings.codings.siblings.len()),
+                settings.cache_bytes,
+            ),
+            absent: ClockCache::new(settings.cache_entries, settings.cache_bytes / ABSENT_SHARE),
+            pages: Pages::default(),
+            listener: Listener::default(),
+        }
+    }
+
+    /// Doubts the entries of changed files. A changed file may also be the index of a folder, or the sibling of
+    /// another file; a file that was found by a rule of the configuration or through a link has another name,
+    /// and waits for the look after a second.
+    #[cold]
+    fn hear(&mut self, site: &Site, watch: &Watch) {
+        let Store { memory, files, absent, pages, listener, .. } = self;
+        pages.doubt();
+        watch.tell(listener, |told| match told {
+            Told::Everything => {
+                memory.doubt_all();
+                files.doubt_all();
+                absent.clear();
+            }
+            Told::File(relative) => named_by(relative, &site.settings).for_each(|path| {
+                let key = path.canonical();
+                memory.doubt(key);
+                files.doubt(key);
+                absent.doubt(key);
+            }),
+        });
+    }
+
+    /// Answers a GET or a HEAD with a file in memory without encodings; none if it takes more.
+    #[inline]
+    pub(crate) fn respond_from_memory(
+        &mut self,
+        site: &Site,
+        access: &Access,
+        head: &Head<'_>,
+        out: &mut Out,
+    ) -> Option<ResponseSummary> {
+        if let Some(watch) = &site.watch
+            && watch.has_news(&self.listener)
+        {
+            self.hear(site, watch);
+        }
+        // Most clients send the canonical path: an entry under these bytes makes parsing them unnecessary.
+        let resource = self.memory.fresh(head.target.path, clock::now())?;
+        if resource.plain.is_guarded(access) || resource.encodings.is_some() {
+            return None;
+        }
+        Some(resource.plain.respond(head, &site.settings, out))
+    }
+
+    /// Changes a file in the cache, if it is there.
+    pub(crate) fn update(&mut self, canonical: &str, change: impl FnOnce(&mut Resource)) {
+        let mut change = Some(change);
+        for cache in [&mut self.memory, &mut self.files] {
+            cache.update(canonical, |resource| {
+                if let Some(change) = change.take() {
+                    change(resource);
+                }
+                resource.weight()
+            });
+        }
+    }
+
+    /// Looks again at a file that was checked more than a second ago, and forgets it if it has changed.
+    pub(crate) fn check(&mut self, canonical: &str, paths: &TryPaths, site: &Site, now: Instant) {
+        for cache in [&mut self.memory, &mut self.files] {
+            cache.check(canonical, now, |resource| resource.is_still_first(paths, site));
+        }
+    }
+
+    /// Loads a file; if descriptors run out, closes the files that are only cached, and tries again.
+    pub(crate) fn load(
+        &mut self,
+        paths: &TryPaths,
+        here: &Effective,
+        site: &Site,
+    ) -> Result<Loaded, Absence> {
+        match Loaded::first(paths, site, here) {
+            Err(Absence::Exhausted(_)) if self.files.clear() => Loaded::first(paths, site, here),
+            result => result,
+        }
+    }
+
+    /// Caches a file.
+    pub(crate) fn keep(&mut self, canonical: &str, loaded: Loaded, now: Instant) {
+        let Loaded { resource, keep: true } = loaded else { return };
+        let cache = if resource.holds_file() { &mut self.files } else { &mut self.memory };
+        let weight = resource.weight();
+        cache.insert(canonical, resource, weight, now);
+    }
+}
+
+/// The paths that mean the file called `relative`.
+fn named_by<'a>(relative: &'a str, settings: &'a Settings) -> impl Iterator<Item = SitePath> + 'a {
+    let plain = settings.codings.siblings.iter().filter_map(|&coding| relative.strip_suffix(suffix(coding)));
+    std::iter::once(relative).chain(plain).flat_map(|name| {
+        let folder = name.strip_suffix(&settings.index).filter(|rest| rest.is_empty() || rest.ends_with('/'));
+        let folder = folder.into_iter().flat_map(|folder| [folder, folder.trim_end_matches('/')]);
+        std::iter::once(name).chain(folder).map(|name| SitePath::of_decoded(&format!("/{name}")))
+    })
 }

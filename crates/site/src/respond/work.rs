@@ -1,80 +1,61 @@
-//! Answers that need something done which would hold up everybody else: a password to be hashed, a file to be
-//! compressed.
+//! Responses that need work on another thread, because it would block the loop: verifying a password,
+//! compressing a file.
 
 use tenfold_http::response::Lines;
 use tenfold_http::{Head, Out};
 
-use crate::respond::message;
-use crate::{Outcome, Site};
+use crate::representation::status_text;
+use crate::representation::summary::ResponseSummary;
+use crate::rules::realm::Attempts;
+use crate::site::Site;
 
-/// What became of a request.
+/// The result of a request.
 pub enum Answered {
     /// The response is staged.
-    Staged(Outcome),
-    /// Nothing is staged: this has to be done first, on another thread.
+    Staged(ResponseSummary),
+    /// Nothing is staged: this must be done first, on another thread.
     Work(Work),
 }
 
-// It is handed through several layers for every request: in registers.
+// It is handed through several layers for every request, in registers.
 const _: () = assert!(size_of::<Answered>() <= 16);
 
-/// Work of which an answer is made.
+/// Work that a response needs.
 pub struct Work(Box<Parts>);
 
 struct Parts {
     need: Need,
     run: Box<dyn FnOnce(Counted) -> Finish + Send>,
     attempts: Counted,
-    /// What is answered where there is too much to do already; 503 without it.
+    /// The response if the queue of work is full; 503 without it.
     otherwise: Option<Otherwise>,
 }
 
-/// What has to be done for an answer.
+/// The kind of work that a response needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Something that takes a thread, and nothing else.
+    /// A thread, and nothing else.
     Thread,
-    /// A password is verified on a thread. Attempts are to be counted: [`Work::counted_by`].
+    /// A password is verified on a thread. Attempts are counted: [`Work::counted_by`].
     Password,
-    /// Whether the client is a member has to be found out: a member is answered by
+    /// The session of the client must be looked up: a member is answered by
     /// [`crate::Hosts::respond_to_member`]. The work itself answers 403.
     Membership,
 }
 
-/// A user of a realm, as a client names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
-    /// The name, cut to a bounded length.
-    pub name: String,
-    /// A digest of the credentials, if the same ones have been right before.
-    pub known: Option<String>,
-}
-
-/// Counts attempts at passwords.
-pub trait Attempts {
-    /// Admits an attempt at this user's password.
-    ///
-    /// # Errors
-    /// The seconds after which another one is admitted.
-    fn admit(&self, user: &User) -> Result<(), u64>;
-
-    /// The attempt that was admitted had the right password.
-    fn succeeded(&self);
-}
-
 type Counted = Option<Box<dyn Attempts + Send>>;
 
-/// Answers without the work.
-pub struct Otherwise(Box<Answering<Outcome>>);
+/// The response without the work.
+pub struct Otherwise(Box<Answering<ResponseSummary>>);
 
-/// Makes an answer of work that was done: stages it, or asks for more.
+/// Makes a response of work that was done: stages it, or asks for more work.
 pub struct Finish(Box<Answering<Answered>>);
 
 /// Answers a request to a site.
 type Answering<T> = dyn FnOnce(&Site, &Head<'_>, &mut Out) -> T + Send;
 
 impl Work {
-    /// `work`, and what makes an answer of it on the connection's own thread.
+    /// `work`, and `finish`, which makes a response of it on the connection's own thread.
     pub(crate) fn new<T: Send + 'static>(
         work: impl FnOnce() -> T + Send + 'static,
         finish: impl FnOnce(T, &Site, &Head<'_>, &mut Out) -> Answered + Send + 'static,
@@ -94,7 +75,7 @@ impl Work {
         Work(Box::new(Parts { need, run, attempts: None, otherwise: None }))
     }
 
-    /// Verifies a password, for a client whose attempts are counted where something counts them.
+    /// Verifies a password; attempts are counted if [`Work::counted_by`] is called.
     pub(crate) fn verifying<T: Send + 'static>(
         verify: impl FnOnce(Option<&dyn Attempts>) -> T + Send + 'static,
         finish: impl FnOnce(T, &Site, &Head<'_>, &mut Out) -> Answered + Send + 'static,
@@ -108,7 +89,7 @@ impl Work {
 
     /// Finds out whether the client is a member.
     pub(crate) fn membership() -> Work {
-        Work::needing(Need::Membership, |_| (), |(), _, head, out| message::plain(head, 403, out).into())
+        Work::needing(Need::Membership, |_| (), |(), _, head, out| status_text::plain(head, 403, out).into())
     }
 
     /// The same, where attempts at passwords are counted by this.
@@ -118,21 +99,21 @@ impl Work {
         self
     }
 
-    /// What has to be done for it.
+    /// The kind of work.
     pub fn need(&self) -> Need {
         self.0.need
     }
 
-    /// The same, and what is answered where there is too much to do already.
+    /// The same, with the response if the queue of work is full.
     pub(crate) fn or_else(
         mut self,
-        answer: impl FnOnce(&Site, &Head<'_>, &mut Out) -> Outcome + Send + 'static,
+        answer: impl FnOnce(&Site, &Head<'_>, &mut Out) -> ResponseSummary + Send + 'static,
     ) -> Work {
         self.0.otherwise = Some(Otherwise(Box::new(answer)));
         self
     }
 
-    /// The same, where the head of the answer gets these fields.
+    /// The same, with these fields in the head of the response.
     fn adding(self, fields: Lines) -> Work {
         let Parts { need, run, attempts, otherwise } = *self.0;
         let own = fields.clone();
@@ -145,7 +126,7 @@ impl Work {
             Finish(answer)
         });
         let otherwise = otherwise.map(|Otherwise(answer)| {
-            let answer: Box<Answering<Outcome>> = Box::new(move |site, head, out| {
+            let answer: Box<Answering<ResponseSummary>> = Box::new(move |site, head, out| {
                 out.add_fields(&own);
                 answer(site, head, out)
             });
@@ -154,7 +135,8 @@ impl Work {
         Work(Box::new(Parts { need, run, attempts, otherwise }))
     }
 
-    /// What does it, which may take long, and what [`crate::Hosts::busy`] needs where nobody can.
+    /// A function that does the work, which may take long, and the argument of [`crate::Hosts::busy`] if no
+    /// thread can.
     pub fn split(self) -> (impl FnOnce() -> Finish + Send, Option<Otherwise>) {
         let Parts { run, attempts, otherwise, .. } = *self.0;
         (move || run(attempts), otherwise)
@@ -162,7 +144,7 @@ impl Work {
 }
 
 impl Answered {
-    /// The same, where these fields are for its head, which is not written yet.
+    /// The same, with these fields for its head if that is not written yet.
     pub(crate) fn adding(self, fields: Lines) -> Answered {
         match self {
             Answered::Work(work) if !fields.is_empty() => Answered::Work(work.adding(fields)),
@@ -172,7 +154,7 @@ impl Answered {
 }
 
 impl Otherwise {
-    pub(crate) fn answer(self, site: &Site, head: &Head<'_>, out: &mut Out) -> Outcome {
+    pub(crate) fn answer(self, site: &Site, head: &Head<'_>, out: &mut Out) -> ResponseSummary {
         (self.0)(site, head, out)
     }
 }
@@ -183,8 +165,8 @@ impl Finish {
     }
 }
 
-impl From<Outcome> for Answered {
-    fn from(outcome: Outcome) -> Answered {
+impl From<ResponseSummary> for Answered {
+    fn from(outcome: ResponseSummary) -> Answered {
         Answered::Staged(outcome)
     }
 }

@@ -1,16 +1,40 @@
-//! What is known about the client that a response is for, and whether it may have a file.
+//! The facts about the client that a response is for, and whether it may have a file.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tenfold_http::Head;
 
-use crate::files::protection::Guard;
-use crate::respond::message;
-use crate::respond::store;
-use crate::respond::work::Work;
 use crate::rules::policy::Effective;
-use crate::rules::realm::{Claim, Realm, Verdict};
+use crate::rules::realm::{Claim, Credentials, Realm};
+
+/// Who may have a file, whatever path led to it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Guard {
+    /// Members alone.
+    pub(crate) members: bool,
+    /// Clients that have a password of this realm.
+    pub(crate) realm: Option<Arc<Realm>>,
+}
+
+impl Guard {
+    /// Whether everybody may have it.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        !self.members && self.realm.is_none()
+    }
+}
+
+/// Realms are compared by identity, not by their users.
+impl PartialEq for Guard {
+    fn eq(&self, other: &Guard) -> bool {
+        let same_realm = match (&self.realm, &other.realm) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        same_realm && self.members == other.members
+    }
+}
 
 /// The facts about the client of a request.
 #[derive(Clone, Debug)]
@@ -21,7 +45,7 @@ pub(crate) struct Access {
     verdicts: Vec<(Arc<Realm>, bool)>,
 }
 
-/// A client of which nothing is known.
+/// An unknown client.
 pub(crate) static STRANGER: Access = Access { member: false, verdicts: Vec::new() };
 /// A client that has logged in as a member.
 pub(crate) static MEMBER: Access = Access { member: true, verdicts: Vec::new() };
@@ -30,8 +54,10 @@ pub(crate) static MEMBER: Access = Access { member: true, verdicts: Vec::new() }
 pub(crate) enum Denied {
     /// The realm needs other credentials: 401.
     Unauthorized(Arc<Realm>),
-    /// This has to be done first: a password is verified, or a session is looked up.
-    Work(Work),
+    /// These credentials must be verified first.
+    Unverified(Arc<Realm>, Credentials),
+    /// The session must be looked up first: only members may have the file.
+    MembersOnly,
 }
 
 impl Access {
@@ -45,24 +71,11 @@ impl Access {
             Some(false) => Claim::Refused,
             None => realm.claim(request),
         };
-        let credentials = match claim {
-            Claim::Allowed => return Ok(()),
-            Claim::Refused => return Err(Denied::Unauthorized(Arc::clone(realm))),
-            Claim::Unknown(credentials) => credentials,
-        };
-        let (known, verifier, realm) = (self.clone(), Arc::clone(realm), Arc::clone(realm));
-        Err(Denied::Work(Work::verifying(
-            move |attempts| verifier.verify(&credentials, attempts),
-            move |verdict, site, head, out| match verdict {
-                Verdict::Throttled(seconds) => {
-                    message::too_many_requests(head, Duration::from_secs(seconds), out).into()
-                }
-                Verdict::Right | Verdict::Wrong => {
-                    let access = known.with(realm, verdict == Verdict::Right);
-                    store::with(site, |store| store.respond_to(site, head, &access, out))
-                }
-            },
-        )))
+        match claim {
+            Claim::Allowed => Ok(()),
+            Claim::Refused => Err(Denied::Unauthorized(Arc::clone(realm))),
+            Claim::Unknown(credentials) => Err(Denied::Unverified(Arc::clone(realm), credentials)),
+        }
     }
 
     /// Lets the client have a file with this guard. The realm of the path, if it has one, has been entered.
@@ -79,7 +92,7 @@ impl Access {
             self.enter(realm, request)?;
         }
         match guard.members && !self.member {
-            true => Err(Denied::Work(Work::membership())),
+            true => Err(Denied::MembersOnly),
             false => Ok(()),
         }
     }
@@ -90,10 +103,10 @@ impl Access {
         realm && (self.member || !guard.members)
     }
 
-    fn with(&self, realm: Arc<Realm>, allowed: bool) -> Access {
-        let mut access = self.clone();
-        access.verdicts.push((realm, allowed));
-        access
+    /// The same client once its password for this realm has been verified.
+    pub(crate) fn with(mut self, realm: Arc<Realm>, allowed: bool) -> Access {
+        self.verdicts.push((realm, allowed));
+        self
     }
 
     fn verdict(&self, realm: &Arc<Realm>) -> Option<bool> {

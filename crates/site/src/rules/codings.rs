@@ -18,7 +18,7 @@ pub struct Codings {
     pub up_to: u64,
     /// Bytes of compressed content that a process keeps for its threads, beside what each worker keeps of
     /// what it serves. Default 32 MB.
-    pub kept: usize,
+    pub cache_bytes: usize,
 }
 
 /// Types whose files are not compressed in themselves.
@@ -47,7 +47,7 @@ impl Default for Codings {
             types: TYPES.iter().map(|&name| name.to_owned()).collect(),
             from: 1024,
             up_to: 2 << 20,
-            kept: 32 << 20,
+            cache_bytes: 32 << 20,
         }
     }
 }

@@ -1,4 +1,7 @@
 //! The configuration of a site, and the decision it gives for a request.
+//!
+//! `settings` holds everything; `precheck` puts the rules in order: it reads the path, applies rewrites and
+//! redirects, finds the policy of the path, and asks for passwords.
 
 pub(crate) mod access;
 pub(crate) mod cache_control;
@@ -7,7 +10,7 @@ pub(crate) mod cors;
 pub(crate) mod error_pages;
 pub(crate) mod fields;
 pub(crate) mod password;
-pub mod path;
+pub(crate) mod path;
 pub(crate) mod pattern;
 pub(crate) mod policy;
 pub(crate) mod precheck;

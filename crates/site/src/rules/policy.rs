@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tenfold_http::response::{FieldName, FieldValue, Lines};
 
-use crate::respond::listing::Listing;
 use crate::rules::cache_control::CacheControl;
 use crate::rules::cors::Cors;
 use crate::rules::fields::{FieldEdit, Fields};
@@ -60,6 +59,18 @@ fn set<T: Clone>(key: &mut Option<T>, later: &Option<T>) {
     if later.is_some() {
         key.clone_from(later);
     }
+}
+
+/// The response to a request for a folder without an index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listing {
+    /// Nothing: 404.
+    #[default]
+    Off,
+    /// A page, or JSON if the client prefers it by `Accept`.
+    Html,
+    /// Always JSON.
+    Json,
 }
 
 /// A policy for some paths.

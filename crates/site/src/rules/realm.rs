@@ -12,7 +12,6 @@ use blake2::{Blake2s256, Digest};
 use tenfold_http::response::FieldValue;
 use tenfold_http::{Head, Instant, clock};
 
-use crate::respond::work::{Attempts, User};
 use crate::rules::password::Hash;
 
 /// Users who may see what is private, under a name that browsers show.
@@ -23,6 +22,27 @@ pub struct Realm {
     known: Mutex<Marks>,
     /// A verification has ended.
     ended: Condvar,
+}
+
+/// A user of a realm, as a client names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name, cut to a bounded length.
+    pub name: String,
+    /// A digest of the credentials, if the same ones have been right before.
+    pub known: Option<String>,
+}
+
+/// Counts attempts at passwords.
+pub trait Attempts {
+    /// Admits an attempt at this user's password.
+    ///
+    /// # Errors
+    /// The seconds after which another one is admitted.
+    fn admit(&self, user: &User) -> Result<(), u64>;
+
+    /// The attempt that was admitted had the right password.
+    fn succeeded(&self);
 }
 
 /// The state of credentials.

@@ -1,15 +1,23 @@
 //! What can be set about a site.
 
-use crate::representation::tags::TagFrom;
-use crate::respond::listing::Listing;
 use crate::rules::codings::Codings;
-use crate::rules::policy::Policies;
+use crate::rules::policy::{Listing, Policies};
 use crate::rules::routes::Routes;
 
 /// Bytes up to which a copy out of memory costs no more than `sendfile(2)`: it saves a call, and each byte costs
 /// it more. `bench/compare.py --engines epoll,epoll:sendfile,uring,uring:sendfile 16k 24k 32k 48k` shows where
 /// they meet; docs/senders/auto.md says what was seen.
 pub const MEMORY_UP_TO: u64 = 32 * 1024;
+
+/// Where entity tags come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TagFrom {
+    /// Modification time, to the nanosecond, and size.
+    #[default]
+    Time,
+    /// The content of the file.
+    Content,
+}
 
 /// Settings of a site. The bounds hold per worker: per thread of a process, and per process.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -227,13 +227,13 @@ fn a_file_is_compressed_once_and_for_all_stores_and_again_when_it_has_changed() 
     for _ in 0..3 {
         assert_eq!(see(), text("one").as_bytes());
     }
-    assert_eq!((WORKED.get(), site.shelf.len()), (1, 1));
+    assert_eq!((WORKED.get(), site.encoded.len()), (1, 1));
     let now = (clock::now(), clock::unix_seconds());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             clock::set(now.0, now.1);
             assert_eq!(see(), text("one").as_bytes());
-            assert_eq!((WORKED.get(), site.shelf.len()), (1, 1), "it lay on the shelf");
+            assert_eq!((WORKED.get(), site.encoded.len()), (1, 1), "it was cached");
         });
     });
     folder.replace("page.html", &text("two"));
@@ -241,7 +241,7 @@ fn a_file_is_compressed_once_and_for_all_stores_and_again_when_it_has_changed() 
     for _ in 0..2 {
         assert_eq!(see(), text("two").as_bytes());
     }
-    assert_eq!((WORKED.get(), site.shelf.len()), (2, 2));
+    assert_eq!((WORKED.get(), site.encoded.len()), (2, 2));
 }
 
 #[test]

@@ -44,12 +44,12 @@ fn content_is_read_once_and_for_all_threads() {
     let site = folder.site(from_content());
     let first = tag(&site, "/page");
     pass(Duration::from_secs(5));
-    assert_eq!((tag(&site, "/page"), WORKED.get(), site.tags.len()), (first.clone(), 1, 1));
+    assert_eq!((tag(&site, "/page"), WORKED.get(), site.digests.len()), (first.clone(), 1, 1));
     let now = (clock::now(), clock::unix_seconds());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             clock::set(now.0, now.1);
-            assert_eq!((tag(&site, "/page"), site.tags.len()), (first.clone(), 1));
+            assert_eq!((tag(&site, "/page"), site.digests.len()), (first.clone(), 1));
         });
     });
     folder.replace("page", "two");
@@ -72,7 +72,7 @@ fn each_coding_has_a_tag_of_its_own_content() {
         response.field("ETag").expect("a file has an entity tag").to_owned()
     };
     let plain = coded("");
-    assert_eq!(coded("br"), format!("\"{}.br\"", crate::representation::digest::of(b"made by hand")));
+    assert_eq!(coded("br"), format!("\"{}.br\"", crate::representation::tags::digest(b"made by hand")));
     assert_eq!(coded("gzip"), format!("{}.gz1\"", plain.trim_end_matches('"')));
 }
 

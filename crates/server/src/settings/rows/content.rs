@@ -68,7 +68,7 @@ pub(super) static ROWS: &[Row] = &[
         Value("32 MB"),
         "of what was compressed, kept by each process for its workers",
         |settings, text| {
-            settings.codings.kept = size(text.text, 1..=64 * 1024 * MB)? as usize;
+            settings.codings.cache_bytes = size(text.text, 1..=64 * 1024 * MB)? as usize;
             Ok(())
         },
     )

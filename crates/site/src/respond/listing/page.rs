@@ -4,7 +4,7 @@ use askama::Template;
 use serde::Serialize;
 use tenfold_http::clock;
 
-use super::{By, Folder, Order, Shown};
+use crate::respond::listing::folder::{By, Folder, Order, Shown};
 
 /// What the root is called.
 const TOP: &str = "Files";

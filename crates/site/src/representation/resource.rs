@@ -1,0 +1,108 @@
+//! A file with all of its encodings, loaded and ready to be sent.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tenfold_sys::file::Facts;
+
+use crate::files::absence::Absence;
+use crate::files::open::{Files, Found, Wanted};
+use crate::files::try_paths::TryPaths;
+use crate::representation::description::Form;
+use crate::representation::encodings::{self, Encodings};
+use crate::representation::tags::Untagged;
+use crate::representation::variant::Variant;
+use crate::rules::access::Guard;
+use crate::rules::policy::Effective;
+use crate::site::Site;
+
+/// One version of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Resource {
+    /// The file without an encoding.
+    pub(crate) plain: Variant,
+    /// Its encodings, if it has any.
+    pub(crate) encodings: Option<Box<Encodings>>,
+    /// Distinguishes it from everything else that this process has loaded.
+    pub(crate) number: u64,
+}
+
+/// A file that was found.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) resource: Resource,
+    /// As that of [`Found`].
+    pub(crate) keep: bool,
+}
+
+impl Loaded {
+    /// Loads the first of `paths` that is there, with its encodings, under the policy `here`.
+    pub(crate) fn first(paths: &TryPaths, site: &Site, here: &Effective) -> Result<Loaded, Absence> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let (wanted, found) = paths.first(|wanted| site.files.open(wanted))?;
+        let Found { facts, opened, guard, keep } = found;
+        let form = Form::plain(&facts, here, &guard);
+        let encodings = Encodings::find(site, wanted.name(), &facts, form);
+        let form = Form { negotiated: encodings.is_some(), ..form };
+        let plain = Variant::new(200, wanted.name(), facts, opened, form);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Ok(Loaded { resource: Resource { plain, encodings, number }, keep })
+    }
+}
+
+impl Resource {
+    /// Who may have it.
+    pub(crate) fn guard(&self) -> &Guard {
+        self.plain.guard()
+    }
+
+    /// Whether the first of `paths` that is there is still this version, with the same encodings beside it.
+    pub(crate) fn is_still_first(&self, paths: &TryPaths, site: &Site) -> bool {
+        let looked = paths.first(|wanted| wanted.look(&site.files.root));
+        is_still(&site.files, &self.plain, looked, |name, facts| match &self.encodings {
+            Some(encodings) => encodings.are_still(site, name, facts, self.guard()),
+            None => encodings::has_no_siblings(site, name, facts, self.guard()),
+        })
+    }
+
+    /// All content of which tags are made: that of the file, and that of its siblings.
+    pub(crate) fn untagged(&self) -> Vec<Untagged> {
+        let others = self.encodings.iter().flat_map(|encodings| encodings.untagged());
+        std::iter::once(self.plain.untagged()).chain(others).collect()
+    }
+
+    /// The same version with tags of these digests, in the order of [`Resource::untagged`].
+    pub(crate) fn tagged(&self, digests: &[Arc<[u8]>]) -> Resource {
+        let (own, others) = digests.split_first().expect("the file itself is the first");
+        let encodings = self.encodings.as_ref().map(|known| Box::new(known.tagged(others)));
+        Resource { plain: self.plain.tagged(own), encodings, number: self.number }
+    }
+
+    /// Whether it keeps a file open.
+    pub(crate) fn holds_file(&self) -> bool {
+        self.plain.holds_file() || self.encodings.as_ref().is_some_and(|encodings| encodings.hold_files())
+    }
+
+    /// Bytes of memory beside this value itself.
+    pub(crate) fn weight(&self) -> usize {
+        self.plain.weight() + self.encodings.as_ref().map_or(0, |encodings| encodings.weight())
+    }
+}
+
+/// Whether a file that was looked at is still this version, and `also` holds. A lack of descriptors is no reason
+/// to doubt it: an old response is better than none.
+pub(crate) fn is_still(
+    files: &Files,
+    variant: &Variant,
+    looked: Result<(&Wanted, Facts), Absence>,
+    also: impl FnOnce(&str, &Facts) -> bool,
+) -> bool {
+    match looked {
+        Ok((wanted, facts)) => {
+            variant.is_still(&facts)
+                && files.is_guarded_by(wanted.name(), &facts, variant.guard())
+                && also(wanted.name(), &facts)
+        }
+        Err(absence) => matches!(absence, Absence::Exhausted(_)),
+    }
+}

@@ -1,0 +1,122 @@
+//! The entries of a folder, in the order of a query.
+
+use std::cmp::Ordering;
+
+use tenfold_sys::directory::Entry;
+use tenfold_sys::file::Kind;
+
+use crate::rules::path::{self, SitePath};
+
+/// The order of a listing, by its query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) by: By,
+    pub(super) descending: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    Name,
+    Size,
+    Date,
+}
+
+/// The entries of a folder, in the order in which they are shown.
+pub(super) struct Folder {
+    pub(super) path: SitePath,
+    pub(super) order: Order,
+    pub(super) entries: Vec<Shown>,
+    /// The bound of names that were read, if there are more.
+    pub(super) cut: Option<usize>,
+}
+
+/// An entry that can be requested.
+pub(super) struct Shown {
+    pub(super) entry: Entry,
+    /// Its address, relative to the folder.
+    pub(super) link: String,
+}
+
+impl Shown {
+    pub(super) fn is_folder(&self) -> bool {
+        self.entry.facts.kind == Kind::Directory
+    }
+}
+
+impl Folder {
+    pub(super) fn new(
+        path: SitePath,
+        visible: &path::Shown,
+        order: Order,
+        entries: Vec<Entry>,
+        cut: Option<usize>,
+    ) -> Folder {
+        let shown = |entry: Entry| {
+            let folder = match entry.facts.kind {
+                Kind::Special => return None,
+                kind => kind == Kind::Directory,
+            };
+            let link = format!("./{}{}", path.child(&entry.name, visible)?, if folder { "/" } else { "" });
+            Some(Shown { entry, link })
+        };
+        let mut entries: Vec<_> = entries.into_iter().filter_map(shown).collect();
+        entries.sort_by_cached_key(|shown| (shown.entry.name.to_lowercase(), shown.entry.name.clone()));
+        // Stable: what is equal stays in the order of names.
+        entries.sort_by(|one, other| order.compare(one, other));
+        Folder { path, order, entries, cut }
+    }
+}
+
+impl Order {
+    /// The order of a query such as `sort=size&order=desc`; ascending names if it has none that is known.
+    pub(super) fn of(query: &str) -> Order {
+        let mut order = Order { by: By::Name, descending: false };
+        for pair in query.split('&') {
+            match pair {
+                "sort=name" => order.by = By::Name,
+                "sort=size" => order.by = By::Size,
+                "sort=date" => order.by = By::Date,
+                "order=asc" => order.descending = false,
+                "order=desc" => order.descending = true,
+                _ => {}
+            }
+        }
+        order
+    }
+
+    /// Folders stand before files, whatever the order.
+    fn compare(self, one: &Shown, other: &Shown) -> Ordering {
+        let (a, b) = (&one.entry.facts, &other.entry.facts);
+        let by = match self.by {
+            // They are sorted by name already; reversing is all that is left to do.
+            By::Name if self.descending => {
+                let key = |shown: &Shown| (shown.entry.name.to_lowercase(), shown.entry.name.clone());
+                key(one).cmp(&key(other))
+            }
+            By::Name => Ordering::Equal,
+            By::Size if one.is_folder() => Ordering::Equal,
+            By::Size => a.size.cmp(&b.size),
+            By::Date => a.modified.cmp(&b.modified),
+        };
+        let folders = other.is_folder().cmp(&one.is_folder());
+        folders.then(if self.descending { by.reverse() } else { by })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_query_says_the_order_and_nonsense_says_nothing() {
+        for (query, by, descending) in [
+            ("", By::Name, false),
+            ("sort=size", By::Size, false),
+            ("sort=date&order=desc", By::Date, true),
+            ("order=desc&x=y", By::Name, true),
+            ("sort=colour&order=up&sort", By::Name, false),
+        ] {
+            assert_eq!(Order::of(query), Order { by, descending }, "{query}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The encoding of a file that a request gets, and the work that makes it.
+
+use std::sync::Arc;
+
+use tenfold_http::negotiate::{self, Choice, Coding};
+use tenfold_http::{Head, Out};
+
+use crate::representation::encodings::Encoding;
+use crate::representation::resource::Resource;
+use crate::representation::summary::ResponseSummary;
+use crate::representation::unmade::Unmade;
+use crate::representation::variant::Variant;
+use crate::respond::work::{Answered, Work};
+use crate::respond::{message, store};
+use crate::site::Site;
+
+/// Answers a request for a file in the encoding that suits; `key` is its key in the store.
+pub(crate) fn respond(
+    resource: &mut Resource,
+    key: &str,
+    site: &Site,
+    request: &Head<'_>,
+    out: &mut Out,
+) -> Answered {
+    let (settings, Resource { plain, encodings, number }) = (&site.settings, resource);
+    let Some(encodings) = encodings else {
+        return plain.respond(request, settings, out).into();
+    };
+    let coding = match encodings.choose(request) {
+        Choice::Use(coding) => coding,
+        Choice::NotAcceptable => return plain.not_acceptable(request, out).into(),
+    };
+    match encodings.get_mut(coding) {
+        Some(Encoding::Made(variant) | Encoding::Sibling(variant)) => {
+            variant.respond(request, settings, out).into()
+        }
+        Some(Encoding::Possible) => {
+            let unmade = plain.unmade(coding);
+            if let Some(summary) = unmade.respond(request, out) {
+                return summary.into();
+            }
+            let pending = Pending { key: key.to_owned(), number: *number, coding, plain: plain.clone() };
+            Answered::Work(pending.make(unmade, site))
+        }
+        Some(Encoding::Absent) | None => plain.respond(request, settings, out).into(),
+    }
+}
+
+/// An encoding that a request waits for.
+struct Pending {
+    /// The key of the file in the store.
+    key: String,
+    /// The number of the file, as that of [`Resource`].
+    number: u64,
+    coding: Coding,
+    /// The file without an encoding.
+    plain: Variant,
+}
+
+impl Pending {
+    /// The work that makes it. If the queue of work is full, clients that accept it get the file without an
+    /// encoding.
+    fn make(self, unmade: Unmade, site: &Site) -> Work {
+        let (source, cache) = (self.plain.source(), Arc::clone(&site.encoded));
+        let pending = Arc::new(self);
+        let otherwise = Arc::clone(&pending);
+        let work = Work::new(
+            move || unmade.make(&source, &cache).map(|bytes| (unmade, bytes)),
+            move |made, site, head, out| {
+                // The date of its head is that of this thread's clock.
+                let made = made.map(|(unmade, bytes)| Variant::made(unmade, bytes));
+                pending.answer(made, site, head, out).into()
+            },
+        );
+        work.or_else(move |site, head, out| plain_or_unavailable(&otherwise.plain, site, head, out))
+    }
+
+    /// Answers with the encoding that was made, and caches it. If it could not be made, it is not tried again
+    /// with this version of the file.
+    fn answer(
+        &self,
+        mut made: Option<Variant>,
+        site: &Site,
+        request: &Head<'_>,
+        out: &mut Out,
+    ) -> ResponseSummary {
+        let summary = match &mut made {
+            Some(made) => made.respond(request, &site.settings, out),
+            None => plain_if_accepted(&self.plain, site, request, out)
+                .unwrap_or_else(|| self.plain.not_acceptable(request, out)),
+        };
+        store::with(site, |store| {
+            store.update(&self.key, |known| {
+                if known.number == self.number
+                    && let Some(encodings) = &mut known.encodings
+                {
+                    encodings.settle(self.coding, made);
+                }
+            });
+        });
+        summary
+    }
+}
+
+/// Answers with the file without an encoding, or with 503 if the client does not accept that.
+pub(crate) fn plain_or_unavailable(
+    plain: &Variant,
+    site: &Site,
+    request: &Head<'_>,
+    out: &mut Out,
+) -> ResponseSummary {
+    plain_if_accepted(plain, site, request, out).unwrap_or_else(|| message::unavailable(request, out))
+}
+
+fn plain_if_accepted(
+    plain: &Variant,
+    site: &Site,
+    request: &Head<'_>,
+    out: &mut Out,
+) -> Option<ResponseSummary> {
+    match negotiate::choose(request.values("accept-encoding"), &[Coding::Identity]) {
+        Choice::Use(_) => Some(plain.clone().respond(request, &site.settings, out)),
+        Choice::NotAcceptable => None,
+    }
+}

@@ -1,0 +1,53 @@
+//! A folder as a site: its files, its settings, and the caches that all threads share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tenfold_sys::file::Root;
+
+use crate::cache::encoded::EncodedCache;
+use crate::files::open::Files;
+use crate::files::protection::{Area, Protection};
+use crate::files::watch::Watch;
+use crate::rules::settings::Settings;
+
+/// A folder as a site.
+///
+/// It is used by any number of threads and by processes forked later. Dropping it (a reload puts another
+/// one in its place) frees the memory of the workers for it when they next meet a site that is new to them.
+#[derive(Debug)]
+pub struct Site {
+    /// Distinguishes the sites of a process in the stores of its threads.
+    pub(crate) id: u64,
+    /// Stores hold a weak reference: they see that the site is gone.
+    pub(crate) alive: Arc<()>,
+    pub(crate) settings: Settings,
+    /// The files, and who may have which of them, here and on other hosts.
+    pub(crate) files: Files,
+    /// Changes on disk, if they are watched.
+    pub(crate) watch: Option<Watch>,
+    /// Compressed content, for all threads.
+    pub(crate) encoded: Arc<EncodedCache>,
+    /// Digests of content, for all threads.
+    pub(crate) digests: Arc<EncodedCache>,
+}
+
+/// Bytes of memory for digests of content, of about 300 each.
+const MOST_DIGESTS: usize = 4 << 20;
+
+impl Site {
+    /// The site in `root`. Nothing is read before it is requested.
+    pub fn new(mut root: Root, settings: Settings) -> Site {
+        root.follow(settings.routes.links);
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let root = Arc::new(root);
+        let protection = Protection::new(Area::new(&root, &settings.index, &settings.policies));
+        let cache_bytes = u64::try_from(settings.cache_bytes).unwrap_or(u64::MAX);
+        let files = Files { root, protection, read_up_to: settings.memory_up_to.min(cache_bytes) };
+        let watch = (settings.watched_folders > 0).then(|| Watch::new(settings.watched_folders));
+        let encoded = Arc::new(EncodedCache::new(settings.codings.cache_bytes));
+        let digests = Arc::new(EncodedCache::new(MOST_DIGESTS));
+        Site { id, alive: Arc::default(), settings, files, watch, encoded, digests }
+    }
+}
