@@ -24,6 +24,7 @@ mod site;
 
 use tenfold_http::{Head, Method, Out};
 
+use respond::steps::Steps;
 use respond::{message, store};
 use rules::access::{Access, MEMBER, STRANGER};
 use rules::precheck;
@@ -71,7 +72,7 @@ impl Site {
                 // The summary is two words; all that a response can be takes a detour through memory.
                 match store::with(self, |store| store.respond_from_memory(self, access, head, out)) {
                     Some(summary) => Answered::Staged(summary),
-                    None => store::with(self, |store| store.respond(self, access, head, out)),
+                    None => Steps::with(self, head, access, |steps| steps.respond(out)),
                 }
             }
             Method::Options => {
@@ -80,7 +81,7 @@ impl Site {
                 }
                 message::options(head, out).into()
             }
-            _ => store::with(self, |store| store.method_not_allowed(self, head, out)).into(),
+            _ => Steps::with(self, head, &STRANGER, |steps| steps.method_not_allowed(out)).into(),
         }
     }
 }

@@ -25,85 +25,79 @@ use crate::rules::realm::Verdict;
 use crate::rules::settings::TagFrom;
 use crate::site::Site;
 
-/// A request to a site, and the time at which it is answered.
-#[derive(Clone, Copy)]
-struct Asked<'a> {
+/// A request to a site, and the store and the time at which it is answered.
+pub(crate) struct Steps<'a> {
+    store: &'a mut Store,
     site: &'a Site,
     head: &'a Head<'a>,
     access: &'a Access,
     now: Instant,
 }
 
-/// Answers with a file that was found under `key`, in the encoding that suits.
-fn answer(resource: &mut Resource, key: &str, asked: Asked<'_>, out: &mut Out) -> Answered {
-    negotiate::respond(resource, key, asked.site, asked.head, out)
-}
-
-impl Store {
-    /// Answers any GET or HEAD.
-    pub(crate) fn respond(
-        &mut self,
+impl Steps<'_> {
+    /// Takes the steps for a request of a client with these facts.
+    pub(crate) fn with<T>(
         site: &Site,
-        access: &Access,
         head: &Head<'_>,
-        out: &mut Out,
-    ) -> Answered {
-        let asked = Asked { site, head, access, now: clock::now() };
-        match self.memory.fresh(head.target.path, asked.now) {
-            Some(resource) if !resource.plain.is_guarded(access) => {
-                answer(resource, head.target.path, asked, out)
-            }
-            _ => self.respond_without_memory(asked, out),
-        }
+        access: &Access,
+        take: impl FnOnce(&mut Steps<'_>) -> T,
+    ) -> T {
+        store::with(site, |store| take(&mut Steps { store, site, head, access, now: clock::now() }))
     }
 
-    /// Answers a GET or a HEAD of a client with these facts, from the first step.
-    fn respond_to(&mut self, site: &Site, head: &Head<'_>, access: &Access, out: &mut Out) -> Answered {
-        let asked = Asked { site, head, access, now: clock::now() };
-        let Precheck { here, fields, route } = Precheck::of(&site.settings, head, access);
+    /// Answers any GET or HEAD.
+    pub(crate) fn respond(&mut self, out: &mut Out) -> Answered {
+        let path = self.head.target.path;
+        if let Some(resource) = self.store.memory.fresh(path, self.now)
+            && !resource.plain.is_guarded(self.access)
+        {
+            return negotiate::respond(resource, path, self.site, self.head, out);
+        }
+        // One policy for all paths and clients needs no parsing of the path.
+        if let Some(here) = self.site.settings.policies.alone()
+            && let Some(answered) = self.recall(path, here, out)
+        {
+            return answered;
+        }
+        self.respond_by_rules(out)
+    }
+
+    /// Answers a GET or a HEAD from the first step.
+    fn respond_by_rules(&mut self, out: &mut Out) -> Answered {
+        let Precheck { here, fields, route } = Precheck::of(&self.site.settings, self.head, self.access);
         out.add_fields(&fields);
         let answered = match route {
-            Ok(route) => self.look(&route, &here, asked, out),
-            Err(EarlyResponse::Denied(denied)) => self.deny(denied, &here, asked, out),
-            Err(EarlyResponse::Error(status)) => self.error(status, &here, asked, out).into(),
+            Ok(route) => self.look(&route, &here, out),
+            Err(EarlyResponse::Denied(denied)) => self.deny(denied, &here, out),
+            Err(EarlyResponse::Error(status)) => self.error(status, &here, out).into(),
             Err(EarlyResponse::Redirect(status, place)) => {
                 out.add_fields(&here.of_errors);
-                message::redirect(head, status, &place, out).into()
+                message::redirect(self.head, status, &place, out).into()
             }
         };
         answered.adding(out.take_fields())
     }
 
-    fn respond_without_memory(&mut self, asked: Asked<'_>, out: &mut Out) -> Answered {
-        // One policy for all paths and clients needs no parsing of the path.
-        if let Some(here) = asked.site.settings.policies.alone()
-            && let Some(answered) = self.recall(asked.head.target.path, here, asked, out)
-        {
-            return answered;
-        }
-        self.respond_to(asked.site, asked.head, asked.access, out)
-    }
-
     /// Answers with the file on this route.
-    fn look(&mut self, route: &Route, here: &Effective, asked: Asked<'_>, out: &mut Out) -> Answered {
-        let (site, key) = (asked.site, route.path.canonical());
+    fn look(&mut self, route: &Route, here: &Effective, out: &mut Out) -> Answered {
+        let (site, key) = (self.site, route.path.canonical());
         let opened = route.rewritten.as_ref().unwrap_or(&route.path);
         let paths = TryPaths::of(opened, here, &site.settings);
         if let Some(watch) = &site.watch {
-            paths.names().for_each(|name| watch.follow(&site.files.root, name, &mut self.listener));
+            paths.names().for_each(|name| watch.follow(&site.files.root, name, &mut self.store.listener));
         }
-        self.check(key, &paths, site, asked.now);
-        if let Some(resource) = self.memory.fresh(key, asked.now) {
-            if let Err(denied) = asked.access.admit(resource.guard(), here, asked.head) {
-                return self.deny(denied, here, asked, out);
+        self.store.check(key, &paths, site, self.now);
+        if let Some(resource) = self.store.memory.fresh(key, self.now) {
+            if let Err(denied) = self.access.admit(resource.guard(), here, self.head) {
+                return self.deny(denied, here, out);
             }
-            hint(here, asked.head, out);
-            return answer(resource, key, asked, out);
+            hint(here, self.head, out);
+            return negotiate::respond(resource, key, site, self.head, out);
         }
-        if let Some(answered) = self.recall(key, here, asked, out) {
+        if let Some(answered) = self.recall(key, here, out) {
             return answered;
         }
-        let loaded = self.load(&paths, here, site).map_err(|absence| match absence {
+        let loaded = self.store.load(&paths, here, site).map_err(|absence| match absence {
             Absence::NotFound => {
                 site.files.without_index(route, here.policy.listing.unwrap_or(site.settings.listing))
             }
@@ -111,68 +105,55 @@ impl Store {
         });
         match loaded {
             Ok(loaded) => {
-                if let Err(denied) = asked.access.admit(loaded.resource.guard(), here, asked.head) {
-                    return self.deny(denied, here, asked, out);
+                if let Err(denied) = self.access.admit(loaded.resource.guard(), here, self.head) {
+                    return self.deny(denied, here, out);
                 }
-                hint(here, asked.head, out);
+                hint(here, self.head, out);
                 let settings = &site.settings;
                 let size = loaded.resource.plain.facts().size;
                 if settings.tags == TagFrom::Content && size <= settings.tags_up_to {
                     return tag(key, loaded, site);
                 }
-                self.take(key, loaded, asked, out)
+                self.take(key, loaded, out)
             }
             Err(absence) => {
                 if !matches!(absence, Absence::Exhausted(_) | Absence::Failed(_)) {
-                    self.absent.insert(key, absence, 0, asked.now);
+                    self.store.absent.insert(key, absence, 0, self.now);
                 }
-                self.refuse(absence, key, here, asked, out)
+                self.refuse(absence, key, here, out)
             }
         }
     }
 
     /// Answers with a file that was loaded, and caches it.
-    fn take(&mut self, canonical: &str, mut loaded: Loaded, asked: Asked<'_>, out: &mut Out) -> Answered {
-        let answered = answer(&mut loaded.resource, canonical, asked, out);
-        self.keep(canonical, loaded, asked.now);
+    fn take(&mut self, canonical: &str, mut loaded: Loaded, out: &mut Out) -> Answered {
+        let answered = negotiate::respond(&mut loaded.resource, canonical, self.site, self.head, out);
+        self.store.keep(canonical, loaded, self.now);
         answered
     }
 
     /// Answers with an open file, or with the absence of one, if the store has it.
-    fn recall(
-        &mut self,
-        canonical: &str,
-        here: &Effective,
-        asked: Asked<'_>,
-        out: &mut Out,
-    ) -> Option<Answered> {
-        if let Some(resource) = self.files.fresh(canonical, asked.now) {
-            if let Err(denied) = asked.access.admit(resource.guard(), here, asked.head) {
-                return Some(self.deny(denied, here, asked, out));
+    fn recall(&mut self, canonical: &str, here: &Effective, out: &mut Out) -> Option<Answered> {
+        if let Some(resource) = self.store.files.fresh(canonical, self.now) {
+            if let Err(denied) = self.access.admit(resource.guard(), here, self.head) {
+                return Some(self.deny(denied, here, out));
             }
-            hint(here, asked.head, out);
-            return Some(answer(resource, canonical, asked, out));
+            hint(here, self.head, out);
+            return Some(negotiate::respond(resource, canonical, self.site, self.head, out));
         }
-        let absence = *self.absent.fresh(canonical, asked.now)?;
-        Some(self.refuse(absence, canonical, here, asked, out))
+        let absence = *self.store.absent.fresh(canonical, self.now)?;
+        Some(self.refuse(absence, canonical, here, out))
     }
 
-    fn refuse(
-        &mut self,
-        absence: Absence,
-        canonical: &str,
-        here: &Effective,
-        asked: Asked<'_>,
-        out: &mut Out,
-    ) -> Answered {
+    fn refuse(&mut self, absence: Absence, canonical: &str, here: &Effective, out: &mut Out) -> Answered {
         let (status, failure) = match absence {
             Absence::NotFound => (404, None),
             Absence::Forbidden => (403, None),
             Absence::Directory => {
                 out.add_fields(&here.of_errors);
-                return message::to_directory(asked.head, canonical, out).into();
+                return message::to_directory(self.head, canonical, out).into();
             }
-            Absence::Listed(listing) => return self.list(canonical, listing, here, asked, out),
+            Absence::Listed(listing) => return self.list(canonical, listing, here, out),
             Absence::Exhausted(errno) => {
                 let mut again = Lines::default();
                 again.number(FieldName::RETRY_AFTER, 1);
@@ -181,41 +162,34 @@ impl Store {
             }
             Absence::Failed(errno) => (500, Some(errno)),
         };
-        let outcome = self.error(status, here, asked, out);
-        failure.map_or(outcome, |errno| outcome.because(errno)).into()
+        let summary = self.error(status, here, out);
+        failure.map_or(summary, |errno| summary.because(errno)).into()
     }
 
     /// Answers with the entries of a folder, which has a guard like a file. They are not cached.
-    fn list(
-        &mut self,
-        canonical: &str,
-        listing: Listing,
-        here: &Effective,
-        asked: Asked<'_>,
-        out: &mut Out,
-    ) -> Answered {
-        let site = asked.site;
-        let reading = Reading::of(canonical, listing, site, asked.head);
+    fn list(&mut self, canonical: &str, listing: Listing, here: &Effective, out: &mut Out) -> Answered {
+        let site = self.site;
+        let reading = Reading::of(canonical, listing, site, self.head);
         let name = reading.path.relative();
         let found = site.files.root.look(name).map_err(Absence::from);
         match found.and_then(|facts| site.files.protection.guard(name, &facts)) {
-            Ok(Some(guard)) => match asked.access.admit(&guard, here, asked.head) {
+            Ok(Some(guard)) => match self.access.admit(&guard, here, self.head) {
                 Ok(()) => list(reading, here.clone()),
-                Err(denied) => self.deny(denied, here, asked, out),
+                Err(denied) => self.deny(denied, here, out),
             },
-            Ok(None) => self.refuse(Absence::NotFound, canonical, here, asked, out),
-            Err(absence) => self.refuse(absence, canonical, here, asked, out),
+            Ok(None) => self.refuse(Absence::NotFound, canonical, here, out),
+            Err(absence) => self.refuse(absence, canonical, here, out),
         }
     }
 
     /// Answers a client that is not let in, or asks for the work that decides it.
-    fn deny(&mut self, denied: Denied, here: &Effective, asked: Asked<'_>, out: &mut Out) -> Answered {
+    fn deny(&mut self, denied: Denied, here: &Effective, out: &mut Out) -> Answered {
         match denied {
             Denied::Unauthorized(realm) => {
                 let mut challenge = Lines::default();
                 challenge.field(FieldName::constant("WWW-Authenticate"), realm.challenge());
                 out.add_fields(&challenge);
-                self.error(401, here, asked, out).into()
+                self.error(401, here, out).into()
             }
             // The steps after this work start anew, and add their own fields.
             Denied::MembersOnly => {
@@ -224,7 +198,7 @@ impl Store {
             }
             Denied::Unverified(realm, credentials) => {
                 out.take_fields();
-                let (access, verifier) = (asked.access.clone(), Arc::clone(&realm));
+                let (access, verifier) = (self.access.clone(), Arc::clone(&realm));
                 Answered::Work(Work::verifying(
                     move |attempts| verifier.verify(&credentials, attempts),
                     move |verdict, site, head, out| match verdict {
@@ -233,7 +207,7 @@ impl Store {
                         }
                         Verdict::Right | Verdict::Wrong => {
                             let access = access.with(realm, verdict == Verdict::Right);
-                            store::with(site, |store| store.respond_to(site, head, &access, out))
+                            Steps::with(site, head, &access, |steps| steps.respond_by_rules(out))
                         }
                     },
                 ))
@@ -242,33 +216,20 @@ impl Store {
     }
 
     /// Answers a method that a site does not serve.
-    pub(crate) fn method_not_allowed(
-        &mut self,
-        site: &Site,
-        head: &Head<'_>,
-        out: &mut Out,
-    ) -> ResponseSummary {
+    pub(crate) fn method_not_allowed(&mut self, out: &mut Out) -> ResponseSummary {
         let mut allowed = Lines::default();
         allowed.field(FieldName::ALLOW, message::ALLOWED);
         out.add_fields(&allowed);
-        let asked = Asked { site, head, access: &STRANGER, now: clock::now() };
-        self.error(405, site.settings.policies.everywhere(), asked, out)
+        self.error(405, self.site.settings.policies.everywhere(), out)
     }
 
     /// Answers with an error: with the site's own page if it has one.
-    fn error(&mut self, status: u16, here: &Effective, asked: Asked<'_>, out: &mut Out) -> ResponseSummary {
+    fn error(&mut self, status: u16, here: &Effective, out: &mut Out) -> ResponseSummary {
         out.add_fields(&here.of_errors);
-        match self.pages.of(status, asked.site, asked.now) {
-            Some(page) if asked.access.permits(page.guard(), asked.head) => page.whole(asked.head, out),
-            _ => status_text::plain(asked.head, status, out),
+        match self.store.pages.of(status, self.site, self.now) {
+            Some(page) if self.access.permits(page.guard(), self.head) => page.whole(self.head, out),
+            _ => status_text::plain(self.head, status, out),
         }
-    }
-
-    /// Answers a malformed request with the site's own page for it, if it has one. The connection ends after it.
-    /// Returns the length of the body.
-    pub(crate) fn refuse_with_page(&mut self, site: &Site, status: u16, out: &mut Out) -> Option<u64> {
-        let page = self.pages.of(status, site, clock::now()).filter(|page| page.guard().is_open());
-        page.map(|page| page.last(out))
     }
 }
 
@@ -297,8 +258,7 @@ fn tag(key: &str, loaded: Loaded, site: &Site) -> Answered {
                 Some(digests) => Loaded { resource: resource.tagged(&digests), keep: *keep },
                 None => Loaded { resource: resource.clone(), keep: false },
             };
-            let asked = Asked { site, head, access: &STRANGER, now: clock::now() };
-            store::with(site, |store| store.take(&key, loaded, asked, out))
+            Steps::with(site, head, &STRANGER, |steps| steps.take(&key, loaded, out))
         },
     );
     Answered::Work(work.or_else(move |site, head, out| {
@@ -317,8 +277,8 @@ fn list(reading: Reading, here: Effective) -> Answered {
         move |page, site, head, out| match page {
             Ok(page) => page.respond(&here.fields, head, out).into(),
             Err(error) => {
-                let asked = Asked { site, head, access: &STRANGER, now: clock::now() };
-                store::with(site, |store| store.refuse(error.into(), head.target.path, &here, asked, out))
+                let path = head.target.path;
+                Steps::with(site, head, &STRANGER, |steps| steps.refuse(error.into(), path, &here, out))
             }
         },
     );

@@ -174,6 +174,13 @@ impl Store {
         let weight = resource.weight();
         cache.insert(canonical, resource, weight, now);
     }
+
+    /// Answers a malformed request with the site's own page for it, if it has one. The connection ends after it.
+    /// Returns the length of the body.
+    pub(crate) fn refuse_with_page(&mut self, site: &Site, status: u16, out: &mut Out) -> Option<u64> {
+        let page = self.pages.of(status, site, clock::now()).filter(|page| page.guard().is_open());
+        page.map(|page| page.last(out))
+    }
 }
 
 /// The paths that mean the file called `relative`.
