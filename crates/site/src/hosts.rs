@@ -1,7 +1,7 @@
 //! Virtual hosts: which site a request is for, by the host that it names.
 //!
 //! An exact name wins over a pattern, and the longer pattern over the shorter. A request that names no host, or
-//! one that nobody serves, is for the first site.
+//! one that no site has, is for the first site.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -59,19 +59,19 @@ impl fmt::Display for HostName {
 #[derive(Debug)]
 pub struct Hosts {
     sites: Vec<Site>,
-    /// None where there is one site, whatever a request names.
+    /// None if there is only one site, whatever a request names.
     names: Option<Names>,
 }
 
 #[derive(Debug, Default)]
 struct Names {
     exact: HashMap<String, usize>,
-    /// By what follows the star, its dot included.
+    /// By the text behind the star, its dot included.
     endings: HashMap<String, usize>,
 }
 
 impl Hosts {
-    /// `default` for what no other is for; the others for their names. Of a name that stands twice, the last
+    /// `default` for all other names; the others for their names. Of a name that is given twice, the last
     /// one counts; a configuration with such is refused before.
     pub fn new(default: Site, others: impl IntoIterator<Item = (Vec<HostName>, Site)>) -> Hosts {
         let (mut sites, mut names) = (vec![default], Names::default());
@@ -90,7 +90,7 @@ impl Hosts {
         Hosts { sites, names }
     }
 
-    /// The same, where these folders of every root are for members alone.
+    /// The same, with these folders of every root for members alone.
     #[must_use]
     pub fn for_members(mut self, folders: MemberFolders) -> Hosts {
         let folders = Arc::new(folders);
@@ -98,7 +98,7 @@ impl Hosts {
         self
     }
 
-    /// Puts the whole response to `head` behind what is in `out`, or says what has to be done first.
+    /// Puts the whole response to `head` behind what is in `out`, or returns the work that it needs first.
     #[inline]
     pub fn respond(&self, head: &Head<'_>, out: &mut Out) -> Answered {
         self.site(head).respond(head, out)
@@ -124,14 +124,14 @@ impl Hosts {
         }
     }
 
-    /// Answers what was no request, or none that is served, with the first site's own page for it, where it has
-    /// one. The connection ends after it. Says how long the body is.
+    /// Answers a malformed or rejected request with the first site's own page for it, if it has one. The
+    /// connection ends after it. Returns the length of the body.
     pub fn refuse(&self, status: u16, out: &mut Out) -> Option<u64> {
         let site = &self.sites[0];
         store::with(site, |store| store.refuse_with_page(site, status, out))
     }
 
-    /// Answers 500: what was to be done failed.
+    /// Answers 500: the work failed.
     pub fn failed(&self, head: &Head<'_>, out: &mut Out) -> ResponseSummary {
         status_text::plain(head, 500, out)
     }
@@ -150,7 +150,7 @@ impl Names {
     fn find(&self, host: &str) -> Option<usize> {
         let name = without_port(host);
         let name = name.strip_suffix('.').unwrap_or(name);
-        // A name is at most 253 bytes (RFC 1035 §2.3.4), so a longer one is nobody's.
+        // A name is at most 253 bytes (RFC 1035 §2.3.4), so a longer one has no site.
         let mut buffer = [0; 253];
         let lower = buffer.get_mut(..name.len())?;
         lower.copy_from_slice(name.as_bytes());
@@ -167,7 +167,7 @@ impl Names {
     }
 }
 
-/// A host without its port: what stands behind the last colon, unless that is within an IPv6 address.
+/// A host without its port: the text behind the last colon, unless that is within an IPv6 address.
 fn without_port(host: &str) -> &str {
     match host.rfind([':', ']']) {
         Some(at) if host.as_bytes()[at] == b':' => &host[..at],

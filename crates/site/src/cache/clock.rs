@@ -1,6 +1,6 @@
-//! A bounded map from paths to what is known about them, with second-chance eviction.
+//! A bounded map from paths to cached values, with second-chance eviction.
 //!
-//! Finding sets a bit. Where room is needed, a hand goes round: an entry with the bit loses it, an entry
+//! A hit sets a bit. To make room, a hand goes round: an entry with the bit loses it, an entry
 //! without it loses its place (the CLOCK algorithm). The hand spares at most [`CHANCES`] entries in a row,
 //! so that one eviction has a bounded cost, even when everything was used since it last came by.
 
@@ -52,7 +52,7 @@ impl<V> ClockCache<V> {
         }
     }
 
-    /// What is known about `key`, where it was checked within the last second.
+    /// The value of `key`, if it was checked within the last second.
     #[inline]
     pub(crate) fn fresh(&mut self, key: &str, now: Instant) -> Option<&mut V> {
         let slot = &mut self.slots[*self.places.get(key)?];
@@ -63,7 +63,7 @@ impl<V> ClockCache<V> {
         Some(&mut slot.value)
     }
 
-    /// Checks what has been known about `key` for more than a second: where `still` says no, it is forgotten.
+    /// Checks the value of `key` if the last check is more than a second ago: without `still`, it is removed.
     pub(crate) fn check(&mut self, key: &str, now: Instant, still: impl FnOnce(&V) -> bool) {
         let Some(&place) = self.places.get(key) else { return };
         let slot = &mut self.slots[place];
@@ -77,20 +77,20 @@ impl<V> ClockCache<V> {
         }
     }
 
-    /// Believes what is known about `key` no longer: it is checked before it is used again.
+    /// Expires the value of `key`: it is checked before it is used again.
     pub(crate) fn doubt(&mut self, key: &str) {
         if let Some(&place) = self.places.get(key) {
             self.slots[place].checked = LONG_AGO;
         }
     }
 
-    /// Believes nothing.
+    /// Expires all values.
     pub(crate) fn doubt_all(&mut self) {
         self.slots.iter_mut().for_each(|slot| slot.checked = LONG_AGO);
     }
 
-    /// Remembers `value`, which is `weight` bytes beside its key, and forgets others where room is needed.
-    /// What is larger than the whole is not remembered.
+    /// Inserts `value`, which is `weight` bytes beside its key, and evicts others to make room. A value larger
+    /// than the whole map is not inserted.
     pub(crate) fn insert(&mut self, key: &str, value: V, weight: usize, now: Instant) {
         let weight = weight + key.len() + size_of::<Slot<V>>() + size_of::<(Rc<str>, usize)>();
         if let Some(&place) = self.places.get(key) {
@@ -108,7 +108,7 @@ impl<V> ClockCache<V> {
         self.bytes += weight;
     }
 
-    /// Changes what is known about `key`, where something is; `change` says how much it weighs then.
+    /// Changes the value of `key`, if there is one; `change` returns its new weight.
     pub(crate) fn update(&mut self, key: &str, change: impl FnOnce(&mut V) -> usize) {
         let Some(&place) = self.places.get(key) else { return };
         let Slot { mut value, checked, .. } = self.remove(place);
@@ -116,7 +116,7 @@ impl<V> ClockCache<V> {
         self.insert(key, value, weight, checked);
     }
 
-    /// Forgets everything, and says whether there was anything.
+    /// Removes everything, and returns whether there was anything.
     pub(crate) fn clear(&mut self) -> bool {
         let any = !self.slots.is_empty();
         self.places.clear();

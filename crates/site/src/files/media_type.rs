@@ -2,22 +2,21 @@
 
 use crate::rules::policy::Policy;
 
-/// For names that say nothing: a browser offers it to be saved, and with `nosniff` does not guess.
+/// For names without a known extension: a browser offers to save it, and with `nosniff` does not guess.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Where browsers and players expect another type than the general table has.
+/// Types for which browsers and players expect another value than that of the general table.
 const CORRECTIONS: &[(&str, &str)] = &[
     ("m4a", "audio/mp4"),        // RFC 4337
     ("map", "application/json"), // source maps, ECMA-426
     ("ts", "video/mp2t"),        // segments of HLS, RFC 8216 §10
 ];
 
-/// The value of `Content-Type` for a file of this name, where `policy` holds. Text says its charset, which is
-/// UTF-8 unless something else is said.
+/// The value of `Content-Type` for a file of this name under `policy`. Text has a charset, UTF-8 by default.
 pub(crate) fn of(name: &str, policy: &Policy) -> String {
     let file = name.rsplit('/').next().unwrap_or(name);
     let essence = match own(file, policy) {
-        // Who says it says all of it.
+        // A configured type with parameters is complete.
         Some(own) if own.contains(';') => return own.to_owned(),
         Some(own) => own,
         None => by_extension(file),
@@ -29,7 +28,7 @@ pub(crate) fn of(name: &str, policy: &Policy) -> String {
     }
 }
 
-/// What the configuration says of a file of this name: by all of it, or else by its longest ending.
+/// The type that the configuration gives a file of this name: by all of it, or else by its longest ending.
 fn own<'p>(file: &str, policy: &'p Policy) -> Option<&'p str> {
     if policy.types.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Which files are protected, by what they are and not by the path that led to them.
+//! The protection of files by their identity, and not by the path that led to them.
 //!
 //! A rewrite, a fallback, an error page, a link, another host and a file system without case all lead to a file by a
 //! path that no rule is for. So when a file is opened, and when it is looked at again, the protected folders are
@@ -43,7 +43,7 @@ impl fmt::Debug for MemberFolders {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Statement {
     paths: Pattern,
-    /// None where it opens them.
+    /// None if it opens them.
     realm: Option<Arc<Realm>>,
 }
 
@@ -94,7 +94,7 @@ impl<'p> Seen<'p> {
         Ok(seen)
     }
 
-    /// What has this name now, beneath each directory that is the area's root. A folder that could not be looked at
+    /// The files with this name now, beneath each directory that is the area's root. A folder that could not be looked at
     /// because descriptors are short is an error: it may protect the file.
     fn identities(&self, name: &str) -> Result<Vec<Identity>, Absence> {
         let mut found = Vec::new();
@@ -153,7 +153,7 @@ impl Protection {
         &self.own
     }
 
-    /// Holds what the sites of other hosts say as well: their roots may be in each other.
+    /// Adds the rules of the sites of other hosts: their roots may be in each other.
     pub(crate) fn beside(&mut self, all: &[Arc<Area>]) {
         self.others = all.iter().filter(|area| !Arc::ptr_eq(area, &self.own)).cloned().collect();
     }
@@ -168,7 +168,7 @@ impl Protection {
         self.members.is_some() || asks(&self.own) || self.others.iter().any(asks)
     }
 
-    /// The guard of the file with these facts that was found as `name`; none where another file has the name by now.
+    /// The guard of the file with these facts that was found as `name`; none if another file has the name by now.
     pub(crate) fn guard(&self, name: &str, facts: &Facts) -> Result<Option<Guard>, Absence> {
         if !self.is_active() {
             return Ok(Some(Guard::default()));
@@ -196,7 +196,7 @@ impl Protection {
         Ok(false)
     }
 
-    /// The realm of a file. What another host protects is protected here, too, unless this one opens it by a
+    /// The realm of a file. Files that another host protects are protected here, too, unless this one opens them by a
     /// statement of its own, which the other one does not share.
     fn realm(&self, place: &Place) -> Result<Option<Arc<Realm>>, Absence> {
         let own = self.own.statement(place)?;

@@ -1,9 +1,9 @@
-//! What changes on disk, told by the kernel: a file that was changed is looked at again at the next request,
+//! Changes on disk, reported by the kernel: a file that was changed is looked at again at the next request,
 //! and not only when a second has passed.
 //!
-//! A thread of each process hears what happens in the folders from which something was served, and writes it
+//! A thread of each process hears of changes in the folders from which something was served, and writes them
 //! into a log. A worker sees by one number whether there is something new in it. Telling only ever makes a
-//! worker look earlier: where nothing is told, because there are more folders than may be watched, because the
+//! worker look earlier: if nothing is reported, because there are more folders than may be watched, because the
 //! system gives no more watches, or because another machine wrote the file, it looks after a second as always.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -16,7 +16,7 @@ use tenfold_sys::eventfd::EventFd;
 use tenfold_sys::file::Root;
 use tenfold_sys::inotify::{Change, Heard, Inotify, Watched};
 
-/// Changes that are remembered for workers that have not seen them; who has missed one looks at everything.
+/// Changes that are kept for workers that have not seen them; a worker that missed one looks at everything.
 const MOST_CHANGES: usize = 1024;
 
 /// Between two reads of the kernel's events: a program that writes many files is heard in few batches.
@@ -30,10 +30,10 @@ pub(crate) struct Watch {
     running: OnceLock<Option<Running>>,
 }
 
-/// What has been heard.
+/// The changes that were heard of.
 #[derive(Debug, Default)]
 struct News {
-    /// How many changes there were in all; for who asks without a lock.
+    /// The number of all changes, readable without a lock.
     count: AtomicU64,
     log: Mutex<VecDeque<Told>>,
     folders: Mutex<HashMap<Watched, Arc<str>>>,
@@ -60,7 +60,7 @@ impl Drop for Running {
     }
 }
 
-/// What a worker has heard, and what it has asked to be watched.
+/// The changes that a worker has heard of, and the folders that it follows.
 #[derive(Debug, Default)]
 pub(crate) struct Listener {
     heard: u64,
@@ -79,7 +79,7 @@ impl Watch {
         self.heard.count.load(Ordering::Acquire) != listener.heard
     }
 
-    /// Tells what `listener` has not heard.
+    /// Reports the changes that `listener` has not heard of.
     #[cold]
     pub(crate) fn tell(&self, listener: &mut Listener, mut hear: impl FnMut(&Told)) {
         let log = lock(&self.heard.log);
@@ -93,8 +93,8 @@ impl Watch {
         log.iter().rev().take(missed).for_each(hear);
     }
 
-    /// Watches the folder in which `relative` lies, and those above it: what any of them is called decides
-    /// what is found. What can not be watched is left to the look after a second.
+    /// Watches the folder of `relative`, and those above it, because a rename of any of them changes the file that
+    /// is found. A folder that cannot be watched is left to the look after a second.
     pub(crate) fn follow(&self, root: &Root, relative: &str, listener: &mut Listener) {
         let folder = relative.rsplit_once('/').map_or("", |(folder, _)| folder);
         if listener.followed.contains(folder) {
@@ -118,7 +118,7 @@ impl Watch {
     }
 }
 
-/// Begins to listen; nothing where the system gives no more for it.
+/// Begins to listen; none if the system lacks the resources.
 fn start(heard: &Arc<News>) -> Option<Running> {
     let inotify = Arc::new(Inotify::new().ok()?);
     let stop = Arc::new(EventFd::new().ok()?);
@@ -159,7 +159,7 @@ impl News {
         }
     }
 
-    /// Writes what was heard into the log. Where folders have changed, all watches end: their names may be
+    /// Writes the changes into the log. If folders have changed, all watches end: their names may be
     /// others now. Workers ask for them again.
     fn write(&self, told: &mut Vec<Told>, inotify: &Inotify) {
         if told.is_empty() {

@@ -1,4 +1,4 @@
-//! Content coded on the fly.
+//! Compression on the fly.
 
 use std::io::{self, Write};
 
@@ -6,9 +6,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tenfold_http::negotiate::Coding;
 
-/// Part of the entity tag of what is made here. The same version of a file is coded into the same bytes by
-/// every build with the same number: it has to change with the levels below, and where a new version of one
-/// of the libraries makes other bytes.
+/// Part of the entity tags of encodings made here. Every build with the same number encodes a version of a file
+/// into the same bytes: change it with the levels below, and if a new version of one of the libraries makes
+/// other bytes.
 pub(crate) const RECIPE: u8 = 1;
 
 /// The levels at which a text of a megabyte takes some hundredths of a second: past them each percent costs

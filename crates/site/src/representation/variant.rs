@@ -34,7 +34,7 @@ const SETTLED_AFTER: i64 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
     status: u16,
-    /// The whole response, with the body where it is joined.
+    /// The whole response, with the body if it is joined.
     template: Template,
     content: Content,
     description: Description,

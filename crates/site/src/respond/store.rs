@@ -1,4 +1,4 @@
-//! The cache of one worker: what it has served of each site.
+//! The cache of one worker: the files of each site that it has served.
 //!
 //! A worker is a thread, and each thread has its own stores: no lock, and nothing shared is written. Files in
 //! memory, open files and absent files have bounds of their own, so that none can evict another: requests for a

@@ -92,7 +92,7 @@ impl Work {
         Work::needing(Need::Membership, |_| (), |(), _, head, out| status_text::plain(head, 403, out).into())
     }
 
-    /// The same, where attempts at passwords are counted by this.
+    /// The same, with attempts at passwords counted by `attempts`.
     #[must_use]
     pub fn counted_by(mut self, attempts: impl Attempts + Send + 'static) -> Work {
         self.0.attempts = Some(Box::new(attempts));

@@ -1,20 +1,20 @@
-//! What caches may do with an answer, by a word (RFC 9111 §5.2.2, RFC 8246).
+//! Presets of `Cache-Control` (RFC 9111 §5.2.2, RFC 8246).
 
 use std::borrow::Cow;
 
-/// What caches may do with an answer.
+/// A preset of `Cache-Control`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheControl {
-    /// Keep it for a year, and never ask again.
+    /// Store it for a year, and never revalidate.
     Immutable,
-    /// As [`CacheControl::Immutable`] where the file's name holds a hash of its content, and as
-    /// [`CacheControl::Revalidate`] where it does not.
+    /// As [`CacheControl::Immutable`] if the file's name holds a hash of its content, otherwise as
+    /// [`CacheControl::Revalidate`].
     Hashed,
-    /// Keep it, and ask before each use whether it has changed.
+    /// Store it, and revalidate before each use.
     Revalidate,
-    /// Keep nothing of it.
+    /// Store nothing of it.
     NoStore,
-    /// Keep it for so many seconds.
+    /// Store it for this many seconds.
     MaxAge(u32),
 }
 
@@ -22,8 +22,7 @@ pub enum CacheControl {
 const SHORTEST_HASH: usize = 8;
 
 impl CacheControl {
-    /// The value of the field, for a file of this name. What is `private` is no matter of caches that others
-    /// use, too.
+    /// The value of the field, for a file of this name. Shared caches must not store a `private` file.
     pub(crate) fn value(self, name: &str, private: bool) -> Cow<'static, str> {
         match self {
             CacheControl::Hashed if is_hashed(name) => CacheControl::Immutable.value(name, private),

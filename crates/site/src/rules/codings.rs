@@ -1,23 +1,23 @@
-//! Which codings of its files a site offers, as it is set.
+//! The settings for the encodings that a site offers.
 
 use tenfold_http::negotiate::Coding;
 
-/// Which codings of its files a site offers.
+/// The encodings of its files that a site offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Codings {
-    /// Codings that may stand beside a file as files of their own (`app.js.br` beside `app.js`), what is
-    /// preferred first. Each costs a look whenever a file is looked at. Default none.
+    /// Codings that may stand beside a file as files of their own (`app.js.br` beside `app.js`), in order of
+    /// preference. Each costs a look whenever a file is looked at. Default none.
     pub siblings: Vec<Coding>,
-    /// Codings that are made where no sibling has them, what is preferred first. Default none.
+    /// Codings that are made if no sibling has them, in order of preference. Default none.
     pub made: Vec<Coding>,
-    /// The media types of what is compressed; `text/*` means all that begin with `text/`.
+    /// The media types that are compressed; `text/*` means all that begin with `text/`.
     pub types: Vec<String>,
     /// Bytes from which a file is compressed: a smaller one fits a packet as it is. Default 1 KB.
     pub from: u64,
     /// Bytes up to which a file is compressed. Default 2 MB.
     pub up_to: u64,
-    /// Bytes of compressed content that a process keeps for its threads, beside what each worker keeps of
-    /// what it serves. Default 32 MB.
+    /// Bytes of compressed content that a process caches for its threads, beside the cache of each worker.
+    /// Default 32 MB.
     pub cache_bytes: usize,
 }
 
@@ -64,7 +64,7 @@ impl Codings {
     }
 }
 
-/// What stands behind the name of a file that has another one in this coding.
+/// The suffix of the name of a sibling in this coding.
 pub(crate) fn suffix(coding: Coding) -> &'static str {
     match coding {
         Coding::Zstd => ".zst",

@@ -1,12 +1,12 @@
-//! Who may read answers from pages of other origins: CORS, as the Fetch standard has it (§3.2).
+//! Access by pages of other origins: CORS of the Fetch standard (§3.2).
 
 use tenfold_http::Head;
 use tenfold_http::response::{FieldName, FieldValue, Lines};
 
-/// Who may read the answers at a path, and how.
+/// The origins whose pages may read the responses at a path, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cors {
-    /// None: everybody.
+    /// None: every origin.
     origins: Option<Vec<String>>,
     methods: String,
     headers: Option<String>,
@@ -46,7 +46,7 @@ impl Cors {
         })
     }
 
-    /// With these methods in answers to preflights. `GET` and `HEAD` unless something else is said.
+    /// With these methods in responses to preflights. `GET` and `HEAD` by default.
     ///
     /// # Errors
     /// In words: what is no method.
@@ -78,7 +78,7 @@ impl Cors {
     /// Lets pages send cookies and passwords along.
     ///
     /// # Errors
-    /// In words, where that would be for every origin.
+    /// In words, if that would be for every origin.
     pub fn with_credentials(self) -> Result<Cors, String> {
         match self.origins {
             Some(_) => Ok(Cors { credentials: true, ..self }),
@@ -88,7 +88,7 @@ impl Cors {
         }
     }
 
-    /// Adds what an answer says to who asks from this origin.
+    /// Adds the fields of the response to a request from this origin.
     pub(crate) fn describe(&self, request: &Head<'_>, lines: &mut Lines) {
         if self.allow(request, lines)
             && let Some(expose) = &self.expose
@@ -97,7 +97,7 @@ impl Cors {
         }
     }
 
-    /// Adds what the answer to a preflight says.
+    /// Adds the fields of the response to a preflight.
     pub(crate) fn describe_preflight(&self, request: &Head<'_>, lines: &mut Lines) {
         if !self.allow(request, lines) {
             return;
@@ -111,13 +111,13 @@ impl Cors {
         }
     }
 
-    /// Adds who may read, and says whether that includes who asks.
+    /// Adds the allowed origin, and returns whether it is that of the request.
     fn allow(&self, request: &Head<'_>, lines: &mut Lines) -> bool {
         let Some(origins) = &self.origins else {
             lines.field(ALLOW_ORIGIN, FieldValue::constant("*"));
             return true;
         };
-        // Without it a cache would give what one origin may read to another.
+        // Without it a cache would give the response for one origin to another.
         lines.field(FieldName::VARY, FieldValue::constant("Origin"));
         let origin =
             request.only("origin").filter(|origin| origins.iter().any(|known| known.as_bytes() == *origin));
@@ -130,7 +130,7 @@ impl Cors {
     }
 }
 
-/// Whether an OPTIONS asks on behalf of a page what it may do.
+/// Whether an OPTIONS is a preflight.
 pub(crate) fn is_preflight(request: &Head<'_>) -> bool {
     request.only("origin").is_some() && request.only("access-control-request-method").is_some()
 }

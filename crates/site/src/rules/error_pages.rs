@@ -1,4 +1,4 @@
-//! Which file is the body of which error.
+//! The files that are the bodies of errors.
 
 /// A file of the root for some statuses; an exact status wins over its class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ enum Statuses {
 
 impl ErrorPages {
     /// Answers `statuses` (`404`, or `5xx`) with the file at `path` beneath the root, or with a line of text
-    /// where it is none. What is said later counts.
+    /// if it is none. A later call wins.
     ///
     /// # Errors
     /// In words: which of both is wrong, and how to mend it.
@@ -41,7 +41,7 @@ impl ErrorPages {
     }
 }
 
-/// `404.html` for 404, where it is there.
+/// `404.html` for 404, if it is there.
 impl Default for ErrorPages {
     fn default() -> ErrorPages {
         ErrorPages(vec![(Statuses::One(404), Some("404.html".to_owned()))])

@@ -1,4 +1,4 @@
-//! What a configuration does to the fields of answers: sets, adds, removes.
+//! Edits of response fields by the configuration: set, add, remove.
 
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ fn is_in(names: &[&str], name: &str) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// What comes of all the edits that hold at a path. Cheap to clone.
+/// The result of all the edits at a path. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fields(Option<Arc<Inner>>);
 
@@ -143,19 +143,19 @@ impl Fields {
         })
     }
 
-    /// Writes a field of the server's own, where it is kept.
+    /// Writes a field of the server's own, unless the configuration replaces it.
     pub(crate) fn own(&self, head: &mut ResponseHead<'_>, name: FieldName<'_>, value: FieldValue<'_>) {
         if self.keeps(name) {
             head.field(name, value);
         }
     }
 
-    /// Writes what the configuration adds.
+    /// Writes the fields that the configuration adds.
     pub(crate) fn write(&self, head: &mut ResponseHead<'_>) {
         self.each(|name, value| head.field(name, value));
     }
 
-    /// Renders what the configuration adds.
+    /// Renders the fields that the configuration adds.
     pub(crate) fn render(&self, lines: &mut Lines) {
         self.each(|name, value| lines.field(name, value));
     }

@@ -17,7 +17,7 @@ enum Kind {
     Bcrypt(String),
 }
 
-/// What verifying may cost at most: rounds of bcrypt as a power of two (about a second), and of Argon2 KiB of
+/// The bounds of the cost of verifying: rounds of bcrypt as a power of two (about a second), and of Argon2 KiB of
 /// memory, passes and lanes.
 const MOST_BCRYPT: u32 = 14;
 const MOST_ARGON2: (u32, u32, u32) = (256 * 1024, 16, 16);

@@ -1,7 +1,7 @@
-//! What a request's path names: decoded once, and one spelling for each file.
+//! The path of a request: decoded once, and with one spelling for each file.
 //!
 //! Everything behind this module (the cache, the file system, later authorisation) sees a [`SitePath`] and
-//! nothing else, so they can not understand the same bytes differently. The rules, each without asking the
+//! nothing else, so they cannot understand the same bytes differently. The rules, each without asking the
 //! file system:
 //!
 //! - Percent-encoding is undone exactly once: `%252e` is the four characters `%2e`.
@@ -11,7 +11,7 @@
 //! - Empty segments mean nothing, and so does `.` as it stands: `//a/.//b` is `/a/b` (RFC 3986 §5.2.4; `apt`
 //!   asks for `/./Packages`).
 //! - A segment that begins with a dot names nothing, encoded or not: 404. That is `..`, an encoded `.`, and every
-//!   dotfile. What is [`Shown`] is served: `/.well-known` alone, as the first segment (RFC 8615).
+//!   dotfile. Names that are [`Shown`] are served: `/.well-known` alone, as the first segment (RFC 8615).
 //! - A segment that ends with `~`, an editor's backup, names nothing either: 404.
 
 use std::fmt::Write;
@@ -83,13 +83,13 @@ impl SitePath {
         &self.canonical
     }
 
-    /// How the file called `name` in this directory is addressed from it, where it can be: its name, encoded.
+    /// The relative address of the file called `name` in this directory, if it has one: its name, encoded.
     pub(crate) fn child(&self, name: &str, shown: &Shown) -> Option<String> {
         let (mut spelled, mut above) = (String::new(), String::from("/"));
         encode(name, &mut spelled);
         encode(&self.relative, &mut above);
         let path = SitePath::parse_showing(&format!("{above}/{spelled}"), shown).ok()?;
-        // What an address can not hold would be understood as something else.
+        // A name that an address cannot hold would be understood as another name.
         let named = path.relative.strip_prefix(&self.relative)?.strip_prefix('/').unwrap_or(&path.relative);
         (named == name).then_some(spelled)
     }
@@ -100,7 +100,7 @@ impl SitePath {
     }
 }
 
-/// Whether a segment, as it came, says nothing about where to go.
+/// Whether a segment, as it came, stands for the same folder.
 fn is_here(segment: &str) -> bool {
     matches!(segment, "" | ".")
 }
@@ -129,7 +129,7 @@ fn digit(byte: &u8) -> Option<u8> {
     char::from(*byte).to_digit(16).map(|digit| digit as u8)
 }
 
-/// Whether it can not be the name of a file that is looked for, whatever is shown.
+/// Whether it cannot be the name of a file that is looked for, whatever is shown.
 fn is_nothing(name: &str) -> bool {
     name == "." || name.starts_with("..") || name.contains('/')
 }
@@ -139,17 +139,17 @@ fn is_hidden(name: &str) -> bool {
 }
 
 /// Hidden names that are shown nevertheless: those that fit one of these patterns, with all that is above them.
-/// `/.well-known` unless something else is said (RFC 8615).
+/// `/.well-known` by default (RFC 8615).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown(Vec<Pattern>);
 
 impl Shown {
-    /// Shows what fits one of `patterns`.
+    /// Shows names that match one of `patterns`.
     pub fn new(patterns: Vec<Pattern>) -> Shown {
         Shown(patterns)
     }
 
-    /// Shows every name: for who has to know what a path means, wherever it is shown.
+    /// Shows every name, for callers that need the meaning of a path wherever it is shown.
     pub fn everything() -> Shown {
         Shown(vec![Pattern::all()])
     }
@@ -165,7 +165,7 @@ impl Default for Shown {
     }
 }
 
-/// Encodes what RFC 3986 §3.3 does not let stand in a path.
+/// Encodes the characters that RFC 3986 §3.3 does not allow in a path.
 pub(crate) fn encode(relative: &str, into: &mut String) {
     for byte in relative.bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {

@@ -1,4 +1,4 @@
-//! Which paths a rule is for.
+//! Patterns of the paths that a rule applies to.
 //!
 //! A pattern is a path in which `*` stands for any characters but a slash, and `**` for any characters. It is
 //! compared with the decoded path, so it is written as people read it. A slash at the end makes no difference,
@@ -16,7 +16,7 @@ pub struct Pattern {
     beneath: bool,
 }
 
-/// Bytes of a pattern at most: what one comparison may cost.
+/// Bytes of a pattern at most, to bound the cost of one comparison.
 const LONGEST: usize = 512;
 
 impl Pattern {
@@ -72,8 +72,8 @@ impl Pattern {
         fits(stem, path) || (self.beneath && fits(&[stem, b"/**"].concat(), path))
     }
 
-    /// What stands where the pattern ends with `**`, where a path fits; empty for the folder itself, and
-    /// without a slash in front.
+    /// The part of a matching path that the final `**` stands for; empty for the folder itself, and without a
+    /// slash in front.
     pub(crate) fn rest<'p>(&self, relative: &'p str) -> Option<&'p str> {
         let rest = relative.strip_prefix(&self.stem)?;
         match rest.strip_prefix('/') {
@@ -105,8 +105,8 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Whether `path` is what `pattern` describes. What stood for the last `*` is tried longer first, and where
-/// that leads nowhere, what stood for the last `**`: at most the product of both lengths in steps.
+/// Whether `path` matches `pattern`. The match of the last `*` is extended first, and if that leads nowhere, the
+/// match of the last `**`: at most the product of both lengths in steps.
 fn fits(pattern: &[u8], path: &[u8]) -> bool {
     let (mut at, mut place) = (0, 0);
     let (mut star, mut stars) = (None, None);

@@ -1,4 +1,4 @@
-//! What holds for the answers at a path: as rules say it, and as it comes out of all of them.
+//! The policy of a path: by each rule, and all rules taken together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,34 +13,34 @@ use crate::rules::pattern::Pattern;
 use crate::rules::realm::Realm;
 use crate::rules::try_files::TryFile;
 
-/// What one place of the configuration says. A key that it does not mention is `None`, and holds as the rules
-/// before say it; where it can be switched off, that is `Some(None)`.
+/// The policy of one place of the configuration. A key that it does not mention is `None`, and earlier rules
+/// decide it; `Some(None)` switches a key off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// What is done to the fields of the answers; those of several rules are done one after the other.
+    /// Edits of the response fields; those of several rules are applied one after the other.
     pub fields: Vec<FieldEdit>,
-    /// What caches may do with an answer.
+    /// The preset of `Cache-Control`.
     pub cache: Option<CacheControl>,
-    /// The charset that text is said to have. UTF-8 where nobody says.
+    /// The charset of text. UTF-8 by default.
     pub charset: Option<Option<String>>,
     /// Media types by file name, or by its ending with the dot; those of several rules add up.
     pub types: BTreeMap<String, String>,
-    /// Who may read from pages of other origins.
+    /// The origins whose pages may read it.
     pub cors: Option<Option<Arc<Cors>>>,
-    /// Who may see it.
+    /// The realm whose users may see it.
     pub auth: Option<Option<Arc<Realm>>>,
     /// Values of `Link` that are sent ahead of an answer.
     pub early_hints: Option<Vec<String>>,
-    /// What is tried for a path, in order.
+    /// The files that are tried for a path, in order.
     pub try_files: Option<Vec<TryFile>>,
-    /// A file beneath the root for what is not there.
+    /// A file beneath the root for paths without a file.
     pub fallback: Option<Option<String>>,
-    /// What is shown of a folder without an index.
+    /// The listing of a folder without an index.
     pub listing: Option<Listing>,
 }
 
 impl Policy {
-    /// Lets `later` say something else.
+    /// Overrides it by `later`.
     fn overlay(&mut self, later: &Policy) {
         self.fields.extend_from_slice(&later.fields);
         self.types.extend(later.types.clone());
@@ -76,13 +76,13 @@ pub enum Listing {
 /// A policy for some paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Which paths.
+    /// The paths it applies to.
     pub paths: Pattern,
-    /// What holds there.
+    /// Their policy.
     pub policy: Policy,
 }
 
-/// The policy of a whole site: what holds everywhere, and rules for some paths, of which later ones win.
+/// The policy of a whole site: a default, and rules for some paths, of which later ones win.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policies {
     everywhere: Effective,
@@ -90,13 +90,13 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// What holds `everywhere`, and where `rules` say something else.
+    /// The default `everywhere`, and the `rules` that override it.
     pub fn new(everywhere: Policy, rules: Vec<Rule>) -> Policies {
         Policies { everywhere: Effective::of(everywhere), rules }
     }
 
-    /// What holds at `path`, all rules taken together. Where a rewrite makes another path of it, a rule is for
-    /// it that fits either.
+    /// The policy of `path`, all rules taken together. If a rewrite replaces the path, a rule applies that matches
+    /// either.
     pub(crate) fn at(&self, path: &SitePath, rewritten: Option<&SitePath>) -> Effective {
         let fits = |rule: &&Rule| {
             let fits = |path: &SitePath| rule.paths.matches(path.relative());
@@ -111,7 +111,7 @@ impl Policies {
         Effective::of(policy)
     }
 
-    /// What is said about passwords, in order: for which paths, and the realm, or none where they are open.
+    /// The rules about passwords, in order: the paths, and the realm, or none if they are open.
     pub(crate) fn of_auth(&self) -> impl Iterator<Item = (Pattern, &Option<Arc<Realm>>)> {
         let everywhere = self.everywhere.policy.auth.iter().map(|auth| (Pattern::all(), auth));
         let by_rule =
@@ -119,26 +119,26 @@ impl Policies {
         everywhere.chain(by_rule)
     }
 
-    /// What holds where no path is known.
+    /// The policy if no path is known.
     pub(crate) fn everywhere(&self) -> &Effective {
         &self.everywhere
     }
 
-    /// What holds at every path, for everybody, where that is the same.
+    /// The policy of every path and client, if there is only one.
     pub(crate) fn alone(&self) -> Option<&Effective> {
         (self.rules.is_empty() && !self.everywhere.is_guarded()).then_some(&self.everywhere)
     }
 }
 
-/// What holds at a path, all rules taken together. Cheap to clone.
+/// The policy of a path, all rules taken together. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Effective {
     pub(crate) policy: Arc<Policy>,
-    /// What comes of all the edits of fields.
+    /// The result of all the edits of fields.
     pub(crate) fields: Fields,
-    /// The same, for answers that are no files.
+    /// The same, for responses without a file.
     pub(crate) of_errors: Arc<Lines>,
-    /// What is sent ahead of an answer.
+    /// The early hints, sent ahead of a response.
     pub(crate) hints: Option<Arc<[u8]>>,
 }
 
@@ -148,7 +148,7 @@ impl Effective {
         if let Some(links) = policy.early_hints.as_ref().filter(|links| !links.is_empty()) {
             let mut lines = Lines::default();
             for link in links {
-                // Who does not look at hints finds them in the answer, too (RFC 8297 §2).
+                // Clients that ignore hints find them in the response, too (RFC 8297 §2).
                 policy.fields.push(FieldEdit::add("Link", link).expect("hints are read as fields"));
                 let value = FieldValue::new(link.as_bytes()).expect("hints are read as fields");
                 lines.field(FieldName::constant("Link"), value);
@@ -170,7 +170,7 @@ impl Effective {
         self.policy.auth.as_ref()?.as_ref()
     }
 
-    /// Whether answers depend on who asks, or need something in front of them.
+    /// Whether responses depend on the client, or something precedes them.
     pub(crate) fn is_guarded(&self) -> bool {
         self.cors().is_some() || self.realm().is_some() || self.hints.is_some()
     }

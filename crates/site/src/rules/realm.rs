@@ -1,8 +1,8 @@
-//! Who may see what is private: basic authentication (RFC 7617) with hashed passwords.
+//! Access to private files: basic authentication (RFC 7617) with hashed passwords.
 //!
-//! Hashing a password takes long on purpose, so it is done off the loop, and what came of it is remembered for
-//! a while: by a keyed digest of what was sent, never by the password itself. A name that nobody has costs as
-//! much time as one with a wrong password.
+//! Hashing a password takes long on purpose, so it is done off the loop, and the result is cached for a while:
+//! by a keyed digest of the credentials, never by the password itself. An unknown name costs as much time as a
+//! wrong password.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,7 +14,7 @@ use tenfold_http::{Head, Instant, clock};
 
 use crate::rules::password::Hash;
 
-/// Users who may see what is private, under a name that browsers show.
+/// Users who may see private files, under a name that browsers show.
 #[derive(Debug)]
 pub struct Realm {
     challenge: String,
@@ -62,7 +62,7 @@ pub(crate) enum Verdict {
     Throttled(u64),
 }
 
-/// What tells credentials apart: a digest of them that nobody outside can make.
+/// Identifies credentials: a digest of them that no other process can make.
 type Mark = [u8; 32];
 
 #[derive(Clone, Copy, Debug)]
@@ -74,18 +74,18 @@ struct Known {
 /// Milliseconds for which a right password is remembered. One that was changed by a reload is not right any
 /// longer: a reload begins with nothing.
 const ALLOWED_FOR: u64 = 60_000;
-/// Milliseconds for which a wrong one is: who repeats it costs no hash each time.
+/// Milliseconds for which a wrong one is, so that repeating it costs no hash each time.
 const REFUSED_FOR: u64 = 5_000;
 /// Passwords that are remembered at most.
 const MOST_KNOWN: usize = 1024;
 /// Bytes of credentials at most.
 const LONGEST: usize = 1024;
 
-/// What a request says of who sends it.
+/// The claim of a request about its sender.
 pub(crate) enum Claim {
-    /// Somebody who may.
+    /// The credentials are right.
     Allowed,
-    /// Nobody, or somebody who may not.
+    /// There are no credentials, or wrong ones.
     Refused,
     /// It takes work to know.
     Unknown(Credentials),
@@ -106,7 +106,7 @@ pub(crate) struct Credentials {
 const COUNTED_NAME: usize = 64;
 
 impl Realm {
-    /// `users` with their hashes, for what browsers show as `name`.
+    /// `users` with their hashes, under the `name` that browsers show.
     ///
     /// # Errors
     /// In words that say how to mend it.
@@ -129,7 +129,7 @@ impl Realm {
         FieldValue::new(self.challenge.as_bytes()).expect("a realm's name is a field value")
     }
 
-    /// Who sends a request.
+    /// The claim of a request.
     pub(crate) fn claim(&self, request: &Head<'_>) -> Claim {
         let Some(mut credentials) = request.only("authorization").and_then(Credentials::read) else {
             return Claim::Refused;
@@ -145,7 +145,7 @@ impl Realm {
         }
     }
 
-    /// Verifies a password, if `attempts` admits it, and remembers what came of it. Takes long. The same credentials
+    /// Verifies a password, if `attempts` admits it, and caches the result. Takes long. The same credentials
     /// are verified once at a time, and count once: a page asks for its parts all at once.
     pub(crate) fn verify(&self, credentials: &Credentials, attempts: Option<&dyn Attempts>) -> Verdict {
         if let Some(allowed) = self.begin(credentials) {
@@ -163,7 +163,7 @@ impl Realm {
         if right { Verdict::Right } else { Verdict::Wrong }
     }
 
-    /// Waits until nothing else verifies these credentials; says what came of it, if something did meanwhile.
+    /// Waits until nothing else verifies these credentials; returns the result, if there is one by then.
     fn begin(&self, credentials: &Credentials) -> Option<bool> {
         let mut known = self.lock();
         loop {
@@ -192,7 +192,7 @@ impl Realm {
         }
     }
 
-    /// Remembers what came of credentials, for a while from when they were claimed.
+    /// Caches the result for credentials, for a while from when they were claimed.
     fn remember(&self, credentials: &Credentials, allowed: bool) {
         let now = credentials.claimed;
         let known = &mut self.lock().by_mark;
@@ -228,7 +228,7 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// By what was configured, whatever is remembered.
+/// By configuration, whatever is cached.
 impl PartialEq for Realm {
     fn eq(&self, other: &Realm) -> bool {
         (&self.challenge, &self.users) == (&other.challenge, &other.users)
@@ -238,7 +238,7 @@ impl PartialEq for Realm {
 impl Eq for Realm {}
 
 impl Credentials {
-    /// Reads the value of `Authorization`; none where it is nothing of RFC 7617.
+    /// Reads the value of `Authorization`; none if it is not that of RFC 7617.
     fn read(value: &[u8]) -> Option<Credentials> {
         let text = std::str::from_utf8(value).ok()?;
         let (scheme, encoded) = text.split_once(' ')?;
@@ -266,7 +266,7 @@ impl Credentials {
     }
 }
 
-/// What makes marks this process's own; none where the system has no random bytes, and then nobody can log in.
+/// The key of this process's digests; none if the system has no random bytes, and then no login succeeds.
 fn secret() -> Option<[u8; 32]> {
     static SECRET: OnceLock<Option<[u8; 32]>> = OnceLock::new();
     *SECRET.get_or_init(|| {

@@ -11,19 +11,19 @@ pub struct Redirect {
     status: u16,
 }
 
-/// Answers some paths with what is found at another one. The client does not notice.
+/// Answers some paths with the file of another one. The client does not notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewrite {
     from: Pattern,
     to: Target,
 }
 
-/// Where a path leads.
+/// The target of a redirect or a rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Target {
-    /// What stands in front of the rest; all of it where there is none.
+    /// The text in front of the rest; all of it if there is no rest.
     text: String,
-    /// Whether what stood for the pattern's `**` follows.
+    /// Whether the match of the pattern's `**` follows.
     rest: bool,
 }
 
@@ -31,8 +31,8 @@ impl Redirect {
     /// The statuses that redirect.
     pub const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
 
-    /// Sends what fits `from` to `to`: a path, or an `http://` or `https://` URL. Where both end with `/**`, the
-    /// rest of the path is taken along. The query is, too, unless `to` has one.
+    /// Redirects paths that match `from` to `to`: a path, or an `http://` or `https://` URL. If both end with `/**`,
+    /// the rest of the path is appended; so is the query, unless `to` has one.
     ///
     /// # Errors
     /// In words that say how to mend it.
@@ -48,7 +48,7 @@ impl Redirect {
                     .into(),
             );
         }
-        // Text that is not ASCII, and blanks, have to be encoded: nobody would know how it was meant.
+        // Text that is not ASCII, and blanks, must be encoded, because their meaning would be ambiguous.
         if !to.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
             return Err("a URL holds no blanks and no characters but ASCII; encode them: %20, %C3%A4".into());
         }
@@ -59,7 +59,7 @@ impl Redirect {
         Ok(Redirect { from, to: target, status })
     }
 
-    /// The status, and where a request goes, if it is for this one.
+    /// The status and the location, if this applies to the request.
     pub(crate) fn apply(&self, path: &SitePath, query: Option<&str>) -> Option<(u16, String)> {
         let mut location = self.to.apply(&self.from, path, true)?;
         if let Some(query) = query.filter(|_| !location.contains(['?', '#'])) {
@@ -71,13 +71,13 @@ impl Redirect {
 }
 
 impl Rewrite {
-    /// Answers what fits `from` with what is found at `to`, a path. Where both end with `/**`, the rest of the
-    /// path is taken along.
+    /// Answers paths that match `from` with the file at `to`, a path. If both end with `/**`, the rest of the path
+    /// is appended.
     ///
     /// # Errors
     /// In words that say how to mend it.
     pub fn new(from: Pattern, to: &str) -> Result<Rewrite, String> {
-        // What may stand in a pattern may stand in a path, and the other way round.
+        // The same characters are allowed in patterns and in paths.
         Pattern::new(to)?;
         let to = Target::new(&from, to)?;
         if to.text.contains('%') {

@@ -1,4 +1,4 @@
-//! Where the paths of a site lead, before a file is looked for.
+//! The routing of paths, before a file is looked for.
 
 use tenfold_sys::links::Links;
 
@@ -6,12 +6,12 @@ use crate::rules::error_pages::ErrorPages;
 use crate::rules::path::{Shown, SitePath};
 use crate::rules::redirect::{Redirect, Rewrite};
 
-/// Where the paths of a site lead. By default each leads to the file of its name.
+/// The routing of paths. By default each path leads to the file of its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routes {
-    /// The first that fits sends the client elsewhere.
+    /// The first that matches redirects the client.
     pub redirects: Vec<Redirect>,
-    /// The first that fits says what is looked for instead.
+    /// The first that matches replaces the path.
     pub rewrites: Vec<Rewrite>,
     /// How a folder is asked for.
     pub slash: Slash,
@@ -26,17 +26,17 @@ pub struct Routes {
 /// How a folder is asked for: whether with a slash at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Slash {
-    /// With one: who leaves it out is redirected.
+    /// With one: requests without it are redirected.
     #[default]
     Add,
-    /// Without: who puts one, behind a folder or a file, is redirected.
+    /// Without: requests with one, behind a folder or a file, are redirected.
     Remove,
-    /// As anybody likes.
+    /// With or without.
     Either,
 }
 
 impl Routes {
-    /// The status, and where the client goes, if it is sent elsewhere.
+    /// The status and the location, if the client is redirected.
     pub(crate) fn redirect(&self, path: &SitePath, query: Option<&str>) -> Option<(u16, String)> {
         let by_rule = self.redirects.iter().find_map(|redirect| redirect.apply(path, query));
         if by_rule.is_some() || self.slash != Slash::Remove || !path.asks_for_directory() {
@@ -53,7 +53,7 @@ impl Routes {
         Some((301, place))
     }
 
-    /// What is looked for instead of `path`, if it is something else.
+    /// The path that replaces `path`, if a rewrite matches.
     pub(crate) fn rewrite(&self, path: &SitePath) -> Option<SitePath> {
         self.rewrites.iter().find_map(|rewrite| rewrite.apply(path))
     }

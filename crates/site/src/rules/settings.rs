@@ -1,4 +1,4 @@
-//! What can be set about a site.
+//! The settings of a site.
 
 use crate::rules::codings::Codings;
 use crate::rules::policy::{Listing, Policies};
@@ -6,7 +6,7 @@ use crate::rules::routes::Routes;
 
 /// Bytes up to which a copy out of memory costs no more than `sendfile(2)`: it saves a call, and each byte costs
 /// it more. `bench/compare.py --engines epoll,epoll:sendfile,uring,uring:sendfile 16k 24k 32k 48k` shows where
-/// they meet; docs/senders/auto.md says what was seen.
+/// they meet; docs/senders/auto.md has measurements.
 pub const MEMORY_UP_TO: u64 = 32 * 1024;
 
 /// Where entity tags come from.
@@ -24,25 +24,25 @@ pub enum TagFrom {
 pub struct Settings {
     /// The file that stands for its directory, beneath it. Default `index.html`.
     pub index: String,
-    /// What holds at which paths. Default: nothing in particular.
+    /// The policies of paths. Default: nothing in particular.
     pub policies: Policies,
-    /// Where paths lead. Default: each to the file of its name.
+    /// The routing of paths. Default: each to the file of its name.
     pub routes: Routes,
     /// Bytes up to which a file is read once and answered from memory. 0 answers every file through its
     /// handle, so that an explicit sender does what it says. Default [`MEMORY_UP_TO`].
     pub memory_up_to: u64,
-    /// Bytes of responses that are remembered, with what it takes to remember them. A sixteenth as much is
-    /// set aside for remembering what is not there. Default 32 MB.
+    /// Bytes of cached responses, with the overhead of the cache. A sixteenth as much is set aside for absent
+    /// files. Default 32 MB.
     pub cache_bytes: usize,
-    /// Responses that are remembered; as many again for what is not there. Default 4096.
+    /// Cached responses, and the same number of absent files. Default 4096.
     pub cache_entries: usize,
     /// Ranges that one request may ask for. Past it the whole file is sent. Default 64.
     pub max_ranges: usize,
-    /// Files that are kept open. One more stays open for as long as somebody receives it. Default 256.
+    /// Files that are kept open. One more stays open as long as a client receives it. Default 256.
     pub open_files: usize,
-    /// Which codings of its files are offered. Default none.
+    /// The encodings of its files that are offered. Default none.
     pub codings: Codings,
-    /// What is shown of a folder without an index, where no rule says something else. Default: nothing.
+    /// The listing of a folder without an index, unless a rule changes it. Default: none.
     pub listing: Listing,
     /// Names that are read of such a folder. Default 10,000.
     pub listing_entries: usize,

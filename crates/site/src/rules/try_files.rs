@@ -6,14 +6,14 @@ use crate::rules::path::SitePath;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TryFile {
     before: String,
-    /// What stands behind `{path}`; none where that is not mentioned.
+    /// The text behind `{path}`; none if that is not mentioned.
     after: Option<String>,
 }
 
-/// What a [`TryFile`] comes to.
+/// The result of a [`TryFile`] for a path.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Tried {
-    /// What the path means by itself.
+    /// The file that the path means by itself.
     Itself,
     /// A file, by its name beneath the root.
     File(String),
@@ -48,7 +48,7 @@ impl TryFile {
         Ok(TryFile { before: before.to_owned(), after: after.map(str::to_owned) })
     }
 
-    /// What it comes to for `path`.
+    /// The result for `path`.
     pub(crate) fn apply(&self, path: &SitePath) -> Tried {
         let TryFile { before, after } = self;
         let name = match after.as_deref() {

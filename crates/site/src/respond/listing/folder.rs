@@ -61,7 +61,7 @@ impl Folder {
         };
         let mut entries: Vec<_> = entries.into_iter().filter_map(shown).collect();
         entries.sort_by_cached_key(|shown| (shown.entry.name.to_lowercase(), shown.entry.name.clone()));
-        // Stable: what is equal stays in the order of names.
+        // Stable: equal entries stay in the order of names.
         entries.sort_by(|one, other| order.compare(one, other));
         Folder { path, order, entries, cut }
     }

@@ -6,7 +6,7 @@ use tenfold_http::clock;
 
 use crate::respond::listing::folder::{By, Folder, Order, Shown};
 
-/// What the root is called.
+/// The name of the root.
 const TOP: &str = "Files";
 
 /// The page. The template escapes everything that stands in it.
@@ -28,9 +28,9 @@ struct Column {
     name: &'static str,
     class: &'static str,
     link: &'static str,
-    /// For who hears the page.
+    /// For screen readers.
     aria: &'static str,
-    /// For who sees it.
+    /// The visible mark.
     mark: &'static str,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn html(folder: &Folder) -> String {
 }
 
 impl Column {
-    /// Its link sorts by it; where that is so already, the other way round.
+    /// Its link sorts by it, in descending order if the listing is sorted by it already.
     fn of(by: By, order: Order) -> Column {
         let (name, class, ascending, descending) = match by {
             By::Name => ("Name", "name", "?sort=name", "?sort=name&order=desc"),
@@ -101,7 +101,7 @@ fn short(bytes: u64) -> String {
     format!("{size:.0} PB")
 }
 
-/// The day and the minute, in UTC: what stands between the day of the week and the seconds of an HTTP date.
+/// The day and the minute, in UTC: the part of an HTTP date between the day of the week and the seconds.
 fn date(unix_seconds: u64) -> String {
     String::from_utf8_lossy(&clock::format_date(unix_seconds)[5..22]).into_owned()
 }
