@@ -22,7 +22,7 @@ use crate::counters::Counter;
 use crate::diagnostics::error;
 use crate::log::{Fields, Times, escape};
 use crate::members::Members;
-use crate::settings::Settings;
+use crate::settings::values::Settings;
 use crate::worker::Crew;
 use passwords::Passwords;
 

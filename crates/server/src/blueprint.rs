@@ -9,7 +9,7 @@ use tenfold_sys::limits;
 use tenfold_sys::socket::ListenOptions;
 
 use crate::admission::Shares;
-use crate::settings::{EngineChoice, Settings};
+use crate::settings::values::{EngineChoice, Settings};
 
 /// What will run.
 #[derive(Clone, Debug)]

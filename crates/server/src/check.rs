@@ -6,7 +6,9 @@ use tenfold_sys::limits;
 
 use crate::blueprint::{Blueprint, warnings};
 use crate::diagnostics::{self, error};
-use crate::settings::{Given, Problem, schema};
+use crate::settings::given::Given;
+use crate::settings::problem::Problem;
+use crate::settings::schema;
 
 /// Exit code for wrong usage: a flag, a value, a combination or a file that is not legal.
 pub(crate) const WRONG_USAGE: u8 = 2;

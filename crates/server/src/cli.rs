@@ -6,8 +6,9 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 
 use crate::manual::SHELLS;
-use crate::settings::table::{Row, rows};
-use crate::settings::{Given, warn_of_slips};
+use crate::settings::given::{Given, warn_of_slips};
+use crate::settings::row::Row;
+use crate::settings::rows::rows;
 
 /// What was asked for.
 pub(crate) enum Command {

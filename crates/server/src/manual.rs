@@ -94,7 +94,7 @@ fn end(written: Result<(), String>) -> ExitCode {
 mod tests {
     use super::*;
     use crate::cli;
-    use crate::settings::table::rows;
+    use crate::settings::rows::rows;
 
     fn page(name: &str) -> String {
         let pages = pages(cli::program());

@@ -15,9 +15,10 @@ use crate::admission::Connections;
 use crate::blueprint::Blueprint;
 use crate::cli::NullResponse;
 use crate::diagnostics::{self, Level};
-use crate::log::{Format, Full, Manner, Mode, name_of};
+use crate::settings::log::{Format, Full, Manner, Mode, name_of};
+use crate::settings::log::{LogTarget, Rotate};
 use crate::settings::units::{shown_duration, shown_size};
-use crate::settings::{Control, LogTarget, Rotate, Settings};
+use crate::settings::values::{Control, Settings};
 
 /// What there is to say.
 pub(crate) struct Facts<'a> {
@@ -272,7 +273,7 @@ fn off(facts: &Facts<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Given;
+    use crate::settings::given::Given;
 
     fn said(flags: &[(&'static str, &str)]) -> String {
         let flags = flags.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();

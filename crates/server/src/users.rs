@@ -15,8 +15,9 @@ use tenfold_sys::user::{self, User};
 use crate::check::{WRONG_USAGE, complain};
 use crate::diagnostics::error;
 use crate::members::place::{self, Users};
+use crate::settings::given::{Given, warn_of_slips};
 use crate::settings::members::{Members, Place};
-use crate::settings::{Given, Settings, warn_of_slips};
+use crate::settings::values::Settings;
 use crate::supervisor::privileges;
 
 /// Days that an invitation is good for, where nobody says.

@@ -25,7 +25,7 @@ pub(crate) use addresses::{Addresses, Rate};
 use addresses::{Entry, Key};
 
 use crate::diagnostics::warning;
-use crate::settings::Settings;
+use crate::settings::values::Settings;
 
 /// What one address may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

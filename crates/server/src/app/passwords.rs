@@ -18,7 +18,7 @@ use tenfold_http::{Head, Peer, clock};
 use tenfold_site::{Attempts, User, Work};
 use tenfold_sys::shared::Rows;
 
-use crate::settings::Settings;
+use crate::settings::values::Settings;
 
 /// The verification of passwords in one process.
 pub(super) struct Passwords {

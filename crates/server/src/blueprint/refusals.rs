@@ -7,9 +7,10 @@ use tenfold_site::{Listing, TagFrom};
 use tenfold_sys::socket::ListenAddress;
 
 use crate::admission::{Connections, Shares};
-use crate::log::Mode;
-use crate::settings::table::rows;
-use crate::settings::{LogTarget, Rotate, Settings};
+use crate::settings::log::Mode;
+use crate::settings::log::{LogTarget, Rotate};
+use crate::settings::rows::rows;
+use crate::settings::values::Settings;
 
 /// Refuses settings that mean nothing to `plan`, or to each other.
 ///

@@ -4,8 +4,8 @@ use tenfold_engine::{Dispatch, Engine, Plan, Sender, Topology};
 use tenfold_sys::limits;
 use tenfold_sys::select::FD_SETSIZE;
 
-use crate::settings::Settings;
-use crate::settings::tables::SiteTable;
+use crate::settings::tables::site::SiteTable;
+use crate::settings::values::Settings;
 
 /// Descriptors of a process that are no connections: standard streams, log, sockets, epoll and events.
 const OWN_DESCRIPTORS: u64 = 32;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::admission::Connections;
-use crate::settings::Given;
+use crate::settings::given::Given;
 
 const DESCRIPTORS: u64 = 20_000;
 

@@ -3,7 +3,7 @@
 use tenfold_sys::socket::ListenAddress;
 
 use crate::diagnostics::warning;
-use crate::settings::Settings;
+use crate::settings::values::Settings;
 
 /// Warns about settings that are legal and unwise.
 pub(crate) fn warn(settings: &Settings) {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tenfold_http::response::Decimal;
 use tenfold_http::{Peer, clock};
 
-use super::{Format, combined, day, json};
+use super::{combined, day, json};
+use crate::settings::log::Format;
 
 /// What a line says of the client, beside the request.
 #[derive(Clone, Copy, Default)]

@@ -21,72 +21,12 @@ use std::path::{Path, PathBuf};
 
 use tenfold_sys::user::User;
 
-use crate::settings::{LogTarget, Settings};
+use crate::settings::log::{LogTarget, Manner};
+use crate::settings::values::Settings;
 pub(crate) use combined::escape;
 pub(crate) use line::{Fields, Times};
 pub(crate) use outlet::Outlet;
 pub(crate) use writer::Writer;
-
-/// What a line of the access log looks like.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// The Common Log Format: client, time, request line, status, bytes.
-    Common,
-    /// The same with `Referer` and `User-Agent`.
-    #[default]
-    Combined,
-    /// A JSON object (RFC 8259), with what the response took.
-    Json,
-}
-
-impl Format {
-    pub(crate) const WORDS: &'static [(&'static str, Format)] =
-        &[("common", Format::Common), ("combined", Format::Combined), ("json", Format::Json)];
-}
-
-/// When lines are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// From a buffer of each thread, when it is full or a second old.
-    #[default]
-    Buffered,
-    /// Each at once, with a call of its own.
-    Sync,
-    /// By a thread of each process, which gets them through a bounded queue.
-    Async,
-}
-
-impl Mode {
-    pub(crate) const WORDS: &'static [(&'static str, Mode)] =
-        &[("async", Mode::Async), ("buffered", Mode::Buffered), ("sync", Mode::Sync)];
-}
-
-/// What happens to a line for which the queue has no room.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Full {
-    /// Its request waits.
-    #[default]
-    Block,
-    /// It is dropped and counted.
-    Drop,
-}
-
-impl Full {
-    pub(crate) const WORDS: &'static [(&'static str, Full)] = &[("block", Full::Block), ("drop", Full::Drop)];
-}
-
-/// The name of a choice among `words`.
-pub(crate) fn name_of<T: PartialEq>(words: &[(&'static str, T)], choice: &T) -> &'static str {
-    words.iter().find(|(_, value)| value == choice).map_or("", |(name, _)| *name)
-}
-
-/// How an access log is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Manner {
-    pub(crate) format: Format,
-    pub(crate) mode: Mode,
-    pub(crate) full: Full,
-}
 
 /// An access log that is open, or none.
 #[derive(Debug, Default)]

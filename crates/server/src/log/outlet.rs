@@ -9,10 +9,11 @@ use tenfold_sys::lifecycle;
 
 use super::queue::Queue;
 use super::sink::{self, Sink};
-use super::{Log, Manner, Mode, Open, file};
+use super::{Log, Open, file};
 use crate::counters::{Counter, Tally};
 use crate::diagnostics::{error, info, warning};
 use crate::sandbox;
+use crate::settings::log::{Format, Manner, Mode};
 
 /// The access log of a process.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl Outlet {
 
     /// Whether lines show what responses took.
     pub(crate) fn measures(&self) -> bool {
-        self.manner.format == super::Format::Json
+        self.manner.format == Format::Json
     }
 
     /// The sink as it is now, and the count that it belongs to.

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use tenfold_sys::lifecycle::{self, Phase};
 
-use super::{Full, sink};
+use super::sink;
 use crate::diagnostics::warning;
+use crate::settings::log::Full;
 
 /// Bytes of lines that wait; as many may be on their way to the file.
 const MOST_BYTES: usize = 1024 * 1024;

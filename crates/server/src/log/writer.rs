@@ -9,8 +9,8 @@ use tenfold_sys::lifecycle;
 use super::line::{Date, Fields, Times};
 use super::outlet::Outlet;
 use super::sink::Sink;
-use super::{Format, Mode};
 use crate::counters::{Counter, Tally};
+use crate::settings::log::{Format, Mode};
 
 /// Bytes at which the lines of the mode `buffered` are written. One line more fits behind them.
 const FULL: usize = 64 * 1024;

@@ -20,9 +20,6 @@ use crate::diagnostics::{self, Level, warning};
 
 pub(crate) use self::files::are_limited;
 
-/// Whether this build accepts `sandbox off`: a sanitizer makes calls of its own.
-pub(crate) const OPTIONAL: bool = cfg!(feature = "sanitizer");
-
 /// A process's name and its place for reports.
 pub(crate) struct Process {
     pub(crate) name: String,

@@ -6,20 +6,21 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-use super::table::{self, Row, rows};
-use super::tables::{Keyed, Reader, TOP};
+use super::problem::Problem;
+use super::row::Row;
+use super::rows::{row, rows};
+use super::tables::reader::{Keyed, Reader};
+use super::tables::top::TOP;
 use super::units::meant;
-use super::{Problem, Settings, Source};
+use super::values::{Settings, Source};
 
 /// Reads the file at `path` into `settings`, and what is wrong with it into `problems`.
 pub(super) fn read(path: &Path, settings: &mut Settings, problems: &mut Vec<Problem>) {
     match std::fs::read_to_string(path) {
         Ok(content) => read_text(path, &content, settings, problems),
         Err(error) => {
-            problems.push(Problem::failure(format!(
-                "can not read the configuration {}: {error}",
-                path.display()
-            )));
+            problems
+                .push(Problem::failure(format!("cannot read the configuration {}: {error}", path.display())));
         }
     }
 }
@@ -44,7 +45,7 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
     entries.sort_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
         let name = key.get_ref().as_ref();
-        let Some(row) = table::row(name) else {
+        let Some(row) = row(name) else {
             let mut reader = Reader { base, complain: &mut complain };
             if !TOP.read_entry(name, value, settings, &mut reader) {
                 complain(format!("there is no setting {name:?}"), key.span(), mend_key(name));
@@ -64,7 +65,7 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
 /// How to mend a key that is no setting.
 fn mend_key(name: &str) -> String {
     if name == "config" {
-        return "a configuration can not name another one".into();
+        return "a configuration cannot name another one".into();
     }
     let tables = TOP.keys().into_iter().map(|(name, ..)| name);
     match meant(name, rows().map(|row| row.name).chain(tables)) {

@@ -3,8 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::table::{Row, rows};
-use super::tables::{Keyed, Shape, TOP};
+use super::row::Row;
+use super::rows::rows;
+use super::tables::reader::{Keyed, Shape};
+use super::tables::top::TOP;
 
 /// The whole schema, as it stands in a file.
 pub(crate) fn text() -> String {

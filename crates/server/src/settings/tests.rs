@@ -1,4 +1,15 @@
-use super::*;
+use std::path::{Path, PathBuf};
+
+use tenfold_engine::Accept;
+use tenfold_http::Limits;
+use tenfold_sys::socket::ListenAddress;
+
+use super::file;
+use super::given::Given;
+use super::log::{LogTarget, Manner, Rotate};
+use super::problem::Problem;
+use super::rows::rows;
+use super::values::{Control, EngineChoice, Settings, Source};
 
 mod any;
 

@@ -23,8 +23,8 @@ use crate::members::place::{self, Users};
 use crate::members::process::{READY, Work, serve};
 use crate::members::pulse::Pulse;
 use crate::sandbox;
-use crate::settings::Settings;
 use crate::settings::members::Members;
+use crate::settings::values::Settings;
 use crate::status;
 
 /// How long the accounts may take to open: a database that is far away, a schema that grows.

@@ -25,7 +25,7 @@ use crate::members::door::AccountsClient;
 use crate::members::filter::Starts;
 use crate::null::Null;
 use crate::sandbox;
-use crate::settings::Settings;
+use crate::settings::values::Settings;
 use crate::worker::Crew;
 
 /// Exit codes of a worker: it could not serve and has said why, or something of its own failed.

@@ -14,7 +14,7 @@ use super::generation::Stage;
 use super::sockets::bind_with_mode;
 use super::{PAUSE, Supervisor};
 use crate::diagnostics::{debug, warning};
-use crate::settings::Control;
+use crate::settings::values::Control;
 use crate::status::{self, Numbers, Report, RuntimeFolder, Worker};
 
 /// The mode of the socket's file: only its owner may see what the server does.

@@ -19,7 +19,7 @@ use crate::counters::{self, Sums};
 use crate::diagnostics::{error, warning};
 use crate::log::Log;
 use crate::sandbox;
-use crate::settings::Settings;
+use crate::settings::values::Settings;
 
 /// A worker that lived this long and died is replaced at once; one that did not is given a pause.
 const LIVED: Duration = Duration::from_secs(1);

@@ -22,7 +22,9 @@ use crate::counters::Sums;
 use crate::diagnostics::{self, error, warning};
 use crate::engines;
 use crate::sandbox;
-use crate::settings::{Problem, Settings, warn_of_slips};
+use crate::settings::given::warn_of_slips;
+use crate::settings::problem::Problem;
+use crate::settings::values::Settings;
 
 /// `tenfold serve`: from the command line to the end of the last worker.
 pub(crate) fn serve(serve: Serve) -> ExitCode {

@@ -7,7 +7,7 @@ use tenfold_sys::user::{self, User};
 
 use crate::diagnostics::warning;
 use crate::members::place::Users;
-use crate::settings::Settings;
+use crate::settings::values::Settings;
 
 /// The user of workers where the server is started as root and nobody says whom.
 const USUAL: &str = "nobody";

@@ -6,7 +6,7 @@ use super::generation::{Generation, Stage};
 use crate::blueprint::{Blueprint, warnings};
 use crate::check::complain;
 use crate::diagnostics::{error, info};
-use crate::settings::Settings;
+use crate::settings::values::Settings;
 
 /// Generations that may still be leaving when another comes.
 pub(super) const MOST_FORMER: usize = 8;

@@ -16,7 +16,7 @@ use super::generation::Stage;
 use crate::counters::{Counter, Sums};
 use crate::diagnostics::{error, info};
 use crate::log::day;
-use crate::settings::Rotate;
+use crate::settings::log::Rotate;
 
 /// How often the log is looked at.
 const TICK: Duration = Duration::from_secs(1);

@@ -1,152 +1,107 @@
-//! In which form files are served.
+//! The content that is served, and where.
 
 use tenfold_http::negotiate::Coding;
-use tenfold_site::{Listing, TagFrom};
+use tenfold_site::{Codings, Listing, TagFrom};
+use tenfold_sys::socket::ListenAddress;
 
-use super::super::Text;
-use super::super::table::Initial::Value;
-use super::super::table::{Row, many, one};
-use super::super::units::{number, size, switch, word};
+use super::read::{bytes, count, path, rows, size, switch, word};
+use crate::settings::row::Initial::Value;
+use crate::settings::row::{Row, Text, many, one};
+use crate::settings::units;
 
-const HEADING: &str = "Content";
 const MB: u64 = 1 << 20;
 
-pub(super) static ROWS: &[Row] = &[
-    many(
-        ("precompressed", "on|CODING|off", HEADING),
-        Value("off"),
-        "serve page.html.br, .zst or .gz beside page.html to who takes it: on, off, or br, zstd and gzip in the order \
-         of preference",
-        |settings, texts| {
-            settings.codings.siblings = codings(texts, &[Coding::Brotli, Coding::Zstd, Coding::Gzip])?;
-            Ok(())
-        },
-    )
-    .not_null(),
-    many(
-        ("compress", "on|CODING|off", HEADING),
-        Value("off"),
-        "compress what no file beside it has: on, off, or zstd, br and gzip in the order of preference",
-        |settings, texts| {
-            settings.codings.made = codings(texts, &[Coding::Zstd, Coding::Brotli, Coding::Gzip])?;
-            Ok(())
-        },
-    )
-    .not_null(),
-    many(
-        ("compress-types", "TYPE", HEADING),
-        Value("text"),
-        "media types that are compressed, such as text/* or image/svg+xml; text: all that usually are",
-        |settings, texts| {
-            settings.codings.types = types(texts)?;
-            Ok(())
-        },
-    )
-    .not_null(),
-    one(
-        ("compress-from", "BYTES", HEADING),
-        Value("1 KB"),
-        "of a file that is compressed; a smaller one goes as it is",
-        |settings, text| {
-            settings.codings.from = size(text.text, 1..=64 * MB)?;
-            Ok(())
-        },
-    )
-    .not_null(),
-    one(
-        ("compress-up-to", "BYTES", HEADING),
-        Value("2 MB"),
-        "of a file that is compressed; a larger one goes as it is",
-        |settings, text| {
-            settings.codings.up_to = size(text.text, 1..=64 * MB)?;
-            Ok(())
-        },
-    )
-    .not_null(),
-    one(
-        ("compress-cache", "BYTES", HEADING),
-        Value("32 MB"),
-        "of what was compressed, kept by each process for its workers",
-        |settings, text| {
-            settings.codings.cache_bytes = size(text.text, 1..=64 * 1024 * MB)? as usize;
-            Ok(())
-        },
-    )
-    .not_null(),
-    one(
-        ("etag", "time|content", HEADING),
-        Value("time"),
-        "what entity tags are made of: time (and size), or content, for which each file is read once",
-        |settings, text| {
-            settings.tags = word(text.text, "source of entity tags", TAGS)?;
-            Ok(())
-        },
-    )
-    .not_null(),
-    one(
-        ("etag-up-to", "BYTES", HEADING),
-        Value("64 MB"),
-        "of a file that is read for its entity tag; a larger one has that of its time and size",
-        |settings, text| {
-            settings.tags_up_to = size(text.text, 1..=1024 * 1024 * MB)?;
-            Ok(())
-        },
-    )
-    .not_null(),
-    one(
-        ("listing", "html|json|off", HEADING),
-        Value("off"),
-        "what is shown of a folder without an index: html (JSON for who prefers it), json, or off",
-        |settings, text| {
-            settings.listing = listing(text.text)?;
-            Ok(())
-        },
-    )
-    .not_null(),
-    one(
-        ("listing-entries", "N", HEADING),
-        Value("10000"),
-        "names that are read of a folder that is listed",
-        |settings, text| {
-            settings.listing_entries = number(text.text, 1..=1_000_000u32)? as usize;
-            Ok(())
-        },
-    )
-    .not_null(),
-    one(
-        ("watch", "on|off", HEADING),
-        Value("off"),
-        "see a changed file at once (inotify), and not only after a second",
-        |settings, text| {
-            settings.watch = switch(text.text)?;
-            Ok(())
-        },
-    )
-    .not_null(),
-    one(
-        ("watch-folders", "N", HEADING),
-        Value("1024"),
-        "folders that each process watches; the files of others are looked at after a second",
-        |settings, text| {
-            settings.watch_folders = number(text.text, 1..=1_000_000u32)? as usize;
-            Ok(())
-        },
-    )
-    .not_null(),
-];
+pub(super) static SITE: &[Row] = rows! { "The site":
+    many "listen" "ADDRESS" = Value("127.0.0.1:8080"), fixed;
+        listen = addresses;
+        "where to listen: ADDRESS:PORT, [::]:80 or unix:PATH; can be given several times";
+    one "root" "DIR" = Value("."), not_null;
+        root = path;
+        "the folder to serve";
+    one "index" "NAME" = Value("index.html"), not_null;
+        index = |given: Text<'_>| file_name(given.text);
+        "the file that is served for a folder";
+    one "echo" "PATH|off" = Value("off"), not_null;
+        echo = url_path_or_off;
+        "a path that answers any method with the body of the request, for tests of framing";
+};
 
-const TAGS: &[(&str, TagFrom)] = &[("time", TagFrom::Time), ("content", TagFrom::Content)];
+pub(super) static CONTENT: &[Row] = rows! { "Content":
+    many "precompressed" "on|CODING|off" = Value("off"), not_null;
+        codings.siblings = codings(&[Coding::Brotli, Coding::Zstd, Coding::Gzip]);
+        "serve page.html.br, .zst or .gz beside page.html to who takes it: on, off, or br, zstd and gzip in the order of preference";
+    many "compress" "on|CODING|off" = Value("off"), not_null;
+        codings.made = codings(&[Coding::Zstd, Coding::Brotli, Coding::Gzip]);
+        "compress what no file beside it has: on, off, or zstd, br and gzip in the order of preference";
+    many "compress-types" "TYPE" = Value("text"), not_null;
+        codings.types = types;
+        "media types that are compressed, such as text/* or image/svg+xml; text: all that usually are";
+    one "compress-from" "BYTES" = Value("1 KB"), not_null;
+        codings.from = size(1..=64 * MB);
+        "of a file that is compressed; a smaller one goes as it is";
+    one "compress-up-to" "BYTES" = Value("2 MB"), not_null;
+        codings.up_to = size(1..=64 * MB);
+        "of a file that is compressed; a larger one goes as it is";
+    one "compress-cache" "BYTES" = Value("32 MB"), not_null;
+        codings.kept = bytes(1..=64 * 1024 * MB);
+        "of what was compressed, kept by each process for its workers";
+    one "etag" "time|content" = Value("time"), not_null;
+        tags = word("source of entity tags", &[("time", TagFrom::Time), ("content", TagFrom::Content)]);
+        "what entity tags are made of: time (and size), or content, for which each file is read once";
+    one "etag-up-to" "BYTES" = Value("64 MB"), not_null;
+        tags_up_to = size(1..=1024 * 1024 * MB);
+        "of a file that is read for its entity tag; a larger one has that of its time and size";
+    one "listing" "html|json|off" = Value("off"), not_null;
+        listing = |given: Text<'_>| listing(given.text);
+        "what is shown of a folder without an index: html (JSON for who prefers it), json, or off";
+    one "listing-entries" "N" = Value("10000"), not_null;
+        listing_entries = count(1..=1_000_000);
+        "names that are read of a folder that is listed";
+    one "watch" "on|off" = Value("off"), not_null;
+        watch = switch;
+        "see a changed file at once (inotify), and not only after a second";
+    one "watch-folders" "N" = Value("1024"), not_null;
+        watch_folders = count(1..=1_000_000);
+        "folders that each process watches; the files of others are looked at after a second";
+};
 
-const LISTINGS: &[(&str, Listing)] =
-    &[("off", Listing::Off), ("html", Listing::Html), ("json", Listing::Json)];
-
-/// What is shown of a folder.
-pub(in crate::settings) fn listing(text: &str) -> Result<Listing, String> {
-    word(text, "listing", LISTINGS)
+fn addresses(given: &[Text<'_>]) -> Result<Vec<ListenAddress>, String> {
+    match given {
+        [] => Err("at least one address is needed".into()),
+        several => several.iter().map(Text::address).collect(),
+    }
 }
 
-/// Codings in the order of preference; `all` where the word is `on`.
-fn codings(texts: &[Text<'_>], all: &[Coding]) -> Result<Vec<Coding>, String> {
+/// The name of an index.
+pub(in crate::settings) fn file_name(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(['/', '\0']) {
+        true => Err(format!("{text:?} is not the name of a file, such as index.html")),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// The path of a request, as it stands there.
+fn url_path_or_off(given: Text<'_>) -> Result<Option<String>, String> {
+    let legal = |byte: u8| byte.is_ascii_graphic() && !b"?#".contains(&byte);
+    match given.text {
+        "off" => Ok(None),
+        path if path.starts_with('/') && path.bytes().all(legal) => Ok(Some(path.to_owned())),
+        other => Err(format!("{other:?} is not the path of a URL, such as /echo, or off")),
+    }
+}
+
+/// The form of folders without an index.
+pub(in crate::settings) fn listing(text: &str) -> Result<Listing, String> {
+    let words = [("off", Listing::Off), ("html", Listing::Html), ("json", Listing::Json)];
+    units::word(text, "listing", &words)
+}
+
+/// Codings in the order of preference; `all` for the word `on`.
+fn codings(all: &[Coding]) -> impl Fn(&[Text<'_>]) -> Result<Vec<Coding>, String> {
+    move |texts| read_codings(texts, all)
+}
+
+fn read_codings(texts: &[Text<'_>], all: &[Coding]) -> Result<Vec<Coding>, String> {
     match texts {
         [only] if only.text == "off" => return Ok(Vec::new()),
         [only] if only.text == "on" => return Ok(all.to_vec()),
@@ -178,7 +133,7 @@ fn types(texts: &[Text<'_>]) -> Result<Vec<String>, String> {
                 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
         };
         match text.split_once('/') {
-            None if *text == "text" => found.append(&mut tenfold_site::Codings::default().types),
+            None if *text == "text" => found.append(&mut Codings::default().types),
             Some((kind, rest)) if token(kind) && (rest == "*" || token(rest)) => {
                 found.push(text.to_string());
             }
@@ -204,7 +159,7 @@ mod tests {
     #[test]
     fn codings_are_in_the_order_in_which_they_are_given() {
         let all = &[Coding::Zstd, Coding::Brotli, Coding::Gzip];
-        let codings = |words: &[&str]| read(|texts| codings(texts, all), words);
+        let codings = |words: &[&str]| read(codings(all), words);
         assert_eq!(codings(&["off"]), Ok(vec![]));
         assert_eq!(codings(&["on"]), Ok(all.to_vec()));
         assert_eq!(codings(&["gzip", "br"]), Ok(vec![Coding::Gzip, Coding::Brotli]));

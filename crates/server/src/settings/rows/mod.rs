@@ -1,27 +1,22 @@
-//! The settings, a row each, a file for each heading of the help.
+//! The table of settings, a file for each group.
 
-mod addresses;
-mod bounds;
-mod content;
+pub(crate) mod content;
+mod engine;
+mod limits;
 mod members;
-mod model;
 mod process;
-mod site;
-mod tcp;
-mod time;
+mod read;
 
-use super::table::Row;
-pub(super) use content::listing;
+use super::row::Row;
 
 /// The groups, in the order of the help.
 static GROUPS: &[&[Row]] = &[
-    site::ROWS,
-    content::ROWS,
-    model::ROWS,
-    tcp::ROWS,
-    time::ROWS,
-    bounds::ROWS,
-    addresses::ROWS,
+    content::SITE,
+    content::CONTENT,
+    engine::MODEL,
+    engine::TCP,
+    limits::TIME,
+    limits::BOUNDS,
     members::ROWS,
     process::ROWS,
 ];
@@ -29,4 +24,9 @@ static GROUPS: &[&[Row]] = &[
 /// Every setting, in the order of the help.
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
     GROUPS.iter().copied().flatten()
+}
+
+/// The row of this name.
+pub(crate) fn row(name: &str) -> Option<&'static Row> {
+    rows().find(|row| row.name == name)
 }

@@ -5,59 +5,37 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenfold_site::{Cors, Hash, Policy, Realm};
+use tenfold_site::{Cors, Hash, Realm};
 
-use super::{Given, Key, Keys, Reader, Shape, Wrong};
+use super::reader::{Given, Keys, Reader, Shape, Wrong, keys};
 use crate::settings::units::duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// `cors`
 pub(super) static CORS: Keys<CorsTable> = Keys {
     of: "cors",
-    own: &[
-        Key {
-            name: "origins",
-            shape: Shape::Many(&Shape::Text("https://app.example")),
-            about: "the origins whose pages may read; * for all",
-            set: |cors, given, _| words(&mut cors.origins, given),
-        },
-        Key {
-            name: "methods",
-            shape: Shape::Many(&Shape::Text("GET")),
-            about: "methods that a preflight is told; GET and HEAD where nothing is said",
-            set: |cors, given, _| some_words(&mut cors.methods, given),
-        },
-        Key {
-            name: "headers",
-            shape: Shape::Many(&Shape::Text("X-Requested-With")),
-            about: "fields of requests that a preflight is told",
-            set: |cors, given, _| some_words(&mut cors.headers, given),
-        },
-        Key {
-            name: "expose",
-            shape: Shape::Many(&Shape::Text("ETag")),
-            about: "fields of answers that pages may read, beside those that they always may",
-            set: |cors, given, _| some_words(&mut cors.expose, given),
-        },
-        Key {
-            name: "max-age",
-            shape: Shape::Text("10m"),
-            about: "how long a preflight may be remembered",
-            set: |cors, given, _| {
-                const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-                cors.max_age = Some(given.parse(|text| duration(text, Duration::from_secs(1)..=DAY))?);
-                Ok(())
-            },
-        },
-        Key {
-            name: "credentials",
-            shape: Shape::Switch,
-            about: "whether pages may send cookies and passwords along",
-            set: |cors, given, _| {
-                cors.credentials = given.switch()?;
-                Ok(())
-            },
-        },
-    ],
+    own: keys! {
+        "origins" Shape::Many(&Shape::Text("https://app.example"));
+            "the origins whose pages may read; * for all";
+            |cors, given, _| cors.origins = words(given)?;
+        "methods" Shape::Many(&Shape::Text("GET"));
+            "methods that a preflight is told; GET and HEAD where nothing is said";
+            |cors, given, _| cors.methods = Some(words(given)?);
+        "headers" Shape::Many(&Shape::Text("X-Requested-With"));
+            "fields of requests that a preflight is told";
+            |cors, given, _| cors.headers = Some(words(given)?);
+        "expose" Shape::Many(&Shape::Text("ETag"));
+            "fields of answers that pages may read, beside those that they always may";
+            |cors, given, _| cors.expose = Some(words(given)?);
+        "max-age" Shape::Text("10m");
+            "how long a preflight may be remembered";
+            |cors, given, _| cors.max_age = Some(given.parse(|text| duration(text, SECOND..=DAY))?);
+        "credentials" Shape::Switch;
+            "whether pages may send cookies and passwords along";
+            |cors, given, _| cors.credentials = given.switch()?;
+    },
     policy: None,
 };
 
@@ -90,63 +68,27 @@ impl CorsTable {
     }
 }
 
-pub(super) fn read_cors(
-    policy: &mut Policy,
-    given: &Given<'_>,
-    reader: &mut Reader<'_>,
-) -> Result<(), Wrong> {
-    policy.cors = Some(match given.is_off() {
-        true => None,
-        false => {
-            let mut table = CorsTable::default();
-            CORS.read(given.table()?, &mut table, reader);
-            Some(Arc::new(table.read().map_err(|mend| given.wrong(mend))?))
-        }
-    });
-    Ok(())
+pub(super) fn read_cors(given: &Given<'_>, reader: &mut Reader<'_>) -> Result<Arc<Cors>, Wrong> {
+    let mut table = CorsTable::default();
+    CORS.read(given.table()?, &mut table, reader);
+    table.read().map(Arc::new).map_err(|mend| given.wrong(mend))
 }
 
-fn words(into: &mut Vec<String>, given: &Given<'_>) -> Result<(), Wrong> {
-    *into = given.parse_each(|text| Ok(text.to_owned()))?;
-    Ok(())
-}
-
-fn some_words(into: &mut Option<Vec<String>>, given: &Given<'_>) -> Result<(), Wrong> {
-    words(into.insert(Vec::new()), given)
+fn words(given: &Given<'_>) -> Result<Vec<String>, Wrong> {
+    given.parse_each(|text| Ok(text.to_owned()))
 }
 
 /// `auth`
 pub(super) static AUTH: Keys<AuthTable> = Keys {
     of: "auth",
-    own: &[
-        Key {
-            name: "realm",
-            shape: Shape::Text("Members"),
-            about: "what browsers show of it; `private` where nothing is said",
-            set: |auth, given, _| {
-                auth.realm = Some(given.text()?.to_owned());
-                Ok(())
-            },
-        },
-        Key {
-            name: "users",
-            shape: Shape::Either(&[
-                Shape::Text("users.htpasswd"),
-                Shape::Map("alice", &Shape::Text("$2y$10$...")),
-            ]),
-            about: "hashed passwords (bcrypt or Argon2id) by name, or a file of lines with name:hash",
-            set: |auth, given, reader| {
-                auth.users = match given.text() {
-                    Ok(_) => {
-                        let path = given.path(reader)?;
-                        read_users(&path).map_err(|mend| given.wrong(mend))?
-                    }
-                    Err(_) => inline_users(given)?,
-                };
-                Ok(())
-            },
-        },
-    ],
+    own: keys! {
+        "realm" Shape::Text("Members");
+            "what browsers show of it; `private` where nothing is said";
+            |auth, given, _| auth.realm = Some(given.text()?.to_owned());
+        "users" Shape::Either(&[Shape::Text("users.htpasswd"), Shape::Map("alice", &Shape::Text("$2y$10$..."))]);
+            "hashed passwords (bcrypt or Argon2id) by name, or a file of lines with name:hash";
+            |auth, given, reader| auth.users = users(given, reader)?;
+    },
     policy: None,
 };
 
@@ -156,24 +98,17 @@ pub(super) struct AuthTable {
     users: BTreeMap<String, Hash>,
 }
 
-pub(super) fn read_auth(
-    policy: &mut Policy,
-    given: &Given<'_>,
-    reader: &mut Reader<'_>,
-) -> Result<(), Wrong> {
-    policy.auth = Some(match given.is_off() {
-        true => None,
-        false => {
-            let mut table = AuthTable::default();
-            AUTH.read(given.table()?, &mut table, reader);
-            let realm = Realm::new(table.realm.as_deref().unwrap_or("private"), table.users);
-            Some(Arc::new(realm.map_err(|mend| given.wrong(mend))?))
-        }
-    });
-    Ok(())
+pub(super) fn read_auth(given: &Given<'_>, reader: &mut Reader<'_>) -> Result<Arc<Realm>, Wrong> {
+    let mut table = AuthTable::default();
+    AUTH.read(given.table()?, &mut table, reader);
+    let realm = Realm::new(table.realm.as_deref().unwrap_or("private"), table.users);
+    realm.map(Arc::new).map_err(|mend| given.wrong(mend))
 }
 
-fn inline_users(given: &Given<'_>) -> Result<BTreeMap<String, Hash>, Wrong> {
+fn users(given: &Given<'_>, reader: &Reader<'_>) -> Result<BTreeMap<String, Hash>, Wrong> {
+    if given.text().is_ok() {
+        return read_users(&given.path(reader)?).map_err(|mend| given.wrong(mend));
+    }
     let entries = given.entries()?.into_iter();
     entries.map(|(name, hash)| Ok((name.text().to_owned(), hash.parse(Hash::new)?))).collect()
 }
@@ -182,7 +117,7 @@ fn inline_users(given: &Given<'_>) -> Result<BTreeMap<String, Hash>, Wrong> {
 /// nothing.
 fn read_users(path: &Path) -> Result<BTreeMap<String, Hash>, String> {
     let content = std::fs::read_to_string(path)
-        .map_err(|error| format!("can not read the users in {}: {error}", path.display()))?;
+        .map_err(|error| format!("cannot read the users in {}: {error}", path.display()))?;
     let mut users = BTreeMap::new();
     for (number, line) in (1..).zip(content.lines().map(str::trim)) {
         if line.is_empty() || line.starts_with('#') {

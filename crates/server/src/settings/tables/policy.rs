@@ -6,123 +6,76 @@ use tenfold_http::response::{FieldName, FieldValue};
 use tenfold_site::{CacheControl, FieldEdit, Policy, TryFile};
 
 use super::access::{AUTH, CORS, read_auth, read_cors};
-use super::{Given, Key, Keys, Shape, Wrong};
-use crate::settings::rows::listing;
+use super::reader::{Given, Key, Keys, Shape, Wrong, keys};
+use crate::settings::rows::content::listing;
 use crate::settings::units::duration;
 
 /// Every key, in the order of the book.
-pub(crate) static POLICY: &[Key<Policy>] = &[
-    Key {
-        name: "cache",
-        shape: Shape::Either(&[
-            Shape::Word(&["immutable", "hashed", "revalidate", "no-store"]),
-            Shape::Text("1h"),
-        ]),
-        about: "what caches may do: immutable, hashed (by the file's name), revalidate, no-store, or a time",
-        set: |policy, given, _| {
-            policy.cache = Some(given.parse(cache)?);
-            Ok(())
-        },
-    },
-    Key {
-        name: "listing",
-        shape: Shape::Word(&["html", "json", "off"]),
-        about: "what is shown of a folder without an index, as the setting of this name says it for all",
-        set: |policy, given, _| {
-            policy.listing = Some(given.parse(listing)?);
-            Ok(())
-        },
-    },
-    Key {
-        name: "headers",
-        shape: Shape::Table(&HEADERS),
-        about: "what is done to the fields of answers",
-        set: |policy, given, reader| {
-            HEADERS.read(given.table()?, &mut policy.fields, reader);
-            Ok(())
-        },
-    },
-    Key {
-        name: "charset",
-        shape: Shape::Either(&[Shape::Text("utf-8"), Shape::Off]),
-        about: "the charset that text is said to have, or false for none; utf-8 where nothing is said",
-        set: |policy, given, _| {
-            policy.charset = Some(unless_off(given, |given| given.parse(charset))?);
-            Ok(())
-        },
-    },
-    Key {
-        name: "types",
-        shape: Shape::Map(".md", &Shape::Text("text/markdown")),
-        about: "media types of files, by the ending of their name (with its dot) or by all of it",
-        set: |policy, given, _| {
-            for (name, media_type) in given.entries()? {
-                if name.text().is_empty() || name.text().contains('/') {
-                    return Err(
-                        name.wrong("it is the ending of a name, such as .md, or a name, such as LICENSE")
-                    );
-                }
-                let media_type = media_type.parse(media_type_of)?;
-                policy.types.insert(name.text().to_ascii_lowercase(), media_type);
-            }
-            Ok(())
-        },
-    },
-    Key {
-        name: "early-hints",
-        shape: Shape::Many(&Shape::Text("</site.css>; rel=preload; as=style")),
-        about: "values of Link that are sent ahead of an answer with status 103, and in it",
-        set: |policy, given, _| {
-            let links = given.parse_each(|link| FieldEdit::add("Link", link).map(|_| link.to_owned()))?;
-            if links.len() > MOST_HINTS {
-                return Err(given.wrong(format!("at most {MOST_HINTS} are sent ahead")));
-            }
-            policy.early_hints = Some(links);
-            Ok(())
-        },
-    },
-    Key {
-        name: "try-files",
-        shape: Shape::Many(&Shape::Text("{path}.html")),
-        about: "what is tried for a path, in order: {path}, {path}.html, {path}/, /index.html",
-        set: |policy, given, _| {
-            let files = given.parse_each(TryFile::new)?;
-            if files.is_empty() || files.len() > MOST_TRIED {
-                return Err(given.wrong(format!("1 to {MOST_TRIED} files are tried")));
-            }
-            policy.try_files = Some(files);
-            Ok(())
-        },
-    },
-    Key {
-        name: "fallback",
-        shape: Shape::Either(&[Shape::Text("/index.html"), Shape::Off]),
-        about: "the file for paths that lead to none, where their last part has no dot: for applications of one page",
-        set: |policy, given, _| {
-            policy.fallback = Some(unless_off(given, |given| given.parse(tenfold_site::page_name))?);
-            Ok(())
-        },
-    },
-    Key {
-        name: "cors",
-        shape: Shape::Either(&[Shape::Table(&CORS), Shape::Off]),
-        about: "which pages of other origins may read answers",
-        set: read_cors,
-    },
-    Key {
-        name: "auth",
-        shape: Shape::Either(&[Shape::Table(&AUTH), Shape::Off]),
-        about: "who may see it: basic authentication, which belongs on an encrypted connection",
-        set: read_auth,
-    },
-];
+pub(crate) static POLICY: &[Key<Policy>] = keys! {
+    "cache" Shape::Either(&[Shape::Word(&["immutable", "hashed", "revalidate", "no-store"]), Shape::Text("1h")]);
+    "what caches may do: immutable, hashed (by the file's name), revalidate, no-store, or a time";
+    |policy, given, _| policy.cache = Some(given.parse(cache)?);
+"listing" Shape::Word(&["html", "json", "off"]);
+    "what is shown of a folder without an index, as the setting of this name says it for all";
+    |policy, given, _| policy.listing = Some(given.parse(listing)?);
+"headers" Shape::Table(&HEADERS);
+    "what is done to the fields of answers";
+    |policy, given, reader| HEADERS.read(given.table()?, &mut policy.fields, reader);
+"charset" Shape::Either(&[Shape::Text("utf-8"), Shape::Off]);
+    "the charset that text is said to have, or false for none; utf-8 where nothing is said";
+    |policy, given, _| policy.charset = Some(unless_off(given, |given| given.parse(charset))?);
+"types" Shape::Map(".md", &Shape::Text("text/markdown"));
+    "media types of files, by the ending of their name (with its dot) or by all of it";
+    |policy, given, _| read_types(policy, given)?;
+"early-hints" Shape::Many(&Shape::Text("</site.css>; rel=preload; as=style"));
+    "values of Link that are sent ahead of an answer with status 103, and in it";
+    |policy, given, _| policy.early_hints = Some(early_hints(given)?);
+"try-files" Shape::Many(&Shape::Text("{path}.html"));
+    "what is tried for a path, in order: {path}, {path}.html, {path}/, /index.html";
+    |policy, given, _| policy.try_files = Some(try_files(given)?);
+"fallback" Shape::Either(&[Shape::Text("/index.html"), Shape::Off]);
+    "the file for paths that lead to none, where their last part has no dot: for applications of one page";
+    |policy, given, _| policy.fallback = Some(unless_off(given, |given| given.parse(tenfold_site::page_name))?);
+"cors" Shape::Either(&[Shape::Table(&CORS), Shape::Off]);
+    "which pages of other origins may read answers";
+    |policy, given, reader| policy.cors = Some(unless_off(given, |given| read_cors(given, reader))?);
+"auth" Shape::Either(&[Shape::Table(&AUTH), Shape::Off]);
+    "who may see it: basic authentication, which belongs on an encrypted connection";
+    |policy, given, reader| policy.auth = Some(unless_off(given, |given| read_auth(given, reader))?);
+};
 
 /// Hints for one path at most: each request sends all of them.
 const MOST_HINTS: usize = 16;
 /// Files that are tried at most: each one that is missing costs a look.
 const MOST_TRIED: usize = 8;
 
-/// What `read` makes of a value; none where it is `false`.
+fn read_types(policy: &mut Policy, given: &Given<'_>) -> Result<(), Wrong> {
+    for (name, media_type) in given.entries()? {
+        if name.text().is_empty() || name.text().contains('/') {
+            return Err(name.wrong("it is the ending of a name, such as .md, or a name, such as LICENSE"));
+        }
+        policy.types.insert(name.text().to_ascii_lowercase(), media_type.parse(media_type_of)?);
+    }
+    Ok(())
+}
+
+fn early_hints(given: &Given<'_>) -> Result<Vec<String>, Wrong> {
+    let links = given.parse_each(|link| FieldEdit::add("Link", link).map(|_| link.to_owned()))?;
+    match links.len() > MOST_HINTS {
+        true => Err(given.wrong(format!("at most {MOST_HINTS} are sent ahead"))),
+        false => Ok(links),
+    }
+}
+
+fn try_files(given: &Given<'_>) -> Result<Vec<TryFile>, Wrong> {
+    let files = given.parse_each(TryFile::new)?;
+    match files.is_empty() || files.len() > MOST_TRIED {
+        true => Err(given.wrong(format!("1 to {MOST_TRIED} files are tried"))),
+        false => Ok(files),
+    }
+}
+
+/// The value that `read` returns; `None` for `false`.
 fn unless_off<T>(
     given: &Given<'_>,
     read: impl FnOnce(&Given<'_>) -> Result<T, Wrong>,
@@ -157,29 +110,17 @@ fn is_token(text: &str) -> bool {
 /// `headers`
 static HEADERS: Keys<Vec<FieldEdit>> = Keys {
     of: "headers",
-    own: &[
-        Key {
-            name: "set",
-            shape: Shape::Map("X-Frame-Options", &Shape::Text("DENY")),
-            about: "fields that are sent with this value, and with no other",
-            set: |edits, given, _| each_field(edits, given, FieldEdit::set),
-        },
-        Key {
-            name: "add",
-            shape: Shape::Map("Link", &Shape::Many(&Shape::Text("</site.css>; rel=preload; as=style"))),
-            about: "fields that are sent beside others of their name",
-            set: |edits, given, _| each_field(edits, given, FieldEdit::add),
-        },
-        Key {
-            name: "remove",
-            shape: Shape::Many(&Shape::Text("ETag")),
-            about: "fields that are not sent",
-            set: |edits, given, _| {
-                edits.extend(given.parse_each(FieldEdit::remove)?);
-                Ok(())
-            },
-        },
-    ],
+    own: keys! {
+        "set" Shape::Map("X-Frame-Options", &Shape::Text("DENY"));
+            "fields that are sent with this value, and with no other";
+            |edits, given, _| each_field(edits, given, FieldEdit::set)?;
+        "add" Shape::Map("Link", &Shape::Many(&Shape::Text("</site.css>; rel=preload; as=style")));
+            "fields that are sent beside others of their name";
+            |edits, given, _| each_field(edits, given, FieldEdit::add)?;
+        "remove" Shape::Many(&Shape::Text("ETag"));
+            "fields that are not sent";
+            |edits, given, _| edits.extend(given.parse_each(FieldEdit::remove)?);
+    },
     policy: None,
 };
 

@@ -7,7 +7,6 @@ use tenfold_site::Policy;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::policy::POLICY;
 use crate::settings::units::meant;
 
 /// One key of a table that is read into a `T`.
@@ -22,14 +21,33 @@ pub(crate) struct Key<T: 'static> {
     pub(crate) set: fn(&mut T, &Given<'_>, &mut Reader<'_>) -> Result<(), Wrong>,
 }
 
+/// The keys of a table: each with its name and shape, its meaning, and what it sets.
+macro_rules! keys {
+    ($($name:literal $shape:expr; $about:literal; |$into:ident, $given:ident, $reader:pat_param| $set:expr;)*) => {
+        &[$($crate::settings::tables::reader::Key {
+            name: $name,
+            shape: $shape,
+            about: $about,
+            set: |$into, $given, $reader| {
+                $set;
+                Ok(())
+            },
+        }),*]
+    };
+}
+pub(super) use keys;
+
 /// All keys of a table.
 pub(crate) struct Keys<T: 'static> {
     /// What the table is about, for messages: `a host`.
     pub(crate) of: &'static str,
     pub(crate) own: &'static [Key<T>],
-    /// Where it keeps a policy, whose keys it then has, too.
-    pub(crate) policy: Option<fn(&mut T) -> &mut Policy>,
+    /// The policy in it and that policy's keys, if it has one.
+    pub(crate) policy: Option<(PolicyOf<T>, &'static [Key<Policy>])>,
 }
+
+/// The place of a policy.
+type PolicyOf<T> = fn(&mut T) -> &mut Policy;
 
 /// What the values of a key look like.
 pub(crate) enum Shape {
@@ -65,7 +83,7 @@ impl<T> Keyed for Keys<T> {
     fn keys(&self) -> Vec<(&'static str, &'static Shape, &'static str)> {
         let own = self.own.iter().map(|key| (key.name, &key.shape, key.about));
         let shared =
-            self.policy.iter().flat_map(|_| POLICY.iter().map(|key| (key.name, &key.shape, key.about)));
+            self.policy.iter().flat_map(|(_, keys)| keys.iter().map(|key| (key.name, &key.shape, key.about)));
         own.chain(shared).collect()
     }
 }
@@ -125,8 +143,9 @@ impl<T> Keys<T> {
         if let Some(key) = self.own.iter().find(|key| key.name == name) {
             return Some((key.set)(into, given, reader));
         }
-        let key = POLICY.iter().find(|key| key.name == name)?;
-        Some((key.set)(self.policy?(into), given, reader))
+        let (policy, keys) = self.policy?;
+        let key = keys.iter().find(|key| key.name == name)?;
+        Some((key.set)(policy(into), given, reader))
     }
 
     fn mend(&self, name: &str) -> String {

@@ -7,8 +7,9 @@ use tenfold_site::{
 };
 use tenfold_sys::links::Links;
 
-use super::{Given, Key, Keys, Reader, Shape, Wrong};
-use crate::settings::Settings;
+use super::policy::POLICY;
+use super::reader::{Given, Keys, Reader, Shape, Wrong, keys};
+use crate::settings::rows::content::file_name;
 use crate::settings::units::word;
 
 /// What a table says of a site.
@@ -81,125 +82,71 @@ impl SiteTable {
     }
 }
 
+const SLASHES: &[(&str, Slash)] =
+    &[("add", Slash::Add), ("remove", Slash::Remove), ("either", Slash::Either)];
+const LINKS: &[(&str, Links)] =
+    &[("beneath", Links::Beneath), ("none", Links::None), ("owner", Links::SameOwner)];
+
 /// The keys of a site that are the same for every host.
 macro_rules! site_keys {
-    ($($own:expr,)*) => {
-        &[
-            $($own,)*
-            Key {
-                name: "path",
-                shape: Shape::Tables(&PATH),
-                about: "what holds for some paths; of several that fit, later ones win key by key",
-                set: read_rules,
-            },
-            Key {
-                name: "redirect",
-                shape: Shape::Tables(&REDIRECT),
-                about: "sends clients elsewhere; the first that fits counts",
-                set: read_redirects,
-            },
-            Key {
-                name: "rewrite",
-                shape: Shape::Tables(&REWRITE),
-                about: "looks for something else, and the client does not notice; the first that fits counts",
-                set: read_rewrites,
-            },
-            Key {
-                name: "trailing-slash",
-                shape: Shape::Word(&["add", "remove", "either"]),
-                about: "how folders are asked for: add (with a slash), remove (without), either; others are redirected",
-                set: |site, given, _| {
-                    let words = [("add", Slash::Add), ("remove", Slash::Remove), ("either", Slash::Either)];
-                    site.slash = Some(given.parse(|text| word(text, "way to ask for a folder", &words))?);
-                    Ok(())
-                },
-            },
-            Key {
-                name: "dotfiles",
-                shape: Shape::Many(&Shape::Text("/.well-known")),
-                about: "hidden files and folders that are served; /.well-known where nothing is said",
-                set: |site, given, _| {
-                    site.shown = Some(Shown::new(given.parse_each(Pattern::new)?));
-                    Ok(())
-                },
-            },
-            Key {
-                name: "symlinks",
-                shape: Shape::Word(&["beneath", "none", "owner"]),
-                about: "symbolic links that are followed: beneath (the root), none, owner (of what they lead to)",
-                set: |site, given, _| {
-                    let words =
-                        [("beneath", Links::Beneath), ("none", Links::None), ("owner", Links::SameOwner)];
-                    site.links = Some(given.parse(|text| word(text, "choice of links", &words))?);
-                    Ok(())
-                },
-            },
-            Key {
-                name: "error-pages",
-                shape: Shape::Map("404", &Shape::Either(&[Shape::Text("/404.html"), Shape::Off])),
-                about: "files that are the bodies of errors, by status: 404, 4xx; false for a line of text",
-                set: read_error_pages,
-            },
-        ]
+    ($($own:tt)*) => {
+        keys! {
+            $($own)*
+            "path" Shape::Tables(&PATH);
+                "what holds for some paths; of several that fit, later ones win key by key";
+                |site, given, reader| read_rules(site, given, reader)?;
+            "redirect" Shape::Tables(&REDIRECT);
+                "sends clients elsewhere; the first that fits counts";
+                |site, given, reader| read_redirects(site, given, reader)?;
+            "rewrite" Shape::Tables(&REWRITE);
+                "looks for something else, and the client does not notice; the first that fits counts";
+                |site, given, reader| read_rewrites(site, given, reader)?;
+            "trailing-slash" Shape::Word(&["add", "remove", "either"]);
+                "how folders are asked for: add (with a slash), remove (without), either; others are redirected";
+                |site, given, _| site.slash = Some(given.parse(|text| word(text, "way to ask for a folder", SLASHES))?);
+            "dotfiles" Shape::Many(&Shape::Text("/.well-known"));
+                "hidden files and folders that are served; /.well-known where nothing is said";
+                |site, given, _| site.shown = Some(Shown::new(given.parse_each(Pattern::new)?));
+            "symlinks" Shape::Word(&["beneath", "none", "owner"]);
+                "symbolic links that are followed: beneath (the root), none, owner (of what they lead to)";
+                |site, given, _| site.links = Some(given.parse(|text| word(text, "choice of links", LINKS))?);
+            "error-pages" Shape::Map("404", &Shape::Either(&[Shape::Text("/404.html"), Shape::Off]));
+                "files that are the bodies of errors, by status: 404, 4xx; false for a line of text";
+                |site, given, _| read_error_pages(site, given)?;
+        }
     };
 }
 
 /// `[site]`
 pub(crate) static SITE: Keys<SiteTable> =
-    Keys { of: "[site]", own: site_keys![], policy: Some(|site| &mut site.policy) };
+    Keys { of: "[site]", own: site_keys! {}, policy: Some((|site| &mut site.policy, POLICY)) };
 
 /// `[[host]]`
 pub(crate) static HOST: Keys<SiteTable> = Keys {
     of: "[[host]]",
-    own: site_keys![
-        Key {
-            name: "name",
-            shape: Shape::Many(&Shape::Text("example.org")),
-            about: "the names it is for; *.example.org is for every name that ends so",
-            set: |site, given, _| {
-                site.names = given.parse_each(HostName::new)?;
-                Ok(())
-            },
-        },
-        Key {
-            name: "root",
-            shape: Shape::Text("site"),
-            about: "the folder to serve; where it is not said, that of the setting root",
-            set: |site, given, reader| {
-                site.root = Some(given.path(reader)?);
-                Ok(())
-            },
-        },
-        Key {
-            name: "index",
-            shape: Shape::Text("index.html"),
-            about: "the file that is served for a folder; where it is not said, that of the setting index",
-            set: |site, given, _| {
-                site.index =
-                    Some(given.parse(|text| match text.is_empty() || text.contains(['/', '\0']) {
-                        true => Err(format!("{text:?} is not the name of a file, such as index.html")),
-                        false => Ok(text.to_owned()),
-                    })?);
-                Ok(())
-            },
-        },
-    ],
-    policy: Some(|site| &mut site.policy),
+    own: site_keys! {
+        "name" Shape::Many(&Shape::Text("example.org"));
+            "the names it is for; *.example.org is for every name that ends so";
+            |site, given, _| site.names = given.parse_each(HostName::new)?;
+        "root" Shape::Text("site");
+            "the folder to serve; where it is not said, that of the setting root";
+            |site, given, reader| site.root = Some(given.path(reader)?);
+        "index" Shape::Text("index.html");
+            "the file that is served for a folder; where it is not said, that of the setting index";
+            |site, given, _| site.index = Some(given.parse(file_name)?);
+    },
+    policy: Some((|site| &mut site.policy, POLICY)),
 };
 
 /// `[[site.path]]` and `[[host.path]]`
 static PATH: Keys<PathTable> = Keys {
     of: "a path",
-    own: &[Key {
-        name: "match",
-        shape: Shape::Many(&Shape::Text("/assets/**")),
-        about: "the paths it is for; * is for a part of a name, ** for any number of names",
-        set: |path, given, _| {
-            path.patterns = given.parse_each(Pattern::new)?;
-            Ok(())
-        },
-    }],
-    policy: Some(|path| &mut path.policy),
+    own: keys! {
+        "match" Shape::Many(&Shape::Text("/assets/**"));
+            "the paths it is for; * is for a part of a name, ** for any number of names";
+            |path, given, _| path.patterns = given.parse_each(Pattern::new)?;
+    },
+    policy: Some((|path| &mut path.policy, POLICY)),
 };
 
 #[derive(Default)]
@@ -227,46 +174,30 @@ struct Way {
 }
 
 macro_rules! way_keys {
-    ($($more:expr,)*) => {
-        &[
-            Key {
-                name: "from",
-                shape: Shape::Text("/old/**"),
-                about: "the paths it is for; * is for a part of a name, ** for any number of names",
-                set: |way, given, _| {
-                    way.from = Some(given.parse(Pattern::new)?);
-                    Ok(())
-                },
-            },
-            Key {
-                name: "to",
-                shape: Shape::Text("/new/**"),
-                about: "where they lead; where both end with /**, the rest of the path is taken along",
-                set: |way, given, _| {
-                    way.to = Some(given.text()?.to_owned());
-                    Ok(())
-                },
-            },
-            $($more,)*
-        ]
+    ($($more:tt)*) => {
+        keys! {
+            "from" Shape::Text("/old/**");
+                "the paths it is for; * is for a part of a name, ** for any number of names";
+                |way, given, _| way.from = Some(given.parse(Pattern::new)?);
+            "to" Shape::Text("/new/**");
+                "where they lead; where both end with /**, the rest of the path is taken along";
+                |way, given, _| way.to = Some(given.text()?.to_owned());
+            $($more)*
+        }
     };
 }
 
 static REDIRECT: Keys<Way> = Keys {
     of: "a redirect",
-    own: way_keys![Key {
-        name: "status",
-        shape: Shape::Number(301, 308),
-        about: "301 (where nothing is said), 302, 303, 307 or 308",
-        set: |way, given, _| {
-            way.status = Some(given.number(301, 308)? as u16);
-            Ok(())
-        },
-    },],
+    own: way_keys! {
+        "status" Shape::Number(301, 308);
+            "301 (where nothing is said), 302, 303, 307 or 308";
+            |way, given, _| way.status = Some(given.number(301, 308)? as u16);
+    },
     policy: None,
 };
 
-static REWRITE: Keys<Way> = Keys { of: "a rewrite", own: way_keys![], policy: None };
+static REWRITE: Keys<Way> = Keys { of: "a rewrite", own: way_keys! {}, policy: None };
 
 fn read_redirects(site: &mut SiteTable, given: &Given<'_>, reader: &mut Reader<'_>) -> Result<(), Wrong> {
     given.read_each(&REDIRECT, reader, |way: Way, table, _| {
@@ -292,7 +223,7 @@ impl Way {
     }
 }
 
-fn read_error_pages(site: &mut SiteTable, given: &Given<'_>, _: &mut Reader<'_>) -> Result<(), Wrong> {
+fn read_error_pages(site: &mut SiteTable, given: &Given<'_>) -> Result<(), Wrong> {
     for (statuses, page) in given.entries()? {
         let page = match page.is_off() {
             true => None,
@@ -306,26 +237,4 @@ fn read_error_pages(site: &mut SiteTable, given: &Given<'_>, _: &mut Reader<'_>)
         site.error_pages.push((statuses.text().to_owned(), page));
     }
     Ok(())
-}
-
-/// Reads `[[host]]`: each with a name, and no name twice.
-pub(super) fn read_hosts(
-    settings: &mut Settings,
-    given: &Given<'_>,
-    reader: &mut Reader<'_>,
-) -> Result<(), Wrong> {
-    given.read_each(&HOST, reader, |host: SiteTable, table, _| {
-        if host.names.is_empty() {
-            return Err(table.wrong("a host has a name: name = \"example.org\""));
-        }
-        let others = settings.hosts.iter().flat_map(|other| &other.names);
-        let known: Vec<_> = others.collect();
-        let twice = (0..host.names.len())
-            .find(|&at| known.contains(&&host.names[at]) || host.names[..at].contains(&host.names[at]));
-        if let Some(at) = twice {
-            return Err(table.wrong(format!("there is a host called {} already", host.names[at])));
-        }
-        settings.hosts.push(host);
-        Ok(())
-    })
 }

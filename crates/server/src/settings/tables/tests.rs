@@ -1,6 +1,9 @@
 use std::path::Path;
 
-use super::super::{Given, Problem, Settings, file};
+use crate::settings::file;
+use crate::settings::given::Given;
+use crate::settings::problem::Problem;
+use crate::settings::values::Settings;
 
 fn from_file(content: &str) -> Result<Settings, Vec<Problem>> {
     let mut settings = Given::default().resolve().expect("the defaults are legal");

@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::settings::table::rows;
 
 /// What stands around values, and values that are right somewhere.
 const PIECES: [&str; 40] = [

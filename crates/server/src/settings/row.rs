@@ -1,12 +1,11 @@
-//! What a setting is. Flags, `TENFOLD_` variables, keys of the file, `--help`, defaults and what may change
-//! on a reload all come from one table of them: [`rows`].
+//! The definition of a setting. Its flag, `TENFOLD_` variable, key of the file, help, default, reader and field, and
+//! whether a reload can change it, all come from its row in [`super::rows`].
 
 use std::path::{Path, PathBuf};
 
 use tenfold_sys::socket::ListenAddress;
 
-use super::Settings;
-pub(crate) use super::rows::rows;
+use super::values::Settings;
 
 /// One setting.
 pub(crate) struct Row {
@@ -94,13 +93,8 @@ impl Row {
     }
 }
 
-/// The row of this name.
-pub(crate) fn row(name: &str) -> Option<&'static Row> {
-    rows().find(|row| row.name == name)
-}
-
-/// Begins the row of a setting with one value: its name, what stands for its value, and its heading; its
-/// default; its meaning.
+/// The row of a setting with one value: its name, the placeholder of its value in the help, its heading; its default;
+/// its meaning; its reader.
 pub(super) const fn one(
     (name, value, heading): (&'static str, &'static str, &'static str),
     initial: Initial,

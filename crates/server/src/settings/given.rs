@@ -1,0 +1,171 @@
+//! Where settings come from: flags, variables, a file and defaults, in this order.
+
+use std::path::{Path, PathBuf};
+
+use tenfold_site::Policy;
+
+use super::file;
+use super::problem::Problem;
+use super::row::{Initial, Null, Row, Set, Text};
+use super::rows::{row, rows};
+use super::tables::site::SiteTable;
+use super::units::meant;
+use super::values::{Said, Settings, Source};
+use crate::diagnostics::warning;
+
+/// The flags and variables of this process, kept so that a reload reads the file again and sees the same flags.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    /// Values by the name of the setting.
+    pub(crate) flags: Vec<(&'static str, Vec<String>)>,
+    /// The same, of variables.
+    pub(crate) variables: Vec<(&'static str, Vec<String>)>,
+    /// The file to read.
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl Given {
+    /// Takes the variables of this process.
+    pub(crate) fn take_variables(&mut self) {
+        let value = |row: &Row| std::env::var(row.variable()).ok().filter(|value| !value.is_empty());
+        let list = |row: &Row, value: String| match row.is_many() {
+            true => value.split([',', ' ']).filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+            false => vec![value],
+        };
+        self.variables =
+            rows().filter_map(|row| value(row).map(|value| (row.name, list(row, value)))).collect();
+        if self.config.is_none() {
+            let file = std::env::var_os("TENFOLD_CONFIG").filter(|file| !file.is_empty());
+            self.config = file.map(PathBuf::from);
+        }
+    }
+
+    /// What it all means.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, also where another source wins.
+    pub(crate) fn resolve(&self) -> Result<Settings, Vec<Problem>> {
+        let mut settings = Settings::default();
+        let mut problems = Vec::new();
+        for row in rows() {
+            if let Initial::Value(text) = row.initial {
+                let result = settings.take(row, &[text], Path::new(""), Source::Default);
+                debug_assert_eq!(result, Ok(()), "the default of {} is legal", row.name);
+            }
+        }
+        if let Some(path) = &self.config {
+            file::read(path, &mut settings, &mut problems);
+        }
+        let places = [(&self.variables, Source::Variable), (&self.flags, Source::Flag)];
+        for (said, source) in places {
+            for (name, values) in said {
+                let row = row(name).expect("only settings are collected");
+                let values: Vec<_> = values.iter().map(String::as_str).collect();
+                if let Err(why) = settings.take(row, &values, Path::new(""), source) {
+                    let place = if source == Source::Flag { format!("--{name}") } else { row.variable() };
+                    problems.push(Problem::new(format!("{place}: {why}")));
+                }
+            }
+        }
+        if problems.is_empty() { Ok(settings) } else { Err(problems) }
+    }
+}
+
+/// Says which variables were meant to be settings and are none: a slip would go unseen for long.
+pub(crate) fn warn_of_slips() {
+    for (variable, _) in std::env::vars_os() {
+        let Some(name) = variable.to_str().and_then(|name| name.strip_prefix("TENFOLD_")) else { continue };
+        let name = name.to_ascii_lowercase().replace('_', "-");
+        let near = meant(&name, rows().map(|row| row.name));
+        match near.and_then(row) {
+            Some(row) if row.name != name && name != "config" => {
+                warning!("there is no setting {}; did you mean {}?", variable.display(), row.variable());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Settings {
+    /// The policies of all sites, for all paths and by rules.
+    pub(crate) fn all_policies(&self) -> impl Iterator<Item = &Policy> {
+        std::iter::once(&self.site).chain(&self.hosts).flat_map(SiteTable::all_policies)
+    }
+
+    /// Whether a password is asked for at any path of any host.
+    pub(crate) fn asks_for_passwords(&self) -> bool {
+        self.all_policies().any(|policy| matches!(policy.auth, Some(Some(_))))
+    }
+
+    /// Reads `values` into the setting of `row`, and remembers it.
+    pub(super) fn take(
+        &mut self,
+        row: &Row,
+        values: &[&str],
+        base: &Path,
+        source: Source,
+    ) -> Result<(), String> {
+        self.apply(row, values, base)?;
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        self.said.retain(|said| said.name != row.name);
+        self.said.push(Said { name: row.name, values, base: base.to_owned(), source });
+        Ok(())
+    }
+
+    fn apply(&mut self, row: &Row, values: &[&str], base: &Path) -> Result<(), String> {
+        let text = |text| Text { text, base };
+        match (&row.set, values) {
+            (Set::Many(set), _) => set(self, &values.iter().map(|value| text(value)).collect::<Vec<_>>()),
+            (Set::One(set), [only]) => set(self, text(only)),
+            (Set::One(_), _) => Err(format!("one value is needed, not {}", values.len())),
+        }
+    }
+
+    fn said(&self, name: &str) -> Option<&Said> {
+        self.said.iter().find(|said| said.name == name)
+    }
+
+    /// Where a setting came from.
+    pub(crate) fn source(&self, name: &str) -> Source {
+        self.said(name).map_or(Source::Default, |said| said.source)
+    }
+
+    /// The first flag that would mean nothing beside `--null`.
+    pub(crate) fn ignored_by_null(&self) -> Option<&'static str> {
+        let ignored = |said: &&Said| match row(said.name).map(|row| row.null) {
+            Some(Null::Nothing) => said.source == Source::Flag,
+            Some(Null::Only(value)) => said.source == Source::Flag && said.values != [value],
+            Some(Null::Anything) | None => false,
+        };
+        self.said.iter().find(ignored).map(|said| said.name)
+    }
+
+    /// Whether somebody asked for what a setting is.
+    pub(crate) fn is_explicit(&self, name: &str) -> bool {
+        self.source(name) != Source::Default
+    }
+
+    /// What a setting is, as it was written, where that is not its default.
+    pub(crate) fn unusual(&self, name: &str) -> Option<String> {
+        let said = self.said(name)?.values.join(" ");
+        let usual = row(name).is_some_and(|row| row.shown_initial() == said);
+        (!usual).then_some(said)
+    }
+
+    /// The settings that can not change without a restart, and would.
+    pub(crate) fn fixed_changes(&self, newer: &Settings) -> Vec<&'static str> {
+        let changes = |row: &&Row| row.fixed && self.only(row) != newer.only(row);
+        rows().filter(changes).map(|row| row.name).collect()
+    }
+
+    /// Settings with nothing in them but the one of `row`.
+    fn only(&self, row: &Row) -> Settings {
+        let mut settings = Settings::default();
+        if let Some(said) = self.said(row.name) {
+            let values: Vec<_> = said.values.iter().map(String::as_str).collect();
+            let result = settings.apply(row, &values, &said.base);
+            debug_assert_eq!(result, Ok(()), "what was read once can be read again");
+        }
+        settings
+    }
+}

@@ -1,0 +1,37 @@
+//! The tables that stand at the top of the file.
+
+use super::reader::{Given, Keys, Reader, Shape, Wrong, keys};
+use super::site::{HOST, SITE, SiteTable};
+use crate::settings::values::Settings;
+
+/// The tables of a whole file.
+pub(crate) static TOP: Keys<Settings> = Keys {
+    of: "the file",
+    own: keys! {
+        "site" Shape::Table(&SITE);
+            "what holds for every host, and for requests to none of them";
+            |settings, given, reader| SITE.read(given.table()?, &mut settings.site, reader);
+        "host" Shape::Tables(&HOST);
+            "a virtual host: a site for requests that name it";
+            |settings, given, reader| read_hosts(settings, given, reader)?;
+    },
+    policy: None,
+};
+
+/// Reads `[[host]]`: each with a name, and no name twice.
+fn read_hosts(settings: &mut Settings, given: &Given<'_>, reader: &mut Reader<'_>) -> Result<(), Wrong> {
+    given.read_each(&HOST, reader, |host: SiteTable, table, _| {
+        if host.names.is_empty() {
+            return Err(table.wrong("a host has a name: name = \"example.org\""));
+        }
+        let others = settings.hosts.iter().flat_map(|other| &other.names);
+        let known: Vec<_> = others.collect();
+        let twice = (0..host.names.len())
+            .find(|&at| known.contains(&&host.names[at]) || host.names[..at].contains(&host.names[at]));
+        if let Some(at) = twice {
+            return Err(table.wrong(format!("there is a host called {} already", host.names[at])));
+        }
+        settings.hosts.push(host);
+        Ok(())
+    })
+}

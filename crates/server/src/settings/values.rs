@@ -1,0 +1,123 @@
+//! The values of all settings, read and checked one by one.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tenfold_engine::{Accept, Dispatch, Engine, Method, Sender, TimerKind, TimerUpdate, Topology, Triggers};
+use tenfold_http::Limits;
+use tenfold_site::{Codings, Listing, TagFrom};
+use tenfold_sys::socket::ListenAddress;
+
+use super::log::{LogTarget, Manner, Rotate};
+use super::members::Members;
+use super::tables::site::SiteTable;
+use crate::diagnostics::Level;
+
+/// The settings as they were given: the input of [`crate::blueprint::Blueprint`]. Where a setting has a
+/// default in the table of settings, an `Option` is `Some` once that table has been read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) listen: Vec<ListenAddress>,
+    pub(crate) root: PathBuf,
+    pub(crate) index: String,
+    pub(crate) echo: Option<String>,
+    pub(crate) engine: EngineChoice,
+    pub(crate) topology: Option<Topology>,
+    pub(crate) workers: Option<usize>,
+    pub(crate) dispatch: Option<Dispatch>,
+    pub(crate) libevent_method: Option<Method>,
+    pub(crate) trigger: Option<Triggers>,
+    pub(crate) send: Option<Sender>,
+    pub(crate) accept: Option<Accept>,
+    pub(crate) pool_threads: usize,
+    pub(crate) pool_queue: usize,
+    pub(crate) handoff_queue: usize,
+    pub(crate) busy_sleep: Duration,
+    pub(crate) timer: Option<TimerKind>,
+    pub(crate) timer_update: Option<TimerUpdate>,
+    pub(crate) tcp_nodelay: bool,
+    pub(crate) backlog: u32,
+    pub(crate) defer_accept: bool,
+    pub(crate) tcp_cork: bool,
+    /// Connections that wait for the end of their handshake.
+    pub(crate) fastopen: Option<u32>,
+    /// Seconds.
+    pub(crate) linger: Option<u16>,
+    /// Bytes.
+    pub(crate) notsent_lowat: Option<u32>,
+    pub(crate) limits: Limits,
+    pub(crate) max_ranges: usize,
+    pub(crate) codings: Codings,
+    pub(crate) tags: TagFrom,
+    pub(crate) tags_up_to: u64,
+    pub(crate) listing: Listing,
+    pub(crate) listing_entries: usize,
+    pub(crate) watch: bool,
+    pub(crate) watch_folders: usize,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) work_threads: usize,
+    pub(crate) work_queue: usize,
+    pub(crate) max_connections: Option<usize>,
+    /// Of one address; so are the next two.
+    pub(crate) max_connections_per_address: Option<u32>,
+    /// A second.
+    pub(crate) max_requests_per_address: Option<u32>,
+    /// None where it is as many as in a second.
+    pub(crate) request_burst: Option<u32>,
+    pub(crate) max_addresses: usize,
+    /// Bytes a second of each connection.
+    pub(crate) max_rate: Option<u64>,
+    pub(crate) access_log: LogTarget,
+    pub(crate) log: Manner,
+    pub(crate) log_rotate: Rotate,
+    pub(crate) log_level: Level,
+    pub(crate) user: Option<String>,
+    pub(crate) control: Control,
+    pub(crate) sandbox: bool,
+    pub(crate) members: Members,
+    /// What `[site]` says.
+    pub(crate) site: SiteTable,
+    /// What each `[[host]]` says.
+    pub(crate) hosts: Vec<SiteTable>,
+    /// The text of each setting that won, and its source.
+    pub(super) said: Vec<Said>,
+}
+
+/// The I/O model that was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum EngineChoice {
+    /// The server chooses, and says why.
+    #[default]
+    Auto,
+    /// This one and no other.
+    Named(Engine),
+}
+
+/// Where the control socket is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// Where this system keeps such things.
+    #[default]
+    Usual,
+    Off,
+    At(PathBuf),
+}
+
+/// The text of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) name: &'static str,
+    pub(super) values: Vec<String>,
+    /// The folder that relative paths begin at.
+    pub(super) base: PathBuf,
+    pub(super) source: Source,
+}
+
+/// Where a setting came from; the later wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Default,
+    File,
+    Variable,
+    Flag,
+}
