@@ -59,10 +59,10 @@ const HARNESSES: &[Harness] = &[
         test: "settings::tests::any::any_text_is_read_or_refused_in_words",
     },
     Harness {
-        name: "door",
+        name: "accounts",
         package: "tenfold",
         target: &["--bin", "tenfold"],
-        test: "members::door::any::any_message_is_a_question_or_is_dropped",
+        test: "members::channel::any::any_message_is_a_question_or_is_dropped",
     },
 ];
 

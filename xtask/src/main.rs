@@ -38,7 +38,7 @@ usage: cargo xtask COMMAND
   fuzz [CASES]        parsers against generated input, many more cases than in `test`
   fuzz --minutes N [HARNESS]...
                       guided by coverage, under the address sanitizer: head, target, ranges, chunked, form,
-                      cookie, configuration, door
+                      cookie, configuration, accounts
   bench               build the floor programs and the files that measurements ask for";
 
 /// Why a command did not end well; each kind has its exit code.

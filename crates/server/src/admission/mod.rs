@@ -4,14 +4,7 @@
 //! the worker's. IPv6 addresses count by their first 64 bits: that is what one customer is given (RFC 6177).
 
 mod addresses;
-
-/// The primitives of the table of addresses and of its lock. Their test by loom puts other things in this place.
-mod sync {
-    pub(super) use std::sync::atomic::AtomicU64;
-    pub(super) use std::thread;
-
-    pub(super) use tenfold_sys::shared::Rows;
-}
+mod sync;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -108,7 +101,7 @@ impl Admission {
         self.shares.requests.is_some()
     }
 
-    /// Whether one more connection of `peer` is served; it is counted from here until [`Admission::dismiss`].
+    /// Whether one more connection of `peer` is served; it is counted from here until [`Admission::on_close`].
     pub(crate) fn admit(&self, peer: &Peer) -> bool {
         let Some((key, bound)) = self.bound_of(peer) else { return true };
         let entry = self.addresses.connect(key, self.lane, bound, now());
@@ -135,7 +128,7 @@ impl Admission {
     }
 
     /// A connection of `peer` that was admitted has ended.
-    pub(crate) fn dismiss(&self, peer: &Peer) {
+    pub(crate) fn on_close(&self, peer: &Peer) {
         if let Some((key, _)) = self.bound_of(peer) {
             self.addresses.disconnect(key, self.lane);
         }
@@ -191,7 +184,7 @@ mod tests {
             assert_eq!(three(&peer(exempt)), [true; 3], "{exempt}");
         }
         assert_eq!(three(&Peer::Unix), [true; 3]);
-        admission.dismiss(&peer("192.0.2.1"));
+        admission.on_close(&peer("192.0.2.1"));
         assert_eq!(three(&peer("192.0.2.1")), [true, false, false]);
     }
 

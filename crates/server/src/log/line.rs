@@ -1,4 +1,4 @@
-//! What a line says, whichever its format.
+//! The parts of a line, for every format.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -7,8 +7,7 @@ use std::time::Duration;
 use tenfold_http::response::Decimal;
 use tenfold_http::{Peer, clock};
 
-use super::{combined, day, json};
-use crate::settings::log::Format;
+use super::day;
 
 /// What a line says of the client, beside the request.
 #[derive(Clone, Copy, Default)]
@@ -26,25 +25,6 @@ pub(crate) struct Times {
     pub(crate) send: Option<Duration>,
     /// Calls, or operations, that took some of it.
     pub(crate) sends: Option<u32>,
-}
-
-impl Format {
-    /// Writes the part of a line that is known before the bytes are.
-    pub(super) fn begin(self, line: &mut Vec<u8>, date: &mut Date, peer: &Peer, request: &[u8], status: u16) {
-        match self {
-            Format::Common | Format::Combined => combined::begin(line, date.common(), peer, request, status),
-            Format::Json => json::begin(line, date.rfc3339(), peer, request, status),
-        }
-    }
-
-    /// Writes the rest of a line, its end included.
-    pub(super) fn end(self, line: &mut Vec<u8>, bytes: u64, fields: Fields<'_>, times: Times) {
-        match self {
-            Format::Common => combined::end_common(line, bytes),
-            Format::Combined => combined::end(line, bytes, fields),
-            Format::Json => json::end(line, bytes, fields, times),
-        }
-    }
 }
 
 pub(super) fn put_number(line: &mut Vec<u8>, number: u64) {

@@ -1,88 +1,16 @@
 //! The access log: what a line says, when lines are written, and where they go.
 //!
-//! [`combined`] and [`json`] write a line, [`Writer`] has those of a thread, [`Outlet`] is where the threads
-//! of a process write to: at once, from a buffer each, or through the [`queue`] to a thread of its own. The
-//! supervisor opens the [`Log`]; on USR1 it makes the new file, and processes open that by its path.
+//! [`combined`] and [`json`] format a line, [`writer::Writer`] has the lines of a thread, and the threads of a process
+//! write to its [`outlet::Outlet`]: at once, from a buffer each, or through the [`queue`] to a thread of its own. The
+//! supervisor opens the [`open::Log`]; on USR1 it makes the new file, and processes open that by its path.
 
-mod combined;
+pub(crate) mod combined;
 pub(crate) mod day;
 mod file;
 mod json;
-mod line;
-mod outlet;
+pub(crate) mod line;
+pub(crate) mod open;
+pub(crate) mod outlet;
 mod queue;
 mod sink;
-mod writer;
-
-use std::fs::File;
-use std::io;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
-
-use tenfold_sys::user::User;
-
-use crate::settings::log::{LogTarget, Manner};
-use crate::settings::values::Settings;
-pub(crate) use combined::escape;
-pub(crate) use line::{Fields, Times};
-pub(crate) use outlet::Outlet;
-pub(crate) use writer::Writer;
-
-/// An access log that is open, or none.
-#[derive(Debug, Default)]
-pub(crate) struct Log(Option<Open>);
-
-#[derive(Debug)]
-struct Open {
-    file: File,
-    /// Where to open it anew; none for standard output.
-    path: Option<PathBuf>,
-    manner: Manner,
-}
-
-impl Log {
-    /// Opens what `settings` name, for workers that are `owner`.
-    ///
-    /// # Errors
-    /// What the system says, with the path and what to do.
-    pub(crate) fn open(settings: &Settings, owner: Option<&User>) -> Result<Log, String> {
-        let manner = settings.log;
-        let open = match &settings.access_log {
-            LogTarget::Off => None,
-            LogTarget::Output => {
-                let output = io::stdout().as_fd().try_clone_to_owned();
-                let file = output.map_err(|error| format!("can not write to standard output: {error}"))?;
-                Some(Open { file: file.into(), path: None, manner })
-            }
-            LogTarget::File(path) => {
-                let wrong = |why: String| format!("can not open the access log {}: {why}", path.display());
-                let path = std::path::absolute(path).map_err(|error| wrong(error.to_string()))?;
-                Some(Open { file: file::make(&path, owner).map_err(wrong)?, path: Some(path), manner })
-            }
-        };
-        Ok(Log(open))
-    }
-
-    /// Makes the file anew where its name is free, and takes it from now on.
-    ///
-    /// # Errors
-    /// What the system says, with the path and what to do; the old one is kept then.
-    pub(crate) fn reopen(&mut self, owner: Option<&User>) -> Result<(), String> {
-        let Some(Open { file, path: Some(path), .. }) = &mut self.0 else { return Ok(()) };
-        *file = file::make(path, owner)
-            .map_err(|why| format!("can not open the access log {} again: {why}", path.display()))?;
-        Ok(())
-    }
-
-    /// Where the file is opened again; none for standard output and for no log.
-    pub(crate) fn path(&self) -> Option<&Path> {
-        self.0.as_ref()?.path.as_deref()
-    }
-
-    /// The file and its name, where it is one that can be renamed.
-    pub(crate) fn regular(&self) -> Option<(&Path, std::fs::Metadata)> {
-        let Open { file, path, .. } = self.0.as_ref()?;
-        let facts = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-        Some((path.as_deref()?, facts))
-    }
-}
+pub(crate) mod writer;

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tenfold_sys::lifecycle;
 
+use super::file;
+use super::open::{Log, Open};
 use super::queue::Queue;
 use super::sink::{self, Sink};
-use super::{Log, Open, file};
-use crate::counters::{Counter, Tally};
 use crate::diagnostics::{error, info, warning};
 use crate::sandbox;
 use crate::settings::log::{Format, Manner, Mode};
+use crate::status::counters::{Counter, Tally};
 
 /// The access log of a process.
 #[derive(Debug)]

@@ -9,8 +9,9 @@ use tenfold_sys::lifecycle;
 use super::line::{Date, Fields, Times};
 use super::outlet::Outlet;
 use super::sink::Sink;
-use crate::counters::{Counter, Tally};
+use super::{combined, json};
 use crate::settings::log::{Format, Mode};
+use crate::status::counters::{Counter, Tally};
 
 /// Bytes at which the lines of the mode `buffered` are written. One line more fits behind them.
 const FULL: usize = 64 * 1024;
@@ -66,15 +67,15 @@ impl Writer {
         fields: Fields<'_>,
         times: Times,
     ) {
-        self.format.begin(&mut self.lines, &mut self.date, peer, request, status);
-        self.format.end(&mut self.lines, bytes, fields, times);
+        begin(self.format, &mut self.lines, &mut self.date, peer, request, status);
+        end(self.format, &mut self.lines, bytes, fields, times);
         self.added();
     }
 
     /// Begins a line that is added by [`Writer::finish`] when its bytes are known.
     pub(crate) fn begin(&mut self, peer: &Peer, request: &[u8], status: u16, fields: Fields<'_>) -> Begun {
         let mut begin = Vec::with_capacity(request.len() + 96);
-        self.format.begin(&mut begin, &mut self.date, peer, request, status);
+        self::begin(self.format, &mut begin, &mut self.date, peer, request, status);
         Begun { begin, referer: fields.referer.map(Box::from), agent: fields.agent.map(Box::from) }
     }
 
@@ -82,7 +83,7 @@ impl Writer {
     pub(crate) fn finish(&mut self, begun: &Begun, bytes: u64, times: Times) {
         self.lines.extend_from_slice(&begun.begin);
         let fields = Fields { referer: begun.referer.as_deref(), agent: begun.agent.as_deref() };
-        self.format.end(&mut self.lines, bytes, fields, times);
+        end(self.format, &mut self.lines, bytes, fields, times);
         self.added();
     }
 
@@ -112,7 +113,7 @@ impl Writer {
     /// Writes what is due, and goes on in the new file where one was asked for. Says when it wants to be
     /// called again.
     #[inline]
-    pub(crate) fn rest(&mut self) -> Instant {
+    pub(crate) fn before_wait(&mut self) -> Instant {
         self.reopen_where_asked();
         if self.due <= clock::now() {
             self.write();
@@ -143,6 +144,23 @@ impl Writer {
             self.write();
         }
         (self.opened, self.sink) = self.outlet.reopen();
+    }
+}
+
+/// Writes the part of a line that is known before its bytes are.
+fn begin(format: Format, line: &mut Vec<u8>, date: &mut Date, peer: &Peer, request: &[u8], status: u16) {
+    match format {
+        Format::Common | Format::Combined => combined::begin(line, date.common(), peer, request, status),
+        Format::Json => json::begin(line, date.rfc3339(), peer, request, status),
+    }
+}
+
+/// Writes the rest of a line, its end included.
+fn end(format: Format, line: &mut Vec<u8>, bytes: u64, fields: Fields<'_>, times: Times) {
+    match format {
+        Format::Common => combined::end_common(line, bytes),
+        Format::Combined => combined::end(line, bytes, fields),
+        Format::Json => json::end(line, bytes, fields, times),
     }
 }
 

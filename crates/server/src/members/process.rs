@@ -1,5 +1,7 @@
-//! The process of the accounts: it takes questions at the door and answers them on threads, some for what is known
+//! The process of the accounts: it receives questions and answers them on threads, some for what is known
 //! soon and few for hashes, each behind a queue that ends.
+
+pub(crate) mod pulse;
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::net::UnixStream;
@@ -17,11 +19,11 @@ use tenfold_accounts::{Accounts, Reply, Request};
 use tenfold_sys::lifecycle::{self, Phase, Watch};
 use tenfold_sys::user::User;
 
-use super::door::{AccountsServer, Answerer};
-use super::place;
-use super::pulse::{Busy, Pulse};
+use super::channel::{AccountsServer, Answerer};
+use super::database;
 use crate::diagnostics::error;
 use crate::settings::members::Members;
+use pulse::{Busy, Pulse};
 
 /// Questions without a password that wait.
 const QUEUE: usize = 1024;
@@ -53,7 +55,7 @@ pub(crate) struct Work<'w> {
 /// In words: the accounts cannot be opened, or the system gives no threads.
 pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String> {
     let Work { settings, pulse, server, .. } = *work;
-    let opened = place::open_accounts(work.url, work.create, work.user, settings);
+    let opened = database::open_accounts(work.url, work.create, work.user, settings);
     let said = opened.as_ref().map_or_else(|why| why.as_str(), |_| READY);
     let heard = ready.write_all(said.as_bytes());
     drop(ready);
@@ -63,11 +65,11 @@ pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String
         (Err(_), Ok(())) => return Err(String::new()),
         (Err(why), Err(_)) => return Err(why),
     };
-    let failed = |error| format!("can not begin a thread: {error}");
+    let failed = |error| format!("cannot begin a thread: {error}");
     let on = |name, width, queue, niceness| start(name, (width, queue), (&accounts, pulse), niceness);
     let (quick, busy) = on("accounts", settings.connections, QUEUE, 0).map_err(failed)?;
     let (hashing, _) = on("hashing", settings.hash_threads, settings.hash_queue, NICE).map_err(failed)?;
-    let watch = Watch::new().map_err(|error| format!("can not hear signals: {error}"))?;
+    let watch = Watch::new().map_err(|error| format!("cannot hear signals: {error}"))?;
     let mut room = AccountsServer::room();
     loop {
         if !busy.all_longer_than(LONGEST, Instant::now()) {
@@ -94,7 +96,7 @@ pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String
             }
             (_, Ok(None)) => pulse.count_rejected(),
             (false, Err(error)) if error.kind() != ErrorKind::WouldBlock => {
-                complain(&format!("can not receive a question: {error}"));
+                complain(&format!("cannot receive a question: {error}"));
                 thread::sleep(PAUSE);
             }
             (_, Err(_)) => {}

@@ -3,9 +3,12 @@
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
+use std::process::ExitCode;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+use crate::diagnostics::{self, error};
 
 /// Something wrong with what the server was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +68,25 @@ impl Problem {
         let report = [Level::ERROR.primary_title(self.what.as_str()).element(snippet)];
         let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
         renderer.decor_style(DecorStyle::Ascii).render(&report)
+    }
+}
+
+/// Exit code for wrong usage: a flag, a value, a combination or a file that is not legal.
+pub(crate) const WRONG_USAGE: u8 = 2;
+
+/// Prints problems, and returns the exit code of a command that is refused.
+pub(crate) fn refuse(problems: &[Problem]) -> ExitCode {
+    complain(problems);
+    ExitCode::from(WRONG_USAGE)
+}
+
+/// Prints problems, each with the lines it is about.
+pub(crate) fn complain(problems: &[Problem]) {
+    for problem in problems {
+        match problem.is_placed() {
+            true => diagnostics::raw(&format!("{}\n\n", problem.render(diagnostics::coloured()))),
+            false => error!("{problem}"),
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use tenfold_site::Listing;
+
 /// A whole number within bounds.
 pub(crate) fn number<T>(text: &str, bounds: RangeInclusive<T>) -> Result<T, String>
 where
@@ -81,6 +83,20 @@ pub(crate) fn word<T: Copy>(text: &str, what: &str, words: &[(&str, T)]) -> Resu
             _ => format!("there is no {what} {text:?}; there are {}", all.join(", ")),
         }
     })
+}
+
+/// The name of an index.
+pub(super) fn file_name(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(['/', '\0']) {
+        true => Err(format!("{text:?} is not the name of a file, such as index.html")),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// The form of folders without an index.
+pub(super) fn listing(text: &str) -> Result<Listing, String> {
+    let words = [("off", Listing::Off), ("html", Listing::Html), ("json", Listing::Json)];
+    word(text, "listing", &words)
 }
 
 /// The word among `words` that somebody who wrote `text` may have meant.

@@ -13,7 +13,7 @@ use super::members::Members;
 use super::tables::site::SiteTable;
 use crate::diagnostics::Level;
 
-/// The settings as they were given: the input of [`crate::blueprint::Blueprint`]. Where a setting has a
+/// The settings as they were given: the input of [`crate::resolved::config::ResolvedConfig`]. Where a setting has a
 /// default in the table of settings, an `Option` is `Some` once that table has been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {

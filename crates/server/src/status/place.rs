@@ -90,7 +90,7 @@ pub(crate) fn socket_name(address: &str) -> String {
 }
 
 /// The control socket of the one server that this user, or root, runs here.
-pub(super) fn find() -> Result<PathBuf, String> {
+pub(crate) fn find() -> Result<PathBuf, String> {
     let folder = RuntimeFolder::find();
     let folder = folder.path();
     let ours = |path: &PathBuf| {

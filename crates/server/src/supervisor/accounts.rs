@@ -15,17 +15,17 @@ use tenfold_sys::shared::Rows;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::user::User;
 
-use super::{Supervisor, privileges};
+use super::privileges;
 use crate::diagnostics::{debug, error, warning};
-use crate::members::door::{self, AccountsClient, AccountsServer};
-use crate::members::filter::Starts;
-use crate::members::place::{self, Users};
+use crate::members::channel::{self, AccountsClient, AccountsServer};
+use crate::members::client::filter::Starts;
+use crate::members::database::{self, Users};
+use crate::members::process::pulse::Pulse;
 use crate::members::process::{READY, Work, serve};
-use crate::members::pulse::Pulse;
 use crate::sandbox;
 use crate::settings::members::Members;
 use crate::settings::values::Settings;
-use crate::status;
+use crate::status::report;
 
 /// How long the accounts may take to open: a database that is far away, a schema that grows.
 const LATEST_START: Duration = Duration::from_secs(60);
@@ -46,7 +46,7 @@ pub(super) struct Accounts {
     /// The user of the process, if the server was started as root.
     pub(super) user: Option<User>,
     /// None in the process of the accounts itself, which would not hear the end of all askers otherwise.
-    door: Option<AccountsClient>,
+    client: Option<AccountsClient>,
     server: AccountsServer,
     pulse: Arc<Pulse>,
     starts: Starts,
@@ -73,12 +73,12 @@ impl Accounts {
         let Some(at) = &settings.members.accounts else { return Ok(None) };
         let user = workers.map(|workers| privileges::accounts_user(settings, workers)).transpose()?;
         let users = user.as_ref().zip(workers).map(|(accounts, workers)| Users { accounts, workers });
-        let url = place::prepare(at, users)?;
+        let url = database::prepare(at, users)?;
         let warnings = users.map(|users| {
-            [privileges::shared_user(settings, users), place::exposure(&url, users)].into_iter().flatten()
+            [privileges::shared_user(settings, users), database::exposure(&url, users)].into_iter().flatten()
         });
         let warnings: Vec<String> = warnings.into_iter().flatten().collect();
-        let failed = |error| format!("can not begin the accounts: {error}");
+        let failed = |error| format!("cannot begin the accounts: {error}");
         let mut accounts = Accounts::new(settings, url, user)?;
         let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
         accounts.fork(theirs, true, || {}).map_err(failed)?;
@@ -99,8 +99,8 @@ impl Accounts {
     }
 
     fn new(settings: &Settings, url: Url, user: Option<User>) -> Result<Accounts, String> {
-        let (door, server) =
-            door::open().map_err(|error| format!("can not open the door to the accounts: {error}"))?;
+        let (client, server) =
+            channel::open().map_err(|error| format!("cannot open the channel to the accounts: {error}"))?;
         let starts = Starts::new()
             .map_err(|error| format!("there is no memory to count starts of the accounts in: {error}"))?;
         let pulse =
@@ -112,7 +112,7 @@ impl Accounts {
             settings: settings.members.clone(),
             url,
             user,
-            door: Some(door),
+            client: Some(client),
             server,
             starts,
             pulse: Arc::new(pulse),
@@ -133,14 +133,14 @@ impl Accounts {
     ///
     /// # Errors
     /// No descriptor is left.
-    pub(super) fn door(&self) -> std::io::Result<Option<(AccountsClient, Starts)>> {
-        let Some(door) = &self.door else { return Ok(None) };
-        Ok(Some((door.share()?, self.starts.clone())))
+    pub(super) fn client(&self) -> std::io::Result<Option<(AccountsClient, Starts)>> {
+        let Some(client) = &self.client else { return Ok(None) };
+        Ok(Some((client.share()?, self.starts.clone())))
     }
 
     /// The part of `tenfold status` about the process.
-    pub(super) fn seen(&self) -> status::Accounts {
-        status::Accounts {
+    pub(super) fn seen(&self) -> report::Accounts {
+        report::Accounts {
             process: self.pid.map(|pid| pid.as_raw_nonzero().get()),
             replaced: self.replaced,
             unread_answers: self.pulse.unread(),
@@ -149,7 +149,12 @@ impl Accounts {
     }
 
     /// Makes the process, the first one with a missing database; `forget` drops in it what is the supervisor's alone.
-    fn fork(&mut self, ready: UnixStream, create: bool, forget: impl FnOnce()) -> std::io::Result<()> {
+    pub(super) fn fork(
+        &mut self,
+        ready: UnixStream,
+        create: bool,
+        forget: impl FnOnce(),
+    ) -> std::io::Result<()> {
         let supervisor = process::own();
         self.pulse.restart();
         self.starts.count();
@@ -163,7 +168,7 @@ impl Accounts {
             }
             Fork::Child => {
                 forget();
-                self.door = None;
+                self.client = None;
                 let serving = AssertUnwindSafe(|| {
                     if !privileges::give_up(self.user.as_ref(), supervisor)? {
                         return Err("the supervisor is gone".into());
@@ -193,7 +198,7 @@ impl Accounts {
 
     /// Kills the process if it hangs: if its main thread, which never waits for long, shows no sign of life. A
     /// successor takes its place when it has ended.
-    fn look_after(&mut self, now: Instant) {
+    pub(super) fn look_after(&mut self, now: Instant) {
         let Some(pid) = self.pid.filter(|_| self.look <= now) else { return };
         self.look = now + LOOK;
         let beats = self.pulse.beats();
@@ -210,7 +215,7 @@ impl Accounts {
     }
 
     /// When there is something to do for the process.
-    fn by(&self) -> Option<Instant> {
+    pub(super) fn by(&self) -> Option<Instant> {
         self.again.or(self.pid.map(|_| self.look))
     }
 
@@ -219,11 +224,21 @@ impl Accounts {
         self.reports.row(1)[0].load(Ordering::Relaxed)
     }
 
-    fn is(&self, pid: Pid) -> bool {
+    /// Whether a process is to be started now.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.again.is_some_and(|again| again <= now)
+    }
+
+    /// Puts off the next start, because the system gave no process.
+    pub(super) fn postpone(&mut self) {
+        self.again = Some(Instant::now() + PAUSE);
+    }
+
+    pub(super) fn is(&self, pid: Pid) -> bool {
         self.pid == Some(pid)
     }
 
-    fn lost(&mut self, end: End, expected: bool) {
+    pub(super) fn lost(&mut self, end: End, expected: bool) {
         self.pid = None;
         if !expected {
             let why = sandbox::end_of(self.reports.row(0), end);
@@ -239,69 +254,22 @@ impl Accounts {
             process::tell(pid, Signal::Interrupt);
         }
     }
-}
 
-impl Supervisor {
-    /// Hears that a process has ended; says whether it was that of the accounts.
-    pub(super) fn mourn_accounts(&mut self, pid: Pid, end: End) -> bool {
-        let expected = self.leaving.is_some() && end == End::Exited(0);
-        match &mut self.accounts {
-            Some(accounts) if accounts.is(pid) => {
-                accounts.lost(end, expected);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// When the process of the accounts is looked at, or begins again.
-    pub(super) fn accounts_by(&self) -> Option<Instant> {
-        self.accounts.as_ref().and_then(Accounts::by)
-    }
-
-    /// Replaces the process of the accounts if it hangs or has ended.
-    pub(super) fn look_after_accounts(&mut self) {
-        let now = Instant::now();
-        if let Some(accounts) = &mut self.accounts {
-            accounts.look_after(now);
-        }
-        if self.accounts.as_ref().and_then(|accounts| accounts.again).is_none_or(|again| again > now) {
-            return;
-        }
-        let Some(mut accounts) = self.accounts.take() else { return };
-        // Nobody waits for it: what is wrong is said by the process itself.
-        let begun = UnixStream::pair().and_then(|(ours, theirs)| {
-            drop(ours);
-            let forget = || {
-                (self.signals, self.control) = (None, None);
-                self.generations.clear();
-                self.sockets.forget();
-            };
-            accounts.fork(theirs, false, forget)
-        });
-        if let Err(error) = begun {
-            error!("can not begin the accounts again: {error}");
-            accounts.again = Some(Instant::now() + PAUSE);
-        }
-        self.accounts = Some(accounts);
-    }
-
-    /// Tells the accounts to go, and waits for a moment until they have.
-    pub(super) fn end_accounts(&mut self) {
-        let Some(accounts) = &mut self.accounts else { return };
-        accounts.end();
+    /// Tells the process to end, waits for it for a moment, and then kills it.
+    pub(super) fn end_and_wait(&mut self) {
+        self.end();
         for _ in 0..200 {
             while let Ok(Some((pid, _))) = process::reap() {
-                if accounts.is(pid) {
-                    accounts.pid = None;
+                if self.is(pid) {
+                    self.pid = None;
                 }
             }
-            if accounts.pid.is_none() {
+            if self.pid.is_none() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        if let Some(pid) = accounts.pid {
+        if let Some(pid) = self.pid {
             process::tell(pid, Signal::Kill);
         }
     }

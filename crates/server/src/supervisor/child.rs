@@ -12,24 +12,23 @@ use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::Listener;
 use tenfold_sys::user::User;
 
-use super::generation::Generation;
+use super::generation::{CANNOT_SERVE, Generation};
 use super::privileges;
 use crate::admission::Admission;
-use crate::app::App;
-use crate::blueprint::Blueprint;
-use crate::cli::Serve;
-use crate::counters::{Counter, Tally};
 use crate::diagnostics::{self, error};
-use crate::members::Members;
-use crate::members::door::AccountsClient;
-use crate::members::filter::Starts;
-use crate::null::Null;
+use crate::members::channel::AccountsClient;
+use crate::members::client::Members;
+use crate::members::client::filter::Starts;
+use crate::resolved::config::ResolvedConfig;
 use crate::sandbox;
 use crate::settings::values::Settings;
-use crate::worker::Crew;
+use crate::status::counters::{Counter, Tally};
+use crate::supervisor::state::Serve;
+use crate::worker::app::App;
+use crate::worker::null::Null;
+use crate::worker::shared::WorkerShared;
 
-/// Exit codes of a worker: it could not serve and has said why, or something of its own failed.
-pub(super) const CAN_NOT_SERVE: i32 = 1;
+/// Exit code of a worker that panicked.
 const PANICKED: i32 = 101;
 
 /// What a worker gets.
@@ -39,7 +38,7 @@ pub(super) struct Work {
     pub(super) generation: Generation,
     pub(super) listeners: Vec<Listener>,
     /// The way to the accounts, where there are any, and the count of their starts.
-    pub(super) door: Option<(AccountsClient, Starts)>,
+    pub(super) client: Option<(AccountsClient, Starts)>,
 }
 
 /// Serves until it is told to leave, and ends the process.
@@ -51,7 +50,7 @@ pub(super) fn run_and_exit(work: Work, user: Option<&User>, how: &Serve) -> ! {
         Ok(Ok(())) => 0,
         Ok(Err(why)) => {
             error!("worker {place}: {why}");
-            CAN_NOT_SERVE
+            CANNOT_SERVE
         }
         // The panic has said where it was.
         Err(_) => PANICKED,
@@ -60,15 +59,15 @@ pub(super) fn run_and_exit(work: Work, user: Option<&User>, how: &Serve) -> ! {
 }
 
 fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
-    let Work { place, supervisor, generation, listeners, door } = work;
-    let shares = generation.blueprint.shares.clone().unwrap_or_default();
+    let Work { place, supervisor, generation, listeners, client } = work;
+    let shares = generation.config.shares.clone().unwrap_or_default();
     let lane = generation.lane + place;
     let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
-    let Generation { settings, blueprint, roots, log, rows, reports, web, .. } = generation;
+    let Generation { settings, config, roots, log, rows, reports, web, .. } = generation;
     if !privileges::give_up(user, supervisor)? {
         return Ok(());
     }
-    let plan = &blueprint.plan;
+    let plan = &config.plan;
     // The rows are read and written until the process ends.
     let (all, reports) = (Box::leak(Box::new(rows)), Box::leak(Box::new(reports)));
     let rows = place..place + plan.counted_threads() / plan.processes();
@@ -82,21 +81,22 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
         sandbox::confine_worker(process, &serving)?;
     }
     let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;
-    let crew = Crew::new(all, rows, shared, log);
+    let worker = WorkerShared::new(all, rows, shared, log);
     match how.null {
         Some(response) => {
-            let null = Null::new(response, settings.limits, crew);
+            let null = Null::new(response, settings.limits, worker);
             serve_protocol(plan, &listeners, null, how.layered)
         }
         None => {
-            let mut hosts = hosts(roots, &settings, &blueprint, user)?;
+            let mut hosts = hosts(roots, &settings, &config, user)?;
             if web.is_some() {
                 hosts = hosts.for_members(member_folders(&settings.members.protect));
             }
-            let members = web.zip(door).map(|(web, (door, starts))| Members::new(web, door, starts, plan));
-            let app = App::new(hosts, &settings, admission, members, plan, crew.clone())?;
+            let members =
+                web.zip(client).map(|(web, (client, starts))| Members::new(web, client, starts, plan));
+            let app = App::new(hosts, &settings, admission, members, plan, worker.clone())?;
             let served = serve_protocol(plan, &listeners, app, how.layered);
-            crew.end();
+            worker.end();
             served
         }
     }
@@ -106,17 +106,17 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
 fn hosts(
     roots: Vec<Root>,
     settings: &Settings,
-    blueprint: &Blueprint,
+    config: &ResolvedConfig,
     user: Option<&User>,
 ) -> Result<Hosts, String> {
     let mut sites = Vec::new();
-    for (mut root, site) in roots.into_iter().zip(std::iter::once(&blueprint.site).chain(&blueprint.hosts)) {
-        if blueprint.plan.engine == Engine::Select {
+    for (mut root, site) in roots.into_iter().zip(std::iter::once(&config.site).chain(&config.hosts)) {
+        if config.plan.engine == Engine::Select {
             root.keep_files_above(FD_SETSIZE as RawFd);
         }
         let whom = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
         root.look("")
-            .map_err(|why| format!("can not read the root {}{whom}: {why}", root.path().display()))?;
+            .map_err(|why| format!("cannot read the root {}{whom}: {why}", root.path().display()))?;
         sites.push(Site::new(root, site.clone()));
     }
     let mut sites = sites.into_iter();

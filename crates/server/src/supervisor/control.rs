@@ -9,13 +9,11 @@ use std::time::Duration;
 
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
-use super::accounts::Accounts;
-use super::generation::Stage;
 use super::sockets::bind_with_mode;
-use super::{PAUSE, Supervisor};
 use crate::diagnostics::{debug, warning};
 use crate::settings::values::Control;
-use crate::status::{self, Numbers, Report, RuntimeFolder, Worker};
+use crate::status::place::{RuntimeFolder, socket_name};
+use crate::status::report::Report;
 
 /// The mode of the socket's file: only its owner may see what the server does.
 const MODE: u32 = 0o600;
@@ -23,6 +21,8 @@ const MODE: u32 = 0o600;
 const BACKLOG: i32 = 128;
 /// How long somebody who asked may take to read the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The pause after an accept that failed for want of memory or descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
 /// Questions answered before signals are looked at again.
 const MOST_AT_ONCE: usize = 16;
 
@@ -34,29 +34,28 @@ pub(super) struct ControlSocket {
 
 impl ControlSocket {
     /// Opens the socket where it was asked for, or where it usually is: there it is done without where it
-    /// can not be had.
+    /// cannot be had.
     ///
     /// # Errors
-    /// In words, where a path was asked for and can not be had.
+    /// In words, where a path was asked for and cannot be had.
     pub(super) fn open(
         control: &Control,
         addresses: &[ListenAddress],
     ) -> Result<Option<ControlSocket>, String> {
         let wrong =
-            |path: &Path, error| format!("can not open the control socket {}: {error}", path.display());
+            |path: &Path, error| format!("cannot open the control socket {}: {error}", path.display());
         match control {
             Control::Off => Ok(None),
             Control::At(path) => ControlSocket::at(path).map(Some).map_err(|error| wrong(path, error)),
             Control::Usual => {
                 let name = addresses.first().map(ListenAddress::to_string).unwrap_or_default();
                 let folder = RuntimeFolder::find();
-                let opened = folder
-                    .open()
-                    .and_then(|folder| ControlSocket::at(&folder.join(status::socket_name(&name))));
+                let opened =
+                    folder.open().and_then(|folder| ControlSocket::at(&folder.join(socket_name(&name))));
                 match opened {
                     Ok(socket) => Ok(Some(socket)),
                     Err(error) => {
-                        let why = format!("can not open a control socket: {error}");
+                        let why = format!("cannot open a control socket: {error}");
                         warning!("{why}; `tenfold status` will not find this server");
                         Ok(None)
                     }
@@ -81,6 +80,25 @@ impl ControlSocket {
         &self.path
     }
 
+    /// Sends the report to every client that has connected.
+    pub(super) fn answer(&self, report: impl Fn() -> Report) {
+        for _ in 0..MOST_AT_ONCE {
+            let stream = match self.listener.accept(false) {
+                Ok((socket, _)) => UnixStream::from(OwnedFd::from(socket)),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    return;
+                }
+                Err(error) => {
+                    debug!("cannot accept a client that asks for the status: {error}");
+                    return thread::sleep(PAUSE);
+                }
+            };
+            if let Err(error) = tell(stream, &report()) {
+                debug!("a client that asked for the status did not take it: {error}");
+            }
+        }
+    }
+
     /// Removes the file, when the server leaves.
     pub(super) fn remove(&self) {
         self.listener.remove_file();
@@ -90,76 +108,6 @@ impl ControlSocket {
 impl AsFd for ControlSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
-    }
-}
-
-impl Supervisor {
-    /// Tells everybody who has asked.
-    pub(super) fn answer_control(&self) {
-        let Some(control) = &self.control else { return };
-        for _ in 0..MOST_AT_ONCE {
-            let stream = match control.listener.accept(false) {
-                Ok((socket, _)) => UnixStream::from(OwnedFd::from(socket)),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                    return;
-                }
-                Err(error) => {
-                    debug!("somebody asks for the status and can not be accepted: {error}");
-                    return thread::sleep(PAUSE);
-                }
-            };
-            if let Err(error) = tell(stream, &self.report()) {
-                debug!("somebody asked for the status and did not take it: {error}");
-            }
-        }
-    }
-
-    fn report(&self) -> Report {
-        let mut total = self.past.clone();
-        let mut workers = Vec::new();
-        for generation in &self.generations {
-            for seen in generation.seen() {
-                total.add_sums(&seen.sums);
-                workers.push(Worker {
-                    worker: seen.worker,
-                    generation: generation.number,
-                    process: seen.pid.map(|pid| pid.as_raw_nonzero().get()),
-                    state: match (generation.stage, seen.pid) {
-                        (Stage::Serving, None) => "restarting",
-                        (Stage::Starting, _) => "starting",
-                        (Stage::Serving, _) => "serving",
-                        (Stage::Draining, _) => "draining",
-                        (Stage::Failed, _) => "failed",
-                    }
-                    .to_owned(),
-                    restarts: seen.restarts,
-                    share: None,
-                    numbers: Numbers::of(&seen.sums),
-                });
-            }
-        }
-        let requests: f64 = workers.iter().map(|worker| worker.numbers.requests as f64).sum();
-        for worker in workers.iter_mut().filter(|worker| worker.worker.is_some() && requests > 0.0) {
-            worker.share = Some(worker.numbers.requests as f64 / requests);
-        }
-        let mut total = Numbers::of(&total);
-        let refused = self.accounts.as_ref().map_or(0, Accounts::refused_calls);
-        total.refused_calls = total.refused_calls.saturating_add(refused);
-        let plan = self.generations.last().map(|newest| &newest.blueprint.plan);
-        Report {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            process: std::process::id(),
-            uptime_seconds: self.began.elapsed().as_secs(),
-            generation: self.count,
-            leaving: self.leaving.is_some(),
-            listen: self.addresses.iter().map(ListenAddress::to_string).collect(),
-            engine: plan.map(|plan| plan.engine.to_string()).unwrap_or_default(),
-            topology: plan.map(|plan| plan.topology.to_string()).unwrap_or_default(),
-            send: plan.map(|plan| plan.sender.to_string()).unwrap_or_default(),
-            accounts: self.accounts.as_ref().map(Accounts::seen),
-            total,
-            workers,
-        }
     }
 }
 

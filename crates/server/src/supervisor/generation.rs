@@ -12,14 +12,13 @@ use tenfold_sys::shared::Rows;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::user::User;
 
-use super::child::CAN_NOT_SERVE;
 use crate::admission::Addresses;
-use crate::blueprint::Blueprint;
-use crate::counters::{self, Sums};
 use crate::diagnostics::{error, warning};
-use crate::log::Log;
+use crate::log::open::Log;
+use crate::resolved::config::ResolvedConfig;
 use crate::sandbox;
 use crate::settings::values::Settings;
+use crate::status::counters::{self, Sums};
 
 /// A worker that lived this long and died is replaced at once; one that did not is given a pause.
 const LIVED: Duration = Duration::from_secs(1);
@@ -27,6 +26,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// A worker that does not serve after this time never will.
 const LATEST_START: Duration = Duration::from_secs(30);
+
+/// Exit code of a worker that could not serve and has said why.
+pub(super) const CANNOT_SERVE: i32 = 1;
+/// Generations that may still be leaving when another comes.
+pub(super) const MOST_FORMER: usize = 8;
 
 /// Where a generation is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +50,7 @@ pub(super) struct Generation {
     pub(super) number: u32,
     pub(super) stage: Stage,
     pub(super) settings: Settings,
-    pub(super) blueprint: Blueprint,
+    pub(super) config: ResolvedConfig,
     /// The folders of the site and of each host; none where no site is served.
     pub(super) roots: Vec<Root>,
     pub(super) log: Log,
@@ -86,11 +90,11 @@ impl Generation {
     /// Opens what a configuration names.
     ///
     /// # Errors
-    /// In words: the root or the log can not be opened, or there is no memory.
+    /// In words: the root or the log cannot be opened, or there is no memory.
     pub(super) fn open(
         number: u32,
         settings: Settings,
-        blueprint: Blueprint,
+        config: ResolvedConfig,
         user: Option<&User>,
         null: bool,
     ) -> Result<Generation, String> {
@@ -100,19 +104,19 @@ impl Generation {
         };
         let has_members = !null && settings.members.accounts.is_some();
         let web = has_members.then(|| Web::new(settings.members.web()).map(Arc::new)).transpose()?;
-        let rows = Rows::new(blueprint.plan.counted_threads(), counters::WORDS)
+        let rows = Rows::new(config.plan.counted_threads(), counters::WORDS)
             .map_err(|error| format!("there is no memory to count in: {error}"))?;
-        let reports = Rows::new(blueprint.plan.processes(), REPORT_WORDS)
+        let reports = Rows::new(config.plan.processes(), REPORT_WORDS)
             .map_err(|error| format!("there is no memory for reports: {error}"))?;
         let now = Instant::now();
         let place = || Worker { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
-        let workers = (0..blueprint.plan.processes()).map(|_| place()).collect();
+        let workers = (0..config.plan.processes()).map(|_| place()).collect();
         let (stage, addresses, lane) = (Stage::Starting, None, 0);
         Ok(Generation {
             number,
             stage,
             settings,
-            blueprint,
+            config,
             roots,
             log,
             rows,
@@ -179,7 +183,7 @@ impl Generation {
                 }
             }
             Stage::Starting => {
-                if end != End::Exited(CAN_NOT_SERVE) {
+                if end != End::Exited(CANNOT_SERVE) {
                     error!("{name} {why} before it served");
                 }
                 self.fail();
@@ -207,7 +211,7 @@ impl Generation {
 
     /// The rows that the process at `place` counts in.
     fn rows_of(&self, place: usize) -> std::ops::Range<usize> {
-        match self.blueprint.plan.topology {
+        match self.config.plan.topology {
             Topology::ReuseportProcesses => place..place + 1,
             _ => 0..self.rows.rows(),
         }
@@ -251,9 +255,9 @@ impl Generation {
 
     /// What its workers are and have counted.
     pub(super) fn seen(&self) -> Vec<Seen> {
-        let apart = self.blueprint.plan.topology == Topology::ReuseportProcesses;
+        let apart = self.config.plan.topology == Topology::ReuseportProcesses;
         // The thread that accepts for the others, where there is one, comes first.
-        let first = self.rows.rows() - self.blueprint.plan.workers.min(self.rows.rows());
+        let first = self.rows.rows() - self.config.plan.workers.min(self.rows.rows());
         (0..self.rows.rows())
             .map(|place| {
                 let worker = &self.workers[if apart { place } else { 0 }];
@@ -294,5 +298,40 @@ impl Worker {
             failures => FIRST_PAUSE.saturating_mul(1 << (failures - 2).min(16)).min(LONGEST_PAUSE),
         };
         self.again = Some(now + pause);
+    }
+}
+
+/// The table of addresses, once a configuration has bounds by address. It is the supervisor's: it outlives workers and
+/// configurations.
+#[derive(Debug, Default)]
+pub(super) struct AddressRows(Option<&'static Addresses>);
+
+impl AddressRows {
+    /// Gives each process of `generation` a lane that none of `others` has, where addresses have bounds.
+    ///
+    /// # Errors
+    /// In words: there is no memory.
+    pub(super) fn give(&mut self, generation: &mut Generation, others: &[Generation]) -> Result<(), String> {
+        if generation.config.shares.is_none() {
+            return Ok(());
+        }
+        // Neither how many there are nor how large the table is changes without a restart.
+        let processes = generation.config.plan.processes();
+        let table = match self.0 {
+            Some(table) => table,
+            None => {
+                let most = generation.settings.max_addresses;
+                let table = Addresses::new(most, processes * (MOST_FORMER + 1))
+                    .map_err(|error| format!("there is no memory for {most} addresses: {error}"))?;
+                // It is used until the last process ends.
+                *self.0.insert(Box::leak(Box::new(table)))
+            }
+        };
+        let taken =
+            |lane: &usize| others.iter().any(|other| other.addresses.is_some() && other.lane == *lane);
+        let lane = (0..=MOST_FORMER).map(|place| place * processes).find(|lane| !taken(lane));
+        generation.lane = lane.ok_or("former configurations are still leaving")?;
+        generation.addresses = Some(table);
+        Ok(())
     }
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use tenfold_sys::signal::Signal;
 
-use super::Supervisor;
 use super::generation::Generation;
+use super::state::{Leaving, Supervisor};
 use crate::diagnostics::{info, warning};
 
 /// How long workers have to stop before they are killed.
@@ -13,27 +13,6 @@ const STOP: Duration = Duration::from_secs(2);
 
 /// How long workers have to turn away from the listening sockets before those end.
 const TURN_AWAY: Duration = Duration::from_millis(100);
-
-/// How far the server is with leaving.
-pub(super) enum Leaving {
-    /// Workers finish what they do, until then at the latest.
-    Draining { by: Option<Instant> },
-    /// Workers were told to stop, and are killed then.
-    Stopping { by: Instant },
-    /// Workers were killed.
-    Killed,
-}
-
-impl Leaving {
-    /// When the next step is taken.
-    pub(super) fn by(&self) -> Option<Instant> {
-        match self {
-            Leaving::Draining { by } => *by,
-            Leaving::Stopping { by } => Some(*by),
-            Leaving::Killed => None,
-        }
-    }
-}
 
 impl Supervisor {
     /// Begins to leave as `signal` says, or hurries up.

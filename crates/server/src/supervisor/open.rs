@@ -10,21 +10,20 @@ use tenfold_sys::signal::Signals;
 
 use super::accounts::Accounts;
 use super::control::ControlSocket;
-use super::generation::Generation;
-use super::lanes::Lanes;
+use super::generation::{AddressRows, Generation};
+use super::privileges;
 use super::rotate::Rotation;
 use super::sockets::Sockets;
-use super::{Supervisor, privileges};
-use crate::blueprint::{Blueprint, warnings};
-use crate::check::{complain, refuse};
-use crate::cli::Serve;
-use crate::counters::Sums;
+use super::state::{Serve, Supervisor};
 use crate::diagnostics::{self, error, warning};
-use crate::engines;
+use crate::resolved::config::{ResolvedConfig, warn};
+use crate::resolved::engines;
 use crate::sandbox;
 use crate::settings::given::warn_of_slips;
 use crate::settings::problem::Problem;
+use crate::settings::problem::{complain, refuse};
 use crate::settings::values::Settings;
+use crate::status::counters::Sums;
 
 /// `tenfold serve`: from the command line to the end of the last worker.
 pub(crate) fn serve(serve: Serve) -> ExitCode {
@@ -42,18 +41,18 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
         Err(problems) => return refuse(&problems),
     };
     let descriptors = limits::raise_descriptors().unwrap_or_else(|error| {
-        warning!("can not raise the descriptor limit: {error}; counting with 1024");
+        warning!("cannot raise the descriptor limit: {error}; counting with 1024");
         1024
     });
-    let drawn = null_is_alone(&serve, &settings)
+    let config = null_is_alone(&serve, &settings)
         .and_then(|()| privileges::allowed(&settings))
-        .and_then(|()| Blueprint::draw(&settings, descriptors));
-    let blueprint = match drawn {
-        Ok(blueprint) => blueprint,
+        .and_then(|()| ResolvedConfig::resolve(&settings, descriptors));
+    let config = match config {
+        Ok(config) => config,
         Err(why) => return refuse(&[Problem::new(why)]),
     };
-    warnings::warn(&settings);
-    match Supervisor::open(serve, settings, blueprint, descriptors) {
+    warn(&settings);
+    match Supervisor::open(serve, settings, config, descriptors) {
         Ok(supervisor) => supervisor.run(),
         Err(why) => {
             error!("{why}");
@@ -80,10 +79,10 @@ impl Supervisor {
     fn open(
         serve: Serve,
         settings: Settings,
-        blueprint: Blueprint,
+        config: ResolvedConfig,
         descriptors: u64,
     ) -> Result<Supervisor, String> {
-        engines::require(blueprint.plan.engine)?;
+        engines::require(config.plan.engine)?;
         if settings.sandbox {
             sandbox::require()?;
         }
@@ -95,17 +94,17 @@ impl Supervisor {
             Some(_) => None,
             None => Accounts::begin(&settings, user.as_ref())?,
         };
-        let mut first = Generation::open(1, settings, blueprint, user.as_ref(), serve.null.is_some())?;
-        let mut lanes = Lanes::default();
-        lanes.give(&mut first, &[])?;
-        let sockets = Sockets::bind(&first.settings.listen, &first.blueprint)?;
+        let mut first = Generation::open(1, settings, config, user.as_ref(), serve.null.is_some())?;
+        let mut address_rows = AddressRows::default();
+        address_rows.give(&mut first, &[])?;
+        let sockets = Sockets::bind(&first.settings.listen, &first.config)?;
         if let Some(rate) = first.settings.max_rate {
             sockets.pace(Some(rate))?;
         }
         let addresses = sockets.addresses();
         let control = ControlSocket::open(&first.settings.control, &addresses)?;
         // From here on signals wait to be read, and a worker that is forked has them waiting, too.
-        let signals = Signals::new().map_err(|error| format!("can not receive signals: {error}"))?;
+        let signals = Signals::new().map_err(|error| format!("cannot receive signals: {error}"))?;
         Ok(Supervisor {
             serve,
             accounts,
@@ -118,7 +117,7 @@ impl Supervisor {
             began: Instant::now(),
             generations: vec![first],
             count: 1,
-            lanes,
+            address_rows,
             past: Sums::default(),
             leaving: None,
             sockets_end: None,

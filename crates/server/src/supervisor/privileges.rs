@@ -6,7 +6,7 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::user::{self, User};
 
 use crate::diagnostics::warning;
-use crate::members::place::Users;
+use crate::members::database::Users;
 use crate::settings::values::Settings;
 
 /// The user of workers where the server is started as root and nobody says whom.

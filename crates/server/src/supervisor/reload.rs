@@ -1,15 +1,12 @@
 //! HUP: a new configuration gets workers of its own, and those of the old one drain. What is wrong with it
 //! is said, and then nothing changes.
 
-use super::Supervisor;
-use super::generation::{Generation, Stage};
-use crate::blueprint::{Blueprint, warnings};
-use crate::check::complain;
+use super::generation::{Generation, MOST_FORMER, Stage};
+use super::state::Supervisor;
 use crate::diagnostics::{error, info};
+use crate::resolved::config::{ResolvedConfig, warn};
+use crate::settings::problem::complain;
 use crate::settings::values::Settings;
-
-/// Generations that may still be leaving when another comes.
-pub(super) const MOST_FORMER: usize = 8;
 
 impl Supervisor {
     /// Takes up the configuration as it is now.
@@ -24,7 +21,7 @@ impl Supervisor {
             return;
         }
         let prepared = self.prepare(&newest.settings).and_then(|mut generation| {
-            self.lanes.give(&mut generation, &self.generations)?;
+            self.address_rows.give(&mut generation, &self.generations)?;
             Ok(generation)
         });
         match prepared {
@@ -44,19 +41,19 @@ impl Supervisor {
         })?;
         let changes = old.fixed_changes(&settings);
         if !changes.is_empty() {
-            return Err(format!("{} can not change without a restart", changes.join(", ")));
+            return Err(format!("{} cannot change without a restart", changes.join(", ")));
         }
         if self.generations.len() > MOST_FORMER {
             return Err(format!("{MOST_FORMER} former configurations are still leaving"));
         }
-        let blueprint = Blueprint::draw(&settings, self.descriptors)?;
-        warnings::warn(&settings);
-        if blueprint.options.zerocopy && !self.sockets.permit_zerocopy() {
+        let config = ResolvedConfig::resolve(&settings, self.descriptors)?;
+        warn(&settings);
+        if config.options.zerocopy && !self.sockets.permit_zerocopy() {
             // Connections that wait already would not have the option, and nobody would say when they are done.
             return Err(
-                "send can not become zerocopy without a restart: listening sockets are opened for it".into(),
+                "send cannot become zerocopy without a restart: listening sockets are opened for it".into()
             );
         }
-        Generation::open(self.count + 1, settings, blueprint, self.user.as_ref(), self.serve.null.is_some())
+        Generation::open(self.count + 1, settings, config, self.user.as_ref(), self.serve.null.is_some())
     }
 }

@@ -11,9 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tenfold_sys::location::Location;
 
-use super::Supervisor;
-use super::generation::Stage;
-use crate::counters::{Counter, Sums};
+use super::generation::{Generation, Stage};
 use crate::diagnostics::{error, info};
 use crate::log::day;
 use crate::settings::log::Rotate;
@@ -35,64 +33,48 @@ pub(super) struct Rotation {
     day: Option<u64>,
 }
 
-impl Supervisor {
-    /// When the log is to be looked at; never where it stays in one file.
-    pub(super) fn rotation_by(&self) -> Option<Instant> {
-        let newest = self.generations.last()?;
+impl Rotation {
+    /// When the log is looked at next; `None` if it stays in one file.
+    pub(super) fn by(&self, newest: &Generation, began: Instant) -> Option<Instant> {
         let wanted = newest.settings.log_rotate != Rotate::Off && newest.stage == Stage::Serving;
-        (wanted && self.leaving.is_none()).then(|| self.rotation.look.unwrap_or(self.began))
+        wanted.then(|| self.look.unwrap_or(began))
     }
 
-    /// Gives the log a new file, where it is time to.
-    pub(super) fn rotate(&mut self) {
-        let now = Instant::now();
-        if self.rotation_by().is_none_or(|by| by > now) {
-            return;
-        }
-        self.rotation.look = Some(now + TICK);
-        let lines = self.lines();
-        let Some(newest) = self.generations.last() else { return };
-        let Some((path, facts)) = newest.log.regular() else { return };
+    /// Moves the log of `newest` away if it is due. Returns whether the log is to be opened again.
+    pub(super) fn rotate(&mut self, newest: &Generation, lines: u64, now: Instant) -> bool {
+        self.look = Some(now + TICK);
+        let Some((path, facts)) = newest.log.regular() else { return false };
         let today = unix_seconds(SystemTime::now());
         // A file of former times is as old as its last line.
         let last = facts.modified().map_or(today, unix_seconds);
-        let of = *self.rotation.day.get_or_insert(day::number(last));
+        let of = *self.day.get_or_insert(day::number(last));
         let daily = newest.settings.log_rotate == Rotate::Daily;
         let due = match newest.settings.log_rotate {
             Rotate::Off => false,
             Rotate::Size(most) => facts.len() >= most,
-            Rotate::Lines(most) => lines.saturating_sub(self.rotation.lines) >= most,
+            Rotate::Lines(most) => lines.saturating_sub(self.lines) >= most,
             Rotate::Daily => of < day::number(today),
         };
         if !due {
-            return;
+            return false;
         }
-        (self.rotation.day, self.rotation.lines) = (Some(day::number(today)), lines);
+        (self.day, self.lines) = (Some(day::number(today)), lines);
         if facts.len() == 0 {
-            return;
+            return false;
         }
         // The first lines of a new day may have come before this look.
         let named = if daily { day::of_number(of) } else { day::of(last) };
         match move_away(path, &named) {
             Ok(to) => {
                 info!("the access log goes on in a new file; the old one is {}", to.display());
-                self.reopen();
+                true
             }
             Err(why) => {
                 error!("{why}; the access log goes on in the same file");
-                self.rotation.look = Some(now + PAUSE);
+                self.look = Some(now + PAUSE);
+                false
             }
         }
-    }
-
-    /// Lines that were written since the server began.
-    fn lines(&self) -> u64 {
-        let mut sums = self.past.clone();
-        self.generations
-            .iter()
-            .flat_map(|generation| generation.seen())
-            .for_each(|seen| sums.add_sums(&seen.sums));
-        Sums::of(&sums, Counter::Lines)
     }
 }
 

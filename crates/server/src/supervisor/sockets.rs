@@ -8,7 +8,7 @@ use rustix::net::Shutdown;
 use rustix::process::umask;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
-use crate::blueprint::Blueprint;
+use crate::resolved::config::ResolvedConfig;
 
 /// Listening sockets by process, and in each process by address.
 pub(super) struct Sockets {
@@ -21,15 +21,15 @@ impl Sockets {
     ///
     /// # Errors
     /// In words, which address can not be listened on, and why.
-    pub(super) fn bind(addresses: &[ListenAddress], blueprint: &Blueprint) -> Result<Sockets, String> {
-        let workers = blueprint.plan.sockets_per_address();
+    pub(super) fn bind(addresses: &[ListenAddress], config: &ResolvedConfig) -> Result<Sockets, String> {
+        let workers = config.plan.sockets_per_address();
         let mut sockets: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
         for address in addresses {
-            let bound = bind_all(address, &blueprint.options, workers);
+            let bound = bind_all(address, &config.options, workers);
             let bound = bound.map_err(|error| explain(address, &error))?;
             sockets.iter_mut().zip(bound).for_each(|(own, listener)| own.push(listener));
         }
-        match blueprint.plan.processes() {
+        match config.plan.processes() {
             // One process has them all, those of its first thread first.
             1 => Ok(Sockets {
                 by_process: vec![sockets.into_iter().flatten().collect()],

@@ -1,7 +1,7 @@
 //! The content that is served, and where.
 
 use tenfold_http::negotiate::Coding;
-use tenfold_site::{Codings, Listing, TagFrom};
+use tenfold_site::{Codings, TagFrom};
 use tenfold_sys::socket::ListenAddress;
 
 use super::read::{bytes, count, path, rows, size, switch, word};
@@ -19,7 +19,7 @@ pub(super) static SITE: &[Row] = rows! { "The site":
         root = path;
         "the folder to serve";
     one "index" "NAME" = Value("index.html"), not_null;
-        index = |given: Text<'_>| file_name(given.text);
+        index = |given: Text<'_>| units::file_name(given.text);
         "the file that is served for a folder";
     one "echo" "PATH|off" = Value("off"), not_null;
         echo = url_path_or_off;
@@ -52,7 +52,7 @@ pub(super) static CONTENT: &[Row] = rows! { "Content":
         tags_up_to = size(1..=1024 * 1024 * MB);
         "of a file that is read for its entity tag; a larger one has that of its time and size";
     one "listing" "html|json|off" = Value("off"), not_null;
-        listing = |given: Text<'_>| listing(given.text);
+        listing = |given: Text<'_>| units::listing(given.text);
         "what is shown of a folder without an index: html (JSON for who prefers it), json, or off";
     one "listing-entries" "N" = Value("10000"), not_null;
         listing_entries = count(1..=1_000_000);
@@ -72,14 +72,6 @@ fn addresses(given: &[Text<'_>]) -> Result<Vec<ListenAddress>, String> {
     }
 }
 
-/// The name of an index.
-pub(in crate::settings) fn file_name(text: &str) -> Result<String, String> {
-    match text.is_empty() || text.contains(['/', '\0']) {
-        true => Err(format!("{text:?} is not the name of a file, such as index.html")),
-        false => Ok(text.to_owned()),
-    }
-}
-
 /// The path of a request, as it stands there.
 fn url_path_or_off(given: Text<'_>) -> Result<Option<String>, String> {
     let legal = |byte: u8| byte.is_ascii_graphic() && !b"?#".contains(&byte);
@@ -88,12 +80,6 @@ fn url_path_or_off(given: Text<'_>) -> Result<Option<String>, String> {
         path if path.starts_with('/') && path.bytes().all(legal) => Ok(Some(path.to_owned())),
         other => Err(format!("{other:?} is not the path of a URL, such as /echo, or off")),
     }
-}
-
-/// The form of folders without an index.
-pub(in crate::settings) fn listing(text: &str) -> Result<Listing, String> {
-    let words = [("off", Listing::Off), ("html", Listing::Html), ("json", Listing::Json)];
-    units::word(text, "listing", &words)
 }
 
 /// Codings in the order of preference; `all` for the word `on`.

@@ -1,6 +1,6 @@
 //! The table of settings, a file for each group.
 
-pub(crate) mod content;
+mod content;
 mod engine;
 mod limits;
 mod members;

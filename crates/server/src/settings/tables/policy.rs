@@ -7,8 +7,7 @@ use tenfold_site::{CacheControl, FieldEdit, Policy, TryFile};
 
 use super::access::{AUTH, CORS, read_auth, read_cors};
 use super::reader::{Given, Key, Keys, Shape, Wrong, keys};
-use crate::settings::rows::content::listing;
-use crate::settings::units::duration;
+use crate::settings::units::{duration, listing};
 
 /// Every key, in the order of the book.
 pub(crate) static POLICY: &[Key<Policy>] = keys! {

@@ -9,8 +9,7 @@ use tenfold_sys::links::Links;
 
 use super::policy::POLICY;
 use super::reader::{Given, Keys, Reader, Shape, Wrong, keys};
-use crate::settings::rows::content::file_name;
-use crate::settings::units::word;
+use crate::settings::units::{file_name, word};
 
 /// What a table says of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -12,11 +12,11 @@ use tenfold_accounts::store::url::Url;
 use tenfold_sys::process;
 use tenfold_sys::user::{self, User};
 
-use crate::check::{WRONG_USAGE, complain};
 use crate::diagnostics::error;
-use crate::members::place::{self, Users};
+use crate::members::database::{self, Users};
 use crate::settings::given::{Given, warn_of_slips};
 use crate::settings::members::{Members, Place};
+use crate::settings::problem::{WRONG_USAGE, complain};
 use crate::settings::values::Settings;
 use crate::supervisor::privileges;
 
@@ -131,17 +131,22 @@ fn open_as_keeper(at: &Place, settings: &Settings) -> Result<Accounts, String> {
         true => Some(keeper(&url, settings)?),
         false => None,
     };
-    place::prepare(at, keeper.as_ref().map(|keeper| Users { accounts: keeper, workers: keeper }))?;
+    database::prepare(at, keeper.as_ref().map(|keeper| Users { accounts: keeper, workers: keeper }))?;
     if let Some(keeper) = &keeper {
         let become_it = || keeper.become_it().and_then(|()| user::renounce());
         become_it().map_err(|error| format!("cannot become user {}: {error}", keeper.name))?;
     }
-    place::open_accounts(&url, true, keeper.as_ref(), &Members { connections: 1, ..settings.members.clone() })
+    database::open_accounts(
+        &url,
+        true,
+        keeper.as_ref(),
+        &Members { connections: 1, ..settings.members.clone() },
+    )
 }
 
 /// The owner of the database; if it is missing, or is root's, the user of the server's accounts process.
 fn keeper(url: &Url, settings: &Settings) -> Result<User, String> {
-    match place::owner(url)?.filter(|owner| *owner != 0) {
+    match database::owner(url)?.filter(|owner| *owner != 0) {
         Some(id) => {
             let found = User::with_id(id).map_err(|error| format!("cannot look up user {id}: {error}"))?;
             found.ok_or_else(|| format!("cannot use {url}: it belongs to user {id}, who does not exist"))

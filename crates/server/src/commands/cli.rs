@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 
-use crate::manual::SHELLS;
+use super::manual::SHELLS;
 use crate::settings::given::{Given, warn_of_slips};
 use crate::settings::row::Row;
 use crate::settings::rows::rows;
+use crate::supervisor::state::Serve;
+use crate::worker::null::NullResponse;
 
 /// What was asked for.
 pub(crate) enum Command {
@@ -21,24 +23,6 @@ pub(crate) enum Command {
     Users(ArgMatches),
     Man { command: Option<String>, folder: Option<PathBuf> },
     Completions(String),
-}
-
-/// `tenfold serve`.
-#[derive(Clone, Debug)]
-pub(crate) struct Serve {
-    pub(crate) given: Given,
-    pub(crate) null: Option<NullResponse>,
-    /// Whether connections run through the layer of the tests.
-    pub(crate) layered: bool,
-}
-
-/// What `serve --null` answers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NullResponse {
-    /// Bytes of its body.
-    pub(crate) body: usize,
-    /// Whether the connection ends after it.
-    pub(crate) close: bool,
 }
 
 /// Bytes of a `--null` body at most: it is staged for every request.
@@ -131,8 +115,8 @@ pub(crate) fn program() -> clap::Command {
                 .arg(control.help("The server's control socket; found where there is one server"))
                 .arg(json()),
         )
-        .subcommand(crate::bench::command())
-        .subcommand(crate::users::command())
+        .subcommand(super::bench::command())
+        .subcommand(super::users::command())
         .subcommand(man_command())
         .subcommand(
             clap::Command::new("completions").about("What a shell needs to complete the command line").arg(

@@ -1,8 +1,9 @@
-//! The way to the accounts: a pair of sockets that keeps the bounds of messages.
+//! The channel between the processes that ask the accounts and the process that has them: a pair of sockets that keeps
+//! the bounds of messages.
 //!
 //! Every process of the server has one end, and the accounts have the other. A question brings a descriptor with it
 //! (`man 7 unix`, SCM_RIGHTS), to which the answer is written: so questions of many threads and processes need no
-//! numbers, who asked and went away is nobody, and the process of the accounts can be replaced behind the same door.
+//! numbers, who asked and went away is nobody, and the process of the accounts can be replaced at the other end.
 
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
@@ -30,7 +31,7 @@ pub(crate) struct AccountsClient(OwnedFd);
 
 /// A question that was asked: where its answer comes.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     answer: UnixStream,
     by: Instant,
 }
@@ -45,17 +46,18 @@ pub(crate) struct Question {
     answer: OwnedFd,
 }
 
-/// A door with both of its ends.
+/// A channel, by both of its ends.
 ///
 /// # Errors
 /// What `socketpair(2)` says.
 pub(crate) fn open() -> io::Result<(AccountsClient, AccountsServer)> {
-    let (door, server) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    Ok((AccountsClient(door), AccountsServer(server)))
+    let (client, server) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    Ok((AccountsClient(client), AccountsServer(server)))
 }
 
 impl AccountsClient {
-    /// The same door for another who asks.
+    /// The same end for another process.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -75,15 +77,15 @@ impl AccountsClient {
     /// Asks, and does not wait.
     ///
     /// # Errors
-    /// The door is full, or no descriptor is left.
-    pub(super) fn begin(&self, request: &Request) -> io::Result<Asked> {
+    /// The channel is full, or no descriptor is left.
+    pub(crate) fn begin(&self, request: &Request) -> io::Result<Asked> {
         let question = serde_json::to_vec(request)?;
         let (ours, theirs) = UnixStream::pair()?;
         self.send(&question, theirs)?;
         Ok(Asked { answer: ours, by: Instant::now() + PATIENCE })
     }
 
-    /// A door behind which too many wait is closed: who asks is told so at once.
+    /// Fails at once if too many questions wait in the channel.
     fn send(&self, question: &[u8], theirs: UnixStream) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -97,7 +99,7 @@ impl AccountsClient {
 
 impl Asked {
     /// Until when it is waited for.
-    pub(super) fn by(&self) -> Instant {
+    pub(crate) fn by(&self) -> Instant {
         self.by
     }
 
@@ -105,7 +107,7 @@ impl Asked {
     ///
     /// # Errors
     /// None comes.
-    pub(super) fn answer(mut self) -> io::Result<Reply> {
+    pub(crate) fn answer(mut self) -> io::Result<Reply> {
         let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
         loop {
             let left = self.by.saturating_duration_since(Instant::now());
@@ -208,7 +210,7 @@ impl Answerer {
 mod any;
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::io::Write;
 
     use rustix::event::{PollFd, PollFlags, poll};
@@ -216,7 +218,7 @@ pub(super) mod tests {
     use super::*;
 
     /// Waits for a message: a question, or none.
-    pub(in super::super) fn received(server: &AccountsServer) -> Option<Question> {
+    pub(crate) fn received(server: &AccountsServer) -> Option<Question> {
         let mut waited_for = [PollFd::new(server, PollFlags::IN)];
         poll(&mut waited_for, None).expect("somebody sends");
         server.next(&mut AccountsServer::room()).expect("a message has come")
@@ -227,13 +229,13 @@ pub(super) mod tests {
     }
 
     /// Sends a message as it is, with these descriptors.
-    fn send_raw(door: &AccountsClient, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
+    fn send_raw(client: &AccountsClient, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() {
             control.push(SendAncillaryMessage::ScmRights(descriptors));
         }
-        sendmsg(&door.0, &[IoSlice::new(bytes)], &mut control, SendFlags::DONTWAIT).expect("there is room");
+        sendmsg(&client.0, &[IoSlice::new(bytes)], &mut control, SendFlags::DONTWAIT).expect("there is room");
     }
 
     fn is_closed(server: &AccountsServer) -> bool {
@@ -244,7 +246,7 @@ pub(super) mod tests {
 
     #[test]
     fn h76_a_message_that_is_no_question_is_passed_over_and_is_not_the_end() {
-        let (door, server) = open().expect("a pair of sockets");
+        let (client, server) = open().expect("a pair of sockets");
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         let question = serde_json::to_vec(&check()).expect("it can be written");
         let long = [&question[..], &vec![b' '; LONGEST]].concat();
@@ -261,35 +263,35 @@ pub(super) mod tests {
             (&question, &[no_socket]),
         ];
         for (bytes, descriptors) in messages {
-            send_raw(&door, bytes, descriptors);
+            send_raw(&client, bytes, descriptors);
             assert!(received(&server).is_none());
             assert!(!is_closed(&server));
         }
         drop(theirs);
         ours.set_nonblocking(true).expect("it is a socket");
         assert_eq!((&ours).read(&mut [0]).expect("no descriptor is left open"), 0);
-        drop(door);
+        drop(client);
         assert!(is_closed(&server));
     }
 
     #[test]
     fn h76_an_answer_that_nobody_reads_does_not_wait() {
-        let (door, server) = open().expect("a pair of sockets");
+        let (client, server) = open().expect("a pair of sockets");
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         let question = serde_json::to_vec(&check()).expect("it can be written");
         while send(&theirs, &[0; 4096], SendFlags::DONTWAIT).is_ok() {}
-        send_raw(&door, &question, &[theirs.as_fd()]);
+        send_raw(&client, &question, &[theirs.as_fd()]);
         let (_, answer) = received(&server).expect("a question").apart();
         assert!(answer.answer(&Reply::Done), "it is dropped");
         drop(ours);
-        send_raw(&door, &question, &[theirs.as_fd()]);
+        send_raw(&client, &question, &[theirs.as_fd()]);
         let (_, answer) = received(&server).expect("a question").apart();
         assert!(!answer.answer(&Reply::Done), "a client that has gone is no slow reader");
     }
 
     #[test]
     fn each_who_asks_gets_the_own_answer() {
-        let (door, server) = open().expect("a pair of sockets");
+        let (client, server) = open().expect("a pair of sockets");
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let kept: Vec<_> = (0..8).map(|_| received(&server).expect("a question")).collect();
@@ -300,10 +302,10 @@ pub(super) mod tests {
                 }
             });
             for number in 0..8 {
-                let door = &door;
+                let client = &client;
                 scope.spawn(move || {
                     let session = number.to_string();
-                    let reply = door.ask(&Request::Check { session: session.clone() });
+                    let reply = client.ask(&Request::Check { session: session.clone() });
                     assert_eq!(reply, Reply::Member { name: session });
                 });
             }
@@ -326,25 +328,25 @@ pub(super) mod tests {
 
     #[test]
     fn who_asks_a_process_that_dies_is_told_at_once() {
-        let (door, server) = open().expect("a pair of sockets");
+        let (client, server) = open().expect("a pair of sockets");
         std::thread::scope(|scope| {
             scope.spawn(|| drop(received(&server).expect("a question")));
-            assert_eq!(door.ask(&check()), Reply::Unavailable);
+            assert_eq!(client.ask(&check()), Reply::Unavailable);
         });
     }
 
     #[test]
-    fn a_full_door_turns_away_and_does_not_wait() {
-        let (door, _inside) = open().expect("a pair of sockets");
+    fn a_full_channel_turns_away_and_does_not_wait() {
+        let (client, _inside) = open().expect("a pair of sockets");
         let mut sent = 0;
         while sent < 100_000 {
             let (_, theirs) = UnixStream::pair().expect("a pair of sockets");
-            if door.send(b"{}", theirs).is_err() {
+            if client.send(b"{}", theirs).is_err() {
                 break;
             }
             sent += 1;
         }
         assert!(sent < 100_000);
-        assert_eq!(door.ask(&check()), Reply::Unavailable);
+        assert_eq!(client.ask(&check()), Reply::Unavailable);
     }
 }

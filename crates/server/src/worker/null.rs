@@ -6,8 +6,16 @@ use std::sync::Arc;
 use tenfold_engine::{Event, Protocol};
 use tenfold_http::{Finish, Instant, Io, Limits, Next, Patience, Received, clock};
 
-use crate::cli::NullResponse;
-use crate::worker::Crew;
+use super::shared::WorkerShared;
+
+/// What `serve --null` answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NullResponse {
+    /// Bytes of its body.
+    pub(crate) body: usize,
+    /// Whether the connection ends after it.
+    pub(crate) close: bool,
+}
 
 /// Answers the ends of requests, and looks at nothing else.
 #[derive(Clone)]
@@ -15,18 +23,18 @@ pub(crate) struct Null {
     response: Arc<[u8]>,
     close: bool,
     limits: Limits,
-    crew: Arc<Crew>,
+    worker: Arc<WorkerShared>,
 }
 
 impl Null {
     /// Answers with `response`.
-    pub(crate) fn new(response: NullResponse, limits: Limits, crew: Arc<Crew>) -> Null {
+    pub(crate) fn new(response: NullResponse, limits: Limits, worker: Arc<WorkerShared>) -> Null {
         let NullResponse { body, close } = response;
         let connection = if close { "Connection: close\r\n" } else { "" };
         let mut response =
             format!("HTTP/1.1 200 OK\r\nContent-Length: {body}\r\n{connection}\r\n").into_bytes();
         response.resize(response.len() + body, b'x');
-        Null { response: response.into(), close, limits, crew }
+        Null { response: response.into(), close, limits, worker }
     }
 
     /// Answers the requests whose ends are in hand, as many as the output takes. Says whether there were any,
@@ -100,15 +108,15 @@ impl Protocol for Null {
 
     #[inline]
     fn observe(&self, event: Event) {
-        self.crew.observe(event);
+        self.worker.observe(event);
     }
 
     #[inline]
     fn rest(&self) -> Instant {
-        self.crew.rest()
+        self.worker.before_wait()
     }
 
     fn leave(&self) {
-        self.crew.leave();
+        self.worker.drain();
     }
 }

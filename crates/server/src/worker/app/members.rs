@@ -5,8 +5,8 @@ use tenfold_accounts::web::{Ask, Outcome as Comes, Page, Wanted};
 use tenfold_http::{Answer, Head, KeptHead, Out, Peer, Reply};
 use tenfold_site::{Answered, ResponseSummary};
 
-use super::{Asked, Shared};
-use crate::members::Members;
+use super::state::{Asked, Shared};
+use crate::members::client::Members;
 
 impl Shared {
     /// What is answered where the path is for members or about them. `path` is what it means.

@@ -93,7 +93,7 @@ fn end(written: Result<(), String>) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli;
+    use crate::commands::cli;
     use crate::settings::rows::rows;
 
     fn page(name: &str) -> String {

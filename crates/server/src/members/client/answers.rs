@@ -13,7 +13,7 @@ use tenfold_accounts::{Reply, Request};
 use tenfold_engine::offload::{Busy, Coming, Promise, promise};
 use tenfold_sys::eventfd::EventFd;
 
-use super::door::{AccountsClient, Asked};
+use crate::members::channel::{AccountsClient, Asked};
 
 /// What leads to the thread that waits. It begins with the first question, so that the process may still be forked
 /// before.
@@ -42,9 +42,9 @@ impl Answers {
     /// Asks, and does not wait.
     ///
     /// # Errors
-    /// [`Busy`] when the door is full, or the system gives no thread or descriptor.
-    pub(crate) fn ask(&self, door: &AccountsClient, request: &Request) -> Result<Coming<Reply>, Busy> {
-        let asked = door.begin(request).map_err(|_| Busy)?;
+    /// [`Busy`] when the channel is full, or the system gives no thread or descriptor.
+    pub(crate) fn ask(&self, client: &AccountsClient, request: &Request) -> Result<Coming<Reply>, Busy> {
+        let asked = client.begin(request).map_err(|_| Busy)?;
         let (promise, coming) = promise();
         let mut entrance = lock(&self.0);
         let entrance = match &mut *entrance {
@@ -119,8 +119,8 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Wake, Waker};
 
-    use super::super::door::{self, tests::received};
     use super::*;
+    use crate::members::channel::{self, tests::received};
 
     struct Unpark(thread::Thread);
 
@@ -150,11 +150,11 @@ mod tests {
     #[test]
     fn many_wait_at_once_and_each_gets_the_own_answer() {
         const MANY: usize = 100;
-        let (door, server) = door::open().expect("a pair of sockets");
+        let (client, server) = channel::open().expect("a pair of sockets");
         let answers = Answers::default();
         let (mut coming, mut kept) = (Vec::new(), Vec::new());
         for number in 0..MANY {
-            coming.push(answers.ask(&door, &check(number)).expect("there is room"));
+            coming.push(answers.ask(&client, &check(number)).expect("there is room"));
             kept.push(received(&server).expect("a question"));
         }
         for question in kept.into_iter().rev() {
@@ -169,26 +169,26 @@ mod tests {
 
     #[test]
     fn who_asks_a_process_that_dies_is_told_at_once() {
-        let (door, server) = door::open().expect("a pair of sockets");
+        let (client, server) = channel::open().expect("a pair of sockets");
         let answers = Answers::default();
-        let coming = answers.ask(&door, &check(1)).expect("there is room");
+        let coming = answers.ask(&client, &check(1)).expect("there is room");
         drop(received(&server).expect("a question"));
         assert_eq!(result(coming), Some(Reply::Unavailable));
     }
 
     #[test]
-    fn a_full_door_turns_away_and_does_not_wait() {
-        let (door, _server) = door::open().expect("a pair of sockets");
+    fn a_full_channel_turns_away_and_does_not_wait() {
+        let (client, _server) = channel::open().expect("a pair of sockets");
         let answers = Answers::default();
-        let refused = (0..100_000).any(|number| answers.ask(&door, &check(number)).is_err());
+        let refused = (0..100_000).any(|number| answers.ask(&client, &check(number)).is_err());
         assert!(refused);
     }
 
     #[test]
     fn the_thread_ends_with_the_last_who_asks() {
-        let (door, _server) = door::open().expect("a pair of sockets");
+        let (client, _server) = channel::open().expect("a pair of sockets");
         let answers = Answers::default();
-        let coming = answers.ask(&door, &check(1)).expect("there is room");
+        let coming = answers.ask(&client, &check(1)).expect("there is room");
         drop(answers);
         assert_eq!(result(coming), None);
     }

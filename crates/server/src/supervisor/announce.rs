@@ -12,18 +12,18 @@ use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::User;
 
 use crate::admission::Connections;
-use crate::blueprint::Blueprint;
-use crate::cli::NullResponse;
 use crate::diagnostics::{self, Level};
+use crate::resolved::config::ResolvedConfig;
 use crate::settings::log::{Format, Full, Manner, Mode, name_of};
 use crate::settings::log::{LogTarget, Rotate};
 use crate::settings::units::{shown_duration, shown_size};
 use crate::settings::values::{Control, Settings};
+use crate::worker::null::NullResponse;
 
 /// What there is to say.
 pub(crate) struct Facts<'a> {
     pub(crate) settings: &'a Settings,
-    pub(crate) blueprint: &'a Blueprint,
+    pub(crate) config: &'a ResolvedConfig,
     pub(crate) addresses: &'a [ListenAddress],
     /// Where members are kept, and the user of the accounts process if the server was started as root.
     pub(crate) accounts: Option<(&'a Url, Option<&'a User>)>,
@@ -113,7 +113,7 @@ fn members(facts: &Facts<'_>) -> Option<String> {
 }
 
 fn engine(facts: &Facts<'_>) -> Option<String> {
-    let plan = &facts.blueprint.plan;
+    let plan = &facts.config.plan;
     let workers = if plan.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", plan.workers) };
     let triggers =
         if plan.engine.model().triggers { format!(", trigger {}", plan.triggers) } else { String::new() };
@@ -129,7 +129,7 @@ fn engine(facts: &Facts<'_>) -> Option<String> {
         (dispatch, 1) => format!(", dispatch {dispatch} (1 thread each)"),
         (dispatch, threads) => format!(", dispatch {dispatch} ({threads} threads each)"),
     };
-    let reason = facts.blueprint.reason.map(|why| format!(" (auto: {why})")).unwrap_or_default();
+    let reason = facts.config.reason.map(|why| format!(" (auto: {why})")).unwrap_or_default();
     let (engine, topology) = (plan.engine, plan.topology);
     Some(format!("{engine}{method}, topology {topology}, {workers}{dispatch}{triggers}{reason}"))
 }
@@ -154,8 +154,8 @@ fn switches(facts: &Facts<'_>) -> Option<String> {
 }
 
 fn files(facts: &Facts<'_>) -> Option<String> {
-    let up_to = shown_size(facts.blueprint.site.memory_up_to);
-    match (facts.null, facts.blueprint.plan.sender) {
+    let up_to = shown_size(facts.config.site.memory_up_to);
+    match (facts.null, facts.config.plan.sender) {
         (Some(_), _) => None,
         (None, Sender::Auto) => Some(format!("auto: up to {up_to} from memory, sendfile beyond")),
         (None, sender) => Some(format!("{sender}, every one")),
@@ -163,7 +163,7 @@ fn files(facts: &Facts<'_>) -> Option<String> {
 }
 
 fn bounds(facts: &Facts<'_>) -> Option<String> {
-    let plan = &facts.blueprint.plan;
+    let plan = &facts.config.plan;
     let count = plan.bounds.connections;
     let connections = match plan.engine {
         Engine::Naive => "1 connection at once".to_owned(),
@@ -175,18 +175,18 @@ fn bounds(facts: &Facts<'_>) -> Option<String> {
         Engine::Thread => format!("{count} connections, a thread each"),
         Engine::Select => format!(
             "{count} connections a worker (from {} descriptors, of which select watches those below {FD_SETSIZE})",
-            facts.blueprint.descriptors
+            facts.config.descriptors
         ),
-        _ => format!("{count} connections a worker (from {} descriptors)", facts.blueprint.descriptors),
+        _ => format!("{count} connections a worker (from {} descriptors)", facts.config.descriptors),
     };
-    let backlog = match facts.blueprint.kernel_backlog {
+    let backlog = match facts.config.kernel_backlog {
         Some(kernel) => {
             format!("backlog {kernel} (net.core.somaxconn; {} was wished)", facts.settings.backlog)
         }
         None => format!("backlog {}", facts.settings.backlog),
     };
     let idle = shown_duration(facts.settings.limits.idle_timeout);
-    let of_address = match facts.blueprint.shares.as_ref().map(|shares| shares.connections) {
+    let of_address = match facts.config.shares.as_ref().map(|shares| shares.connections) {
         Some(Connections::Explicit(bound) | Connections::Default(bound)) => {
             format!(", {bound} of one address")
         }
@@ -244,7 +244,7 @@ fn sandbox(facts: &Facts<'_>) -> String {
         true => "to their roots and the log",
         false => "not to folders (this kernel has no Landlock)",
     };
-    let engine = facts.blueprint.plan.engine;
+    let engine = facts.config.plan.engine;
     format!("on: workers are held to the system calls of {engine}{accounts}, and {files}")
 }
 
@@ -278,12 +278,12 @@ mod tests {
     fn said(flags: &[(&'static str, &str)]) -> String {
         let flags = flags.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
         let settings = Given { flags, ..Given::default() }.resolve().expect("legal");
-        let blueprint = Blueprint::draw(&settings, 1024).expect("it can be done");
+        let config = ResolvedConfig::resolve(&settings, 1024).expect("it can be done");
         let addresses = settings.listen.clone();
         block(
             &Facts {
                 settings: &settings,
-                blueprint: &blueprint,
+                config: &config,
                 addresses: &addresses,
                 accounts: None,
                 user: None,
@@ -320,16 +320,16 @@ mod tests {
     #[test]
     fn h78_the_start_tells_how_far_the_accounts_are_isolated() {
         let settings = Given::default().resolve().expect("legal");
-        let blueprint = Blueprint::draw(&settings, 1024).expect("it can be done");
+        let config = ResolvedConfig::resolve(&settings, 1024).expect("it can be done");
         let url = "sqlite:members.db".parse().expect("a legal URL");
         let named = |name: &str, id| User { name: name.into(), id, group: id, groups: vec![id] };
         let (web, keeper) = (named("web", 1), named("keeper", 2));
         let said = |user, accounts| {
             let accounts = Some((&url, accounts));
-            let (settings, blueprint) = (&settings, &blueprint);
+            let (settings, config) = (&settings, &config);
             let facts = Facts {
                 settings,
-                blueprint,
+                config,
                 addresses: &[],
                 accounts,
                 user,

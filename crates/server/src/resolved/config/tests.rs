@@ -4,14 +4,14 @@ use crate::settings::given::Given;
 
 const DESCRIPTORS: u64 = 20_000;
 
-fn draw(words: &[(&'static str, &str)], descriptors: u64) -> Result<Blueprint, String> {
+fn resolve(words: &[(&'static str, &str)], descriptors: u64) -> Result<ResolvedConfig, String> {
     let flags = words.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
     let settings = Given { flags, ..Given::default() }.resolve().expect("legal");
-    Blueprint::draw(&settings, descriptors)
+    ResolvedConfig::resolve(&settings, descriptors)
 }
 
 fn refusal(words: &[(&'static str, &str)], descriptors: u64) -> String {
-    draw(words, descriptors).expect_err("it makes no sense")
+    resolve(words, descriptors).expect_err("it makes no sense")
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn options_of_tcp_are_refused_where_every_address_is_a_unix_socket() {
             )
         );
     }
-    assert!(draw(&[("listen", "unix:/run/a.sock"), ("backlog", "16")], DESCRIPTORS).is_ok());
+    assert!(resolve(&[("listen", "unix:/run/a.sock"), ("backlog", "16")], DESCRIPTORS).is_ok());
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn the_switches_of_transport_arrive_where_they_are_set() {
         ("notsent-lowat", "16k"),
         ("tcp-nodelay", "off"),
     ];
-    let Blueprint { plan, options, .. } = draw(&words, DESCRIPTORS).expect("legal");
+    let ResolvedConfig { plan, options, .. } = resolve(&words, DESCRIPTORS).expect("legal");
     assert_eq!((plan.accept, plan.cork), (Accept::One, true));
     assert_eq!((options.linger, options.notsent_lowat), (Some(2), Some(16_384)));
     assert!(!options.tcp_nodelay);
@@ -183,13 +183,13 @@ fn the_switches_of_transport_arrive_where_they_are_set() {
 fn connections_are_as_many_as_descriptors_allow_beside_a_reserve_for_files() {
     let most = |words: &[(&'static str, &str)]| {
         let one = [words, &[("workers", "1")]].concat();
-        draw(&one, DESCRIPTORS).expect("legal").plan.bounds.connections
+        resolve(&one, DESCRIPTORS).expect("legal").plan.bounds.connections
     };
     // 20,000 less 32 of its own and 256 files that are kept open; then a tenth, or half, for others.
     assert_eq!(most(&[("engine", "epoll")]), 17_741);
     assert_eq!(most(&[("engine", "epoll"), ("send", "sendfile")]), 9_856);
     let two = [("engine", "epoll"), ("topology", "threads"), ("workers", "2")];
-    assert_eq!(draw(&two, DESCRIPTORS).expect("legal").plan.bounds.connections, 8_756);
+    assert_eq!(resolve(&two, DESCRIPTORS).expect("legal").plan.bounds.connections, 8_756);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn what_is_for_something_that_is_off_is_refused() {
         &[("listing", "json"), ("listing-entries", "5")],
         &[("engine", "epoll"), ("work-queue", "5")],
     ] {
-        draw(words, DESCRIPTORS).expect("legal");
+        resolve(words, DESCRIPTORS).expect("legal");
     }
 }
 
@@ -219,7 +219,7 @@ fn compression_of_nothing_is_refused() {
     );
     let none = [("compress", "on"), ("compress-from", "2k"), ("compress-up-to", "1k")];
     assert!(refusal(&none, DESCRIPTORS).ends_with("nothing would be compressed"));
-    let some = draw(&[("compress", "gzip"), ("compress-up-to", "1k")], DESCRIPTORS).expect("legal");
+    let some = resolve(&[("compress", "gzip"), ("compress-up-to", "1k")], DESCRIPTORS).expect("legal");
     assert_eq!((some.site.codings.made.len(), some.site.codings.up_to), (1, 1024));
 }
 
@@ -227,16 +227,16 @@ fn compression_of_nothing_is_refused() {
 fn what_an_engine_has_a_use_for_arrives_in_its_plan() {
     let pool = [("engine", "pool"), ("pool-threads", "3"), ("pool-queue", "5")];
     let Bounds { pool_threads, pool_queue, connections, .. } =
-        draw(&pool, DESCRIPTORS).expect("legal").plan.bounds;
+        resolve(&pool, DESCRIPTORS).expect("legal").plan.bounds;
     assert_eq!((pool_threads, pool_queue, connections), (3, 5, 8));
     let handoff = [("engine", "epoll"), ("topology", "handoff"), ("workers", "2"), ("handoff-queue", "7")];
-    assert_eq!(draw(&handoff, DESCRIPTORS).expect("legal").plan.bounds.handoff_queue, 7);
+    assert_eq!(resolve(&handoff, DESCRIPTORS).expect("legal").plan.bounds.handoff_queue, 7);
     let single = [("engine", "epoll"), ("workers", "1"), ("handoff-queue", "7")];
     assert_eq!(refusal(&single, DESCRIPTORS), "handoff-queue is for topology handoff, not single");
-    let busy = draw(&[("engine", "busy"), ("busy-sleep", "7ms")], DESCRIPTORS).expect("legal");
+    let busy = resolve(&[("engine", "busy"), ("busy-sleep", "7ms")], DESCRIPTORS).expect("legal");
     assert_eq!(busy.plan.bounds.busy_sleep.as_millis(), 7);
     let timers = [("engine", "poll"), ("timer", "heap"), ("timer-update", "eager")];
-    let plan = draw(&timers, DESCRIPTORS).expect("legal").plan;
+    let plan = resolve(&timers, DESCRIPTORS).expect("legal").plan;
     assert_eq!((plan.timer, plan.timer_update), (TimerKind::Heap, TimerUpdate::Eager));
 }
 
@@ -248,12 +248,12 @@ fn zerocopy_is_for_tcp_and_the_pipes_of_splice_leave_fewer_descriptors_to_connec
         "send zerocopy is for TCP, and unix:/run/site.sock is a Unix socket; take another sender, or another \
          address"
     );
-    assert!(draw(&[("send", "zerocopy")], DESCRIPTORS).expect("legal").options.zerocopy);
-    assert!(!draw(&[("send", "copy")], DESCRIPTORS).expect("legal").options.zerocopy);
+    assert!(resolve(&[("send", "zerocopy")], DESCRIPTORS).expect("legal").options.zerocopy);
+    assert!(!resolve(&[("send", "copy")], DESCRIPTORS).expect("legal").options.zerocopy);
     for (descriptors, pipes) in [(DESCRIPTORS, 256), (1024, 64)] {
         let most = |sender| {
             let words = [("engine", "epoll"), ("workers", "1"), ("send", sender)];
-            draw(&words, descriptors).expect("legal").plan.bounds
+            resolve(&words, descriptors).expect("legal").plan.bounds
         };
         assert_eq!(most("splice").pipes, pipes);
         assert_eq!(most("sendfile").connections - most("splice").connections, pipes);
@@ -263,19 +263,19 @@ fn zerocopy_is_for_tcp_and_the_pipes_of_splice_leave_fewer_descriptors_to_connec
 #[test]
 fn select_has_as_many_connections_as_its_sets_have_room_for() {
     let select = |most| [("engine", "select"), ("workers", "1"), ("max-connections", most)];
-    assert_eq!(draw(&select("992"), DESCRIPTORS).expect("legal").plan.bounds.connections, 992);
+    assert_eq!(resolve(&select("992"), DESCRIPTORS).expect("legal").plan.bounds.connections, 992);
     assert_eq!(
         refusal(&select("993"), DESCRIPTORS),
         "max-connections is 993, but engine select watches descriptors below 1024: enough for 992 in each \
          worker; ask for less, or choose another engine"
     );
-    let unsaid = draw(&select("1")[..2], DESCRIPTORS).expect("legal").plan.bounds.connections;
+    let unsaid = resolve(&select("1")[..2], DESCRIPTORS).expect("legal").plan.bounds.connections;
     assert_eq!(unsaid, 992);
 }
 
 #[test]
 fn a_pool_that_could_not_hold_its_connections_is_refused() {
-    let unsaid = draw(&[("engine", "pool")], 1024).expect("legal").plan.bounds;
+    let unsaid = resolve(&[("engine", "pool")], 1024).expect("legal").plan.bounds;
     assert_eq!((unsaid.pool_threads, unsaid.pool_queue), (16, 944));
     assert_eq!(
         refusal(&[("engine", "pool"), ("pool-queue", "1024")], 1024),
@@ -301,8 +301,8 @@ fn h83_every_route_to_a_protected_folder_is_legal_since_its_files_are_protected(
         "[site]\ntry-files = \"/members{path}\"\n",
         "[site]\nfallback = \"/members/area/index.html\"\n",
     ] {
-        let drawn = Blueprint::draw(&of_file("routes", text, &flags), DESCRIPTORS);
-        assert!(drawn.is_ok(), "{text}: {:?}", drawn.map(|_| ()));
+        let resolved = ResolvedConfig::resolve(&of_file("routes", text, &flags), DESCRIPTORS);
+        assert!(resolved.is_ok(), "{text}: {:?}", resolved.map(|_| ()));
     }
 }
 
@@ -319,7 +319,7 @@ fn h85_passwords_over_plain_http_are_warned_about_off_loopback() {
     ] {
         let text = format!("[site]\ncharset = false\n[[site.path]]\nmatch = \"/a/**\"\n{rule}");
         let settings = of_file("plain", &text, &[("listen", listen)]);
-        let warned = warnings::of(&settings);
+        let warned = warning_of(&settings);
         assert_eq!(warned.is_some(), expected, "{rule}{listen}");
         assert!(warned.is_none_or(|warning| warning.contains(listen)));
     }
@@ -329,16 +329,17 @@ fn h85_passwords_over_plain_http_are_warned_about_off_loopback() {
 fn settings_of_attempts_are_for_members_and_for_passwords_of_paths() {
     let flags = [("login-throttle", "off"), ("trusted-proxy", "127.0.0.1")];
     let auth = "[site]\nauth = { users = { a = \"$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC\" } }\n";
-    assert!(Blueprint::draw(&of_file("attempts", auth, &flags), DESCRIPTORS).is_ok());
-    let why = Blueprint::draw(&of_file("attempts", "", &flags), DESCRIPTORS).map(|_| ()).expect_err("idle");
+    assert!(ResolvedConfig::resolve(&of_file("attempts", auth, &flags), DESCRIPTORS).is_ok());
+    let why =
+        ResolvedConfig::resolve(&of_file("attempts", "", &flags), DESCRIPTORS).map(|_| ()).expect_err("idle");
     assert!(why.contains("is for a server that has members"), "{why}");
 }
 
 #[test]
 fn off_loopback_an_address_has_a_quarter_of_the_connections_by_default() {
     let connections = |words: &[(&'static str, &str)]| {
-        let blueprint = draw(words, DESCRIPTORS).expect("it can be done");
-        blueprint.shares.map(|shares| shares.connections)
+        let config = resolve(words, DESCRIPTORS).expect("it can be done");
+        config.shares.map(|shares| shares.connections)
     };
     let two = [("engine", "epoll"), ("workers", "2"), ("max-connections", "4000")];
     let [engine, workers, most] = two;
@@ -367,6 +368,6 @@ fn a_trusted_proxy_needs_members_or_a_bound_by_address() {
     let proxy = ("trusted-proxy", "192.0.2.1");
     let said = refusal(&[proxy], DESCRIPTORS);
     assert_eq!(said, "trusted-proxy is for a server that has members: say where with accounts");
-    assert!(draw(&[proxy, ("listen", "0.0.0.0:80")], DESCRIPTORS).is_ok());
-    assert!(draw(&[proxy, ("max-connections-per-address", "9")], DESCRIPTORS).is_ok());
+    assert!(resolve(&[proxy, ("listen", "0.0.0.0:80")], DESCRIPTORS).is_ok());
+    assert!(resolve(&[proxy, ("max-connections-per-address", "9")], DESCRIPTORS).is_ok());
 }

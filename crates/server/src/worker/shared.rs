@@ -1,6 +1,6 @@
-//! What a thread that serves has of its own: the row it counts in, and its part of the access log.
+//! The state of the threads of a worker process: the row that each counts in, and its part of the access log.
 //!
-//! It is kept in the thread, so that the request path takes no lock. A thread gets it when it first asks.
+//! Each thread keeps its own part in thread-local storage, so the request path takes no lock.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -11,14 +11,16 @@ use tenfold_engine::Event;
 use tenfold_http::Instant;
 use tenfold_sys::shared::Rows;
 
-use crate::counters::Tally;
 use crate::diagnostics::warning;
-use crate::log::{Log, Outlet, Writer};
+use crate::log::open::Log;
+use crate::log::outlet::Outlet;
+use crate::log::writer::Writer;
 use crate::sandbox;
+use crate::status::counters::Tally;
 
-/// What the threads of a worker process share.
+/// The state that the threads of a worker process share.
 #[derive(Debug)]
-pub(crate) struct Crew {
+pub(crate) struct WorkerShared {
     /// Rows live as long as the process: threads hold them without counting references.
     rows: &'static Rows,
     /// Those of this process. The first thread has the first; those that come when each row has one count
@@ -36,61 +38,62 @@ pub(crate) struct Crew {
     said_evicted: AtomicBool,
 }
 
-/// A thread's own.
-pub(crate) struct Own {
+/// The state of one thread.
+pub(crate) struct WorkerLocal {
     pub(crate) tally: Tally,
     pub(crate) writer: Option<Writer>,
-    crew: u32,
+    worker: u32,
 }
 
 thread_local! {
-    static OWN: RefCell<Option<Own>> = const { RefCell::new(None) };
+    static LOCAL: RefCell<Option<WorkerLocal>> = const { RefCell::new(None) };
 }
 
-static CREWS: AtomicU32 = AtomicU32::new(0);
+static WORKERS: AtomicU32 = AtomicU32::new(0);
 
-impl Crew {
+impl WorkerShared {
     /// Threads that count in these rows and write to `log`. There is a row at least.
-    pub(crate) fn new(rows: &'static Rows, own: Range<usize>, shared: bool, log: Log) -> Arc<Crew> {
+    pub(crate) fn new(rows: &'static Rows, own: Range<usize>, shared: bool, log: Log) -> Arc<WorkerShared> {
         let outlet = Outlet::open(log, Tally::new(rows.row(own.start), shared)).unwrap_or_else(|error| {
             warning!("a worker has no access log: {error}");
             None
         });
-        let number = CREWS.fetch_add(1, Ordering::Relaxed);
+        let number = WORKERS.fetch_add(1, Ordering::Relaxed);
         let (come, said_full, said_evicted) = Default::default();
-        Arc::new(Crew { rows, own, come, shared, outlet, number, said_full, said_evicted })
+        Arc::new(WorkerShared { rows, own, come, shared, outlet, number, said_full, said_evicted })
     }
 
     /// Hands `use_it` what this thread has. Nothing happens where a thread is about to end.
     #[inline]
-    pub(crate) fn with<T>(&self, use_it: impl FnOnce(&mut Own) -> T) -> Option<T> {
-        OWN.try_with(|own| {
-            let mut own = own.borrow_mut();
-            match own.as_mut() {
-                Some(own) if own.crew == self.number => use_it(own),
-                _ => use_it(own.insert(self.join())),
-            }
-        })
-        .ok()
+    pub(crate) fn with<T>(&self, use_it: impl FnOnce(&mut WorkerLocal) -> T) -> Option<T> {
+        LOCAL
+            .try_with(|local| {
+                let mut local = local.borrow_mut();
+                match local.as_mut() {
+                    Some(local) if local.worker == self.number => use_it(local),
+                    _ => use_it(local.insert(self.join())),
+                }
+            })
+            .ok()
     }
 
     #[cold]
-    fn join(&self) -> Own {
+    fn join(&self) -> WorkerLocal {
         let place = self.own.start + self.come.fetch_add(1, Ordering::Relaxed);
         let tally = Tally::new(self.rows.row(place.min(self.own.end - 1)), self.shared);
-        Own {
+        WorkerLocal {
             tally,
             writer: self.outlet.as_ref().map(|outlet| Writer::new(outlet, tally)),
-            crew: self.number,
+            worker: self.number,
         }
     }
 
     /// What a worker does before it waits: see [`tenfold_engine::Protocol::rest`].
     #[inline]
-    pub(crate) fn rest(&self) -> Instant {
-        let due = self.with(|own| {
-            own.tally.ready();
-            own.writer.as_mut().map_or(Instant::NEVER, Writer::rest)
+    pub(crate) fn before_wait(&self) -> Instant {
+        let due = self.with(|local| {
+            local.tally.ready();
+            local.writer.as_mut().map_or(Instant::NEVER, Writer::before_wait)
         });
         due.unwrap_or(Instant::NEVER)
     }
@@ -104,7 +107,7 @@ impl Crew {
             Event::Trapped => sandbox::report_connection(),
             _ => {}
         }
-        self.with(|own| own.tally.observe(event));
+        self.with(|local| local.tally.observe(event));
     }
 
     /// Says once that connections are refused: who looks for the reason of a closed connection looks here first.
@@ -142,7 +145,7 @@ impl Crew {
     }
 
     /// What a worker does before it ends: see [`tenfold_engine::Protocol::leave`].
-    pub(crate) fn leave(&self) {
-        self.with(|own| own.writer.as_mut().map(Writer::write));
+    pub(crate) fn drain(&self) {
+        self.with(|local| local.writer.as_mut().map(Writer::write));
     }
 }

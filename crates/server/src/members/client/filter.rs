@@ -10,7 +10,7 @@ use tenfold_accounts::filter::{Filter, Verdict};
 use tenfold_accounts::{Reply, Request};
 use tenfold_sys::shared::Rows;
 
-use super::door::AccountsClient;
+use crate::members::channel::AccountsClient;
 
 /// How long the accounts may take to answer: they have the filter at hand.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -57,17 +57,17 @@ impl WorkerFilter {
     }
 
     /// Asks for the filter and waits for it, for a moment.
-    pub(super) fn learn(&self, door: &AccountsClient) -> &WorkerFilter {
+    pub(super) fn learn(&self, client: &AccountsClient) -> &WorkerFilter {
         let start = self.starts.number();
-        if let Some(filter) = ask(door) {
+        if let Some(filter) = ask(client) {
             *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some((start, filter));
         }
         self
     }
 }
 
-fn ask(door: &AccountsClient) -> Option<Filter> {
-    let asked = door.begin(&Request::Filter).ok()?;
+fn ask(client: &AccountsClient) -> Option<Filter> {
+    let asked = client.begin(&Request::Filter).ok()?;
     let patience = Timespec::try_from(PATIENCE).ok()?;
     let answered = poll(&mut [PollFd::new(&asked, PollFlags::IN)], Some(&patience));
     match answered.ok().filter(|ready| *ready > 0).and_then(|_| asked.answer().ok())? {
@@ -78,8 +78,8 @@ fn ask(door: &AccountsClient) -> Option<Filter> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::door::{self, tests::received};
     use super::*;
+    use crate::members::channel::{self, tests::received};
 
     /// A filter with this key, which rejects cookies without a MAC.
     fn filter(key: &str) -> Filter {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn h81_another_process_of_the_accounts_is_asked_for_its_filter() {
-        let (door, server) = door::open().expect("a pair of sockets");
+        let (client, server) = channel::open().expect("a pair of sockets");
         let starts = Starts::new().expect("memory");
         let worker = WorkerFilter::new(starts.clone());
         assert_eq!(worker.judge("cookie"), None, "nothing is known");
@@ -101,7 +101,7 @@ mod tests {
                     let (_, answer) = received(&server).expect("a question").apart();
                     assert!(!answer.answer(&Reply::Filter(filter(key))), "the answer was dropped");
                 });
-                worker.learn(&door);
+                worker.learn(&client);
             });
             assert_eq!(worker.judge("cookie"), Some(Verdict::Invented), "{key}");
         }
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn h81_accounts_that_do_not_answer_are_waited_for_a_moment() {
-        let (door, _server) = door::open().expect("a pair of sockets");
+        let (client, _server) = channel::open().expect("a pair of sockets");
         let worker = WorkerFilter::new(Starts::new().expect("memory"));
-        assert_eq!(worker.learn(&door).judge("cookie"), None);
+        assert_eq!(worker.learn(&client).judge("cookie"), None);
     }
 }

@@ -1,5 +1,5 @@
 //! Any message at the end of the accounts: it is a question, or it is dropped, and its descriptors are closed. A fuzz
-//! harness, too: `cargo xtask fuzz --minutes 10 door`.
+//! harness, too: `cargo xtask fuzz --minutes 10 accounts`.
 
 use std::io::{ErrorKind, Read};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ fn written(choice: u8, text: &str) -> Vec<u8> {
 }
 
 /// Sends `message` with `count` copies of a descriptor to the accounts' end; returns the other end of that descriptor.
-fn send(door: &AccountsClient, message: &[u8], count: usize) -> UnixStream {
+fn send(client: &AccountsClient, message: &[u8], count: usize) -> UnixStream {
     let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -34,13 +34,13 @@ fn send(door: &AccountsClient, message: &[u8], count: usize) -> UnixStream {
     if count > 0 {
         control.push(SendAncillaryMessage::ScmRights(&rights[..count]));
     }
-    sendmsg(&door.0, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL).expect("there is room");
+    sendmsg(&client.0, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL).expect("there is room");
     ours
 }
 
 #[test]
 fn any_message_is_a_question_or_is_dropped() {
-    let (door, inside) = open().expect("a pair of sockets");
+    let (client, inside) = open().expect("a pair of sockets");
     let (mut room, taken) = (AccountsServer::room(), AtomicUsize::new(0));
     let room = std::sync::Mutex::new(&mut room);
     bolero::check!().with_iterations(2000).with_max_len(64).with_type::<(u8, u8, Vec<u8>)>().for_each(
@@ -55,7 +55,7 @@ fn any_message_is_a_question_or_is_dropped() {
                 5 => (whole.iter().map(|byte| byte ^ (choice & 1)).collect(), 1),
                 _ => (whole.clone(), 1),
             };
-            let mut ours = send(&door, &message, count);
+            let mut ours = send(&client, &message, count);
             let mut room = room.lock().expect("no other thread has it");
             let question = inside.next(&mut room).expect("a message is no error");
             let is_whole = message == whole;

@@ -2,9 +2,10 @@
 
 mod members;
 mod passwords;
+mod state;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::time;
 
 use tenfold_engine::dispatch::proactor::{Proactor, Resting};
@@ -12,19 +13,21 @@ use tenfold_engine::offload::Lane;
 use tenfold_engine::{Dispatch, Event, Plan, Protocol};
 use tenfold_http::response::{FieldName, FieldValue};
 use tenfold_http::{
-    Answer, Departure, Head, Instant, Io, KeptHead, Limits, Method, Next, Out, Peer, Refusal, Reply, Service,
-    Session, clock, echo, response, serve_connection,
+    Answer, Departure, Head, Instant, Io, Method, Next, Out, Peer, Refusal, Reply, Service, Session, clock,
+    echo, response, serve_connection,
 };
 use tenfold_site::{Answered, Finish, Hosts, Need, ResponseSummary, Work};
 
 use crate::admission::Admission;
-use crate::counters::Counter;
 use crate::diagnostics::error;
-use crate::log::{Fields, Times, escape};
-use crate::members::Members;
+use crate::log::combined::escape;
+use crate::log::line::{Fields, Times};
+use crate::members::client::Members;
 use crate::settings::values::Settings;
-use crate::worker::Crew;
+use crate::status::counters::Counter;
+use crate::worker::shared::WorkerShared;
 use passwords::Passwords;
+use state::{Asked, Shared};
 
 /// HTTP over a site. A clone for each thread.
 #[derive(Clone)]
@@ -32,40 +35,6 @@ pub(crate) struct App {
     shared: Arc<Shared>,
     /// The threads that work out answers, with dispatch `proactor`.
     proactor: Option<Arc<Proactor<Shared>>>,
-}
-
-struct Shared {
-    /// Itself, for answers that come later.
-    this: Weak<Shared>,
-    hosts: Hosts,
-    /// The path that is answered with the request's own body, where there is one.
-    echo: Option<String>,
-    /// Who is let in, where addresses have bounds.
-    admission: Option<Admission>,
-    /// What is for members, where there are any.
-    members: Option<Members>,
-    /// Whether anything is looked at before the site is asked.
-    guarded: bool,
-    limits: Limits,
-    crew: Arc<Crew>,
-    /// Whether the log wants to know what responses took.
-    measures: bool,
-    /// Where work goes that would hold up other connections.
-    lane: Lane,
-    /// The verification of passwords of basic authentication.
-    passwords: Passwords,
-    /// When a failure of the system was last said, in seconds since 1970.
-    complained: AtomicU64,
-}
-
-/// A request whose answer comes later.
-struct Asked {
-    head: KeptHead,
-    peer: Peer,
-    /// When its answer began, where that is measured.
-    began: Option<time::Instant>,
-    /// Whether it is for a member alone.
-    private: bool,
 }
 
 /// What is said of an answer that is for a member (RFC 9111 §5.2.2).
@@ -82,7 +51,7 @@ impl App {
         admission: Option<Admission>,
         members: Option<Members>,
         plan: &Plan,
-        crew: Arc<Crew>,
+        worker: Arc<WorkerShared>,
     ) -> Result<App, String> {
         let passwords = Passwords::new(plan, settings)
             .map_err(|error| format!("there is no memory to count passwords in: {error}"))?;
@@ -96,8 +65,8 @@ impl App {
             members,
             admission,
             limits: settings.limits.clone(),
-            measures: crew.measures(),
-            crew,
+            measures: worker.measures(),
+            worker,
             lane: Lane::new(plan, settings.work_threads, settings.work_queue),
             passwords,
             complained: AtomicU64::new(0),
@@ -114,8 +83,10 @@ impl App {
 fn proactor(shared: &Arc<Shared>, plan: &Plan) -> Result<Proactor<Shared>, String> {
     let pools = plan.workers / plan.processes();
     let pool = (pools * plan.bounds.pool_threads, pools * plan.bounds.pool_queue);
-    let resting =
-        Resting::<Shared> { rest: |shared| shared.crew.rest(), leave: |shared| shared.crew.leave() };
+    let resting = Resting::<Shared> {
+        rest: |shared| shared.worker.before_wait(),
+        leave: |shared| shared.worker.drain(),
+    };
     Proactor::start(shared.clone(), pool, resting)
 }
 
@@ -146,7 +117,7 @@ impl Protocol for App {
         let Some(admission) = &self.shared.admission else { return true };
         let admitted = admission.admit(peer);
         if !admitted {
-            self.shared.crew.with(|own| own.tally.add(Counter::TooManyOfAddress, 1));
+            self.shared.worker.with(|local| local.tally.add(Counter::TooManyOfAddress, 1));
         }
         admitted
     }
@@ -154,22 +125,22 @@ impl Protocol for App {
     #[inline]
     fn dismiss(&self, peer: impl FnOnce() -> Peer) {
         if let Some(admission) = &self.shared.admission {
-            admission.dismiss(&peer());
+            admission.on_close(&peer());
         }
     }
 
     #[inline]
     fn observe(&self, event: Event) {
-        self.shared.crew.observe(event);
+        self.shared.worker.observe(event);
     }
 
     #[inline]
     fn rest(&self) -> Instant {
-        self.shared.crew.rest()
+        self.shared.worker.before_wait()
     }
 
     fn leave(&self) {
-        self.shared.crew.leave();
+        self.shared.worker.drain();
     }
 }
 
@@ -211,9 +182,9 @@ impl Service for Shared {
     fn refuse(&self, refusal: Refusal, first_line: &[u8], peer: &Peer, out: &mut Out) {
         let page = self.hosts.refuse(refusal.status(), out);
         let body = page.unwrap_or_else(|| response::refusal(refusal, out));
-        self.crew.with(|own| {
-            own.tally.refuse(refusal);
-            if let Some(writer) = own.writer.as_mut() {
+        self.worker.with(|local| {
+            local.tally.refuse(refusal);
+            if let Some(writer) = local.writer.as_mut() {
                 writer.add(peer, first_line, refusal.status(), body, Fields::default(), Times::default());
             }
         });
@@ -261,7 +232,7 @@ impl Shared {
         match answered {
             Answered::Staged(outcome) => {
                 if outcome.status() == 429 {
-                    self.crew.with(|own| own.tally.add(Counter::Throttled, 1));
+                    self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
                 }
                 self.staged(outcome, &mut asked, out);
                 Answer::Done
@@ -284,7 +255,7 @@ impl Shared {
     fn guard(&self, head: &Head<'_>, peer: &Peer, out: &mut Out) -> Option<Answer> {
         if let Some(wait) = self.admission.as_ref().and_then(|admission| admission.throttle(peer)) {
             let outcome = tenfold_site::too_many_requests(head, wait, out);
-            self.crew.with(|own| own.tally.add(Counter::Throttled, 1));
+            self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
             self.record(outcome, head, peer, out, None);
             return Some(Answer::Done);
         }
@@ -319,10 +290,10 @@ impl Shared {
         });
         // A file may turn out shorter than what was promised, and a client may go: the log says what left.
         let whole = out.staged_alone().is_some() && staged.is_none();
-        let begun = self.crew.with(|own| {
-            own.tally.add(Counter::Requests, 1);
-            own.tally.respond(outcome.status());
-            let writer = own.writer.as_mut()?;
+        let begun = self.worker.with(|local| {
+            local.tally.add(Counter::Requests, 1);
+            local.tally.respond(outcome.status());
+            let writer = local.writer.as_mut()?;
             let fields = Fields { referer: first(head, "referer"), agent: first(head, "user-agent") };
             if whole {
                 writer.add(peer, head.line, outcome.status(), outcome.body, fields, Times::default());
@@ -332,7 +303,7 @@ impl Shared {
             }
         });
         if let Some(begun) = begun.flatten() {
-            let (crew, body) = (self.crew.clone(), outcome.body);
+            let (worker, body) = (self.worker.clone(), outcome.body);
             out.watch(Box::new(move |Departure { unsent, sends }| {
                 let times = staged.map(|(process, staged)| Times {
                     process: Some(process),
@@ -340,7 +311,7 @@ impl Shared {
                     sends: Some(sends),
                 });
                 let (bytes, times) = (body.saturating_sub(unsent), times.unwrap_or_default());
-                crew.with(|own| own.writer.as_mut().map(|writer| writer.finish(&begun, bytes, times)));
+                worker.with(|local| local.writer.as_mut().map(|writer| writer.finish(&begun, bytes, times)));
             }));
         }
         if let Some(number) = outcome.failure() {

@@ -1,19 +1,17 @@
-//! What will run, worked out from settings and from what this system allows, before anything is opened.
-
-mod refusals;
-mod room;
-pub(crate) mod warnings;
+//! The configuration of a generation of workers: the plan of the engine, its sites and its bounds.
 
 use tenfold_engine::{Accept, Bounds, Dispatch, Engine, Plan, Sender, TimerKind, TimerUpdate};
 use tenfold_sys::limits;
-use tenfold_sys::socket::ListenOptions;
+use tenfold_sys::socket::{ListenAddress, ListenOptions};
 
+use super::{capacity, refusals};
 use crate::admission::Shares;
+use crate::diagnostics::warning;
 use crate::settings::values::{EngineChoice, Settings};
 
-/// What will run.
+/// The configuration that runs, with every choice made.
 #[derive(Clone, Debug)]
-pub(crate) struct Blueprint {
+pub(crate) struct ResolvedConfig {
     pub(crate) plan: Plan,
     /// Why this engine, where the server chose.
     pub(crate) reason: Option<&'static str>,
@@ -29,12 +27,12 @@ pub(crate) struct Blueprint {
     pub(crate) shares: Option<Shares>,
 }
 
-impl Blueprint {
-    /// Works it out for a process that may have so many `descriptors`.
+impl ResolvedConfig {
+    /// Resolves the settings for a process that may have this many `descriptors`.
     ///
     /// # Errors
     /// In words: a combination that makes no sense, or more than the system gives.
-    pub(crate) fn draw(settings: &Settings, descriptors: u64) -> Result<Blueprint, String> {
+    pub(crate) fn resolve(settings: &Settings, descriptors: u64) -> Result<ResolvedConfig, String> {
         let (engine, reason) = match settings.engine {
             EngineChoice::Named(engine) => (engine, None),
             EngineChoice::Auto => choose(|engine| {
@@ -70,10 +68,10 @@ impl Blueprint {
         plan.bounds.pool_threads = settings.pool_threads;
         // Of the descriptors at most an eighth is for pipes, two each.
         plan.bounds.pipes = plan.bounds.pipes.min(usize::try_from(descriptors / 16).unwrap_or(usize::MAX));
-        plan.bounds.pool_queue = room::pool_queue(settings, &plan, descriptors)?;
-        let site = room::site(settings, &plan, descriptors);
-        let hosts = settings.hosts.iter().map(|host| room::host_site(settings, host, &site)).collect();
-        plan.bounds.connections = room::connections(settings, &plan, &site, descriptors)?;
+        plan.bounds.pool_queue = capacity::pool_queue(settings, &plan, descriptors)?;
+        let site = capacity::site(settings, &plan, descriptors);
+        let hosts = settings.hosts.iter().map(|host| capacity::host_site(settings, host, &site)).collect();
+        plan.bounds.connections = capacity::connections(settings, &plan, &site, descriptors)?;
         let shares = Shares::of(settings, &plan);
         let options = ListenOptions {
             backlog: settings.backlog as i32,
@@ -91,7 +89,9 @@ impl Blueprint {
                 "backlog is {}, but this kernel keeps {most} at most; raise net.core.somaxconn, or ask for less",
                 settings.backlog
             )),
-            _ => Ok(Blueprint { plan, reason, site, hosts, options, kernel_backlog, descriptors, shares }),
+            _ => {
+                Ok(ResolvedConfig { plan, reason, site, hosts, options, kernel_backlog, descriptors, shares })
+            }
         }
     }
 }
@@ -127,6 +127,25 @@ fn may_lock(engine: Engine, workers: Option<usize>, most: Option<u64>) -> bool {
 fn most_workers(engine: Engine) -> Option<usize> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     (engine.model().topologies.len() > 1).then(|| processors.min(Plan::MOST_WORKERS))
+}
+
+/// Warns about settings that are legal and unwise.
+pub(crate) fn warn(settings: &Settings) {
+    if let Some(warning) = warning_of(settings) {
+        warning!("{warning}");
+    }
+}
+
+/// Passwords that anybody on the way can read.
+fn warning_of(settings: &Settings) -> Option<String> {
+    let is_open = |address: &&ListenAddress| match address {
+        ListenAddress::Internet(at) => !at.ip().is_loopback(),
+        ListenAddress::Unix(_) => false,
+    };
+    let address = settings.listen.iter().find(is_open).filter(|_| settings.asks_for_passwords())?;
+    Some(format!(
+        "basic authentication on {address} sends passwords unencrypted; listen on 127.0.0.1 behind a proxy that ends TLS"
+    ))
 }
 
 #[cfg(test)]

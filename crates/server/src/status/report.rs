@@ -1,21 +1,11 @@
-//! `tenfold status`: what the running server counts, as it tells over its control socket.
-
-mod place;
+//! The report of a running server, as its control socket sends it and as `tenfold status` prints it.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenfold_engine::Sender;
 
-use crate::counters::{Counter, REFUSALS, Sums};
-use crate::diagnostics::error;
-
-pub(crate) use self::place::{RuntimeFolder, socket_name};
+use super::counters::{Counter, REFUSALS, Sums};
 
 /// What the server says of itself.
 #[derive(Debug, Serialize, Deserialize)]
@@ -128,40 +118,6 @@ impl Numbers {
             refused_calls: sums.of(Counter::RefusedCalls),
         }
     }
-}
-
-/// How long a server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Asks the server at `control`, or the only one there is, and prints what it says.
-pub(crate) fn show(control: Option<PathBuf>, json: bool) -> ExitCode {
-    let asked = control.map_or_else(place::find, Ok).and_then(|path| ask(&path));
-    let printed = asked.and_then(|(text, report)| {
-        let shown = if json { text } else { report.to_string() };
-        io::stdout().write_all(shown.as_bytes()).map_err(|error| format!("can not print: {error}"))
-    });
-    match printed {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            error!("{why}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn ask(path: &Path) -> Result<(String, Report), String> {
-    let text = || -> io::Result<String> {
-        let mut stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        Ok(text)
-    };
-    let text = text().map_err(|error| format!("no server answers at {}: {error}", path.display()))?;
-    let report = serde_json::from_str(&text).map_err(|error| {
-        format!("what answers at {} is no server of this version: {error}", path.display())
-    })?;
-    Ok((text, report))
 }
 
 impl std::fmt::Display for Report {

@@ -9,29 +9,7 @@ use tenfold_engine::{
     Triggers, libevent_method,
 };
 
-/// What is missing for an engine, and what the system said.
-pub(crate) fn missing(engine: Engine) -> Vec<(Facility, String)> {
-    tenfold_engine::probe(engine).err().unwrap_or_default()
-}
-
-/// Sees that this kernel has what `engine` needs.
-///
-/// # Errors
-/// In words, what is missing, what the system said, and which engines can be run.
-pub(crate) fn require(engine: Engine) -> Result<(), String> {
-    let missing = missing(engine);
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let able = MODELS.iter().filter(|model| self::missing(model.engine).is_empty());
-    let able: Vec<_> = able.map(|model| model.name).collect();
-    Err(format!("engine {engine} does not run here: {}; {} can", listed(&missing), able.join(", ")))
-}
-
-fn listed(missing: &[(Facility, String)]) -> String {
-    let all: Vec<_> = missing.iter().map(|(facility, said)| format!("{}: {said}", facility.name())).collect();
-    all.join("; ")
-}
+use crate::resolved::engines::{listed, missing};
 
 /// Prints the models, or the legal combinations.
 pub(crate) fn show(matrix: bool, as_json: bool) -> ExitCode {

@@ -1,0 +1,9 @@
+//! The command line, and the commands beside `serve`.
+
+pub(crate) mod bench;
+pub(crate) mod check;
+pub(crate) mod cli;
+pub(crate) mod engines;
+pub(crate) mod manual;
+pub(crate) mod status;
+pub(crate) mod users;

@@ -1,0 +1,45 @@
+//! `tenfold status`: asks a running server for its report.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::diagnostics::error;
+use crate::status::place;
+use crate::status::report::Report;
+
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks the server at `control`, or the only one there is, and prints what it says.
+pub(crate) fn show(control: Option<PathBuf>, json: bool) -> ExitCode {
+    let asked = control.map_or_else(place::find, Ok).and_then(|path| ask(&path));
+    let printed = asked.and_then(|(text, report)| {
+        let shown = if json { text } else { report.to_string() };
+        io::stdout().write_all(shown.as_bytes()).map_err(|error| format!("can not print: {error}"))
+    });
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            error!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn ask(path: &Path) -> Result<(String, Report), String> {
+    let text = || -> io::Result<String> {
+        let mut stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = text().map_err(|error| format!("no server answers at {}: {error}", path.display()))?;
+    let report = serde_json::from_str(&text).map_err(|error| {
+        format!("what answers at {} is no server of this version: {error}", path.display())
+    })?;
+    Ok((text, report))
+}

@@ -1,0 +1,154 @@
+//! What a worker asks the accounts, and where it waits for the answers.
+
+mod answers;
+pub(crate) mod filter;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use tenfold_accounts::filter::Verdict;
+use tenfold_accounts::web::Web;
+use tenfold_accounts::{Reply, Request};
+use tenfold_engine::Plan;
+use tenfold_engine::offload::{Busy, Coming, Lane, promise};
+use tenfold_http::Head;
+use tenfold_site::{Shown, SitePath};
+
+use super::channel::AccountsClient;
+use answers::Answers;
+use filter::{Starts, WorkerFilter};
+
+/// Threads of a worker that wait for what is known soon; and where a blocking model waits in place, how many of its
+/// connections.
+const WIDTH: usize = 4;
+const WIDTH_IN_PLACE: usize = 64;
+/// Questions of a worker that wait for one of them.
+const QUEUE: usize = 256;
+
+/// The same for cookies that a worker cannot judge. They have a lane of their own: whoever invents them does not keep
+/// members waiting.
+const WIDTH_UNJUDGED: usize = 1;
+const WIDTH_UNJUDGED_IN_PLACE: usize = 16;
+const QUEUE_UNJUDGED: usize = 64;
+
+/// What a worker has of the members.
+pub(crate) struct Members {
+    pub(crate) web: Arc<Web>,
+    client: Arc<AccountsClient>,
+    filter: Arc<WorkerFilter>,
+    /// For what is known soon.
+    quick: Lane,
+    /// For what is known soon, asked with a cookie that this worker cannot judge.
+    unjudged: Lane,
+    /// For what waits for a hash, so that the others do not.
+    slow: Slow,
+}
+
+/// Where those wait that wait for a hash. How many may is the accounts' to say, for the whole server.
+enum Slow {
+    /// A connection of a blocking model has nothing else to do.
+    InPlace,
+    /// A loop has.
+    Aside(Answers),
+}
+
+impl Members {
+    /// Waits a moment for the filter of session cookies, so that it is there before the first connection.
+    pub(crate) fn new(web: Arc<Web>, client: AccountsClient, starts: Starts, plan: &Plan) -> Members {
+        let (width, unjudged, slow) = match plan.blocking() {
+            true => (WIDTH_IN_PLACE, WIDTH_UNJUDGED_IN_PLACE, Slow::InPlace),
+            false => (WIDTH, WIDTH_UNJUDGED, Slow::Aside(Answers::default())),
+        };
+        let filter = WorkerFilter::new(starts);
+        filter.learn(&client);
+        Members {
+            web,
+            client: Arc::new(client),
+            filter: Arc::new(filter),
+            quick: Lane::new(plan, width, QUEUE),
+            unjudged: Lane::new(plan, unjudged, QUEUE_UNJUDGED),
+            slow,
+        }
+    }
+
+    /// Asks the accounts, off the loop where there is one; `session` is the cookie of the session in which it is asked.
+    ///
+    /// # Errors
+    /// [`Busy`] when as much waits as may wait.
+    pub(crate) fn ask(&self, request: Request, session: Option<String>) -> Result<Coming<Reply>, Busy> {
+        let known = session.as_deref().map(|cookie| self.filter.judge(cookie));
+        let lane = match known {
+            Some(Some(Verdict::Invented)) => {
+                let (promise, coming) = promise();
+                promise.keep(Reply::Nobody);
+                return Ok(coming);
+            }
+            Some(Some(Verdict::Unsigned) | None) => &self.unjudged,
+            Some(Some(Verdict::Signed)) | None => &self.quick,
+        };
+        match &self.slow {
+            _ if !request.hashes() => {
+                let (client, filter) = (self.client.clone(), self.filter.clone());
+                // Judged again if the filter was not known before.
+                let unknown = session.filter(|_| known == Some(None));
+                lane.run(move || match unknown {
+                    Some(cookie) if filter.learn(&client).judge(&cookie) == Some(Verdict::Invented) => {
+                        Reply::Nobody
+                    }
+                    _ => client.ask(&request),
+                })
+            }
+            Slow::InPlace => {
+                let (promise, coming) = promise();
+                promise.keep(self.client.ask(&request));
+                Ok(coming)
+            }
+            Slow::Aside(answers) => answers.ask(&self.client, &request),
+        }
+    }
+
+    /// What the path of a request means, where it is for members or about them. One that means nothing is the
+    /// site's to refuse.
+    pub(crate) fn path<'h>(&self, head: &Head<'h>) -> Option<Cow<'h, str>> {
+        let path = meant(head.target.path)?;
+        self.web.concerns(&path).then_some(path)
+    }
+}
+
+/// What a path means to the site, whatever it shows of hidden names; none where it means nothing.
+fn meant(spelled: &str) -> Option<Cow<'_, str>> {
+    // Without these a path is what it means.
+    let plain = !spelled.contains('%') && !spelled.contains("//") && !spelled.contains("/.");
+    match plain {
+        true => Some(Cow::Borrowed(spelled.trim_matches('/'))),
+        false => {
+            let path = SitePath::parse_showing(spelled, &Shown::everything()).ok()?;
+            Some(Cow::Owned(path.relative().to_owned()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h43_every_spelling_means_what_the_site_opens() {
+        for spelled in [
+            "/members/a",
+            "/./members/a",
+            "/members/./a",
+            "/members//a/",
+            "//members/a",
+            "/%6dembers/a",
+            "/.//members/%61/.",
+        ] {
+            assert_eq!(meant(spelled).as_deref(), Some("members/a"), "{spelled}");
+            let opened = SitePath::parse(spelled).expect("the site opens it");
+            assert_eq!(opened.relative(), "members/a", "{spelled}");
+        }
+        assert_eq!(meant("/members/.hidden/a").as_deref(), Some("members/.hidden/a"));
+        assert_eq!(meant("/members/x~").as_deref(), Some("members/x~"));
+        assert_eq!(meant("/a/../members"), None);
+    }
+}

@@ -1,0 +1,28 @@
+//! Whether this kernel runs an engine.
+
+use tenfold_engine::{Engine, Facility, MODELS};
+
+/// What is missing for an engine, and what the system said.
+pub(crate) fn missing(engine: Engine) -> Vec<(Facility, String)> {
+    tenfold_engine::probe(engine).err().unwrap_or_default()
+}
+
+/// Sees that this kernel has what `engine` needs.
+///
+/// # Errors
+/// In words, what is missing, what the system said, and which engines can be run.
+pub(crate) fn require(engine: Engine) -> Result<(), String> {
+    let missing = missing(engine);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let able = MODELS.iter().filter(|model| self::missing(model.engine).is_empty());
+    let able: Vec<_> = able.map(|model| model.name).collect();
+    Err(format!("engine {engine} does not run here: {}; {} can", listed(&missing), able.join(", ")))
+}
+
+/// Missing facilities, with what the system said of each.
+pub(crate) fn listed(missing: &[(Facility, String)]) -> String {
+    let all: Vec<_> = missing.iter().map(|(facility, said)| format!("{}: {said}", facility.name())).collect();
+    all.join("; ")
+}

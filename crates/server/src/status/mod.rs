@@ -1,0 +1,6 @@
+//! What the server counts and reports: the counters that workers write, the report made of them, and the place of the
+//! control socket that sends it.
+
+pub(crate) mod counters;
+pub(crate) mod place;
+pub(crate) mod report;

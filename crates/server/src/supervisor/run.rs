@@ -1,0 +1,278 @@
+//! The loop of the supervisor: signals, processes that end, and what is due.
+
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use tenfold_sys::process::{self, End, Fork, Pid};
+use tenfold_sys::signal::{Signal, Signals};
+
+use super::accounts::Accounts;
+use super::control::ControlSocket;
+use super::generation::{CANNOT_SERVE, Generation, Stage};
+use super::state::{Leaving, Supervisor};
+use super::{announce, child};
+use crate::diagnostics::{self, debug, error, info, warning};
+use crate::sandbox;
+
+/// The pause before a failed wait is tried again.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How often a worker that is about to begin is looked at.
+const STARTING_TICK: Duration = Duration::from_millis(5);
+
+impl Supervisor {
+    pub(super) fn run(mut self) -> ExitCode {
+        self.fork_missing();
+        while !(self.generations.is_empty() && (self.leaving.is_some() || self.failed)) {
+            self.wait();
+            while let Some(signal) = self.signals.as_ref().and_then(Signals::next) {
+                self.hear(signal);
+            }
+            self.reap();
+            self.settle_generations();
+            self.press_on();
+            if std::mem::take(&mut self.reload_asked) {
+                self.reload();
+            }
+            self.look_after_accounts();
+            self.fork_missing();
+            self.rotate();
+            if let Some(control) = &self.control {
+                control.answer(|| self.report());
+            }
+        }
+        if let Some(accounts) = &mut self.accounts {
+            accounts.end_and_wait();
+        }
+        self.sockets.remove_files();
+        if let Some(control) = &self.control {
+            control.remove();
+        }
+        match self.failed {
+            true => ExitCode::FAILURE,
+            false => {
+                info!("left");
+                ExitCode::SUCCESS
+            }
+        }
+    }
+
+    /// Waits for a signal, somebody who asks for the status, or the time to do something.
+    fn wait(&self) {
+        let signals = self.signals.as_ref().expect("only a worker is without");
+        let mut waited_for = vec![PollFd::new(signals, PollFlags::IN)];
+        waited_for.extend(self.control.as_ref().map(|control| PollFd::new(control, PollFlags::IN)));
+        let timeout = self.next_deadline().map(|by| {
+            // A little late rather than a little early, which would go round once more for nothing.
+            let left = by.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+            Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 })
+        });
+        // Whatever it says, everything is looked at afterwards.
+        match poll(&mut waited_for, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => {
+                debug!("cannot wait for events: {error}");
+                thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let starting = self.generations.iter().any(|generation| generation.stage == Stage::Starting);
+        let tick = starting.then(|| Instant::now() + STARTING_TICK);
+        let again = self.generations.iter().flat_map(Generation::again).min();
+        let accounts = self.accounts.as_ref().and_then(Accounts::by);
+        let leave = self.leaving.as_ref().and_then(Leaving::by);
+        [tick, again, accounts, leave, self.sockets_end, self.rotation_by()].into_iter().flatten().min()
+    }
+
+    fn hear(&mut self, signal: Signal) {
+        debug!("heard {signal:?}");
+        match signal {
+            Signal::Interrupt | Signal::Terminate | Signal::Quit => self.leave(signal),
+            Signal::HangUp => self.reload_asked = true,
+            Signal::Reopen => self.reopen(),
+            Signal::Child | Signal::Kill => {}
+        }
+    }
+
+    /// When the log is looked at next.
+    fn rotation_by(&self) -> Option<Instant> {
+        let newest = self.generations.last().filter(|_| self.leaving.is_none())?;
+        self.rotation.by(newest, self.began)
+    }
+
+    /// Gives the log a new file if it is time to.
+    fn rotate(&mut self) {
+        let now = Instant::now();
+        if self.rotation_by().is_none_or(|by| by > now) {
+            return;
+        }
+        let lines = self.lines();
+        let Some(newest) = self.generations.last() else { return };
+        if self.rotation.rotate(newest, lines, now) {
+            self.reopen();
+        }
+    }
+
+    fn reopen(&mut self) {
+        for generation in &mut self.generations {
+            match generation.log.reopen(self.user.as_ref()) {
+                Ok(()) => generation.tell(Signal::Reopen),
+                Err(why) => error!("{why}; the old file is written on"),
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        loop {
+            match process::reap() {
+                Ok(Some((pid, end))) => self.mourn(pid, end),
+                Ok(None) => return,
+                Err(error) => return warning!("cannot wait for workers: {error}"),
+            }
+        }
+    }
+
+    fn mourn(&mut self, pid: Pid, end: End) {
+        let expected = self.leaving.is_some();
+        if let Some(accounts) = self.accounts.as_mut().filter(|accounts| accounts.is(pid)) {
+            return accounts.lost(end, expected && end == End::Exited(0));
+        }
+        let owner = self.generations.iter_mut().find_map(|generation| {
+            let place = generation.place_of(pid)?;
+            Some((generation, place))
+        });
+        let Some((generation, place)) = owner else { return };
+        generation.lost(place, end, expected);
+    }
+
+    /// Starts what has no process and is to have one now.
+    fn fork_missing(&mut self) {
+        if self.leaving.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        for index in 0..self.generations.len() {
+            for place in self.generations[index].missing(now) {
+                self.fork(index, place);
+            }
+        }
+    }
+
+    fn fork(&mut self, index: usize, place: usize) {
+        let supervisor = process::own();
+        match process::fork() {
+            Ok(Fork::Parent(pid)) => {
+                debug!("worker {} is process {pid}", place + 1);
+                self.generations[index].begun(place, pid);
+            }
+            Ok(Fork::Child) => {
+                // What is the supervisor's alone goes; the memory of the others goes with the process.
+                self.signals = None;
+                self.control = None;
+                let generation = self.generations.swap_remove(index);
+                self.generations.clear();
+                let listeners = self.sockets.take(place);
+                // The end where questions arrive is not for those who ask.
+                let client = match self.accounts.take().map(|accounts| accounts.client()).transpose() {
+                    Ok(client) => client.flatten(),
+                    Err(error) => {
+                        error!("worker {}: there is no way to the accounts: {error}", place + 1);
+                        std::process::exit(CANNOT_SERVE);
+                    }
+                };
+                let work = child::Work { place, supervisor, generation, listeners, client };
+                child::run_and_exit(work, self.user.as_ref(), &self.serve);
+            }
+            Err(error) => {
+                error!("cannot fork a worker: {error}");
+                self.generations[index].not_begun(place);
+            }
+        }
+    }
+
+    /// Moves generations on: from starting to serving, and out when their workers are gone.
+    fn settle_generations(&mut self) {
+        if let Some(newest) = self.generations.last_mut() {
+            if newest.stage == Stage::Starting && newest.is_ready() && self.leaving.is_none() {
+                newest.stage = Stage::Serving;
+                self.took_over();
+            } else if newest.stage == Stage::Starting && newest.is_late() {
+                error!("a worker does not begin to serve");
+                newest.fail();
+            }
+        }
+        let past = &mut self.past;
+        let mut failed = false;
+        self.generations.retain(|generation| {
+            let gone = generation.is_gone();
+            if gone {
+                past.add_sums(&generation.sums_without_connections());
+                failed |= generation.stage == Stage::Failed;
+                debug!("generation {} is gone", generation.number);
+            }
+            !gone
+        });
+        if failed && self.leaving.is_none() {
+            match self.generations.is_empty() {
+                true => self.failed = true,
+                false => error!("the new configuration cannot be served; the old one goes on"),
+            }
+        }
+    }
+
+    /// The newest generation serves: those before it leave.
+    fn took_over(&mut self) {
+        let Some((newest, former)) = self.generations.split_last_mut() else { return };
+        if newest.number == 1 {
+            announce::announce(&announce::Facts {
+                settings: &newest.settings,
+                config: &newest.config,
+                addresses: &self.addresses,
+                accounts: self.accounts.as_ref().map(|accounts| (&accounts.url, accounts.user.as_ref())),
+                user: self.user.as_ref(),
+                control: self.control.as_ref().map(ControlSocket::path),
+                null: self.serve.null,
+                files_limited: sandbox::are_limited(),
+            });
+        } else {
+            diagnostics::set_level(newest.settings.log_level);
+            if let Err(why) = self.sockets.pace(newest.settings.max_rate) {
+                error!("{why}");
+            }
+            info!("serving with the new configuration (generation {}); the old workers drain", newest.number);
+        }
+        former.iter_mut().for_each(Generation::drain);
+    }
+
+    /// Replaces the process of the accounts if it hangs or has ended.
+    fn look_after_accounts(&mut self) {
+        let now = Instant::now();
+        if let Some(accounts) = &mut self.accounts {
+            accounts.look_after(now);
+        }
+        if self.accounts.as_ref().is_none_or(|accounts| !accounts.is_due(now)) {
+            return;
+        }
+        let Some(mut accounts) = self.accounts.take() else { return };
+        // Nobody waits for it: what is wrong is said by the process itself.
+        let begun = UnixStream::pair().and_then(|(ours, theirs)| {
+            drop(ours);
+            let forget = || {
+                (self.signals, self.control) = (None, None);
+                self.generations.clear();
+                self.sockets.forget();
+            };
+            accounts.fork(theirs, false, forget)
+        });
+        if let Err(error) = begun {
+            error!("cannot begin the accounts again: {error}");
+            accounts.postpone();
+        }
+        self.accounts = Some(accounts);
+    }
+}

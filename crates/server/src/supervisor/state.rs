@@ -1,0 +1,135 @@
+//! The state of the supervisor, and the report that is made of it.
+
+use std::time::Instant;
+
+use tenfold_sys::signal::Signals;
+use tenfold_sys::socket::ListenAddress;
+use tenfold_sys::user::User;
+
+use super::accounts::Accounts;
+use super::control::ControlSocket;
+use super::generation::{AddressRows, Generation, Stage};
+use super::rotate::Rotation;
+use super::sockets::Sockets;
+use crate::settings::given::Given;
+use crate::status::counters::{Counter, Sums};
+use crate::status::report::{Numbers, Report, Worker};
+use crate::worker::null::NullResponse;
+
+/// The command line of `tenfold serve`.
+#[derive(Clone, Debug)]
+pub(crate) struct Serve {
+    pub(crate) given: Given,
+    pub(crate) null: Option<NullResponse>,
+    /// Whether connections run through the layer of the tests.
+    pub(crate) layered: bool,
+}
+
+/// The state of the supervisor.
+pub(crate) struct Supervisor {
+    pub(super) serve: Serve,
+    /// The process of the accounts, where there are members.
+    pub(super) accounts: Option<Accounts>,
+    pub(super) sockets: Sockets,
+    pub(super) addresses: Vec<ListenAddress>,
+    pub(super) user: Option<User>,
+    pub(super) descriptors: u64,
+    /// None in a worker only.
+    pub(super) signals: Option<Signals>,
+    pub(super) control: Option<ControlSocket>,
+    pub(super) began: Instant,
+    /// The former ones first; the last is the one that serves, or is about to.
+    pub(super) generations: Vec<Generation>,
+    /// How many there were.
+    pub(super) count: u32,
+    pub(super) address_rows: AddressRows,
+    /// What generations counted that are gone.
+    pub(super) past: Sums,
+    pub(super) leaving: Option<Leaving>,
+    /// When the listening sockets end.
+    pub(super) sockets_end: Option<Instant>,
+    pub(super) reload_asked: bool,
+    pub(super) rotation: Rotation,
+    pub(super) failed: bool,
+}
+
+/// How far the server is with leaving.
+pub(super) enum Leaving {
+    /// Workers finish what they do, until then at the latest.
+    Draining { by: Option<Instant> },
+    /// Workers were told to stop, and are killed then.
+    Stopping { by: Instant },
+    /// Workers were killed.
+    Killed,
+}
+
+impl Leaving {
+    /// When the next step is taken.
+    pub(super) fn by(&self) -> Option<Instant> {
+        match self {
+            Leaving::Draining { by } => *by,
+            Leaving::Stopping { by } => Some(*by),
+            Leaving::Killed => None,
+        }
+    }
+}
+
+impl Supervisor {
+    pub(super) fn report(&self) -> Report {
+        let mut total = self.past.clone();
+        let mut workers = Vec::new();
+        for generation in &self.generations {
+            for seen in generation.seen() {
+                total.add_sums(&seen.sums);
+                workers.push(Worker {
+                    worker: seen.worker,
+                    generation: generation.number,
+                    process: seen.pid.map(|pid| pid.as_raw_nonzero().get()),
+                    state: match (generation.stage, seen.pid) {
+                        (Stage::Serving, None) => "restarting",
+                        (Stage::Starting, _) => "starting",
+                        (Stage::Serving, _) => "serving",
+                        (Stage::Draining, _) => "draining",
+                        (Stage::Failed, _) => "failed",
+                    }
+                    .to_owned(),
+                    restarts: seen.restarts,
+                    share: None,
+                    numbers: Numbers::of(&seen.sums),
+                });
+            }
+        }
+        let requests: f64 = workers.iter().map(|worker| worker.numbers.requests as f64).sum();
+        for worker in workers.iter_mut().filter(|worker| worker.worker.is_some() && requests > 0.0) {
+            worker.share = Some(worker.numbers.requests as f64 / requests);
+        }
+        let mut total = Numbers::of(&total);
+        let refused = self.accounts.as_ref().map_or(0, Accounts::refused_calls);
+        total.refused_calls = total.refused_calls.saturating_add(refused);
+        let plan = self.generations.last().map(|newest| &newest.config.plan);
+        Report {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            process: std::process::id(),
+            uptime_seconds: self.began.elapsed().as_secs(),
+            generation: self.count,
+            leaving: self.leaving.is_some(),
+            listen: self.addresses.iter().map(ListenAddress::to_string).collect(),
+            engine: plan.map(|plan| plan.engine.to_string()).unwrap_or_default(),
+            topology: plan.map(|plan| plan.topology.to_string()).unwrap_or_default(),
+            send: plan.map(|plan| plan.sender.to_string()).unwrap_or_default(),
+            accounts: self.accounts.as_ref().map(Accounts::seen),
+            total,
+            workers,
+        }
+    }
+
+    /// Lines that were written since the server began.
+    pub(super) fn lines(&self) -> u64 {
+        let mut sums = self.past.clone();
+        self.generations
+            .iter()
+            .flat_map(|generation| generation.seen())
+            .for_each(|seen| sums.add_sums(&seen.sums));
+        Sums::of(&sums, Counter::Lines)
+    }
+}

@@ -1,0 +1,49 @@
+//! The state of the service that answers requests.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
+use std::time;
+
+use tenfold_engine::offload::Lane;
+use tenfold_http::{KeptHead, Limits, Peer};
+use tenfold_site::Hosts;
+
+use super::passwords::Passwords;
+use crate::admission::Admission;
+use crate::members::client::Members;
+use crate::worker::shared::WorkerShared;
+
+/// The service that all threads of a worker share.
+pub(super) struct Shared {
+    /// Itself, for answers that come later.
+    pub(super) this: Weak<Shared>,
+    pub(super) hosts: Hosts,
+    /// The path that is answered with the request's own body, where there is one.
+    pub(super) echo: Option<String>,
+    /// Who is let in, where addresses have bounds.
+    pub(super) admission: Option<Admission>,
+    /// What is for members, where there are any.
+    pub(super) members: Option<Members>,
+    /// Whether anything is looked at before the site is asked.
+    pub(super) guarded: bool,
+    pub(super) limits: Limits,
+    pub(super) worker: Arc<WorkerShared>,
+    /// Whether the log wants to know what responses took.
+    pub(super) measures: bool,
+    /// Where work goes that would hold up other connections.
+    pub(super) lane: Lane,
+    /// The verification of passwords of basic authentication.
+    pub(super) passwords: Passwords,
+    /// When a failure of the system was last said, in seconds since 1970.
+    pub(super) complained: AtomicU64,
+}
+
+/// A request whose answer comes later.
+pub(super) struct Asked {
+    pub(super) head: KeptHead,
+    pub(super) peer: Peer,
+    /// When its answer began, where that is measured.
+    pub(super) began: Option<time::Instant>,
+    /// Whether it is for a member alone.
+    pub(super) private: bool,
+}
