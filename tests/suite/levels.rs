@@ -23,7 +23,7 @@ const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
 
 /// What is said in `a_life` at each level, the supervisor's and the workers'.
 const SAID: [&[&str]; 4] = [
-    &["tenfold: error: backlog can not change without a restart; the old configuration goes on"],
+    &["tenfold: error: backlog cannot change without a restart; the old configuration goes on"],
     &[
         "tenfold: warning: there is no setting TENFOLD_LOG_FORMT; did you mean TENFOLD_LOG_FORMAT?",
         "tenfold: warning: can not write the access log: No space left on device",

@@ -171,6 +171,6 @@ fn a_pipe_that_nobody_reads_is_said_at_the_start() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
-    let expected = format!("can not open the access log {}: nobody reads this pipe: ", path.display());
+    let expected = format!("cannot open the access log {}: nobody reads this pipe: ", path.display());
     assert!(said.contains(&expected) && said.contains("start its reader, then try again"), "{said}");
 }

@@ -134,7 +134,7 @@ fn a_sender_changes_where_the_sockets_suit_it(config: &Config) {
         reload(&server, &folder, &format!("root = \"new\"\nsend = \"zerocopy\"\n{more}"));
         is_said(&server, before, "\n");
         let said = server.errors()[before..].to_owned();
-        for words in ["send can not become zerocopy without a restart", "the old configuration goes on"] {
+        for words in ["send cannot become zerocopy without a restart", "the old configuration goes on"] {
             assert!(said.contains(words), "{said}");
         }
         assert_eq!(said.lines().count(), 1, "{said}");

@@ -17,8 +17,8 @@ pub mod readiness;
 
 pub use completion::{asio, uring};
 pub use errors::{errno, failure};
-pub use files::{directory, file, inotify, links, location, place};
+pub use files::{directory, file, folder, inotify, links, location, place};
 pub use memory::{mapping, shared};
-pub use net::{connect, pipe, socket, zerocopy};
-pub use process::{lifecycle, limits, seccomp, signal, user};
-pub use readiness::{epoll, eventfd, libevent, poll, select};
+pub use net::{connect, messages, pipe, socket, zerocopy};
+pub use process::{landlock, lifecycle, limits, seccomp, signal, task, terminal, user};
+pub use readiness::{epoll, eventfd, libevent, poll, select, wait};

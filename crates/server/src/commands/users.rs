@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::json;
 use tenfold_accounts::Accounts;
 use tenfold_accounts::store::url::Url;
 use tenfold_sys::process;
+use tenfold_sys::terminal::Hidden;
 use tenfold_sys::user::{self, User};
 
 use crate::diagnostics::error;
@@ -223,25 +223,9 @@ fn password() -> Result<String, String> {
 }
 
 fn hidden(prompt: &str) -> Result<String, String> {
-    let wrong = |error: io::Error| format!("can not ask for a password: {error}");
     eprint!("{prompt}");
-    let before = tcgetattr(io::stdin()).map_err(|error| wrong(error.into()))?;
-    let mut quiet = before.clone();
-    quiet.local_modes.remove(LocalModes::ECHO);
-    quiet.local_modes.insert(LocalModes::ECHONL);
-    tcsetattr(io::stdin(), OptionalActions::Flush, &quiet).map_err(|error| wrong(error.into()))?;
-    let _echo = Echo(before);
+    let _hidden = Hidden::begin().map_err(|error| format!("cannot ask for a password: {error}"))?;
     line()
-}
-
-/// The terminal as it was, when this goes.
-struct Echo(Termios);
-
-impl Drop for Echo {
-    fn drop(&mut self) {
-        // There is nothing to be done where the terminal is gone.
-        let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.0);
-    }
 }
 
 fn line() -> Result<String, String> {

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tenfold_sys::wait;
 
 /// An open log, as the threads of a process write to it.
 #[derive(Debug)]
@@ -20,7 +22,7 @@ pub(super) struct Sink {
 /// Bytes that a pipe takes in one piece (`PIPE_BUF`, `man 7 pipe`).
 const PIPE_PIECE: usize = 4096;
 /// How long a pipe that does not wait may be full.
-const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Sink {
     pub(super) fn new(file: File) -> Sink {
@@ -64,7 +66,7 @@ impl Sink {
     }
 
     fn wait(&self) -> bool {
-        matches!(poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], Some(&PATIENCE)), Ok(1))
+        matches!(wait::for_output(self.file.as_fd(), PATIENCE), Ok(true))
     }
 }
 

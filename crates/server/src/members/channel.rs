@@ -5,18 +5,13 @@
 //! (`man 7 unix`, SCM_RIGHTS), to which the answer is written: so questions of many threads and processes need no
 //! numbers, who asked and went away is nobody, and the process of the accounts can be replaced at the other end.
 
-use std::io::{self, IoSlice, IoSliceMut, Read};
-use std::mem::MaybeUninit;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, send, sendmsg, socketpair, sockopt,
-};
 use tenfold_accounts::{Reply, Request};
+use tenfold_sys::messages;
 
 /// Bytes of a question at most: a form, and what JSON makes of its characters.
 const LONGEST: usize = 128 * 1024;
@@ -51,8 +46,7 @@ pub(crate) struct Question {
 /// # Errors
 /// What `socketpair(2)` says.
 pub(crate) fn open() -> io::Result<(AccountsClient, AccountsServer)> {
-    let (client, server) =
-        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    let (client, server) = messages::pair()?;
     Ok((AccountsClient(client), AccountsServer(server)))
 }
 
@@ -81,19 +75,8 @@ impl AccountsClient {
     pub(crate) fn begin(&self, request: &Request) -> io::Result<Asked> {
         let question = serde_json::to_vec(request)?;
         let (ours, theirs) = UnixStream::pair()?;
-        self.send(&question, theirs)?;
+        messages::send(&self.0, &question, &[theirs.as_fd()])?;
         Ok(Asked { answer: ours, by: Instant::now() + PATIENCE })
-    }
-
-    /// Fails at once if too many questions wait in the channel.
-    fn send(&self, question: &[u8], theirs: UnixStream) -> io::Result<()> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let rights = [theirs.as_fd()];
-        control.push(SendAncillaryMessage::ScmRights(&rights));
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        sendmsg(&self.0, &[IoSlice::new(question)], &mut control, flags)?;
-        Ok(())
     }
 }
 
@@ -142,19 +125,10 @@ impl AccountsServer {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if nothing has come, or what `recvmsg(2)` says.
     pub(crate) fn next(&self, bytes: &mut [u8]) -> io::Result<Option<Question>> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-        let received = recvmsg(&self.0, &mut [IoSliceMut::new(bytes)], &mut control, flags)?;
-        let mut descriptors: Vec<OwnedFd> = Vec::new();
-        for message in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(rights) = message {
-                descriptors.extend(rights);
-            }
-        }
-        let whole = !received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
-        let request = serde_json::from_slice(&bytes[..received.bytes]).ok();
-        Ok(match (request, only(descriptors)) {
+        let received = messages::receive(&self.0, bytes)?;
+        let whole = received.whole;
+        let request = serde_json::from_slice(&bytes[..received.length]).ok();
+        Ok(match (request, received.into_socket()) {
             (Some(request), Some(answer)) if whole => Some(Question { request, answer }),
             _ => None,
         })
@@ -179,17 +153,6 @@ impl Question {
     }
 }
 
-/// The only descriptor of a message, if it is a Unix socket. Another one can make `close(2)` wait, as long as the
-/// SO_LINGER of its sender says.
-fn only(descriptors: Vec<OwnedFd>) -> Option<OwnedFd> {
-    let is_unix = |socket: &OwnedFd| sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX);
-    for other in descriptors.iter().filter(|descriptor| !is_unix(descriptor)) {
-        let _ = sockopt::set_socket_linger(other, None);
-    }
-    let [one] = <[OwnedFd; 1]>::try_from(descriptors).ok()?;
-    is_unix(&one).then_some(one)
-}
-
 /// Where an answer goes.
 pub(crate) struct Answerer(OwnedFd);
 
@@ -199,9 +162,9 @@ impl Answerer {
     #[must_use]
     pub(crate) fn answer(self, reply: &Reply) -> bool {
         let bytes = serde_json::to_vec(reply).unwrap_or_default();
-        match send(&self.0, &bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+        match messages::send_bytes(&self.0, &bytes) {
             Ok(sent) => sent < bytes.len(),
-            Err(error) => error == Errno::AGAIN,
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
         }
     }
 }
@@ -213,14 +176,13 @@ mod any;
 pub(crate) mod tests {
     use std::io::Write;
 
-    use rustix::event::{PollFd, PollFlags, poll};
+    use tenfold_sys::wait;
 
     use super::*;
 
     /// Waits for a message: a question, or none.
     pub(crate) fn received(server: &AccountsServer) -> Option<Question> {
-        let mut waited_for = [PollFd::new(server, PollFlags::IN)];
-        poll(&mut waited_for, None).expect("somebody sends");
+        wait::for_input(&[server.as_fd()], None).expect("somebody sends");
         server.next(&mut AccountsServer::room()).expect("a message has come")
     }
 
@@ -228,20 +190,12 @@ pub(crate) mod tests {
         Request::Check { session: "a".repeat(43) }
     }
 
-    /// Sends a message as it is, with these descriptors.
     fn send_raw(client: &AccountsClient, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !descriptors.is_empty() {
-            control.push(SendAncillaryMessage::ScmRights(descriptors));
-        }
-        sendmsg(&client.0, &[IoSlice::new(bytes)], &mut control, SendFlags::DONTWAIT).expect("there is room");
+        messages::send(&client.0, bytes, descriptors).expect("there is room");
     }
 
     fn is_closed(server: &AccountsServer) -> bool {
-        let mut looked_at = [PollFd::new(server, PollFlags::IN)];
-        poll(&mut looked_at, Some(&rustix::event::Timespec::default())).expect("it is open");
-        looked_at[0].revents().contains(PollFlags::HUP)
+        wait::for_input(&[server.as_fd()], Some(Duration::ZERO)).expect("it is open")[0].hung_up
     }
 
     #[test]
@@ -279,7 +233,7 @@ pub(crate) mod tests {
         let (client, server) = open().expect("a pair of sockets");
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         let question = serde_json::to_vec(&check()).expect("it can be written");
-        while send(&theirs, &[0; 4096], SendFlags::DONTWAIT).is_ok() {}
+        while messages::send_bytes(&theirs, &[0; 4096]).is_ok() {}
         send_raw(&client, &question, &[theirs.as_fd()]);
         let (_, answer) = received(&server).expect("a question").apart();
         assert!(answer.answer(&Reply::Done), "it is dropped");
@@ -341,7 +295,7 @@ pub(crate) mod tests {
         let mut sent = 0;
         while sent < 100_000 {
             let (_, theirs) = UnixStream::pair().expect("a pair of sockets");
-            if client.send(b"{}", theirs).is_err() {
+            if messages::send(&client.0, b"{}", &[theirs.as_fd()]).is_err() {
                 break;
             }
             sent += 1;

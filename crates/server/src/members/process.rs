@@ -4,6 +4,7 @@
 pub(crate) mod pulse;
 
 use std::io::{ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,12 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::nice;
 use tenfold_accounts::store::url::Url;
 use tenfold_accounts::{Accounts, Reply, Request};
 use tenfold_sys::lifecycle::{self, Phase, Watch};
+use tenfold_sys::task;
 use tenfold_sys::user::User;
+use tenfold_sys::wait::{self, Reported};
 
 use super::channel::{AccountsServer, Answerer};
 use super::database;
@@ -35,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// every thread is at one for longer, none will come back, and the supervisor gets no sign of life.
 const LONGEST: Duration = Duration::from_secs(120);
 /// How often the supervisor gets a sign of life at least.
-const BEAT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+const BEAT: Duration = Duration::from_secs(2);
 
 /// The resources of the process.
 pub(crate) struct Work<'w> {
@@ -75,16 +76,15 @@ pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String
         if !busy.all_longer_than(LONGEST, Instant::now()) {
             pulse.beat();
         }
-        let mut waited_for = [PollFd::new(server, PollFlags::IN), PollFd::new(watch.event(), PollFlags::IN)];
-        // Whatever it says, both are looked at afterwards.
-        let _ = poll(&mut waited_for, Some(&BEAT));
-        let asked = waited_for[0].revents();
+        // Whatever it reports, both are looked at afterwards.
+        let reported = wait::for_input(&[server.as_fd(), watch.event().as_fd()], Some(BEAT));
+        let asked = reported.map_or(Reported::default(), |all| all[0]);
         // Workers that drain still ask; the supervisor stops this process when they are gone.
-        if lifecycle::phase() == Phase::Stopping || asked.contains(PollFlags::HUP) {
+        if lifecycle::phase() == Phase::Stopping || asked.hung_up {
             return Ok(());
         }
         watch.event().clear();
-        match (asked.is_empty(), server.next(&mut room)) {
+        match (asked.any, server.next(&mut room)) {
             (_, Ok(Some(question))) => {
                 let (request, answer) = question.apart();
                 let queue = if request.hashes() { &hashing } else { &quick };
@@ -95,7 +95,7 @@ pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String
                 }
             }
             (_, Ok(None)) => pulse.count_rejected(),
-            (false, Err(error)) if error.kind() != ErrorKind::WouldBlock => {
+            (true, Err(error)) if error.kind() != ErrorKind::WouldBlock => {
                 complain(&format!("cannot receive a question: {error}"));
                 thread::sleep(PAUSE);
             }
@@ -130,7 +130,7 @@ fn start(
             (receiver.clone(), accounts.clone(), pulse.clone(), busy.clone());
         thread::Builder::new().name(format!("{name}-{number}")).spawn(move || {
             // On Linux this is about the calling thread. Who may not be nicer hashes as it is.
-            let _ = nice(niceness);
+            let _ = task::give_way(niceness);
             loop {
                 let waiting = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok((request, answer)) = waiting else { return };

@@ -5,7 +5,6 @@
 //! by name; any other that is not listed is answered EPERM, counted, and reported once.
 
 mod calls;
-mod files;
 
 use std::io;
 use std::path::Path;
@@ -13,12 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tenfold_engine::Plan;
 use tenfold_sys::file::Root;
+use tenfold_sys::landlock;
 use tenfold_sys::process::End;
 use tenfold_sys::seccomp::{self, Call, ENDED, Reports, Rule, own_fatal, take_fatal};
 
 use crate::diagnostics::{self, Level, warning};
-
-pub(crate) use self::files::are_limited;
 
 /// A process's name and its place for reports.
 pub(crate) struct Process {
@@ -56,7 +54,7 @@ pub(crate) fn require() -> Result<(), String> {
 /// In words, what the system said.
 pub(crate) fn confine_worker(process: Process, serving: &Serving<'_>) -> Result<(), String> {
     let Serving { plan, several_listeners, members, roots, log } = *serving;
-    files::limit_worker(roots, log).map_err(|error| format!("cannot limit files: {error}"))?;
+    landlock::limit_worker(roots, log).map_err(|error| format!("cannot limit files: {error}"))?;
     let mut fatal = calls::dangerous();
     fatal.push(Call::CONNECT);
     fatal.extend(plan.others_waits());
@@ -68,7 +66,7 @@ pub(crate) fn confine_worker(process: Process, serving: &Serving<'_>) -> Result<
 /// # Errors
 /// In words, what the system said.
 pub(crate) fn confine_accounts(process: Process, database: Option<&Path>) -> Result<(), String> {
-    files::limit_accounts(database).map_err(|error| format!("cannot limit files: {error}"))?;
+    landlock::limit_accounts(database).map_err(|error| format!("cannot limit files: {error}"))?;
     confine(process, &calls::of_accounts(), &calls::dangerous())
 }
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
-use super::sockets::bind_with_mode;
 use crate::diagnostics::{debug, warning};
 use crate::settings::values::Control;
 use crate::status::place::{RuntimeFolder, socket_name};
@@ -67,7 +66,7 @@ impl ControlSocket {
     fn at(path: &Path) -> io::Result<ControlSocket> {
         let path = std::path::absolute(path)?;
         let options = ListenOptions { backlog: BACKLOG, ..ListenOptions::default() };
-        let listener = bind_with_mode(MODE, &ListenAddress::Unix(path.clone()), &options);
+        let listener = Listener::bind_with_mode(MODE, &ListenAddress::Unix(path.clone()), &options);
         let listener = listener.map_err(|error| match error.kind() {
             ErrorKind::AddrInUse => io::Error::new(error.kind(), "another server or file has this name"),
             _ => error,

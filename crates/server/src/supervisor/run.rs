@@ -1,14 +1,16 @@
 //! The loop of the supervisor: signals, processes that end, and what is due.
 
+use std::io::ErrorKind;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use tenfold_sys::landlock;
 use tenfold_sys::process::{self, End, Fork, Pid};
 use tenfold_sys::signal::{Signal, Signals};
+use tenfold_sys::wait;
 
 use super::accounts::Accounts;
 use super::control::ControlSocket;
@@ -16,7 +18,6 @@ use super::generation::{CANNOT_SERVE, Generation, Stage};
 use super::state::{Leaving, Supervisor};
 use super::{announce, child};
 use crate::diagnostics::{self, debug, error, info, warning};
-use crate::sandbox;
 
 /// The pause before a failed wait is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -63,20 +64,18 @@ impl Supervisor {
     /// Waits for a signal, somebody who asks for the status, or the time to do something.
     fn wait(&self) {
         let signals = self.signals.as_ref().expect("only a worker is without");
-        let mut waited_for = vec![PollFd::new(signals, PollFlags::IN)];
-        waited_for.extend(self.control.as_ref().map(|control| PollFd::new(control, PollFlags::IN)));
+        let mut waited_for = vec![signals.as_fd()];
+        waited_for.extend(self.control.as_ref().map(ControlSocket::as_fd));
         let timeout = self.next_deadline().map(|by| {
             // A little late rather than a little early, which would go round once more for nothing.
-            let left = by.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
-            Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 })
+            by.saturating_duration_since(Instant::now()) + Duration::from_millis(1)
         });
-        // Whatever it says, everything is looked at afterwards.
-        match poll(&mut waited_for, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => {
-                debug!("cannot wait for events: {error}");
-                thread::sleep(PAUSE);
-            }
+        // Whatever it reports, everything is looked at afterwards.
+        if let Err(error) = wait::for_input(&waited_for, timeout)
+            && error.kind() != ErrorKind::Interrupted
+        {
+            debug!("cannot wait for events: {error}");
+            thread::sleep(PAUSE);
         }
     }
 
@@ -237,7 +236,7 @@ impl Supervisor {
                 user: self.user.as_ref(),
                 control: self.control.as_ref().map(ControlSocket::path),
                 null: self.serve.null,
-                files_limited: sandbox::are_limited(),
+                files_limited: landlock::is_available(),
             });
         } else {
             diagnostics::set_level(newest.settings.log_level);

@@ -3,9 +3,6 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
-use rustix::fs::Mode;
-use rustix::net::Shutdown;
-use rustix::process::umask;
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
 use crate::resolved::config::ResolvedConfig;
@@ -75,10 +72,7 @@ impl Sockets {
     /// Stops listening, for all processes that have these sockets: who connects is refused, and does not wait
     /// in a queue that nobody looks at.
     pub(super) fn shut_down(&self) {
-        for listener in self.by_process.iter().flatten() {
-            // It fails only where it was done already.
-            let _ = rustix::net::shutdown(listener, Shutdown::Both);
-        }
+        self.by_process.iter().flatten().for_each(Listener::shut_down);
     }
 
     /// Removes the files of Unix sockets, when nobody listens any more.
@@ -91,7 +85,7 @@ fn bind_all(address: &ListenAddress, options: &ListenOptions, processes: usize) 
     if let ListenAddress::Unix(_) = address {
         // Every user who may enter the folder may connect, as every client that reaches a port may: the proxy in front
         // is another user.
-        let first = bind_with_mode(0o666, address, options)?;
+        let first = Listener::bind_with_mode(0o666, address, options)?;
         // SO_REUSEPORT means nothing to them: the processes share one.
         let mut all: Vec<_> = (1..processes).map(|_| first.duplicate()).collect::<io::Result<_>>()?;
         all.push(first);
@@ -107,15 +101,6 @@ fn bind_all(address: &ListenAddress, options: &ListenOptions, processes: usize) 
         all.push(Listener::bind(&same, options)?);
     }
     Ok(all)
-}
-
-/// Binds a Unix socket whose file has this mode from the first moment: changed afterwards, by its name, the mode might be
-/// that of another file. The umask is the process's; the supervisor has one thread.
-pub(super) fn bind_with_mode(mode: u32, at: &ListenAddress, options: &ListenOptions) -> io::Result<Listener> {
-    let before = umask(Mode::from_raw_mode(0o777 & !mode));
-    let bound = Listener::bind(at, options);
-    umask(before);
-    bound
 }
 
 fn explain(address: &ListenAddress, error: &io::Error) -> String {

@@ -9,10 +9,8 @@ use std::io::ErrorKind;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
-use rustix::thread::gettid;
-use tenfold_sys::clock;
+use tenfold_sys::process::Pid;
+use tenfold_sys::{clock, task};
 
 use crate::admission::sync::{AtomicU64, thread};
 
@@ -35,7 +33,7 @@ pub(super) struct Held<'l> {
 
 /// Waits for `lock` and takes it; none if a thread that lives keeps it for [`LONGEST`].
 pub(super) fn hold(lock: &AtomicU64) -> Option<Held<'_>> {
-    let own = word(gettid(), clock::since_boot());
+    let own = word(task::own(), clock::since_boot());
     let take_from = |holder| lock.compare_exchange(holder, own, SeqCst, SeqCst).is_ok();
     let mut begun = None;
     loop {
@@ -75,7 +73,7 @@ fn is_gone(holder: u64) -> bool {
         Ok(stat) => stat,
         Err(error) if error.kind() == ErrorKind::NotFound => return true,
         // Without /proc, or if it ended meanwhile.
-        Err(_) => return test_kill_process(thread) == Err(Errno::SRCH),
+        Err(_) => return task::is_gone(thread),
     };
     // The name, in parentheses, may hold anything. Behind it are the fields from the third on (`man 5 proc_pid_stat`).
     let Some((_, fields)) = stat.rsplit_once(") ") else { return false };

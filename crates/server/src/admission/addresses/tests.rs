@@ -3,9 +3,8 @@ use std::process::Command;
 use std::sync::atomic::AtomicU32;
 use std::thread;
 
-use rustix::process::Pid;
-use rustix::thread::gettid;
-use tenfold_sys::clock;
+use tenfold_sys::process::Pid;
+use tenfold_sys::{clock, task};
 
 use super::*;
 
@@ -128,7 +127,7 @@ fn a_holder_that_died_holds_up_nobody_for_ever() {
 fn a_holder_that_lives_is_waited_for() {
     let table = table(WAYS, 1);
     let lock = &table.rows.row(LOCKS)[0];
-    lock.store(lock::word(gettid(), clock::since_boot()), SeqCst);
+    lock.store(lock::word(task::own(), clock::since_boot()), SeqCst);
     thread::scope(|scope| {
         let waits = scope.spawn(|| table.connect(host(1), 0, 1, 0));
         thread::sleep(Duration::from_millis(300));
@@ -168,7 +167,7 @@ fn a_thread_that_ended_does_not_keep_its_lock() {
 #[test]
 fn a_number_that_was_given_to_a_later_thread_is_not_the_holder() {
     let table = table(WAYS, 1);
-    table.rows.row(LOCKS)[0].store(lock::word(gettid(), Duration::from_millis(1)), SeqCst);
+    table.rows.row(LOCKS)[0].store(lock::word(task::own(), Duration::from_millis(1)), SeqCst);
     assert_eq!(table.connect(host(1), 0, 1, 0), Entry::Admitted);
 }
 

@@ -28,13 +28,8 @@ fn written(choice: u8, text: &str) -> Vec<u8> {
 /// Sends `message` with `count` copies of a descriptor to the accounts' end; returns the other end of that descriptor.
 fn send(client: &AccountsClient, message: &[u8], count: usize) -> UnixStream {
     let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
     let rights = [theirs.as_fd(), theirs.as_fd()];
-    if count > 0 {
-        control.push(SendAncillaryMessage::ScmRights(&rights[..count]));
-    }
-    sendmsg(&client.0, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL).expect("there is room");
+    messages::send(&client.0, message, &rights[..count]).expect("there is room");
     ours
 }
 

@@ -4,14 +4,15 @@
 //! be a second queue in front of theirs, so one thread of a worker waits for all of them.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tenfold_accounts::{Reply, Request};
 use tenfold_engine::offload::{Busy, Coming, Promise, promise};
 use tenfold_sys::eventfd::EventFd;
+use tenfold_sys::wait;
 
 use crate::members::channel::{AccountsClient, Asked};
 
@@ -69,12 +70,12 @@ impl Drop for Answers {
 fn begin() -> io::Result<Arc<Entrance>> {
     let entrance = Arc::new(Entrance { new: Mutex::default(), event: EventFd::new()? });
     let inside = entrance.clone();
-    thread::Builder::new().name("answers".into()).spawn(move || wait(&inside))?;
+    thread::Builder::new().name("answers".into()).spawn(move || wait_for_all(&inside))?;
     Ok(entrance)
 }
 
 /// Waits for all answers, each until its time is over: a promise that is dropped says that there is none.
-fn wait(entrance: &Entrance) {
+fn wait_for_all(entrance: &Entrance) {
     let mut waiting: Vec<Waiting> = Vec::new();
     loop {
         {
@@ -97,16 +98,14 @@ fn wait(entrance: &Entrance) {
 fn come(entrance: &Entrance, waiting: &[Waiting], now: Instant) -> Vec<usize> {
     let earliest = waiting.iter().map(|one| one.asked.by()).min();
     let left = earliest.map(|by| by.saturating_duration_since(now) + Duration::from_millis(1));
-    let left = left.and_then(|left| Timespec::try_from(left).ok());
-    let answers = waiting.iter().map(|one| PollFd::new(&one.asked, PollFlags::IN));
-    let mut all: Vec<_> =
-        std::iter::once(PollFd::new(&entrance.event, PollFlags::IN)).chain(answers).collect();
-    if poll(&mut all, left.as_ref()).is_err() {
+    let answers = waiting.iter().map(|one| one.asked.as_fd());
+    let all: Vec<_> = std::iter::once(entrance.event.as_fd()).chain(answers).collect();
+    let Ok(reported) = wait::for_input(&all, left) else {
         // A signal (EINTR): nothing is known of them.
         return Vec::new();
-    }
+    };
     entrance.event.clear();
-    let ready = all[1..].iter().enumerate().filter(|(_, answer)| !answer.revents().is_empty());
+    let ready = reported[1..].iter().enumerate().filter(|(_, answer)| answer.any);
     ready.map(|(place, _)| place).collect()
 }
 

@@ -1,14 +1,15 @@
 //! The filter of session cookies, as a worker knows it.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tenfold_accounts::filter::{Filter, Verdict};
 use tenfold_accounts::{Reply, Request};
 use tenfold_sys::shared::Rows;
+use tenfold_sys::wait;
 
 use crate::members::channel::AccountsClient;
 
@@ -68,9 +69,8 @@ impl WorkerFilter {
 
 fn ask(client: &AccountsClient) -> Option<Filter> {
     let asked = client.begin(&Request::Filter).ok()?;
-    let patience = Timespec::try_from(PATIENCE).ok()?;
-    let answered = poll(&mut [PollFd::new(&asked, PollFlags::IN)], Some(&patience));
-    match answered.ok().filter(|ready| *ready > 0).and_then(|_| asked.answer().ok())? {
+    let reported = wait::for_input(&[asked.as_fd()], Some(PATIENCE)).ok()?;
+    match reported[0].any.then(|| asked.answer().ok()).flatten()? {
         Reply::Filter(filter) => Some(filter),
         _ => None,
     }

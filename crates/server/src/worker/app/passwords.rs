@@ -6,8 +6,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
 use tenfold_accounts::ask::From;
 use tenfold_accounts::web::counted_address;
 use tenfold_accounts::web::trust::TrustedProxy;
@@ -16,7 +14,9 @@ use tenfold_engine::offload::Lane;
 use tenfold_engine::{Engine, Plan};
 use tenfold_http::{Head, Peer, clock};
 use tenfold_site::{Attempts, User, Work};
+use tenfold_sys::process::Pid;
 use tenfold_sys::shared::Rows;
+use tenfold_sys::task;
 
 use crate::settings::values::Settings;
 
@@ -55,7 +55,7 @@ impl Running {
         self.0.row(0).iter().position(|word| {
             let holder = word.load(Ordering::SeqCst);
             let pid = i32::try_from(holder).ok().and_then(Pid::from_raw);
-            let is_free = pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
+            let is_free = pid.is_none_or(task::is_gone);
             is_free && word.compare_exchange(holder, own, Ordering::SeqCst, Ordering::SeqCst).is_ok()
         })
     }

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketFlags, sockopt};
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, sockopt};
+use rustix::process::umask;
 
 use super::option::{defer_accept, is_zerocopy_permitted, new_socket, permit_zerocopy, set_tcp_option};
 use super::stream::{Socket, internet_address, set_wait_slice};
@@ -130,6 +132,27 @@ impl Listener {
             ListenAddress::Unix(_) => address.clone(),
         };
         Ok(Listener { socket, address, file })
+    }
+
+    /// Binds a Unix socket whose file has this mode from the first moment: changed afterwards, by its name, the mode might
+    /// be that of another file. The umask is the process's, so this is for a process of one thread.
+    ///
+    /// # Errors
+    /// Those of [`Listener::bind`].
+    pub fn bind_with_mode(
+        mode: u32,
+        address: &ListenAddress,
+        options: &ListenOptions,
+    ) -> io::Result<Listener> {
+        let before = umask(Mode::from_raw_mode(0o777 & !mode));
+        let bound = Listener::bind(address, options);
+        umask(before);
+        bound
+    }
+
+    /// Stops listening, for every process that has this socket. Fails only if that was done before.
+    pub fn shut_down(&self) {
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
 
     /// Where it listens, with the port that the system chose when none was asked for.

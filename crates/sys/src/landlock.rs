@@ -1,6 +1,7 @@
-//! What files a process may open, where the kernel has Landlock (`man 7 landlock`): the roots and the log for a
+//! The files that a process may open, if the kernel has Landlock (`man 7 landlock`): the roots and the log for a
 //! worker, the folder of the database for the accounts. A filter on system calls does not see names.
 
+use std::io;
 use std::path::Path;
 
 use landlock::{
@@ -8,13 +9,14 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError,
 };
 use rustix::fs::fstatfs;
-use tenfold_sys::file::Root;
+
+use crate::file::Root;
 
 /// Rights that are limited, as far as the kernel knows them: those of Linux 6.10.
 const RIGHTS: ABI = ABI::V5;
 
 /// Whether this kernel has Landlock.
-pub(crate) fn are_limited() -> bool {
+pub fn is_available() -> bool {
     let strict = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     strict.handle_access(AccessFs::ReadFile).and_then(Ruleset::create).is_ok()
 }
@@ -23,7 +25,11 @@ pub(crate) fn are_limited() -> bool {
 ///
 /// # Errors
 /// What the system said, where it has Landlock.
-pub(super) fn limit_worker(roots: &[Root], log: Option<&Path>) -> Result<(), RulesetError> {
+pub fn limit_worker(roots: &[Root], log: Option<&Path>) -> io::Result<()> {
+    worker_rules(roots, log).and_then(enter).map_err(io::Error::other)
+}
+
+fn worker_rules(roots: &[Root], log: Option<&Path>) -> Result<RulesetCreated, RulesetError> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let mut rules = begin()?;
     for root in roots {
@@ -36,7 +42,7 @@ pub(super) fn limit_worker(roots: &[Root], log: Option<&Path>) -> Result<(), Rul
     for path in log.into_iter().chain(log.map(folder_of)) {
         rules = beneath(rules, path, AccessFs::WriteFile.into())?;
     }
-    rules.restrict_self().map(drop)
+    Ok(rules)
 }
 
 /// Limits this thread and its children to reading, and to writing where the database is and where temporary files
@@ -44,18 +50,26 @@ pub(super) fn limit_worker(roots: &[Root], log: Option<&Path>) -> Result<(), Rul
 ///
 /// # Errors
 /// What the system said, where it has Landlock.
-pub(super) fn limit_accounts(database: Option<&Path>) -> Result<(), RulesetError> {
+pub fn limit_accounts(database: Option<&Path>) -> io::Result<()> {
+    accounts_rules(database).and_then(enter).map_err(io::Error::other)
+}
+
+fn accounts_rules(database: Option<&Path>) -> Result<RulesetCreated, RulesetError> {
     let mut rules = beneath(begin()?, Path::new("/"), AccessFs::from_read(RIGHTS) & !AccessFs::Execute)?;
     let temporary = ["/dev/null", "/tmp", "/var/tmp"].map(Path::new);
     for path in database.map(folder_of).into_iter().chain(temporary) {
         rules = beneath(rules, path, AccessFs::from_all(RIGHTS) & !AccessFs::Execute)?;
     }
-    rules.restrict_self().map(drop)
+    Ok(rules)
 }
 
 /// The folder of a file; a bare name is in the working folder.
 fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn enter(rules: RulesetCreated) -> Result<(), RulesetError> {
+    rules.restrict_self().map(drop)
 }
 
 fn begin() -> Result<RulesetCreated, RulesetError> {

@@ -1,0 +1,85 @@
+//! Messages between processes, which can bring descriptors with them (`man 7 unix`, SCM_RIGHTS). No call waits.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair, sockopt,
+};
+
+/// Descriptors of a message at most.
+const MOST_DESCRIPTORS: usize = 2;
+
+/// A message that was received.
+#[derive(Debug)]
+pub struct Received {
+    /// Bytes of the message.
+    pub length: usize,
+    /// Whether neither its bytes nor its descriptors were cut.
+    pub whole: bool,
+    descriptors: Vec<OwnedFd>,
+}
+
+/// Makes two connected sockets that keep the bounds of messages.
+///
+/// # Errors
+/// What `socketpair(2)` says.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Sends a message with `descriptors`, of which there are at most two.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] if too many messages wait, or what `sendmsg(2)` says.
+pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives a message and the descriptor that it brings.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] if nothing has come, or what `recvmsg(2)` says.
+pub fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Received> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut control, flags)?;
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    let whole = !received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
+    Ok(Received { length: received.bytes, whole, descriptors })
+}
+
+/// Sends bytes to a stream. Returns how many it took.
+///
+/// # Errors
+/// What `send(2)` says.
+pub fn send_bytes(stream: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    Ok(rustix::net::send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
+}
+
+impl Received {
+    /// The only descriptor, if there is one and it is a Unix socket. Another socket can make `close(2)` wait, as long as
+    /// its SO_LINGER says, so that is taken from it.
+    pub fn into_socket(self) -> Option<OwnedFd> {
+        let is_unix = |socket: &OwnedFd| sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX);
+        for other in self.descriptors.iter().filter(|descriptor| !is_unix(descriptor)) {
+            let _ = sockopt::set_socket_linger(other, None);
+        }
+        let [one] = <[OwnedFd; 1]>::try_from(self.descriptors).ok()?;
+        is_unix(&one).then_some(one)
+    }
+}

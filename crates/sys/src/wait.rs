@@ -1,0 +1,39 @@
+//! One wait for a few descriptors (`man 2 poll`).
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// The report about a descriptor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reported {
+    /// It can be read, it has an error, or its other end is closed.
+    pub any: bool,
+    /// Its other end is closed.
+    pub hung_up: bool,
+}
+
+/// Waits until one of `descriptors` can be read, at most for `limit`. Returns a report about each.
+///
+/// # Errors
+/// What `poll(2)` says; a signal is an error, too.
+pub fn for_input(descriptors: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<Vec<Reported>> {
+    let mut all: Vec<_> = descriptors.iter().map(|one| PollFd::new(one, PollFlags::IN)).collect();
+    poll(&mut all, limit.and_then(|limit| Timespec::try_from(limit).ok()).as_ref())?;
+    let report = |one: &PollFd<'_>| Reported {
+        any: !one.revents().is_empty(),
+        hung_up: one.revents().contains(PollFlags::HUP),
+    };
+    Ok(all.iter().map(report).collect())
+}
+
+/// Waits until `descriptor` can be written, at most for `limit`. Returns whether it can, or has an error.
+///
+/// # Errors
+/// What `poll(2)` says; a signal is an error, too.
+pub fn for_output(descriptor: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
+    let limit = Timespec::try_from(limit).ok();
+    Ok(poll(&mut [PollFd::new(&descriptor, PollFlags::OUT)], limit.as_ref())? > 0)
+}
