@@ -13,8 +13,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::Path;
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::Errno;
+use tenfold_sys::errno;
 use tenfold_sys::location::Location;
 use tenfold_sys::user::User;
 
@@ -57,7 +56,7 @@ fn made(path: &Path, owner: Option<&User>) -> io::Result<File> {
 fn opened(path: &Path, create: Option<u32>) -> io::Result<File> {
     let location = Location::find(path)?;
     let file = match location.append(create) {
-        Err(error) if is(&error, Errno::LOOP) => {
+        Err(error) if is(&error, errno::ELOOP) => {
             let file = location.follow()?.append(None)?;
             if !is_stream(&file.metadata()?) {
                 return Err(refused(
@@ -72,7 +71,7 @@ fn opened(path: &Path, create: Option<u32>) -> io::Result<File> {
     if !facts.is_file() && !is_stream(&facts) {
         return Err(refused("it is neither a file nor a pipe nor a character device; name one"));
     }
-    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Location::let_writes_wait(&file)?;
     Ok(file)
 }
 
@@ -87,14 +86,14 @@ fn refused(why: &str) -> io::Error {
 
 fn why(path: &Path, error: &io::Error) -> String {
     let pipe = || fs::metadata(path).is_ok_and(|facts| facts.file_type().is_fifo());
-    match is(error, Errno::NXIO) && pipe() {
+    match is(error, errno::ENXIO) && pipe() {
         true => format!("nobody reads this pipe: {error}; start its reader, then try again"),
         false => error.to_string(),
     }
 }
 
-fn is(error: &io::Error, number: Errno) -> bool {
-    error.raw_os_error() == Some(number.raw_os_error())
+fn is(error: &io::Error, number: i32) -> bool {
+    error.raw_os_error() == Some(number)
 }
 
 #[cfg(test)]
@@ -103,7 +102,7 @@ mod tests {
     use std::os::unix::fs::{lchown, symlink};
     use std::path::PathBuf;
 
-    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, mknodat};
 
     use super::*;
 

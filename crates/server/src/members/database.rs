@@ -3,25 +3,26 @@
 //! Root never creates or opens it: root follows no link there and only gives files that belong to the workers' user to
 //! the user of the accounts process. Everything else is done by that user, with no more rights than it has.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, Permissions};
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
-use rustix::fs::{
-    Access, AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, accessat, chownat, fstat, open, openat, stat,
-};
-use rustix::io::Errno;
 use tenfold_accounts::Accounts;
 use tenfold_accounts::store::url::Url;
+use tenfold_sys::errno;
+use tenfold_sys::folder::{self, Folder};
 use tenfold_sys::user::User;
 
 use crate::settings::members::{Members, Place, usual_folder};
 
 /// Endings of the files that SQLite keeps beside a database.
 const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+
+/// The bit of the mode of a folder in which a user can take away only its own files (`man 7 inode`, S_ISVTX).
+const STICKY: u32 = 0o1000;
 
 /// The users that root acts for.
 #[derive(Clone, Copy)]
@@ -82,8 +83,8 @@ pub(crate) fn open_accounts(
 pub(crate) fn owner(url: &Url) -> Result<Option<u32>, String> {
     let Some(path) = file_of(url) else { return Ok(None) };
     let Ok((folder, name)) = folder_and_name(path) else { return Ok(None) };
-    match look(&folder, &name) {
-        Ok(file) => acceptable(&file, path).map(|stat| Some(stat.st_uid)),
+    match folder.look(&name) {
+        Ok(file) => acceptable(&file, path).map(|facts| Some(facts.uid())),
         Err(_) => Ok(None),
     }
 }
@@ -95,10 +96,10 @@ pub(crate) fn exposure(url: &Url, users: Users<'_>) -> Option<String> {
     let (accounts, workers) = (&users.accounts.name, &users.workers.name);
     let folders = path.ancestors().skip(1).enumerate();
     let exposed = folders.into_iter().find(|(above, folder)| {
-        stat(*folder).is_ok_and(|facts| {
+        fs::metadata(folder).is_ok_and(|facts| {
             // In a sticky folder a user can add names, and take away only its own.
-            let kept = *above > 0 && Mode::from_raw_mode(facts.st_mode).contains(Mode::SVTX);
-            facts.st_uid == users.workers.id || (may_write(&facts, users.workers) && !kept)
+            let kept = *above > 0 && facts.mode() & STICKY != 0;
+            facts.uid() == users.workers.id || (may_write(&facts, users.workers) && !kept)
         })
     });
     exposed.map(|(_, folder)| {
@@ -129,38 +130,36 @@ fn make_folder(folder: &Path, users: Option<Users<'_>>) -> io::Result<()> {
 }
 
 /// Gives the files of a database from the workers' user to that of the accounts process, if that one can keep them.
-fn hand_over(path: &Path, users: Users<'_>) -> Result<(), Errno> {
+fn hand_over(path: &Path, users: Users<'_>) -> io::Result<()> {
     let Users { accounts, workers } = users;
     if accounts.id == workers.id {
         return Ok(());
     }
     // A folder that is missing or out of reach is reported by the accounts process.
     let Ok((folder, name)) = folder_and_name(path) else { return Ok(()) };
-    if !may_write(&fstat(&folder)?, accounts) {
+    if !may_write(&folder.metadata()?, accounts) {
         return Ok(());
     }
     for ending in COMPANIONS {
         let mut name = name.clone();
         name.push(ending);
-        match look(&folder, &name) {
+        match folder.look(&name) {
             Ok(file) => give(&file, users)?,
-            Err(Errno::NOENT) => {}
-            Err(errno) => return Err(errno),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())
 }
 
 /// A link, and a file with several names, may be another one's: it stays as it is.
-fn give(file: &OwnedFd, Users { accounts, workers }: Users<'_>) -> Result<(), Errno> {
-    let facts = fstat(file)?;
-    if is_regular(&facts) && facts.st_nlink == 1 && facts.st_uid == workers.id {
-        let (user, group) = (Uid::from_raw(accounts.id), Gid::from_raw(accounts.group));
-        chownat(file, "", Some(user), Some(group), AtFlags::EMPTY_PATH)?;
+fn give(file: &File, Users { accounts, workers }: Users<'_>) -> io::Result<()> {
+    let facts = file.metadata()?;
+    if facts.is_file() && facts.nlink() == 1 && facts.uid() == workers.id {
+        folder::give(file, accounts.id, accounts.group)?;
         // An `O_PATH` descriptor has no `fchmod`; this name leads to the very file.
         let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
-        fs::set_permissions(itself, Permissions::from_mode(0o600))
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        fs::set_permissions(itself, Permissions::from_mode(0o600))?;
     }
     Ok(())
 }
@@ -176,22 +175,21 @@ fn require(path: &Path, user: Option<&User>) -> Result<bool, String> {
     let within = within.display();
     let (folder, name) = folder_and_name(path)
         .map_err(|error| format!("cannot open the folder of the database {shown} as {who}: {error}"))?;
-    accessat(&folder, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty()).map_err(|error| {
+    folder.allows_new_files().map_err(|error| {
         format!(
             "{who} cannot write in the folder {within}, where SQLite keeps the journal of the database {shown}: \
              {error}; give the folder to that user{or_else}"
         )
     })?;
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match openat(&folder, &name, flags, Mode::RUSR | Mode::WUSR) {
-        Ok(_) => return Ok(true),
-        Err(Errno::EXIST) => {}
+    match folder.create(&name) {
+        Ok(()) => return Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         Err(error) => return Err(format!("cannot create the database {shown} as {who}: {error}")),
     }
-    let file = look(&folder, &name);
-    let file = file.map_err(|error| format!("cannot open the database {shown} as {who}: {error}"))?;
-    let owner = acceptable(&file, path)?.st_uid;
-    accessat(&folder, &name, Access::READ_OK | Access::WRITE_OK, AtFlags::empty()).map_err(|error| {
+    let file =
+        folder.look(&name).map_err(|error| format!("cannot open the database {shown} as {who}: {error}"))?;
+    let owner = acceptable(&file, path)?.uid();
+    folder.allows_writing(&name).map_err(|error| {
         format!(
             "{who} cannot write the database {shown}, which belongs to user number {owner}: {error}; give it to that \
              user{or_else}"
@@ -201,28 +199,24 @@ fn require(path: &Path, user: Option<&User>) -> Result<bool, String> {
 }
 
 /// The facts of a file that a database can be kept in.
-fn acceptable(file: &OwnedFd, path: &Path) -> Result<Stat, String> {
+fn acceptable(file: &File, path: &Path) -> Result<Metadata, String> {
     let wrong = |what: &str| Err(format!("cannot use the database {}: {what}", path.display()));
-    let facts = fstat(file).map_err(|error| format!("cannot look at {}: {error}", path.display()))?;
-    match FileType::from_raw_mode(facts.st_mode) {
-        FileType::Symlink => wrong("it is a symbolic link; name the file that it leads to"),
-        FileType::RegularFile if facts.st_nlink == 1 => Ok(facts),
-        FileType::RegularFile => wrong("it has more than one name (hard links); remove the others"),
-        _ => wrong("it is not a regular file"),
+    let facts = file.metadata().map_err(|error| format!("cannot look at {}: {error}", path.display()))?;
+    match facts.nlink() {
+        _ if facts.is_symlink() => wrong("it is a symbolic link; name the file that it leads to"),
+        _ if !facts.is_file() => wrong("it is not a regular file"),
+        1 => Ok(facts),
+        _ => wrong("it has more than one name (hard links); remove the others"),
     }
 }
 
-fn is_regular(facts: &Stat) -> bool {
-    FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile
-}
-
 /// Whether a user can write in a folder, as far as its mode tells.
-fn may_write(folder: &Stat, user: &User) -> bool {
+fn may_write(folder: &Metadata, user: &User) -> bool {
     let bits = match () {
         () if user.id == 0 => return true,
-        () if folder.st_uid == user.id => folder.st_mode >> 6,
-        () if user.groups.contains(&folder.st_gid) => folder.st_mode >> 3,
-        () => folder.st_mode,
+        () if folder.uid() == user.id => folder.mode() >> 6,
+        () if user.groups.contains(&folder.gid()) => folder.mode() >> 3,
+        () => folder.mode(),
     };
     bits & 0o3 == 0o3
 }
@@ -232,15 +226,9 @@ fn parent(path: &Path) -> &Path {
 }
 
 /// The folder of a file, by a descriptor that stays on it, and the file's name there.
-fn folder_and_name(path: &Path) -> Result<(OwnedFd, OsString), Errno> {
-    let name = path.file_name().ok_or(Errno::ISDIR)?;
-    let folder = open(parent(path), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    Ok((folder, name.to_owned()))
-}
-
-/// A file, not opened: nothing happens to a device or a pipe, and a link is not followed.
-fn look(folder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    openat(folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+fn folder_and_name(path: &Path) -> io::Result<(Folder, OsString)> {
+    let name = path.file_name().ok_or_else(|| io::Error::from_raw_os_error(errno::EISDIR))?;
+    Ok((Folder::open(parent(path))?, name.to_owned()))
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, RenameFlags, Stat, fstat, fstatfs, openat,
-    readlinkat, renameat_with, statat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, RenameFlags, Stat, fcntl_getfl, fcntl_setfl,
+    fstat, fstatfs, openat, readlinkat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -61,6 +61,14 @@ impl Location {
         flags.set(OFlags::CREATE, create.is_some());
         let mode = Mode::from_raw_mode(create.unwrap_or(0));
         Ok(File::from(openat(&self.directory, &self.name, flags, mode)?))
+    }
+
+    /// Lets writes to a file of [`Location::append`] wait: for the reader of a pipe that is full.
+    ///
+    /// # Errors
+    /// What `fcntl(2)` says.
+    pub fn let_writes_wait(file: &File) -> io::Result<()> {
+        Ok(fcntl_setfl(file, fcntl_getfl(file)? - OFlags::NONBLOCK)?)
     }
 
     /// Renames the file within its directory, never over another.
