@@ -5,183 +5,48 @@ use tenfold_sys::process;
 use tenfold_sys::seccomp::{Call, Rule, Test};
 use tenfold_sys::socket::DISCONNECT_BYTES;
 
+/// System calls by their names.
+macro_rules! calls {
+    ($($name:ident)*) => { &[$(Call::$name),*] };
+}
+
 /// The C library, the allocator, threads, panics and their backtraces, and what the vDSO falls back to.
-const RUNTIME: &[Call] = &[
-    Call::BRK,
-    Call::CLOCK_GETRES,
-    Call::CLOCK_GETTIME,
-    Call::CLOCK_NANOSLEEP,
-    Call::CLOSE,
-    Call::EXIT,
-    Call::EXIT_GROUP,
-    Call::FUTEX,
-    Call::GETCPU,
-    Call::GETEGID,
-    Call::GETEUID,
-    Call::GETGID,
-    Call::GETPID,
-    Call::GETPPID,
-    Call::GETRANDOM,
-    Call::GETTID,
-    Call::GETTIMEOFDAY,
-    Call::GETUID,
-    Call::MADVISE,
-    Call::MREMAP,
-    Call::MUNMAP,
-    Call::NANOSLEEP,
-    Call::RESTART_SYSCALL,
-    Call::RSEQ,
-    Call::RT_SIGPROCMASK,
-    Call::RT_SIGRETURN,
-    Call::SCHED_GETAFFINITY,
-    Call::SCHED_YIELD,
-    Call::SET_ROBUST_LIST,
-    Call::SIGALTSTACK,
-    Call::TIME,
-    Call::UNAME,
-];
+const RUNTIME: &[Call] = calls! {
+    BRK CLOCK_GETRES CLOCK_GETTIME CLOCK_NANOSLEEP CLOSE EXIT EXIT_GROUP FUTEX GETCPU GETEGID GETEUID
+    GETGID GETPID GETPPID GETRANDOM GETTID GETTIMEOFDAY GETUID MADVISE MREMAP MUNMAP NANOSLEEP
+    RESTART_SYSCALL RSEQ RT_SIGPROCMASK RT_SIGRETURN SCHED_GETAFFINITY SCHED_YIELD SET_ROBUST_LIST
+    SIGALTSTACK TIME UNAME
+};
 
 /// Files, the log, and standard error.
-const FILES: &[Call] = &[
-    Call::ACCESS,
-    Call::FACCESSAT,
-    Call::FACCESSAT2,
-    Call::FADVISE64,
-    Call::FSTAT,
-    Call::FSTATFS,
-    Call::GETCWD,
-    Call::GETDENTS64,
-    Call::LSEEK,
-    Call::LSTAT,
-    Call::NEWFSTATAT,
-    Call::OPEN,
-    Call::OPENAT,
-    Call::OPENAT2,
-    Call::PREAD64,
-    Call::READ,
-    Call::READLINK,
-    Call::READLINKAT,
-    Call::READV,
-    Call::STAT,
-    Call::STATX,
-    Call::WRITE,
-    Call::WRITEV,
-];
+const FILES: &[Call] = calls! {
+    ACCESS FACCESSAT FACCESSAT2 FADVISE64 FSTAT FSTATFS GETCWD GETDENTS64 LSEEK LSTAT NEWFSTATAT OPEN
+    OPENAT OPENAT2 PREAD64 READ READLINK READLINKAT READV STAT STATX WRITE WRITEV
+};
 
 /// Connections, wake-ups between threads, and changes of files.
-const SERVING: &[Call] = &[
-    Call::ACCEPT4,
-    Call::EVENTFD2,
-    Call::GETPEERNAME,
-    Call::GETSOCKNAME,
-    Call::GETSOCKOPT,
-    Call::INOTIFY_ADD_WATCH,
-    Call::INOTIFY_INIT1,
-    Call::INOTIFY_RM_WATCH,
-    Call::RECVFROM,
-    Call::RECVMSG,
-    Call::SETSOCKOPT,
-    Call::SHUTDOWN,
-];
+const SERVING: &[Call] = calls! {
+    ACCEPT4 EVENTFD2 GETPEERNAME GETSOCKNAME GETSOCKOPT INOTIFY_ADD_WATCH INOTIFY_INIT1 INOTIFY_RM_WATCH
+    RECVFROM RECVMSG SETSOCKOPT SHUTDOWN
+};
 
 /// Connections to databases and the loops of their clients, the resolver of names, and the files of SQLite.
-const ACCOUNTS: &[Call] = &[
-    Call::BIND,
-    Call::CHDIR,
-    Call::CHMOD,
-    Call::CONNECT,
-    Call::DUP,
-    Call::EPOLL_CREATE1,
-    Call::EPOLL_CTL,
-    Call::EPOLL_PWAIT,
-    Call::EPOLL_PWAIT2,
-    Call::EPOLL_WAIT,
-    Call::EVENTFD2,
-    Call::FALLOCATE,
-    Call::FCHMOD,
-    Call::FCHMODAT,
-    Call::FCHOWN,
-    Call::FCHOWNAT,
-    Call::FDATASYNC,
-    Call::FLOCK,
-    Call::FSYNC,
-    Call::FTRUNCATE,
-    Call::GETPEERNAME,
-    Call::GETPRIORITY,
-    Call::GETSOCKNAME,
-    Call::GETSOCKOPT,
-    Call::MKDIR,
-    Call::MKDIRAT,
-    Call::PIPE2,
-    Call::POLL,
-    Call::PPOLL,
-    Call::PWRITE64,
-    Call::RECVFROM,
-    Call::RECVMMSG,
-    Call::RECVMSG,
-    Call::SENDMMSG,
-    Call::SENDMSG,
-    Call::SENDTO,
-    Call::SETPRIORITY,
-    Call::SETSOCKOPT,
-    Call::SHUTDOWN,
-    Call::SOCKET,
-    Call::SOCKETPAIR,
-    Call::STATFS,
-    Call::SYSINFO,
-    Call::UMASK,
-    Call::UNLINK,
-    Call::UNLINKAT,
-];
+const ACCOUNTS: &[Call] = calls! {
+    BIND CHDIR CHMOD CONNECT DUP EPOLL_CREATE1 EPOLL_CTL EPOLL_PWAIT EPOLL_PWAIT2 EPOLL_WAIT EVENTFD2
+    FALLOCATE FCHMOD FCHMODAT FCHOWN FCHOWNAT FDATASYNC FLOCK FSYNC FTRUNCATE GETPEERNAME GETPRIORITY
+    GETSOCKNAME GETSOCKOPT MKDIR MKDIRAT PIPE2 POLL PPOLL PWRITE64 RECVFROM RECVMMSG RECVMSG SENDMMSG
+    SENDMSG SENDTO SETPRIORITY SETSOCKOPT SHUTDOWN SOCKET SOCKETPAIR STATFS SYSINFO UMASK UNLINK
+    UNLINKAT
+};
 
 /// Calls that no process of the server has a reason for, and an intruder has.
-pub(super) fn dangerous() -> Vec<Call> {
-    vec![
-        Call::ADD_KEY,
-        Call::BPF,
-        Call::CHROOT,
-        Call::CLONE,
-        Call::CLONE3,
-        Call::DELETE_MODULE,
-        Call::EXECVE,
-        Call::EXECVEAT,
-        Call::FINIT_MODULE,
-        Call::FORK,
-        Call::INIT_MODULE,
-        Call::IOPERM,
-        Call::IOPL,
-        Call::IO_URING_ENTER,
-        Call::IO_URING_REGISTER,
-        Call::IO_URING_SETUP,
-        Call::KCMP,
-        Call::KEXEC_FILE_LOAD,
-        Call::KEXEC_LOAD,
-        Call::KEYCTL,
-        Call::KILL,
-        Call::MODIFY_LDT,
-        Call::MOUNT,
-        Call::NAME_TO_HANDLE_AT,
-        Call::OPEN_BY_HANDLE_AT,
-        Call::PERF_EVENT_OPEN,
-        Call::PERSONALITY,
-        Call::PIDFD_GETFD,
-        Call::PIVOT_ROOT,
-        Call::PPOLL,
-        Call::PROCESS_MADVISE,
-        Call::PROCESS_VM_READV,
-        Call::PROCESS_VM_WRITEV,
-        Call::PTRACE,
-        Call::REBOOT,
-        Call::REQUEST_KEY,
-        Call::SETNS,
-        Call::SETRESUID,
-        Call::SETUID,
-        Call::UMOUNT2,
-        Call::UNSHARE,
-        Call::USERFAULTFD,
-        Call::VFORK,
-    ]
-}
+pub(super) static DANGEROUS: &[Call] = calls! {
+    ADD_KEY BPF CHROOT CLONE CLONE3 DELETE_MODULE EXECVE EXECVEAT FINIT_MODULE FORK INIT_MODULE IOPERM
+    IOPL IO_URING_ENTER IO_URING_REGISTER IO_URING_SETUP KCMP KEXEC_FILE_LOAD KEXEC_LOAD KEYCTL KILL
+    MODIFY_LDT MOUNT NAME_TO_HANDLE_AT OPEN_BY_HANDLE_AT PERF_EVENT_OPEN PERSONALITY PIDFD_GETFD
+    PIVOT_ROOT PPOLL PROCESS_MADVISE PROCESS_VM_READV PROCESS_VM_WRITEV PTRACE REBOOT REQUEST_KEY SETNS
+    SETRESUID SETUID UMOUNT2 UNSHARE USERFAULTFD VFORK
+};
 
 /// The calls that a worker of `plan` may make.
 pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> Vec<Rule> {

@@ -55,7 +55,7 @@ pub(crate) fn require() -> Result<(), String> {
 pub(crate) fn confine_worker(process: Process, serving: &Serving<'_>) -> Result<(), String> {
     let Serving { plan, several_listeners, members, roots, log } = *serving;
     landlock::limit_worker(roots, log).map_err(|error| format!("cannot limit files: {error}"))?;
-    let mut fatal = calls::dangerous();
+    let mut fatal = calls::DANGEROUS.to_vec();
     fatal.push(Call::CONNECT);
     fatal.extend(plan.others_waits());
     confine(process, &calls::of_worker(plan, several_listeners, members), &fatal)
@@ -67,7 +67,7 @@ pub(crate) fn confine_worker(process: Process, serving: &Serving<'_>) -> Result<
 /// In words, what the system said.
 pub(crate) fn confine_accounts(process: Process, database: Option<&Path>) -> Result<(), String> {
     landlock::limit_accounts(database).map_err(|error| format!("cannot limit files: {error}"))?;
-    confine(process, &calls::of_accounts(), &calls::dangerous())
+    confine(process, &calls::of_accounts(), calls::DANGEROUS)
 }
 
 fn confine(process: Process, rules: &[Rule], fatal: &[Call]) -> Result<(), String> {
