@@ -63,7 +63,7 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, Wrong> {
         assertions.push(text.parse::<Assertion>().map_err(|why| Wrong::Usage(format!("--assert: {why}")))?);
     }
     plan.check()?;
-    // What can not be written is said before the run, and not after it.
+    // What cannot be written is said before the run, and not after it.
     let curve = matches.get_one::<PathBuf>("hdr").map(|path| Curve::create(path)).transpose()?;
     let report = tenfold_load::run(&plan, !matches.get_flag("quiet"))?;
     let text = match (matches.get_flag("json"), matches.get_flag("csv")) {

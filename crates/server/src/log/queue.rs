@@ -127,7 +127,7 @@ impl Queue {
         state
     }
 
-    /// Waits until all lines are written. Says how many are not, where that can not be waited for.
+    /// Waits until all lines are written. Says how many are not, where that cannot be waited for.
     pub(super) fn end(&self, full: Full) -> u64 {
         let by = Instant::now() + LAST_WORDS;
         let mut state = self.lock();

@@ -152,7 +152,7 @@ impl Settings {
         (!usual).then_some(said)
     }
 
-    /// The settings that can not change without a restart, and would.
+    /// The settings that cannot change without a restart, and would.
     pub(crate) fn fixed_changes(&self, newer: &Settings) -> Vec<&'static str> {
         let changes = |row: &&Row| row.fixed && self.only(row) != newer.only(row);
         rows().filter(changes).map(|row| row.name).collect()

@@ -32,7 +32,7 @@ impl Problem {
         Problem { what, place: None, failure: false }
     }
 
-    /// One that is the system's and not of what was written: a file that can not be read.
+    /// One that is the system's and not of what was written: a file that cannot be read.
     pub(crate) fn failure(what: String) -> Problem {
         Problem { what, place: None, failure: true }
     }

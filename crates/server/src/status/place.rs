@@ -40,7 +40,7 @@ impl RuntimeFolder {
     /// Its path, when it is there and safe.
     ///
     /// # Errors
-    /// It can not be made; or, where somebody else may have made it, it is not a folder that this user owns
+    /// It cannot be made; or, where somebody else may have made it, it is not a folder that this user owns
     /// and nobody else may enter.
     pub(crate) fn open(&self) -> io::Result<&Path> {
         if let RuntimeFolder::Private(path) = self {

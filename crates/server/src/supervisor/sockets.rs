@@ -17,7 +17,7 @@ impl Sockets {
     /// Binds a socket for each address, and each process where those have their own.
     ///
     /// # Errors
-    /// In words, which address can not be listened on, and why.
+    /// In words, which address cannot be listened on, and why.
     pub(super) fn bind(addresses: &[ListenAddress], config: &ResolvedConfig) -> Result<Sockets, String> {
         let workers = config.plan.sockets_per_address();
         let mut sockets: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();

@@ -44,7 +44,7 @@ impl App {
     /// Serves `hosts` as `settings` say, by this plan, to whom `admission` lets in, and to `members` what is theirs.
     ///
     /// # Errors
-    /// The threads that the plan asks for can not be started.
+    /// The threads that the plan asks for cannot be started.
     pub(crate) fn new(
         hosts: Hosts,
         settings: &Settings,
