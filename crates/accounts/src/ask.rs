@@ -7,7 +7,7 @@ use crate::filter::Filter;
 /// A question or an order. Secrets of visitors are in it, so it is never printed.
 #[derive(Clone, Deserialize, Serialize)]
 #[cfg_attr(test, derive(Debug))]
-pub enum Request {
+pub enum Query {
     /// The filter of session cookies.
     Filter,
     /// Whose session is this?
@@ -74,19 +74,19 @@ pub enum Request {
     },
 }
 
-impl Request {
+impl Query {
     /// Whether a password is hashed for it: some tens of milliseconds of a processor.
     pub fn hashes(&self) -> bool {
         match self {
-            Request::Login { .. }
-            | Request::Register { .. }
-            | Request::ChangePassword { .. }
-            | Request::Remove { .. } => true,
-            Request::Filter
-            | Request::Check { .. }
-            | Request::Overview { .. }
-            | Request::Logout { .. }
-            | Request::EndOthers { .. } => false,
+            Query::Login { .. }
+            | Query::Register { .. }
+            | Query::ChangePassword { .. }
+            | Query::Remove { .. } => true,
+            Query::Filter
+            | Query::Check { .. }
+            | Query::Overview { .. }
+            | Query::Logout { .. }
+            | Query::EndOthers { .. } => false,
         }
     }
 }
@@ -100,7 +100,7 @@ pub struct From {
     pub known: Option<String>,
 }
 
-/// What became of a [`Request`].
+/// What became of a [`Query`].
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub enum Reply {
     /// The filter of session cookies.

@@ -1,6 +1,6 @@
 //! Members of a site: registration, login, sessions, and the databases that keep them.
 //!
-//! Two halves that need not be in one process. [`Accounts`] answers a [`Request`] with a [`Reply`]: it has the
+//! Two halves that need not be in one process. [`Accounts`] answers a [`Query`] with a [`Reply`]: it has the
 //! database, hashes passwords, throttles. [`web::Web`] makes requests of what browsers send, and pages of what
 //! comes back: it has no state and waits for nothing.
 
@@ -19,6 +19,6 @@ pub mod token;
 pub mod web;
 
 pub use accounts::{Accounts, Answered, Policy, Registration};
-pub use ask::{Reply, Request};
+pub use ask::{Query, Reply};
 pub use sessions::Lifetime;
 pub use throttle::{Admitted, Throttle};

@@ -1,15 +1,13 @@
-//! What it costs to find and parse a head, and to serve it: `cargo run --release --example parse_cost`.
+//! The cost of parsing a head, and of serving it: `cargo run --release --example parse_cost`.
 //!
 //! The least of many rounds is shown, as noise only ever adds.
 
 use std::hint::black_box;
-use std::io::IoSlice;
 use std::time::{Duration, Instant};
 
-use tenfold_http::head::parse_head;
-use tenfold_http::response::{FieldValue, ResponseHead};
+use tenfold_http::h1::parse_request;
 use tenfold_http::script::Script;
-use tenfold_http::{Answer, Head, Limits, Out, Peer, Refusal, Service, response};
+use tenfold_http::{Answer, Connection, FieldValue, Limits, Refusal, Request, ResponseWriter, Service};
 
 const SMALL: &[u8] = b"GET /1k.html HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
 
@@ -24,21 +22,16 @@ const BROWSER: &[u8] = b"GET /docs/engines/epoll.html?from=index HTTP/1.1\r\nHos
 struct Empty;
 
 impl Service for Empty {
-    fn answer(&self, head: &Head<'_>, _: &Peer, out: &mut Out) -> Answer {
-        stage(head, out);
+    fn answer(&self, _: &Request<'_>, _: &Connection, response: &mut ResponseWriter<'_>) -> Answer {
+        let mut head = response.head(200);
+        head.content_type(FieldValue::constant("text/html; charset=utf-8"));
+        head.content_length(0);
         Answer::Done
     }
 
-    fn refuse(&self, refusal: Refusal, _: &[u8], _: &Peer, out: &mut Out) {
-        response::refusal(refusal, out);
+    fn refuse(&self, refusal: Refusal, _: &[u8], _: &Connection, response: &mut ResponseWriter<'_>) {
+        response.refusal(refusal);
     }
-}
-
-fn stage(head: &Head<'_>, out: &mut Out) {
-    let mut head = ResponseHead::answering(head, 200, out);
-    head.content_type(FieldValue::constant("text/html; charset=utf-8"));
-    head.content_length(0);
-    head.end();
 }
 
 /// The least time that `work` took, of many rounds of `count` each, per time.
@@ -54,21 +47,9 @@ fn least(count: u32, mut work: impl FnMut()) -> Duration {
 fn main() {
     for (name, bytes) in [("small", SMALL), ("browser", BROWSER)] {
         let mut bytes = bytes.to_vec();
-        let parse = least(1000, || parse_head(black_box(&mut bytes), |head| drop(black_box(head))));
+        let parse = least(1000, || parse_request(black_box(&mut bytes), |head| drop(black_box(head))));
         println!("{name}: find and parse {parse:?} ({} bytes)", bytes.len());
     }
-    let mut out = Out::new();
-    let mut bytes = SMALL.to_vec();
-    let respond = parse_head(&mut bytes, |head| {
-        let head = head.expect("the head is well-formed");
-        least(1000, || {
-            stage(black_box(&head), &mut out);
-            let mut slices = [IoSlice::new(&[])];
-            black_box(out.memory(&mut slices));
-            out.advance(out.len());
-        })
-    });
-    println!("stage the head of a response and let it leave: {respond:?}");
     let requests = SMALL.repeat(1000);
     let limits = Limits { max_head: 1 << 20, ..Limits::default() };
     let serve = least(1, || {

@@ -4,10 +4,10 @@
 //! knows nothing of HTTP; the protocol knows nothing of descriptors.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
 use crate::clock::Instant;
+use crate::message::connection::Connection;
 use crate::out::Out;
 
 /// A connection: bytes received, bytes to send, and waits that end at a deadline.
@@ -25,11 +25,8 @@ pub trait Io {
     /// Drops the first `count` received bytes. Panics when there are fewer.
     fn consume(&mut self, count: usize);
 
-    /// Who is at the other end.
-    fn peer(&self) -> &Peer;
-
-    /// Which of our addresses was reached.
-    fn local(&self) -> &Local;
+    /// Returns the facts about the connection. They no longer change once there is a byte in hand.
+    fn connection(&self) -> &Connection;
 
     /// Receives more bytes behind those in hand, until `by`. At most `room` bytes are held in all: where
     /// that many are in hand, the answer is [`Received::Full`].
@@ -121,19 +118,3 @@ impl fmt::Display for IoError {
 }
 
 impl std::error::Error for IoError {}
-
-/// The other end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Peer {
-    /// An address and a port.
-    Internet(SocketAddr),
-    /// A process on this machine, over a Unix socket.
-    Unix,
-}
-
-/// The address of ours that a connection came to, by its place in the list of listeners.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Local {
-    /// Its place in the list of listening addresses, from 0.
-    pub listener: u16,
-}

@@ -1,46 +1,44 @@
-//! HTTP/1.0 and 1.1, written once, as `async` code over the [`Io`] trait.
+//! HTTP, written once, as `async` code over the [`Io`] trait.
 //!
-//! Nothing here makes a system call, and nothing here knows an I/O model: files appear as handles
-//! ([`OpenFile`]) that somebody else sends, time is what [`clock`] was last told, and a connection is
-//! whatever implements [`Io`]. What a request means is the business of a [`Service`].
+//! Nothing here makes a system call, and nothing here knows an I/O model: files appear as handles ([`OpenFile`]) that
+//! a driver sends, time is what [`clock`] was last told, and a connection is whatever implements [`Io`]. A
+//! [`Service`] decides what a request means.
 //!
-//! Start with [`serve_connection`]; it is the whole life of a connection.
+//! `message` is what requests and responses mean, `semantics` what requests ask for, `h1` the wire format of
+//! HTTP/1.0 and 1.1, `response` the writer that encodes a response in the version of its request. Start with
+//! [`serve_connection`]; it is the whole life of a connection.
 
 #![forbid(unsafe_code)]
 
-mod amend;
-mod body;
-pub mod chunked;
 pub mod clock;
-pub mod condition;
-mod echo;
-mod field;
-mod framing;
-pub mod head;
+pub mod h1;
 pub mod io;
-mod kept;
 pub mod limits;
-mod lines;
-pub mod multipart;
-pub mod negotiate;
+pub mod message;
 pub mod out;
-mod pending;
-pub mod range;
 pub mod response;
 pub mod script;
+pub mod semantics;
 pub mod serve;
 pub mod service;
-pub mod target;
-mod waits;
 
 pub use clock::Instant;
-pub use echo::echo;
-pub use framing::Body;
-pub use head::{Head, Method, Version};
-pub use io::{Finish, Io, IoError, Local, Patience, Peer, Received};
-pub use kept::KeptHead;
-pub use limits::{Limits, Write};
+pub use io::{Finish, Io, IoError, Patience, Received};
+pub use limits::{Limits, WriteMode};
+pub use message::connection::{Connection, Local, Peer, Scheme};
+pub use message::decimal::Decimal;
+pub use message::field::{FieldName, FieldValue};
+pub use message::header_lines::HeaderLines;
+pub use message::method::Method;
+pub use message::owned::OwnedRequest;
+pub use message::refusal::Refusal;
+pub use message::request::{Body, Request, Version};
+pub use message::status::{PLAIN_TEXT, reason};
+pub use message::target::Target;
 pub use out::{Departure, Memory, OpenFile, Out, Part};
-pub use serve::serve_connection;
-pub use service::{Answer, Next, Refusal, Reply, Service, Session};
-pub use target::Target;
+pub use response::echo::echo;
+pub use response::template::Template;
+pub use response::writer::{Format, ResponseHead, ResponseWriter};
+pub use serve::connection::serve_connection;
+pub use serve::session::{Next, Session};
+pub use service::{Answer, DeferredResponse, Reply, Service};

@@ -38,13 +38,13 @@ pub struct Limits {
     /// Past it: 503.
     pub later_timeout: Duration,
     /// How the head of an answer and its body leave. No bound, but a connection's like them. Default
-    /// [`Write::Joined`].
-    pub write: Write,
+    /// [`WriteMode::Joined`].
+    pub write: WriteMode,
 }
 
-/// How the head of an answer and its body leave. What is not joined is there to be measured.
+/// How the head of a response and its body leave. All but `Joined` exist to be measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Write {
+pub enum WriteMode {
     /// Together, by one call where they are in memory.
     #[default]
     Joined,
@@ -55,10 +55,10 @@ pub enum Write {
     PerHeader,
 }
 
-impl Write {
+impl WriteMode {
     /// Each by its name.
-    pub const WORDS: &[(&str, Write)] =
-        &[("joined", Write::Joined), ("split", Write::Split), ("per-header", Write::PerHeader)];
+    pub const WORDS: &[(&str, WriteMode)] =
+        &[("joined", WriteMode::Joined), ("split", WriteMode::Split), ("per-header", WriteMode::PerHeader)];
 }
 
 impl Limits {
@@ -81,7 +81,7 @@ impl Default for Limits {
             min_rate: 240,
             idle_timeout: Duration::from_secs(75),
             later_timeout: Duration::from_secs(30),
-            write: Write::Joined,
+            write: WriteMode::Joined,
         }
     }
 }

@@ -4,7 +4,6 @@
 //! requests stand behind each other and leave in one flush. The common answer is staged bytes alone,
 //! and for it this is one `Vec` and nothing else.
 
-mod apart;
 mod segment;
 mod taken;
 #[cfg(test)]
@@ -16,7 +15,6 @@ use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::lines::Lines;
 use segment::Segment;
 
 /// A regular file that was opened for sending, with what it was when it was opened.
@@ -72,8 +70,6 @@ pub struct Out {
     sends: u32,
     /// Bytes that were moved out and never left.
     lost: u64,
-    /// Fields for the next head.
-    extra: Lines,
     /// Whether what was moved out last leaves by a call of its own.
     popped_alone: bool,
 }
@@ -87,22 +83,6 @@ impl Out {
     /// Nothing to send, nothing allocated.
     pub fn new() -> Out {
         Out::default()
-    }
-
-    /// Adds fields to the head of the response that is staged next, whoever writes it.
-    pub fn add_fields(&mut self, fields: &Lines) {
-        self.extra.append(fields);
-    }
-
-    /// Takes the fields back that were added to a head which was not written.
-    pub fn take_fields(&mut self) -> Lines {
-        std::mem::take(&mut self.extra)
-    }
-
-    /// Whether the next head gets more fields than those it is written with.
-    #[inline]
-    pub fn has_fields(&self) -> bool {
-        !self.extra.is_empty()
     }
 
     /// Copies `bytes` behind what is there.
@@ -135,13 +115,24 @@ impl Out {
         }
     }
 
-    /// The staged bytes at the front, those that have left before them, and how many of them stand in front of
-    /// anything else. None where something else is at the front.
-    pub(crate) fn staged_front(&mut self) -> Option<(&mut Vec<u8>, usize, &mut usize)> {
-        match self.segments.front_mut() {
-            None => Some((&mut self.staged, self.gone, &mut self.tail)),
-            Some(Segment::Staged(count)) => Some((&mut self.staged, self.gone, count)),
-            Some(_) => None,
+    /// The place behind the last staged byte, for [`Out::isolate`].
+    #[inline]
+    pub(crate) fn mark(&self) -> usize {
+        self.tail
+    }
+
+    /// Gives the bytes that were staged since `mark`, with nothing pushed since then, calls of their own: one for
+    /// all of them, or one for each line.
+    #[cold]
+    pub(crate) fn isolate(&mut self, mark: usize, by_line: bool) {
+        let bytes = &self.staged[self.staged.len() - (self.tail - mark)..];
+        let lengths: Vec<_> = match by_line {
+            true => bytes.split_inclusive(|&byte| byte == b'\n').map(<[u8]>::len).collect(),
+            false => vec![bytes.len()],
+        };
+        self.tail = mark;
+        for length in lengths {
+            self.push_segment(Segment::Alone(length));
         }
     }
 
@@ -149,7 +140,6 @@ impl Out {
     pub fn append(&mut self, mut other: Out) {
         if self.is_empty() {
             (other.lost, other.sends, other.popped_alone) = (self.lost, self.sends, self.popped_alone);
-            other.extra.append(&self.extra);
             std::mem::swap(self, &mut other);
             return;
         }

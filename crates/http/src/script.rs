@@ -5,16 +5,15 @@
 //! to the next moment at which something can happen, and tells what came of it.
 //!
 //! ```
-//! # use tenfold_http::{Answer, Head, Limits, Next, Out, Peer, Refusal, Service, response, script::Script};
+//! # use tenfold_http::{Answer, Connection, Limits, Next, Refusal, Request, ResponseWriter, Service, script::Script};
 //! # struct Empty;
 //! # impl Service for Empty {
-//! #     fn answer(&self, head: &Head<'_>, _: &Peer, out: &mut Out) -> Answer {
-//! #         let mut head = response::ResponseHead::answering(head, 200, out);
-//! #         head.content_length(0);
+//! #     fn answer(&self, _: &Request<'_>, _: &Connection, response: &mut ResponseWriter<'_>) -> Answer {
+//! #         response.head(200).content_length(0);
 //! #         Answer::Done
 //! #     }
-//! #     fn refuse(&self, refusal: Refusal, _: &[u8], _: &Peer, out: &mut Out) {
-//! #         response::refusal(refusal, out);
+//! #     fn refuse(&self, refusal: Refusal, _: &[u8], _: &Connection, response: &mut ResponseWriter<'_>) {
+//! #         response.refusal(refusal);
 //! #     }
 //! # }
 //! let outcome = Script::new().sends("GET / HTTP/1.0\r\n").sends("\r\n").run(&Empty, &Limits::default());
@@ -38,8 +37,9 @@ use crate::clock::{self, Instant};
 use crate::io::{Finish, IoError};
 use crate::limits::Limits;
 use crate::out::OpenFile;
-use crate::serve::serve_connection;
-use crate::service::{Next, Service, Session};
+use crate::serve::connection::serve_connection;
+use crate::serve::session::{Next, Session};
+use crate::service::Service;
 
 /// When every script begins, on the monotonic clock.
 pub const BEGIN: Instant = Instant(1_000_000);

@@ -195,9 +195,9 @@ fn h08_h11_chunks_that_are_none_are_refused_where_the_body_is_wanted() {
 fn h08_h11_chunks_that_are_none_end_the_connection_behind_the_answer_where_nobody_wants_them() {
     for chunks in MALFORMED_CHUNKS {
         let site = Site::default();
-        let request = post("Transfer-Encoding: Chunked\r\n");
+        let request = post("Transfer-Encoding: chunked\r\n");
         let outcome = Script::new().sends(format!("{request}{chunks}{BEHIND}")).run(&site, &limits());
-        assert_eq!(only_response(&outcome.sent).text(), "POST /a None host=here Chunked\n");
+        assert_eq!(only_response(&outcome.sent).text(), "POST /a None host=here Streamed\n");
         assert_eq!((outcome.next, outcome.finish), (Next::Linger, Some(Finish::Linger)), "{chunks:?}");
         assert_eq!(*site.asked.lock().expect("no test panics there"), ["/a"], "{chunks:?}");
     }
@@ -251,11 +251,11 @@ fn h15_chunks_that_nobody_reads_are_read_away_up_to_a_bound() {
         post("Transfer-Encoding: chunked\r\n") + &chunks
     };
     for length in [20, 1000, bound] {
-        assert_eq!(understood(&request(length)), "POST /a None host=here Chunked\n");
+        assert_eq!(understood(&request(length)), "POST /a None host=here Streamed\n");
     }
     assert_eq!(
         understood(&(post("Transfer-Encoding: chunked\r\n") + "0\r\n\r\n")),
-        "POST /a None host=here Chunked\n"
+        "POST /a None host=here Streamed\n"
     );
     for length in [bound + 1, 2 * bound, 100 * bound] {
         let site = Site::default();

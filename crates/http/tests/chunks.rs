@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tenfold_http::chunked::Decoder;
+use tenfold_http::h1::chunked::Decoder;
 
 /// Pieces of bodies in chunks, good ones and bad ones.
 const CHUNKS: [&str; 35] = [

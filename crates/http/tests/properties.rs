@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{PIECES, Site, assemble_small};
-use tenfold_http::head::parse_head;
+use tenfold_http::h1::parse_request;
 use tenfold_http::script::Script;
-use tenfold_http::{Body, Head, Limits, Version};
+use tenfold_http::{Body, Limits, Next, Request, Version};
 
 /// Request lines, fields and ends, as they stand in good requests and in bad ones.
 const LINES: [&str; 48] = [
@@ -76,7 +76,7 @@ fn an_accepted_head_passes_a_strict_check() {
     let accepted = AtomicUsize::new(0);
     let check = |mut bytes: Vec<u8>| {
         let before = bytes.clone();
-        parse_head(&mut bytes, |head| {
+        parse_request(&mut bytes, |head| {
             if let Ok(head) = head {
                 accepted.fetch_add(1, Ordering::Relaxed);
                 check_strictly(&before, &head);
@@ -94,7 +94,7 @@ fn an_accepted_head_passes_a_strict_check() {
 }
 
 /// Reads `bytes` again, slowly and strictly, and compares.
-fn check_strictly(bytes: &[u8], head: &Head<'_>) {
+fn check_strictly(bytes: &[u8], head: &Request<'_>) {
     let text = bytes.strip_suffix(b"\r\n\r\n").expect("a head ends with an empty line");
     let lines: Vec<&[u8]> = split_at_line_ends(text);
     assert!(bytes.iter().all(|&byte| byte >= b' ' && byte != 0x7f || b"\t\r\n".contains(&byte)));
@@ -131,14 +131,17 @@ fn check_strictly(bytes: &[u8], head: &Head<'_>) {
         (Some(length), None) => Body::Length(length),
         (_, Some(coding)) => {
             assert!(coding.eq_ignore_ascii_case(b"chunked") && head.version == Version::Http11);
-            Body::Chunked
+            Body::Streamed
         }
     };
     assert_eq!(head.body, body);
     let closes = values("connection").iter().any(|value| {
         value.split(|&byte| byte == b',').any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
     });
-    assert!(!(closes && head.persistent));
+    if closes {
+        let outcome = Script::new().sends(bytes).run(&Site::default(), &Limits::default());
+        assert!(!matches!(outcome.next, Next::Park(_)), "the client asked for the end");
+    }
     assert_eq!(head.host().is_some(), !hosts.is_empty() || head.target.authority.is_some());
     assert!(head.target.path.starts_with('/') || head.target.path == "*");
     let selective = fields.iter().any(|(name, _)| name == "range" || name.starts_with("if-"));
@@ -167,7 +170,7 @@ fn any_target_is_refused_or_holds_only_what_it_may() {
                 return;
             }
             let mut bytes = [b"GET ", &target[..], b" HTTP/1.1\r\nHost: here\r\n\r\n"].concat();
-            parse_head(&mut bytes, |head| {
+            parse_request(&mut bytes, |head| {
                 let Ok(head) = head else { return };
                 let found = head.target;
                 assert!(

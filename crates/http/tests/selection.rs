@@ -5,10 +5,10 @@ mod common;
 
 use common::assemble_small;
 use tenfold_http::Method;
-use tenfold_http::condition::{self, Validators, Verdict};
-use tenfold_http::head::parse_head;
-use tenfold_http::negotiate::{Choice, Coding, choose};
-use tenfold_http::range::{self, Ranges};
+use tenfold_http::h1::parse_request;
+use tenfold_http::semantics::condition::{self, Validators, Verdict};
+use tenfold_http::semantics::negotiate::{Choice, Coding, choose};
+use tenfold_http::semantics::range::{self, Ranges};
 
 #[test]
 fn a_choice_of_a_coding_is_what_the_rules_say() {
@@ -143,7 +143,7 @@ fn conditions_are_evaluated_in_the_order_of_the_rfc() {
             .collect();
         for (name, method) in methods {
             let mut bytes = format!("{name} / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes();
-            let verdict = parse_head(&mut bytes, |head| {
+            let verdict = parse_request(&mut bytes, |head| {
                 condition::evaluate(&head.expect("the head is well-formed"), validators)
             });
             assert_eq!(verdict, verdict_by_the_book(method, holds), "{name}\n{fields}");
@@ -228,7 +228,7 @@ fn conditions_never_panic_and_an_unknown_tag_never_matches() {
                 let mut bytes =
                     [b"GET / HTTP/1.1\r\nHost: a\r\n", name.as_bytes(), b": ", &value[..], b"\r\n\r\n"]
                         .concat();
-                parse_head(&mut bytes, |head| {
+                parse_request(&mut bytes, |head| {
                     let Ok(head) = head else { return };
                     let validators = Validators { etag: b"\"other\"", modified: None };
                     let verdict = condition::evaluate(&head, validators);

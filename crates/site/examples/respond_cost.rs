@@ -6,8 +6,8 @@ use std::fs;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use tenfold_http::head::parse_head;
-use tenfold_http::{Out, clock};
+use tenfold_http::h1::parse_request;
+use tenfold_http::{Format, Out, ResponseWriter, clock};
 use tenfold_site::{Settings, Site};
 use tenfold_sys::file::Root;
 
@@ -46,14 +46,17 @@ fn main() {
 
 fn measure(site: &Site, request: &str) -> f64 {
     let mut out = Out::new();
-    parse_head(&mut request.as_bytes().to_vec(), |head| {
+    parse_request(&mut request.as_bytes().to_vec(), |head| {
         let head = head.expect("the request is good");
         let mut least = Duration::MAX;
         for _ in 0..ROUNDS {
             let begin = Instant::now();
             for _ in 0..TIMES / BATCH {
                 for _ in 0..BATCH {
-                    black_box(site.respond(black_box(&head), &mut out));
+                    black_box(site.respond(
+                        black_box(&head),
+                        &mut ResponseWriter::detached(Format::default(), &mut out),
+                    ));
                 }
                 out.clear(usize::MAX);
             }

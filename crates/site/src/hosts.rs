@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use tenfold_http::{Head, Out};
+use tenfold_http::{Request, ResponseWriter};
 
 use crate::files::protection::MemberFolders;
 use crate::representation::status_text;
@@ -100,44 +100,49 @@ impl Hosts {
 
     /// Puts the whole response to `head` behind what is in `out`, or returns the work that it needs first.
     #[inline]
-    pub fn respond(&self, head: &Head<'_>, out: &mut Out) -> Answered {
-        self.site(head).respond(head, out)
+    pub fn respond(&self, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
+        self.site(head).respond(head, response)
     }
 
     /// As [`Hosts::respond`], to a client that has logged in as a member.
-    pub fn respond_to_member(&self, head: &Head<'_>, out: &mut Out) -> Answered {
-        self.site(head).respond_to_member(head, out)
+    pub fn respond_to_member(&self, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
+        self.site(head).respond_to_member(head, response)
     }
 
     /// Makes the answer to `head` of work that was done for it.
-    pub fn finish(&self, finish: Finish, head: &Head<'_>, out: &mut Out) -> Answered {
-        finish.answer(self.site(head), head, out)
+    pub fn finish(&self, finish: Finish, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
+        finish.answer(self.site(head), head, response)
     }
 
     /// Answers without the work that there is too much of: as its [`Work::split`] says, or with 503.
     ///
     /// [`Work::split`]: crate::Work::split
-    pub fn busy(&self, otherwise: Option<Otherwise>, head: &Head<'_>, out: &mut Out) -> ResponseSummary {
+    pub fn busy(
+        &self,
+        otherwise: Option<Otherwise>,
+        head: &Request<'_>,
+        response: &mut ResponseWriter<'_>,
+    ) -> ResponseSummary {
         match otherwise {
-            Some(otherwise) => otherwise.answer(self.site(head), head, out),
-            None => message::unavailable(head, out),
+            Some(otherwise) => otherwise.answer(self.site(head), head, response),
+            None => message::unavailable(head, response),
         }
     }
 
     /// Answers a malformed or rejected request with the first site's own page for it, if it has one. The
     /// connection ends after it. Returns the length of the body.
-    pub fn refuse(&self, status: u16, out: &mut Out) -> Option<u64> {
+    pub fn refuse(&self, status: u16, response: &mut ResponseWriter<'_>) -> Option<u64> {
         let site = &self.sites[0];
-        store::with(site, |store| store.refuse_with_page(site, status, out))
+        store::with(site, |store| store.refuse_with_page(site, status, response))
     }
 
     /// Answers 500: the work failed.
-    pub fn failed(&self, head: &Head<'_>, out: &mut Out) -> ResponseSummary {
-        status_text::plain(head, 500, out)
+    pub fn failed(&self, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> ResponseSummary {
+        status_text::plain(head, 500, response)
     }
 
     #[inline]
-    fn site(&self, head: &Head<'_>) -> &Site {
+    fn site(&self, head: &Request<'_>) -> &Site {
         match &self.names {
             None => &self.sites[0],
             Some(names) => &self.sites[head.host().and_then(|host| names.find(host)).unwrap_or(0)],

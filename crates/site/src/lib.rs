@@ -22,7 +22,7 @@ mod respond;
 mod rules;
 mod site;
 
-use tenfold_http::{Head, Method, Out};
+use tenfold_http::{Method, Request, ResponseWriter};
 
 use respond::steps::Steps;
 use respond::{message, store};
@@ -57,31 +57,31 @@ impl Site {
     /// A cached file is checked again after a second: if it was changed, replaced or removed, the response shows
     /// that.
     #[inline]
-    pub fn respond(&self, head: &Head<'_>, out: &mut Out) -> Answered {
-        self.respond_as(&STRANGER, head, out)
+    pub fn respond(&self, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
+        self.respond_as(&STRANGER, head, response)
     }
 
     /// As [`Site::respond`], to a client that has logged in as a member.
-    pub fn respond_to_member(&self, head: &Head<'_>, out: &mut Out) -> Answered {
-        self.respond_as(&MEMBER, head, out)
+    pub fn respond_to_member(&self, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
+        self.respond_as(&MEMBER, head, response)
     }
 
-    fn respond_as(&self, access: &Access, head: &Head<'_>, out: &mut Out) -> Answered {
+    fn respond_as(&self, access: &Access, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
         match head.method {
             Method::Get | Method::Head => {
                 // The summary is two words; all that a response can be takes a detour through memory.
-                match store::with(self, |store| store.respond_from_memory(self, access, head, out)) {
+                match store::with(self, |store| store.respond_from_memory(self, access, head, response)) {
                     Some(summary) => Answered::Staged(summary),
-                    None => Steps::with(self, head, access, |steps| steps.respond(out)),
+                    None => Steps::with(self, head, access, |steps| steps.respond(response)),
                 }
             }
             Method::Options => {
                 if let Some(fields) = precheck::options_fields(&self.settings, head) {
-                    out.add_fields(&fields);
+                    response.add_fields(&fields);
                 }
-                message::options(head, out).into()
+                message::options(response).into()
             }
-            _ => Steps::with(self, head, &STRANGER, |steps| steps.method_not_allowed(out)).into(),
+            _ => Steps::with(self, head, &STRANGER, |steps| steps.method_not_allowed(response)).into(),
         }
     }
 }

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tenfold_http::head::parse_head;
-use tenfold_http::{Instant, Out, clock};
+use tenfold_http::h1::parse_request;
+use tenfold_http::{Format, Instant, Out, ResponseWriter, clock};
 use tenfold_sys::file::Root;
 
 use crate::files::open::VISITS;
@@ -154,17 +154,22 @@ fn flatten(out: &mut Out) -> Vec<u8> {
     bytes
 }
 
+/// A writer of HTTP/1.1.
+fn writer(out: &mut Out) -> ResponseWriter<'_> {
+    ResponseWriter::detached(Format::default(), out)
+}
+
 /// Sends a request, and leaves the response where it was put.
 fn stage(site: &Site, request: &str, out: &mut Out) -> ResponseSummary {
-    parse_head(&mut request.as_bytes().to_vec(), |head| {
+    parse_request(&mut request.as_bytes().to_vec(), |head| {
         let head = head.expect("the request is well-formed");
-        let mut answered = site.respond(&head, out);
+        let mut answered = site.respond(&head, &mut writer(out));
         loop {
             match answered {
                 Answered::Staged(outcome) => return outcome,
                 Answered::Work(work) => {
                     WORKED.set(WORKED.get() + 1);
-                    answered = work.split().0().answer(site, &head, out);
+                    answered = work.split().0().answer(site, &head, &mut writer(out));
                 }
             }
         }

@@ -4,16 +4,20 @@ use std::fs::{self, File};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tenfold_http::head::parse_head;
-use tenfold_http::{Instant, Out, clock};
+use tenfold_http::h1::parse_request;
+use tenfold_http::{Format, Instant, Out, ResponseWriter, clock};
 use tenfold_site::{Answered, ResponseSummary, Routes, Settings, Site};
 use tenfold_sys::file::Root;
 
 fn get(site: &Site, target: &str) -> (ResponseSummary, String) {
     let mut out = Out::new();
     let mut request = format!("GET {target} HTTP/1.0\r\n\r\n").into_bytes();
-    let answered =
-        parse_head(&mut request, |head| site.respond(&head.expect("the request is good"), &mut out));
+    let answered = parse_request(&mut request, |head| {
+        site.respond(
+            &head.expect("the request is good"),
+            &mut ResponseWriter::detached(Format::default(), &mut out),
+        )
+    });
     let Answered::Staged(outcome) = answered else { panic!("the answer is made at once") };
     let mut slices = [std::io::IoSlice::new(&[])];
     assert_eq!(out.memory(&mut slices).0, 1);
@@ -49,8 +53,11 @@ fn out_of_descriptors_is_said_and_passes() {
     taken.extend(File::open("/dev/null"));
     // Held by somebody who receives it, a file can not be given back.
     let mut held = Out::new();
-    parse_head(&mut b"GET /first HTTP/1.0\r\n\r\n".to_vec(), |head| {
-        site.respond(&head.expect("the request is good"), &mut held)
+    parse_request(&mut b"GET /first HTTP/1.0\r\n\r\n".to_vec(), |head| {
+        site.respond(
+            &head.expect("the request is good"),
+            &mut ResponseWriter::detached(Format::default(), &mut held),
+        )
     });
     let (outcome, head) = get(&site, "/second");
     assert_eq!((outcome.status(), outcome.failure()), (503, Some(rustix::io::Errno::MFILE.raw_os_error())));

@@ -5,17 +5,21 @@ use std::os::unix::fs::symlink;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tenfold_http::head::parse_head;
-use tenfold_http::{Instant, Out, clock};
+use tenfold_http::h1::parse_request;
+use tenfold_http::{Format, Instant, Out, ResponseWriter, clock};
 use tenfold_site::{Answered, HostName, Hosts, MemberFolders, Need, Settings, Site};
 use tenfold_sys::file::Root;
 
 /// The status of the answer; none if it waits for a login.
 fn ask(hosts: &Hosts) -> Option<u16> {
     let mut request = b"GET /secret.html HTTP/1.1\r\nHost: outer\r\n\r\n".to_vec();
-    parse_head(&mut request, |head| match hosts.respond(&head.expect("it is well-formed"), &mut Out::new()) {
-        Answered::Staged(outcome) => Some(outcome.status()),
-        Answered::Work(work) => (work.need() != Need::Membership).then_some(0),
+    let mut out = Out::new();
+    let mut response = ResponseWriter::detached(Format::default(), &mut out);
+    parse_request(&mut request, |head| {
+        match hosts.respond(&head.expect("it is well-formed"), &mut response) {
+            Answered::Staged(outcome) => Some(outcome.status()),
+            Answered::Work(work) => (work.need() != Need::Membership).then_some(0),
+        }
     })
 }
 

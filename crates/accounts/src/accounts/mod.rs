@@ -1,9 +1,9 @@
-//! The accounts themselves: every [`Request`] and what comes of it. It waits for the database and for hashes, so
+//! The accounts themselves: every [`Query`] and what comes of it. It waits for the database and for hashes, so
 //! it is called where waiting harms nobody.
 
 mod manage;
 
-use crate::ask::{From, Refused, Reply, Request};
+use crate::ask::{From, Query, Refused, Reply};
 use crate::clock::{milliseconds, seconds};
 use crate::filter::Filter;
 use crate::names::Name;
@@ -84,23 +84,23 @@ impl Accounts {
     ///
     /// # Errors
     /// What the database or the system says; whoever asked is told [`Reply::Unavailable`].
-    pub fn answer(&self, request: Request) -> Answered {
+    pub fn answer(&self, request: Query) -> Answered {
         let answered = match request {
-            Request::Filter => Ok(Reply::Filter(self.filter.clone())),
-            Request::Check { session } => self.check(&session),
-            Request::Overview { session } => self.overview(&session),
-            Request::Login { name, password, from, former } => {
+            Query::Filter => Ok(Reply::Filter(self.filter.clone())),
+            Query::Check { session } => self.check(&session),
+            Query::Overview { session } => self.overview(&session),
+            Query::Login { name, password, from, former } => {
                 self.login(&name, &password, &from, former.as_deref())
             }
-            Request::Register { name, password, invitation, from } => {
+            Query::Register { name, password, invitation, from } => {
                 self.register(&name, &password, invitation.as_deref(), &from)
             }
-            Request::Logout { session } => self.sessions.end(&self.store, &session).map(|()| Reply::Done),
-            Request::EndOthers { session } => self.end_others(&session),
-            Request::ChangePassword { session, old, new, from } => {
+            Query::Logout { session } => self.sessions.end(&self.store, &session).map(|()| Reply::Done),
+            Query::EndOthers { session } => self.end_others(&session),
+            Query::ChangePassword { session, old, new, from } => {
                 self.change_password(&session, &old, &new, &from)
             }
-            Request::Remove { session, password, from } => self.remove(&session, &password, &from),
+            Query::Remove { session, password, from } => self.remove(&session, &password, &from),
         };
         answered.map_err(|fault| fault.to_string())
     }

@@ -6,11 +6,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tenfold_http::head::parse_head;
-use tenfold_http::{Head, Out, Peer};
+use tenfold_http::h1::parse_request;
+use tenfold_http::{Connection, Format, Local, Out, Peer, Request, ResponseWriter};
 
 use super::{LONGEST_FORM, Outcome, Settings, Wanted, Web};
-use crate::ask::{Refused, Reply, Request};
+use crate::ask::{Query, Refused, Reply};
 use crate::token;
 
 fn web() -> AssertUnwindSafe<Arc<Web>> {
@@ -19,8 +19,9 @@ fn web() -> AssertUnwindSafe<Arc<Web>> {
     AssertUnwindSafe(Arc::new(Web::new(settings).expect("the built-in templates are good")))
 }
 
-fn peer() -> Peer {
-    Peer::Internet(SocketAddr::from(([192, 0, 2, 1], 80)))
+fn connection() -> Connection {
+    let peer = Peer::Internet(SocketAddr::from(([192, 0, 2, 1], 80)));
+    Connection::plaintext(peer, Local { listener: 0 })
 }
 
 /// Joins pieces by choice; the last choices are bytes of their own.
@@ -58,7 +59,7 @@ fn decoded(mut text: &[u8]) -> String {
 }
 
 /// The page that a login gets whose password is wrong is made, whatever was typed.
-fn is_answered(wanted: Wanted, head: &Head<'_>) {
+fn is_answered(wanted: Wanted, head: &Request<'_>) {
     let page = match wanted {
         Wanted::Page(page) => page,
         Wanted::Ask(ask) => match (ask.then)(Reply::Refused(Refused::Wrong)) {
@@ -68,7 +69,7 @@ fn is_answered(wanted: Wanted, head: &Head<'_>) {
         Wanted::Nothing | Wanted::Body(_) => panic!("a form is answered by a page"),
     };
     let mut out = Out::new();
-    page.stage(head, &mut out);
+    page.stage(head, &mut ResponseWriter::detached(Format::default(), &mut out));
     assert!(matches!(page.status, 303 | 403 | 415 | 422), "{}", page.status);
 }
 
@@ -113,11 +114,11 @@ fn any_form_is_read_as_a_slow_reader_reads_it() {
             let mut bytes = b"POST /account/login HTTP/1.1\r\nHost: a\r\nCookie: form=abc\r\n\
                 Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1\r\n\r\n"
                 .to_vec();
-            parse_head(&mut bytes, |head| {
+            parse_request(&mut bytes, |head| {
                 let head = head.expect("the head is good");
-                let wanted = web.submit("account/login", &head, &body, &peer());
+                let wanted = web.submit("account/login", &head, &body, &connection());
                 if let Wanted::Ask(ask) = &wanted {
-                    let Request::Login { name, password, .. } = &ask.request else {
+                    let Query::Login { name, password, .. } = &ask.request else {
                         panic!("a login asks nothing else")
                     };
                     assert_eq!(*name, field(&body, "name"));
@@ -183,12 +184,12 @@ fn any_cookie_is_one_session_or_none() {
             if bytes.windows(4).filter(|end| end == b"\r\n\r\n").count() != 1 {
                 return;
             }
-            parse_head(&mut bytes, |head| {
+            parse_request(&mut bytes, |head| {
                 let Ok(head) = head else { return };
                 let expected = session(head.values("cookie"));
-                match (web.begin("members/a", &head, &peer()), &expected) {
+                match (web.begin("members/a", &head, &connection()), &expected) {
                     (Wanted::Ask(ask), Some(value)) => {
-                        let Request::Check { session } = ask.request else { panic!("nothing else is asked") };
+                        let Query::Check { session } = ask.request else { panic!("nothing else is asked") };
                         assert_eq!(session, token::digest(value));
                         sessions.fetch_add(1, Ordering::Relaxed);
                     }

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tenfold_http::response::FieldName;
+use tenfold_http::FieldName;
 
 use super::page::{PLACE, Page};
 use super::protect::Folder;
 use super::trust::TrustedProxy;
 use super::view::{Templates, View};
 use crate::accounts::Registration;
-use crate::ask::{Reply, Request};
+use crate::ask::{Query, Reply};
 
 /// The settings of the pages.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,7 @@ pub enum Wanted {
 /// A question to the accounts, and what follows the answer.
 pub struct Ask {
     /// The question.
-    pub request: Request,
+    pub request: Query,
     /// The cookie of the session in which it is asked: [`Reply::Nobody`] is the answer if the cookie was invented.
     pub session: Option<String>,
     /// Makes of the answer what is to be done.

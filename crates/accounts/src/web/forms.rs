@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tenfold_http::Head;
+use tenfold_http::Request;
 
 use super::context::{Ask, Outcome, Wanted, Web};
 use super::origin::{self, safe_next};
 use super::page::{PLACE, Page};
 use super::view::View;
 use super::visitor::{Cookie, Visitor};
-use crate::ask::{Refused, Reply, Request};
+use crate::ask::{Query, Refused, Reply};
 use crate::names;
 use crate::token;
 
@@ -39,7 +39,7 @@ impl Web {
     pub(super) fn take(
         self: &Arc<Web>,
         form: &str,
-        head: &Head<'_>,
+        head: &Request<'_>,
         body: &[u8],
         visitor: Visitor,
     ) -> Wanted {
@@ -62,7 +62,7 @@ impl Web {
             ("logout", Some(session)) => self.log_out(session, visitor),
             ("password", Some(session)) => self.change_password(&fields, session, visitor),
             ("sessions", Some(session)) => {
-                self.ask(Request::EndOthers { session }, visitor.session, |web, reply| match reply {
+                self.ask(Query::EndOthers { session }, visitor.session, |web, reply| match reply {
                     Reply::Done => Page::see(&format!("/{PLACE}/?said=others")),
                     other => web.not_done(&other),
                 })
@@ -74,7 +74,7 @@ impl Web {
 
     fn ask(
         self: &Arc<Web>,
-        request: Request,
+        request: Query,
         session: Option<String>,
         then: impl FnOnce(&Arc<Web>, Reply) -> Page + Send + 'static,
     ) -> Wanted {
@@ -84,7 +84,7 @@ impl Web {
 
     fn log_in(self: &Arc<Web>, fields: &Fields, former: Option<String>, visitor: Visitor) -> Wanted {
         let (name, next) = (fields.of("name"), safe_next(&fields.of("next")));
-        let request = Request::Login {
+        let request = Query::Login {
             name: name.clone(),
             password: fields.of("password"),
             from: visitor.from(),
@@ -127,7 +127,7 @@ impl Web {
         if password != fields.of("again") {
             return refuse("The two passwords are not the same.");
         }
-        let request = Request::Register { name: name.clone(), password, invitation, from: visitor.from() };
+        let request = Query::Register { name: name.clone(), password, invitation, from: visitor.from() };
         self.ask(request, None, move |web, reply| match reply {
             Reply::Done => {
                 let mut query = form_urlencoded::Serializer::new(String::new());
@@ -145,7 +145,7 @@ impl Web {
     }
 
     fn log_out(self: &Arc<Web>, session: String, visitor: Visitor) -> Wanted {
-        self.ask(Request::Logout { session }, visitor.session.clone(), move |web, reply| match reply {
+        self.ask(Query::Logout { session }, visitor.session.clone(), move |web, reply| match reply {
             Reply::Done => {
                 Page::see(&format!("/{PLACE}/login?said=out")).cookie(Cookie::Session, visitor.secure, "", 0)
             }
@@ -160,7 +160,7 @@ impl Web {
             view.errors.again = Some("The two passwords are not the same.".into());
             return Wanted::Page(self.render(422, "password", &view));
         }
-        let request = Request::ChangePassword { session, old, new, from: visitor.from() };
+        let request = Query::ChangePassword { session, old, new, from: visitor.from() };
         self.ask(request, visitor.session.clone(), move |web, reply| match reply {
             Reply::Welcome { token, known } => {
                 web.welcome(&token, &known, &visitor, &format!("/{PLACE}/?said=password"))
@@ -170,7 +170,7 @@ impl Web {
     }
 
     fn delete(self: &Arc<Web>, fields: &Fields, session: String, visitor: Visitor) -> Wanted {
-        let request = Request::Remove { session, password: fields.of("password"), from: visitor.from() };
+        let request = Query::Remove { session, password: fields.of("password"), from: visitor.from() };
         self.ask(request, visitor.session.clone(), move |web, reply| match reply {
             Reply::Done => {
                 let gone = Page::see(&format!("/{PLACE}/login?said=deleted"));

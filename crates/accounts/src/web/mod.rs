@@ -19,9 +19,9 @@ mod visitor;
 
 use std::sync::Arc;
 
-use tenfold_http::{Head, Method, Peer};
+use tenfold_http::{Connection, Method, Request};
 
-use crate::ask::{Reply, Request};
+use crate::ask::{Query, Reply};
 pub use context::{Ask, Outcome, Settings, Wanted, Web};
 pub use page::{PLACE, Page};
 use visitor::Visitor;
@@ -37,8 +37,8 @@ impl Web {
     }
 
     /// What `head` needs, whose path means `path`.
-    pub fn begin(self: &Arc<Web>, path: &str, head: &Head<'_>, peer: &Peer) -> Wanted {
-        let visitor = Visitor::read(head, peer, &self.settings.trusted);
+    pub fn begin(self: &Arc<Web>, path: &str, head: &Request<'_>, connection: &Connection) -> Wanted {
+        let visitor = Visitor::read(head, connection, &self.settings.trusted);
         let reads = matches!(head.method, Method::Get | Method::Head);
         match place(path) {
             Some(form) if head.method == Method::Post && forms::is_one(form) => Wanted::Body(LONGEST_FORM),
@@ -52,8 +52,14 @@ impl Web {
     }
 
     /// What a form needs, whose fields are `body`.
-    pub fn submit(self: &Arc<Web>, path: &str, head: &Head<'_>, body: &[u8], peer: &Peer) -> Wanted {
-        let visitor = Visitor::read(head, peer, &self.settings.trusted);
+    pub fn submit(
+        self: &Arc<Web>,
+        path: &str,
+        head: &Request<'_>,
+        body: &[u8],
+        connection: &Connection,
+    ) -> Wanted {
+        let visitor = Visitor::read(head, connection, &self.settings.trusted);
         match place(path) {
             Some(form) => self.take(form, head, body, visitor),
             None => Wanted::Nothing,
@@ -61,17 +67,17 @@ impl Web {
     }
 
     /// What `head` needs, whose file is for members though its path is not.
-    pub fn begin_for_file(self: &Arc<Web>, head: &Head<'_>, peer: &Peer) -> Wanted {
-        self.admit(head, Visitor::read(head, peer, &self.settings.trusted))
+    pub fn begin_for_file(self: &Arc<Web>, head: &Request<'_>, connection: &Connection) -> Wanted {
+        self.admit(head, Visitor::read(head, connection, &self.settings.trusted))
     }
 
     /// Asks whether the visitor is a member.
-    fn admit(self: &Arc<Web>, head: &Head<'_>, visitor: Visitor) -> Wanted {
+    fn admit(self: &Arc<Web>, head: &Request<'_>, visitor: Visitor) -> Wanted {
         let refusal = self.refusal(head);
         let Some(session) = visitor.session_digest() else { return Wanted::Page(refusal) };
         let web = self.clone();
         Wanted::Ask(Ask {
-            request: Request::Check { session },
+            request: Query::Check { session },
             session: visitor.session,
             then: Box::new(move |reply| match reply {
                 Reply::Member { .. } => Outcome::Serve,
@@ -82,7 +88,7 @@ impl Web {
     }
 
     /// What who is no member gets in place of what is protected: the login for a page, 401 for the rest.
-    fn refusal(&self, head: &Head<'_>) -> Page {
+    fn refusal(&self, head: &Request<'_>) -> Page {
         match visitor::wants_page(head) {
             true => Page::to_login(head),
             false => Page::unauthorized(),

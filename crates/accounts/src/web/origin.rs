@@ -1,13 +1,13 @@
 //! Whether a form was sent from a page of this site, and whether `next=` leads to one.
 
-use tenfold_http::Head;
+use tenfold_http::Request;
 
 /// The most characters of a `next=`.
 const LONGEST_NEXT: usize = 2048;
 
 /// What browsers say of where a request comes from: `Sec-Fetch-Site`, which no page can set, or `Origin`. One that
 /// says neither is no browser that somebody else's page could use; the token of the form is checked all the same.
-pub(super) fn is_own(head: &Head<'_>) -> bool {
+pub(super) fn is_own(head: &Request<'_>) -> bool {
     let mut sites = head.values("sec-fetch-site").peekable();
     if sites.peek().is_some() {
         return sites.all(|site| site == b"same-origin" || site == b"none");
@@ -38,11 +38,11 @@ pub(super) fn safe_next(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenfold_http::head::parse_head;
+    use tenfold_http::h1::parse_request;
 
     fn own(fields: &str) -> bool {
         let mut bytes = format!("POST / HTTP/1.1\r\nHost: a.example:8080\r\n{fields}\r\n").into_bytes();
-        parse_head(&mut bytes, |head| is_own(&head.expect("the request is good")))
+        parse_request(&mut bytes, |head| is_own(&head.expect("the request is good")))
     }
 
     #[test]

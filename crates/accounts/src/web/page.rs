@@ -1,7 +1,6 @@
 //! A page on its way: status, fields and body.
 
-use tenfold_http::response::{FieldName, FieldValue, PLAIN_TEXT, ResponseHead, reason};
-use tenfold_http::{Head, Method, Out};
+use tenfold_http::{FieldName, FieldValue, Method, PLAIN_TEXT, Request, ResponseWriter, reason};
 
 use super::visitor::Cookie;
 
@@ -51,7 +50,7 @@ impl Page {
     }
 
     /// 303 to the login, which comes back here.
-    pub(super) fn to_login(head: &Head<'_>) -> Page {
+    pub(super) fn to_login(head: &Request<'_>) -> Page {
         let mut next = head.target.path.to_owned();
         if let Some(query) = head.target.query {
             next = format!("{next}?{query}");
@@ -98,8 +97,8 @@ impl Page {
     }
 
     /// Stages it as the answer to `request`, and says how many bytes of body follow the head.
-    pub fn stage(&self, request: &Head<'_>, out: &mut Out) -> u64 {
-        let mut head = ResponseHead::answering(request, self.status, out);
+    pub fn stage(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> u64 {
+        let mut head = response.head(self.status);
         head.content_type(self.kind);
         head.content_length(self.body.len() as u64);
         head.field(FieldName::CACHE_CONTROL, PRIVATE);
@@ -115,7 +114,7 @@ impl Page {
         if request.method == Method::Head {
             return 0;
         }
-        out.stage(self.body.as_bytes());
+        response.body(self.body.as_bytes());
         self.body.len() as u64
     }
 }

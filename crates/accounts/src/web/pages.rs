@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use tenfold_http::{Head, clock};
+use tenfold_http::{Request, clock};
 
 use super::context::{Ask, Outcome, Wanted, Web};
 use super::origin::safe_next;
 use super::page::{PLACE, Page};
 use super::view::View;
 use super::visitor::{Cookie, Visitor};
-use crate::ask::{Reply, Request};
+use crate::ask::{Query, Reply};
 
 impl Web {
     /// The page at `place`.
-    pub(super) fn show(self: &Arc<Web>, place: &str, head: &Head<'_>, visitor: Visitor) -> Wanted {
+    pub(super) fn show(self: &Arc<Web>, place: &str, head: &Request<'_>, visitor: Visitor) -> Wanted {
         let query = head.target.query.unwrap_or_default().as_bytes();
         let parameter = |name: &str| {
             let mut pairs = form_urlencoded::parse(query);
@@ -47,7 +47,7 @@ impl Web {
     fn account(
         self: &Arc<Web>,
         place: &str,
-        head: &Head<'_>,
+        head: &Request<'_>,
         visitor: Visitor,
         notice: Option<&'static str>,
     ) -> Wanted {
@@ -55,7 +55,7 @@ impl Web {
         let Some(session) = visitor.session_digest() else { return Wanted::Page(refusal) };
         let (web, template) = (self.clone(), if place.is_empty() { "account" } else { place }.to_owned());
         Wanted::Ask(Ask {
-            request: Request::Overview { session },
+            request: Query::Overview { session },
             session: visitor.session.clone(),
             then: Box::new(move |reply| {
                 Outcome::Page(match reply {
@@ -76,7 +76,7 @@ impl Web {
 fn notice(said: &str) -> Option<&'static str> {
     match said {
         "registered" => Some("Your account is there. Log in with it."),
-        "out" => Some("You are logged out."),
+        "out" => Some("You are logged response."),
         "deleted" => Some("Your account is deleted."),
         "password" => Some("Your password is changed, and other sessions are ended."),
         "others" => Some("Other sessions are ended."),

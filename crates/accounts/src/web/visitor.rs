@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use tenfold_http::{Head, Method, Peer};
+use tenfold_http::{Connection, Method, Peer, Request, Scheme};
 
 use super::trust::{TrustedProxy, counted};
 use crate::ask::From;
@@ -48,8 +48,8 @@ pub(super) struct Visitor {
 }
 
 impl Visitor {
-    pub(super) fn read(head: &Head<'_>, peer: &Peer, trusted: &[TrustedProxy]) -> Visitor {
-        let (address, secure) = client(head, peer, trusted);
+    pub(super) fn read(head: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy]) -> Visitor {
+        let (address, secure) = client(head, connection, trusted);
         let read = |cookie: Cookie| value(head, cookie.name(secure));
         Visitor {
             session: read(Cookie::Session),
@@ -76,7 +76,7 @@ impl Visitor {
 }
 
 /// The value of a cookie that is there once: of two, one may be somebody else's.
-fn value(head: &Head<'_>, name: &str) -> Option<String> {
+fn value(head: &Request<'_>, name: &str) -> Option<String> {
     let lines = head.values("cookie").filter_map(|line| std::str::from_utf8(line).ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let mut values = pairs.filter(|(found, _)| *found == name).map(|(_, value)| value);
@@ -87,22 +87,25 @@ fn value(head: &Head<'_>, name: &str) -> Option<String> {
 }
 
 /// The address that the attempts of a client are counted by.
-pub fn counted_address(head: &Head<'_>, peer: &Peer, trusted: &[TrustedProxy]) -> String {
-    client(head, peer, trusted).0
+pub fn counted_address(head: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy]) -> String {
+    client(head, connection, trusted).0
 }
 
 /// The address that attempts are counted for, and whether the way to the browser is encrypted: those of the peer, unless
 /// it is a trusted proxy.
-fn client(head: &Head<'_>, peer: &Peer, trusted: &[TrustedProxy]) -> (String, bool) {
+fn client(head: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy]) -> (String, bool) {
+    let Connection { peer, scheme, .. } = connection;
     let own = match peer {
         Peer::Internet(peer) => counted(peer.ip()),
         Peer::Unix => "unix".into(),
     };
+    let encrypted = *scheme == Scheme::Https;
     if !trusted.iter().any(|proxy| proxy.is(peer)) {
-        return (own, false);
+        return (own, encrypted);
     }
     let text = |name| head.values(name).last().and_then(|value| std::str::from_utf8(value).ok());
-    let secure = text("x-forwarded-proto").is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"));
+    let forwarded = text("x-forwarded-proto");
+    let secure = forwarded.map_or(encrypted, |proto| proto.trim().eq_ignore_ascii_case("https"));
     // Each proxy appends the address that it was called from: the last that is no trusted proxy is the client.
     let hops = text("x-forwarded-for").unwrap_or_default().rsplit(',');
     let mut hops = hops.map_while(|hop| hop.trim().parse::<IpAddr>().ok());
@@ -111,7 +114,7 @@ fn client(head: &Head<'_>, peer: &Peer, trusted: &[TrustedProxy]) -> (String, bo
 }
 
 /// Whether somebody looks at what is asked for, and not a part of a page or a program.
-pub(super) fn wants_page(head: &Head<'_>) -> bool {
+pub(super) fn wants_page(head: &Request<'_>) -> bool {
     if !matches!(head.method, Method::Get | Method::Head) {
         return false;
     }
@@ -125,14 +128,16 @@ pub(super) fn wants_page(head: &Head<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tenfold_http::head::parse_head;
+    use tenfold_http::h1::parse_request;
 
     use super::*;
+    use tenfold_http::Local;
 
     fn client_of(peer: &Peer, trusted: &[&str], fields: &str) -> (String, bool) {
         let trusted: Vec<_> = trusted.iter().map(|text| text.parse().expect("a proxy")).collect();
         let mut bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes();
-        parse_head(&mut bytes, |head| client(&head.expect("the request is good"), peer, &trusted))
+        let connection = Connection::plaintext(*peer, Local { listener: 0 });
+        parse_request(&mut bytes, |head| client(&head.expect("the request is good"), &connection, &trusted))
     }
 
     #[test]

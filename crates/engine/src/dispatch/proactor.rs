@@ -7,7 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use tenfold_http::{Answer, Body, Head, Instant, Out, Peer, Refusal, Reply, Service, clock};
+use tenfold_http::{
+    Answer, Body, Connection, Instant, Out, Refusal, Reply, Request, ResponseWriter, Service, clock,
+};
 
 use super::handover::{Queue, Taken};
 use super::offload::promise;
@@ -56,29 +58,31 @@ impl<S: Service + 'static> Proactor<S> {
     /// Has a thread do `work`; the response comes when it has.
     fn hand_over(
         &self,
-        head: &Head<'_>,
-        peer: &Peer,
-        out: &mut Out,
-        work: impl FnOnce(&S, &Head<'_>, &mut Out) -> Answer + Send + 'static,
+        request: &Request<'_>,
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
+        work: impl FnOnce(&S, &Request<'_>, &mut ResponseWriter<'_>) -> Answer + Send + 'static,
     ) -> Answer {
         let (promise, coming) = promise();
-        let (service, mut kept) = (self.service.clone(), head.keep());
+        let (service, owned, format) = (self.service.clone(), request.to_owned(), response.format());
         let job = move || {
             promise.keep(catch_unwind(AssertUnwindSafe(|| {
                 let mut made = Out::new();
-                let answer = kept.read(|head| work(&service, head, &mut made));
+                let mut response = ResponseWriter::detached(format, &mut made);
+                let answer = owned.read(|request| work(&service, request, &mut response));
                 (made, answer)
             })));
         };
         if self.queue.put(Box::new(job)).is_err() {
-            self.service.refuse(Refusal::Busy, head.line, peer, out);
+            response.close();
+            self.service.refuse(Refusal::Busy, request.line, connection, response);
             return Answer::Close;
         }
         Answer::later(async move {
             let made = coming.await;
-            Box::new(move |out: &mut Out| match made {
+            Box::new(move |response: &mut ResponseWriter<'_>| match made {
                 Some(Ok((made, answer))) => {
-                    out.append(made);
+                    response.append(made);
                     answer
                 }
                 // A panic is the connection's, wherever it happened.
@@ -107,27 +111,46 @@ fn work<S>(service: &S, queue: &Queue<Job>, rest: fn(&S) -> Instant, leave: fn(&
 }
 
 impl<S: Service + 'static> Service for Proactor<S> {
-    fn answer(&self, head: &Head<'_>, peer: &Peer, out: &mut Out) -> Answer {
-        // Whether a body is wanted is asked here: the loop is to read it before there is an answer.
-        if head.body != Body::Empty {
-            return self.service.answer(head, peer, out);
+    fn answer(
+        &self,
+        request: &Request<'_>,
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answer {
+        // Whether content is needed is asked here: the loop reads it before there is a response.
+        if request.body != Body::Empty {
+            return self.service.answer(request, connection, response);
         }
-        let from = *peer;
-        self.hand_over(head, peer, out, move |service, head, out| match service.answer(head, &from, out) {
-            Answer::NeedBody { .. } => service.answer_body(head, b"", &from, out),
-            answer => answer,
+        let from = *connection;
+        self.hand_over(request, connection, response, move |service, request, response| {
+            match service.answer(request, &from, response) {
+                Answer::NeedBody { .. } => service.answer_body(request, b"", &from, response),
+                answer => answer,
+            }
         })
     }
 
-    fn answer_body(&self, head: &Head<'_>, body: &[u8], peer: &Peer, out: &mut Out) -> Answer {
-        let (from, body) = (*peer, body.to_vec());
-        self.hand_over(head, peer, out, move |service, head, out| {
-            service.answer_body(head, &body, &from, out)
+    fn answer_body(
+        &self,
+        request: &Request<'_>,
+        body: &[u8],
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answer {
+        let (from, body) = (*connection, body.to_vec());
+        self.hand_over(request, connection, response, move |service, request, response| {
+            service.answer_body(request, &body, &from, response)
         })
     }
 
-    fn refuse(&self, refusal: Refusal, first_line: &[u8], peer: &Peer, out: &mut Out) {
-        self.service.refuse(refusal, first_line, peer, out);
+    fn refuse(
+        &self,
+        refusal: Refusal,
+        first_line: &[u8],
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) {
+        self.service.refuse(refusal, first_line, connection, response);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::task::{Context, Poll};
 
-use tenfold_http::{Finish, Instant, Io, IoError, Local, Out, Patience, Peer, Received};
+use tenfold_http::{Connection, Finish, Instant, Io, IoError, Local, Out, Patience, Peer, Received};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
@@ -25,8 +25,8 @@ pub(crate) struct Core<S, B> {
     pub(crate) cork: Cork,
     /// Bytes that calls have sent in this activation.
     pub(crate) sent: u64,
-    peer: Peer,
-    local: Local,
+    /// Facts about it.
+    facts: Connection,
 }
 
 impl<S: Borrow<Socket>, B: Buffer> Core<S, B> {
@@ -38,15 +38,14 @@ impl<S: Borrow<Socket>, B: Buffer> Core<S, B> {
             files: FileSender::new(plan),
             cork: Cork::new(plan),
             sent: 0,
-            peer: Peer::Unix,
-            local: Local { listener: 0 },
+            facts: Connection::plaintext(Peer::Unix, Local { listener: 0 }),
         }
     }
 
     /// Begins an activation.
     pub(crate) fn begin(&mut self, socket: S, peer: Peer, listener: u16) {
         self.socket = Some(socket);
-        (self.peer, self.local) = (peer, Local { listener });
+        self.facts = Connection::plaintext(peer, Local { listener });
         self.cork.begin(&peer);
         self.sent = 0;
     }
@@ -116,18 +115,18 @@ pub(crate) trait Transport: Sized {
 pub(crate) type CoreOf<T> = Core<<T as Transport>::Socket, <T as Transport>::Buffer>;
 
 /// A connection of a driver.
-pub(crate) struct Connection<T: Transport> {
+pub(crate) struct ConnectionIo<T: Transport> {
     pub(crate) core: CoreOf<T>,
     pub(crate) transport: T,
 }
 
-impl<T: Transport> Drop for Connection<T> {
+impl<T: Transport> Drop for ConnectionIo<T> {
     fn drop(&mut self) {
         self.transport.dropped(&mut self.core);
     }
 }
 
-impl<T: Transport> Io for Connection<T> {
+impl<T: Transport> Io for ConnectionIo<T> {
     fn split(&mut self) -> (&mut [u8], &mut Out) {
         (self.core.input.bytes(), &mut self.core.out)
     }
@@ -136,12 +135,8 @@ impl<T: Transport> Io for Connection<T> {
         self.core.input.consume(count);
     }
 
-    fn peer(&self) -> &Peer {
-        &self.core.peer
-    }
-
-    fn local(&self) -> &Local {
-        &self.core.local
+    fn connection(&self) -> &Connection {
+        &self.core.facts
     }
 
     fn poll_receive(

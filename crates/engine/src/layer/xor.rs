@@ -8,7 +8,7 @@
 use std::os::unix::fs::FileExt;
 use std::task::{Context, Poll, ready};
 
-use tenfold_http::{Finish, Instant, Io, IoError, Local, Memory, Next, Out, Patience, Peer, Received};
+use tenfold_http::{Connection, Finish, Instant, Io, IoError, Memory, Next, Out, Patience, Peer, Received};
 
 use crate::protocol::{Event, Protocol};
 
@@ -136,12 +136,8 @@ impl<I: Io> Io for XorIo<'_, I> {
         self.input.drain(..count);
     }
 
-    fn peer(&self) -> &Peer {
-        self.below.peer()
-    }
-
-    fn local(&self) -> &Local {
-        self.below.local()
+    fn connection(&self) -> &Connection {
+        self.below.connection()
     }
 
     fn poll_receive(

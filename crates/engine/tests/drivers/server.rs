@@ -15,10 +15,9 @@ use tenfold_engine::faults::{Fault, Operation, Wrong};
 use tenfold_engine::layer::xor::Xor;
 use tenfold_engine::offload::Lane;
 use tenfold_engine::{Bounds, Dispatch, Engine, Event, Plan, Protocol, faults, run};
-use tenfold_http::response::ResponseHead;
 use tenfold_http::{
-    Answer, Head, Instant, Io, Limits, Next, OpenFile, Out, Part, Peer, Refusal, Reply, Service, Session,
-    Version, clock, serve_connection,
+    Answer, Connection, Instant, Io, Limits, Next, OpenFile, Part, Refusal, Reply, Request, ResponseWriter,
+    Service, Session, clock, serve_connection,
 };
 use tenfold_sys::lifecycle::install_worker_signals;
 use tenfold_sys::shared::Rows;
@@ -291,22 +290,20 @@ impl Unit {
     }
 
     /// Shared bytes, a file, staged bytes, another part of the file, and shared bytes again.
-    fn mix(&self, persistent: bool, version: Version, out: &mut Out) {
+    fn mix(&self, response: &mut ResponseWriter<'_>) {
         let parts = [0..3000, 100_000..400_001, 17..18];
         let files: u64 = parts.iter().map(|part| part.end - part.start).sum();
         let shared = 3 * 5000;
-        let mut head = ResponseHead::begin(200, version, persistent, out);
-        head.content_length(files + shared + 3 * TAIL.len() as u64);
-        head.end();
+        response.head(200).content_length(files + shared + 3 * TAIL.len() as u64);
         for part in parts {
-            out.push(Part::Shared(self.shared.clone(), 0..5000));
-            out.push(Part::File(self.large.clone(), part));
-            out.stage(TAIL);
+            response.push(Part::Shared(self.shared.clone(), 0..5000));
+            response.push(Part::File(self.large.clone(), part));
+            response.body(TAIL);
         }
     }
 
     /// An answer after so many milliseconds on another thread.
-    fn later(&self, milliseconds: u64, persistent: bool, version: Version) -> Answer {
+    fn later(&self, milliseconds: u64) -> Answer {
         let work = move || {
             std::thread::sleep(Duration::from_millis(milliseconds));
             assert_ne!(milliseconds, 13, "asked for");
@@ -315,35 +312,30 @@ impl Unit {
         let Ok(coming) = self.lane.run(work) else { return Answer::Close };
         Answer::later(async move {
             let found = coming.await;
-            Box::new(move |out: &mut Out| {
+            Box::new(move |response: &mut ResponseWriter<'_>| {
                 let (status, body) = found.map_or((500, &b""[..]), |body| (200, body));
-                respond(status, version, persistent, body, out);
+                respond(status, body, response);
                 Answer::Done
             }) as Reply
         })
     }
 }
 
-fn respond(status: u16, version: Version, persistent: bool, body: &[u8], out: &mut Out) {
-    let mut head = ResponseHead::begin(status, version, persistent, out);
-    head.content_length(body.len() as u64);
-    head.end();
-    out.stage(body);
+fn respond(status: u16, body: &[u8], response: &mut ResponseWriter<'_>) {
+    response.head(status).content_length(body.len() as u64);
+    response.body(body);
 }
 
 impl Service for Unit {
-    fn answer(&self, head: &Head<'_>, _: &Peer, out: &mut Out) -> Answer {
-        let (persistent, version) = (head.persistent, head.version);
-        let number = head.target.query.map(|query| query.parse().expect("a query here is a number"));
+    fn answer(&self, request: &Request<'_>, _: &Connection, response: &mut ResponseWriter<'_>) -> Answer {
+        let number = request.target.query.map(|query| query.parse().expect("a query here is a number"));
         let mut part = |length: u64, part: Part| {
-            let mut head = ResponseHead::begin(200, version, persistent, out);
-            head.content_length(length);
-            head.end();
-            out.push(part);
+            response.head(200).content_length(length);
+            response.push(part);
         };
-        match head.target.path {
-            "/small" => respond(200, version, persistent, SMALL, out),
-            "/counters" => respond(200, version, persistent, self.count_text().as_bytes(), out),
+        match request.target.path {
+            "/small" => respond(200, SMALL, response),
+            "/counters" => respond(200, self.count_text().as_bytes(), response),
             "/shared" => {
                 let length = number.unwrap_or(self.shared.len() as u64);
                 part(length, Part::Shared(self.shared.clone(), 0..length as usize));
@@ -356,20 +348,20 @@ impl Service for Unit {
                 let file = self.sparse.clone().expect("a test that asks for the sparse file names one");
                 part(file.size, Part::File(file.clone(), 0..file.size));
             }
-            "/mix" => self.mix(persistent, version, out),
-            "/later" => return self.later(number.unwrap_or(0), persistent, version),
+            "/mix" => self.mix(response),
+            "/later" => return self.later(number.unwrap_or(0)),
             "/never" => return Answer::later(std::future::pending()),
             "/sleep" => {
                 std::thread::sleep(Duration::from_millis(number.unwrap_or(0)));
-                respond(200, version, persistent, SMALL, out);
+                respond(200, SMALL, response);
             }
             "/panic" => panic!("asked for"),
-            _ => respond(404, version, persistent, b"", out),
+            _ => respond(404, b"", response),
         }
         Answer::Done
     }
 
-    fn refuse(&self, refusal: Refusal, _: &[u8], _: &Peer, out: &mut Out) {
-        respond(refusal.status(), Version::Http11, false, refusal.words().as_bytes(), out);
+    fn refuse(&self, refusal: Refusal, _: &[u8], _: &Connection, response: &mut ResponseWriter<'_>) {
+        respond(refusal.status(), refusal.words().as_bytes(), response);
     }
 }

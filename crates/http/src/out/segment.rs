@@ -16,10 +16,6 @@ pub(super) enum Segment {
 }
 
 impl Segment {
-    pub(super) fn is_staged(&self) -> bool {
-        matches!(self, Segment::Staged(_) | Segment::Alone(_))
-    }
-
     /// Bytes of it that are still to be sent.
     pub(super) fn len(&self) -> u64 {
         match self {

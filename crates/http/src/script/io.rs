@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::{Pauses, ReadFile, Step};
 use crate::clock::{self, Instant};
-use crate::io::{Finish, Io, IoError, Local, Patience, Peer, Received};
+use crate::io::{Finish, Io, IoError, Patience, Received};
+use crate::message::connection::{Connection, Local, Peer};
 use crate::out::{OpenFile, Out};
 
 thread_local! {
@@ -164,12 +165,9 @@ impl Io for ScriptIo {
         self.consumed += count;
     }
 
-    fn peer(&self) -> &Peer {
-        &Peer::Unix
-    }
-
-    fn local(&self) -> &Local {
-        &Local { listener: 0 }
+    fn connection(&self) -> &Connection {
+        const CONNECTION: Connection = Connection::plaintext(Peer::Unix, Local { listener: 0 });
+        &CONNECTION
     }
 
     fn poll_receive(

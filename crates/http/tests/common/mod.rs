@@ -7,8 +7,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use tenfold_http::response::{self, PLAIN_TEXT, ResponseHead};
-use tenfold_http::{Answer, Head, Limits, Method, OpenFile, Out, Part, Peer, Refusal, Reply, Service, echo};
+use tenfold_http::{
+    Answer, Connection, Limits, Method, OpenFile, PLAIN_TEXT, Part, Refusal, Reply, Request, ResponseWriter,
+    Service, echo,
+};
 
 /// Answers every request with a line that says what it was, and some paths in a way of their own:
 ///
@@ -38,30 +40,30 @@ pub const ECHOED: u64 = 2000;
 pub const SHARED: &[u8] = b"bytes that several connections send";
 
 impl Service for Site {
-    fn answer(&self, head: &Head<'_>, _: &Peer, out: &mut Out) -> Answer {
-        self.asked.lock().expect("no test panics here").push(head.target.path.to_owned());
-        let (version, persistent, body) = (head.version, head.persistent, head.method != Method::Head);
-        let begin = move |out: &mut Out, length: u64| {
-            let mut head = ResponseHead::begin(200, version, persistent, out);
+    fn answer(&self, request: &Request<'_>, _: &Connection, response: &mut ResponseWriter<'_>) -> Answer {
+        self.asked.lock().expect("no test panics here").push(request.target.path.to_owned());
+        let body = request.method != Method::Head;
+        let begin = |response: &mut ResponseWriter<'_>, length: u64| {
+            let mut head = response.head(200);
             head.content_type(PLAIN_TEXT);
             head.content_length(length);
         };
-        let reply = move |out: &mut Out| {
-            begin(out, 6);
-            out.stage(b"later\n");
+        let reply = move |response: &mut ResponseWriter<'_>| {
+            begin(response, 6);
+            response.body(b"later\n");
             Answer::Done
         };
-        match head.target.path {
+        match request.target.path {
             "/large" => {
-                begin(out, LARGE);
+                begin(response, LARGE);
                 if body {
                     let file = File::open("/dev/null").expect("/dev/null opens");
-                    out.push(Part::File(Arc::new(OpenFile { file, size: LARGE }), 0..LARGE));
+                    response.push(Part::File(Arc::new(OpenFile { file, size: LARGE }), 0..LARGE));
                 }
             }
             "/shared" => {
-                begin(out, SHARED.len() as u64);
-                out.push(Part::Shared(SHARED.into(), 0..SHARED.len()));
+                begin(response, SHARED.len() as u64);
+                response.push(Part::Shared(SHARED.into(), 0..SHARED.len()));
             }
             "/later" => {
                 let kept = self.promise.clone();
@@ -80,12 +82,12 @@ impl Service for Site {
                 });
             }
             _ => {
-                let text = describe(head);
-                begin(out, text.len() as u64);
+                let text = describe(request);
+                begin(response, text.len() as u64);
                 if body {
-                    out.stage(text.as_bytes());
+                    response.body(text.as_bytes());
                 }
-                if head.target.path == "/close" {
+                if request.target.path == "/close" {
                     return Answer::Close;
                 }
             }
@@ -93,36 +95,40 @@ impl Service for Site {
         Answer::Done
     }
 
-    fn answer_body(&self, head: &Head<'_>, body: &[u8], _: &Peer, out: &mut Out) -> Answer {
+    fn answer_body(
+        &self,
+        request: &Request<'_>,
+        body: &[u8],
+        _: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answer {
         self.asked.lock().expect("no test panics here").push(format!("{} bytes", body.len()));
-        if head.target.path == "/echo" {
-            echo(head, body, out);
+        if request.target.path == "/echo" {
+            echo(request, body, response);
             return Answer::Done;
         }
-        let (version, persistent, body) = (head.version, head.persistent, body.to_vec());
-        Answer::later(std::future::ready(Box::new(move |out: &mut Out| {
-            let mut head = ResponseHead::begin(200, version, persistent, out);
-            head.content_length(body.len() as u64);
-            head.end();
-            out.stage(&body);
+        let body = body.to_vec();
+        Answer::later(std::future::ready(Box::new(move |response: &mut ResponseWriter<'_>| {
+            response.head(200).content_length(body.len() as u64);
+            response.body(&body);
             Answer::Done
         }) as Reply))
     }
 
-    fn refuse(&self, refusal: Refusal, _: &[u8], _: &Peer, out: &mut Out) {
-        response::refusal(refusal, out);
+    fn refuse(&self, refusal: Refusal, _: &[u8], _: &Connection, response: &mut ResponseWriter<'_>) {
+        response.refusal(refusal);
     }
 }
 
 /// What a request was understood as.
-pub fn describe(head: &Head<'_>) -> String {
+pub fn describe(request: &Request<'_>) -> String {
     format!(
         "{} {} {:?} host={} {:?}\n",
-        head.method.as_str(),
-        head.target.path,
-        head.target.query,
-        head.host().unwrap_or("none"),
-        head.body,
+        request.method.as_str(),
+        request.target.path,
+        request.target.query,
+        request.host().unwrap_or("none"),
+        request.body,
     )
 }
 

@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use memchr::memmem;
 use sha2::{Digest, Sha256};
 use tenfold_http::Refusal;
-use tenfold_http::chunked::Decoder;
+use tenfold_http::h1::chunked::Decoder;
 
 /// Bytes of a head at most.
 const MOST_HEAD: usize = 64 << 10;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use tenfold_http::response::Decimal;
+use tenfold_http::Decimal;
 use tenfold_http::{Peer, clock};
 
 use super::day;

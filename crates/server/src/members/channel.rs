@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use tenfold_accounts::{Reply, Request};
+use tenfold_accounts::{Query, Reply};
 use tenfold_sys::messages;
 
 /// Bytes of a question at most: a form, and what JSON makes of its characters.
@@ -37,7 +37,7 @@ pub(crate) struct AccountsServer(OwnedFd);
 
 /// A question, and where its answer goes.
 pub(crate) struct Question {
-    request: Request,
+    request: Query,
     answer: OwnedFd,
 }
 
@@ -60,11 +60,11 @@ impl AccountsClient {
     }
 
     /// Asks, and waits for the answer. Where none comes it is [`Reply::Unavailable`].
-    pub(crate) fn ask(&self, request: &Request) -> Reply {
+    pub(crate) fn ask(&self, request: &Query) -> Reply {
         self.try_ask(request).unwrap_or(Reply::Unavailable)
     }
 
-    fn try_ask(&self, request: &Request) -> io::Result<Reply> {
+    fn try_ask(&self, request: &Query) -> io::Result<Reply> {
         self.begin(request)?.answer()
     }
 
@@ -72,7 +72,7 @@ impl AccountsClient {
     ///
     /// # Errors
     /// The channel is full, or no descriptor is left.
-    pub(crate) fn begin(&self, request: &Request) -> io::Result<Asked> {
+    pub(crate) fn begin(&self, request: &Query) -> io::Result<Asked> {
         let question = serde_json::to_vec(request)?;
         let (ours, theirs) = UnixStream::pair()?;
         messages::send(&self.0, &question, &[theirs.as_fd()])?;
@@ -148,7 +148,7 @@ impl AsFd for AccountsServer {
 
 impl Question {
     /// Takes the question apart: what is asked, and where the answer goes.
-    pub(crate) fn apart(self) -> (Request, Answerer) {
+    pub(crate) fn apart(self) -> (Query, Answerer) {
         (self.request, Answerer(self.answer))
     }
 }
@@ -186,8 +186,8 @@ pub(crate) mod tests {
         server.next(&mut AccountsServer::room()).expect("a message has come")
     }
 
-    fn check() -> Request {
-        Request::Check { session: "a".repeat(43) }
+    fn check() -> Query {
+        Query::Check { session: "a".repeat(43) }
     }
 
     fn send_raw(client: &AccountsClient, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
@@ -251,7 +251,7 @@ pub(crate) mod tests {
                 let kept: Vec<_> = (0..8).map(|_| received(&server).expect("a question")).collect();
                 for question in kept.into_iter().rev() {
                     let (request, answer) = question.apart();
-                    let Request::Check { session } = request else { panic!("nothing else was asked") };
+                    let Query::Check { session } = request else { panic!("nothing else was asked") };
                     assert!(!answer.answer(&Reply::Member { name: session }));
                 }
             });
@@ -259,7 +259,7 @@ pub(crate) mod tests {
                 let client = &client;
                 scope.spawn(move || {
                     let session = number.to_string();
-                    let reply = client.ask(&Request::Check { session: session.clone() });
+                    let reply = client.ask(&Query::Check { session: session.clone() });
                     assert_eq!(reply, Reply::Member { name: session });
                 });
             }

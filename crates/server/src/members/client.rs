@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use tenfold_accounts::filter::Verdict;
 use tenfold_accounts::web::Web;
-use tenfold_accounts::{Reply, Request};
+use tenfold_accounts::{Query, Reply};
 use tenfold_engine::Plan;
 use tenfold_engine::offload::{Busy, Coming, Lane, promise};
-use tenfold_http::Head;
+use tenfold_http::Request;
 use tenfold_site::{Shown, SitePath};
 
 use super::channel::AccountsClient;
@@ -75,7 +75,7 @@ impl Members {
     ///
     /// # Errors
     /// [`Busy`] when as much waits as may wait.
-    pub(crate) fn ask(&self, request: Request, session: Option<String>) -> Result<Coming<Reply>, Busy> {
+    pub(crate) fn ask(&self, request: Query, session: Option<String>) -> Result<Coming<Reply>, Busy> {
         let known = session.as_deref().map(|cookie| self.filter.judge(cookie));
         let lane = match known {
             Some(Some(Verdict::Invented)) => {
@@ -109,7 +109,7 @@ impl Members {
 
     /// What the path of a request means, where it is for members or about them. One that means nothing is the
     /// site's to refuse.
-    pub(crate) fn path<'h>(&self, head: &Head<'h>) -> Option<Cow<'h, str>> {
+    pub(crate) fn path<'h>(&self, head: &Request<'h>) -> Option<Cow<'h, str>> {
         let path = meant(head.target.path)?;
         self.web.concerns(&path).then_some(path)
     }

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tenfold_accounts::store::url::Url;
-use tenfold_accounts::{Accounts, Reply, Request};
+use tenfold_accounts::{Accounts, Query, Reply};
 use tenfold_sys::lifecycle::{self, Phase, Watch};
 use tenfold_sys::task;
 use tenfold_sys::user::User;
@@ -114,7 +114,7 @@ fn reply(answer: Answerer, reply: &Reply, pulse: &Pulse) {
 /// What is said when the accounts are open.
 pub(crate) const READY: &str = "ready";
 
-type Waiting = (Request, Answerer);
+type Waiting = (Query, Answerer);
 
 fn start(
     name: &str,
@@ -144,7 +144,7 @@ fn start(
     Ok((sender, busy))
 }
 
-fn work(request: Request, answer: Answerer, accounts: &Accounts, pulse: &Pulse) {
+fn work(request: Query, answer: Answerer, accounts: &Accounts, pulse: &Pulse) {
     match accounts.answer(request) {
         Ok(answered) => reply(answer, &answered, pulse),
         Err(why) => {

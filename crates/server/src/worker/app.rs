@@ -11,10 +11,9 @@ use std::time;
 use tenfold_engine::dispatch::proactor::{Proactor, Resting};
 use tenfold_engine::offload::Lane;
 use tenfold_engine::{Dispatch, Event, Plan, Protocol};
-use tenfold_http::response::{FieldName, FieldValue};
 use tenfold_http::{
-    Answer, Departure, Head, Instant, Io, Method, Next, Out, Peer, Refusal, Reply, Service, Session, clock,
-    echo, response, serve_connection,
+    Answer, Connection, Departure, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, ResponseWriter,
+    Service, Session, clock, echo, serve_connection,
 };
 use tenfold_site::{Answered, Finish, Hosts, Need, ResponseSummary, Work};
 
@@ -36,9 +35,6 @@ pub(crate) struct App {
     /// The threads that work out answers, with dispatch `proactor`.
     proactor: Option<Arc<Proactor<Shared>>>,
 }
-
-/// What is said of an answer that is for a member (RFC 9111 §5.2.2).
-const PRIVATE: FieldValue<'static> = FieldValue::constant("private, no-store");
 
 impl App {
     /// Serves `hosts` as `settings` say, by this plan, to whom `admission` lets in, and to `members` what is theirs.
@@ -145,47 +141,73 @@ impl Protocol for App {
 }
 
 impl Service for Shared {
-    fn answer(&self, head: &Head<'_>, peer: &Peer, out: &mut Out) -> Answer {
+    fn answer(
+        &self,
+        head: &Request<'_>,
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answer {
         #[cfg(feature = "test-layer")]
         crate::sandbox::attempt(head.target.path);
         if self.guarded
-            && let Some(answer) = self.guard(head, peer, out)
+            && let Some(answer) = self.guard(head, connection, response)
         {
             return answer;
         }
         let began = self.began();
-        match self.hosts.respond(head, out) {
+        match self.hosts.respond(head, response) {
             Answered::Staged(outcome) => {
-                self.record(outcome, head, peer, out, began);
+                self.record(outcome, head, connection, response, began);
                 Answer::Done
             }
-            Answered::Work(work) => {
-                self.work(work, Asked { head: head.keep(), peer: *peer, began, private: false }, out)
-            }
+            Answered::Work(work) => self.work(
+                work,
+                Asked { head: head.to_owned(), connection: *connection, began, private: false },
+                response,
+            ),
         }
     }
 
-    fn answer_body(&self, head: &Head<'_>, body: &[u8], peer: &Peer, out: &mut Out) -> Answer {
+    fn answer_body(
+        &self,
+        head: &Request<'_>,
+        body: &[u8],
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answer {
         if let Some(members) = &self.members
             && let Some(path) = members.path(head)
-            && let wanted = members.web.submit(&path, head, body, peer)
-            && let Some(answer) = self.member(members, wanted, head, peer, out)
+            && let wanted = members.web.submit(&path, head, body, connection)
+            && let Some(answer) = self.member(members, wanted, head, connection, response)
         {
             return answer;
         }
         let began = self.began();
-        let body = echo(head, body, out);
-        self.record(ResponseSummary::of(200, body), head, peer, out, began);
+        let body = echo(head, body, response);
+        self.record(ResponseSummary::of(200, body), head, connection, response, began);
         Answer::Done
     }
 
-    fn refuse(&self, refusal: Refusal, first_line: &[u8], peer: &Peer, out: &mut Out) {
-        let page = self.hosts.refuse(refusal.status(), out);
-        let body = page.unwrap_or_else(|| response::refusal(refusal, out));
+    fn refuse(
+        &self,
+        refusal: Refusal,
+        first_line: &[u8],
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) {
+        let page = self.hosts.refuse(refusal.status(), response);
+        let body = page.unwrap_or_else(|| response.refusal(refusal));
         self.worker.with(|local| {
             local.tally.refuse(refusal);
             if let Some(writer) = local.writer.as_mut() {
-                writer.add(peer, first_line, refusal.status(), body, Fields::default(), Times::default());
+                writer.add(
+                    &connection.peer,
+                    first_line,
+                    refusal.status(),
+                    body,
+                    Fields::default(),
+                    Times::default(),
+                );
             }
         });
     }
@@ -200,69 +222,74 @@ impl Shared {
 
     /// Has `work` done off the loop, and answers then.
     #[cold]
-    fn work(&self, work: Work, mut asked: Asked, out: &mut Out) -> Answer {
+    fn work(&self, work: Work, mut asked: Asked, response: &mut ResponseWriter<'_>) -> Answer {
+        asked.keep_private(response);
         let (lane, work) = match work.need() {
             Need::Thread => (&self.lane, work),
             Need::Password => {
-                let counted = asked.head.read(|head| self.passwords.count(work, head, &asked.peer));
+                let counted = asked.head.read(|head| self.passwords.count(work, head, &asked.connection));
                 (&self.passwords.lane, counted)
             }
-            Need::Membership => return self.membership(asked, out),
+            Need::Membership => return self.membership(asked, response),
         };
         let (work, otherwise) = work.split();
         let coming = lane.run(work);
         let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
-            let outcome = asked.head.read(|head| self.hosts.busy(otherwise, head, out));
-            self.staged(outcome, &mut asked, out);
+            let outcome = asked.head.read(|head| self.hosts.busy(otherwise, head, response));
+            self.staged(outcome, &mut asked, response);
             return Answer::Done;
         };
         Answer::later(async move {
             let done = coming.await;
-            let reply: Reply = Box::new(move |out| this.worked(done, asked, out));
+            let reply: Reply = Box::new(move |response| this.worked(done, asked, response));
             reply
         })
     }
 
     /// Answers with what came of work; nothing came where it panicked.
-    fn worked(&self, done: Option<Finish>, mut asked: Asked, out: &mut Out) -> Answer {
+    fn worked(&self, done: Option<Finish>, mut asked: Asked, response: &mut ResponseWriter<'_>) -> Answer {
+        asked.keep_private(response);
         let answered = asked.head.read(|head| match done {
-            Some(finish) => self.hosts.finish(finish, head, out),
-            None => self.hosts.failed(head, out).into(),
+            Some(finish) => self.hosts.finish(finish, head, response),
+            None => self.hosts.failed(head, response).into(),
         });
         match answered {
             Answered::Staged(outcome) => {
                 if outcome.status() == 429 {
                     self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
                 }
-                self.staged(outcome, &mut asked, out);
+                self.staged(outcome, &mut asked, response);
                 Answer::Done
             }
-            Answered::Work(more) => self.work(more, asked, out),
+            Answered::Work(more) => self.work(more, asked, response),
         }
     }
 
-    /// Counts and logs an answer that came later. One that is for a member is nobody else's to keep.
-    fn staged(&self, outcome: ResponseSummary, asked: &mut Asked, out: &mut Out) {
-        if asked.private {
-            out.set_field(FieldName::CACHE_CONTROL, PRIVATE);
-        }
-        let Asked { head, peer, began, .. } = asked;
-        head.read(|head| self.record(outcome, head, peer, out, *began));
+    /// Counts and logs a deferred response.
+    fn staged(&self, outcome: ResponseSummary, asked: &mut Asked, response: &mut ResponseWriter<'_>) {
+        let Asked { head, connection, began, .. } = asked;
+        head.read(|head| self.record(outcome, head, connection, response, *began));
     }
 
     /// What is answered before the site is asked, if anything.
     #[cold]
-    fn guard(&self, head: &Head<'_>, peer: &Peer, out: &mut Out) -> Option<Answer> {
-        if let Some(wait) = self.admission.as_ref().and_then(|admission| admission.throttle(peer)) {
-            let outcome = tenfold_site::too_many_requests(head, wait, out);
+    fn guard(
+        &self,
+        head: &Request<'_>,
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) -> Option<Answer> {
+        if let Some(wait) = self.admission.as_ref().and_then(|admission| admission.throttle(&connection.peer))
+        {
+            let outcome = tenfold_site::too_many_requests(head, wait, response);
             self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
-            self.record(outcome, head, peer, out, None);
+            self.record(outcome, head, connection, response, None);
             return Some(Answer::Done);
         }
         if let Some(members) = &self.members
             && let Some(path) = members.path(head)
-            && let wanted = members.web.begin(&path, head, peer)
-            && let Some(answer) = self.member(members, wanted, head, peer, out)
+            && let wanted = members.web.begin(&path, head, connection)
+            && let Some(answer) = self.member(members, wanted, head, connection, response)
         {
             return Some(answer);
         }
@@ -270,7 +297,7 @@ impl Shared {
     }
 
     /// Whether this request is answered with its own body. TRACE is not served anywhere.
-    fn echoes(&self, head: &Head<'_>) -> bool {
+    fn echoes(&self, head: &Request<'_>) -> bool {
         self.echo.as_deref() == Some(head.target.path) && head.method != Method::Trace
     }
 
@@ -279,9 +306,9 @@ impl Shared {
     fn record(
         &self,
         outcome: ResponseSummary,
-        head: &Head<'_>,
-        peer: &Peer,
-        out: &mut Out,
+        head: &Request<'_>,
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
         began: Option<time::Instant>,
     ) {
         let staged = began.map(|began| {
@@ -289,22 +316,29 @@ impl Shared {
             (now - began, now)
         });
         // A file may turn out shorter than what was promised, and a client may go: the log says what left.
-        let whole = out.staged_alone().is_some() && staged.is_none();
+        let whole = response.is_plain() && staged.is_none();
         let begun = self.worker.with(|local| {
             local.tally.add(Counter::Requests, 1);
             local.tally.respond(outcome.status());
             let writer = local.writer.as_mut()?;
             let fields = Fields { referer: first(head, "referer"), agent: first(head, "user-agent") };
             if whole {
-                writer.add(peer, head.line, outcome.status(), outcome.body, fields, Times::default());
+                writer.add(
+                    &connection.peer,
+                    head.line,
+                    outcome.status(),
+                    outcome.body,
+                    fields,
+                    Times::default(),
+                );
                 None
             } else {
-                Some(writer.begin(peer, head.line, outcome.status(), fields))
+                Some(writer.begin(&connection.peer, head.line, outcome.status(), fields))
             }
         });
         if let Some(begun) = begun.flatten() {
             let (worker, body) = (self.worker.clone(), outcome.body);
-            out.watch(Box::new(move |Departure { unsent, sends }| {
+            response.watch(Box::new(move |Departure { unsent, sends }| {
                 let times = staged.map(|(process, staged)| Times {
                     process: Some(process),
                     send: (unsent == 0).then(|| staged.elapsed()),
@@ -321,7 +355,7 @@ impl Shared {
 
     /// Says what the system said of a file, once a second at most.
     #[cold]
-    fn complain(&self, head: &Head<'_>, outcome: ResponseSummary, number: i32) {
+    fn complain(&self, head: &Request<'_>, outcome: ResponseSummary, number: i32) {
         let second = clock::unix_seconds();
         if self.complained.swap(second, Ordering::Relaxed) != second {
             let mut path = Vec::new();
@@ -332,6 +366,6 @@ impl Shared {
     }
 }
 
-fn first<'a>(head: &Head<'a>, name: &str) -> Option<&'a [u8]> {
+fn first<'a>(head: &Request<'a>, name: &str) -> Option<&'a [u8]> {
     head.values(name).next()
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tenfold_http::negotiate::Coding;
+use tenfold_http::semantics::negotiate::Coding;
 use tenfold_sys::file::Facts;
 
 /// One version of a file in one coding.

@@ -61,7 +61,7 @@ fn is_text(essence: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenfold_http::response::FieldValue;
+    use tenfold_http::FieldValue;
 
     fn of(name: &str) -> String {
         super::of(name, &Policy::default())

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tenfold_http::negotiate::Coding;
+use tenfold_http::semantics::negotiate::Coding;
 
 /// Part of the entity tags of encodings made here. Every build with the same number encodes a version of a file
 /// into the same bytes: change it with the levels below, and if a new version of one of the libraries makes

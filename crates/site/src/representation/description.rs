@@ -2,21 +2,20 @@
 
 use std::borrow::Cow;
 
-use tenfold_http::condition::Validators;
-use tenfold_http::negotiate::Coding;
-use tenfold_http::response::{FieldName, FieldValue, ResponseHead};
-use tenfold_http::{Head, Out, clock};
+use tenfold_http::semantics::condition::Validators;
+use tenfold_http::semantics::negotiate::Coding;
+use tenfold_http::{FieldName, FieldValue, Request, ResponseHead, ResponseWriter, clock};
 use tenfold_sys::file::{Facts, Timestamp};
 
 use crate::files::media_type;
 use crate::representation::compress::RECIPE;
 use crate::representation::status_text::{self, NOSNIFF};
 use crate::representation::summary::ResponseSummary;
-use crate::representation::template::Template;
 use crate::rules::access::Guard;
 use crate::rules::codings::suffix;
 use crate::rules::fields::Fields;
 use crate::rules::policy::Effective;
+use tenfold_http::Template;
 
 /// The relation of a representation to its file.
 #[derive(Clone, Copy, Debug)]
@@ -155,8 +154,8 @@ impl Description {
 
     /// 304 carries the fields of a 200 that caches act on, and no other description of the content
     /// (RFC 9110 §15.4.5).
-    pub(crate) fn not_modified(&self, request: &Head<'_>, out: &mut Out) -> ResponseSummary {
-        let mut head = ResponseHead::answering(request, 304, out);
+    pub(crate) fn not_modified(&self, response: &mut ResponseWriter<'_>) -> ResponseSummary {
+        let mut head = response.head(304);
         self.write_for_caches(&mut head);
         head.end();
         ResponseSummary::of(304, 0)
@@ -165,20 +164,20 @@ impl Description {
     /// A line of text in place of the file: 406, 412, 416; `more` adds the fields of the status.
     pub(crate) fn refuse(
         &self,
-        request: &Head<'_>,
+        request: &Request<'_>,
         status: u16,
-        out: &mut Out,
+        response: &mut ResponseWriter<'_>,
         more: impl FnOnce(&mut ResponseHead<'_>),
     ) -> ResponseSummary {
-        status_text::with_fields(request, status, out, |head| {
+        status_text::with_fields(request, status, response, |head| {
             more(head);
             self.write_vary(head);
             self.fields.write(head);
         })
     }
 
-    pub(crate) fn failed(&self, request: &Head<'_>, out: &mut Out) -> ResponseSummary {
-        self.refuse(request, 412, out, |_| {})
+    pub(crate) fn failed(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> ResponseSummary {
+        self.refuse(request, 412, response, |_| {})
     }
 
     fn write_vary(&self, head: &mut ResponseHead<'_>) {

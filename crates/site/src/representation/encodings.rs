@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tenfold_http::Head;
-use tenfold_http::negotiate::{self, Choice, Coding};
+use tenfold_http::Request;
+use tenfold_http::semantics::negotiate::{self, Choice, Coding};
 use tenfold_sys::file::Facts;
 
 use crate::files::media_type;
@@ -65,7 +65,7 @@ impl Encodings {
     }
 
     /// The encoding to send for this request.
-    pub(crate) fn choose(&self, request: &Head<'_>) -> Choice {
+    pub(crate) fn choose(&self, request: &Request<'_>) -> Choice {
         negotiate::choose(request.values("accept-encoding"), &self.available)
     }
 

@@ -9,6 +9,5 @@ pub(crate) mod resource;
 pub(crate) mod status_text;
 pub(crate) mod summary;
 pub(crate) mod tags;
-pub(crate) mod template;
 pub(crate) mod unmade;
 pub(crate) mod variant;

@@ -3,9 +3,8 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use tenfold_http::condition::{self, Verdict};
-use tenfold_http::response::ResponseHead;
-use tenfold_http::{Head, Method, OpenFile, Out};
+use tenfold_http::semantics::condition::{self, Verdict};
+use tenfold_http::{Method, OpenFile, Request, ResponseWriter};
 use tenfold_sys::file::{self, Facts};
 
 use crate::cache::encoded::{EncodedCache, FileVersion};
@@ -31,17 +30,21 @@ pub(crate) struct Unmade {
 impl Unmade {
     /// Answers if no content is needed: 304, 412, and a HEAD, which has no `Content-Length` then
     /// (RFC 9110 §9.3.2).
-    pub(crate) fn respond(&self, request: &Head<'_>, out: &mut Out) -> Option<ResponseSummary> {
+    pub(crate) fn respond(
+        &self,
+        request: &Request<'_>,
+        response: &mut ResponseWriter<'_>,
+    ) -> Option<ResponseSummary> {
         let verdict = match request.selective {
             true => condition::evaluate(request, self.description.validators()),
             false => Verdict::Proceed,
         };
         match verdict {
-            Verdict::NotModified => Some(self.description.not_modified(request, out)),
-            Verdict::PreconditionFailed => Some(self.description.failed(request, out)),
+            Verdict::NotModified => Some(self.description.not_modified(response)),
+            Verdict::PreconditionFailed => Some(self.description.failed(request, response)),
             Verdict::Proceed if request.method != Method::Head => None,
             Verdict::Proceed => {
-                let mut head = ResponseHead::answering(request, 200, out);
+                let mut head = response.head(200);
                 head.content_type(self.description.media_type());
                 self.description.write_version(&mut head);
                 head.end();

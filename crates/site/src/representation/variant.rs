@@ -3,23 +3,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tenfold_http::clock;
-use tenfold_http::condition::{self, Validators, Verdict};
-use tenfold_http::multipart::Multipart;
-use tenfold_http::negotiate::Coding;
-use tenfold_http::range::{self, Ranges};
-use tenfold_http::response::ResponseHead;
-use tenfold_http::{Head, Method, OpenFile, Out, Part};
+use tenfold_http::semantics::condition::{self, Validators, Verdict};
+use tenfold_http::semantics::multipart::{Multipart, Piece};
+use tenfold_http::semantics::negotiate::Coding;
+use tenfold_http::semantics::range::{self, Ranges};
+use tenfold_http::{Method, OpenFile, Part, Request, ResponseWriter, clock};
 use tenfold_sys::file::Facts;
 
 use crate::files::open::Opened;
 use crate::representation::description::{Description, Form};
 use crate::representation::summary::ResponseSummary;
 use crate::representation::tags::Untagged;
-use crate::representation::template::Template;
 use crate::representation::unmade::{Source, Unmade};
 use crate::rules::access::{Access, Guard};
 use crate::rules::settings::Settings;
+use tenfold_http::Template;
 
 /// Bytes up to which a body is copied behind its head, so that both leave in one piece; a larger one is
 /// shared instead. At this size the copy costs about as much as a second vector for the kernel to walk, and
@@ -83,34 +81,38 @@ impl Variant {
     #[inline]
     pub(crate) fn respond(
         &mut self,
-        request: &Head<'_>,
+        request: &Request<'_>,
         settings: &Settings,
-        out: &mut Out,
+        response: &mut ResponseWriter<'_>,
     ) -> ResponseSummary {
         if request.selective
-            && let Some(outcome) = self.select(request, settings, out)
+            && let Some(outcome) = self.select(request, settings, response)
         {
             return outcome;
         }
-        self.whole(request, out)
+        self.whole(request, response)
     }
 
     /// Answers with the whole file, whatever the request's conditions and ranges.
     #[inline]
-    pub(crate) fn whole(&mut self, request: &Head<'_>, out: &mut Out) -> ResponseSummary {
+    pub(crate) fn whole(
+        &mut self,
+        request: &Request<'_>,
+        response: &mut ResponseWriter<'_>,
+    ) -> ResponseSummary {
         if request.method == Method::Head {
-            self.template.stage(request, false, out);
+            response.template(&mut self.template, false);
             return ResponseSummary::of(self.status, 0);
         }
-        self.template.stage(request, true, out);
-        self.put_rest(out);
+        response.template(&mut self.template, true);
+        self.put_rest(response);
         ResponseSummary::of(self.status, self.facts.size)
     }
 
     /// Answers with all of it on a connection that ends; returns the length of the body.
-    pub(crate) fn last(&mut self, out: &mut Out) -> u64 {
-        self.template.stage_last(out);
-        self.put_rest(out);
+    pub(crate) fn last(&mut self, response: &mut ResponseWriter<'_>) -> u64 {
+        response.template(&mut self.template, true);
+        self.put_rest(response);
         self.facts.size
     }
 
@@ -127,21 +129,26 @@ impl Variant {
 
     /// Puts the body behind its head if the template does not hold it.
     #[inline]
-    fn put_rest(&self, out: &mut Out) {
+    fn put_rest(&self, response: &mut ResponseWriter<'_>) {
         match &self.content {
             Content::Joined => {}
-            Content::Shared(bytes) => out.push(Part::Shared(Arc::clone(bytes), 0..bytes.len())),
-            Content::File(file) => out.push(Part::File(Arc::clone(file), 0..self.facts.size)),
+            Content::Shared(bytes) => response.push(Part::Shared(Arc::clone(bytes), 0..bytes.len())),
+            Content::File(file) => response.push(Part::File(Arc::clone(file), 0..self.facts.size)),
         }
     }
 
     /// Answers by the conditions and the range of a request; none if they select the whole file.
-    fn select(&self, request: &Head<'_>, settings: &Settings, out: &mut Out) -> Option<ResponseSummary> {
+    fn select(
+        &self,
+        request: &Request<'_>,
+        settings: &Settings,
+        response: &mut ResponseWriter<'_>,
+    ) -> Option<ResponseSummary> {
         let validators = self.description.validators();
         match condition::evaluate(request, validators) {
             Verdict::Proceed => {}
-            Verdict::NotModified => return Some(self.description.not_modified(request, out)),
-            Verdict::PreconditionFailed => return Some(self.description.failed(request, out)),
+            Verdict::NotModified => return Some(self.description.not_modified(response)),
+            Verdict::PreconditionFailed => return Some(self.description.failed(request, response)),
         }
         // All encodings have the same date, so it does not identify the one of which the client has a part.
         let modified = validators.modified.filter(|_| !self.description.negotiated);
@@ -150,55 +157,63 @@ impl Variant {
         let value = request.only("range").filter(|_| ranged)?;
         match range::select(value, self.facts.size, settings.max_ranges) {
             Ranges::Whole => None,
-            Ranges::One(range) => Some(self.part(range, request, out)),
+            Ranges::One(range) => Some(self.part(range, response)),
             // `Content-Encoding` would speak of all parts as one.
             Ranges::Many(_) if self.description.coding != Coding::Identity => None,
-            Ranges::Many(ranges) => Some(self.parts(&ranges, request, out)),
+            Ranges::Many(ranges) => Some(self.parts(&ranges, response)),
             Ranges::Unsatisfiable => Some(
-                self.description.refuse(request, 416, out, |head| head.unsatisfied_range(self.facts.size)),
+                self.description
+                    .refuse(request, 416, response, |head| head.unsatisfied_range(self.facts.size)),
             ),
         }
     }
 
     /// 406: the client accepts no encoding of the file.
-    pub(crate) fn not_acceptable(&self, request: &Head<'_>, out: &mut Out) -> ResponseSummary {
-        self.description.refuse(request, 406, out, |_| {})
+    pub(crate) fn not_acceptable(
+        &self,
+        request: &Request<'_>,
+        response: &mut ResponseWriter<'_>,
+    ) -> ResponseSummary {
+        self.description.refuse(request, 406, response, |_| {})
     }
 
-    fn part(&self, range: Range<u64>, request: &Head<'_>, out: &mut Out) -> ResponseSummary {
+    fn part(&self, range: Range<u64>, response: &mut ResponseWriter<'_>) -> ResponseSummary {
         let length = range.end - range.start;
-        let mut head = ResponseHead::answering(request, 206, out);
+        let mut head = response.head(206);
         head.content_type(self.description.media_type());
         head.content_length(length);
         head.content_range(&range, self.facts.size);
         self.description.write_version(&mut head);
         head.end();
-        self.put(&range, out);
+        self.put(&range, response);
         ResponseSummary::of(206, length)
     }
 
-    fn parts(&self, ranges: &[Range<u64>], request: &Head<'_>, out: &mut Out) -> ResponseSummary {
+    fn parts(&self, ranges: &[Range<u64>], response: &mut ResponseWriter<'_>) -> ResponseSummary {
         let description = &self.description;
         let etag = description.etag.as_bytes();
         let multipart = Multipart::new(description.media_type(), ranges, self.facts.size, etag);
         let length = multipart.content_length();
-        let mut head = ResponseHead::answering(request, 206, out);
+        let mut head = response.head(206);
         head.content_type(multipart.content_type());
         head.content_length(length);
         description.write_version(&mut head);
         head.end();
-        multipart.write(out, |range, out| self.put(range, out));
+        multipart.write(|piece| match piece {
+            Piece::Frame(bytes) => response.body(bytes),
+            Piece::Content(range) => self.put(range, response),
+        });
         ResponseSummary::of(206, length)
     }
 
     /// Puts these bytes of the file behind what is in `out`.
-    fn put(&self, range: &Range<u64>, out: &mut Out) {
+    fn put(&self, range: &Range<u64>, response: &mut ResponseWriter<'_>) {
         let small = range.end - range.start <= JOINED_UP_TO as u64;
         match &self.content {
-            Content::Joined => out.stage(&self.template.body()[in_memory(range)]),
-            Content::Shared(bytes) if small => out.stage(&bytes[in_memory(range)]),
-            Content::Shared(bytes) => out.push(Part::Shared(Arc::clone(bytes), in_memory(range))),
-            Content::File(file) => out.push(Part::File(Arc::clone(file), range.clone())),
+            Content::Joined => response.body(&self.template.body()[in_memory(range)]),
+            Content::Shared(bytes) if small => response.body(&bytes[in_memory(range)]),
+            Content::Shared(bytes) => response.push(Part::Shared(Arc::clone(bytes), in_memory(range))),
+            Content::File(file) => response.push(Part::File(Arc::clone(file), range.clone())),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tenfold_http::negotiate::{self, Choice, Coding};
-use tenfold_http::{Head, Out};
+use tenfold_http::semantics::negotiate::{self, Choice, Coding};
+use tenfold_http::{Request, ResponseWriter};
 
 use crate::representation::encodings::Encoding;
 use crate::representation::resource::Resource;
@@ -19,30 +19,30 @@ pub(crate) fn respond(
     resource: &mut Resource,
     key: &str,
     site: &Site,
-    request: &Head<'_>,
-    out: &mut Out,
+    request: &Request<'_>,
+    response: &mut ResponseWriter<'_>,
 ) -> Answered {
     let (settings, Resource { plain, encodings, number }) = (&site.settings, resource);
     let Some(encodings) = encodings else {
-        return plain.respond(request, settings, out).into();
+        return plain.respond(request, settings, response).into();
     };
     let coding = match encodings.choose(request) {
         Choice::Use(coding) => coding,
-        Choice::NotAcceptable => return plain.not_acceptable(request, out).into(),
+        Choice::NotAcceptable => return plain.not_acceptable(request, response).into(),
     };
     match encodings.get_mut(coding) {
         Some(Encoding::Made(variant) | Encoding::Sibling(variant)) => {
-            variant.respond(request, settings, out).into()
+            variant.respond(request, settings, response).into()
         }
         Some(Encoding::Possible) => {
             let unmade = plain.unmade(coding);
-            if let Some(summary) = unmade.respond(request, out) {
+            if let Some(summary) = unmade.respond(request, response) {
                 return summary.into();
             }
             let pending = Pending { key: key.to_owned(), number: *number, coding, plain: plain.clone() };
             Answered::Work(pending.make(unmade, site))
         }
-        Some(Encoding::Absent) | None => plain.respond(request, settings, out).into(),
+        Some(Encoding::Absent) | None => plain.respond(request, settings, response).into(),
     }
 }
 
@@ -66,13 +66,13 @@ impl Pending {
         let otherwise = Arc::clone(&pending);
         let work = Work::new(
             move || unmade.make(&source, &cache).map(|bytes| (unmade, bytes)),
-            move |made, site, head, out| {
+            move |made, site, head, response| {
                 // The date of its head is that of this thread's clock.
                 let made = made.map(|(unmade, bytes)| Variant::made(unmade, bytes));
-                pending.answer(made, site, head, out).into()
+                pending.answer(made, site, head, response).into()
             },
         );
-        work.or_else(move |site, head, out| plain_or_unavailable(&otherwise.plain, site, head, out))
+        work.or_else(move |site, head, response| plain_or_unavailable(&otherwise.plain, site, head, response))
     }
 
     /// Answers with the encoding that was made, and caches it. If it could not be made, it is not tried again
@@ -81,13 +81,13 @@ impl Pending {
         &self,
         mut made: Option<Variant>,
         site: &Site,
-        request: &Head<'_>,
-        out: &mut Out,
+        request: &Request<'_>,
+        response: &mut ResponseWriter<'_>,
     ) -> ResponseSummary {
         let summary = match &mut made {
-            Some(made) => made.respond(request, &site.settings, out),
-            None => plain_if_accepted(&self.plain, site, request, out)
-                .unwrap_or_else(|| self.plain.not_acceptable(request, out)),
+            Some(made) => made.respond(request, &site.settings, response),
+            None => plain_if_accepted(&self.plain, site, request, response)
+                .unwrap_or_else(|| self.plain.not_acceptable(request, response)),
         };
         store::with(site, |store| {
             store.update(&self.key, |known| {
@@ -106,20 +106,21 @@ impl Pending {
 pub(crate) fn plain_or_unavailable(
     plain: &Variant,
     site: &Site,
-    request: &Head<'_>,
-    out: &mut Out,
+    request: &Request<'_>,
+    response: &mut ResponseWriter<'_>,
 ) -> ResponseSummary {
-    plain_if_accepted(plain, site, request, out).unwrap_or_else(|| message::unavailable(request, out))
+    plain_if_accepted(plain, site, request, response)
+        .unwrap_or_else(|| message::unavailable(request, response))
 }
 
 fn plain_if_accepted(
     plain: &Variant,
     site: &Site,
-    request: &Head<'_>,
-    out: &mut Out,
+    request: &Request<'_>,
+    response: &mut ResponseWriter<'_>,
 ) -> Option<ResponseSummary> {
     match negotiate::choose(request.values("accept-encoding"), &[Coding::Identity]) {
-        Choice::Use(_) => Some(plain.clone().respond(request, &site.settings, out)),
+        Choice::Use(_) => Some(plain.clone().respond(request, &site.settings, response)),
         Choice::NotAcceptable => None,
     }
 }

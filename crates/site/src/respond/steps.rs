@@ -6,8 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenfold_http::response::{FieldName, Lines};
-use tenfold_http::{Head, Instant, Method, Out, Version, clock};
+use tenfold_http::{FieldName, HeaderLines, Instant, Method, Request, ResponseWriter, Version, clock};
 
 use crate::files::absence::Absence;
 use crate::files::try_paths::TryPaths;
@@ -29,7 +28,7 @@ use crate::site::Site;
 pub(crate) struct Steps<'a> {
     store: &'a mut Store,
     site: &'a Site,
-    head: &'a Head<'a>,
+    head: &'a Request<'a>,
     access: &'a Access,
     now: Instant,
 }
@@ -38,7 +37,7 @@ impl Steps<'_> {
     /// Takes the steps for a request of a client with these facts.
     pub(crate) fn with<T>(
         site: &Site,
-        head: &Head<'_>,
+        head: &Request<'_>,
         access: &Access,
         take: impl FnOnce(&mut Steps<'_>) -> T,
     ) -> T {
@@ -46,40 +45,40 @@ impl Steps<'_> {
     }
 
     /// Answers any GET or HEAD.
-    pub(crate) fn respond(&mut self, out: &mut Out) -> Answered {
+    pub(crate) fn respond(&mut self, response: &mut ResponseWriter<'_>) -> Answered {
         let path = self.head.target.path;
         if let Some(resource) = self.store.memory.fresh(path, self.now)
             && !resource.plain.is_guarded(self.access)
         {
-            return negotiate::respond(resource, path, self.site, self.head, out);
+            return negotiate::respond(resource, path, self.site, self.head, response);
         }
         // One policy for all paths and clients needs no parsing of the path.
         if let Some(here) = self.site.settings.policies.alone()
-            && let Some(answered) = self.recall(path, here, out)
+            && let Some(answered) = self.recall(path, here, response)
         {
             return answered;
         }
-        self.respond_by_rules(out)
+        self.respond_by_rules(response)
     }
 
     /// Answers a GET or a HEAD from the first step.
-    fn respond_by_rules(&mut self, out: &mut Out) -> Answered {
+    fn respond_by_rules(&mut self, response: &mut ResponseWriter<'_>) -> Answered {
         let Precheck { here, fields, route } = Precheck::of(&self.site.settings, self.head, self.access);
-        out.add_fields(&fields);
+        response.add_fields(&fields);
         let answered = match route {
-            Ok(route) => self.look(&route, &here, out),
-            Err(EarlyResponse::Denied(denied)) => self.deny(denied, &here, out),
-            Err(EarlyResponse::Error(status)) => self.error(status, &here, out).into(),
+            Ok(route) => self.look(&route, &here, response),
+            Err(EarlyResponse::Denied(denied)) => self.deny(denied, &here, response),
+            Err(EarlyResponse::Error(status)) => self.error(status, &here, response).into(),
             Err(EarlyResponse::Redirect(status, place)) => {
-                out.add_fields(&here.of_errors);
-                message::redirect(self.head, status, &place, out).into()
+                response.add_fields(&here.of_errors);
+                message::redirect(self.head, status, &place, response).into()
             }
         };
-        answered.adding(out.take_fields())
+        answered.adding(response.take_fields())
     }
 
     /// Answers with the file on this route.
-    fn look(&mut self, route: &Route, here: &Effective, out: &mut Out) -> Answered {
+    fn look(&mut self, route: &Route, here: &Effective, response: &mut ResponseWriter<'_>) -> Answered {
         let (site, key) = (self.site, route.path.canonical());
         let opened = route.rewritten.as_ref().unwrap_or(&route.path);
         let paths = TryPaths::of(opened, here, &site.settings);
@@ -89,12 +88,12 @@ impl Steps<'_> {
         self.store.check(key, &paths, site, self.now);
         if let Some(resource) = self.store.memory.fresh(key, self.now) {
             if let Err(denied) = self.access.admit(resource.guard(), here, self.head) {
-                return self.deny(denied, here, out);
+                return self.deny(denied, here, response);
             }
-            hint(here, self.head, out);
-            return negotiate::respond(resource, key, site, self.head, out);
+            hint(here, self.head, response);
+            return negotiate::respond(resource, key, site, self.head, response);
         }
-        if let Some(answered) = self.recall(key, here, out) {
+        if let Some(answered) = self.recall(key, here, response) {
             return answered;
         }
         let loaded = self.store.load(&paths, here, site).map_err(|absence| match absence {
@@ -106,68 +105,85 @@ impl Steps<'_> {
         match loaded {
             Ok(loaded) => {
                 if let Err(denied) = self.access.admit(loaded.resource.guard(), here, self.head) {
-                    return self.deny(denied, here, out);
+                    return self.deny(denied, here, response);
                 }
-                hint(here, self.head, out);
+                hint(here, self.head, response);
                 let settings = &site.settings;
                 let size = loaded.resource.plain.facts().size;
                 if settings.tags == TagFrom::Content && size <= settings.tags_up_to {
                     return tag(key, loaded, site);
                 }
-                self.take(key, loaded, out)
+                self.take(key, loaded, response)
             }
             Err(absence) => {
                 if !matches!(absence, Absence::Exhausted(_) | Absence::Failed(_)) {
                     self.store.absent.insert(key, absence, 0, self.now);
                 }
-                self.refuse(absence, key, here, out)
+                self.refuse(absence, key, here, response)
             }
         }
     }
 
     /// Answers with a file that was loaded, and caches it.
-    fn take(&mut self, canonical: &str, mut loaded: Loaded, out: &mut Out) -> Answered {
-        let answered = negotiate::respond(&mut loaded.resource, canonical, self.site, self.head, out);
+    fn take(&mut self, canonical: &str, mut loaded: Loaded, response: &mut ResponseWriter<'_>) -> Answered {
+        let answered = negotiate::respond(&mut loaded.resource, canonical, self.site, self.head, response);
         self.store.keep(canonical, loaded, self.now);
         answered
     }
 
     /// Answers with an open file, or with the absence of one, if the store has it.
-    fn recall(&mut self, canonical: &str, here: &Effective, out: &mut Out) -> Option<Answered> {
+    fn recall(
+        &mut self,
+        canonical: &str,
+        here: &Effective,
+        response: &mut ResponseWriter<'_>,
+    ) -> Option<Answered> {
         if let Some(resource) = self.store.files.fresh(canonical, self.now) {
             if let Err(denied) = self.access.admit(resource.guard(), here, self.head) {
-                return Some(self.deny(denied, here, out));
+                return Some(self.deny(denied, here, response));
             }
-            hint(here, self.head, out);
-            return Some(negotiate::respond(resource, canonical, self.site, self.head, out));
+            hint(here, self.head, response);
+            return Some(negotiate::respond(resource, canonical, self.site, self.head, response));
         }
         let absence = *self.store.absent.fresh(canonical, self.now)?;
-        Some(self.refuse(absence, canonical, here, out))
+        Some(self.refuse(absence, canonical, here, response))
     }
 
-    fn refuse(&mut self, absence: Absence, canonical: &str, here: &Effective, out: &mut Out) -> Answered {
+    fn refuse(
+        &mut self,
+        absence: Absence,
+        canonical: &str,
+        here: &Effective,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answered {
         let (status, failure) = match absence {
             Absence::NotFound => (404, None),
             Absence::Forbidden => (403, None),
             Absence::Directory => {
-                out.add_fields(&here.of_errors);
-                return message::to_directory(self.head, canonical, out).into();
+                response.add_fields(&here.of_errors);
+                return message::to_directory(self.head, canonical, response).into();
             }
-            Absence::Listed(listing) => return self.list(canonical, listing, here, out),
+            Absence::Listed(listing) => return self.list(canonical, listing, here, response),
             Absence::Exhausted(errno) => {
-                let mut again = Lines::default();
+                let mut again = HeaderLines::default();
                 again.number(FieldName::RETRY_AFTER, 1);
-                out.add_fields(&again);
+                response.add_fields(&again);
                 (503, Some(errno))
             }
             Absence::Failed(errno) => (500, Some(errno)),
         };
-        let summary = self.error(status, here, out);
+        let summary = self.error(status, here, response);
         failure.map_or(summary, |errno| summary.because(errno)).into()
     }
 
     /// Answers with the entries of a folder, which has a guard like a file. They are not cached.
-    fn list(&mut self, canonical: &str, listing: Listing, here: &Effective, out: &mut Out) -> Answered {
+    fn list(
+        &mut self,
+        canonical: &str,
+        listing: Listing,
+        here: &Effective,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answered {
         let site = self.site;
         let reading = Reading::of(canonical, listing, site, self.head);
         let name = reading.path.relative();
@@ -175,39 +191,39 @@ impl Steps<'_> {
         match found.and_then(|facts| site.files.protection.guard(name, &facts)) {
             Ok(Some(guard)) => match self.access.admit(&guard, here, self.head) {
                 Ok(()) => list(reading, here.clone()),
-                Err(denied) => self.deny(denied, here, out),
+                Err(denied) => self.deny(denied, here, response),
             },
-            Ok(None) => self.refuse(Absence::NotFound, canonical, here, out),
-            Err(absence) => self.refuse(absence, canonical, here, out),
+            Ok(None) => self.refuse(Absence::NotFound, canonical, here, response),
+            Err(absence) => self.refuse(absence, canonical, here, response),
         }
     }
 
     /// Answers a client that is not let in, or asks for the work that decides it.
-    fn deny(&mut self, denied: Denied, here: &Effective, out: &mut Out) -> Answered {
+    fn deny(&mut self, denied: Denied, here: &Effective, response: &mut ResponseWriter<'_>) -> Answered {
         match denied {
             Denied::Unauthorized(realm) => {
-                let mut challenge = Lines::default();
+                let mut challenge = HeaderLines::default();
                 challenge.field(FieldName::constant("WWW-Authenticate"), realm.challenge());
-                out.add_fields(&challenge);
-                self.error(401, here, out).into()
+                response.add_fields(&challenge);
+                self.error(401, here, response).into()
             }
             // The steps after this work start anew, and add their own fields.
             Denied::MembersOnly => {
-                out.take_fields();
+                response.take_fields();
                 Answered::Work(Work::membership())
             }
             Denied::Unverified(realm, credentials) => {
-                out.take_fields();
+                response.take_fields();
                 let (access, verifier) = (self.access.clone(), Arc::clone(&realm));
                 Answered::Work(Work::verifying(
                     move |attempts| verifier.verify(&credentials, attempts),
-                    move |verdict, site, head, out| match verdict {
+                    move |verdict, site, head, response| match verdict {
                         Verdict::Throttled(seconds) => {
-                            message::too_many_requests(head, Duration::from_secs(seconds), out).into()
+                            message::too_many_requests(head, Duration::from_secs(seconds), response).into()
                         }
                         Verdict::Right | Verdict::Wrong => {
                             let access = access.with(realm, verdict == Verdict::Right);
-                            Steps::with(site, head, &access, |steps| steps.respond_by_rules(out))
+                            Steps::with(site, head, &access, |steps| steps.respond_by_rules(response))
                         }
                     },
                 ))
@@ -216,29 +232,30 @@ impl Steps<'_> {
     }
 
     /// Answers a method that a site does not serve.
-    pub(crate) fn method_not_allowed(&mut self, out: &mut Out) -> ResponseSummary {
-        let mut allowed = Lines::default();
+    pub(crate) fn method_not_allowed(&mut self, response: &mut ResponseWriter<'_>) -> ResponseSummary {
+        let mut allowed = HeaderLines::default();
         allowed.field(FieldName::ALLOW, message::ALLOWED);
-        out.add_fields(&allowed);
-        self.error(405, self.site.settings.policies.everywhere(), out)
+        response.add_fields(&allowed);
+        self.error(405, self.site.settings.policies.everywhere(), response)
     }
 
     /// Answers with an error: with the site's own page if it has one.
-    fn error(&mut self, status: u16, here: &Effective, out: &mut Out) -> ResponseSummary {
-        out.add_fields(&here.of_errors);
+    fn error(&mut self, status: u16, here: &Effective, response: &mut ResponseWriter<'_>) -> ResponseSummary {
+        response.add_fields(&here.of_errors);
         match self.store.pages.of(status, self.site, self.now) {
-            Some(page) if self.access.permits(page.guard(), self.head) => page.whole(self.head, out),
-            _ => status_text::plain(self.head, status, out),
+            Some(page) if self.access.permits(page.guard(), self.head) => page.whole(self.head, response),
+            _ => status_text::plain(self.head, status, response),
         }
     }
 }
 
 /// Sends early hints to clients that understand interim responses (RFC 8297 §2).
-fn hint(here: &Effective, request: &Head<'_>, out: &mut Out) {
+fn hint(here: &Effective, request: &Request<'_>, response: &mut ResponseWriter<'_>) {
     if let Some(hints) = &here.hints
-        && (request.version, request.method) == (Version::Http11, Method::Get)
+        && request.version >= Version::Http11
+        && request.method == Method::Get
     {
-        out.stage(hints);
+        response.early_hints(hints);
     }
 }
 
@@ -252,20 +269,20 @@ fn tag(key: &str, loaded: Loaded, site: &Site) -> Answered {
     let otherwise = Arc::clone(&loaded);
     let work = Work::new(
         move || untagged.iter().map(|content| content.read(&cache)).collect::<Option<Vec<_>>>(),
-        move |digests, site, head, out| {
+        move |digests, site, head, response| {
             let Loaded { resource, keep } = &*loaded;
             let loaded = match digests {
                 Some(digests) => Loaded { resource: resource.tagged(&digests), keep: *keep },
                 None => Loaded { resource: resource.clone(), keep: false },
             };
-            Steps::with(site, head, &STRANGER, |steps| steps.take(&key, loaded, out))
+            Steps::with(site, head, &STRANGER, |steps| steps.take(&key, loaded, response))
         },
     );
-    Answered::Work(work.or_else(move |site, head, out| {
+    Answered::Work(work.or_else(move |site, head, response| {
         let Resource { plain, encodings, .. } = &otherwise.resource;
         match encodings {
-            None => plain.clone().respond(head, &site.settings, out),
-            Some(_) => negotiate::plain_or_unavailable(plain, site, head, out),
+            None => plain.clone().respond(head, &site.settings, response),
+            Some(_) => negotiate::plain_or_unavailable(plain, site, head, response),
         }
     }))
 }
@@ -274,11 +291,11 @@ fn tag(key: &str, loaded: Loaded, site: &Site) -> Answered {
 fn list(reading: Reading, here: Effective) -> Answered {
     let work = Work::new(
         move || reading.read(),
-        move |page, site, head, out| match page {
-            Ok(page) => page.respond(&here.fields, head, out).into(),
+        move |page, site, head, response| match page {
+            Ok(page) => page.respond(&here.fields, head, response).into(),
             Err(error) => {
                 let path = head.target.path;
-                Steps::with(site, head, &STRANGER, |steps| steps.refuse(error.into(), path, &here, out))
+                Steps::with(site, head, &STRANGER, |steps| steps.refuse(error.into(), path, &here, response))
             }
         },
     );

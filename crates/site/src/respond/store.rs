@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
-use tenfold_http::{Head, Instant, Out, clock};
+use tenfold_http::{Instant, Request, ResponseWriter, clock};
 
 use crate::cache::clock::ClockCache;
 use crate::files::absence::Absence;
@@ -118,8 +118,8 @@ impl Store {
         &mut self,
         site: &Site,
         access: &Access,
-        head: &Head<'_>,
-        out: &mut Out,
+        head: &Request<'_>,
+        response: &mut ResponseWriter<'_>,
     ) -> Option<ResponseSummary> {
         if let Some(watch) = &site.watch
             && watch.has_news(&self.listener)
@@ -131,7 +131,7 @@ impl Store {
         if resource.plain.is_guarded(access) || resource.encodings.is_some() {
             return None;
         }
-        Some(resource.plain.respond(head, &site.settings, out))
+        Some(resource.plain.respond(head, &site.settings, response))
     }
 
     /// Changes a file in the cache, if it is there.
@@ -177,9 +177,14 @@ impl Store {
 
     /// Answers a malformed request with the site's own page for it, if it has one. The connection ends after it.
     /// Returns the length of the body.
-    pub(crate) fn refuse_with_page(&mut self, site: &Site, status: u16, out: &mut Out) -> Option<u64> {
+    pub(crate) fn refuse_with_page(
+        &mut self,
+        site: &Site,
+        status: u16,
+        response: &mut ResponseWriter<'_>,
+    ) -> Option<u64> {
         let page = self.pages.of(status, site, clock::now()).filter(|page| page.guard().is_open());
-        page.map(|page| page.last(out))
+        page.map(|page| page.last(response))
     }
 }
 

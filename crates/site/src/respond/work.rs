@@ -1,8 +1,7 @@
 //! Responses that need work on another thread, because it would block the loop: verifying a password,
 //! compressing a file.
 
-use tenfold_http::response::Lines;
-use tenfold_http::{Head, Out};
+use tenfold_http::{HeaderLines, Request, ResponseWriter};
 
 use crate::representation::status_text;
 use crate::representation::summary::ResponseSummary;
@@ -52,13 +51,13 @@ pub struct Otherwise(Box<Answering<ResponseSummary>>);
 pub struct Finish(Box<Answering<Answered>>);
 
 /// Answers a request to a site.
-type Answering<T> = dyn FnOnce(&Site, &Head<'_>, &mut Out) -> T + Send;
+type Answering<T> = dyn FnOnce(&Site, &Request<'_>, &mut ResponseWriter<'_>) -> T + Send;
 
 impl Work {
     /// `work`, and `finish`, which makes a response of it on the connection's own thread.
     pub(crate) fn new<T: Send + 'static>(
         work: impl FnOnce() -> T + Send + 'static,
-        finish: impl FnOnce(T, &Site, &Head<'_>, &mut Out) -> Answered + Send + 'static,
+        finish: impl FnOnce(T, &Site, &Request<'_>, &mut ResponseWriter<'_>) -> Answered + Send + 'static,
     ) -> Work {
         Work::needing(Need::Thread, |_| work(), finish)
     }
@@ -66,11 +65,11 @@ impl Work {
     fn needing<T: Send + 'static>(
         need: Need,
         work: impl FnOnce(Counted) -> T + Send + 'static,
-        finish: impl FnOnce(T, &Site, &Head<'_>, &mut Out) -> Answered + Send + 'static,
+        finish: impl FnOnce(T, &Site, &Request<'_>, &mut ResponseWriter<'_>) -> Answered + Send + 'static,
     ) -> Work {
         let run = Box::new(move |attempts: Counted| {
             let done = work(attempts);
-            Finish(Box::new(move |site, head, out| finish(done, site, head, out)))
+            Finish(Box::new(move |site, head, response| finish(done, site, head, response)))
         });
         Work(Box::new(Parts { need, run, attempts: None, otherwise: None }))
     }
@@ -78,7 +77,7 @@ impl Work {
     /// Verifies a password; attempts are counted if [`Work::counted_by`] is called.
     pub(crate) fn verifying<T: Send + 'static>(
         verify: impl FnOnce(Option<&dyn Attempts>) -> T + Send + 'static,
-        finish: impl FnOnce(T, &Site, &Head<'_>, &mut Out) -> Answered + Send + 'static,
+        finish: impl FnOnce(T, &Site, &Request<'_>, &mut ResponseWriter<'_>) -> Answered + Send + 'static,
     ) -> Work {
         let verify = |attempts: Counted| match attempts {
             Some(attempts) => verify(Some(&*attempts)),
@@ -89,7 +88,11 @@ impl Work {
 
     /// Finds out whether the client is a member.
     pub(crate) fn membership() -> Work {
-        Work::needing(Need::Membership, |_| (), |(), _, head, out| status_text::plain(head, 403, out).into())
+        Work::needing(
+            Need::Membership,
+            |_| (),
+            |(), _, head, response| status_text::plain(head, 403, response).into(),
+        )
     }
 
     /// The same, with attempts at passwords counted by `attempts`.
@@ -107,28 +110,28 @@ impl Work {
     /// The same, with the response if the queue of work is full.
     pub(crate) fn or_else(
         mut self,
-        answer: impl FnOnce(&Site, &Head<'_>, &mut Out) -> ResponseSummary + Send + 'static,
+        answer: impl FnOnce(&Site, &Request<'_>, &mut ResponseWriter<'_>) -> ResponseSummary + Send + 'static,
     ) -> Work {
         self.0.otherwise = Some(Otherwise(Box::new(answer)));
         self
     }
 
     /// The same, with these fields in the head of the response.
-    fn adding(self, fields: Lines) -> Work {
+    fn adding(self, fields: HeaderLines) -> Work {
         let Parts { need, run, attempts, otherwise } = *self.0;
         let own = fields.clone();
         let run = Box::new(move |attempts: Counted| {
             let Finish(answer) = run(attempts);
-            let answer: Box<Answering<Answered>> = Box::new(move |site, head, out| {
-                out.add_fields(&fields);
-                answer(site, head, out).adding(out.take_fields())
+            let answer: Box<Answering<Answered>> = Box::new(move |site, head, response| {
+                response.add_fields(&fields);
+                answer(site, head, response).adding(response.take_fields())
             });
             Finish(answer)
         });
         let otherwise = otherwise.map(|Otherwise(answer)| {
-            let answer: Box<Answering<ResponseSummary>> = Box::new(move |site, head, out| {
-                out.add_fields(&own);
-                answer(site, head, out)
+            let answer: Box<Answering<ResponseSummary>> = Box::new(move |site, head, response| {
+                response.add_fields(&own);
+                answer(site, head, response)
             });
             Otherwise(answer)
         });
@@ -145,7 +148,7 @@ impl Work {
 
 impl Answered {
     /// The same, with these fields for its head if that is not written yet.
-    pub(crate) fn adding(self, fields: Lines) -> Answered {
+    pub(crate) fn adding(self, fields: HeaderLines) -> Answered {
         match self {
             Answered::Work(work) if !fields.is_empty() => Answered::Work(work.adding(fields)),
             answered => answered,
@@ -154,14 +157,24 @@ impl Answered {
 }
 
 impl Otherwise {
-    pub(crate) fn answer(self, site: &Site, head: &Head<'_>, out: &mut Out) -> ResponseSummary {
-        (self.0)(site, head, out)
+    pub(crate) fn answer(
+        self,
+        site: &Site,
+        head: &Request<'_>,
+        response: &mut ResponseWriter<'_>,
+    ) -> ResponseSummary {
+        (self.0)(site, head, response)
     }
 }
 
 impl Finish {
-    pub(crate) fn answer(self, site: &Site, head: &Head<'_>, out: &mut Out) -> Answered {
-        (self.0)(site, head, out)
+    pub(crate) fn answer(
+        self,
+        site: &Site,
+        head: &Request<'_>,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answered {
+        (self.0)(site, head, response)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenfold_http::Head;
+use tenfold_http::Request;
 
 use crate::rules::policy::Effective;
 use crate::rules::realm::{Claim, Credentials, Realm};
@@ -65,7 +65,7 @@ impl Access {
     ///
     /// # Errors
     /// It has no right password, or none that is known to be right.
-    pub(crate) fn enter(&self, realm: &Arc<Realm>, request: &Head<'_>) -> Result<(), Denied> {
+    pub(crate) fn enter(&self, realm: &Arc<Realm>, request: &Request<'_>) -> Result<(), Denied> {
         let claim = match self.verdict(realm) {
             Some(true) => Claim::Allowed,
             Some(false) => Claim::Refused,
@@ -82,7 +82,7 @@ impl Access {
     ///
     /// # Errors
     /// As [`Access::enter`]; or it is not known to be a member.
-    pub(crate) fn admit(&self, guard: &Guard, here: &Effective, request: &Head<'_>) -> Result<(), Denied> {
+    pub(crate) fn admit(&self, guard: &Guard, here: &Effective, request: &Request<'_>) -> Result<(), Denied> {
         if guard.is_open() {
             return Ok(());
         }
@@ -98,7 +98,7 @@ impl Access {
     }
 
     /// Whether the client may have a file with this guard now, without further work.
-    pub(crate) fn permits(&self, guard: &Guard, request: &Head<'_>) -> bool {
+    pub(crate) fn permits(&self, guard: &Guard, request: &Request<'_>) -> bool {
         let realm = guard.realm.as_ref().is_none_or(|realm| self.enter(realm, request).is_ok());
         realm && (self.member || !guard.members)
     }

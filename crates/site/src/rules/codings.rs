@@ -1,6 +1,6 @@
 //! The settings for the encodings that a site offers.
 
-use tenfold_http::negotiate::Coding;
+use tenfold_http::semantics::negotiate::Coding;
 
 /// The encodings of its files that a site offers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Access by pages of other origins: CORS of the Fetch standard (§3.2).
 
-use tenfold_http::Head;
-use tenfold_http::response::{FieldName, FieldValue, Lines};
+use tenfold_http::{FieldName, FieldValue, HeaderLines, Request};
 
 /// The origins whose pages may read the responses at a path, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +88,7 @@ impl Cors {
     }
 
     /// Adds the fields of the response to a request from this origin.
-    pub(crate) fn describe(&self, request: &Head<'_>, lines: &mut Lines) {
+    pub(crate) fn describe(&self, request: &Request<'_>, lines: &mut HeaderLines) {
         if self.allow(request, lines)
             && let Some(expose) = &self.expose
         {
@@ -98,7 +97,7 @@ impl Cors {
     }
 
     /// Adds the fields of the response to a preflight.
-    pub(crate) fn describe_preflight(&self, request: &Head<'_>, lines: &mut Lines) {
+    pub(crate) fn describe_preflight(&self, request: &Request<'_>, lines: &mut HeaderLines) {
         if !self.allow(request, lines) {
             return;
         }
@@ -112,7 +111,7 @@ impl Cors {
     }
 
     /// Adds the allowed origin, and returns whether it is that of the request.
-    fn allow(&self, request: &Head<'_>, lines: &mut Lines) -> bool {
+    fn allow(&self, request: &Request<'_>, lines: &mut HeaderLines) -> bool {
         let Some(origins) = &self.origins else {
             lines.field(ALLOW_ORIGIN, FieldValue::constant("*"));
             return true;
@@ -131,7 +130,7 @@ impl Cors {
 }
 
 /// Whether an OPTIONS is a preflight.
-pub(crate) fn is_preflight(request: &Head<'_>) -> bool {
+pub(crate) fn is_preflight(request: &Request<'_>) -> bool {
     request.only("origin").is_some() && request.only("access-control-request-method").is_some()
 }
 
@@ -170,7 +169,7 @@ fn origin_or_why(origin: &str) -> Result<(), String> {
         || (scheme, host.rsplit(':').next()) == ("http", Some("80"))
     {
         return Err(format!(
-            "browsers leave out the port of {origin:?}, which is the usual one; leave it out, too"
+            "browsers leave out the port of {origin:?}, which is the usual one; leave it response, too"
         ));
     }
     Ok(())
@@ -179,11 +178,11 @@ fn origin_or_why(origin: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenfold_http::head::parse_head;
+    use tenfold_http::h1::parse_request;
 
     fn lines(cors: &Cors, fields: &str, preflight: bool) -> String {
-        let mut lines = Lines::default();
-        parse_head(&mut format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes(), |head| {
+        let mut lines = HeaderLines::default();
+        parse_request(&mut format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes(), |head| {
             let head = head.expect("the request is good");
             if preflight {
                 cors.describe_preflight(&head, &mut lines)
@@ -191,7 +190,10 @@ mod tests {
                 cors.describe(&head, &mut lines)
             }
         });
-        String::from_utf8_lossy(lines.as_bytes()).replace("\r\n", "|")
+        let fields = lines.iter();
+        fields
+            .map(|(name, value)| format!("{}: {}|", name.as_str(), value.as_bytes().escape_ascii()))
+            .collect()
     }
 
     fn cors(origins: &[&str]) -> Cors {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenfold_http::response::{FieldName, FieldValue, Lines, ResponseHead};
+use tenfold_http::{FieldName, FieldValue, HeaderLines, ResponseHead};
 
 /// One thing that is done to the fields of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl Fields {
     }
 
     /// Renders the fields that the configuration adds.
-    pub(crate) fn render(&self, lines: &mut Lines) {
+    pub(crate) fn render(&self, lines: &mut HeaderLines) {
         self.each(|name, value| lines.field(name, value));
     }
 
@@ -173,7 +173,7 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenfold_http::{Out, Version};
+    use tenfold_http::{Format, Out, ResponseWriter};
 
     fn set(name: &str, value: &str) -> FieldEdit {
         FieldEdit::set(name, value).expect(name)
@@ -185,9 +185,8 @@ mod tests {
 
     fn lines(edits: &[FieldEdit]) -> Vec<String> {
         let mut out = Out::new();
-        let mut head = tenfold_http::response::ResponseHead::begin(204, Version::Http11, true, &mut out);
-        Fields::of(edits).write(&mut head);
-        head.end();
+        let mut response = ResponseWriter::detached(Format::default(), &mut out);
+        Fields::of(edits).write(&mut response.head(204));
         let text = String::from_utf8_lossy(out.staged_alone().expect("a head is staged")).into_owned();
         text.lines().skip(3).filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }

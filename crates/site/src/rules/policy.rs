@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tenfold_http::response::{FieldName, FieldValue, Lines};
+use tenfold_http::{FieldName, FieldValue, HeaderLines};
 
 use crate::rules::cache_control::CacheControl;
 use crate::rules::cors::Cors;
@@ -137,27 +137,26 @@ pub(crate) struct Effective {
     /// The result of all the edits of fields.
     pub(crate) fields: Fields,
     /// The same, for responses without a file.
-    pub(crate) of_errors: Arc<Lines>,
+    pub(crate) of_errors: Arc<HeaderLines>,
     /// The early hints, sent ahead of a response.
-    pub(crate) hints: Option<Arc<[u8]>>,
+    pub(crate) hints: Option<Arc<HeaderLines>>,
 }
 
 impl Effective {
     fn of(mut policy: Policy) -> Effective {
         let mut hints = None;
         if let Some(links) = policy.early_hints.as_ref().filter(|links| !links.is_empty()) {
-            let mut lines = Lines::default();
+            let mut lines = HeaderLines::default();
             for link in links {
                 // Clients that ignore hints find them in the response, too (RFC 8297 §2).
                 policy.fields.push(FieldEdit::add("Link", link).expect("hints are read as fields"));
                 let value = FieldValue::new(link.as_bytes()).expect("hints are read as fields");
                 lines.field(FieldName::constant("Link"), value);
             }
-            let head = [&b"HTTP/1.1 103 Early Hints\r\n"[..], lines.as_bytes(), b"\r\n"].concat();
-            hints = Some(head.into());
+            hints = Some(Arc::new(lines));
         }
         let fields = Fields::of(&policy.fields);
-        let mut of_errors = Lines::default();
+        let mut of_errors = HeaderLines::default();
         fields.render(&mut of_errors);
         Effective { policy: Arc::new(policy), fields, of_errors: Arc::new(of_errors), hints }
     }
@@ -225,10 +224,10 @@ mod tests {
     fn hints_are_sent_ahead_and_stand_in_the_answer() {
         let link = "</site.css>; rel=preload; as=style".to_owned();
         let here = Effective::of(Policy { early_hints: Some(vec![link.clone()]), ..Policy::default() });
-        let head = here.hints.as_deref().expect("there are some");
-        let expected = format!("HTTP/1.1 103 Early Hints\r\nLink: {link}\r\n\r\n");
-        assert_eq!(String::from_utf8_lossy(head), expected);
-        assert!(here.is_guarded() && String::from_utf8_lossy(here.of_errors.as_bytes()).contains(&link));
+        let hints = here.hints.as_deref().expect("there are some");
+        let expected = (FieldName::constant("Link"), FieldValue::new(link.as_bytes()).expect("a value"));
+        assert!(hints.iter().eq([expected]) && here.of_errors.iter().eq([expected]));
+        assert!(here.is_guarded());
         assert!(Effective::of(Policy { early_hints: Some(Vec::new()), ..Policy::default() }).hints.is_none());
     }
 }

@@ -1,7 +1,6 @@
 //! The decision of the rules about a request, before a file is looked for.
 
-use tenfold_http::Head;
-use tenfold_http::response::Lines;
+use tenfold_http::{HeaderLines, Request};
 
 use crate::rules::access::{Access, Denied};
 use crate::rules::cors;
@@ -14,7 +13,7 @@ pub(crate) struct Precheck {
     /// The policy of its path.
     pub(crate) here: Effective,
     /// Fields that the response gets because of the client.
-    pub(crate) fields: Lines,
+    pub(crate) fields: HeaderLines,
     pub(crate) route: Result<Route, EarlyResponse>,
 }
 
@@ -38,9 +37,9 @@ pub(crate) enum EarlyResponse {
 
 impl Precheck {
     /// Decides about a GET or a HEAD of a client of which this is known.
-    pub(crate) fn of(settings: &Settings, head: &Head<'_>, access: &Access) -> Precheck {
+    pub(crate) fn of(settings: &Settings, head: &Request<'_>, access: &Access) -> Precheck {
         let Settings { policies, routes, .. } = settings;
-        let early = |here, early| Precheck { here, fields: Lines::default(), route: Err(early) };
+        let early = |here, early| Precheck { here, fields: HeaderLines::default(), route: Err(early) };
         let path = match SitePath::parse_showing(head.target.path, &routes.shown) {
             Ok(path) => path,
             Err(error) => {
@@ -53,7 +52,7 @@ impl Precheck {
         if let Some((status, place)) = routes.redirect(&path, head.target.query) {
             return early(here, EarlyResponse::Redirect(status, place));
         }
-        let mut fields = Lines::default();
+        let mut fields = HeaderLines::default();
         if let Some(cors) = here.cors() {
             cors.describe(head, &mut fields);
         }
@@ -67,10 +66,10 @@ impl Precheck {
 
 /// The fields of the response to an OPTIONS: those that are set at the path, and the permissions of pages of
 /// other origins.
-pub(crate) fn options_fields(settings: &Settings, head: &Head<'_>) -> Option<Lines> {
+pub(crate) fn options_fields(settings: &Settings, head: &Request<'_>) -> Option<HeaderLines> {
     let path = SitePath::parse_showing(head.target.path, &settings.routes.shown).ok()?;
     let here = settings.policies.at(&path, settings.routes.rewrite(&path).as_ref());
-    let mut fields = Lines::clone(&here.of_errors);
+    let mut fields = HeaderLines::clone(&here.of_errors);
     match here.cors() {
         Some(cors) if cors::is_preflight(head) => cors.describe_preflight(head, &mut fields),
         Some(cors) => cors.describe(head, &mut fields),

@@ -9,8 +9,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use base64ct::{Base64, Encoding};
 use blake2::{Blake2s256, Digest};
-use tenfold_http::response::FieldValue;
-use tenfold_http::{Head, Instant, clock};
+use tenfold_http::{FieldValue, Instant, Request, clock};
 
 use crate::rules::password::Hash;
 
@@ -130,7 +129,7 @@ impl Realm {
     }
 
     /// The claim of a request.
-    pub(crate) fn claim(&self, request: &Head<'_>) -> Claim {
+    pub(crate) fn claim(&self, request: &Request<'_>) -> Claim {
         let Some(mut credentials) = request.only("authorization").and_then(Credentials::read) else {
             return Claim::Refused;
         };
@@ -280,7 +279,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use tenfold_http::head::parse_head;
+    use tenfold_http::h1::parse_request;
 
     /// `alice` with the password `secret`; bcrypt with the least work there is.
     fn realm() -> Realm {
@@ -291,7 +290,7 @@ mod tests {
     fn claim(realm: &Realm, name_and_password: &str) -> Claim {
         let encoded = Base64::encode_string(name_and_password.as_bytes());
         let request = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: basic {encoded}\r\n\r\n");
-        parse_head(&mut request.into_bytes(), |head| realm.claim(&head.expect("the request is good")))
+        parse_request(&mut request.into_bytes(), |head| realm.claim(&head.expect("the request is good")))
     }
 
     #[test]
@@ -339,7 +338,7 @@ mod tests {
         let realm = realm();
         for value in ["", "Basic", "Basic !", "Bearer YTpi", "Basic YWxpY2U=", "Basic YTpi, Basic YTpi"] {
             let request = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: {value}\r\n\r\n");
-            parse_head(&mut request.into_bytes(), |head| {
+            parse_request(&mut request.into_bytes(), |head| {
                 let claim = realm.claim(&head.expect("the request is good"));
                 assert!(matches!(claim, Claim::Refused), "{value}");
             });
@@ -348,7 +347,7 @@ mod tests {
         assert!(matches!(claim(&realm, &format!("a:{long}")), Claim::Refused));
         let request =
             "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic YTpi\r\nAuthorization: Basic YTpi\r\n\r\n";
-        parse_head(&mut request.as_bytes().to_vec(), |head| {
+        parse_request(&mut request.as_bytes().to_vec(), |head| {
             assert!(matches!(realm.claim(&head.expect("the request is good")), Claim::Refused));
         });
     }

@@ -140,14 +140,16 @@ fn errors_have_pages_of_their_own() {
     }
     let mut out = Out::new();
     let hosts = Hosts::new(site, []);
-    assert_eq!(hosts.refuse(431, &mut out), Some(18));
+    let mut response = writer(&mut out);
+    response.close();
+    assert_eq!(hosts.refuse(431, &mut response), Some(18));
     let text = String::from_utf8(flatten(&mut out)).expect("text");
     assert!(text.starts_with("HTTP/1.1 431 Request Header Fields Too Large\r\n"), "{text}");
     assert!(
         text.contains("\r\nConnection: close\r\n") && text.ends_with("\r\n\r\nsomething is wrong"),
         "{text}"
     );
-    assert_eq!(hosts.refuse(501, &mut out), None);
+    assert_eq!(hosts.refuse(501, &mut writer(&mut out)), None);
 }
 
 #[test]
@@ -329,7 +331,9 @@ fn hosts_have_sites_of_their_own() {
     let body = |host: &str| {
         let mut out = Out::new();
         let mut request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
-        let answered = parse_head(&mut request, |head| hosts.respond(&head.expect("it is good"), &mut out));
+        let answered = parse_request(&mut request, |head| {
+            hosts.respond(&head.expect("it is good"), &mut writer(&mut out))
+        });
         let Answered::Staged(outcome) = answered else { panic!("it is answered at once") };
         Response::of(outcome, &mut out).text().to_owned()
     };

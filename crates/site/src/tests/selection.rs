@@ -204,19 +204,3 @@ fn a_date_in_the_future_is_not_sent() {
     assert_eq!((response.status(), response.field("Last-Modified")), (200, None));
     assert!(response.field("ETag").is_some());
 }
-
-#[test]
-fn connection_is_said_as_the_request_needs_it() {
-    let (_folder, site) = site();
-    for target in ["/page", "/nothing"] {
-        for (line, expected) in [
-            ("HTTP/1.1\r\nHost: a", None),
-            ("HTTP/1.1\r\nHost: a\r\nConnection: close", Some("close")),
-            ("HTTP/1.0", Some("close")),
-            ("HTTP/1.0\r\nConnection: keep-alive", Some("keep-alive")),
-        ] {
-            let response = send(&site, &format!("GET {target} {line}\r\n\r\n"));
-            assert_eq!(response.field("Connection"), expected, "{target} {line}");
-        }
-    }
-}

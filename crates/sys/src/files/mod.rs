@@ -2,6 +2,7 @@
 
 pub mod directory;
 pub mod file;
+pub mod folder;
 pub(crate) mod identity;
 pub mod inotify;
 pub mod links;

@@ -1,9 +1,12 @@
 //! Processes: made, waited for, told things, and ended with their parent.
 
+pub mod landlock;
 pub mod lifecycle;
 pub mod limits;
 pub mod seccomp;
 pub mod signal;
+pub mod task;
+pub mod terminal;
 pub mod user;
 
 use std::fmt;

@@ -5,6 +5,7 @@ pub mod eventfd;
 pub mod libevent;
 pub mod poll;
 pub mod select;
+pub mod wait;
 
 /// What is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use tenfold_http::{Finish, Instant, IoError, Patience, Received};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
-use crate::drivers::connection::{Connection, CoreOf, Transport};
+use crate::drivers::connection::{ConnectionIo, CoreOf, Transport};
 use crate::drivers::input::NoBuffer;
 use crate::protocol::read_clock;
 use crate::senders::failure::{connection_error, interrupted};
@@ -55,7 +55,7 @@ impl Idle for IdleSince<'_> {
 }
 
 /// A connection on a socket that blocks.
-pub(crate) type BlockingIo<'a> = Connection<Blocking<'a>>;
+pub(crate) type BlockingIo<'a> = ConnectionIo<Blocking<'a>>;
 
 /// Calls that wait.
 pub(crate) struct Blocking<'a> {

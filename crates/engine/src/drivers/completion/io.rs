@@ -10,7 +10,7 @@ use tenfold_sys::completion::Bytes;
 use tenfold_sys::socket::Socket;
 
 use super::link::{FileRead, Link, Piece, Wants};
-use crate::drivers::connection::{Connection, Core, CoreOf, Transport};
+use crate::drivers::connection::{ConnectionIo, Core, CoreOf, Transport};
 use crate::drivers::input::{Buffer, Input};
 use crate::plan::Plan;
 use crate::plan::choice::Sender;
@@ -25,7 +25,7 @@ const COPY_BYTES: usize = 128 * 1024;
 const CHAIN: usize = 8;
 
 /// The `Io` of the completion driver.
-pub(super) type RingIo<B> = Connection<Completion<B>>;
+pub(super) type RingIo<B> = ConnectionIo<Completion<B>>;
 
 /// Operations that are handed over.
 pub(super) struct Completion<B> {

@@ -8,14 +8,14 @@ use tenfold_http::{Finish, Instant, IoError, Patience, Peer, Received, clock};
 use tenfold_sys::socket::Socket;
 
 use super::link::{Link, Signals};
-use crate::drivers::connection::{Connection, Core, CoreOf, Transport};
+use crate::drivers::connection::{ConnectionIo, Core, CoreOf, Transport};
 use crate::drivers::input::{Input, NoBuffer};
 use crate::plan::Plan;
 use crate::senders::failure::{connection_error, interrupted};
 use crate::senders::sender::Sent;
 
 /// The `Io` of the readiness driver. It owns the socket while its connection is served.
-pub(crate) type ReadinessIo = Connection<Readiness>;
+pub(crate) type ReadinessIo = ConnectionIo<Readiness>;
 
 /// Calls that do not wait.
 pub(crate) struct Readiness {

@@ -13,14 +13,14 @@ fn written(choice: u8, text: &str) -> Vec<u8> {
     let text = || text.to_owned();
     let from = || From { address: text(), known: Some(text()) };
     let request = match choice % 8 {
-        0 => Request::Check { session: text() },
-        1 => Request::Overview { session: text() },
-        2 => Request::Login { name: text(), password: text(), from: from(), former: Some(text()) },
-        3 => Request::Register { name: text(), password: text(), invitation: None, from: from() },
-        4 => Request::Logout { session: text() },
-        5 => Request::EndOthers { session: text() },
-        6 => Request::ChangePassword { session: text(), old: text(), new: text(), from: from() },
-        _ => Request::Remove { session: text(), password: text(), from: from() },
+        0 => Query::Check { session: text() },
+        1 => Query::Overview { session: text() },
+        2 => Query::Login { name: text(), password: text(), from: from(), former: Some(text()) },
+        3 => Query::Register { name: text(), password: text(), invitation: None, from: from() },
+        4 => Query::Logout { session: text() },
+        5 => Query::EndOthers { session: text() },
+        6 => Query::ChangePassword { session: text(), old: text(), new: text(), from: from() },
+        _ => Query::Remove { session: text(), password: text(), from: from() },
     };
     serde_json::to_vec(&request).expect("a question can be written")
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tenfold_accounts::{Reply, Request};
+use tenfold_accounts::{Query, Reply};
 use tenfold_engine::offload::{Busy, Coming, Promise, promise};
 use tenfold_sys::eventfd::EventFd;
 use tenfold_sys::wait;
@@ -44,7 +44,7 @@ impl Answers {
     ///
     /// # Errors
     /// [`Busy`] when the channel is full, or the system gives no thread or descriptor.
-    pub(crate) fn ask(&self, client: &AccountsClient, request: &Request) -> Result<Coming<Reply>, Busy> {
+    pub(crate) fn ask(&self, client: &AccountsClient, request: &Query) -> Result<Coming<Reply>, Busy> {
         let asked = client.begin(request).map_err(|_| Busy)?;
         let (promise, coming) = promise();
         let mut entrance = lock(&self.0);
@@ -142,8 +142,8 @@ mod tests {
         }
     }
 
-    fn check(session: usize) -> Request {
-        Request::Check { session: session.to_string() }
+    fn check(session: usize) -> Query {
+        Query::Check { session: session.to_string() }
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         }
         for question in kept.into_iter().rev() {
             let (request, answer) = question.apart();
-            let Request::Check { session } = request else { panic!("nothing else was asked") };
+            let Query::Check { session } = request else { panic!("nothing else was asked") };
             assert!(!answer.answer(&Reply::Member { name: session }));
         }
         for (number, coming) in coming.into_iter().enumerate() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tenfold_accounts::filter::{Filter, Verdict};
-use tenfold_accounts::{Reply, Request};
+use tenfold_accounts::{Query, Reply};
 use tenfold_sys::shared::Rows;
 use tenfold_sys::wait;
 
@@ -68,7 +68,7 @@ impl WorkerFilter {
 }
 
 fn ask(client: &AccountsClient) -> Option<Filter> {
-    let asked = client.begin(&Request::Filter).ok()?;
+    let asked = client.begin(&Query::Filter).ok()?;
     let reported = wait::for_input(&[asked.as_fd()], Some(PATIENCE)).ok()?;
     match reported[0].any.then(|| asked.answer().ok()).flatten()? {
         Reply::Filter(filter) => Some(filter),

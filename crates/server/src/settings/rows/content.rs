@@ -1,6 +1,6 @@
 //! The content that is served, and where.
 
-use tenfold_http::negotiate::Coding;
+use tenfold_http::semantics::negotiate::Coding;
 use tenfold_site::{Codings, TagFrom};
 use tenfold_sys::socket::ListenAddress;
 
@@ -43,7 +43,7 @@ pub(super) static CONTENT: &[Row] = rows! { "Content":
         codings.up_to = size(1..=64 * MB);
         "of a file that is compressed; a larger one goes as it is";
     one "compress-cache" "BYTES" = Value("32 MB"), not_null;
-        codings.kept = bytes(1..=64 * 1024 * MB);
+        codings.cache_bytes = bytes(1..=64 * 1024 * MB);
         "of what was compressed, kept by each process for its workers";
     one "etag" "time|content" = Value("time"), not_null;
         tags = word("source of entity tags", &[("time", TagFrom::Time), ("content", TagFrom::Content)]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenfold_engine::Plan;
-use tenfold_http::Write;
+use tenfold_http::WriteMode;
 
 use super::read::{count, number, or_off, parsed, rows, size, some, switch, time, word};
 use crate::settings::row::Initial::{Follows, Value};
@@ -33,7 +33,7 @@ pub(super) static MODEL: &[Row] = rows! { "The I/O model":
         send = some(parsed);
         "how files are sent: auto (small ones from memory, sendfile beyond), copy, mmap, sendfile, splice or zerocopy";
     one "write" "HOW" = Value("joined"), null_only("joined");
-        limits.write = word("way to write", Write::WORDS);
+        limits.write = word("way to write", WriteMode::WORDS);
         "how head and body leave: joined (one call), split (two) or per-header (a call for each line of the head)";
     one "accept" "all|one" = Value("all"), fixed;
         accept = some(parsed);

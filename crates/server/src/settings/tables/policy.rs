@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenfold_http::response::{FieldName, FieldValue};
+use tenfold_http::{FieldName, FieldValue};
 use tenfold_site::{CacheControl, FieldEdit, Policy, TryFile};
 
 use super::access::{AUTH, CORS, read_auth, read_cors};

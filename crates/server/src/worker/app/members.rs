@@ -2,7 +2,7 @@
 
 use tenfold_accounts::Reply as Said;
 use tenfold_accounts::web::{Ask, Outcome as Comes, Page, Wanted};
-use tenfold_http::{Answer, Head, KeptHead, Out, Peer, Reply};
+use tenfold_http::{Answer, Connection, OwnedRequest, Reply, Request, ResponseWriter};
 use tenfold_site::{Answered, ResponseSummary};
 
 use super::state::{Asked, Shared};
@@ -14,75 +14,95 @@ impl Shared {
         &self,
         members: &Members,
         wanted: Wanted,
-        head: &Head<'_>,
-        peer: &Peer,
-        out: &mut Out,
+        head: &Request<'_>,
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
     ) -> Option<Answer> {
         match wanted {
             Wanted::Nothing => None,
             Wanted::Body(max) => Some(Answer::NeedBody { max }),
             Wanted::Page(page) => {
-                self.page(&page, head, peer, out);
+                self.page(&page, head, connection, response);
                 Some(Answer::Done)
             }
-            Wanted::Ask(ask) => Some(self.ask(members, ask, head.keep(), *peer, out)),
+            Wanted::Ask(ask) => Some(self.ask(members, ask, head.to_owned(), *connection, response)),
         }
     }
 
     /// Asks the accounts off the loop.
-    fn ask(&self, members: &Members, ask: Ask, head: KeptHead, peer: Peer, out: &mut Out) -> Answer {
+    fn ask(
+        &self,
+        members: &Members,
+        ask: Ask,
+        head: OwnedRequest,
+        connection: Connection,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answer {
         let Ask { request, session, then } = ask;
         let coming = members.ask(request, session);
         let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
-            return self.said(then(Said::Unavailable), head, peer, out);
+            return self.said(then(Said::Unavailable), head, connection, response);
         };
         Answer::later(async move {
             let said = coming.await.unwrap_or(Said::Unavailable);
-            let reply: Reply = Box::new(move |out| this.said(then(said), head, peer, out));
+            let reply: Reply = Box::new(move |response| this.said(then(said), head, connection, response));
             reply
         })
     }
 
     /// Answers with what the accounts said.
-    fn said(&self, comes: Comes, mut head: KeptHead, peer: Peer, out: &mut Out) -> Answer {
+    fn said(
+        &self,
+        comes: Comes,
+        head: OwnedRequest,
+        connection: Connection,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answer {
         if let Comes::Page(page) = comes {
-            head.read(|head| self.page(&page, head, &peer, out));
+            head.read(|head| self.page(&page, head, &connection, response));
             return Answer::Done;
         }
-        let began = self.began();
-        let answered = head.read(|head| self.hosts.respond_to_member(head, out));
-        self.answered(answered, Asked { head, peer, began, private: true }, out)
+        let asked = Asked { head, connection, began: self.began(), private: true };
+        asked.keep_private(response);
+        let answered = asked.head.read(|head| self.hosts.respond_to_member(head, response));
+        self.answered(answered, asked, response)
     }
 
     /// Answers a request whose file turned out to be for members.
-    pub(super) fn membership(&self, mut asked: Asked, out: &mut Out) -> Answer {
+    pub(super) fn membership(&self, mut asked: Asked, response: &mut ResponseWriter<'_>) -> Answer {
         let answer = self.members.as_ref().and_then(|members| {
             asked.head.read(|head| {
-                let wanted = members.web.begin_for_file(head, &asked.peer);
-                self.member(members, wanted, head, &asked.peer, out)
+                let wanted = members.web.begin_for_file(head, &asked.connection);
+                self.member(members, wanted, head, &asked.connection, response)
             })
         });
         answer.unwrap_or_else(|| {
-            let outcome = asked.head.read(|head| self.hosts.failed(head, out));
-            self.staged(outcome, &mut asked, out);
+            let outcome = asked.head.read(|head| self.hosts.failed(head, response));
+            self.staged(outcome, &mut asked, response);
             Answer::Done
         })
     }
 
-    fn page(&self, page: &Page, head: &Head<'_>, peer: &Peer, out: &mut Out) {
+    fn page(
+        &self,
+        page: &Page,
+        head: &Request<'_>,
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) {
         let began = self.began();
-        let body = page.stage(head, out);
-        self.record(ResponseSummary::of(page.status, body), head, peer, out, began);
+        let body = page.stage(head, response);
+        self.record(ResponseSummary::of(page.status, body), head, connection, response, began);
     }
 
     /// Stages what the site answers, or has it worked for.
-    fn answered(&self, answered: Answered, mut asked: Asked, out: &mut Out) -> Answer {
+    fn answered(&self, answered: Answered, mut asked: Asked, response: &mut ResponseWriter<'_>) -> Answer {
         match answered {
             Answered::Staged(outcome) => {
-                self.staged(outcome, &mut asked, out);
+                self.staged(outcome, &mut asked, response);
                 Answer::Done
             }
-            Answered::Work(work) => self.work(work, asked, out),
+            Answered::Work(work) => self.work(work, asked, response),
         }
     }
 }

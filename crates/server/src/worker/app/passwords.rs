@@ -12,7 +12,7 @@ use tenfold_accounts::web::trust::TrustedProxy;
 use tenfold_accounts::{Admitted, Throttle};
 use tenfold_engine::offload::Lane;
 use tenfold_engine::{Engine, Plan};
-use tenfold_http::{Head, Peer, clock};
+use tenfold_http::{Connection, Request, clock};
 use tenfold_site::{Attempts, User, Work};
 use tenfold_sys::process::Pid;
 use tenfold_sys::shared::Rows;
@@ -79,10 +79,10 @@ impl Passwords {
     }
 
     /// Lets attempts at a password count for the client that sent `head`.
-    pub(super) fn count(&self, work: Work, head: &Head<'_>, peer: &Peer) -> Work {
+    pub(super) fn count(&self, work: Work, head: &Request<'_>, connection: &Connection) -> Work {
         work.counted_by(Client {
             throttle: Arc::clone(&self.throttle),
-            address: counted_address(head, peer, &self.trusted),
+            address: counted_address(head, connection, &self.trusted),
             now: clock::now().0,
             admitted: RefCell::default(),
             running: self.running.clone(),

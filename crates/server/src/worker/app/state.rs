@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time;
 
 use tenfold_engine::offload::Lane;
-use tenfold_http::{KeptHead, Limits, Peer};
+use tenfold_http::{Connection, FieldName, FieldValue, Limits, OwnedRequest, ResponseWriter};
 use tenfold_site::Hosts;
 
 use super::passwords::Passwords;
@@ -40,10 +40,19 @@ pub(super) struct Shared {
 
 /// A request whose answer comes later.
 pub(super) struct Asked {
-    pub(super) head: KeptHead,
-    pub(super) peer: Peer,
+    pub(super) head: OwnedRequest,
+    pub(super) connection: Connection,
     /// When its answer began, where that is measured.
     pub(super) began: Option<time::Instant>,
     /// Whether it is for a member alone.
     pub(super) private: bool,
+}
+
+impl Asked {
+    /// Lets no cache keep a response that is for a member alone (RFC 9111 §5.2.2).
+    pub(super) fn keep_private(&self, response: &mut ResponseWriter<'_>) {
+        if self.private {
+            response.replace_field(FieldName::CACHE_CONTROL, FieldValue::constant("private, no-store"));
+        }
+    }
 }

@@ -8,10 +8,9 @@ mod page;
 
 use std::sync::Arc;
 
-use tenfold_http::condition::{self, Validators, Verdict};
-use tenfold_http::negotiate;
-use tenfold_http::response::{FieldName, FieldValue, ResponseHead};
-use tenfold_http::{Head, Method, Out};
+use tenfold_http::semantics::condition::{self, Validators, Verdict};
+use tenfold_http::semantics::negotiate;
+use tenfold_http::{FieldName, FieldValue, Method, Request, ResponseHead, ResponseWriter};
 use tenfold_sys::file::{FileError, Root};
 
 use crate::representation::status_text::{self, NOSNIFF};
@@ -53,7 +52,7 @@ pub(crate) struct Page {
 
 impl Reading {
     /// The folder that was found at `canonical`, as this request wants to see it.
-    pub(crate) fn of(canonical: &str, listing: Listing, site: &Site, request: &Head<'_>) -> Reading {
+    pub(crate) fn of(canonical: &str, listing: Listing, site: &Site, request: &Request<'_>) -> Reading {
         let visible = site.settings.routes.shown.clone();
         let path = match SitePath::parse_showing(canonical, &visible) {
             Ok(path) => path,
@@ -79,14 +78,19 @@ impl Reading {
 }
 
 /// Whether `Accept` gives JSON more weight than a page.
-fn prefers_json(request: &Head<'_>) -> bool {
+fn prefers_json(request: &Request<'_>) -> bool {
     let weight = |kind, subtype| negotiate::accepted(request.values("accept"), kind, subtype);
     weight("application", "json") > weight("text", "html")
 }
 
 impl Page {
     /// Answers with the page and these fields.
-    pub(crate) fn respond(&self, fields: &Fields, request: &Head<'_>, out: &mut Out) -> ResponseSummary {
+    pub(crate) fn respond(
+        &self,
+        fields: &Fields,
+        request: &Request<'_>,
+        response: &mut ResponseWriter<'_>,
+    ) -> ResponseSummary {
         let choice = |head: &mut ResponseHead<'_>| {
             if self.chosen {
                 head.field(FieldName::VARY, VARY);
@@ -99,13 +103,13 @@ impl Page {
             Verdict::Proceed => 200,
             Verdict::NotModified => 304,
             Verdict::PreconditionFailed => {
-                return status_text::with_fields(request, 412, out, |head| {
+                return status_text::with_fields(request, 412, response, |head| {
                     choice(head);
                     fields.write(head);
                 });
             }
         };
-        let mut head = ResponseHead::answering(request, status, out);
+        let mut head = response.head(status);
         if status == 200 {
             head.content_type(if self.json { JSON } else { HTML });
             head.content_length(self.body.len() as u64);
@@ -122,7 +126,7 @@ impl Page {
         if status != 200 || request.method == Method::Head {
             return ResponseSummary::of(status, 0);
         }
-        out.stage(self.body.as_bytes());
+        response.body(self.body.as_bytes());
         ResponseSummary::of(200, self.body.len() as u64)
     }
 }

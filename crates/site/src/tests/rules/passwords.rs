@@ -6,21 +6,24 @@ use super::*;
 fn ask_with_work(site: &Site, target: &str, fields: &str) -> (Response, usize) {
     let mut request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes();
     let (mut out, mut works) = (Out::new(), 0);
-    let outcome = parse_head(&mut request, |head| {
+    let outcome = parse_request(&mut request, |head| {
         let head = head.expect("the request is well-formed");
-        let mut answered = site.respond(&head, &mut out);
+        let mut response = writer(&mut out);
+        let mut answered = site.respond(&head, &mut response);
         loop {
+            assert!(response.take_fields().is_empty());
             match answered {
                 Answered::Staged(outcome) => return outcome,
                 Answered::Work(work) => {
-                    assert!(out.is_empty() && !out.has_fields());
+                    drop(response);
+                    assert!(out.is_empty());
                     works += 1;
-                    answered = (work.split().0)().answer(site, &head, &mut out);
+                    response = writer(&mut out);
+                    answered = (work.split().0)().answer(site, &head, &mut response);
                 }
             }
         }
     });
-    assert!(!out.has_fields());
     (Response::of(outcome, &mut out), works)
 }
 
@@ -109,7 +112,7 @@ fn h83_a_coding_beside_a_file_is_not_used_where_it_leads_to_a_protected_one() {
     folder.link("page.html.br", "a/secret.br");
     folder.write("page.html", "open");
     let codings = crate::Codings {
-        siblings: vec![tenfold_http::negotiate::Coding::Brotli],
+        siblings: vec![tenfold_http::semantics::negotiate::Coding::Brotli],
         ..crate::Codings::default()
     };
     let policies = Policies::new(Policy::default(), vec![rule("/a/**", members())]);
@@ -137,9 +140,9 @@ fn h83_a_host_asks_for_the_password_of_another_unless_it_opens_the_files_itself(
     let hosts = Hosts::new(outer, [(name("inner"), inner(Policy::default())), (name("open"), inner(open))]);
     let status = |host: &str| {
         let mut request = format!("GET /page.html HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
-        parse_head(&mut request, |head| {
+        parse_request(&mut request, |head| {
             let (head, mut out) = (head.expect("the request is well-formed"), Out::new());
-            match hosts.respond(&head, &mut out) {
+            match hosts.respond(&head, &mut writer(&mut out)) {
                 Answered::Staged(outcome) => outcome.status(),
                 Answered::Work(_) => panic!("there is no password to verify"),
             }
@@ -155,22 +158,25 @@ fn h83_a_file_of_members_waits_for_a_login_and_costs_no_look_when_it_is_remember
     let folders = crate::MemberFolders::new(vec!["a".into()], |path| path == "a" || path.starts_with("a/"));
     let hosts = Hosts::new(folder.in_memory(), []).for_members(folders);
     let mut request = b"GET /alias.html HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
-    parse_head(&mut request, |head| {
+    parse_request(&mut request, |head| {
         let head = head.expect("the request is well-formed");
         for _ in 0..2 {
             let mut out = Out::new();
-            let Answered::Work(work) = hosts.respond(&head, &mut out) else { panic!("it is for members") };
+            let Answered::Work(work) = hosts.respond(&head, &mut writer(&mut out)) else {
+                panic!("it is for members")
+            };
             assert!(out.is_empty() && work.need() == crate::Need::Membership);
-            let Answered::Staged(refused) = hosts.finish((work.split().0)(), &head, &mut out) else {
+            let Answered::Staged(refused) = hosts.finish((work.split().0)(), &head, &mut writer(&mut out))
+            else {
                 panic!("there is nothing more to do")
             };
             assert_eq!(refused.status(), 403, "to whom does not ask");
-            let seen = |out: &mut Out| match hosts.respond_to_member(&head, out) {
+            let seen = || match hosts.respond_to_member(&head, &mut writer(&mut Out::new())) {
                 Answered::Staged(outcome) => outcome.status(),
                 Answered::Work(_) => panic!("a member needs nothing more"),
             };
-            assert_eq!(seen(&mut Out::new()), 200);
-            assert_eq!(visits(|| assert_eq!(seen(&mut Out::new()), 200)), 0);
+            assert_eq!(seen(), 200);
+            assert_eq!(visits(|| assert_eq!(seen(), 200)), 0);
         }
     });
 }

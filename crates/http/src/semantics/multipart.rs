@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::out::Out;
-use crate::response::{Decimal, FieldValue};
+use crate::message::decimal::Decimal;
+use crate::message::field::FieldValue;
 
 /// Hexadecimal digits of a boundary.
 const BOUNDARY_BYTES: usize = 32;
@@ -20,6 +20,15 @@ pub struct Multipart<'a> {
     ranges: &'a [Range<u64>],
     size: u64,
     content_type: [u8; MEDIA_TYPE.len() + BOUNDARY_BYTES],
+}
+
+/// A piece of a body of several parts.
+#[derive(Clone, Copy, Debug)]
+pub enum Piece<'a> {
+    /// Bytes between parts, with their fields.
+    Frame(&'a [u8]),
+    /// A range of the content.
+    Content(&'a Range<u64>),
 }
 
 impl<'a> Multipart<'a> {
@@ -61,13 +70,13 @@ impl<'a> Multipart<'a> {
         length + self.ranges.iter().map(|range| range.end - range.start).sum::<u64>()
     }
 
-    /// Stages the whole body; `content` puts the bytes of each range behind what is in `out`.
-    pub fn write(&self, out: &mut Out, mut content: impl FnMut(&Range<u64>, &mut Out)) {
+    /// Hands the whole body to `put`, piece by piece.
+    pub fn write(&self, mut put: impl FnMut(Piece<'_>)) {
         for (at, range) in self.ranges.iter().enumerate() {
-            self.begin_part(at, range, &mut |bytes| out.stage(bytes));
-            content(range, out);
+            self.begin_part(at, range, &mut |bytes| put(Piece::Frame(bytes)));
+            put(Piece::Content(range));
         }
-        self.end(&mut |bytes| out.stage(bytes));
+        self.end(&mut |bytes| put(Piece::Frame(bytes)));
     }
 
     fn boundary(&self) -> &[u8] {
@@ -130,11 +139,14 @@ mod tests {
     const TYPE: FieldValue<'static> = FieldValue::constant("text/plain");
 
     fn body(multipart: &Multipart<'_>) -> String {
-        let mut out = Out::new();
-        multipart.write(&mut out, |range, out| {
-            out.stage(&b"0123456789"[range.start as usize..range.end as usize]);
+        let mut body = Vec::new();
+        multipart.write(|piece| {
+            body.extend_from_slice(match piece {
+                Piece::Frame(bytes) => bytes,
+                Piece::Content(range) => &b"0123456789"[range.start as usize..range.end as usize],
+            });
         });
-        String::from_utf8(out.staged_alone().expect("nothing but staged bytes").to_vec()).expect("text")
+        String::from_utf8(body).expect("text")
     }
 
     #[test]

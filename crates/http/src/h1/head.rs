@@ -7,94 +7,19 @@ use std::mem::MaybeUninit;
 
 use httparse::Header;
 
-use crate::framing::{self, Body};
+use super::framing;
 use crate::limits::Limits;
-use crate::service::Refusal;
-use crate::target::Target;
+use crate::message::method::Method;
+use crate::message::refusal::Refusal;
+use crate::message::request::{Request, Version};
+use crate::message::target::Target;
 
-/// A request's method (RFC 9110 §9). Others are refused with 501 before a service sees them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the methods")]
-pub enum Method {
-    Get,
-    Head,
-    Post,
-    Put,
-    Delete,
-    Options,
-    Patch,
-    Trace,
-    Connect,
-}
-
-impl Method {
-    fn parse(token: &str) -> Option<Method> {
-        Some(match token {
-            "GET" => Method::Get,
-            "HEAD" => Method::Head,
-            "POST" => Method::Post,
-            "PUT" => Method::Put,
-            "DELETE" => Method::Delete,
-            "OPTIONS" => Method::Options,
-            "PATCH" => Method::Patch,
-            "TRACE" => Method::Trace,
-            "CONNECT" => Method::Connect,
-            _ => return None,
-        })
-    }
-
-    /// The method as it stands in a request line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Method::Get => "GET",
-            Method::Head => "HEAD",
-            Method::Post => "POST",
-            Method::Put => "PUT",
-            Method::Delete => "DELETE",
-            Method::Options => "OPTIONS",
-            Method::Patch => "PATCH",
-            Method::Trace => "TRACE",
-            Method::Connect => "CONNECT",
-        }
-    }
-}
-
-/// A version of HTTP/1. A minor version above 1 is served as 1.1 (RFC 9110 §6.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Version {
-    /// HTTP/1.0
-    Http10,
-    /// HTTP/1.1
-    Http11,
-}
-
-/// A well-formed request head, borrowed from the bytes that were received.
+/// A parsed request head, and what HTTP/1 says of its connection.
 #[derive(Debug)]
-pub struct Head<'a> {
-    /// What is asked for.
-    pub method: Method,
-    /// Of what.
-    pub target: Target<'a>,
-    /// The version of the request.
-    pub version: Version,
-    /// Whether the connection goes on after this request: by version and `Connection`, the kind of body,
-    /// the bound on requests, and whether the server is leaving. The response has to say so.
-    pub persistent: bool,
-    /// What follows the head.
-    pub body: Body,
-    /// Whether there is a field that makes the answer conditional or partial: `If-…` or `Range`. Where
-    /// there is none, [`crate::condition`] and [`crate::range`] need not be asked.
-    pub selective: bool,
-    /// What [`Head::host`] gives, valid and so ASCII.
-    host: Option<&'a [u8]>,
-    /// Whether the peer waits for `100 Continue` before it sends the body.
-    pub(crate) expects: bool,
-    /// All fields, in order, names as they came.
-    fields: &'a [Header<'a>],
-    /// The request line without its line end, for a log.
-    pub line: &'a [u8],
-    /// All of it, with its empty line.
-    pub(crate) bytes: &'a [u8],
+pub(crate) struct Head<'a> {
+    pub(crate) request: Request<'a>,
+    /// Whether the connection persists by the version and `Connection` (RFC 9112 §9.3).
+    pub(crate) persistent: bool,
 }
 
 /// Where the fields of a head are put: on the stack, and not initialised before they are.
@@ -159,11 +84,11 @@ fn too_large(input: &[u8], limits: &Limits) -> Refusal {
 }
 
 impl<'a> Head<'a> {
-    /// The head that `input` begins with, where it is whole and well-formed: the common case, in one pass.
-    /// Where it gives none, [`scan`] and [`Head::parse`] say why; where it gives one, they would give the same.
+    /// Parses the head that `input` begins with in one pass if it is whole and well-formed: the common case. If it
+    /// returns none, [`scan`] and [`Head::parse`] say why; if it returns one, they would return the same.
     // Inlined, so that a head is made where it is used: it is too large to be handed over in registers.
     #[inline(always)]
-    pub(crate) fn at_once(input: &'a [u8], table: &'a mut Table<'a>, limits: &Limits) -> Option<Head<'a>> {
+    pub(crate) fn parse_fast(input: &'a [u8], table: &'a mut Table<'a>, limits: &Limits) -> Option<Head<'a>> {
         let input = &input[..input.len().min(limits.max_head)];
         let mut request = httparse::Request::new(&mut []);
         let most = limits.max_headers.min(Limits::MOST_HEADERS);
@@ -221,51 +146,39 @@ impl<'a> Head<'a> {
             // No http URL has an empty host (RFC 9110 §4.2.1).
             return Err(Refusal::Malformed("Host is empty"));
         }
-        Ok(Head {
+        let request = Request {
             method,
             target,
             version,
-            persistent: framing.persistent,
             body: framing.body,
-            host,
             selective: framing.selective,
-            expects: framing.expects,
-            fields,
             line: &bytes[..line],
+            expects_continue: framing.expects,
+            host,
+            fields,
             bytes,
-        })
+        };
+        Ok(Head { request, persistent: framing.persistent })
     }
 
-    /// The value of `Host`, valid; or the authority of an absolute-form target, which wins.
-    pub fn host(&self) -> Option<&'a str> {
-        self.host.and_then(|host| std::str::from_utf8(host).ok())
-    }
-
-    /// The values of all fields called `name` (compared without regard to case), in order.
-    pub fn values<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'a [u8]> + 's {
-        self.fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
-    }
-
-    /// The value of the field called `name`, where there is exactly one.
-    pub fn only(&self, name: &str) -> Option<&'a [u8]> {
-        let mut values = self.values(name);
-        let first = values.next()?;
-        values.next().is_none().then_some(first)
+    /// Its length in bytes, with the empty line.
+    pub(crate) fn length(&self) -> usize {
+        self.request.bytes.len()
     }
 }
 
-/// Parses `bytes`, exactly one head with its empty line, within the default bounds, as a connection would,
-/// and hands over what came of it. For services' own tests, which have no connection to read a head from.
-pub fn parse_head<T>(bytes: &mut [u8], use_it: impl FnOnce(Result<Head<'_>, Refusal>) -> T) -> T {
+/// Parses `bytes`, exactly one head with its empty line, within the default bounds, as a connection would, and lends
+/// the result to `use_it`. For tests of services, which have no connection to read a request from.
+pub fn parse_request<T>(bytes: &mut [u8], use_it: impl FnOnce(Result<Request<'_>, Refusal>) -> T) -> T {
     let (limits, length) = (Limits::default(), bytes.len());
-    match Head::at_once(bytes, &mut table(), &limits) {
-        Some(head) if head.bytes.len() == length => return use_it(Ok(head)),
+    match Head::parse_fast(bytes, &mut table(), &limits) {
+        Some(head) if head.length() == length => return use_it(Ok(head.request)),
         _ => {}
     }
     match scan(bytes, &mut 0, &limits) {
         Ok(Scan::Whole(length)) if length == bytes.len() => {
             let mut table = table();
-            use_it(Head::parse(bytes, &mut table, &limits))
+            use_it(Head::parse(bytes, &mut table, &limits).map(|head| head.request))
         }
         Ok(_) => use_it(Err(Refusal::Malformed("the head does not end where it should"))),
         Err(refusal) => use_it(Err(refusal)),
@@ -345,9 +258,9 @@ mod tests {
         let check = |bytes: &[u8]| {
             let mut own = bytes.to_vec();
             let (mut first, mut second) = (table(), table());
-            let Some(found) = Head::at_once(bytes, &mut first, &limits) else { return };
+            let Some(found) = Head::parse_fast(bytes, &mut first, &limits) else { return };
             accepted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let length = found.bytes.len();
+            let length = found.length();
             assert_eq!(scan(bytes, &mut 0, &limits), Ok(Scan::Whole(length)));
             let known = Head::parse(&mut own[..length], &mut second, &limits);
             assert_eq!(format!("{found:?}"), format!("{:?}", known.expect("a head that was accepted")));

@@ -7,8 +7,8 @@
 
 use std::ops::Range;
 
-use crate::field::is_token;
-use crate::service::Refusal;
+use crate::message::field::is_token;
+use crate::message::refusal::Refusal;
 
 /// Hexadecimal digits of a chunk's size: those of 64 bits.
 const MOST_DIGITS: u8 = 16;
@@ -17,7 +17,7 @@ const MOST_DIGITS: u8 = 16;
 /// the bytes are cut.
 ///
 /// ```
-/// # use tenfold_http::chunked::Decoder;
+/// # use tenfold_http::h1::chunked::Decoder;
 /// let (mut input, mut content) = (&b"3;x=y\r\nabc\r\n0\r\n\r\nGET /"[..], Vec::new());
 /// let mut decoder = Decoder::new(100, 100);
 /// loop {

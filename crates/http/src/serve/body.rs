@@ -4,12 +4,12 @@
 use std::future::{Future, poll_fn};
 use std::task::{Poll, ready};
 
-use crate::chunked::{Decoder, Piece};
-use crate::framing::Body;
+use super::waits::Pace;
+use crate::h1::chunked::{Decoder, Piece};
 use crate::io::{Io, IoError, Patience, Received};
 use crate::limits::Limits;
-use crate::service::Refusal;
-use crate::waits::Pace;
+use crate::message::refusal::Refusal;
+use crate::message::request::Body;
 
 /// Why a body did not come to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Rest {
             Body::Length(length) if length > most => Err(Refusal::BodyTooLarge),
             Body::Length(length) => Ok(Rest::Length(length)),
             Body::Empty => Ok(Rest::Length(0)),
-            Body::Chunked => Ok(Rest::Chunks(Decoder::new(most, limits.max_head))),
+            Body::Streamed => Ok(Rest::Chunks(Decoder::new(most, limits.max_head))),
         }
     }
 

@@ -1,20 +1,26 @@
-//! The life of a connection.
+//! The life of an HTTP/1 connection.
 //!
-//! [`serve_connection`] is written once and runs on every I/O model. What does not wait (finding a head,
-//! parsing it, answering it) is one synchronous step; the future only holds what outlives a wait.
+//! [`serve_connection`] is written once and runs on every I/O model. What does not wait (finding a head, parsing it,
+//! answering it) is one synchronous step; the future only holds what outlives a wait.
 
 use std::future::Future;
 
-use crate::body::{Broken, discard};
+use super::body::{Broken, discard};
+use super::deferred::{Pending, resolve};
+use super::session::{Next, Session};
+use super::step::{After, Persistence, first_line};
+use super::waits::{BLANK, finish, flush, receive};
 use crate::clock::{self, Instant};
-use crate::framing::Body;
-use crate::head::{self, Head, Method, Scan};
-use crate::io::{Finish, Io, IoError, Patience, Peer, Received};
+use crate::h1::encode::Encoding;
+use crate::h1::head::{self, Head, Scan};
+use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::limits::Limits;
+use crate::message::connection::Connection;
+use crate::message::refusal::Refusal;
+use crate::message::request::Body;
 use crate::out::Out;
-use crate::pending::{Pending, resolve};
-use crate::service::{Answer, Next, Refusal, Service, Session};
-use crate::waits::{BLANK, finish, flush, receive};
+use crate::response::writer::ResponseWriter;
+use crate::service::{Answer, Service};
 
 /// Serves the requests that arrive on `io` until there is nothing in hand, and says what becomes of the
 /// connection then.
@@ -33,23 +39,23 @@ where
         let mut progress = Progress { answered: false, ..Progress::BEHIND_AN_ANSWER };
         loop {
             // Most activations begin with nothing in hand.
-            let turn = match io.split().0.is_empty() {
-                true => Turn::Incomplete,
-                false => turn(io, service, limits, session, &mut progress),
+            let outcome = match io.split().0.is_empty() {
+                true => ParseOutcome::Incomplete,
+                false => answer_heads(io, service, limits, session, &mut progress),
             };
             if !io.split().1.is_empty() && flush(io, limits).await.is_err() {
                 return Next::Close;
             }
-            let after = match turn {
-                Turn::Again => After::Continue,
-                Turn::Then(after) => after,
-                Turn::Wait(pending) => {
+            let after = match outcome {
+                ParseOutcome::Again => After::Continue,
+                ParseOutcome::Then(after) => after,
+                ParseOutcome::Wait(pending) => {
                     match Box::pin(resolve(io, service, limits, session, *pending)).await {
                         Ok(after) => after,
                         Err(_) => return Next::Close,
                     }
                 }
-                Turn::Incomplete => {
+                ParseOutcome::Incomplete => {
                     let by = match progress.wait(io, limits, session) {
                         Ok(by) => by,
                         Err(next) => return next,
@@ -123,7 +129,7 @@ fn begun<I: Io>(io: &mut I) -> bool {
 }
 
 /// What the synchronous part came to.
-enum Turn {
+enum ParseOutcome {
     /// The output is full: flush, then go on.
     Again,
     /// No whole head is in hand.
@@ -134,72 +140,66 @@ enum Turn {
     Wait(Box<Pending>),
 }
 
-impl Turn {
+impl ParseOutcome {
     /// What an answer comes to; none where the next head is looked for at once.
     #[inline]
-    fn behind(answer: Answer, after: After) -> Option<Turn> {
+    fn behind(answer: Answer, encoding: Encoding, after: After) -> Option<ParseOutcome> {
         match (answer, after) {
             (Answer::Done, After::Continue) => None,
-            (Answer::Done, after) => Some(Turn::Then(after)),
-            (Answer::Close | Answer::NeedBody { .. }, _) => Some(Turn::Then(After::End(Finish::Linger))),
-            (Answer::Later(coming), after) => Some(Turn::Wait(Box::new(Pending::Later(coming, after)))),
+            (Answer::Done, after) => Some(ParseOutcome::Then(after)),
+            (Answer::Close | Answer::NeedBody { .. }, _) => {
+                Some(ParseOutcome::Then(After::End(Finish::Linger)))
+            }
+            (Answer::Later(deferred), after) => {
+                Some(ParseOutcome::Wait(Box::new(Pending::Later(deferred, encoding, after))))
+            }
         }
     }
 }
 
-/// What follows an answer.
-#[derive(Clone, Copy)]
-pub(crate) enum After {
-    /// The next head.
-    Continue,
-    /// This body, which nobody wants.
-    Discard(Body),
-    /// Nothing.
-    End(Finish),
-}
-
 /// Answers the heads that are in hand, until there is none, the output is full, or something has to be
 /// waited for.
-fn turn<I, S>(
+fn answer_heads<I, S>(
     io: &mut I,
     service: &S,
     limits: &Limits,
     session: &mut Session,
     progress: &mut Progress,
-) -> Turn
+) -> ParseOutcome
 where
     I: Io,
     S: Service + ?Sized,
 {
-    let mut serving = Serving { service, limits, session, peer: *io.peer(), draining: io.draining() };
+    let mut serving =
+        Serving { service, limits, session, connection: *io.connection(), draining: io.draining() };
     loop {
         let (input, out) = io.split();
         if out.full() {
-            return Turn::Again;
+            return ParseOutcome::Again;
         }
         if input.is_empty() {
-            return Turn::Incomplete;
+            return ParseOutcome::Incomplete;
         }
         let mut table = head::table();
-        let at_once = match progress.scanned {
-            0 => Head::at_once(input, &mut table, limits),
+        let parsed = match progress.scanned {
+            0 => Head::parse_fast(input, &mut table, limits),
             // It was not whole before: bytes that come one by one are looked at once.
             _ => None,
         };
-        let (length, behind) = match at_once {
-            Some(mut head) => {
+        let (length, behind) = match parsed {
+            Some(head) => {
                 *progress = Progress::BEHIND_AN_ANSWER;
-                let length = head.bytes.len();
-                (length, serving.answer(&mut head, input.len() > length, out))
+                let length = head.length();
+                (length, serving.answer(&head, input.len() > length, out))
             }
             None => match serving.look_closely(input, progress, out) {
                 Ok(answered) => answered,
-                Err(turn) => return turn,
+                Err(outcome) => return outcome,
             },
         };
         io.consume(length);
-        if let Some(turn) = behind {
-            return turn;
+        if let Some(outcome) = behind {
+            return outcome;
         }
     }
 }
@@ -209,7 +209,7 @@ struct Serving<'a, S: ?Sized> {
     service: &'a S,
     limits: &'a Limits,
     session: &'a mut Session,
-    peer: Peer,
+    connection: Connection,
     draining: bool,
 }
 
@@ -217,14 +217,20 @@ impl<S: Service + ?Sized> Serving<'_, S> {
     /// Answers a head, behind which there are `more` bytes in hand; says what has to happen next, where it is
     /// not the next head.
     #[inline(always)]
-    fn answer(&mut self, head: &mut Head<'_>, more: bool, out: &mut Out) -> Option<Turn> {
-        let Serving { service, limits, session, peer, draining } = self;
+    fn answer(&mut self, head: &Head<'_>, more: bool, out: &mut Out) -> Option<ParseOutcome> {
+        let Serving { service, limits, session, connection, draining } = self;
         session.requests = session.requests.saturating_add(1);
-        let unread = head.body;
-        let after = settle(head, unread, limits, session, *draining, more);
-        match out.answer(limits.write, |out| service.answer(head, peer, out)) {
-            Answer::NeedBody { max } => need_body(*service, head, max, limits, (more, after), peer, out),
-            answer => Turn::behind(answer, after),
+        let request = &head.request;
+        let persistence = Persistence { limits, session, draining: *draining, more };
+        let (persistent, after) = persistence.decide(request, head.persistent, request.body);
+        let encoding = Encoding { version: request.version, persistent, write: limits.write };
+        let mut response = ResponseWriter::new(out, encoding);
+        match service.answer(request, connection, &mut response) {
+            Answer::NeedBody { max } => {
+                drop(response);
+                need_body(*service, head, max, limits, (more, encoding, after), connection, out)
+            }
+            answer => ParseOutcome::behind(answer, encoding, after),
         }
     }
 
@@ -236,7 +242,7 @@ impl<S: Service + ?Sized> Serving<'_, S> {
         input: &mut [u8],
         progress: &mut Progress,
         out: &mut Out,
-    ) -> Result<(usize, Option<Turn>), Turn> {
+    ) -> Result<(usize, Option<ParseOutcome>), ParseOutcome> {
         let limits = self.limits;
         // One empty line before a request is passed over (RFC 9112 §2.2); a second one is malformed. It
         // stays in hand until the head is whole, so that empty lines win a peer no time.
@@ -258,7 +264,7 @@ impl<S: Service + ?Sized> Serving<'_, S> {
             Ok(Scan::Whole(length)) => length,
             Ok(Scan::Partial) => {
                 progress.scanned = blank + scanned;
-                return Err(Turn::Incomplete);
+                return Err(ParseOutcome::Incomplete);
             }
             Err(refusal) => return Err(self.refuse(refusal, input, out)),
         };
@@ -266,7 +272,7 @@ impl<S: Service + ?Sized> Serving<'_, S> {
         let more = input.len() > length;
         let mut table = head::table();
         match Head::parse(&mut input[..length], &mut table, limits) {
-            Ok(mut head) => Ok((blank + length, self.answer(&mut head, more, out))),
+            Ok(head) => Ok((blank + length, self.answer(&head, more, out))),
             Err(refusal) => {
                 self.session.requests = self.session.requests.saturating_add(1);
                 Err(self.refuse(refusal, &input[..length], out))
@@ -274,89 +280,54 @@ impl<S: Service + ?Sized> Serving<'_, S> {
         }
     }
 
-    /// Answers what is not served, after which nothing is.
-    fn refuse(&self, refusal: Refusal, input: &[u8], out: &mut Out) -> Turn {
-        let line = first_line(input);
-        out.answer(self.limits.write, |out| self.service.refuse(refusal, line, &self.peer, out));
-        Turn::Then(After::End(Finish::Linger))
+    /// Refuses a request, after which the connection ends.
+    fn refuse(&self, refusal: Refusal, input: &[u8], out: &mut Out) -> ParseOutcome {
+        let mut response = ResponseWriter::new(out, Encoding::last(self.limits.write));
+        self.service.refuse(refusal, first_line(input), &self.connection, &mut response);
+        ParseOutcome::Then(After::End(Finish::Linger))
     }
 }
 
-/// What becomes of a request whose body the service asked for; `after` holds where it has none.
+/// Waits for the content that the service asked for; `after` follows if there is none.
 #[cold]
 fn need_body<S: Service + ?Sized>(
     service: &S,
     head: &Head<'_>,
     max: u64,
     limits: &Limits,
-    (more, after): (bool, After),
-    peer: &Peer,
+    (more, encoding, after): (bool, Encoding, After),
+    connection: &Connection,
     out: &mut Out,
-) -> Option<Turn> {
-    if head.body == Body::Empty {
-        let answer = out.answer(limits.write, |out| service.answer_body(head, b"", peer, out));
-        return Turn::behind(answer, after);
+) -> Option<ParseOutcome> {
+    if head.request.body == Body::Empty {
+        let mut response = ResponseWriter::new(out, encoding);
+        let answer = service.answer_body(&head.request, b"", connection, &mut response);
+        return ParseOutcome::behind(answer, encoding, after);
     }
     match Pending::body(head, max.min(limits.max_body), more, out) {
-        Ok(pending) => Some(Turn::Wait(Box::new(pending))),
+        Ok(pending) => Some(ParseOutcome::Wait(Box::new(pending))),
         Err(refusal) => {
-            out.answer(limits.write, |out| service.refuse(refusal, first_line(head.line), peer, out));
-            Some(Turn::Then(After::End(Finish::Linger)))
+            let mut response = ResponseWriter::new(out, Encoding::last(limits.write));
+            service.refuse(refusal, first_line(head.request.line), connection, &mut response);
+            Some(ParseOutcome::Then(After::End(Finish::Linger)))
         }
     }
-}
-
-/// Decides whether the connection goes on after this request, tells the head so, and says what has to
-/// happen next. `unread` is the body that stands behind the head, and `more` says that bytes do.
-pub(crate) fn settle(
-    head: &mut Head<'_>,
-    unread: Body,
-    limits: &Limits,
-    session: &Session,
-    draining: bool,
-    more: bool,
-) -> After {
-    let readable = match unread {
-        Body::Empty => true,
-        // A peer that waits for `100 Continue` sends no body to an answer that it gets instead; one that
-        // does not wait sends it. Who can not tell closes (RFC 9110 §10.1.1).
-        _ if head.expects => false,
-        Body::Length(length) => length <= limits.max_discard,
-        // Its length shows when it is read.
-        Body::Chunked => true,
-    };
-    let last = limits.requests_per_connection.is_some_and(|bound| session.requests >= bound);
-    // What follows a CONNECT that was refused may be meant for the other end of a tunnel.
-    head.persistent &= readable && !last && !draining && head.method != Method::Connect;
-    match (head.persistent, unread) {
-        (true, Body::Empty) => After::Continue,
-        (true, body) => After::Discard(body),
-        // A peer that said it is done, and sent nothing behind its request, loses nothing by a close.
-        (false, Body::Empty) if !more && !last && !draining => After::End(Finish::Close),
-        _ => After::End(Finish::Linger),
-    }
-}
-
-/// What arrived of a request line, for a log.
-pub(crate) fn first_line(input: &[u8]) -> &[u8] {
-    const SHOWN: usize = 1024;
-    let input = &input[..input.len().min(SHOWN)];
-    &input[..memchr::memchr2(b'\r', b'\n', input).unwrap_or(input.len())]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::request::Request;
     use crate::script::ScriptIo;
 
     struct Unit;
 
     impl Service for Unit {
-        fn answer(&self, _: &Head<'_>, _: &Peer, _: &mut Out) -> Answer {
+        fn answer(&self, _: &Request<'_>, _: &Connection, _: &mut ResponseWriter<'_>) -> Answer {
             Answer::Close
         }
 
-        fn refuse(&self, _: Refusal, _: &[u8], _: &Peer, _: &mut Out) {}
+        fn refuse(&self, _: Refusal, _: &[u8], _: &Connection, _: &mut ResponseWriter<'_>) {}
     }
 
     fn assert_send<T: Send>(future: T) -> T {

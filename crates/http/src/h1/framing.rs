@@ -3,23 +3,11 @@
 //!
 //! Whatever two readers could understand differently is refused: that is how requests are smuggled.
 
-use std::net::Ipv6Addr;
-
 use httparse::Header;
 
-use crate::head::Version;
-use crate::service::Refusal;
-
-/// What follows a request's head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body {
-    /// Nothing.
-    Empty,
-    /// This many bytes, at least one.
-    Length(u64),
-    /// Chunks.
-    Chunked,
-}
+use crate::message::refusal::Refusal;
+use crate::message::request::{Body, Version};
+use crate::message::target::valid_host;
 
 pub(crate) struct Framing<'a> {
     pub(crate) body: Body,
@@ -63,7 +51,7 @@ pub(crate) fn read<'a>(fields: &'a [Header<'a>], version: Version) -> Result<Fra
             return Err(Refusal::Malformed("Content-Length stands beside Transfer-Encoding"));
         }
         (Some(Coding::Unknown), None) => return Err(Refusal::UnknownTransferCoding),
-        (Some(Coding::Chunked), None) => Body::Chunked,
+        (Some(Coding::Chunked), None) => Body::Streamed,
         (None, None | Some(0)) => Body::Empty,
         (None, Some(length)) => Body::Length(length),
     };
@@ -161,62 +149,4 @@ fn decimal(value: &[u8]) -> Option<u64> {
     }
     let number = value.iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
     (number <= i64::MAX as u64).then_some(number)
-}
-
-/// Whether `value` is `uri-host [ ":" port ]` (RFC 9110 §7.2). Empty is valid: the target has no
-/// authority.
-pub(crate) fn valid_host(value: &[u8]) -> bool {
-    if let Some(rest) = value.strip_prefix(b"[") {
-        let Some(end) = memchr::memchr(b']', rest) else { return false };
-        let address = std::str::from_utf8(&rest[..end]).unwrap_or_default();
-        let behind = &rest[end + 1..];
-        return address.parse::<Ipv6Addr>().is_ok()
-            && (behind.is_empty() || behind.strip_prefix(b":").is_some_and(valid_port));
-    }
-    let end = value.iter().position(|&byte| !NAME[byte as usize]).unwrap_or(value.len());
-    let end = if value.get(end) == Some(&b'%') { end_of_escaped(value) } else { end };
-    let (name, behind) = value.split_at(end);
-    let ends = behind.is_empty() || (!name.is_empty() && behind[0] == b':' && valid_port(&behind[1..]));
-    ends && name.len() <= 255
-}
-
-/// Where a registered name ends that holds percent-encoded bytes.
-fn end_of_escaped(value: &[u8]) -> usize {
-    let mut at = 0;
-    loop {
-        match &value[at..] {
-            [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => at += 3,
-            [byte, ..] if NAME[*byte as usize] => at += 1,
-            _ => return at,
-        }
-    }
-}
-
-/// Whether `digits` are a port; none are the scheme's own (RFC 3986 §3.2.3).
-fn valid_port(digits: &[u8]) -> bool {
-    // Digit by digit, as every request has one: `decimal` looks twice.
-    let mut port = 0;
-    digits.iter().all(|digit| {
-        port = port * 10 + u32::from(digit.wrapping_sub(b'0'));
-        digit.is_ascii_digit() && port <= u32::from(u16::MAX)
-    })
-}
-
-/// Bytes that may stand in a registered name as they are (RFC 3986 §3.2.2).
-static NAME: [bool; 256] = allowing(b"-._~!$&'()*+,;=");
-
-/// A table that is true for letters, digits and `others`.
-pub(crate) const fn allowing(others: &[u8]) -> [bool; 256] {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        table[byte] = (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let mut at = 0;
-    while at < others.len() {
-        table[others[at] as usize] = true;
-        at += 1;
-    }
-    table
 }

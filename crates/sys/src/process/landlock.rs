@@ -10,7 +10,7 @@ use landlock::{
 };
 use rustix::fs::fstatfs;
 
-use crate::file::Root;
+use crate::files::file::Root;
 
 /// Rights that are limited, as far as the kernel knows them: those of Linux 6.10.
 const RIGHTS: ABI = ABI::V5;

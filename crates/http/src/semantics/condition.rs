@@ -3,7 +3,8 @@
 use std::time::UNIX_EPOCH;
 
 use crate::clock;
-use crate::head::{Head, Method};
+use crate::message::method::Method;
+use crate::message::request::Request;
 
 /// What tells one version of a representation from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub enum Verdict {
 
 /// Evaluates the conditions of `head` against what exists, in the order of RFC 9110 §13.2.2. `If-Range` is
 /// the business of [`range_applies`].
-pub fn evaluate(head: &Head<'_>, validators: Validators<'_>) -> Verdict {
+pub fn evaluate(head: &Request<'_>, validators: Validators<'_>) -> Verdict {
     match listed(head, "if-match", |tag| tag.strong && tag.text == validators.etag) {
         Some(false) => return Verdict::PreconditionFailed,
         Some(true) => {}
@@ -55,7 +56,7 @@ pub fn evaluate(head: &Head<'_>, validators: Validators<'_>) -> Verdict {
 /// Whether a `Range` of this request may be answered with a part: there is no `If-Range`, or it names
 /// exactly the version that exists, by a validator that is strong (RFC 9110 §13.1.5). Where it may not, the
 /// whole is sent.
-pub fn range_applies(head: &Head<'_>, validators: Validators<'_>) -> bool {
+pub fn range_applies(head: &Request<'_>, validators: Validators<'_>) -> bool {
     let mut values = head.values("if-range");
     let Some(value) = values.next() else { return true };
     if values.next().is_some() {
@@ -72,7 +73,7 @@ pub fn range_applies(head: &Head<'_>, validators: Validators<'_>) -> bool {
 
 /// Whether one of the entity tags in the fields called `name`, or `*`, matches; none where there is no
 /// such field. A list ends where it is malformed: what follows can not be told apart.
-fn listed(head: &Head<'_>, name: &str, matches: impl Fn(Tag<'_>) -> bool) -> Option<bool> {
+fn listed(head: &Request<'_>, name: &str, matches: impl Fn(Tag<'_>) -> bool) -> Option<bool> {
     let mut values = head.values(name).peekable();
     values.peek()?;
     Some(values.any(|value| value == b"*" || Tags { rest: value }.any(&matches)))
@@ -113,7 +114,7 @@ impl<'a> Iterator for Tags<'a> {
 }
 
 /// The date in the only field called `name`. One that is no date counts for nothing.
-fn date(head: &Head<'_>, name: &str) -> Option<u64> {
+fn date(head: &Request<'_>, name: &str) -> Option<u64> {
     parse_date(head.only(name)?)
 }
 
@@ -126,7 +127,7 @@ fn parse_date(value: &[u8]) -> Option<u64> {
 mod tests {
     use super::Verdict::{NotModified, PreconditionFailed, Proceed};
     use super::*;
-    use crate::{Limits, head};
+    use crate::h1::parse_request;
 
     const THEN: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
@@ -136,18 +137,16 @@ mod tests {
     /// Some time after [`THEN`].
     const NOW: u64 = 784_111_800;
 
-    fn with_head<T>(method: &str, fields: &[(&str, &str)], use_it: impl FnOnce(&Head<'_>) -> T) -> T {
+    fn with_request<T>(method: &str, fields: &[(&str, &str)], use_it: impl FnOnce(&Request<'_>) -> T) -> T {
         clock::set(clock::Instant(0), NOW);
         let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let mut bytes = format!("{method} / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes();
-        let mut table = head::table();
-        let head = Head::parse(&mut bytes, &mut table, &Limits::default()).expect("the head is well-formed");
-        use_it(&head)
+        parse_request(&mut bytes, |request| use_it(&request.expect("the request is well-formed")))
     }
 
     #[track_caller]
     fn check(method: &str, fields: &[(&str, &str)], expected: Verdict) {
-        let verdict = with_head(method, fields, |head| evaluate(head, VALIDATORS));
+        let verdict = with_request(method, fields, |head| evaluate(head, VALIDATORS));
         assert_eq!(verdict, expected, "{method} with {fields:?}");
     }
 
@@ -242,9 +241,9 @@ mod tests {
     fn without_a_known_date_only_tags_count() {
         let undated = Validators { modified: None, ..VALIDATORS };
         for name in ["If-Modified-Since", "If-Unmodified-Since"] {
-            assert_eq!(with_head("GET", &[(name, BEFORE)], |head| evaluate(head, undated)), Proceed);
+            assert_eq!(with_request("GET", &[(name, BEFORE)], |head| evaluate(head, undated)), Proceed);
         }
-        assert!(!with_head("GET", &[("If-Range", THEN)], |head| range_applies(head, undated)));
+        assert!(!with_request("GET", &[("If-Range", THEN)], |head| range_applies(head, undated)));
     }
 
     #[test]
@@ -260,11 +259,11 @@ mod tests {
             (AFTER, false),
             (BEFORE, false),
         ] {
-            let found = with_head("GET", &[("If-Range", value)], |head| range_applies(head, VALIDATORS));
+            let found = with_request("GET", &[("If-Range", value)], |head| range_applies(head, VALIDATORS));
             assert_eq!(found, applies, "{value}");
         }
-        assert!(with_head("GET", &[], |head| range_applies(head, VALIDATORS)));
-        assert!(!with_head("GET", &[("If-Range", THEN), ("If-Range", THEN)], |head| {
+        assert!(with_request("GET", &[], |head| range_applies(head, VALIDATORS)));
+        assert!(!with_request("GET", &[("If-Range", THEN), ("If-Range", THEN)], |head| {
             range_applies(head, VALIDATORS)
         }));
     }
@@ -274,7 +273,7 @@ mod tests {
         for (modified, applies) in [(NOW - 1, true), (NOW, false), (NOW + 1, false)] {
             let validators = Validators { modified: Some(modified), ..VALIDATORS };
             let date = String::from_utf8(clock::format_date(modified).to_vec()).expect("text");
-            let found = with_head("GET", &[("If-Range", &date)], |head| range_applies(head, validators));
+            let found = with_request("GET", &[("If-Range", &date)], |head| range_applies(head, validators));
             assert_eq!(found, applies, "{date}");
         }
     }

@@ -1,8 +1,9 @@
 //! What a request is about (RFC 9112 §3.2).
 
-use crate::framing::{allowing, valid_host};
-use crate::head::Method;
-use crate::service::Refusal;
+use std::net::Ipv6Addr;
+
+use super::method::Method;
+use super::refusal::Refusal;
 
 /// A request target of a form that its method allows, of characters that it allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,3 +80,61 @@ impl<'a> Target<'a> {
 /// Bytes that may stand in a path: those of RFC 3986 §3.3, and `|`, `[` and `]`, which browsers leave as
 /// they are.
 static PATH: [bool; 256] = allowing(b"/-._~%!$&'()*+,;=:@|[]");
+
+/// Whether `value` is `uri-host [ ":" port ]` (RFC 9110 §7.2). Empty is valid: the target has no
+/// authority.
+pub(crate) fn valid_host(value: &[u8]) -> bool {
+    if let Some(rest) = value.strip_prefix(b"[") {
+        let Some(end) = memchr::memchr(b']', rest) else { return false };
+        let address = std::str::from_utf8(&rest[..end]).unwrap_or_default();
+        let behind = &rest[end + 1..];
+        return address.parse::<Ipv6Addr>().is_ok()
+            && (behind.is_empty() || behind.strip_prefix(b":").is_some_and(valid_port));
+    }
+    let end = value.iter().position(|&byte| !NAME[byte as usize]).unwrap_or(value.len());
+    let end = if value.get(end) == Some(&b'%') { end_of_escaped(value) } else { end };
+    let (name, behind) = value.split_at(end);
+    let ends = behind.is_empty() || (!name.is_empty() && behind[0] == b':' && valid_port(&behind[1..]));
+    ends && name.len() <= 255
+}
+
+/// Where a registered name ends that holds percent-encoded bytes.
+fn end_of_escaped(value: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        match &value[at..] {
+            [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => at += 3,
+            [byte, ..] if NAME[*byte as usize] => at += 1,
+            _ => return at,
+        }
+    }
+}
+
+/// Whether `digits` are a port; none are the scheme's own (RFC 3986 §3.2.3).
+fn valid_port(digits: &[u8]) -> bool {
+    // Digit by digit, as every request has one: `decimal` looks twice.
+    let mut port = 0;
+    digits.iter().all(|digit| {
+        port = port * 10 + u32::from(digit.wrapping_sub(b'0'));
+        digit.is_ascii_digit() && port <= u32::from(u16::MAX)
+    })
+}
+
+/// Bytes that may stand in a registered name as they are (RFC 3986 §3.2.2).
+static NAME: [bool; 256] = allowing(b"-._~!$&'()*+,;=");
+
+/// A table that is true for letters, digits and `others`.
+pub(crate) const fn allowing(others: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    table
+}

@@ -7,10 +7,10 @@ use std::future::{Future, poll_fn};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
+use super::session::Next;
 use crate::clock::{self, Instant};
 use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::limits::Limits;
-use crate::service::Next;
 
 /// What may stand before a request line.
 pub(crate) const BLANK: &[u8] = b"\r\n";

@@ -1,0 +1,81 @@
+//! Heads of responses as HTTP/1 writes them (RFC 9112 §4, §5).
+
+use crate::clock;
+use crate::limits::WriteMode;
+use crate::message::decimal::Decimal;
+use crate::message::header_lines::HeaderLines;
+use crate::message::request::Version;
+use crate::message::status::with_statuses;
+use crate::out::Out;
+
+/// The interim response that asks for the content of a request (RFC 9110 §15.2.1).
+pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// What the responses to a request are encoded for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Encoding {
+    pub(crate) version: Version,
+    /// Whether the connection persists after the response.
+    pub(crate) persistent: bool,
+    pub(crate) write: WriteMode,
+}
+
+impl Encoding {
+    /// Encodes the last response on a connection.
+    pub(crate) const fn last(write: WriteMode) -> Encoding {
+        Encoding { version: Version::Http11, persistent: false, write }
+    }
+
+    /// Returns the line behind `Date`: `Connection`, if it differs from the default of the version (RFC 9112 §9.3).
+    #[inline]
+    pub(crate) fn connection(self) -> &'static [u8] {
+        match (self.persistent, self.version) {
+            (true, Version::Http11) => b"",
+            (true, Version::Http10) => b"Connection: keep-alive\r\n",
+            (false, _) => b"Connection: close\r\n",
+        }
+    }
+}
+
+/// Stages a status line, `Server`, `Date` and `Connection`.
+pub(crate) fn begin(status: u16, encoding: Encoding, out: &mut Out) {
+    match preamble(status) {
+        Some(text) => out.stage(text.as_bytes()),
+        None => {
+            out.stage(b"HTTP/1.1 ");
+            out.stage(Decimal::new(u64::from(status)).as_bytes());
+            out.stage(b" \r\nServer: tenfold\r\nDate: ");
+        }
+    }
+    clock::with_date(|date| out.stage(date));
+    out.stage(b"\r\n");
+    out.stage(encoding.connection());
+}
+
+/// Stages a field.
+pub(crate) fn field(name: &str, value: &[u8], out: &mut Out) {
+    for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
+        out.stage(piece);
+    }
+}
+
+/// Stages an interim response (RFC 9110 §15.2) with these fields.
+pub(crate) fn interim(status: u16, phrase: &str, fields: &HeaderLines, out: &mut Out) {
+    let status = Decimal::new(u64::from(status));
+    let line = [b"HTTP/1.1 ", status.as_bytes(), b" ", phrase.as_bytes(), b"\r\n"];
+    line.into_iter().chain([fields.as_bytes(), b"\r\n"]).for_each(|piece| out.stage(piece));
+}
+
+macro_rules! preambles {
+    ($($code:literal $reason:literal)*) => {
+        /// All of a head in front of its date.
+        const fn preamble(status: u16) -> Option<&'static str> {
+            Some(match status {
+                $($code => concat!("HTTP/1.1 ", $code, " ", $reason, "\r\nServer: tenfold\r\nDate: "),)*
+                _ => return None,
+            })
+        }
+    };
+}
+
+with_statuses!(preambles);

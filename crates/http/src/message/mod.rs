@@ -1,0 +1,12 @@
+//! What HTTP messages mean, without the bytes of any version.
+
+pub mod connection;
+pub mod decimal;
+pub mod field;
+pub mod header_lines;
+pub mod method;
+pub mod owned;
+pub mod refusal;
+pub mod request;
+pub mod status;
+pub mod target;

@@ -1,0 +1,72 @@
+//! Reasons to refuse bytes or a request.
+
+use std::fmt;
+
+/// Why a request is refused before a service sees it. Each reason closes the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// The bytes are not a request of RFC 9112; the words say what is wrong with them.
+    Malformed(&'static str),
+    /// The head, or the body, did not arrive in time.
+    TimedOut,
+    /// The target is longer than [`crate::Limits::max_target`].
+    TargetTooLong,
+    /// The head is longer than [`crate::Limits::max_head`] or has more than
+    /// [`crate::Limits::max_headers`] fields; or the extensions and trailers of a body in chunks are longer
+    /// than a head may be.
+    HeadTooLarge,
+    /// The body is longer than what was asked for, or than [`crate::Limits::max_body`].
+    BodyTooLarge,
+    /// A method that this server does not know.
+    UnknownMethod,
+    /// A transfer coding other than `chunked`.
+    UnknownTransferCoding,
+    /// A major version other than 1.
+    UnknownVersion,
+    /// An expectation other than `100-continue`.
+    UnknownExpectation,
+    /// A deferred response did not come in time.
+    Overdue,
+    /// Too many requests are queued.
+    Busy,
+}
+
+impl Refusal {
+    /// The status code of the response (RFC 9110 §15).
+    pub fn status(self) -> u16 {
+        match self {
+            Refusal::Malformed(_) => 400,
+            Refusal::TimedOut => 408,
+            Refusal::BodyTooLarge => 413,
+            Refusal::TargetTooLong => 414,
+            Refusal::UnknownExpectation => 417,
+            Refusal::HeadTooLarge => 431,
+            Refusal::UnknownMethod | Refusal::UnknownTransferCoding => 501,
+            Refusal::Overdue | Refusal::Busy => 503,
+            Refusal::UnknownVersion => 505,
+        }
+    }
+
+    /// What is wrong, in a few words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Refusal::Malformed(what) => what,
+            Refusal::TimedOut => "the request did not arrive in time",
+            Refusal::TargetTooLong => "the target is too long",
+            Refusal::HeadTooLarge => "the head is too large",
+            Refusal::BodyTooLarge => "the body is too large",
+            Refusal::UnknownMethod => "the method is not known here",
+            Refusal::UnknownTransferCoding => "the transfer coding is not known here",
+            Refusal::UnknownVersion => "only HTTP/1.0 and HTTP/1.1 are spoken here",
+            Refusal::UnknownExpectation => "the expectation can not be met",
+            Refusal::Overdue => "the answer took too long",
+            Refusal::Busy => "as many requests are waiting as may wait",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words())
+    }
+}

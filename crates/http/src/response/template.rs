@@ -1,0 +1,140 @@
+//! Responses that are described once and sent often.
+
+use super::writer::{ResponseHead, ResponseWriter};
+use crate::h1::encode;
+use crate::h1::prepared::Prepared;
+use crate::message::field::{FieldName, FieldValue};
+use crate::out::Out;
+
+/// A response that is described once, with the bytes that each version sends for it.
+#[derive(Clone, Debug)]
+pub struct Template {
+    h1: Prepared,
+}
+
+impl Template {
+    /// Prepares the response with this status, the fields that `describe` adds, and `body` behind them. A larger
+    /// body, or one that is a file, is left out and put behind the template by the service.
+    pub fn new(status: u16, body: &[u8], describe: impl FnOnce(&mut ResponseHead<'_>)) -> Template {
+        let mut out = Out::new();
+        let mut response = ResponseWriter::new(&mut out, Prepared::ENCODING);
+        let mut head = response.head(status);
+        describe(&mut head);
+        head.end();
+        let head = out.staged_alone().expect("a head is staged bytes");
+        Template { h1: Prepared::new(head, body) }
+    }
+
+    /// Returns its fields in order, without those that a version adds.
+    pub fn fields(&self) -> impl Iterator<Item = (FieldName<'_>, FieldValue<'_>)> {
+        self.h1.fields()
+    }
+
+    /// The body that stands behind the head.
+    pub fn body(&self) -> &[u8] {
+        self.h1.body()
+    }
+
+    /// Bytes of memory beside this value itself.
+    pub fn weight(&self) -> usize {
+        self.h1.weight()
+    }
+}
+
+impl ResponseWriter<'_> {
+    /// Writes a response that was described before, with the body in it if `whole`.
+    #[inline]
+    pub fn template(&mut self, template: &mut Template, whole: bool) {
+        if self.fields.are_none() && template.h1.stage(self.encoding, whole, self.out) {
+            return;
+        }
+        self.template_with_fields(template, whole);
+    }
+
+    #[cold]
+    fn template_with_fields(&mut self, template: &mut Template, whole: bool) {
+        let mark = self.out.mark();
+        if self.fields.replaced.is_empty() {
+            template.h1.stage_head(self.encoding, self.out);
+        } else {
+            template.h1.stage_begin(self.encoding, self.out);
+            for (name, value) in template.fields().filter(|(name, _)| self.fields.keep(name.as_str())) {
+                encode::field(name.as_str(), value.as_bytes(), self.out);
+            }
+        }
+        self.head_since(mark).end();
+        if whole {
+            self.out.stage(template.body());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{self, Instant};
+    use crate::h1::encode::Encoding;
+    use crate::limits::WriteMode;
+    use crate::message::header_lines::HeaderLines;
+    use crate::message::request::Version;
+    use crate::message::status::PLAIN_TEXT;
+
+    fn describe(head: &mut ResponseHead<'_>) {
+        head.content_type(PLAIN_TEXT);
+        head.content_length(4);
+        head.field(FieldName::CACHE_CONTROL, FieldValue::constant("public"));
+    }
+
+    fn sent(out: &mut Out) -> Vec<u8> {
+        let mut sent = Vec::new();
+        while let Some(memory) = out.pop_memory(Vec::new()) {
+            let crate::out::Memory::Staged(bytes, from) = memory else { panic!("nothing is shared") };
+            sent.extend_from_slice(&bytes[from..]);
+        }
+        sent
+    }
+
+    #[test]
+    fn a_template_is_what_a_head_written_anew_would_be() {
+        clock::set(Instant(0), 784_111_777);
+        let mut template = Template::new(200, b"body", describe);
+        let mut added = HeaderLines::default();
+        added.field(FieldName::VARY, FieldValue::constant("Origin"));
+        let private = FieldValue::constant("private");
+        for case in 0..2 * 2 * 2 * 2 * 2 * 3_u64 {
+            clock::set(Instant(0), 784_111_777 + case);
+            let chosen = |bit: u64| case >> bit & 1 == 1;
+            let write = [WriteMode::Joined, WriteMode::Split, WriteMode::PerHeader][case as usize / 32];
+            let version = if chosen(0) { Version::Http10 } else { Version::Http11 };
+            let encoding = Encoding { version, persistent: chosen(1), write };
+            let (mut anew, mut prepared) = (Out::new(), Out::new());
+            for (out, template) in [(&mut anew, None), (&mut prepared, Some(&mut template))] {
+                let mut response = ResponseWriter::new(out, encoding);
+                if chosen(2) {
+                    response.add_fields(&added);
+                }
+                if chosen(3) {
+                    response.replace_field(FieldName::CACHE_CONTROL, private);
+                }
+                match template {
+                    Some(template) => response.template(template, chosen(4)),
+                    None => {
+                        let mut head = response.head(200);
+                        describe(&mut head);
+                        head.end();
+                        if chosen(4) {
+                            response.body(b"body");
+                        }
+                    }
+                }
+            }
+            let (anew, prepared) = (sent(&mut anew), sent(&mut prepared));
+            let text = String::from_utf8_lossy(&prepared);
+            assert_eq!(text, String::from_utf8_lossy(&anew), "{case}");
+            assert_eq!(text.contains("Cache-Control: private\r\n"), chosen(3));
+            assert_eq!(text.contains("Vary: Origin\r\n"), chosen(2));
+            assert_eq!(text.ends_with("\r\n\r\nbody"), chosen(4));
+        }
+        assert_eq!(template.fields().count(), 3);
+    }
+}

@@ -1,0 +1,464 @@
+//! The writer of one response.
+//!
+//! A value that could break out of its field cannot be written: [`FieldValue`] and [`FieldName`] exist only when
+//! valid. Heads are staged field by field, without an allocation.
+
+use std::ops::Range;
+
+use crate::clock;
+use crate::h1::encode::{self, Encoding};
+use crate::limits::WriteMode;
+use crate::message::decimal::Decimal;
+use crate::message::field::{FieldName, FieldValue};
+use crate::message::header_lines::HeaderLines;
+use crate::message::refusal::Refusal;
+use crate::message::request::Version;
+use crate::message::status::{PLAIN_TEXT, reason};
+use crate::out::{Out, Part, Watch};
+
+/// Writes the response to one request in the wire format of its version, behind what the connection has to send.
+///
+/// A response is a head and then its body, in pieces whose sum is the head's content length. A response to HEAD,
+/// and one with status 204 or 304, has no body.
+pub struct ResponseWriter<'o> {
+    pub(super) out: &'o mut Out,
+    pub(super) encoding: Encoding,
+    pub(super) fields: Fields,
+}
+
+/// Fields that the next final head gets, whoever writes it.
+#[derive(Default)]
+pub(super) struct Fields {
+    added: HeaderLines,
+    /// In place of all others of their names.
+    pub(super) replaced: HeaderLines,
+}
+
+/// The wire format of a response, for a writer elsewhere: see [`ResponseWriter::detached`].
+#[derive(Clone, Copy, Debug)]
+pub struct Format(Encoding);
+
+impl Default for Format {
+    /// HTTP/1.1 on a connection that persists.
+    fn default() -> Format {
+        Format(Encoding { version: Version::Http11, persistent: true, write: WriteMode::Joined })
+    }
+}
+
+impl<'o> ResponseWriter<'o> {
+    pub(crate) fn new(out: &'o mut Out, encoding: Encoding) -> ResponseWriter<'o> {
+        ResponseWriter { out, encoding, fields: Fields::default() }
+    }
+
+    /// The format of this response.
+    pub fn format(&self) -> Format {
+        Format(self.encoding)
+    }
+
+    /// Returns a writer of the same response to another output, which [`ResponseWriter::append`] adds to the
+    /// connection's.
+    pub fn detached(Format(encoding): Format, out: &'o mut Out) -> ResponseWriter<'o> {
+        ResponseWriter::new(out, encoding)
+    }
+
+    /// Adds what a [detached](ResponseWriter::detached) writer wrote.
+    pub fn append(&mut self, out: Out) {
+        self.out.append(out);
+    }
+
+    /// Closes the connection after this response. It has to be called before the head.
+    pub fn close(&mut self) {
+        self.encoding.persistent = false;
+    }
+
+    /// Begins the final head. Its fields appear in the order of the calls: by convention the type and length of the
+    /// content first.
+    pub fn head(&mut self, status: u16) -> ResponseHead<'_> {
+        let mark = self.out.mark();
+        encode::begin(status, self.encoding, self.out);
+        self.head_since(mark)
+    }
+
+    /// Continues the head that began at `mark`.
+    pub(super) fn head_since(&mut self, mark: usize) -> ResponseHead<'_> {
+        ResponseHead { out: self.out, fields: &mut self.fields, write: self.encoding.write, mark }
+    }
+
+    /// Writes 103 with these fields, ahead of the final response (RFC 8297).
+    pub fn early_hints(&mut self, fields: &HeaderLines) {
+        let mark = self.out.mark();
+        encode::interim(103, "Early Hints", fields, self.out);
+        isolate(self.out, mark, self.encoding.write);
+    }
+
+    /// Copies `bytes` into the body.
+    pub fn body(&mut self, bytes: &[u8]) {
+        self.out.stage(bytes);
+    }
+
+    /// Puts `part` into the body without copying it. Panics if a range of shared bytes reaches past them.
+    pub fn push(&mut self, part: Part) {
+        self.out.push(part);
+    }
+
+    /// Calls `watch` when everything written so far has left, or when it is clear that it never will.
+    pub fn watch(&mut self, watch: Watch) {
+        self.out.watch(watch);
+    }
+
+    /// Whether everything that the connection has to send is in memory and unobserved: it leaves whole, or the
+    /// connection ends.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.out.staged_alone().is_some()
+    }
+
+    /// Adds fields to the next final head, behind its own.
+    pub fn add_fields(&mut self, fields: &HeaderLines) {
+        self.fields.added.append(fields);
+    }
+
+    /// Takes back the fields that were added to a head that was not written.
+    pub fn take_fields(&mut self) -> HeaderLines {
+        std::mem::take(&mut self.fields.added)
+    }
+
+    /// Sets a field of the next final head in place of all others of its name, its own and added ones.
+    pub fn replace_field(&mut self, name: FieldName<'_>, value: FieldValue<'_>) {
+        self.fields.replaced.replace(name, value);
+    }
+
+    /// Writes the whole response to a refused request, as a line of text. Returns the length of its body in bytes.
+    /// The connection closes after it.
+    pub fn refusal(&mut self, refusal: Refusal) -> u64 {
+        let status = refusal.status();
+        let code = Decimal::new(u64::from(status));
+        let line =
+            [code.as_bytes(), b" ", reason(status).as_bytes(), b": ", refusal.words().as_bytes(), b"\n"];
+        let length = line.iter().map(|piece| piece.len() as u64).sum();
+        self.close();
+        let mut head = self.head(status);
+        head.content_type(PLAIN_TEXT);
+        head.content_length(length);
+        head.field(FieldName::X_CONTENT_TYPE_OPTIONS, FieldValue::constant("nosniff"));
+        if refusal == Refusal::Busy {
+            head.number(FieldName::RETRY_AFTER, 1);
+        }
+        head.end();
+        line.iter().for_each(|piece| self.body(piece));
+        length
+    }
+}
+
+impl Fields {
+    #[inline]
+    pub(super) fn are_none(&self) -> bool {
+        self.added.is_empty() && self.replaced.is_empty()
+    }
+
+    /// Whether a field of this name stands beside those that replace others.
+    #[inline]
+    pub(super) fn keep(&self, name: &str) -> bool {
+        self.replaced.is_empty() || !self.replaced.contains(name)
+    }
+}
+
+/// Lets the head behind `mark` leave as `write` asks.
+#[inline]
+fn isolate(out: &mut Out, mark: usize, write: WriteMode) {
+    match write {
+        WriteMode::Joined => {}
+        WriteMode::Split => out.isolate(mark, false),
+        WriteMode::PerHeader => out.isolate(mark, true),
+    }
+}
+
+/// The head of a response. It ends when it is dropped.
+pub struct ResponseHead<'w> {
+    out: &'w mut Out,
+    fields: &'w mut Fields,
+    write: WriteMode,
+    mark: usize,
+}
+
+impl ResponseHead<'_> {
+    /// Adds `Content-Type`.
+    pub fn content_type(&mut self, value: FieldValue<'_>) {
+        self.bytes("Content-Type", value.as_bytes());
+    }
+
+    /// Adds `Content-Length`, in bytes.
+    pub fn content_length(&mut self, length: u64) {
+        self.bytes("Content-Length", Decimal::new(length).as_bytes());
+    }
+
+    /// Adds `Content-Range` of a 206: these bytes, at least one, of `size` (RFC 9110 §14.4).
+    pub fn content_range(&mut self, range: &Range<u64>, size: u64) {
+        debug_assert!(range.start < range.end && range.end <= size);
+        let [start, last, size] = [range.start, range.end.saturating_sub(1), size].map(Decimal::new);
+        let pieces = [b"bytes ", start.as_bytes(), b"-", last.as_bytes(), b"/", size.as_bytes()];
+        self.pieces("Content-Range", &pieces);
+    }
+
+    /// Adds `Content-Range` of a 416 for a representation of `size` bytes.
+    pub fn unsatisfied_range(&mut self, size: u64) {
+        self.pieces("Content-Range", &[b"bytes */", Decimal::new(size).as_bytes()]);
+    }
+
+    /// Adds any field. Those that frame the message have methods of their own.
+    pub fn field(&mut self, name: FieldName<'_>, value: FieldValue<'_>) {
+        self.bytes(name.as_str(), value.as_bytes());
+    }
+
+    /// Adds a field whose value is a number.
+    pub fn number(&mut self, name: FieldName<'_>, value: u64) {
+        self.bytes(name.as_str(), Decimal::new(value).as_bytes());
+    }
+
+    /// Adds a field whose value is a date, in seconds since 1970.
+    pub fn date(&mut self, name: FieldName<'_>, unix_seconds: u64) {
+        self.bytes(name.as_str(), &clock::format_date(unix_seconds));
+    }
+
+    /// Ends the head.
+    pub fn end(self) {}
+
+    #[inline]
+    fn bytes(&mut self, name: &str, value: &[u8]) {
+        if self.fields.keep(name) {
+            encode::field(name, value, self.out);
+        }
+    }
+
+    /// The longest of these values has three numbers.
+    fn pieces(&mut self, name: &str, pieces: &[&[u8]]) {
+        let mut value = [0; 3 * 20 + 16];
+        let mut length = 0;
+        for piece in pieces {
+            value[length..length + piece.len()].copy_from_slice(piece);
+            length += piece.len();
+        }
+        self.bytes(name, &value[..length]);
+    }
+}
+
+impl Drop for ResponseHead<'_> {
+    fn drop(&mut self) {
+        if !self.fields.are_none() {
+            let Fields { added, replaced } = std::mem::take(self.fields);
+            for (name, value) in added.iter().filter(|(name, _)| !replaced.contains(name.as_str())) {
+                encode::field(name.as_str(), value.as_bytes(), self.out);
+            }
+            self.out.stage(replaced.as_bytes());
+        }
+        self.out.stage(b"\r\n");
+        isolate(self.out, self.mark, self.write);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::IoSlice;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::Instant;
+    use crate::out::OpenFile;
+
+    const ENCODING: Encoding =
+        Encoding { version: Version::Http11, persistent: true, write: WriteMode::Joined };
+
+    fn written(encoding: Encoding, write: impl FnOnce(&mut ResponseWriter<'_>)) -> String {
+        clock::set(Instant(0), 784_111_777);
+        let mut out = Out::new();
+        write(&mut ResponseWriter::new(&mut out, encoding));
+        String::from_utf8(out.staged_alone().expect("nothing but staged bytes").to_vec()).expect("text")
+    }
+
+    #[test]
+    fn a_head_has_its_fields_in_order() {
+        let text = written(ENCODING, |response| {
+            let mut head = response.head(206);
+            head.content_type(FieldValue::constant("image/png"));
+            head.content_length(18_446_744_073_709_551_615);
+            head.content_range(&(0..5), 10);
+            head.date(FieldName::LAST_MODIFIED, 0);
+            head.field(FieldName::ETAG, FieldValue::constant("\"a\""));
+            head.number(FieldName::RETRY_AFTER, 0);
+            head.end();
+        });
+        assert_eq!(
+            text,
+            "HTTP/1.1 206 Partial Content\r\nServer: tenfold\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+             Content-Type: image/png\r\nContent-Length: 18446744073709551615\r\n\
+             Content-Range: bytes 0-4/10\r\nLast-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\nETag: \"a\"\r\n\
+             Retry-After: 0\r\n\r\n"
+        );
+        let longest = written(ENCODING, |response| {
+            response.head(206).content_range(&(u64::MAX - 1..u64::MAX), u64::MAX)
+        });
+        assert!(longest.contains(
+            "Content-Range: bytes 18446744073709551614-18446744073709551614/18446744073709551615\r\n"
+        ));
+        let unsatisfied = written(ENCODING, |response| response.head(416).unsatisfied_range(u64::MAX));
+        assert!(unsatisfied.contains("Content-Range: bytes */18446744073709551615\r\n"));
+    }
+
+    #[test]
+    fn connection_is_sent_if_it_differs_from_the_default_of_the_version() {
+        let sent = |version, persistent| {
+            let text =
+                written(Encoding { version, persistent, ..ENCODING }, |response| response.head(200).end());
+            assert!(text.starts_with("HTTP/1.1 200 OK\r\nServer: tenfold\r\nDate: "));
+            text.lines().find_map(|line| line.strip_prefix("Connection: ").map(str::to_owned))
+        };
+        assert_eq!(sent(Version::Http11, true), None);
+        assert_eq!(sent(Version::Http11, false).as_deref(), Some("close"));
+        assert_eq!(sent(Version::Http10, true).as_deref(), Some("keep-alive"));
+        assert_eq!(sent(Version::Http10, false).as_deref(), Some("close"));
+    }
+
+    #[test]
+    fn a_refusal_is_a_whole_response() {
+        let mut length = 0;
+        let text =
+            written(ENCODING, |response| length = response.refusal(Refusal::Malformed("Host is missing")));
+        assert_eq!(
+            text,
+            "HTTP/1.1 400 Bad Request\r\nServer: tenfold\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+             Connection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 33\r\n\
+             X-Content-Type-Options: nosniff\r\n\r\n400 Bad Request: Host is missing\n"
+        );
+        assert_eq!(length, 33);
+    }
+
+    #[test]
+    fn a_status_without_a_phrase_is_still_a_status_line() {
+        let text = written(ENCODING, |response| response.head(599).end());
+        assert!(text.starts_with("HTTP/1.1 599 \r\nServer: tenfold\r\n"), "{text}");
+    }
+
+    #[test]
+    fn h82_replaced_and_added_fields_belong_to_the_final_head() {
+        let mut hints = HeaderLines::default();
+        hints.field(FieldName::CACHE_CONTROL, FieldValue::constant("of a hint"));
+        let mut added = HeaderLines::default();
+        added.field(FieldName::constant("cache-control"), FieldValue::constant("max-age=1"));
+        added.field(FieldName::VARY, FieldValue::constant("Origin"));
+        let text = written(ENCODING, |response| {
+            response.replace_field(FieldName::CACHE_CONTROL, FieldValue::constant("private"));
+            response.add_fields(&added);
+            response.early_hints(&hints);
+            response.early_hints(&hints);
+            let mut head = response.head(200);
+            head.field(FieldName::CACHE_CONTROL, FieldValue::constant("public"));
+            head.content_length(4);
+            head.end();
+            response.body(b"HTTP/1.1 200 OK\r\n\r\n");
+            response.head(204).end();
+        });
+        let hint = "HTTP/1.1 103 Early Hints\r\nCache-Control: of a hint\r\n\r\n";
+        let begin = |status| {
+            format!("HTTP/1.1 {status}\r\nServer: tenfold\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n")
+        };
+        let head = begin("200 OK") + "Content-Length: 4\r\nVary: Origin\r\nCache-Control: private\r\n\r\n";
+        assert_eq!(text, format!("{hint}{hint}{head}HTTP/1.1 200 OK\r\n\r\n{}\r\n", begin("204 No Content")));
+    }
+
+    /// What leaves by each call, and whether the call says that more follows.
+    fn calls(out: &mut Out) -> Vec<(String, bool)> {
+        let mut calls = Vec::new();
+        while !out.is_empty() {
+            if let Some((_, range, more)) = out.file() {
+                let count = range.end - range.start;
+                calls.push((format!("file {count}"), more));
+                out.advance(count);
+                continue;
+            }
+            let mut slices = [IoSlice::new(&[]); 8];
+            let (filled, more) = out.memory(&mut slices);
+            let bytes: Vec<u8> = slices[..filled].iter().flat_map(|slice| slice.iter().copied()).collect();
+            out.advance(bytes.len() as u64);
+            calls.push((String::from_utf8(bytes).expect("text"), more));
+        }
+        calls
+    }
+
+    fn answer(out: &mut Out, write: WriteMode, body: &[u8]) {
+        clock::set(Instant(0), 784_111_777);
+        let mut response = ResponseWriter::new(out, Encoding { write, ..ENCODING });
+        response.head(200).content_length(4);
+        response.body(body);
+    }
+
+    const HEAD: &str = "HTTP/1.1 200 OK\r\nServer: tenfold\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+                        Content-Length: 4\r\n\r\n";
+
+    #[test]
+    fn a_split_response_leaves_in_two_calls_that_promise_nothing() {
+        let mut out = Out::new();
+        answer(&mut out, WriteMode::Joined, b"zero");
+        answer(&mut out, WriteMode::Split, b"one.");
+        answer(&mut out, WriteMode::Split, b"");
+        answer(&mut out, WriteMode::Split, b"two.");
+        let (head, body) = (|| (HEAD.to_owned(), false), |text: &str| (text.to_owned(), false));
+        let joined = (format!("{HEAD}zero"), false);
+        assert_eq!(calls(&mut out), [joined, head(), body("one."), head(), head(), body("two.")]);
+    }
+
+    #[test]
+    fn h82_a_final_head_leaves_apart_from_the_interim_response_before_it() {
+        let mut hints = HeaderLines::default();
+        hints.field(FieldName::constant("Link"), FieldValue::constant("</a>; rel=preload"));
+        let mut out = Out::new();
+        ResponseWriter::new(&mut out, Encoding { write: WriteMode::Split, ..ENCODING }).early_hints(&hints);
+        answer(&mut out, WriteMode::Split, b"body");
+        let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n";
+        assert_eq!(calls(&mut out), [interim, HEAD, "body"].map(|text| (text.to_owned(), false)));
+    }
+
+    #[test]
+    fn each_line_of_a_head_leaves_by_itself() {
+        let mut out = Out::new();
+        answer(&mut out, WriteMode::PerHeader, b"body");
+        let sent = calls(&mut out);
+        let lines: Vec<_> = sent.iter().map(|(line, _)| line.as_str()).collect();
+        let expected: Vec<_> = HEAD.split_inclusive('\n').chain(["body"]).collect();
+        assert_eq!(lines, expected);
+        assert!(sent.iter().all(|(_, more)| !more));
+    }
+
+    #[test]
+    fn a_body_that_is_a_file_is_apart_from_heads_and_its_parts_are_together() {
+        let file = Arc::new(OpenFile { file: File::open("/dev/null").expect("Linux has it"), size: 9 });
+        let mut out = Out::new();
+        for _ in 0..2 {
+            answer(&mut out, WriteMode::Split, b"--part");
+            let mut response = ResponseWriter::new(&mut out, ENCODING);
+            response.push(Part::File(file.clone(), 0..9));
+            response.body(b"--end");
+            response.watch(Box::new(|_| {}));
+        }
+        let once = [
+            (HEAD.to_owned(), false),
+            ("--part".into(), true),
+            ("file 9".into(), true),
+            ("--end".into(), false),
+        ];
+        assert_eq!(calls(&mut out), [once.clone(), once].concat());
+    }
+
+    #[test]
+    fn memory_that_is_moved_out_keeps_its_pieces() {
+        let mut out = Out::new();
+        answer(&mut out, WriteMode::Split, b"body");
+        answer(&mut out, WriteMode::Split, b"body");
+        let mut pieces = Vec::new();
+        while let Some(crate::out::Memory::Staged(bytes, from)) = out.pop_memory(Vec::new()) {
+            pieces.push((bytes.len() - from, out.follows()));
+        }
+        let once = [(HEAD.len(), false), (4, false)];
+        assert_eq!(pieces, [once, once].concat());
+    }
+}

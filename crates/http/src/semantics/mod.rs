@@ -1,0 +1,6 @@
+//! What requests ask for in any version: conditions, ranges, content coding, and bodies of several parts.
+
+pub mod condition;
+pub mod multipart;
+pub mod negotiate;
+pub mod range;

@@ -1,0 +1,154 @@
+//! Responses that cannot be written at once: those that need the request's content, and deferred ones.
+//! Their state is boxed, so that a connection without them stays small.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+
+use super::body::{Broken, collect};
+use super::session::Session;
+use super::step::{After, Persistence, first_line};
+use super::waits::flush;
+use crate::clock::{self, Instant};
+use crate::h1::encode::{CONTINUE, Encoding};
+use crate::h1::head::Head;
+use crate::io::{Finish, Io, IoError};
+use crate::limits::Limits;
+use crate::message::owned::OwnedRequest;
+use crate::message::refusal::Refusal;
+use crate::message::request::Body;
+use crate::out::Out;
+use crate::response::writer::ResponseWriter;
+use crate::service::{Answer, DeferredResponse, Service};
+
+/// What a response waits for.
+pub(crate) enum Pending {
+    /// The content of its request.
+    Body(AwaitedBody),
+    /// Something else than the client; how the response is encoded, and what follows it.
+    Later(DeferredResponse, Encoding, After),
+}
+
+/// A request whose content is awaited.
+pub(crate) struct AwaitedBody {
+    /// A copy: the room that the head lies in is needed for the content.
+    request: OwnedRequest,
+    /// Whether the request lets the connection persist.
+    persistent: bool,
+    body: Body,
+    most: u64,
+}
+
+impl Pending {
+    /// Waits for the content of this request, of at most `most` bytes. Stages `100 Continue` for a client that
+    /// waits for it: one whose content has `begun` to arrive does not (RFC 9110 §10.1.1).
+    ///
+    /// # Errors
+    /// A length above `most`, before the client is told to send it.
+    pub(crate) fn body(head: &Head<'_>, most: u64, begun: bool, out: &mut Out) -> Result<Pending, Refusal> {
+        let Head { request, persistent } = head;
+        if matches!(request.body, Body::Length(length) if length > most) {
+            return Err(Refusal::BodyTooLarge);
+        }
+        if request.expects_continue && !begun {
+            out.stage(CONTINUE);
+        }
+        let (persistent, body) = (*persistent, request.body);
+        Ok(Pending::Body(AwaitedBody { request: request.to_owned(), persistent, body, most }))
+    }
+}
+
+/// Waits for what a response needs, and sends it. Returns what follows it.
+pub(crate) async fn resolve<I, S>(
+    io: &mut I,
+    service: &S,
+    limits: &Limits,
+    session: &Session,
+    pending: Pending,
+) -> Result<After, IoError>
+where
+    I: Io,
+    S: Service + ?Sized,
+{
+    let (mut answer, encoding, after) = match pending {
+        Pending::Later(deferred, encoding, after) => (Answer::Later(deferred), encoding, after),
+        Pending::Body(awaited) => match collect(io, limits, awaited.body, awaited.most).await {
+            Ok(content) => answer_body(io, service, limits, session, &awaited, &content),
+            Err(Broken::Refused(refusal)) => {
+                let (connection, encoding) = (*io.connection(), Encoding::last(limits.write));
+                let mut response = ResponseWriter::new(io.split().1, encoding);
+                awaited.request.read(|request| {
+                    service.refuse(refusal, first_line(request.line), &connection, &mut response);
+                });
+                (Answer::Close, encoding, After::Continue)
+            }
+            Err(Broken::Lost) => return Err(IoError::Gone),
+        },
+    };
+    let by = clock::now() + limits.later_timeout;
+    loop {
+        if !io.split().1.is_empty() {
+            flush(io, limits).await?;
+        }
+        answer = match answer {
+            Answer::Done => return Ok(after),
+            Answer::Close | Answer::NeedBody { .. } => return Ok(After::End(Finish::Linger)),
+            Answer::Later(deferred) => later(io, service, limits, deferred, encoding, by).await?,
+        };
+    }
+}
+
+/// Answers a request whose content is all there. Whether the connection persists is decided now.
+fn answer_body<I, S>(
+    io: &mut I,
+    service: &S,
+    limits: &Limits,
+    session: &Session,
+    awaited: &AwaitedBody,
+    content: &[u8],
+) -> (Answer, Encoding, After)
+where
+    I: Io,
+    S: Service + ?Sized,
+{
+    let (connection, draining) = (*io.connection(), io.draining());
+    let (input, out) = io.split();
+    let persistence = Persistence { limits, session, draining, more: !input.is_empty() };
+    awaited.request.read(|request| {
+        let (persistent, after) = persistence.decide(request, awaited.persistent, Body::Empty);
+        let encoding = Encoding { version: request.version, persistent, write: limits.write };
+        let mut response = ResponseWriter::new(out, encoding);
+        (service.answer_body(request, content, &connection, &mut response), encoding, after)
+    })
+}
+
+/// Waits for something else than the client, while the client is there and the time lasts.
+async fn later<I, S>(
+    io: &mut I,
+    service: &S,
+    limits: &Limits,
+    mut deferred: DeferredResponse,
+    encoding: Encoding,
+    by: Instant,
+) -> Result<Answer, IoError>
+where
+    I: Io,
+    S: Service + ?Sized,
+{
+    let reply = poll_fn(|cx| match Pin::new(&mut deferred).poll(cx) {
+        Poll::Ready(reply) => Poll::Ready(Ok(reply)),
+        Poll::Pending => io.poll_lost(cx, by).map(Err),
+    })
+    .await;
+    let connection = *io.connection();
+    let out = io.split().1;
+    match reply {
+        Ok(reply) => Ok(reply(&mut ResponseWriter::new(out, encoding))),
+        Err(IoError::TimedOut) => {
+            let mut response = ResponseWriter::new(out, Encoding::last(limits.write));
+            service.refuse(Refusal::Overdue, b"", &connection, &mut response);
+            Ok(Answer::Close)
+        }
+        Err(lost) => Err(lost),
+    }
+}
