@@ -53,7 +53,8 @@ pub(crate) const THEME: Theme = Theme {
             h83_a_folder_that_takes_the_place_of_a_protected_one_is_protected,
             the_book_on_nodes, two_nodes_share_a_login, the_accounts_are_replaced_when_they_die;
         Engines OwnAsRoot: h78_the_user_of_the_workers_reads_neither_the_database_nor_memory;
-        Every OnceAsRoot: h69_a_disk_that_is_full_loses_nobody, h69_a_database_that_is_full,
+        Every OnceAsRoot: h83_folders_that_workers_may_not_look_at_stay_protected,
+            h69_a_disk_that_is_full_loses_nobody, h69_a_database_that_is_full,
             h71_what_is_acknowledged_was_synced,
             h75_what_is_planted_at_the_database_is_never_opened_by_root,
             h75_what_is_planted_beside_the_database_stays_roots,

@@ -42,12 +42,41 @@ const ROUTES: &str = r#"
     root = "."
 "#;
 
-fn start(config: &Config, folder: &Folder) -> Server {
-    let file = folder.write("tenfold.toml", ROUTES);
+/// Roots of hosts in a folder that workers may not enter, and folders in it that the site protects.
+const CLOSED: &str = r#"
+    root = "site"
+    [[site.path]]
+    match = "/closed/private/**"
+    auth = { realm = "r", users = { alice = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC" } }
+    [[site.path]]
+    match = "/closed/link/**"
+    auth = { realm = "r", users = { alice = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC" } }
+    [[site.path]]
+    match = "/closed/open/later/**"
+    auth = { realm = "r", users = { alice = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC" } }
+    [[site.path]]
+    match = "/closed/**/*.key"
+    auth = { realm = "r", users = { alice = "$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC" } }
+    [[host]]
+    name = "private.example"
+    root = "site/closed/private/in"
+    [[host]]
+    name = "link.example"
+    root = "site/closed/linked/in"
+    [[host]]
+    name = "members.example"
+    root = "site/closed/members/in"
+    [[host]]
+    name = "open.example"
+    root = "site/closed/open"
+"#;
+
+fn start(config: &Config, folder: &Folder, text: &str, protect: &str) -> Server {
+    let file = folder.write("tenfold.toml", text);
     Launch::bare(config)
         .flag("--config", file.display())
         .flag("--accounts", fresh(Kind::Sqlite, folder))
-        .flag("--protect", "/members/")
+        .flag("--protect", protect)
         .flag("--password-memory", "64k")
         .flag("--password-passes", 1)
         .start()
@@ -58,7 +87,7 @@ pub(super) fn h83_no_route_leads_to_a_protected_file_without_a_login(config: &Co
     folder.write("site/members/list/inner.txt", "in a listing");
     symlink("members", folder.at("site/link")).expect("our own folder");
     symlink("members/index.html", folder.at("site/page.html")).expect("our own folder");
-    let server = start(config, &folder);
+    let server = start(config, &folder, ROUTES, "/members/");
     let mut member = Visitor::new(&server);
     assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
     // The second round is answered from memory, which the member has filled.
@@ -107,7 +136,7 @@ pub(super) fn h83_a_folder_that_takes_the_place_of_a_protected_one_is_protected(
     folder.write("site/next/index.html", MEMBERS_PAGE);
     folder.write("releases/2/members/index.html", MEMBERS_PAGE);
     folder.write("releases/2/index.html", "home");
-    let server = start(&Config::of(Engine::Epoll), &folder);
+    let server = start(&Config::of(Engine::Epoll), &folder, ROUTES, "/members/");
     let status = |target: &str| Visitor::new(&server).ask("GET", target, &[], b"").status;
     let open =
         ["http://outer.example/site/next/index.html", "http://outer.example/releases/2/members/index.html"];
@@ -123,6 +152,36 @@ pub(super) fn h83_a_folder_that_takes_the_place_of_a_protected_one_is_protected(
     fs::rename(folder.at("site"), folder.at("releases/1")).expect("our own folder");
     symlink("releases/2", folder.at("site")).expect("our own folder");
     becomes_true(SOON, "the new root is protected", || status(open[1]) == 303);
+    stop(server);
+}
+
+pub(super) fn h83_folders_that_workers_may_not_look_at_stay_protected() {
+    let folder = Folder::new("closed");
+    for host in ["private/in", "linked/in", "members/in", "open"] {
+        folder.write(&format!("site/closed/{host}/page.html"), "page");
+    }
+    symlink("linked", folder.at("site/closed/link")).expect("our own folder");
+    folder.write("site/closed/open/a.key", "key");
+    folder.write("site/index.html", "home");
+    folder.allow("site/closed", 0o700);
+    let server = start(&Config::of(Engine::Epoll), &folder, CLOSED, "/closed/members/");
+    let status = |target: &str| Visitor::new(&server).ask("GET", target, &[], b"").status;
+    assert_eq!(status("http://private.example/page.html"), 401);
+    assert_eq!(status("http://link.example/page.html"), 401);
+    assert_eq!(status("http://members.example/page.html"), 303);
+    assert_eq!(status("http://open.example/page.html"), 200, "nobody protects it");
+    assert_eq!(status("http://open.example/a.key"), 401);
+    assert_eq!(status("http://localhost/index.html"), 200);
+    folder.write("site/closed/open/later/page.html", "page");
+    assert_eq!(status("http://open.example/later/page.html"), 401, "it is there since the start");
+    // By a path that is not known.
+    fs::rename(folder.at("site/closed/open"), folder.at("site/closed/linked/moved")).expect("our own folder");
+    folder.write("site/closed/linked/moved/new.html", "page");
+    assert_eq!(status("http://open.example/new.html"), 403);
+    // Without entering any root but that of the host.
+    folder.allow("site", 0o700);
+    folder.write("site/closed/private/in/new.html", "page");
+    assert_eq!(status("http://private.example/new.html"), 401);
     stop(server);
 }
 

@@ -63,7 +63,14 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
     let shares = generation.config.shares.clone().unwrap_or_default();
     let lane = generation.lane + place;
     let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
-    let Generation { settings, config, roots, log, rows, reports, web, .. } = generation;
+    let Generation { settings, config, mut roots, log, rows, reports, web, .. } = generation;
+    // The user of the workers may not be allowed to look at what is protected.
+    let protect = if web.is_some() { &settings.members.protect[..] } else { &[] };
+    for (root, site) in roots.iter_mut().zip(std::iter::once(&config.site).chain(&config.hosts)) {
+        root.follow(site.routes.links);
+        let of_auth = site.paths_of_auth();
+        root.remember(of_auth.iter().map(String::as_str).chain(protect.iter().map(Folder::name)));
+    }
     if !privileges::give_up(user, supervisor)? {
         return Ok(());
     }

@@ -2,14 +2,14 @@
 //!
 //! A rewrite, a fallback, an error page, a link, another host and a file system without case all lead to a file by a
 //! path that no rule is for. So when a file is opened, and when it is looked at again, the protected folders are
-//! resolved anew and compared with every directory above the file by device and inode. Two limits remain, and
-//! `docs/members.md` states them: a hard link, and a mount of a part of a protected folder, have other directories
-//! above them.
+//! resolved anew and compared with every directory above the file by device and inode; those that this process may not
+//! look at are compared as they were before it gave up its privileges. `docs/members.md` states the limits: a hard link,
+//! and a mount of a part of a protected folder, have other directories above them.
 
 use std::fmt;
 use std::sync::Arc;
 
-use tenfold_sys::file::{Facts, Root};
+use tenfold_sys::file::{Facts, FileError, Root};
 use tenfold_sys::place::{Identity, Place};
 
 use crate::files::absence::Absence;
@@ -81,25 +81,33 @@ struct Seen<'p> {
     successor: Option<Root>,
     /// The path of the file beneath each of them, if it is there and the path is known.
     relative: Vec<&'p str>,
+    /// Whether it is beneath one of them by an unknown path.
+    is_displaced: bool,
 }
 
 impl<'p> Seen<'p> {
     fn of(area: &'p Area, place: &'p Place) -> Result<Seen<'p>, Absence> {
-        let mut seen = Seen { area, place, successor: area.root.successor()?, relative: Vec::new() };
-        let depth = |root: Identity| place.ancestry.iter().position(|identity| *identity == root);
-        // Of directories above the root beneath which the file was found, the names are not known.
-        let roots = seen.identities("")?.into_iter();
-        let depths = roots.filter_map(depth).filter(|depth| *depth <= place.depth());
-        seen.relative = depths.map(|depth| last_names(&place.path, depth)).collect();
+        let successor = area.root.successor()?;
+        let mut seen = Seen { area, place, successor, relative: Vec::new(), is_displaced: false };
+        for root in seen.identities("")? {
+            match place.ancestry.iter().position(|identity| *identity == root) {
+                Some(depth) if depth <= place.depth() => seen.relative.push(last_names(&place.path, depth)),
+                depth => seen.is_displaced |= depth.is_some(),
+            }
+        }
         Ok(seen)
     }
 
-    /// The files with this name now, beneath each directory that is the area's root. A folder that could not be looked at
-    /// because descriptors are short is an error: it may protect the file.
+    /// What has this name now, beneath each directory that is the area's root. A folder that could not be looked at
+    /// because descriptors are short is an error: it may protect the file. So is one that this process may not look
+    /// at, if the path of the file does not tell whether it is in it.
     fn identities(&self, name: &str) -> Result<Vec<Identity>, Absence> {
         let mut found = Vec::new();
         for root in std::iter::once(&*self.area.root).chain(&self.successor) {
-            found.extend(root.identity_of(name)?);
+            match root.identity_of(name) {
+                Err(FileError::Forbidden) if !self.is_displaced => found.extend(root.remembered(name)),
+                identity => found.extend(identity?),
+            }
         }
         Ok(found)
     }

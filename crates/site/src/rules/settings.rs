@@ -54,6 +54,15 @@ pub struct Settings {
     pub watched_folders: usize,
 }
 
+impl Settings {
+    /// The paths of rules about passwords. Rules whose paths have stars are left out: no single folder is theirs.
+    pub fn paths_of_auth(&self) -> Vec<String> {
+        let paths =
+            self.policies.of_auth().filter_map(|(paths, _)| Some(paths.without_stars()?.0.to_owned()));
+        paths.collect()
+    }
+}
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {

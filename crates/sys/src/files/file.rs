@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-use crate::files::identity::{Identity, directories_above};
+use crate::files::identity::{Identity, location_of};
 use crate::files::links::{Links, open_by_owner};
 
 /// A directory and everything beneath it.
@@ -29,6 +29,10 @@ pub struct Root {
     pub(crate) links: Links,
     /// The directories above it when it was opened: privileges may have been needed to see them.
     pub(crate) above: Vec<Identity>,
+    /// The names of these and its own, from that of the whole system on, if all of them are known.
+    pub(crate) names: Vec<String>,
+    /// The identities that names had when it was asked to remember them.
+    pub(crate) remembered: Vec<(String, Identity)>,
 }
 
 impl Root {
@@ -37,8 +41,16 @@ impl Root {
         let wrong = |what, errno| RootError { path: path.to_owned(), what, errno };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| wrong("open", errno))?;
-        let (above, _) = directories_above(&directory);
-        let root = Root { directory, path: path.to_owned(), lowest: 0, links: Links::Beneath, above };
+        let (above, names) = location_of(&directory, path);
+        let root = Root {
+            directory,
+            path: path.to_owned(),
+            lowest: 0,
+            links: Links::Beneath,
+            above,
+            names,
+            remembered: Vec::new(),
+        };
         match root.resolve("", OFlags::PATH) {
             Ok(_) => Ok(root),
             Err(errno) => Err(wrong("resolve paths beneath", errno)),

@@ -1,6 +1,9 @@
 //! The identity of a file or directory, and of the directories above one.
 
+use std::ffi::OsStr;
+use std::fs;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
@@ -21,8 +24,18 @@ impl Identity {
     }
 }
 
+/// The directories above one that was just opened by `path`, as [`directories_above`]; and the names that lead to it
+/// from that of the whole system, unless they cannot be found.
+pub(super) fn location_of(directory: &OwnedFd, path: &Path) -> (Vec<Identity>, Vec<String>) {
+    let (above, complete) = directories_above(directory);
+    let path = fs::canonicalize(path).unwrap_or_default();
+    let names: Vec<_> = path.iter().skip(1).map(OsStr::to_string_lossy).map(String::from).collect();
+    let belong = complete && names.len() == above.len();
+    (above, if belong { names } else { Vec::new() })
+}
+
 /// The directories above this one, the nearest first, and whether all of them could be seen.
-pub(crate) fn directories_above(directory: &OwnedFd) -> (Vec<Identity>, bool) {
+pub(super) fn directories_above(directory: &OwnedFd) -> (Vec<Identity>, bool) {
     let (mut found, mut path) = (Vec::new(), String::from(".."));
     let Ok(mut below) = identity(directory) else { return (found, false) };
     while found.len() < MOST_ABOVE {

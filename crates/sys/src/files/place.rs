@@ -13,14 +13,15 @@ use crate::files::links::Way;
 /// The place of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its path beneath the root, with all links resolved. Bytes that are not text are replaced.
+    /// Its path with all links resolved, as far as the names are known: beneath the root, and above it unless the root
+    /// was moved since it was opened. Bytes that are not text are replaced.
     pub path: String,
     /// The file itself, then every directory above it, the nearest first, up to that of the whole system.
     pub ancestry: Vec<Identity>,
 }
 
 impl Place {
-    /// How many of the directories in [`Place::ancestry`] are beneath the root, the file included.
+    /// The number of names in [`Place::path`], which belong to the first entries of [`Place::ancestry`].
     pub fn depth(&self) -> usize {
         self.path.split('/').filter(|name| !name.is_empty()).count()
     }
@@ -43,12 +44,17 @@ impl Root {
         }
         ancestry.push(identity(&self.directory)?);
         let (above, complete) = directories_above(&self.directory);
-        ancestry.extend(above);
-        if !complete {
+        let is_moved = !self.above.starts_with(&above);
+        if is_moved {
+            ancestry.extend(above);
+        }
+        if !is_moved || !complete {
             ancestry.extend(&self.above);
         }
-        let names = way.entered.iter().map(|(name, _)| name).chain(&way.last);
-        let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+        let names =
+            way.entered.iter().map(|(name, _)| name).chain(&way.last).map(|name| name.to_string_lossy());
+        let names_above = self.names.iter().filter(|_| !is_moved).map(|name| name.into());
+        let names: Vec<_> = names_above.chain(names).collect();
         Ok(Place { path: names.join("/"), ancestry })
     }
 
@@ -61,27 +67,45 @@ impl Root {
     pub fn successor(&self) -> Result<Option<Root>, FileError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let found = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(FileError::from);
-        let Some(directory) = unless_absent(found)? else { return Ok(None) };
+        let Some(directory) = unless_unreachable(found)? else { return Ok(None) };
         if identity(&directory)? == identity(&self.directory)? {
             return Ok(None);
         }
         let opened = Root::open(&self.path).map_err(|error| FileError::from(error.errno));
-        let Some(mut successor) = unless_absent(opened)? else { return Ok(None) };
+        let Some(mut successor) = unless_unreachable(opened)? else { return Ok(None) };
         successor.follow(self.links);
         Ok(Some(successor))
     }
 
-    /// The identity of what `relative` names now; none if there is nothing, or nothing that this process may reach.
+    /// The identity of what `relative` names now; none if there is nothing.
     ///
     /// # Errors
-    /// As [`Root::successor`].
+    /// [`FileError::Forbidden`] if this process may not look at it; and as [`Root::successor`].
     pub fn identity_of(&self, relative: &str) -> Result<Option<Identity>, FileError> {
-        Ok(unless_absent(self.look(relative))?.map(|facts| facts.identity()))
+        if relative.is_empty() {
+            return Ok(Some(identity(&self.directory)?));
+        }
+        match self.look(relative) {
+            Ok(facts) => Ok(Some(facts.identity())),
+            Err(FileError::Absent) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The identity of what `relative` named when it was remembered.
+    pub fn remembered(&self, relative: &str) -> Option<Identity> {
+        self.remembered.iter().find(|(name, _)| name == relative).map(|(_, identity)| *identity)
+    }
+
+    /// Remembers what `names` name now, for a process that gives up privileges and then may not look at it.
+    pub fn remember<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
+        let found = |name: &str| Some((name.to_owned(), self.look(name).ok()?.identity()));
+        self.remembered = names.into_iter().filter_map(found).collect();
     }
 }
 
-/// Tells what is not there, or is out of reach for good, from what could not be found out.
-fn unless_absent<T>(found: Result<T, FileError>) -> Result<Option<T>, FileError> {
+/// Tells a directory that is not there, or that this process may not reach, from one that could not be looked for.
+fn unless_unreachable<T>(found: Result<T, FileError>) -> Result<Option<T>, FileError> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(FileError::Absent | FileError::Forbidden) => Ok(None),
@@ -135,17 +159,30 @@ mod tests {
         let expected: Vec<_> = file.ancestors().map(named).collect();
         for way in ["one/two/file", "link/file", "round"] {
             let place = root.place(way).expect("it is there");
-            assert_eq!((place.path.as_str(), place.depth()), ("one/two/file", 3), "{way}");
-            assert_eq!(place.ancestry, expected, "{way}");
+            assert_eq!(Path::new("/").join(&place.path), file, "{way}");
+            assert_eq!((&place.ancestry, place.depth()), (&expected, expected.len() - 1), "{way}");
         }
         let folder = root.place("link").expect("it is there");
-        assert_eq!((folder.path.as_str(), &folder.ancestry[..]), ("one/two", &expected[1..]));
+        assert!(folder.path.ends_with("/root/one/two"), "{}", folder.path);
+        assert_eq!(folder.ancestry, expected[1..]);
         let whole = root.place("").expect("it is there");
-        assert_eq!((whole.depth(), &whole.ancestry[..]), (0, &expected[3..]));
+        assert_eq!((whole.depth(), &whole.ancestry[..]), (folder.depth() - 2, &expected[3..]));
         assert_eq!(root.place("none"), Err(FileError::Absent));
         let mut strict = scratch.root();
         strict.follow(Links::None);
         assert_eq!(strict.place("link/file"), Err(FileError::Absent));
+    }
+
+    #[test]
+    fn h83_of_a_root_that_was_moved_only_names_beneath_it_are_known() {
+        let scratch = Scratch::new("moved");
+        let (root, moved) = (scratch.root(), scratch.0.join("elsewhere/root"));
+        fs::create_dir(scratch.0.join("elsewhere")).expect("our own directory");
+        fs::rename(scratch.0.join("root"), &moved).expect("our own directory");
+        let place = root.place("one/two/file").expect("it is there");
+        let moved = moved.join("one/two/file").canonicalize().expect("it is there");
+        assert_eq!((place.path.as_str(), place.depth()), ("one/two/file", 3));
+        assert_eq!(place.ancestry, moved.ancestors().map(named).collect::<Vec<_>>());
     }
 
     #[test]
