@@ -5,7 +5,6 @@
 //! in the shared memory: a process that writes others there could make the next holder write anywhere in its own.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
@@ -44,7 +43,7 @@ pub(super) fn hold(lock: &AtomicU64) -> Option<Held<'_>> {
             thread::yield_now();
         }
         let holder = lock.load(SeqCst);
-        if holder != FREE && is_gone(holder) && take_from(holder) {
+        if holder != FREE && is_gone(holder, "/proc") && take_from(holder) {
             return Some(Held { lock, own });
         }
         if begun.get_or_insert_with(Instant::now).elapsed() >= LONGEST {
@@ -65,15 +64,13 @@ pub(super) fn word(thread: Pid, since_boot: Duration) -> u64 {
     u64::from(thread.as_raw_nonzero().get().unsigned_abs()) << TIME_BITS | time
 }
 
-/// Whether the holder of this word has ended.
-fn is_gone(holder: u64) -> bool {
+/// Whether the holder of this word has ended, as the system says, whose processes are in the folder `processes`.
+pub(super) fn is_gone(holder: u64, processes: &str) -> bool {
     let number = holder >> TIME_BITS;
     let Some(thread) = i32::try_from(number).ok().and_then(Pid::from_raw) else { return true };
-    let stat = match fs::read_to_string(format!("/proc/{number}/stat")) {
-        Ok(stat) => stat,
-        Err(error) if error.kind() == ErrorKind::NotFound => return true,
-        // Without /proc, or if it ended meanwhile.
-        Err(_) => return task::is_gone(thread),
+    let Ok(stat) = fs::read_to_string(format!("{processes}/{number}/stat")) else {
+        // It has ended, or there is no /proc, or /proc hides other processes (`hidepid`, `man 5 proc`).
+        return task::is_gone(thread);
     };
     // The name, in parentheses, may hold anything. Behind it are the fields from the third on (`man 5 proc_pid_stat`).
     let Some((_, fields)) = stat.rsplit_once(") ") else { return false };

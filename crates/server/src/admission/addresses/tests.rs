@@ -137,6 +137,17 @@ fn a_holder_that_lives_is_waited_for() {
     });
 }
 
+/// As with `hidepid` of `/proc`: neither its folder nor an error but "not found".
+#[test]
+fn a_holder_that_is_hidden_is_gone_only_when_it_has_ended() {
+    let mut holder = Command::new("sleep").arg("60").spawn().expect("a program that waits");
+    let word = lock::word(Pid::from_child(&holder), clock::since_boot());
+    assert!(!lock::is_gone(word, "/nowhere"), "it lives");
+    holder.kill().and_then(|()| holder.wait()).expect("our own child");
+    assert!(lock::is_gone(word, "/nowhere"));
+    assert!(lock::is_gone(word, "/proc"));
+}
+
 #[test]
 fn a_thread_that_lives_keeps_its_lock_from_others_of_its_process() {
     let table = table(WAYS, 1);
