@@ -5,6 +5,7 @@
 //! by name; any other that is not listed is answered EPERM, counted, and reported once.
 
 mod calls;
+pub(crate) mod files;
 
 use std::io;
 use std::path::Path;
@@ -17,6 +18,7 @@ use tenfold_sys::process::End;
 use tenfold_sys::seccomp::{self, Call, ENDED, Reports, Rule, own_fatal, take_fatal};
 
 use crate::diagnostics::{self, Level, warning};
+use crate::log::open::Log;
 
 /// A process's name and its place for reports.
 pub(crate) struct Process {
@@ -32,7 +34,7 @@ pub(crate) struct Serving<'a> {
     pub(crate) several_listeners: bool,
     pub(crate) members: bool,
     pub(crate) roots: &'a [Root],
-    pub(crate) log: Option<&'a Path>,
+    pub(crate) log: &'a Log,
 }
 
 /// Checks that this kernel can confine processes.
@@ -54,7 +56,8 @@ pub(crate) fn require() -> Result<(), String> {
 /// In words, what the system said.
 pub(crate) fn confine_worker(process: Process, serving: &Serving<'_>) -> Result<(), String> {
     let Serving { plan, several_listeners, members, roots, log } = *serving;
-    landlock::limit_worker(roots, log).map_err(|error| format!("cannot limit files: {error}"))?;
+    landlock::limit_worker(roots, files::paths_of(log))
+        .map_err(|error| format!("cannot limit files: {error}"))?;
     let mut fatal = calls::DANGEROUS.to_vec();
     fatal.push(Call::CONNECT);
     fatal.extend(plan.others_waits());

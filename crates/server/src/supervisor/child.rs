@@ -83,8 +83,8 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
         let process =
             sandbox::Process { name: format!("worker {}", place + 1), row: reports.row(place), refused };
         let several_listeners = listeners.len() > 1;
-        let (members, roots, log) = (web.is_some(), roots.as_slice(), log.path());
-        let serving = sandbox::Serving { plan, several_listeners, members, roots, log };
+        let (members, roots) = (web.is_some(), roots.as_slice());
+        let serving = sandbox::Serving { plan, several_listeners, members, roots, log: &log };
         sandbox::confine_worker(process, &serving)?;
     }
     let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tenfold_accounts::web::Web;
 use tenfold_engine::Topology;
 use tenfold_sys::file::Root;
+use tenfold_sys::landlock;
 use tenfold_sys::process::{self, End, Pid};
 use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::Rows;
@@ -102,6 +103,9 @@ impl Generation {
             true => (Vec::new(), Log::default()),
             false => (open_roots(&settings)?, Log::open(&settings, user)?),
         };
+        if settings.sandbox && landlock::is_available() {
+            sandbox::files::weakness(&log).into_iter().for_each(|weakness| warning!("{weakness}"));
+        }
         let has_members = !null && settings.members.accounts.is_some();
         let web = has_members.then(|| Web::new(settings.members.web()).map(Arc::new)).transpose()?;
         let rows = Rows::new(config.plan.counted_threads(), counters::WORDS)

@@ -21,15 +21,18 @@ pub fn is_available() -> bool {
     strict.handle_access(AccessFs::ReadFile).and_then(Ruleset::create).is_ok()
 }
 
-/// Limits this thread and its children to reading `roots` and writing to the log at `log`.
+/// Limits this thread and its children to reading `roots` and writing beneath `written`.
 ///
 /// # Errors
 /// What the system said, where it has Landlock.
-pub fn limit_worker(roots: &[Root], log: Option<&Path>) -> io::Result<()> {
-    worker_rules(roots, log).and_then(enter).map_err(io::Error::other)
+pub fn limit_worker<'p>(roots: &[Root], written: impl IntoIterator<Item = &'p Path>) -> io::Result<()> {
+    worker_rules(roots, written).and_then(enter).map_err(io::Error::other)
 }
 
-fn worker_rules(roots: &[Root], log: Option<&Path>) -> Result<RulesetCreated, RulesetError> {
+fn worker_rules<'p>(
+    roots: &[Root],
+    written: impl IntoIterator<Item = &'p Path>,
+) -> Result<RulesetCreated, RulesetError> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let mut rules = begin()?;
     for root in roots {
@@ -38,8 +41,7 @@ fn worker_rules(roots: &[Root], log: Option<&Path>) -> Result<RulesetCreated, Ru
     // The mappings of a backtrace, and whether another worker, which holds a lock, is still there. What tells more of
     // another process asks for the right to trace it, which this domain denies.
     rules = beneath(rules, Path::new("/proc"), read)?;
-    // A log that is opened again has the same name; what its name leads to may be a device.
-    for path in log.into_iter().chain(log.map(folder_of)) {
+    for path in written {
         rules = beneath(rules, path, AccessFs::WriteFile.into())?;
     }
     Ok(rules)

@@ -1,0 +1,62 @@
+//! The files that a worker writes to, for the limits of Landlock.
+
+use std::path::Path;
+
+use crate::log::open::Log;
+
+/// The paths that a worker writes beneath for its log: the log, and its folder, where rotation makes it anew. The folder
+/// of a stream, such as `/dev`, is not the log's.
+pub(super) fn paths_of(log: &Log) -> impl Iterator<Item = &Path> {
+    log.path().into_iter().chain(folder_of_log(log))
+}
+
+fn folder_of_log(log: &Log) -> Option<&Path> {
+    log.regular().map(|(path, _)| folder_of(path))
+}
+
+/// What is weaker than it could be because of where the log is, if the kernel limits files.
+pub(crate) fn weakness(log: &Log) -> Option<&'static str> {
+    is_whole_system(folder_of_log(log)?).then_some(
+        "the access log is in /, so the sandbox lets workers write to every file that their user may write to; put \
+         the log into a folder of its own",
+    )
+}
+
+fn is_whole_system(folder: &Path) -> bool {
+    folder.canonicalize().is_ok_and(|folder| folder.parent().is_none())
+}
+
+/// The folder of a file; a bare name is in the working folder.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::settings::given::Given;
+
+    fn log_at(path: &Path) -> Log {
+        let flags = [("access-log", vec![path.display().to_string()])].into();
+        let settings = Given { flags, ..Given::default() }.resolve().expect("legal");
+        Log::open(&settings, None).expect("it can be written")
+    }
+
+    #[test]
+    fn h79_only_a_log_that_is_a_file_opens_its_folder_to_workers() {
+        assert_eq!(paths_of(&log_at(Path::new("/dev/null"))).collect::<Vec<_>>(), [Path::new("/dev/null")]);
+        let folder = std::env::temp_dir().join(format!("tenfold-log-folder-{}", std::process::id()));
+        fs::create_dir(&folder).expect("a temporary folder can be made");
+        let file = folder.join("access.log");
+        let log = log_at(&file);
+        assert_eq!(paths_of(&log).collect::<Vec<_>>(), [&file, &folder]);
+        assert_eq!(weakness(&log), None);
+        assert!(is_whole_system(
+            &folder.ancestors().map(|_| "..").fold(folder.clone(), |path, up| path.join(up))
+        ));
+        fs::remove_dir_all(&folder).expect("it is ours");
+        assert_eq!(paths_of(&Log::default()).count(), 0);
+    }
+}
