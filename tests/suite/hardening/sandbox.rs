@@ -18,6 +18,7 @@ pub(crate) const THEME: Theme = Theme {
             h79_an_unlisted_call_is_refused_counted_and_reported_once,
             h79_a_worker_opens_nothing_outside_its_folders;
         Dispatches Own: h79_threads_of_a_pool_are_confined;
+        Epoll Own: h79_a_worker_in_the_place_of_another_reports_anew;
         Engines Own: h79_calls_of_intruders_end_the_worker, h79_the_wait_of_another_model_ends_the_worker,
             h79_every_thread_of_a_worker_has_its_filter,
             h79_handlers_and_filters_stay_as_they_are, h79_arguments_that_reach_other_processes_are_refused;
@@ -127,6 +128,16 @@ fn h79_an_unlisted_call_is_refused_counted_and_reported_once(config: &Config) {
     let reports = server.errors().matches("the sandbox refused the system call bind (").count();
     assert!((1..=config.processes()).contains(&reports), "{reports} reports: {}", server.errors());
     assert_eq!(server.get("/1k.html").status, 200);
+}
+
+fn h79_a_worker_in_the_place_of_another_reports_anew(config: &Config) {
+    let server = start(config);
+    for worker in 1..=2 {
+        assert!(attempt(&server, "bind") && attempt(&server, "bind"), "serving goes on");
+        let reports = || server.errors().matches("the sandbox refused the system call bind (").count();
+        becomes_true(SOON, &format!("worker {worker} reports it once"), || reports() == worker);
+        is_fatal(&server, "ptrace", "the system call ptrace (");
+    }
 }
 
 fn h79_handlers_and_filters_stay_as_they_are(config: &Config) {

@@ -96,9 +96,12 @@ pub(crate) fn confine_helper() -> io::Result<()> {
     if CONFINED.load(Ordering::Relaxed) { seccomp::deny(&OF_SERVING) } else { Ok(()) }
 }
 
-/// How a process ended: by the call that its row names, or as the system says.
+/// How a process ended: by the call that its row names, or as the system says. The row is then that of the process
+/// that takes its place, which has reported nothing.
 pub(crate) fn end_of(row: &[AtomicU64], end: End) -> String {
-    match take_fatal(row).filter(|_| end == End::Exited(ENDED)) {
+    let fatal = take_fatal(row);
+    row.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    match fatal.filter(|_| end == End::Exited(ENDED)) {
         Some(number) => format!("was ended by its sandbox, which forbids {}", named(number)),
         None => end.to_string(),
     }
