@@ -15,8 +15,14 @@ use crate::out::Out;
 /// The contract that every implementation keeps, and the tests hold it to:
 ///
 /// - Received bytes and output are borrowed together, so that a head is parsed where it lies.
-/// - A deadline belongs to one wait: it is given at each poll, and the last one given counts. When it
-///   has passed, the poll answers [`IoError::TimedOut`] and the connection may still be written to.
+/// - Receiving and sending are polled independently. Within one poll of the task every method that answers
+///   `Pending` adds to what the connection waits for: bytes, room, a loss, and whatever holds the task's waker.
+///   The task is polled again when any of it happens, and each of its polls begins with waits for nothing: a
+///   wait that goes on is polled again.
+/// - A deadline belongs to one wait: each poll of that wait gives it, and the last one given counts. When it
+///   has passed, that wait answers [`IoError::TimedOut`]; others go on, and the connection may still be
+///   written to.
+/// - A driver that blocks has one wait at a time. It does not run a protocol that needs both directions at once.
 /// - After an error other than `TimedOut` only [`Io::poll_finish`] is of use.
 pub trait Io {
     /// What was received and not yet consumed, and what is to be sent.

@@ -76,7 +76,6 @@ type Action = Box<dyn FnOnce() + Send>;
 pub struct Script {
     io: ScriptIo,
     actions: VecDeque<(Instant, Action)>,
-    session: Session,
     at: Instant,
 }
 
@@ -114,7 +113,7 @@ impl Default for Script {
 impl Script {
     /// A peer that connects, takes everything at once and sends nothing.
     pub fn new() -> Script {
-        Script { io: ScriptIo::new(), actions: VecDeque::new(), session: Session::default(), at: BEGIN }
+        Script { io: ScriptIo::new(), actions: VecDeque::new(), at: BEGIN }
     }
 
     /// The peer sends `bytes`, in a piece of its own.
@@ -218,12 +217,19 @@ impl Script {
 
     /// Plays the script to its end. Panics where the connection waits for something that never comes, or
     /// breaks the contract of [`crate::Io`].
-    pub fn run<S: Service + ?Sized>(mut self, service: &S, limits: &Limits) -> Outcome {
+    pub fn run<S: Service + ?Sized>(self, service: &S, limits: &Limits) -> Outcome {
+        let mut session = Session::default();
+        let outcome = self.drive(async |io| serve_connection(io, service, limits, &mut session).await);
+        Outcome { session, ..outcome }
+    }
+
+    /// The same for another protocol: `serve` serves one activation.
+    pub fn drive(mut self, mut serve: impl AsyncFnMut(&mut ScriptIo) -> Next) -> Outcome {
         set_clock(BEGIN);
         let mut parked = 0;
         let next = loop {
             let next = {
-                let serving = pin!(serve_connection(&mut self.io, service, limits, &mut self.session));
+                let serving = pin!(serve(&mut self.io));
                 play(serving, &mut self.actions)
             };
             let Next::Park(by) = next else { break next };
@@ -241,7 +247,7 @@ impl Script {
             next,
             parked,
             finish: self.io.finish,
-            session: self.session,
+            session: Session::default(),
             receives: self.io.receives,
             flushes: self.io.flushes,
             operations: self.io.operations,

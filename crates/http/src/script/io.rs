@@ -18,6 +18,15 @@ thread_local! {
     pub(super) static ALARM: Cell<Instant> = const { Cell::new(Instant::NEVER) };
 }
 
+/// The operations of a connection, each of which waits by itself.
+#[derive(Clone, Copy)]
+enum Wait {
+    Receive,
+    Loss,
+    Send,
+    Finish,
+}
+
 /// An [`Io`] whose other end is a [`super::Script`].
 pub struct ScriptIo {
     /// What was received; the bytes before `consumed` are done with.
@@ -31,7 +40,8 @@ pub struct ScriptIo {
     takes_again: Instant,
     pub(super) gone_after: usize,
     pub(super) pauses: Pauses,
-    paused: bool,
+    /// By operation: whether it has just answered `Pending` for a pause. Each direction pauses by itself.
+    paused: [bool; 4],
     pub(super) fault: Option<(usize, IoError)>,
     pub(super) parks: bool,
     pub(super) read: ReadFile,
@@ -57,7 +67,7 @@ impl ScriptIo {
             takes_again: Instant(0),
             gone_after: usize::MAX,
             pauses: Pauses::Never,
-            paused: false,
+            paused: [false; 4],
             fault: None,
             parks: true,
             read: read_pattern,
@@ -91,8 +101,8 @@ impl ScriptIo {
     }
 
     /// Counts an operation, and answers in its place where the script says so.
-    fn interfere<T>(&mut self, cx: &mut Context<'_>) -> Option<Poll<Result<T, IoError>>> {
-        let paused = std::mem::take(&mut self.paused);
+    fn interfere<T>(&mut self, wait: Wait, cx: &mut Context<'_>) -> Option<Poll<Result<T, IoError>>> {
+        let paused = std::mem::take(&mut self.paused[wait as usize]);
         if let Some((at, error)) = self.fault
             && at == self.operations
         {
@@ -100,7 +110,7 @@ impl ScriptIo {
             return Some(Poll::Ready(Err(error)));
         }
         if !paused && (self.pauses == Pauses::Always || self.pauses == Pauses::At(self.operations)) {
-            self.paused = true;
+            self.paused[wait as usize] = true;
             cx.waker().wake_by_ref();
             return Some(Poll::Pending);
         }
@@ -177,7 +187,7 @@ impl Io for ScriptIo {
         patience: Patience,
         by: Instant,
     ) -> Poll<Result<Received, IoError>> {
-        if let Some(instead) = self.interfere(cx) {
+        if let Some(instead) = self.interfere(Wait::Receive, cx) {
             return instead;
         }
         self.input.drain(..std::mem::take(&mut self.consumed));
@@ -206,7 +216,7 @@ impl Io for ScriptIo {
     }
 
     fn poll_lost(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<IoError> {
-        let lost = match self.interfere::<()>(cx) {
+        let lost = match self.interfere::<()>(Wait::Loss, cx) {
             Some(instead) => instead,
             None if self.gone() => Poll::Ready(Err(IoError::Gone)),
             None => ScriptIo::wait(by, self.reset_at()),
@@ -215,7 +225,7 @@ impl Io for ScriptIo {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<(), IoError>> {
-        if let Some(instead) = self.interfere(cx) {
+        if let Some(instead) = self.interfere(Wait::Send, cx) {
             return instead;
         }
         self.most_to_send = self.most_to_send.max(self.out.len());
@@ -242,7 +252,7 @@ impl Io for ScriptIo {
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>, how: Finish, _by: Instant) -> Poll<()> {
-        if let Some(Poll::Pending) = self.interfere::<()>(cx) {
+        if let Some(Poll::Pending) = self.interfere::<()>(Wait::Finish, cx) {
             return Poll::Pending;
         }
         assert!(self.finish.is_none(), "the output is ended twice");
