@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 pub struct Binary {
     /// The program.
     pub path: PathBuf,
-    /// Whether it knows `--layer xor`.
+    /// Whether it knows `--layer framed`.
     pub layered: bool,
 }
 
@@ -59,7 +59,7 @@ fn build() -> Result<(), String> {
 /// Without a folder that exists it fails either way; only one that does not know the flag names it.
 fn knows_the_layer(path: &Path) -> Result<bool, String> {
     let mut command = Command::new(path);
-    command.args(["serve", "/nonexistent", "--layer", "xor"]).stdin(Stdio::null());
+    command.args(["serve", "/nonexistent", "--layer", "framed"]).stdin(Stdio::null());
     let output = command.output().map_err(|error| format!("run {}: {error}", path.display()))?;
     Ok(!String::from_utf8_lossy(&output.stderr).contains("--layer"))
 }

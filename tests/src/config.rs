@@ -182,7 +182,7 @@ impl Config {
             flags.extend(["--trigger".into(), triggers.to_string()]);
         }
         if self.layer {
-            flags.extend(["--layer".into(), "xor".into()]);
+            flags.extend(["--layer".into(), "framed".into()]);
         }
         flags
     }
@@ -222,7 +222,8 @@ pub fn everything() -> bool {
 }
 
 impl Breadth {
-    /// Whether a case of this breadth runs on `config`. The layer is crossed with engines and senders only.
+    /// Whether a case of this breadth runs on `config`. The layer is crossed with engines only, because it reads files
+    /// itself; where everything is to be tested, also with senders, topologies and triggers.
     pub fn covers(self, config: &Config) -> bool {
         let model = config.engine.model();
         let first_topology = config.topology == model.topologies[0];
@@ -272,7 +273,9 @@ impl Breadth {
         let own_sender =
             first_sender || !LIBRARIES.contains(&config.engine) || model.driver == Driver::Completion;
         match self {
-            Breadth::Every if config.layer => first_topology && default_triggers,
+            Breadth::Every | Breadth::Senders | Breadth::Compared if config.layer => {
+                first_topology && first_sender && default_triggers
+            }
             Breadth::Every if LIBRARIES.contains(&config.engine) => default_triggers && first_sender,
             Breadth::Every if config.dispatch != Dispatch::Inline => {
                 default_triggers && (first_sender || first_topology)
@@ -283,11 +286,10 @@ impl Breadth {
                 let topology = first_topology || EVERY_TOPOLOGY.contains(&config.engine);
                 topology && first_sender && default_triggers && !config.layer
             }
-            Breadth::Engines
-            | Breadth::Concurrent
-            | Breadth::Epoll
-            | Breadth::Uring
-            | Breadth::Dispatches => first_topology && first_sender && default_triggers && !config.layer,
+            Breadth::Engines => first_topology && first_sender && default_triggers,
+            Breadth::Concurrent | Breadth::Epoll | Breadth::Uring | Breadth::Dispatches => {
+                first_topology && first_sender && default_triggers && !config.layer
+            }
             Breadth::Triggers => first_topology && first_sender && !config.layer,
         }
     }

@@ -18,7 +18,6 @@ pub mod floor;
 pub mod generate;
 pub mod harness;
 pub mod launch;
-mod layer;
 pub mod left;
 pub mod part;
 pub mod pool;

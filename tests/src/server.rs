@@ -38,7 +38,7 @@ impl Server {
     /// A new connection.
     #[track_caller]
     pub fn connect(&self) -> Wire {
-        Wire::connect(self.address, self.config.layer)
+        Wire::connect(self.address, self.config.layer).sends_early(self.config.at_once().is_some())
     }
 
     /// A connection that was served once and is idle; none if the server closed it instead.

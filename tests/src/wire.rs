@@ -5,11 +5,12 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
+use tenfold_engine::layer::framed::Client as Layer;
 
-use crate::layer::{CLOSING_RECORD, Layer, change};
 use crate::response::Response;
 
 /// How long a read waits before the case fails.
@@ -20,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Wire {
     stream: TcpStream,
     layer: Option<Layer>,
+    /// Whether plaintext is sent without waiting for the server's hello.
+    early: bool,
     received: Vec<u8>,
     scratch: Vec<u8>,
 }
@@ -59,8 +62,15 @@ impl Wire {
     fn of(stream: TcpStream, layered: bool) -> std::io::Result<Wire> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let layer = layered.then(Layer::default);
-        Ok(Wire { stream, layer, received: Vec::new(), scratch: vec![0; 128 * 1024] })
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let layer = layered.then(|| Layer::new(NEXT.fetch_add(1, Ordering::Relaxed)));
+        Ok(Wire { stream, layer, early: false, received: Vec::new(), scratch: vec![0; 128 * 1024] })
+    }
+
+    /// A server that serves few connections at once may have no turn for this one before another one ends.
+    #[must_use]
+    pub fn sends_early(self, early: bool) -> Wire {
+        Wire { early, ..self }
     }
 
     /// Connects.
@@ -111,10 +121,27 @@ impl Wire {
     /// # Errors
     /// What the system said.
     pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        let Some(layer) = &mut self.layer else { return self.stream.write_all(bytes) };
-        let mut covered = bytes.to_vec();
-        change(&mut covered, &mut layer.sent);
-        self.stream.write_all(&covered)
+        if !self.early {
+            self.greet()?;
+        }
+        match &mut self.layer {
+            Some(layer) => self.stream.write_all(&layer.seal(bytes)),
+            None => self.stream.write_all(bytes),
+        }
+    }
+
+    /// Exchanges hellos.
+    fn greet(&mut self) -> std::io::Result<()> {
+        let Some(layer) = &mut self.layer else { return Ok(()) };
+        self.stream.write_all(&layer.hello())?;
+        while self.layer.as_ref().is_some_and(|layer| !layer.received.hello) {
+            match self.fill() {
+                Ok(Came::Bytes) => {}
+                Ok(Came::End | Came::Reset) => return Err(ErrorKind::ConnectionReset.into()),
+                Err(why) => return Err(std::io::Error::other(why)),
+            }
+        }
+        Ok(())
     }
 
     /// Sends all of `bytes`.
@@ -209,9 +236,6 @@ impl Wire {
                 Err(why) => panic!("waiting for a head or an end: {why}"),
             }
         }
-        if self.layer.is_some() && self.received == [CLOSING_RECORD] {
-            return None;
-        }
         Some(self.head())
     }
 
@@ -262,12 +286,8 @@ impl Wire {
                 Err(why) => panic!("waiting for the end of the connection: {why}{}", self.shown()),
             }
         }
-        let mut bytes = std::mem::take(&mut self.received);
-        if self.layer.is_none() || bytes.pop_if(|last| *last == CLOSING_RECORD).is_some() {
-            (bytes, End::Closed)
-        } else {
-            (bytes, End::Cut)
-        }
+        let cut = self.layer.as_ref().is_some_and(|layer| !layer.received.close);
+        (std::mem::take(&mut self.received), if cut { End::Cut } else { End::Closed })
     }
 
     /// Expects that the other side ends the connection in order, without a further byte.
@@ -293,8 +313,11 @@ impl Wire {
     }
 
     /// Ends our direction; the other one stays open.
-    pub fn end_output(&self) {
+    pub fn end_output(&mut self) {
         // The peer may have closed already.
+        if let Some(layer) = &mut self.layer {
+            let _ = self.stream.write_all(&layer.close());
+        }
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
@@ -329,11 +352,14 @@ impl Wire {
         match self.stream.read(&mut self.scratch) {
             Ok(0) => Ok(Came::End),
             Ok(count) => {
-                let bytes = &mut self.scratch[..count];
-                if let Some(layer) = &mut self.layer {
-                    change(bytes, &mut layer.received);
+                let bytes = &self.scratch[..count];
+                match &mut self.layer {
+                    Some(layer) => {
+                        let opened = layer.open(bytes, &mut self.received);
+                        opened.map_err(|alert| format!("a record of the server: {alert:?}"))?;
+                    }
+                    None => self.received.extend_from_slice(bytes),
                 }
-                self.received.extend_from_slice(bytes);
                 Ok(Came::Bytes)
             }
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Came::Reset),

@@ -192,7 +192,7 @@ fn a_slow_reader(server: &Server) {
 /// On an engine that serves few connections at once the others wait for their turn.
 fn five_hundred_at_once(server: &Server) {
     let serial = server.config.at_once().is_some();
-    let mut wires: Vec<_> = (0..500).map(|_| server.connect()).collect();
+    let mut wires: Vec<_> = (0..500).map(|_| server.connect().sends_early(true)).collect();
     let fields: &[_] = if serial { &[("Connection", "close")] } else { &[] };
     for round in 0..if serial { 1 } else { 2 } {
         for wire in &mut wires {

@@ -30,6 +30,12 @@ pub trait Protocol: Clone + Send + Sync + 'static {
         self.first_bytes_by()
     }
 
+    /// Whether a connection in this state, on which bytes were sent, has answered a request. A layer sends bytes of its
+    /// own before that. Until then the connection waits for its first bytes, and a server that drains lets it wait.
+    fn has_answered(_state: &Self::State) -> bool {
+        true
+    }
+
     /// Whether a connection that was just accepted from `peer` is served; one that is not is closed at once.
     /// Of each that is, [`Protocol::dismiss`] is called when it has ended.
     fn admit(&self, _peer: &Peer) -> bool {

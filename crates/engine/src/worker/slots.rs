@@ -218,6 +218,8 @@ impl<T: Default, D: Default> Slots<T, D> {
         let free = self.free;
         let Some(slot) = self.find(key) else { return };
         slot.socket = None;
+        // A layer's part of it is on the heap.
+        slot.memory = T::default();
         slot.state = State::Free { next: free };
         slot.generation = slot.generation.wrapping_add(1);
         self.free = key.index;

@@ -5,12 +5,16 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tenfold_engine::layer::xor::{CLOSING_RECORD, change};
+use tenfold_engine::layer::framed::Client as Layer;
 
 /// Longer than anything here takes; what takes longer has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The number of the next hello.
+static NEXT: AtomicU64 = AtomicU64::new(1);
 
 enum Stream {
     Tcp(TcpStream),
@@ -20,8 +24,9 @@ enum Stream {
 /// A connection, seen from the peer's side.
 pub(crate) struct Client {
     stream: Stream,
-    /// The places in both directions, through a layer.
-    layer: Option<(u8, u8)>,
+    layer: Option<Layer>,
+    /// Whether plaintext is sent without waiting for the server's hello.
+    early: bool,
     received: Vec<u8>,
 }
 
@@ -46,22 +51,39 @@ impl Client {
         stream.set_nodelay(true).expect("a connection takes options");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
         stream.set_write_timeout(Some(PATIENCE)).expect("a timeout can be set");
-        Client { stream: Stream::Tcp(stream), layer: layered.then_some((0, 0)), received: Vec::new() }
+        Client::over(Stream::Tcp(stream), layered)
     }
 
     pub(crate) fn connect_unix(path: &Path, layered: bool) -> Client {
         let stream = UnixStream::connect(path).expect("a server that is ready can be connected to");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-        Client { stream: Stream::Unix(stream), layer: layered.then_some((0, 0)), received: Vec::new() }
+        Client::over(Stream::Unix(stream), layered)
+    }
+
+    fn over(stream: Stream, layered: bool) -> Client {
+        let layer = layered.then(|| Layer::new(NEXT.fetch_add(1, Ordering::Relaxed)));
+        Client { stream, layer, early: false, received: Vec::new() }
+    }
+
+    /// A server that serves few connections at once may have no turn for this one before another one ends.
+    pub(crate) fn sends_early(self, early: bool) -> Client {
+        Client { early, ..self }
+    }
+
+    /// The client's side of the layer.
+    pub(crate) fn layer(&mut self) -> &mut Layer {
+        self.layer.as_mut().expect("the connection has a layer")
     }
 
     /// The same connection, for a thread that only writes; this one only reads from here on.
-    pub(crate) fn writer(&self) -> Client {
+    pub(crate) fn writer(&mut self) -> Client {
+        // Both would wait for the server's hello otherwise.
+        assert!(self.early || self.greet(), "the server says hello");
         let stream = match &self.stream {
             Stream::Tcp(stream) => Stream::Tcp(stream.try_clone().expect("there are descriptors")),
             Stream::Unix(stream) => Stream::Unix(stream.try_clone().expect("there are descriptors")),
         };
-        Client { stream, layer: self.layer, received: Vec::new() }
+        Client { stream, layer: self.layer.clone(), early: self.early, received: Vec::new() }
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
@@ -117,14 +139,35 @@ impl Client {
 
     /// Sends `bytes`; says whether the server took them.
     pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
-        let mut bytes = bytes.to_vec();
-        if let Some((_, sent)) = &mut self.layer {
-            change(&mut bytes, sent);
+        if !self.early && !self.greet() {
+            return false;
         }
+        match self.layer.as_mut().map(|layer| layer.seal(bytes)) {
+            Some(sealed) => self.try_send_raw(&sealed),
+            None => self.try_send_raw(bytes),
+        }
+    }
+
+    /// Sends bytes as they are, past the layer.
+    pub(crate) fn try_send_raw(&mut self, bytes: &[u8]) -> bool {
         match &mut self.stream {
-            Stream::Tcp(stream) => stream.write_all(&bytes).is_ok(),
-            Stream::Unix(stream) => stream.write_all(&bytes).is_ok(),
+            Stream::Tcp(stream) => stream.write_all(bytes).is_ok(),
+            Stream::Unix(stream) => stream.write_all(bytes).is_ok(),
         }
+    }
+
+    /// Exchanges hellos; returns whether that was done.
+    pub(crate) fn greet(&mut self) -> bool {
+        let Some(hello) = self.layer.as_mut().map(Layer::hello) else { return true };
+        if !hello.is_empty() && !self.try_send_raw(&hello) {
+            return false;
+        }
+        while self.layer.as_ref().is_some_and(|layer| !layer.received.hello) {
+            if !matches!(self.receive_once(), Ok(1..)) {
+                return false;
+            }
+        }
+        true
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) {
@@ -141,7 +184,11 @@ impl Client {
         self.response()
     }
 
-    pub(crate) fn shut_down_writing(&self) {
+    pub(crate) fn shut_down_writing(&mut self) {
+        if let Some(close) = self.layer.as_mut().map(Layer::close) {
+            // The server may have closed already.
+            self.try_send_raw(&close);
+        }
         match &self.stream {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
@@ -155,8 +202,20 @@ impl Client {
         rustix::net::sockopt::set_socket_linger(self.descriptor(), linger).expect("an option is set");
     }
 
-    /// Receives once; says how many bytes came, 0 at the end.
+    /// Receives until plaintext comes; says how many bytes, 0 at the end.
     pub(crate) fn receive(&mut self) -> Result<usize, End> {
+        let before = self.received.len();
+        loop {
+            match self.receive_once() {
+                Ok(1..) if self.received.len() == before => {}
+                Ok(1..) => return Ok(self.received.len() - before),
+                end => return end,
+            }
+        }
+    }
+
+    /// Receives once; says how many bytes came, those without plaintext too.
+    pub(crate) fn receive_once(&mut self) -> Result<usize, End> {
         let mut chunk = [0; 64 * 1024];
         if matches!(self.stream, Stream::Tcp(_)) {
             // A server with little room waits for what is acknowledged; it lasts for a while only.
@@ -168,10 +227,12 @@ impl Client {
         };
         match result {
             Ok(count) => {
-                if let Some((received, _)) = &mut self.layer {
-                    change(&mut chunk[..count], received);
+                match &mut self.layer {
+                    Some(layer) => {
+                        layer.open(&chunk[..count], &mut self.received).expect("records of the server")
+                    }
+                    None => self.received.extend_from_slice(&chunk[..count]),
                 }
-                self.received.extend_from_slice(&chunk[..count]);
                 Ok(count)
             }
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Err(End::Reset),
@@ -234,8 +295,7 @@ impl Client {
         Response { status, head, body }
     }
 
-    /// Reads to the end of the connection; gives what came, without a layer's closing record, and how it
-    /// ended.
+    /// Reads to the end of the connection; returns the plaintext, and how it ended.
     pub(crate) fn rest(&mut self) -> (Vec<u8>, End) {
         let end = loop {
             match self.receive() {
@@ -244,11 +304,7 @@ impl Client {
                 Err(end) => break end,
             }
         };
-        let mut rest = std::mem::take(&mut self.received);
-        if self.layer.is_some() && rest.last() == Some(&CLOSING_RECORD) {
-            rest.pop();
-        }
-        (rest, end)
+        (std::mem::take(&mut self.received), end)
     }
 
     /// Says that the connection ends here, in order, with nothing more.

@@ -16,7 +16,7 @@ pub(crate) struct Configuration {
     pub(crate) dispatch: Dispatch,
     /// What libevent is forced to use.
     pub(crate) method: Option<Method>,
-    /// Through the layer that changes every byte.
+    /// Through the layer that frames and seals every byte.
     pub(crate) layered: bool,
     /// On rings with few places and few buffers.
     pub(crate) scarce: bool,
@@ -114,6 +114,11 @@ impl Configuration {
         }
     }
 
+    /// Whether every connection gets its hello at once, however many there are.
+    pub(crate) fn greets_at_once(&self) -> bool {
+        ![Engine::Naive, Engine::Pool].contains(&self.engine)
+    }
+
     /// Whether the model hears of a peer that is gone while an answer is waited for.
     pub(crate) fn hears_of_loss(&self) -> bool {
         let deaf = [Engine::Busy, Engine::Select, Engine::Libevent, Engine::Asio];
@@ -184,6 +189,6 @@ impl fmt::Display for Configuration {
             write!(f, "-{}", self.sender)?;
         }
         f.write_str(if self.scarce { "-scarce" } else { "" })?;
-        f.write_str(if self.layered { "-xor" } else { "" })
+        f.write_str(if self.layered { "-framed" } else { "" })
     }
 }

@@ -17,6 +17,7 @@ pub(crate) struct Server {
     child: Child,
     listens: String,
     layered: bool,
+    early: bool,
     left: bool,
 }
 
@@ -59,14 +60,16 @@ impl Server {
         BufReader::new(output).read_line(&mut listens).expect("a server says where it listens");
         let listens = listens.trim().to_owned();
         assert!(!listens.is_empty(), "the server ended before it listened");
-        Server { child, listens, layered: configuration.layered, left: false }
+        let (layered, early) = (configuration.layered, !configuration.greets_at_once());
+        Server { child, listens, layered, early, left: false }
     }
 
     pub(crate) fn connect(&self) -> Client {
-        match self.listens.strip_prefix("unix:") {
+        let client = match self.listens.strip_prefix("unix:") {
             Some(path) => Client::connect_unix(&PathBuf::from(path), self.layered),
             None => Client::connect(self.address(), self.layered),
-        }
+        };
+        client.sends_early(self.early)
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -139,6 +142,13 @@ impl Server {
         let folder = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("it runs");
         let links = folder.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
         links.filter(|link| link.to_string_lossy().contains("eventfd")).count()
+    }
+
+    /// The names of its threads.
+    pub(crate) fn threads(&self) -> Vec<String> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
+        let names = tasks.flatten().map(|task| std::fs::read_to_string(task.path().join("comm")));
+        names.map(Result::unwrap_or_default).collect()
     }
 
     /// Processor time that the server has used so far.

@@ -12,6 +12,7 @@ mod configuration;
 mod endings;
 mod faults;
 mod launch;
+mod layer;
 mod leaving;
 mod pattern;
 mod server;
@@ -33,6 +34,7 @@ const THEMES: &[(&str, &[Statement])] = &[
     ("turns", turns::STATEMENTS),
     ("leaving", leaving::STATEMENTS),
     ("faults", faults::STATEMENTS),
+    ("layer", layer::STATEMENTS),
 ];
 
 /// Tests at once: they wait more than they work.

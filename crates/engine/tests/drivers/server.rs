@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tenfold_engine::dispatch::proactor::{Proactor, Resting};
 use tenfold_engine::faults::{Fault, Operation, Wrong};
-use tenfold_engine::layer::xor::Xor;
+use tenfold_engine::layer::framed::Framed;
 use tenfold_engine::offload::Lane;
 use tenfold_engine::{Bounds, Dispatch, Engine, Event, Plan, Protocol, faults, run};
 use tenfold_http::{
@@ -167,7 +167,7 @@ fn serve(settings: &Settings) -> Result<(), String> {
         setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).expect("a limit can be lowered");
     }
     match settings.is_set("layered") {
-        true => run(&plan, &listeners, Xor(protocol)),
+        true => run(&plan, &listeners, Framed::new(protocol, &plan)),
         false => run(&plan, &listeners, protocol),
     }
 }

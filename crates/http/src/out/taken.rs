@@ -1,7 +1,7 @@
 //! Output that a driver takes over: it owns the bytes until the kernel is done with them, and says then what became
 //! of them.
 
-use super::{Memory, Out, Segment};
+use super::{Memory, Out, Segment, Watch};
 
 impl Out {
     /// Moves the first piece of memory out of the front, for a driver that owns bytes until the kernel is
@@ -51,6 +51,18 @@ impl Out {
             self.segments.pop_front();
         }
         self.rewind_where_empty();
+    }
+
+    /// Moves the watch at the front out, if there is one, for a layer that sends its own form of the bytes in front of
+    /// it: the layer puts the watch behind that form.
+    pub fn pop_watch(&mut self) -> Option<Watch> {
+        if !matches!(self.segments.front()?, Segment::Watch(_)) {
+            return None;
+        }
+        let Some(Segment::Watch(watch)) = self.segments.pop_front() else { return None };
+        self.sends = 0;
+        self.rewind_where_empty();
+        Some(watch)
     }
 
     /// So many bytes that were moved out never left: the next watch hears of them when everything is

@@ -93,3 +93,18 @@ fn a_watch_behind_a_file_that_was_taken_over_hears_of_it_when_it_has_left() {
         assert_eq!(*told.lock().expect("no panic"), [Departure { unsent, sends: 2 }]);
     }
 }
+
+#[test]
+fn a_watch_that_is_moved_out_goes_behind_other_bytes() {
+    let (mut out, mut below, told) = (Out::new(), Out::new(), Arc::default());
+    watched(&mut out, b"head", &told);
+    assert!(out.pop_watch().is_none(), "bytes stand in front of it");
+    assert!(out.pop_memory(Vec::new()).is_some());
+    below.stage(b"<sealed head>");
+    below.watch(out.pop_watch().expect("it is at the front now"));
+    assert!(out.is_empty());
+    below.advance(12);
+    assert!(told.lock().expect("no panic").is_empty(), "a byte has not left");
+    below.advance(1);
+    assert_eq!(*told.lock().expect("no panic"), [Departure { unsent: 0, sends: 2 }]);
+}

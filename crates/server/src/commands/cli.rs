@@ -139,7 +139,8 @@ fn serve_command(config: Arg) -> clap::Command {
     let null = |name: &'static str| Arg::new(name).long(name).help_heading("Measuring");
     let serve = clap::Command::new("serve");
     #[cfg(feature = "test-layer")]
-    let serve = serve.arg(null("layer").value_name("LAYER").value_parser(["xor"]).help("A layer below HTTP"));
+    let serve =
+        serve.arg(null("layer").value_name("LAYER").value_parser(["framed"]).help("A layer below HTTP"));
     serve
         .about("Serve a folder, or what --config says")
         .after_help(

@@ -67,6 +67,9 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
             _ => Rule::when(call, &[unless_it_connects(flags)]),
         });
     }
+    // The test layer asks whether a file is cached.
+    #[cfg(feature = "test-layer")]
+    rules.push(Call::PREADV2.into());
     // Filters of threads are installed beneath that of the process; a thread that has its own may add none.
     rules.push(Call::SECCOMP.into());
     // A connection is reset by an address that is none.

@@ -146,7 +146,7 @@ fn serve_protocol<P: Protocol>(
     layered: bool,
 ) -> Result<(), String> {
     match layered {
-        true => run(plan, on, tenfold_engine::layer::xor::Xor(protocol)),
+        true => run(plan, on, tenfold_engine::layer::framed::Framed::new(protocol, plan)),
         false => run(plan, on, protocol),
     }
 }

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
+#[cfg(feature = "test-layer")]
+use rustix::io::ReadWriteFlags;
 
 use crate::files::identity::{Identity, location_of};
 use crate::files::links::{Links, open_by_owner};
@@ -193,6 +195,18 @@ pub fn read_whole(file: &File, size: usize) -> io::Result<Option<Vec<u8>>> {
     }
     bytes.truncate(size);
     Ok((filled == size).then_some(bytes))
+}
+
+/// Reads what the page cache holds of a file at `offset`, without waiting for a disk (`man 2 preadv2`, RWF_NOWAIT).
+/// Returns `None` if it holds nothing there, or if the file system cannot tell.
+#[cfg(feature = "test-layer")]
+pub fn read_cached(file: &File, into: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+    let mut slices = [io::IoSliceMut::new(into)];
+    match rustix::io::preadv2(file, &mut slices, offset, ReadWriteFlags::NOWAIT) {
+        Ok(count) => Ok(Some(count)),
+        Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::INTR) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 /// Why a path beneath a root did not become a file.

@@ -118,7 +118,7 @@ where
         slot.socket = socket;
         slot.memory = memory;
         slot.state = State::Parked;
-        if served {
+        if served && P::has_answered(&slot.memory) {
             slot.served = true;
         }
         if resets {

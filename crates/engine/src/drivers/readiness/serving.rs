@@ -168,7 +168,7 @@ where
             Next::Close => self.close(key),
             Next::Park(by) => {
                 slot.state = State::Parked;
-                if sent > 0 {
+                if sent > 0 && P::has_answered(&slot.memory) {
                     slot.served = true;
                 }
                 // Who leaves looks for connections at rest once, and this one was not, or only looked at.

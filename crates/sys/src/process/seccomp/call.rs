@@ -152,6 +152,7 @@ calls! {
         PPOLL "ppoll" = SYS_ppoll,
         PRCTL "prctl" = SYS_prctl,
         PREAD64 "pread64" = SYS_pread64,
+        PREADV2 "preadv2" = SYS_preadv2,
         PRLIMIT64 "prlimit64" = SYS_prlimit64,
         PROCESS_MADVISE "process_madvise" = SYS_process_madvise,
         PROCESS_VM_READV "process_vm_readv" = SYS_process_vm_readv,

@@ -1,0 +1,31 @@
+//! The server's state of a connection behind the hello exchange.
+
+use super::record::{Alert, Key};
+
+/// The most records without plaintext that a peer may send in a row. Each one may begin a new wait.
+pub(super) const EMPTY_RECORDS: u8 = 32;
+
+/// Keys of both directions. An idle connection is these and nothing else.
+#[derive(Debug)]
+pub struct Session {
+    pub(super) receiving: Key,
+    pub(super) sending: Key,
+    /// Whether plaintext was sealed.
+    pub(super) answered: bool,
+    /// Records without plaintext since the last one with.
+    empty: u8,
+}
+
+impl Session {
+    /// Both sides have said hello with these numbers.
+    pub(super) fn new(client: u64, server: u64) -> Session {
+        let (receiving, sending) = (Key::of_client(client), Key::of_server(client, server));
+        Session { receiving, sending, answered: false, empty: 0 }
+    }
+
+    /// Counts a record with so many bytes of plaintext.
+    pub(super) fn count(&mut self, plaintext: usize) -> Result<(), Alert> {
+        self.empty = if plaintext > 0 { 0 } else { self.empty + 1 };
+        if self.empty > EMPTY_RECORDS { Err(Alert::TooManyEmpty) } else { Ok(()) }
+    }
+}
