@@ -21,6 +21,7 @@ pub(crate) const THEME: Theme = Theme {
         Epoll Own: h79_a_worker_in_the_place_of_another_reports_anew;
         Engines Own: h79_calls_of_intruders_end_the_worker, h79_the_wait_of_another_model_ends_the_worker,
             h79_every_thread_of_a_worker_has_its_filter,
+            h79_options_that_reach_other_processes_are_refused,
             h79_handlers_and_filters_stay_as_they_are, h79_arguments_that_reach_other_processes_are_refused;
         Every Once: h79_without_filters_the_server_does_not_start, h79_the_sandbox_cannot_be_turned_off;
     ],
@@ -190,6 +191,14 @@ fn h79_arguments_that_reach_other_processes_are_refused(config: &Config) {
         let line = format!("the sandbox refused the system call {call} (");
         becomes_true(SOON, &format!("{call} is reported"), || server.errors().contains(&line));
     }
+}
+
+/// SO_LINGER, which makes the close of another process wait, and SO_ATTACH_REUSEPORT_CBPF, which takes its connections.
+fn h79_options_that_reach_other_processes_are_refused(config: &Config) {
+    let server = start(config);
+    assert!(attempt(&server, "setsockopt"), "it is refused, and no more");
+    becomes_true(SOON, "both are counted", || server.status()["refused_calls"] == 2);
+    assert_eq!(server.get("/1k.html").status, 200);
 }
 
 fn h79_a_worker_opens_nothing_outside_its_folders(config: &Config) {

@@ -72,7 +72,7 @@ impl FileSender {
     pub(crate) fn send(&mut self, socket: &Socket, out: &Out, most: usize) -> Result<usize, Failure> {
         let sent = self.send_some(socket, out, most);
         if let Err(Failure::Truncated) = sent {
-            socket.reset_on_close();
+            socket.reset();
         }
         sent
     }

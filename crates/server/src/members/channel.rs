@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use tenfold_accounts::{Query, Reply};
 use tenfold_sys::messages;
+use tenfold_sys::socket::refuse_descriptors;
 
 /// Bytes of a question at most: a form, and what JSON makes of its characters.
 const LONGEST: usize = 128 * 1024;
@@ -47,6 +48,7 @@ pub(crate) struct Question {
 /// What `socketpair(2)` says.
 pub(crate) fn open() -> io::Result<(AccountsClient, AccountsServer)> {
     let (client, server) = messages::pair()?;
+    refuse_descriptors(&client);
     Ok((AccountsClient(client), AccountsServer(server)))
 }
 
@@ -75,6 +77,7 @@ impl AccountsClient {
     pub(crate) fn begin(&self, request: &Query) -> io::Result<Asked> {
         let question = serde_json::to_vec(request)?;
         let (ours, theirs) = UnixStream::pair()?;
+        refuse_descriptors(&ours);
         messages::send(&self.0, &question, &[theirs.as_fd()])?;
         Ok(Asked { answer: ours, by: Instant::now() + PATIENCE })
     }
@@ -174,8 +177,12 @@ mod any;
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::io::Write;
+    use std::io::{IoSlice, Write};
+    use std::mem::MaybeUninit;
+    use std::net::{TcpListener, TcpStream};
 
+    use rustix::io::Errno;
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, sockopt};
     use tenfold_sys::wait;
 
     use super::*;
@@ -226,6 +233,64 @@ pub(crate) mod tests {
         assert_eq!((&ours).read(&mut [0]).expect("no descriptor is left open"), 0);
         drop(client);
         assert!(is_closed(&server));
+    }
+
+    /// Sends a byte, or one of urgent data, and a descriptor with it.
+    fn attach(to: &UnixStream, descriptor: BorrowedFd<'_>, flags: SendFlags) -> rustix::io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let rights = [descriptor];
+        control.push(SendAncillaryMessage::ScmRights(&rights));
+        sendmsg(to, &[IoSlice::new(b"x")], &mut control, flags)
+    }
+
+    #[test]
+    fn h76_a_socket_with_descriptors_in_its_queue_is_not_answered() {
+        let (client, server) = open().expect("a pair of sockets");
+        let question = serde_json::to_vec(&check()).expect("it can be written");
+        for flags in [SendFlags::empty(), SendFlags::OOB] {
+            let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+            attach(&ours, ours.as_fd(), flags).expect("nothing refuses it yet");
+            send_raw(&client, &question, &[theirs.as_fd()]);
+            assert!(received(&server).is_none(), "{flags:?}");
+        }
+    }
+
+    /// A TCP socket whose `close(2)` waits for this long.
+    fn lingering(time: Duration) -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let peer = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        let (socket, _) = listener.accept().expect("a connection waits");
+        sockopt::set_socket_linger(&socket, Some(time)).expect("an option");
+        while messages::send_bytes(&socket, &[0; 65_536]).is_ok() {}
+        (socket, peer)
+    }
+
+    #[test]
+    fn h76_no_descriptors_come_with_an_answer_or_a_question_that_was_accepted() {
+        let (client, server) = open().expect("a pair of sockets");
+        let asked = client.begin(&check()).expect("there is room");
+        let (_, Answerer(answer)) = received(&server).expect("a question").apart();
+        let answer = UnixStream::from(answer);
+        let (socket, _peer) = lingering(Duration::from_secs(8));
+        let attached = attach(&answer, socket.as_fd(), SendFlags::empty());
+        if attached.is_ok() && !knows_passrights() {
+            return;
+        }
+        assert_eq!(attached, Err(Errno::PERM), "to the client");
+        assert_eq!(attach(&asked.answer, socket.as_fd(), SendFlags::empty()), Err(Errno::PERM), "and back");
+        // This process closes the socket and does not wait either.
+        sockopt::set_socket_linger(&socket, None).expect("an option");
+        drop(answer);
+        assert!(asked.answer().is_err(), "nothing was answered");
+    }
+
+    /// Linux 6.16.
+    fn knows_passrights() -> bool {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a file of the kernel");
+        let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse::<u32>);
+        let mut number = || numbers.next()?.ok();
+        (number(), number()) >= (Some(6), Some(16))
     }
 
     #[test]

@@ -35,6 +35,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long a question without a password takes at most: some statements, each with the deadline of its database. If
 /// every thread is at one for longer, none will come back, and the supervisor gets no sign of life.
 const LONGEST: Duration = Duration::from_secs(120);
+/// The same for questions with a password: some hashes more, on a machine that is busy with everything else.
+const LONGEST_HASHING: Duration = Duration::from_secs(300);
 /// How often the supervisor gets a sign of life at least.
 const BEAT: Duration = Duration::from_secs(2);
 
@@ -69,11 +71,12 @@ pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String
     let failed = |error| format!("cannot begin a thread: {error}");
     let on = |name, width, queue, niceness| start(name, (width, queue), (&accounts, pulse), niceness);
     let (quick, busy) = on("accounts", settings.connections, QUEUE, 0).map_err(failed)?;
-    let (hashing, _) = on("hashing", settings.hash_threads, settings.hash_queue, NICE).map_err(failed)?;
+    let (hashing, busy_hashing) =
+        on("hashing", settings.hash_threads, settings.hash_queue, NICE).map_err(failed)?;
     let watch = Watch::new().map_err(|error| format!("cannot hear signals: {error}"))?;
     let mut room = AccountsServer::room();
     loop {
-        if !busy.all_longer_than(LONGEST, Instant::now()) {
+        if !hangs(&busy, &busy_hashing, Instant::now()) {
             pulse.beat();
         }
         // Whatever it reports, both are looked at afterwards.
@@ -102,6 +105,11 @@ pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String
             (_, Err(_)) => {}
         }
     }
+}
+
+/// Whether no thread of a pool will come back.
+fn hangs(quick: &Busy, hashing: &Busy, now: Instant) -> bool {
+    quick.all_longer_than(LONGEST, now) || hashing.all_longer_than(LONGEST_HASHING, now)
 }
 
 /// Answers, and counts an answer that nobody reads.
@@ -160,5 +168,22 @@ fn complain(why: &str) {
     let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     if LAST.swap(second, Ordering::Relaxed) != second {
         error!("accounts: {why}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h77_a_pool_of_hashes_that_hangs_is_noticed() {
+        let start = Instant::now();
+        let (quick, hashing) = (Busy::new(1, start), Busy::new(1, start));
+        hashing.begin(0, start);
+        assert!(!hangs(&quick, &hashing, start + LONGEST_HASHING), "a hash may take long");
+        assert!(hangs(&quick, &hashing, start + LONGEST_HASHING + Duration::from_secs(1)));
+        hashing.end(0);
+        quick.begin(0, start);
+        assert!(hangs(&quick, &hashing, start + LONGEST + Duration::from_secs(1)));
     }
 }

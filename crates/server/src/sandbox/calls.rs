@@ -3,7 +3,7 @@
 use tenfold_engine::{Engine, Plan, Topology};
 use tenfold_sys::process;
 use tenfold_sys::seccomp::{Call, Rule, Test};
-use tenfold_sys::socket::DISCONNECT_BYTES;
+use tenfold_sys::socket::{DISCONNECT_BYTES, SO_PASSRIGHTS};
 
 /// System calls by their names.
 macro_rules! calls {
@@ -27,7 +27,7 @@ const FILES: &[Call] = calls! {
 /// Connections, wake-ups between threads, and changes of files.
 const SERVING: &[Call] = calls! {
     ACCEPT4 EVENTFD2 GETPEERNAME GETSOCKNAME GETSOCKOPT INOTIFY_ADD_WATCH INOTIFY_INIT1 INOTIFY_RM_WATCH
-    RECVFROM RECVMSG SETSOCKOPT SHUTDOWN
+    RECVFROM RECVMSG SHUTDOWN
 };
 
 /// Connections to databases and the loops of their clients, the resolver of names, and the files of SQLite.
@@ -35,9 +35,29 @@ const ACCOUNTS: &[Call] = calls! {
     BIND CHDIR CHMOD CONNECT DUP EPOLL_CREATE1 EPOLL_CTL EPOLL_PWAIT EPOLL_PWAIT2 EPOLL_WAIT EVENTFD2
     FALLOCATE FCHMOD FCHMODAT FCHOWN FCHOWNAT FDATASYNC FLOCK FSYNC FTRUNCATE GETPEERNAME GETPRIORITY
     GETSOCKNAME GETSOCKOPT MKDIR MKDIRAT PIPE2 POLL PPOLL PWRITE64 RECVFROM RECVMMSG RECVMSG SENDMMSG
-    SENDMSG SENDTO SETPRIORITY SETSOCKOPT SHUTDOWN SOCKET SOCKETPAIR STATFS SYSINFO UMASK UNLINK
-    UNLINKAT
+    SENDMSG SENDTO SETPRIORITY SHUTDOWN SOCKET SOCKETPAIR STATFS SYSINFO UMASK UNLINK UNLINKAT
 };
+
+/// Options that a worker sets on connections and on the sockets that it waits at, by level. An option of a listening
+/// socket could take all connections of other workers (SO_ATTACH_REUSEPORT_CBPF). SO_LINGER makes `close(2)` wait, also
+/// in another process that the socket was passed to.
+const OPTIONS: [(libc::c_int, libc::c_int); 6] = [
+    (libc::SOL_SOCKET, libc::SO_RCVTIMEO),
+    (libc::SOL_SOCKET, libc::SO_SNDTIMEO),
+    (libc::SOL_SOCKET, libc::SO_RCVTIMEO_NEW),
+    (libc::SOL_SOCKET, libc::SO_SNDTIMEO_NEW),
+    (libc::SOL_SOCKET, SO_PASSRIGHTS),
+    (libc::IPPROTO_TCP, libc::TCP_CORK),
+];
+
+/// Tests of `setsockopt` in the accounts process, of which one must pass. Clients of databases set options of their
+/// own, and none needs SO_LINGER.
+const UNLESS_LINGER: [(u8, Test); 4] = [
+    (1, Test::AtMost(libc::SOL_SOCKET as u32 - 1)),
+    (1, Test::AtLeast(libc::SOL_SOCKET as u32 + 1)),
+    (2, Test::AtMost(libc::SO_LINGER as u32 - 1)),
+    (2, Test::AtLeast(libc::SO_LINGER as u32 + 1)),
+];
 
 /// Calls that no process of the server has a reason for, and an intruder has.
 pub(super) static DANGEROUS: &[Call] = calls! {
@@ -74,6 +94,9 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
     rules.push(Call::SECCOMP.into());
     // A connection is reset by an address that is none.
     rules.push(Rule::when(Call::CONNECT, &[(2, Test::Is(DISCONNECT_BYTES))]));
+    rules.extend(OPTIONS.map(|(level, option)| {
+        Rule::when(Call::SETSOCKOPT, &[(1, Test::Is(level as u32)), (2, Test::Is(option as u32))])
+    }));
     let accepts_by_poll = plan.blocking() || plan.topology == Topology::Handoff;
     if several_listeners && accepts_by_poll {
         rules.push(Call::POLL.into());
@@ -111,6 +134,7 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
 pub(super) fn of_accounts() -> Vec<Rule> {
     let mut rules: Vec<Rule> = RUNTIME.iter().chain(FILES).chain(ACCOUNTS).map(|&call| call.into()).collect();
     rules.push(thread());
+    rules.extend(UNLESS_LINGER.map(|test| Rule::when(Call::SETSOCKOPT, &[test])));
     rules.extend(with_conditions(false));
     rules
 }
@@ -181,4 +205,34 @@ fn with_conditions(forks: bool) -> Vec<Rule> {
         rules.push(Rule::when(call, &[(2, Test::Bits { mask: libc::PROT_EXEC as u32, set: 0 })]));
     }
     rules
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::fd::AsFd;
+    use std::time::Duration;
+
+    use rustix::io::Errno;
+    use rustix::net::sockopt;
+    use tenfold_sys::seccomp::{REPORT_WORDS, Reports, allow_only, handle};
+    use tenfold_sys::shared::Rows;
+
+    use super::*;
+
+    #[test]
+    fn h79_the_accounts_process_cannot_make_a_close_wait() {
+        let rows: &Rows = Box::leak(Box::new(Rows::new(2, REPORT_WORDS).expect("memory")));
+        let socket = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let confined = std::thread::spawn(move || {
+            let reports = Reports { row: rows.row(0), refused: &rows.row(1)[0], line: None };
+            handle(reports, DANGEROUS).and_then(|()| allow_only(&of_accounts())).expect("filters");
+            let linger = |time| sockopt::set_socket_linger(socket.as_fd(), time);
+            assert_eq!(linger(Some(Duration::from_secs(1))), Err(Errno::PERM));
+            assert_eq!(linger(None), Err(Errno::PERM));
+            sockopt::set_socket_keepalive(&socket, true).expect("clients of databases do");
+            sockopt::set_tcp_nodelay(&socket, true).expect("clients of databases do");
+        });
+        confined.join().expect("the filter is as it says");
+    }
 }

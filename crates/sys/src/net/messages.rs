@@ -4,10 +4,13 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::io::ioctl_fionread;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair, sockopt,
 };
+
+use crate::net::socket::option::refuse_descriptors;
 
 /// Descriptors of a message at most.
 const MOST_DESCRIPTORS: usize = 2;
@@ -72,14 +75,15 @@ pub fn send_bytes(stream: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
 }
 
 impl Received {
-    /// The only descriptor, if there is one and it is a Unix socket. Another socket can make `close(2)` wait, as long as
-    /// its SO_LINGER says, so that is taken from it.
+    /// The only descriptor, if it is a connected Unix stream whose queue is empty. Bytes in a queue can bring
+    /// descriptors, which are closed with the socket, and a close waits as long as the SO_LINGER of its sender says. So
+    /// the stream takes none from here on, and workers may not set the option.
     pub fn into_socket(self) -> Option<OwnedFd> {
-        let is_unix = |socket: &OwnedFd| sockopt::socket_domain(socket) == Ok(AddressFamily::UNIX);
-        for other in self.descriptors.iter().filter(|descriptor| !is_unix(descriptor)) {
-            let _ = sockopt::set_socket_linger(other, None);
-        }
         let [one] = <[OwnedFd; 1]>::try_from(self.descriptors).ok()?;
-        is_unix(&one).then_some(one)
+        refuse_descriptors(&one);
+        let is_stream = sockopt::socket_domain(&one) == Ok(AddressFamily::UNIX)
+            && sockopt::socket_type(&one) == Ok(SocketType::STREAM);
+        // A peek would not see urgent data.
+        (is_stream && ioctl_fionread(&one) == Ok(0)).then_some(one)
     }
 }

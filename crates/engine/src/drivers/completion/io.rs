@@ -307,7 +307,7 @@ impl<B: Buffer> Transport for Completion<B> {
         };
         if let (Poll::Ready(Err(IoError::Truncated)), Some(socket)) = (&flushed, &core.socket) {
             // What is left of it in the socket may be zeros by now.
-            socket.reset_on_close();
+            socket.reset();
             self.resets = true;
         }
         flushed

@@ -6,4 +6,5 @@ pub(crate) mod stream;
 mod unix;
 
 pub use listen::{ListenAddress, ListenOptions, Listener};
+pub use option::{SO_PASSRIGHTS, refuse_descriptors};
 pub use stream::{DISCONNECT_BYTES, Socket};

@@ -1,7 +1,7 @@
 //! New sockets, and options that `rustix` has no name for.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
@@ -15,11 +15,31 @@ pub(crate) fn defer_accept(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// Sets an option of TCP whose value is a number; the greatest one stands for every greater one.
 pub(super) fn set_tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, value: u32) -> io::Result<()> {
     let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
+    set_option(socket, libc::IPPROTO_TCP, option, value)
+}
+
+/// asm-generic/socket.h, Linux 6.16. The `libc` crate does not have it.
+pub const SO_PASSRIGHTS: libc::c_int = 83;
+
+/// Refuses descriptors that the peer of a Unix socket attaches to its messages: its send fails. The process that leaves
+/// a descriptor in its queue closes it, and that close can wait as long as the SO_LINGER of the sender says. A kernel
+/// before 6.16 has no such option, and nothing changes.
+pub fn refuse_descriptors(socket: impl AsFd) {
+    let _ = set_option(socket.as_fd(), libc::SOL_SOCKET, SO_PASSRIGHTS, 0);
+}
+
+/// Sets an option whose value is an int.
+pub(super) fn set_option(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     // SAFETY: the options that are set here take an int; the pointer and length are those of a live one.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
+            level,
             option,
             (&raw const value).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
@@ -33,18 +53,7 @@ pub(super) fn set_tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, value:
 /// # Errors
 /// EOPNOTSUPP on a Unix socket.
 pub(crate) fn permit_zerocopy(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the option takes an int; the pointer and length are those of a live one.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ZEROCOPY,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1)
 }
 
 /// Whether zero-copy sends are permitted.

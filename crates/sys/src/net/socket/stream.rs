@@ -83,13 +83,6 @@ impl Socket {
         usize::try_from(result).map_err(|_| io::Error::last_os_error())
     }
 
-    /// From here on closing throws away what the peer has not been sent, and tells it so by a reset
-    /// (`SO_LINGER` of zero, `man 7 socket`).
-    pub fn reset_on_close(&self) {
-        // It fails when the peer is gone, and then nothing is left to send.
-        let _ = sockopt::set_socket_linger(&self.0, Some(Duration::ZERO));
-    }
-
     /// Throws away what the peer has not been sent and tells it so by a reset, now; what waits on the socket ends with an
     /// error (`AF_UNSPEC` in `man 2 connect`). Where there is no reset, as on a Unix socket, both directions are shut down.
     pub fn reset(&self) {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::net::{AddressFamily, SocketAddrUnix};
 
-use super::option::new_socket;
+use super::option::{new_socket, refuse_descriptors};
 use crate::files::identity::Identity;
 use crate::files::location::Location;
 
@@ -18,6 +18,8 @@ pub(super) fn bind(path: &Path) -> io::Result<(OwnedFd, Identity)> {
         location.remove()?;
     }
     let socket = new_socket(AddressFamily::UNIX)?;
+    // Its connections inherit it.
+    refuse_descriptors(&socket);
     rustix::net::bind(&socket, &at)?;
     let file = location.socket()?;
     let exchanged = || io::Error::other("its folder was exchanged while the socket was bound");

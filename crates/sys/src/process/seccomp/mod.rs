@@ -186,6 +186,14 @@ pub fn attempt(call: Call) -> io::Result<()> {
             // SAFETY: the kernel has nowhere to put the descriptors, and fails with EFAULT.
             unsafe { libc::syscall(number, libc::AF_UNIX, libc::SOCK_DGRAM, 0, 0) }
         }
+        (Call::SETSOCKOPT, Some(number)) => {
+            let set = |option: libc::c_int| {
+                // SAFETY: there is no such descriptor.
+                unsafe { libc::syscall(number, -1, libc::SOL_SOCKET, option, 0, 0) }
+            };
+            set(libc::SO_LINGER);
+            set(libc::SO_ATTACH_REUSEPORT_CBPF)
+        }
         (Call::FCNTL, Some(number)) => {
             // SAFETY: there is no such descriptor.
             unsafe { libc::syscall(number, -1, libc::F_SETOWN, 1) }
