@@ -10,27 +10,33 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::ask::From;
 
-/// Names and addresses that are remembered; past it those that have waited longest are forgotten.
+/// Entries of each kind that are remembered; past it those that have waited longest are forgotten. A name is entered
+/// by an attempt that costs a hash, so nobody can make a server forget names quickly.
 const REMEMBERED: usize = 65_536;
 
 /// How many attempts at once, and the milliseconds after which there is one more.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
+    /// The table for this kind of entry.
+    table: usize,
     burst: u64,
     every: u64,
 }
 
-const BY_ADDRESS: Rate = Rate { burst: 20, every: 5_000 };
-const BY_NAME: Rate = Rate { burst: 10, every: 30_000 };
-const NEW_ACCOUNTS: Rate = Rate { burst: 10, every: 60_000 };
+const BY_ADDRESS: Rate = Rate { table: 0, burst: 20, every: 5_000 };
+const BY_NAME: Rate = Rate { table: 1, burst: 10, every: 30_000 };
+const NEW_ACCOUNTS: Rate = Rate { table: 2, burst: 10, every: 60_000 };
+
+/// For each key the time when it has as many attempts as at the start, in milliseconds.
+type Table = HashMap<u64, u64>;
 
 /// What is remembered of attempts, in this process.
 #[derive(Debug, Default)]
 pub struct Throttle {
     off: bool,
-    /// When each would have as many as at the start, in milliseconds. The key is a hash under a secret of this process:
-    /// what a worker sends as an address may be long, and must not stay in memory.
-    full_at: Mutex<HashMap<u64, u64>>,
+    /// The key is a hash under a secret of this process: what a worker sends as an address may be long, and must not
+    /// stay in memory.
+    tables: Mutex<[Table; 3]>,
     hasher: RandomState,
 }
 
@@ -71,9 +77,9 @@ impl Throttle {
 
     /// Gives back what an attempt has used up.
     pub fn give_back(&self, Admitted(used): Admitted) {
-        let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         for (what, rate) in used {
-            if let Some(at) = full_at.get_mut(&what) {
+            if let Some(at) = tables[rate.table].get_mut(&what) {
                 *at = at.saturating_sub(rate.every);
             }
         }
@@ -83,20 +89,21 @@ impl Throttle {
         if self.off {
             return Ok(Admitted(Vec::new()));
         }
-        let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let after = |(what, rate): &(u64, Rate)| {
-            let at = full_at.get(what).copied().unwrap_or(0).max(now);
+            let at = tables[rate.table].get(what).copied().unwrap_or(0).max(now);
             (at + rate.every).saturating_sub(now + rate.burst * rate.every)
         };
         let wait = wanted.iter().map(after).max().unwrap_or(0);
         if wait > 0 {
             return Err(wait.div_ceil(1000));
         }
-        if full_at.len() + wanted.len() > REMEMBERED {
-            forget(&mut full_at, now);
-        }
         for (what, rate) in &wanted {
-            let at = full_at.entry(*what).or_default();
+            let table = &mut tables[rate.table];
+            if table.len() >= REMEMBERED {
+                forget(table, now);
+            }
+            let at = table.entry(*what).or_default();
             *at = (*at).max(now) + rate.every;
         }
         Ok(Admitted(wanted))
@@ -104,7 +111,7 @@ impl Throttle {
 }
 
 /// Forgets those that have all their attempts again; where that is too few, the half that has most.
-fn forget(full_at: &mut HashMap<u64, u64>, now: u64) {
+fn forget(full_at: &mut Table, now: u64) {
     full_at.retain(|_, at| *at > now);
     if full_at.len() > REMEMBERED / 2 {
         let mut all: Vec<_> = full_at.values().copied().collect();
@@ -180,7 +187,15 @@ mod tests {
         for number in 0..2 * REMEMBERED {
             let _ = throttle.login(&at(&format!("a{number}")), &format!("n{number}"), false, 0);
         }
-        assert!(throttle.full_at.lock().expect("not poisoned").len() <= REMEMBERED);
+        // Each of these costs no hash, and has used up more time than the name.
+        for number in 0..2 * REMEMBERED {
+            for _ in 0..NEW_ACCOUNTS.burst {
+                let _ = throttle.register(&at(&format!("b{number}")), 0);
+            }
+        }
+        let tables = throttle.tables.lock().expect("not poisoned");
+        assert!(tables.iter().all(|table| table.len() <= REMEMBERED));
+        drop(tables);
         assert!(throttle.login(&at("10.0.0.1"), "ann", false, 0).is_err());
     }
 
