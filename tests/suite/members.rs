@@ -57,7 +57,7 @@ pub(crate) const THEME: Theme = Theme {
             h69_a_disk_that_is_full_loses_nobody, h69_a_database_that_is_full,
             h71_what_is_acknowledged_was_synced,
             h75_what_is_planted_at_the_database_is_never_opened_by_root,
-            h75_what_is_planted_beside_the_database_stays_roots,
+            h75_root_follows_no_link_on_the_way_to_the_database, h75_what_is_planted_beside_the_database_stays_roots,
             h75_a_database_changes_hands_only_from_the_user_of_the_workers,
             a_folder_that_the_accounts_cannot_write_is_named_and_nothing_is_left_there,
             the_user_of_the_accounts_is_checked_and_a_shared_one_is_a_warning,

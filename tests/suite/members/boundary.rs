@@ -4,7 +4,7 @@ use std::fs;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -89,6 +89,26 @@ pub(super) fn h75_what_is_planted_at_the_database_is_never_opened_by_root() {
             assert!(said.contains(words) || said.contains("daemon cannot write in the folder"), "{said}");
         }
         fs::remove_file(&database).expect("our own file");
+    }
+}
+
+pub(super) fn h75_root_follows_no_link_on_the_way_to_the_database() {
+    let folder = site();
+    let (own, real) = (folder_of(&folder, "data", WORKER), folder_of(&folder, "real", KEEPER));
+    let (link, target) = (own.join("link"), real.join("members.db"));
+    folder.write("real/members.db", "another program's");
+    chown(&target, Some(WORKER.1), None).expect("this is root");
+    symlink(&real, &link).expect("this is root");
+    lchown(&link, Some(WORKER.1), None).expect("this is root");
+    let database = link.join("members.db");
+    for said in [
+        error_of(&launch_on(&folder, &database).flag("--accounts-user", KEEPER.0).refused()),
+        error_of(&tenfold(&["users", "--accounts", &url(&database), "list"])),
+    ] {
+        assert_eq!(fs::metadata(&target).expect("it is still there").uid(), WORKER.1, "{said}");
+        // Without a user for the accounts `tenfold users` becomes the one who planted the link.
+        let expected = ["link is a link of user 65534", "cannot write in the folder"];
+        assert!(expected.iter().any(|words| said.contains(words)), "{said}");
     }
 }
 

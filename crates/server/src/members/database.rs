@@ -3,7 +3,6 @@
 //! Root never creates or opens it: root follows no link there and only gives files that belong to the workers' user to
 //! the user of the accounts process. Everything else is done by that user, with no more rights than it has.
 
-use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
@@ -12,7 +11,6 @@ use std::path::Path;
 
 use tenfold_accounts::Accounts;
 use tenfold_accounts::store::url::Url;
-use tenfold_sys::errno;
 use tenfold_sys::folder::{self, Folder};
 use tenfold_sys::user::User;
 
@@ -82,7 +80,7 @@ pub(crate) fn open_accounts(
 /// In words: the file is not one that a database is kept in.
 pub(crate) fn owner(url: &Url) -> Result<Option<u32>, String> {
     let Some(path) = file_of(url) else { return Ok(None) };
-    let Ok((folder, name)) = folder_and_name(path) else { return Ok(None) };
+    let Ok((folder, name)) = Folder::around(path) else { return Ok(None) };
     match folder.look(&name) {
         Ok(file) => acceptable(&file, path).map(|facts| Some(facts.uid())),
         Err(_) => Ok(None),
@@ -94,8 +92,11 @@ pub(crate) fn exposure(url: &Url, users: Users<'_>) -> Option<String> {
     let path = file_of(url).filter(|_| users.accounts.id != users.workers.id)?;
     let path = std::path::absolute(path).ok()?;
     let (accounts, workers) = (&users.accounts.name, &users.workers.name);
-    let folders = path.ancestors().skip(1).enumerate();
-    let exposed = folders.into_iter().find(|(above, folder)| {
+    // Links on the way lead beneath other folders.
+    let real =
+        fs::canonicalize(parent(&path)).map_or_else(|_| path.clone(), |folder| folder.join("database"));
+    let mut folders = [&path, &real].into_iter().flat_map(|path| path.ancestors().skip(1).enumerate());
+    let exposed = folders.find(|(above, folder)| {
         fs::metadata(folder).is_ok_and(|facts| {
             // In a sticky folder a user can add names, and take away only its own.
             let kept = *above > 0 && facts.mode() & STICKY != 0;
@@ -135,8 +136,8 @@ fn hand_over(path: &Path, users: Users<'_>) -> io::Result<()> {
     if accounts.id == workers.id {
         return Ok(());
     }
-    // A folder that is missing or out of reach is reported by the accounts process.
-    let Ok((folder, name)) = folder_and_name(path) else { return Ok(()) };
+    // A folder that is missing or out of reach, also by another user's link, is reported by the accounts process.
+    let Ok((folder, name)) = Folder::around(path) else { return Ok(()) };
     if !may_write(&folder.metadata()?, accounts) {
         return Ok(());
     }
@@ -173,7 +174,7 @@ fn require(path: &Path, user: Option<&User>) -> Result<bool, String> {
     let shown = path.display();
     let within = std::path::absolute(parent(path)).unwrap_or_else(|_| parent(path).to_owned());
     let within = within.display();
-    let (folder, name) = folder_and_name(path)
+    let (folder, name) = Folder::around(path)
         .map_err(|error| format!("cannot open the folder of the database {shown} as {who}: {error}"))?;
     folder.allows_new_files().map_err(|error| {
         format!(
@@ -225,12 +226,6 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The folder of a file, by a descriptor that stays on it, and the file's name there.
-fn folder_and_name(path: &Path) -> io::Result<(Folder, OsString)> {
-    let name = path.file_name().ok_or_else(|| io::Error::from_raw_os_error(errno::EISDIR))?;
-    Ok((Folder::open(parent(path))?, name.to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,6 +261,14 @@ mod tests {
             set(&base, above);
             assert_eq!(warning(&stranger).is_some(), warned, "{inner:o} beneath {above:o}");
         }
+        set(&folder, 0o755);
+        set(&base, 0o757);
+        let elsewhere = std::env::temp_dir().join(format!("tenfold-link-{}", std::process::id()));
+        std::os::unix::fs::symlink(&folder, &elsewhere).expect("a temporary folder");
+        let by_link = Url::sqlite(&elsewhere.join("members.db")).expect("tests are built with SQLite");
+        let warned = exposure(&by_link, Users { accounts: &keeper, workers: &stranger });
+        assert!(warned.is_some_and(|warning| warning.contains("tenfold-place-")), "behind a link");
+        fs::remove_file(elsewhere).expect("our own link");
         assert_eq!(
             exposure(&url, Users { accounts: &stranger, workers: &stranger }),
             None,

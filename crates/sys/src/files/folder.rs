@@ -1,24 +1,28 @@
-//! A folder by a descriptor that stays on it, whatever happens to its name, and the files in it. No link is followed.
+//! A folder by a descriptor that stays on it, whatever happens to its name, and the files in it. No link to a file is
+//! followed, and no link of another user to the folder.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, Uid, accessat, chownat, open, openat};
+use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, Uid, accessat, chownat, openat};
+
+use crate::files::location::Location;
 
 /// An open folder, which grants nothing but looking files up in it.
 #[derive(Debug)]
 pub struct Folder(File);
 
 impl Folder {
-    /// Opens the folder at `path`.
+    /// Opens the folder that the last name of `path` is in. Returns it and that name.
     ///
     /// # Errors
-    /// What `open(2)` says.
-    pub fn open(path: &Path) -> io::Result<Folder> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Folder(open(path, flags, Mode::empty())?.into()))
+    /// As [`Location::find`]: `PermissionDenied` for a link of another user.
+    pub fn around(path: &Path) -> io::Result<(Folder, OsString)> {
+        let (folder, name) = Location::find(path)?.into_parts();
+        Ok((Folder(folder.into()), OsString::from_vec(name.into_bytes())))
     }
 
     /// Owner, mode and kind of the folder.

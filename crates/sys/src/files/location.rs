@@ -50,6 +50,11 @@ impl Location {
         walk(self.name.as_bytes(), Some(self.directory), self.links, true)
     }
 
+    /// The directory, and the name in it.
+    pub(super) fn into_parts(self) -> (OwnedFd, CString) {
+        (self.directory, self.name)
+    }
+
     /// Opens the file for appending. Neither a link is followed nor a pipe's reader waited for. `create` is the mode of a
     /// file that is made if there is none.
     ///
