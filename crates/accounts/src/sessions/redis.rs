@@ -36,8 +36,9 @@ impl Redis {
     /// Opens the store at `url` and asks whether it is there.
     pub(crate) fn open(url: &str) -> Result<Redis, String> {
         let read = url.strip_prefix("file:").map(|path| url::read(Path::new(path))).transpose()?;
+        // The path alone: a file may hold a password that is no URL.
+        let name = if read.is_some() { url.to_owned() } else { without_password(url) };
         let url = read.as_deref().unwrap_or(url);
-        let name = without_password(url);
         let client =
             Client::open(url).map_err(|error| format!("can not use the sessions {name}: {error}"))?;
         let redis = Redis { client, name, idle: Mutex::default() };
@@ -177,4 +178,20 @@ fn read(kept: &str) -> Option<Session> {
     let mut number = || numbers.next()?.ok();
     let (user, created, seen) = (number()?, number()?, number()?);
     Some(Session { user, created, seen, epoch: number().unwrap_or(0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h78_what_a_file_holds_is_not_shown() {
+        let path = std::env::temp_dir().join(format!("tenfold-redis-{}", std::process::id()));
+        for content in ["hunter2", "redis:/:hunter2@127.0.0.1", "redis://:hunter2@127.0.0.1:1"] {
+            std::fs::write(&path, content).expect("a temporary folder");
+            let why = Redis::open(&format!("file:{}", path.display())).expect_err("there is none");
+            assert!(why.contains(&format!("file:{}", path.display())) && !why.contains("hunter2"), "{why}");
+        }
+        std::fs::remove_file(&path).expect("our own file");
+    }
 }

@@ -182,16 +182,24 @@ pub fn read(path: &Path) -> Result<String, String> {
     Ok(text.trim().to_owned())
 }
 
-/// A URL without what stands between the user and the host, and without its query, which may say a password too.
+/// A URL without its password and its query, which may hold one too. Of a text that is no URL, only the scheme is left;
+/// the path of a file that holds one is shown.
 pub fn without_password(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    const QUERY: [char; 2] = ['?', '#'];
+    if url.starts_with("file:") {
+        return url.to_owned();
+    }
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.split_once(':').map_or_else(String::new, |(scheme, _)| format!("{scheme}:"));
+    };
+    let before = |text: &str, ends: &[char]| text.split(ends).next().unwrap_or_default().to_owned();
     match rest.rsplit_once('@') {
         Some((user, host)) => {
-            let user = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{host}")
+            // The `@` may be in the query, or the `?` in the password.
+            let host = if user.contains(QUERY) { "…".to_owned() } else { before(host, &QUERY) };
+            format!("{scheme}://{}@{host}", before(user, &[':', '/', '?', '#', '@']))
         }
-        None => format!("{scheme}://{rest}"),
+        None => format!("{scheme}://{}", before(rest, &QUERY)),
     }
 }
 
@@ -209,6 +217,22 @@ mod tests {
         ] {
             let url: Url = url.parse().expect("a legal URL");
             assert_eq!((format!("{url}"), format!("{url:?}")), (shown.into(), shown.into()));
+        }
+    }
+
+    #[test]
+    fn h78_no_part_of_a_password_is_shown_whatever_is_in_it() {
+        for (url, shown) in [
+            ("redis:/:hunter2@127.0.0.1", "redis:"),
+            ("hunter2", ""),
+            ("file:/etc/redis.url", "file:/etc/redis.url"),
+            ("redis://:pa?ss@127.0.0.1", "redis://@…"),
+            ("postgres://ann:se#cret@db/x", "postgres://ann@…"),
+            ("postgres://ann@db/x?password=se@cret", "postgres://ann@…"),
+            ("postgres://db/x?password=secret", "postgres://db/x"),
+            ("redis+unix:///run/redis.sock?pass=secret", "redis+unix:///run/redis.sock"),
+        ] {
+            assert_eq!(without_password(url), shown, "{url}");
         }
     }
 
