@@ -244,6 +244,24 @@ fn send_raw(door: &OwnedFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
     sendmsg(door, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL).expect("it is open");
 }
 
+pub(super) fn h78_workers_share_one_page_with_the_accounts() {
+    let folder = site();
+    let server = launch(&Config::of(Engine::Epoll), &folder, &fresh(Kind::Sqlite, &folder)).start();
+    let accounts = accounts_process(&server);
+    let shared = |process: Process| -> Vec<String> {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", process.0)).expect("it runs");
+        let anonymous = maps.lines().filter(|line| line.contains("rw-s") && line.contains("/dev/zero"));
+        anonymous.filter_map(|line| Some(line.split_whitespace().nth(4)?.to_owned())).collect()
+    };
+    let theirs = shared(accounts);
+    assert!(theirs.len() >= 3, "signs of life, reports, and the count of starts: {theirs:?}");
+    for worker in server.workers().into_iter().filter(|worker| *worker != accounts) {
+        let common = shared(worker).into_iter().filter(|inode| theirs.contains(inode)).count();
+        assert_eq!(common, 1, "the count of starts");
+    }
+    stop(server);
+}
+
 pub(super) fn h76_messages_that_are_no_questions_and_answers_that_nobody_reads_harm_nobody() {
     let folder = site();
     let server = launch(&Config::of(Engine::Epoll), &folder, &fresh(Kind::Sqlite, &folder)).start();

@@ -134,6 +134,8 @@ fn open_as_keeper(at: &Place, settings: &Settings) -> Result<Accounts, String> {
     database::prepare(at, keeper.as_ref().map(|keeper| Users { accounts: keeper, workers: keeper }))?;
     if let Some(keeper) = &keeper {
         let become_it = || keeper.become_it().and_then(|()| user::renounce());
+        // The change of user may open the memory again (fs.suid_dumpable).
+        let become_it = || become_it().and_then(|()| process::hide_memory());
         become_it().map_err(|error| format!("cannot become user {}: {error}", keeper.name))?;
     }
     database::open_accounts(

@@ -93,23 +93,38 @@ impl Asked {
     ///
     /// # Errors
     /// None comes.
-    pub(crate) fn answer(mut self) -> io::Result<Reply> {
-        let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
-        loop {
-            let left = self.by.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            self.answer.set_read_timeout(Some(left))?;
-            match self.answer.read(&mut piece) {
-                Ok(0) => return Ok(serde_json::from_slice(&bytes)?),
-                Ok(count) if bytes.len() + count <= LONGEST_ANSWER => {
-                    bytes.extend_from_slice(&piece[..count])
-                }
-                Ok(_) => return Err(io::Error::other("the answer is too long")),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+    pub(crate) fn answer(self) -> io::Result<Reply> {
+        Ok(serde_json::from_slice(&read_to_end(&self.answer, LONGEST_ANSWER, self.by)?)?)
+    }
+
+    /// Waits for the answer at most for `patience` from now on.
+    ///
+    /// # Errors
+    /// None comes.
+    pub(crate) fn answer_within(self, patience: Duration) -> io::Result<Reply> {
+        let by = self.by.min(Instant::now() + patience);
+        Asked { by, ..self }.answer()
+    }
+}
+
+/// Reads a stream to its end: at most `most` bytes, and at most until `by` however they come.
+///
+/// # Errors
+/// What `read(2)` says, `TimedOut`, or that the stream is too long.
+pub(crate) fn read_to_end(mut stream: &UnixStream, most: usize, by: Instant) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let left = by.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut piece) {
+            Ok(0) => return Ok(bytes),
+            Ok(count) if bytes.len() + count <= most => bytes.extend_from_slice(&piece[..count]),
+            Ok(_) => return Err(io::Error::other("the stream is too long")),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
 }
@@ -169,6 +184,14 @@ impl Answerer {
             Ok(sent) => sent < bytes.len(),
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
         }
+    }
+}
+
+#[cfg(test)]
+impl Answerer {
+    /// Sends the beginning of an answer.
+    pub(crate) fn send_part(&self) {
+        messages::send_bytes(&self.0, b"\"").expect("there is room");
     }
 }
 
@@ -329,6 +352,16 @@ pub(crate) mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn h76_what_comes_without_an_end_is_given_up() {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
+        theirs.write_all(&[b'x'; 101]).expect("there is room");
+        let soon = || Instant::now() + Duration::from_millis(100);
+        assert!(read_to_end(&ours, 100, soon()).is_err(), "it is too much");
+        let late = read_to_end(&ours, 100, soon()).expect_err("nothing comes");
+        assert!(matches!(late.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{late}");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The process of the accounts, as the supervisor sees it: begun before any worker, replaced when it dies or hangs, and
 //! told to go when no worker is left.
 
-use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use tenfold_sys::process::{self, End, Fork, Pid};
 use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::Rows;
 use tenfold_sys::signal::Signal;
+use tenfold_sys::socket::refuse_descriptors;
 use tenfold_sys::user::User;
 
 use super::privileges;
@@ -29,6 +29,8 @@ use crate::status::report;
 
 /// How long the accounts may take to open: a database that is far away, a schema that grows.
 const LATEST_START: Duration = Duration::from_secs(60);
+/// Bytes of their first report, at most.
+const LONGEST_START: usize = 64 * 1024;
 /// One that lived this long and died is replaced at once.
 const LIVED: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
@@ -51,7 +53,7 @@ pub(super) struct Accounts {
     pulse: Arc<Pulse>,
     starts: Starts,
     /// In which the sandbox of the process reports: the call that ended it, and how many were refused.
-    reports: &'static Rows,
+    reports: Arc<Rows>,
     sandbox: bool,
     pid: Option<Pid>,
     began: Instant,
@@ -80,18 +82,18 @@ impl Accounts {
         let warnings: Vec<String> = warnings.into_iter().flatten().collect();
         let failed = |error| format!("cannot begin the accounts: {error}");
         let mut accounts = Accounts::new(settings, url, user)?;
-        let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        refuse_descriptors(&ours);
         accounts.fork(theirs, true, || {}).map_err(failed)?;
-        let mut said = String::new();
-        let heard = ours.set_read_timeout(Some(LATEST_START)).and_then(|()| ours.read_to_string(&mut said));
-        match (heard, said.as_str()) {
-            (Ok(_), READY) => {
+        let heard = channel::read_to_end(&ours, LONGEST_START, Instant::now() + LATEST_START);
+        match heard.as_deref().map(String::from_utf8_lossy).as_deref() {
+            Ok(READY) => {
                 warnings.iter().for_each(|warning| warning!("{warning}"));
                 Ok(Some(accounts))
             }
-            (Ok(_), "") => Err("the accounts ended before they were open".into()),
-            (Ok(_), why) => Err(why.to_owned()),
-            (Err(_), _) => {
+            Ok("") => Err("the accounts ended before they were open".into()),
+            Ok(why) => Err(why.to_owned()),
+            Err(_) => {
                 accounts.end();
                 Err(format!("the accounts in {} do not open within {LATEST_START:?}", accounts.url))
             }
@@ -116,8 +118,7 @@ impl Accounts {
             server,
             starts,
             pulse: Arc::new(pulse),
-            // It is used until the last process ends.
-            reports: Box::leak(Box::new(reports)),
+            reports: Arc::new(reports),
             sandbox: settings.sandbox,
             pid: None,
             began: now,
@@ -174,8 +175,10 @@ impl Accounts {
                         return Err("the supervisor is gone".into());
                     }
                     if self.sandbox {
-                        let (name, refused) = ("accounts".to_owned(), &self.reports.row(1)[0]);
-                        let process = sandbox::Process { name, row: self.reports.row(0), refused };
+                        // It is used until this process ends. A worker unmaps what it drops.
+                        let reports: &'static Arc<Rows> = Box::leak(Box::new(self.reports.clone()));
+                        let (name, refused) = ("accounts".to_owned(), &reports.row(1)[0]);
+                        let process = sandbox::Process { name, row: reports.row(0), refused };
                         sandbox::confine_accounts(process, self.url.file())?;
                     }
                     let Accounts { settings, url, user, server, pulse, .. } = &*self;

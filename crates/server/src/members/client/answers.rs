@@ -16,6 +16,9 @@ use tenfold_sys::wait;
 
 use crate::members::channel::{AccountsClient, Asked};
 
+/// How long the rest of an answer may take whose beginning has come: it is one message, and others wait meanwhile.
+const REST: Duration = Duration::from_secs(1);
+
 /// What leads to the thread that waits. It begins with the first question, so that the process may still be forked
 /// before.
 #[derive(Default)]
@@ -89,7 +92,7 @@ fn wait_for_all(entrance: &Entrance) {
         waiting.retain(|one| one.asked.by() > now);
         for place in come(entrance, &waiting, now).into_iter().rev() {
             let Waiting { asked, promise } = waiting.swap_remove(place);
-            promise.keep(asked.answer().unwrap_or(Reply::Unavailable));
+            promise.keep(asked.answer_within(REST).unwrap_or(Reply::Unavailable));
         }
     }
 }
@@ -164,6 +167,25 @@ mod tests {
         for (number, coming) in coming.into_iter().enumerate() {
             assert_eq!(result(coming), Some(Reply::Member { name: number.to_string() }));
         }
+    }
+
+    #[test]
+    fn h76_a_part_of_an_answer_holds_up_no_other_for_long() {
+        let (client, server) = channel::open().expect("a pair of sockets");
+        let answers = Answers::default();
+        let ask = |number| {
+            let coming = answers.ask(&client, &check(number)).expect("there is room");
+            (coming, received(&server).expect("a question").apart().1)
+        };
+        let ((stalled, part), (coming, whole)) = (ask(1), ask(2));
+        let begun = Instant::now();
+        part.send_part();
+        thread::sleep(Duration::from_millis(100));
+        assert!(!whole.answer(&Reply::Done));
+        assert_eq!(result(coming), Some(Reply::Done));
+        assert_eq!(result(stalled), Some(Reply::Unavailable));
+        assert!(begun.elapsed() < 5 * REST, "{:?}", begun.elapsed());
+        drop(part);
     }
 
     #[test]

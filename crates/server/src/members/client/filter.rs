@@ -1,7 +1,6 @@
 //! The filter of session cookies, as a worker knows it.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -9,7 +8,6 @@ use std::time::Duration;
 use tenfold_accounts::filter::{Filter, Verdict};
 use tenfold_accounts::{Query, Reply};
 use tenfold_sys::shared::Rows;
-use tenfold_sys::wait;
 
 use crate::members::channel::AccountsClient;
 
@@ -69,8 +67,7 @@ impl WorkerFilter {
 
 fn ask(client: &AccountsClient) -> Option<Filter> {
     let asked = client.begin(&Query::Filter).ok()?;
-    let reported = wait::for_input(&[asked.as_fd()], Some(PATIENCE)).ok()?;
-    match reported[0].any.then(|| asked.answer().ok()).flatten()? {
+    match asked.answer_within(PATIENCE).ok()? {
         Reply::Filter(filter) => Some(filter),
         _ => None,
     }
@@ -78,6 +75,8 @@ fn ask(client: &AccountsClient) -> Option<Filter> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use crate::members::channel::{self, tests::received};
 
@@ -105,6 +104,23 @@ mod tests {
             });
             assert_eq!(worker.judge("cookie"), Some(Verdict::Invented), "{key}");
         }
+    }
+
+    #[test]
+    fn h81_a_part_of_an_answer_is_waited_for_a_moment() {
+        let (client, server) = channel::open().expect("a pair of sockets");
+        let worker = WorkerFilter::new(Starts::new().expect("memory"));
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            let stalled = scope.spawn(|| {
+                let (_, answer) = received(&server).expect("a question").apart();
+                answer.send_part();
+                answer
+            });
+            assert_eq!(worker.learn(&client).judge("cookie"), None);
+            drop(stalled.join().expect("a part is sent"));
+        });
+        assert!(begun.elapsed() < 5 * PATIENCE, "{:?}", begun.elapsed());
     }
 
     #[test]
