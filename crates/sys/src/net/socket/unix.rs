@@ -45,9 +45,15 @@ fn is_stale(at: &SocketAddrUnix) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::IoSlice;
+    use std::mem::MaybeUninit;
+    use std::os::fd::AsFd;
     use std::path::PathBuf;
 
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
     use super::*;
+    use crate::net::socket::option::{SO_PASSRIGHTS, set_option};
     use crate::net::socket::{ListenAddress, ListenOptions, Listener};
 
     #[test]
@@ -77,6 +83,26 @@ mod tests {
         first.remove_file();
         assert!(path.exists(), "another server's socket was removed");
         second.remove_file();
+    }
+
+    #[test]
+    fn h76_a_client_cannot_attach_descriptors() {
+        let path = std::env::temp_dir().join(format!("tenfold-rights-{}", std::process::id()));
+        let address = ListenAddress::Unix(path.clone());
+        let listener = Listener::bind(&address, &ListenOptions::default()).expect("the name is free");
+        let client = std::os::unix::net::UnixStream::connect(&path).expect("it listens");
+        let (_accepted, _) = listener.accept(false).expect("a connection waits");
+        listener.remove_file();
+        // Before Linux 6.16 there is no such option.
+        let (probe, _) = std::os::unix::net::UnixStream::pair().expect("descriptors");
+        if set_option(probe.as_fd(), libc::SOL_SOCKET, SO_PASSRIGHTS, 0).is_ok() {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            let rights = [client.as_fd()];
+            control.push(SendAncillaryMessage::ScmRights(&rights));
+            let sent = sendmsg(&client, &[IoSlice::new(b"x")], &mut control, SendFlags::NOSIGNAL);
+            assert_eq!(sent, Err(rustix::io::Errno::PERM));
+        }
     }
 
     #[test]
