@@ -10,6 +10,9 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     /// small.
     type State: Default + Send;
 
+    /// The name of the protocol, if it needs both directions of a connection at once. Engines that block refuse it.
+    const DUPLEX: Option<&'static str> = None;
+
     /// Serves `io` until there is nothing in hand.
     fn serve<I: Io>(&self, io: &mut I, state: &mut Self::State) -> impl Future<Output = Next>;
 

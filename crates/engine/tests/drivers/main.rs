@@ -9,11 +9,13 @@ mod answers;
 mod bounds;
 mod client;
 mod configuration;
+mod duplex;
 mod endings;
 mod faults;
 mod launch;
 mod layer;
 mod leaving;
+mod mux;
 mod pattern;
 mod server;
 mod turns;
@@ -33,6 +35,7 @@ const THEMES: &[(&str, &[Statement])] = &[
     ("bounds", bounds::STATEMENTS),
     ("turns", turns::STATEMENTS),
     ("leaving", leaving::STATEMENTS),
+    ("duplex", duplex::STATEMENTS),
     ("faults", faults::STATEMENTS),
     ("layer", layer::STATEMENTS),
 ];

@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use tenfold_engine::dispatch::proactor::{Proactor, Resting};
 use tenfold_engine::faults::{Fault, Operation, Wrong};
 use tenfold_engine::layer::framed::Framed;
-use tenfold_engine::offload::Lane;
+use tenfold_engine::offload::{Lane, promise};
 use tenfold_engine::{Bounds, Dispatch, Engine, Event, Plan, Protocol, faults, run};
 use tenfold_http::{
     Answer, Connection, Instant, Io, Limits, Next, OpenFile, Part, Refusal, Reply, Request, ResponseWriter,
@@ -24,6 +24,7 @@ use tenfold_sys::shared::Rows;
 use tenfold_sys::socket::{ListenOptions, Listener};
 use tenfold_sys::uring::Sizes;
 
+use crate::mux::Mux;
 use crate::pattern;
 
 /// The first word of this role.
@@ -165,6 +166,23 @@ fn serve(settings: &Settings) -> Result<(), String> {
     if let Some(most) = settings.text("descriptors") {
         let most = Some(most.parse().expect("a number"));
         setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).expect("a limit can be lowered");
+    }
+    if settings.text("protocol") == Some("mux") {
+        let lane = Lane::new(&plan, 16, 64);
+        let later = move |milliseconds| {
+            if milliseconds == 0 {
+                let (promise, coming) = promise();
+                promise.keep(());
+                return coming;
+            }
+            let wait = move || std::thread::sleep(Duration::from_millis(u64::from(milliseconds)));
+            lane.run(wait).expect("no more is asked for than may wait")
+        };
+        let mux = Mux { later: Arc::new(later) };
+        return match settings.is_set("layered") {
+            true => run(&plan, &listeners, Framed::new(mux, &plan)),
+            false => run(&plan, &listeners, mux),
+        };
     }
     match settings.is_set("layered") {
         true => run(&plan, &listeners, Framed::new(protocol, &plan)),

@@ -147,7 +147,7 @@ impl<B: Buffer> Completion<B> {
     fn call_for_file(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
         let mut left = self.turn_bytes;
         while core.out.file().is_some() {
-            if left == 0 {
+            if left == 0 || self.link.wants(Wants::AGAIN) {
                 return self.wait(core, Wants::AGAIN, by);
             }
             if !self.link.writable.get() {
@@ -177,7 +177,7 @@ impl<B: Buffer> Completion<B> {
 
     /// Hands over what is mapped of the file at the front; where nothing can be, what is read of it.
     fn send_mapped(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
-        let reads = self.link.wants(Wants::FILE_READ) || self.link.file_done.borrow().is_some();
+        let reads = self.link.reading.get() || self.link.file_done.borrow().is_some();
         if !reads && self.hand_over_mapped(core)? {
             return Poll::Ready(Ok(()));
         }
@@ -196,7 +196,7 @@ impl<B: Buffer> Completion<B> {
     fn copy_file(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
         let Some((file, range, goes_on)) = core.out.file() else { return Poll::Ready(Ok(())) };
         let Some((mut memory, result)) = self.link.file_done.take() else {
-            if self.link.file_read.borrow().is_none() && !self.link.wants(Wants::FILE_READ) {
+            if !self.link.reading.replace(true) {
                 let length = COPY_BYTES.min(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
                 let memory = vec![0; length];
                 let file = Arc::new(ReadFrom(file.clone()));
@@ -204,7 +204,6 @@ impl<B: Buffer> Completion<B> {
             }
             return self.wait(core, Wants::FILE_READ, by);
         };
-        self.link.wait_for(Wants::default(), by);
         match usize::try_from(result) {
             Ok(0) => Poll::Ready(Err(IoError::Truncated)),
             Ok(count) => {
@@ -315,7 +314,7 @@ impl<B: Buffer> Transport for Completion<B> {
 
     fn poll_finish(&mut self, core: &mut CoreOf<Self>, how: Finish, by: Instant) -> Poll<()> {
         // For a close the driver waits itself; until when, it is told here.
-        self.link.wait_for(Wants::default(), by);
+        self.link.finish_by(by);
         if how == Finish::Linger {
             if self.in_flight() && self.link.failed.get().is_none() && clock::now() < by {
                 self.link.wait_for(Wants::SENT, by);

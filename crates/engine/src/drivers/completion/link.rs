@@ -8,6 +8,7 @@ use tenfold_sys::completion::{Bytes, Readable};
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 
+use crate::drivers::input::Buffer;
 use crate::worker::flags::flags;
 
 flags! {
@@ -46,6 +47,9 @@ pub(super) struct Piece {
 
 pub(super) struct Link<B> {
     want: Cell<Wants>,
+    /// Whether the task waits for anything in this poll.
+    waits: Cell<bool>,
+    /// The earliest deadline of the waits of the last poll that waited.
     deadline: Cell<Option<Instant>>,
     /// Received just now, in the ring's own buffer: for this turn.
     pub(super) current: RefCell<Option<B>>,
@@ -65,6 +69,8 @@ pub(super) struct Link<B> {
     pub(super) held: RefCell<Option<(Mapped, bool)>>,
     pub(super) writable: Cell<bool>,
     pub(super) file_read: RefCell<Option<FileRead>>,
+    /// Whether a read is asked for and has not come back.
+    pub(super) reading: Cell<bool>,
     /// A read that came back: its memory and its result.
     pub(super) file_done: RefCell<Option<(Vec<u8>, i32)>>,
     /// The socket of a task that panicked.
@@ -73,10 +79,11 @@ pub(super) struct Link<B> {
     pub(super) spare: RefCell<Vec<Vec<u8>>>,
 }
 
-impl<B> Link<B> {
+impl<B: Buffer> Link<B> {
     pub(super) fn new() -> Link<B> {
         Link {
             want: Cell::default(),
+            waits: Cell::default(),
             deadline: Cell::default(),
             current: RefCell::new(None),
             inbox: RefCell::default(),
@@ -88,6 +95,7 @@ impl<B> Link<B> {
             held: RefCell::default(),
             writable: Cell::default(),
             file_read: RefCell::default(),
+            reading: Cell::default(),
             file_done: RefCell::default(),
             abandoned: Cell::default(),
             spare: RefCell::default(),
@@ -95,7 +103,6 @@ impl<B> Link<B> {
     }
 
     pub(super) fn begin(&self, sending: u8) {
-        self.want.set(Wants::default());
         self.ended.set(false);
         self.failed.set(None);
         self.sending.set(sending);
@@ -104,6 +111,7 @@ impl<B> Link<B> {
         self.deadline.set(None);
         // What the connection before asked for and did not wait for.
         self.file_read.take();
+        self.reading.set(false);
         self.file_done.take();
         self.held.take();
     }
@@ -112,13 +120,35 @@ impl<B> Link<B> {
         self.want.get().any(wants)
     }
 
-    /// Until when the last wait of this activation was to last, where there was one.
+    /// Begins a poll of the task. It says anew what it waits for.
+    pub(super) fn begin_poll(&self) {
+        self.want.set(Wants::default());
+        self.waits.set(false);
+    }
+
+    /// Ends a poll: what was received in it and not taken leaves the ring's buffer.
+    pub(super) fn end_poll(&self) {
+        if let Some(buffer) = self.current.take() {
+            self.inbox.borrow_mut().extend_from_slice(&buffer);
+        }
+    }
+
+    /// Until when the last waits of this activation were to last, if there were any.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline.get()
     }
 
+    /// The task waits for `wants`, too.
     pub(super) fn wait_for(&self, wants: Wants, by: Instant) {
-        self.want.set(wants);
+        let waited = self.waits.replace(true);
+        let before = self.deadline.get().filter(|_| waited);
+        self.deadline.set(Some(before.map_or(by, |before| before.min(by))));
+        self.want.set(self.want.get().with(wants));
+    }
+
+    /// The task ends the output; what was handed over has until then.
+    pub(super) fn finish_by(&self, by: Instant) {
+        self.want.set(Wants::default());
         self.deadline.set(Some(by));
     }
 }

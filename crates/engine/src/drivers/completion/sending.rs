@@ -133,6 +133,7 @@ where
         let Some(slot) = self.connections.find(key) else { return };
         if let State::Active { task } = slot.state {
             let link = self.tasks.attached(task).link.clone();
+            link.reading.set(false);
             link.file_done.replace(memory.map(|memory| (memory, result)));
             if link.wants(Wants::FILE_READ) {
                 self.poll(key, task);

@@ -54,7 +54,10 @@ where
         if link.spare.borrow().is_empty() {
             link.spare.borrow_mut().extend(self.spare.pop());
         }
-        match catch_unwind(AssertUnwindSafe(|| self.tasks.poll(task))) {
+        link.begin_poll();
+        let polled = catch_unwind(AssertUnwindSafe(|| self.tasks.poll(task)));
+        link.end_poll();
+        match polled {
             Ok(Poll::Pending) => self.wait(key, &link),
             Ok(Poll::Ready(finished)) => self.finished(key, task, &link, finished),
             Err(_) => {

@@ -20,22 +20,17 @@ pub(crate) type ReadinessIo = ConnectionIo<Readiness>;
 /// Calls that do not wait.
 pub(crate) struct Readiness {
     link: Arc<Link>,
-    /// Bytes of a turn, and those that are left of this one.
-    turn_bytes: usize,
-    left: usize,
 }
 
 impl ReadinessIo {
     pub(super) fn new(plan: &Plan) -> ReadinessIo {
-        let turn_bytes = plan.bounds.turn_bytes;
-        let transport = Readiness { link: Arc::new(Link::new()), turn_bytes, left: turn_bytes };
+        let transport = Readiness { link: Arc::new(Link::new()) };
         ReadinessIo { core: Core::new(plan, Input::default()), transport }
     }
 
     /// Begins an activation.
     pub(super) fn begin(&mut self, socket: Socket, peer: Peer, listener: u16, ready: Signals) {
         self.core.begin(socket, peer, listener);
-        self.transport.left = self.transport.turn_bytes;
         self.transport.link.begin(ready);
     }
 
@@ -60,7 +55,6 @@ impl Readiness {
             return Poll::Ready(Err(IoError::TimedOut));
         }
         core.input.settle();
-        self.left = self.turn_bytes;
         self.link.wait_for(signals, by);
         Poll::Pending
     }
@@ -105,7 +99,7 @@ impl Transport for Readiness {
                 return Poll::Ready(Ok(Received::Full));
             }
             // Who sends as fast as it is served leaves others their turn.
-            if self.left == 0 {
+            if self.link.left() == 0 {
                 return self.wait(core, Signals::AGAIN, by);
             }
             let asked = into.len();
@@ -113,8 +107,7 @@ impl Transport for Readiness {
                 Ok(0) => return Poll::Ready(Ok(Received::End)),
                 Ok(count) => {
                     core.input.filled(count);
-                    self.left = self.left.saturating_sub(count);
-                    self.link.add_ready(Signals::MOVED);
+                    self.link.moved(count);
                     // After a short receive nothing is left, unless the end came with the bytes: its
                     // edge has been reported already.
                     if count < asked && !self.link.is_ready(Signals::ENDED) {
@@ -151,14 +144,11 @@ impl Transport for Readiness {
             if !self.link.is_ready(Signals::WRITE) {
                 return self.wait(core, Signals::WRITE, by);
             }
-            if self.left == 0 {
+            if self.link.left() == 0 {
                 return self.wait(core, Signals::AGAIN, by);
             }
-            match core.send(self.left) {
-                Ok(Sent::Some(count)) => {
-                    self.link.add_ready(Signals::MOVED);
-                    self.left = self.left.saturating_sub(count);
-                }
+            match core.send(self.link.left()) {
+                Ok(Sent::Some(count)) => self.link.moved(count),
                 Ok(Sent::Nothing) => self.link.clear_ready(Signals::WRITE),
                 Err(error) => return Poll::Ready(Err(error)),
             }

@@ -3,7 +3,7 @@
 //! Atomics, because the `Io` may be polled on another thread than the driver's; all access is relaxed,
 //! because the task's hand-over orders it. On the driver's own thread they cost what plain words cost.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use tenfold_http::Instant;
 use tenfold_sys::readiness::Ready;
@@ -69,17 +69,41 @@ pub(crate) struct Link {
     ready: Shared,
     want: Shared,
     deadline: AtomicU64,
+    /// Bytes left in this poll of the task before others have their turn.
+    left: AtomicUsize,
 }
 
 impl Link {
     pub(crate) fn new() -> Link {
-        Link { ready: Shared::default(), want: Shared::default(), deadline: AtomicU64::new(u64::MAX) }
+        Link {
+            ready: Shared::default(),
+            want: Shared::default(),
+            deadline: AtomicU64::new(u64::MAX),
+            left: AtomicUsize::new(0),
+        }
     }
 
     /// Begins an activation with these signals ready.
     pub(crate) fn begin(&self, ready: Signals) {
         self.ready.set(ready);
+    }
+
+    /// Begins a poll of the task, which may move `turn_bytes`. It says anew what it waits for.
+    pub(crate) fn begin_poll(&self, turn_bytes: usize) {
         self.want.set(Signals::default());
+        self.deadline.store(u64::MAX, Relaxed);
+        self.left.store(turn_bytes, Relaxed);
+    }
+
+    /// Bytes left in this poll.
+    pub(crate) fn left(&self) -> usize {
+        self.left.load(Relaxed)
+    }
+
+    /// Bytes were received or sent.
+    pub(crate) fn moved(&self, count: usize) {
+        self.add_ready(Signals::MOVED);
+        self.left.store(self.left().saturating_sub(count), Relaxed);
     }
 
     pub(crate) fn is_ready(&self, signals: Signals) -> bool {
@@ -99,15 +123,15 @@ impl Link {
         self.want.get()
     }
 
-    /// Until when.
+    /// Until when: the earliest deadline of its waits.
     pub(crate) fn deadline(&self) -> Instant {
         Instant(self.deadline.load(Relaxed))
     }
 
-    /// The task begins to wait.
+    /// The task waits for these signals, too.
     pub(crate) fn wait_for(&self, signals: Signals, by: Instant) {
-        self.want.set(signals);
-        self.deadline.store(by.0, Relaxed);
+        self.want.set(self.want.get().with(signals));
+        self.deadline.store(by.min(self.deadline()).0, Relaxed);
     }
 }
 
@@ -122,6 +146,7 @@ mod tests {
     fn what_is_ready_is_remembered_until_it_is_used_up() {
         let link = Link::new();
         link.begin(READ);
+        link.begin_poll(9);
         link.add_ready(WRITE.with(Signals::ENDED));
         link.clear_ready(READ);
         assert!(!link.is_ready(READ) && link.is_ready(WRITE) && link.is_ready(READ.with(Signals::ENDED)));
@@ -129,6 +154,21 @@ mod tests {
         assert_eq!((link.wants(), link.deadline()), (READ, Instant(7)));
         // The next connection knows nothing of it.
         link.begin(READ.with(WRITE));
+        link.begin_poll(9);
         assert!(!link.is_ready(Signals::ENDED.with(Signals::GONE)) && link.wants() == Signals::default());
+    }
+
+    #[test]
+    fn waits_of_one_poll_add_up_and_the_next_begins_with_none() {
+        let link = Link::new();
+        link.begin_poll(9);
+        link.wait_for(READ, Instant(70));
+        link.wait_for(WRITE, Instant(50));
+        link.wait_for(Signals::default(), Instant(60));
+        assert_eq!((link.wants(), link.deadline()), (READ.with(WRITE), Instant(50)));
+        link.moved(4);
+        assert_eq!((link.left(), link.is_ready(Signals::MOVED)), (5, true));
+        link.begin_poll(9);
+        assert_eq!((link.wants(), link.deadline(), link.left()), (Signals::default(), Instant::NEVER, 9));
     }
 }

@@ -58,6 +58,7 @@ where
             }
             registered = self.suspend(key, task);
         }
+        self.tasks.attached(task).link.begin_poll(self.plan.bounds.turn_bytes);
         match self.executor.poll(&mut self.tasks, key, task, registered) {
             Turn::Over(polled) => self.polled(key, task, polled),
             Turn::Away => {}

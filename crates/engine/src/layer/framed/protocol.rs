@@ -31,6 +31,8 @@ impl<P> Framed<P> {
 impl<P: Protocol> Protocol for Framed<P> {
     type State = LayerState<Session, P::State>;
 
+    const DUPLEX: Option<&'static str> = P::DUPLEX;
+
     async fn serve<I: Io>(&self, io: &mut I, state: &mut Self::State) -> Next {
         let mut io = FramedIo::new(io, &mut state.layer, &self.lane);
         if let Some(next) = io.begin(self.above.first_bytes_by()).await {

@@ -1,0 +1,127 @@
+//! A protocol that receives and sends at once, on every engine with a loop.
+
+use std::thread;
+use std::time::Duration;
+
+use tenfold_engine::Driver;
+
+use crate::Statement;
+use crate::client::Client;
+use crate::configuration::Configuration;
+use crate::launch::Server;
+use crate::mux::{Answers, COUNT, NOISE, WINDOW, ask, frame, grant};
+
+pub(crate) const STATEMENTS: &[Statement] = &[
+    ("answers_come_in_pieces_and_out_of_order", loops, answers_come_in_pieces_and_out_of_order),
+    ("a_window_holds_answers_back_across_rests", loops, a_window_holds_answers_back_across_rests),
+    ("bytes_are_received_while_there_is_no_room", loops, bytes_are_received_while_there_is_no_room),
+    (
+        "a_loop_that_waits_in_both_directions_sleeps",
+        sleeping_loops,
+        a_loop_that_waits_in_both_directions_sleeps,
+    ),
+    ("an_engine_that_blocks_refuses", blocks, an_engine_that_blocks_refuses),
+];
+
+fn loops(configuration: &Configuration) -> bool {
+    configuration.driver() != Driver::Blocking
+}
+
+fn sleeping_loops(configuration: &Configuration) -> bool {
+    loops(configuration) && configuration.sleeps()
+}
+
+fn blocks(configuration: &Configuration) -> bool {
+    !loops(configuration) && !configuration.layered
+}
+
+fn start(configuration: &Configuration) -> Server {
+    Server::start_with(configuration, &[("protocol", "mux")])
+}
+
+/// Reads frames until `enough`.
+fn hear(client: &mut Client, answers: &mut Answers, enough: impl Fn(&Answers) -> bool) {
+    while !enough(answers) {
+        let head = client.exactly(4);
+        let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
+        let payload = client.exactly(length);
+        answers.hear(head[0], head[1], &payload);
+    }
+}
+
+fn answers_come_in_pieces_and_out_of_order(configuration: &Configuration) {
+    let server = start(configuration);
+    let mut client = server.connect();
+    let asked = [(1, 300_000, 0), (2, 250_000, 0), (3, 10, 300), (4, 0, 0), (5, 2000, 100)];
+    // In one piece, so that all of them are received before the first is answered.
+    let requests = asked.iter().flat_map(|&(stream, bytes, after)| ask(stream, bytes, after));
+    client.send(&grant(1 << 20).into_iter().chain(requests).collect::<Vec<_>>());
+    let mut answers = Answers::default();
+    hear(&mut client, &mut answers, |answers| answers.ended.len() == asked.len());
+    for (stream, bytes, _) in asked {
+        assert_eq!(answers.bytes.get(&stream).copied().unwrap_or(0), bytes, "stream {stream}");
+    }
+    let place = |stream| answers.ended.iter().position(|ended| *ended == stream);
+    assert!(place(4) < place(2) && place(2) < place(1), "{:?}", answers.ended);
+    let begins = |stream| answers.pieces.iter().position(|piece| *piece == stream);
+    let last = answers.pieces.iter().rposition(|piece| *piece == 1);
+    assert!(begins(2) < last, "one answer came behind the other");
+    server.stop();
+}
+
+fn a_window_holds_answers_back_across_rests(configuration: &Configuration) {
+    let server = start(configuration);
+    let (mut client, mut answers) = (server.connect(), Answers::default());
+    client.send(&ask(1, WINDOW, 0));
+    hear(&mut client, &mut answers, |answers| answers.ended.len() == 1);
+    // The connection rests, and its window is still used up.
+    client.send(&[ask(2, 3000, 0), frame(COUNT, 0, b"")].concat());
+    hear(&mut client, &mut answers, |answers| answers.noise.is_some());
+    assert!(client.is_silent_for(Duration::from_millis(200)), "more came than the window allows");
+    client.send(&grant(1000));
+    hear(&mut client, &mut answers, |answers| answers.all() == WINDOW + 1000);
+    client.send(&grant(5000));
+    hear(&mut client, &mut answers, |answers| answers.ended == [1, 2]);
+    client.shut_down_writing();
+    let (rest, _) = client.rest();
+    assert!(rest.is_empty(), "{} bytes more than was asked for", rest.len());
+    server.stop();
+}
+
+/// The peer reads nothing and sends more than fits between the two: a server that waited for room alone would never
+/// read it.
+fn bytes_are_received_while_there_is_no_room(configuration: &Configuration) {
+    const ANSWER: u32 = 8 << 20;
+    const NOISES: u32 = 6000;
+    let server = start(configuration);
+    let mut client = server.connect();
+    client.take_little();
+    client.send(&[grant(ANSWER * 2), ask(1, ANSWER, 0), ask(2, 10, 200)].concat());
+    let noise = frame(NOISE, 0, &[7; 2000]);
+    for _ in 0..NOISES / 8 {
+        client.send(&noise.repeat(8));
+    }
+    client.send(&frame(COUNT, 0, b""));
+    let mut answers = Answers::default();
+    hear(&mut client, &mut answers, |answers| answers.ended.len() == 2 && answers.noise.is_some());
+    assert_eq!((answers.all(), answers.noise), (ANSWER + 10, Some(NOISES * 2000)));
+    assert_eq!(answers.ended, [2, 1]);
+    server.stop();
+}
+
+fn a_loop_that_waits_in_both_directions_sleeps(configuration: &Configuration) {
+    let server = start(configuration);
+    let mut full = server.connect();
+    full.take_little();
+    full.send(&[grant(1 << 30), ask(1, 64 << 20, 0), ask(2, 10, 60_000)].concat());
+    let mut held = server.connect();
+    held.send(&ask(1, 2 * WINDOW, 0));
+    thread::sleep(Duration::from_millis(100));
+    server.falls_asleep();
+    server.stop();
+}
+
+fn an_engine_that_blocks_refuses(configuration: &Configuration) {
+    let mut server = start(configuration);
+    assert!(!server.end(crate::client::PATIENCE).success());
+}

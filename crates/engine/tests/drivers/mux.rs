@@ -1,0 +1,304 @@
+//! A protocol that needs both directions at once: several requests are in flight on one connection, their answers come
+//! in pieces and out of order, and a window holds the server back.
+//!
+//! A frame is its kind, the number of its stream, the length of its payload in two bytes, and the payload.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tenfold_engine::Protocol;
+use tenfold_engine::offload::Coming;
+use tenfold_http::{Finish, Instant, Io, IoError, Next, Out, Patience, Received, clock};
+
+/// From the client: an answer of so many bytes (4) is wanted after so many milliseconds (2).
+pub(crate) const ASK: u8 = 0;
+/// From the client: the window grows by so many bytes (4).
+pub(crate) const GRANT: u8 = 1;
+/// From the client: bytes that the server counts.
+pub(crate) const NOISE: u8 = 2;
+/// From the client: how many bytes of noise came? The server's answer has the number (4).
+pub(crate) const COUNT: u8 = 3;
+/// From the server: a piece of an answer.
+pub(crate) const PIECE: u8 = 4;
+/// From the server: the answer is complete.
+pub(crate) const END: u8 = 5;
+/// From the server: the client was silent for too long; what it asked for still comes.
+pub(crate) const SILENCE: u8 = 6;
+
+/// Bytes of answers that the client takes before its first grant.
+pub(crate) const WINDOW: u32 = 16 * 1024;
+/// Bytes of the largest frame.
+const ROOM: usize = 4096;
+const PIECE_BYTES: u32 = 1000;
+/// Staged output at which no more is added.
+const STAGED: u64 = 16 * 1024;
+/// How long each wait lasts.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(payload.len()).expect("frames here are small").to_be_bytes();
+    [&[kind, stream], &length[..], payload].concat()
+}
+
+pub(crate) fn ask(stream: u8, bytes: u32, milliseconds: u16) -> Vec<u8> {
+    frame(ASK, stream, &[&bytes.to_be_bytes()[..], &milliseconds.to_be_bytes()].concat())
+}
+
+pub(crate) fn grant(bytes: u32) -> Vec<u8> {
+    frame(GRANT, 0, &bytes.to_be_bytes())
+}
+
+/// The byte at a place of a stream's answer.
+fn byte(stream: u8, at: u32) -> u8 {
+    (at % 251) as u8 ^ stream.wrapping_mul(31)
+}
+
+/// What a client has been sent so far.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answers {
+    /// Bytes of each stream.
+    pub(crate) bytes: BTreeMap<u8, u32>,
+    /// Streams in the order in which their answers were complete.
+    pub(crate) ended: Vec<u8>,
+    /// Streams in the order in which their pieces came.
+    pub(crate) pieces: Vec<u8>,
+    pub(crate) noise: Option<u32>,
+    pub(crate) silences: usize,
+}
+
+impl Answers {
+    pub(crate) fn hear(&mut self, kind: u8, stream: u8, payload: &[u8]) {
+        match kind {
+            PIECE => {
+                let at = self.bytes.entry(stream).or_default();
+                let expected: Vec<_> = (*at..).map(|at| byte(stream, at)).take(payload.len()).collect();
+                assert_eq!(payload, expected, "stream {stream} at {at}");
+                *at += payload.len() as u32;
+                self.pieces.push(stream);
+            }
+            END => self.ended.push(stream),
+            COUNT => self.noise = Some(u32::from_be_bytes(payload.try_into().expect("four bytes"))),
+            SILENCE => self.silences += 1,
+            other => panic!("a server sends no frame {other}"),
+        }
+    }
+
+    /// Bytes of all streams.
+    pub(crate) fn all(&self) -> u32 {
+        self.bytes.values().sum()
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Mux {
+    /// What is ready after so many milliseconds.
+    pub(crate) later: Arc<dyn Fn(u16) -> Coming<()> + Send + Sync>,
+}
+
+/// What is remembered of a connection that rests.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    window: u32,
+    noise: u32,
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory { window: WINDOW, noise: 0 }
+    }
+}
+
+struct Stream {
+    number: u8,
+    at: u32,
+    end: u32,
+    /// The wait before the answer.
+    later: Option<Coming<()>>,
+}
+
+/// An activation.
+struct Serving<'a> {
+    mux: &'a Mux,
+    memory: &'a mut Memory,
+    streams: Vec<Stream>,
+    /// Nothing more is received.
+    over: bool,
+    receive_by: Instant,
+    /// Whether there is output that was not flushed.
+    sending: bool,
+    send_by: Instant,
+    /// Bytes delivered when the wait for room began.
+    delivered: u64,
+}
+
+impl Protocol for Mux {
+    type State = Memory;
+
+    const DUPLEX: Option<&'static str> = Some("the multiplexing protocol of the tests");
+
+    fn serve<I: Io>(&self, io: &mut I, memory: &mut Memory) -> impl Future<Output = Next> {
+        self.multiplex(io, memory)
+    }
+
+    fn serve_anywhere<I: Io + Send>(
+        &self,
+        io: &mut I,
+        memory: &mut Memory,
+    ) -> impl Future<Output = Next> + Send {
+        self.multiplex(io, memory)
+    }
+
+    fn first_bytes_by(&self) -> Instant {
+        clock::now() + PATIENCE
+    }
+}
+
+impl Mux {
+    pub(crate) async fn multiplex<I: Io>(&self, io: &mut I, memory: &mut Memory) -> Next {
+        let by = clock::now() + PATIENCE;
+        let (mux, streams) = (self, Vec::new());
+        let mut serving = Serving {
+            mux,
+            memory,
+            streams,
+            over: false,
+            receive_by: by,
+            sending: false,
+            send_by: by,
+            delivered: 0,
+        };
+        let next = poll_fn(|cx| serving.poll(io, cx)).await;
+        if next == Next::Close && !serving.sending {
+            poll_fn(|cx| io.poll_finish(cx, Finish::Close, clock::now() + PATIENCE)).await;
+        }
+        next
+    }
+}
+
+impl Serving<'_> {
+    /// Receives and sends until neither goes on: then it waits for bytes, for room and for answers.
+    fn poll<I: Io>(&mut self, io: &mut I, cx: &mut Context<'_>) -> Poll<Next> {
+        loop {
+            let mut moved = false;
+            if !self.over {
+                match self.receive(io, cx) {
+                    Poll::Ready(Some(next)) => return Poll::Ready(next),
+                    Poll::Ready(None) => moved = true,
+                    Poll::Pending => {}
+                }
+            }
+            let out = io.split().1;
+            self.stage(out, cx);
+            if !out.is_empty() && !std::mem::replace(&mut self.sending, true) {
+                self.send_by = clock::now() + PATIENCE;
+                self.delivered = io.delivered();
+            }
+            if self.sending {
+                match self.flush(io, cx) {
+                    Poll::Ready(Ok(())) => moved = true,
+                    Poll::Ready(Err(_)) => return Poll::Ready(Next::Close),
+                    Poll::Pending => {}
+                }
+            } else if self.over && self.streams.is_empty() {
+                return Poll::Ready(Next::Close);
+            }
+            if !moved {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Sends, as long as the peer takes anything in time.
+    fn flush<I: Io>(&mut self, io: &mut I, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
+        loop {
+            match ready!(io.poll_flush(cx, self.send_by)) {
+                Ok(()) => {
+                    self.sending = false;
+                    return Poll::Ready(Ok(()));
+                }
+                Err(IoError::TimedOut) if io.delivered() > self.delivered => {
+                    self.send_by = clock::now() + PATIENCE;
+                    self.delivered = io.delivered();
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    fn receive<I: Io>(&mut self, io: &mut I, cx: &mut Context<'_>) -> Poll<Option<Next>> {
+        let idle = self.streams.is_empty() && !self.sending;
+        let patience = if idle { Patience::Park } else { Patience::Wait };
+        let received = match io.poll_receive(cx, ROOM, patience, self.receive_by) {
+            Poll::Ready(received) => received,
+            Poll::Pending => return Poll::Pending,
+        };
+        self.receive_by = clock::now() + PATIENCE;
+        match received {
+            Ok(Received::Idle) => return Poll::Ready(Some(Next::Park(self.receive_by))),
+            Ok(Received::Bytes | Received::Full) => {
+                let (bytes, out) = io.split();
+                let Some(count) = self.take(bytes, out) else { return Poll::Ready(Some(Next::Close)) };
+                io.consume(count);
+            }
+            Ok(Received::End) => self.over = true,
+            Err(IoError::TimedOut) => io.split().1.stage(&frame(SILENCE, 0, b"")),
+            Err(_) => return Poll::Ready(Some(Next::Close)),
+        }
+        Poll::Ready(None)
+    }
+
+    /// Does what whole frames say; returns their bytes, or nothing if there is no such frame.
+    fn take(&mut self, bytes: &[u8], out: &mut Out) -> Option<usize> {
+        let mut rest = bytes;
+        while let [kind, stream, high, low, behind @ ..] = rest {
+            let length = usize::from(u16::from_be_bytes([*high, *low]));
+            let Some((payload, next)) = behind.split_at_checked(length) else { break };
+            match (*kind, payload) {
+                (ASK, &[a, b, c, d, e, f]) => self.streams.push(Stream {
+                    number: *stream,
+                    at: 0,
+                    end: u32::from_be_bytes([a, b, c, d]),
+                    later: Some((self.mux.later)(u16::from_be_bytes([e, f]))),
+                }),
+                (GRANT, &[a, b, c, d]) => self.memory.window += u32::from_be_bytes([a, b, c, d]),
+                (NOISE, noise) => self.memory.noise += noise.len() as u32,
+                (COUNT, []) => out.stage(&frame(COUNT, 0, &self.memory.noise.to_be_bytes())),
+                _ => return None,
+            }
+            rest = next;
+        }
+        Some(bytes.len() - rest.len())
+    }
+
+    /// Stages a piece of each answer in turn, as far as the window goes.
+    fn stage(&mut self, out: &mut Out, cx: &mut Context<'_>) {
+        let mut more = true;
+        while std::mem::take(&mut more) {
+            let window = &mut self.memory.window;
+            self.streams.retain_mut(|stream| {
+                if let Some(later) = &mut stream.later {
+                    match std::pin::Pin::new(later).poll(cx) {
+                        Poll::Ready(_) => stream.later = None,
+                        Poll::Pending => return true,
+                    }
+                }
+                let count = PIECE_BYTES.min(stream.end - stream.at).min(*window);
+                if count > 0 && out.len() < STAGED {
+                    let piece: Vec<_> =
+                        (stream.at..stream.at + count).map(|at| byte(stream.number, at)).collect();
+                    out.stage(&frame(PIECE, stream.number, &piece));
+                    stream.at += count;
+                    *window -= count;
+                    more = true;
+                }
+                if stream.at == stream.end {
+                    out.stage(&frame(END, stream.number, b""));
+                }
+                stream.at < stream.end
+            });
+        }
+    }
+}
