@@ -79,10 +79,6 @@ impl Selector for AsioSelector {
     const ONE_SHOT: bool = true;
     const HEARS_ERRORS: bool = false;
 
-    fn edge(&self) -> bool {
-        false
-    }
-
     fn rearm(&self) -> Option<Arc<dyn Rearm>> {
         Some(self.connections.clone())
     }

@@ -21,7 +21,7 @@ use tenfold_sys::errno::EOPNOTSUPP;
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 
-use crate::drivers::completion::ring::Ring;
+use crate::drivers::completion::ring::{Ring, forward};
 use crate::drivers::completion::run::serve;
 use crate::drivers::input::Buffer;
 use crate::plan::Plan;
@@ -47,9 +47,14 @@ impl Buffer for asio::Buffer {
 impl Ring for Proactor {
     type Buffer = asio::Buffer;
 
-    fn accept(&mut self, listener: RawFd, tag: u64) {
-        Proactor::accept(self, listener, tag);
-    }
+    forward! { Proactor {
+        accept(listener: RawFd, tag: u64);
+        receive(number: RawFd, tag: u64);
+        close(socket: Socket, tag: u64);
+        discard(socket: Socket);
+        poll_write(number: RawFd, tag: u64);
+        poll_read(number: RawFd, tag: u64);
+    } }
 
     fn accept_one(&mut self, listener: RawFd, tag: u64) {
         Proactor::accept(self, listener, tag);
@@ -57,10 +62,6 @@ impl Ring for Proactor {
 
     fn cancel_accept(&mut self, listener: RawFd, _target: u64, _tag: u64) {
         Proactor::cancel_accept(self, listener);
-    }
-
-    fn receive(&mut self, number: RawFd, tag: u64) {
-        Proactor::receive(self, number, tag);
     }
 
     fn receive_on(&mut self, number: RawFd, tag: u64) {
@@ -78,22 +79,6 @@ impl Ring for Proactor {
 
     fn read(&mut self, file: Readable, offset: u64, memory: Vec<u8>, tag: u64) {
         Proactor::read(self, &file, offset, memory, tag);
-    }
-
-    fn close(&mut self, socket: Socket, tag: u64) {
-        Proactor::close(self, socket, tag);
-    }
-
-    fn discard(&mut self, socket: Socket) {
-        Proactor::discard(self, socket);
-    }
-
-    fn poll_write(&mut self, number: RawFd, tag: u64) {
-        Proactor::poll_write(self, number, tag);
-    }
-
-    fn poll_read(&mut self, number: RawFd, tag: u64) {
-        Proactor::poll_read(self, number, tag);
     }
 
     fn cancel(&mut self, number: RawFd, _target: u64, _tag: u64) {

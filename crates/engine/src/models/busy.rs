@@ -40,14 +40,6 @@ impl Selector for BusySelector {
     const SLEEPS: bool = true;
     const HEARS_ERRORS: bool = false;
 
-    fn edge(&self) -> bool {
-        false
-    }
-
-    fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
-        self.watch(number, word, Interest::READ)
-    }
-
     fn watch_event(&mut self, _number: RawFd, _word: u64) -> io::Result<()> {
         // What it would say is looked at in every turn.
         Ok(())
@@ -68,10 +60,6 @@ impl Selector for BusySelector {
         Ok(())
     }
 
-    fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
-        self.watch(number, word, interest)
-    }
-
     fn forget(&mut self, number: RawFd) {
         let Some(place) = usize::try_from(number).ok().and_then(|index| self.places.get_mut(index)) else {
             return;
@@ -83,10 +71,6 @@ impl Selector for BusySelector {
                 self.places[moved as usize] = place as u32;
             }
         }
-    }
-
-    fn closing(&mut self, number: RawFd) {
-        self.forget(number);
     }
 
     fn turn_over(&mut self, worked: bool) {

@@ -118,6 +118,9 @@ impl<const ONCE: bool> Selector for EpollSelector<ONCE> {
         let _ = self.epoll.delete(number);
     }
 
+    /// `close(2)` ends the registration.
+    fn closing(&mut self, _number: RawFd) {}
+
     fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Ready>) -> io::Result<()> {
         events.extend(self.epoll.wait(milliseconds)?);
         Ok(())

@@ -84,15 +84,7 @@ impl<const ONCE: bool> Selector for LibeventSelector<ONCE> {
         self.base.set(number, word, interest)
     }
 
-    fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
-        self.watch(number, word, interest)
-    }
-
     fn forget(&mut self, number: RawFd) {
-        self.base.remove(number);
-    }
-
-    fn closing(&mut self, number: RawFd) {
         self.base.remove(number);
     }
 

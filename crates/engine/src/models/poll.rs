@@ -25,28 +25,12 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
 }
 
 impl Selector for PollSelector {
-    fn edge(&self) -> bool {
-        false
-    }
-
-    fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
-        self.watch(number, word, Interest::READ)
-    }
-
     fn watch(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
         self.0.set(number, word, interest.read, interest.write);
         Ok(())
     }
 
-    fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
-        self.watch(number, word, interest)
-    }
-
     fn forget(&mut self, number: RawFd) {
-        self.0.remove(number);
-    }
-
-    fn closing(&mut self, number: RawFd) {
         self.0.remove(number);
     }
 

@@ -19,7 +19,7 @@ use tenfold_sys::uring::{Completion, Ring, RingBuffer, Sizes};
 
 #[cfg(feature = "test-layer")]
 use crate::drivers::completion::faults;
-use crate::drivers::completion::ring;
+use crate::drivers::completion::ring::{self, forward};
 use crate::drivers::completion::run::serve;
 use crate::drivers::input::Buffer;
 use crate::plan::Plan;
@@ -85,49 +85,23 @@ impl Buffer for RingBuffer {
 impl ring::Ring for Ring {
     type Buffer = RingBuffer;
 
-    #[inline]
-    fn accept(&mut self, listener: RawFd, tag: u64) {
-        Ring::accept(self, listener, tag);
-    }
-
-    #[inline]
-    fn accept_one(&mut self, listener: RawFd, tag: u64) {
-        Ring::accept_one(self, listener, tag);
-    }
+    forward! { Ring {
+        accept(listener: RawFd, tag: u64);
+        accept_one(listener: RawFd, tag: u64);
+        receive(number: RawFd, tag: u64);
+        receive_on(number: RawFd, tag: u64);
+        send(number: RawFd, bytes: Bytes, more: bool, linked: bool, tag: u64);
+        send_held(number: RawFd, mapped: Mapped, more: bool, tag: u64);
+        read(file: Readable, offset: u64, memory: Vec<u8>, tag: u64);
+        close(socket: Socket, tag: u64);
+        poll_write(number: RawFd, tag: u64);
+        poll_read(number: RawFd, tag: u64);
+        cancel_all(number: RawFd, tag: u64);
+    } }
 
     #[inline]
     fn cancel_accept(&mut self, _listener: RawFd, target: u64, tag: u64) {
         Ring::cancel_accept(self, target, tag);
-    }
-
-    #[inline]
-    fn receive(&mut self, number: RawFd, tag: u64) {
-        Ring::receive(self, number, tag);
-    }
-
-    #[inline]
-    fn receive_on(&mut self, number: RawFd, tag: u64) {
-        Ring::receive_on(self, number, tag);
-    }
-
-    #[inline]
-    fn send(&mut self, number: RawFd, bytes: Bytes, more: bool, linked: bool, tag: u64) {
-        Ring::send(self, number, bytes, more, linked, tag);
-    }
-
-    #[inline]
-    fn send_held(&mut self, number: RawFd, mapped: Mapped, more: bool, tag: u64) {
-        Ring::send_held(self, number, mapped, more, tag);
-    }
-
-    #[inline]
-    fn read(&mut self, file: Readable, offset: u64, memory: Vec<u8>, tag: u64) {
-        Ring::read(self, file, offset, memory, tag);
-    }
-
-    #[inline]
-    fn close(&mut self, socket: Socket, tag: u64) {
-        Ring::close(self, socket, tag);
     }
 
     #[inline]
@@ -136,23 +110,8 @@ impl ring::Ring for Ring {
     }
 
     #[inline]
-    fn poll_write(&mut self, number: RawFd, tag: u64) {
-        Ring::poll_write(self, number, tag);
-    }
-
-    #[inline]
-    fn poll_read(&mut self, number: RawFd, tag: u64) {
-        Ring::poll_read(self, number, tag);
-    }
-
-    #[inline]
     fn cancel(&mut self, _number: RawFd, target: u64, tag: u64) {
         Ring::cancel(self, target, tag);
-    }
-
-    #[inline]
-    fn cancel_all(&mut self, number: RawFd, tag: u64) {
-        Ring::cancel_all(self, number, tag);
     }
 
     #[inline]

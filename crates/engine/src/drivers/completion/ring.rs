@@ -71,3 +71,17 @@ pub(crate) trait Ring {
     fn wait(&mut self, timeout: Option<Duration>, into: &mut Vec<Completion<Self::Buffer>>)
     -> io::Result<()>;
 }
+
+/// Implements methods of [`Ring`] by those of the same name that a mechanism has itself.
+macro_rules! forward {
+    ($mechanism:ident { $($method:ident($($argument:ident: $kind:ty),*);)+ }) => {
+        $(
+            #[inline]
+            fn $method(&mut self, $($argument: $kind),*) {
+                $mechanism::$method(self, $($argument),*);
+            }
+        )+
+    };
+}
+
+pub(crate) use forward;

@@ -15,4 +15,3 @@ pub(crate) mod selector;
 mod serving;
 #[cfg(test)]
 mod tests;
-mod watch;

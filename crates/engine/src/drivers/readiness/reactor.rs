@@ -13,7 +13,6 @@ use super::executor::{Active, Executor, Returned};
 use super::io::ReadinessIo;
 use super::link::Signals;
 use super::selector::{Interest, Selector};
-use super::watch::Watch;
 use crate::plan::Plan;
 use crate::protocol::{self, Protocol, read_clock};
 use crate::worker::connections::Connections;
@@ -23,6 +22,15 @@ use crate::worker::shortage::pause_where_short;
 use crate::worker::slots::{Key, State};
 use crate::worker::tasks::{Finished, Tasks};
 use crate::worker::tick::Tick;
+
+/// What the driver remembers of a connection in its slot.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Watch {
+    /// What the selector was told to report; none if it does not know the connection.
+    pub(super) interest: Option<Interest>,
+    /// The peer has ended its output, which an edge-triggered mechanism says once.
+    pub(super) half_closed: bool,
+}
 
 /// Both directions.
 pub(super) const BOTH: Signals = Signals::READ.with(Signals::WRITE);

@@ -50,27 +50,35 @@ pub(crate) trait Selector {
 
     /// Whether connections are reported only when they become ready. Interest that was registered stays
     /// then, and what was reported once has to be remembered.
-    fn edge(&self) -> bool;
+    fn edge(&self) -> bool {
+        false
+    }
 
     /// Registers a listening socket, or whatever else brings connections, for reading.
-    fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()>;
+    fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
+        self.watch(number, word, Interest::READ)
+    }
 
     /// Registers an eventfd that ends a wait. Needless where no wait lasts.
     fn watch_event(&mut self, number: RawFd, word: u64) -> io::Result<()> {
         self.watch_source(number, word)
     }
 
-    /// Registers a connection.
+    /// Registers a connection, or changes what its registration reports.
     fn watch(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()>;
 
     /// Changes what a registration hears of.
-    fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()>;
+    fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
+        self.watch(number, word, interest)
+    }
 
     /// Ends a registration whose descriptor stays open.
     fn forget(&mut self, number: RawFd);
 
-    /// Ends a registration whose descriptor is closed next. Many mechanisms do so by themselves.
-    fn closing(&mut self, _number: RawFd) {}
+    /// Ends a registration whose descriptor is closed next. Some mechanisms do so by themselves.
+    fn closing(&mut self, number: RawFd) {
+        self.forget(number);
+    }
 
     /// Waits at most so many milliseconds, and puts what is ready into `events`. A signal ends the wait.
     fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Ready>) -> io::Result<()>;

@@ -26,10 +26,6 @@ struct Failing {
 }
 
 impl Selector for Failing {
-    fn edge(&self) -> bool {
-        false
-    }
-
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
         self.list.set(number, word, true, false);
         Ok(())
@@ -46,10 +42,6 @@ impl Selector for Failing {
     }
 
     fn forget(&mut self, number: RawFd) {
-        self.list.remove(number);
-    }
-
-    fn closing(&mut self, number: RawFd) {
         self.list.remove(number);
     }
 
