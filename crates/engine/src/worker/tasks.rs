@@ -25,6 +25,15 @@ pub(crate) struct Finished<I, T> {
     pub(crate) panicked: bool,
 }
 
+/// Begins activations: [`activation`] with the protocol of a worker, or [`activation_anywhere`].
+pub(crate) trait Start<I, T>: Fn(Box<I>, T) -> Self::Future {
+    type Future: Future<Output = Finished<I, T>>;
+}
+
+impl<I, T, F: Future<Output = Finished<I, T>>, M: Fn(Box<I>, T) -> F> Start<I, T> for M {
+    type Future = F;
+}
+
 /// Serves `io` once, from its activation to the next rest.
 pub(crate) async fn activation<I: Io, P: Protocol>(
     mut io: Box<I>,

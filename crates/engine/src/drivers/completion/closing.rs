@@ -1,6 +1,5 @@
 //! Closing: a socket is closed when no operation names it any more.
 
-use std::future::Future;
 use std::rc::Rc;
 
 use tenfold_http::Instant;
@@ -15,15 +14,9 @@ use crate::protocol::{Event, Protocol};
 use crate::worker::eviction::MOST_LEAVING;
 use crate::worker::intake::of_accepted;
 use crate::worker::slots::{Key, State};
-use crate::worker::tasks::Finished;
+use crate::worker::tasks::Start;
 
-impl<R, P, F, M> Proactor<'_, R, P, F, M>
-where
-    R: Ring,
-    P: Protocol,
-    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
-    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
-{
+impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R, P, M> {
     /// Hands over the last bytes of connection `key`, and its close behind them: one submission, and no
     /// call of its own.
     pub(super) fn close_behind(&mut self, key: Key, link: &Rc<Link<R::Buffer>>, by: Instant) {

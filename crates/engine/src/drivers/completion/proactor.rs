@@ -1,6 +1,5 @@
 //! The loop: it waits, hands completions to the connections that they are for, accepts, and ends its tick.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use crate::worker::inbox::Inbox;
 use crate::worker::intake::of_accepted;
 use crate::worker::shortage::pause_where_short;
 use crate::worker::slots::{Key, Slot, State};
-use crate::worker::tasks::{Finished, Tasks};
+use crate::worker::tasks::{Start, Tasks};
 use crate::worker::tick::Tick;
 
 /// How long what was handed over may take when its connection would otherwise be closed.
@@ -37,10 +36,10 @@ pub(super) struct Active<B> {
     pub(super) number: i32,
 }
 
-pub(super) struct Proactor<'a, R: Ring, P: Protocol, F, M> {
+pub(super) struct Proactor<'a, R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> {
     pub(super) ring: R,
     pub(super) connections: Connections<P::State, Operations>,
-    pub(super) tasks: Tasks<F, RingIo<R::Buffer>, Active<R::Buffer>>,
+    pub(super) tasks: Tasks<M::Future, RingIo<R::Buffer>, Active<R::Buffer>>,
     /// Connections that are served again before the next wait.
     pub(super) again: Vec<Key>,
     /// Vectors to stage into.
@@ -55,13 +54,7 @@ pub(super) struct Proactor<'a, R: Ring, P: Protocol, F, M> {
     pub(super) leaving: usize,
 }
 
-impl<R, P, F, M> Proactor<'_, R, P, F, M>
-where
-    R: Ring,
-    P: Protocol,
-    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
-    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
-{
+impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R, P, M> {
     pub(super) fn run(&mut self, mut sources: Sources<'_>) -> Result<(), String> {
         let watch = lifecycle::Watch::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
         sources.open(&mut self.ring, watch.event(), self.inbox.event());

@@ -1,7 +1,5 @@
 //! Receiving: one-shot first, then multishot, and bounded while nobody reads.
 
-use std::future::Future;
-
 use tenfold_http::IoError;
 use tenfold_sys::errno;
 
@@ -14,18 +12,12 @@ use super::tag::{Kind, tag};
 use crate::drivers::linger;
 use crate::protocol::Protocol;
 use crate::worker::slots::{Key, State};
-use crate::worker::tasks::Finished;
+use crate::worker::tasks::Start;
 
 /// Bytes received while nobody reads, at which receiving is stopped.
 const INBOX_BYTES: usize = 16 * 1024;
 
-impl<R, P, F, M> Proactor<'_, R, P, F, M>
-where
-    R: Ring,
-    P: Protocol,
-    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
-    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
-{
+impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R, P, M> {
     /// A cancellation has come back. What it did not reach has completed by itself, or is about to; one that
     /// failed otherwise is tried again with what comes next.
     pub(super) fn cancelled(&mut self, key: Key, result: i32) {

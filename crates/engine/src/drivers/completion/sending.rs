@@ -1,6 +1,5 @@
 //! Sending: what tasks hand over, and what comes back of it.
 
-use std::future::Future;
 use std::rc::Rc;
 
 use tenfold_http::IoError;
@@ -15,19 +14,13 @@ use super::state::{InFlight, Past};
 use super::tag::{Kind, tag};
 use crate::protocol::{Event, Protocol};
 use crate::worker::slots::{Key, Slot, State};
-use crate::worker::tasks::Finished;
+use crate::worker::tasks::Start;
 
 /// Vectors to stage into that are kept, and the most that each may hold.
 const SPARE: usize = 64;
 const SPARE_BYTES: usize = 32 * 1024;
 
-impl<R, P, F, M> Proactor<'_, R, P, F, M>
-where
-    R: Ring,
-    P: Protocol,
-    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
-    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
-{
+impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R, P, M> {
     /// Hands over what connection `key` sends, as a chain of operations that begin one after the other;
     /// `closing` says that a close is linked behind. Says whether there was anything.
     pub(super) fn hand_over(&mut self, key: Key, link: &Rc<Link<R::Buffer>>, closing: bool) -> bool {

@@ -1,6 +1,5 @@
 //! Serving: a connection gets a task, the task is polled, and what it waits for is asked for.
 
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::task::Poll;
@@ -15,16 +14,10 @@ use super::state::{InFlight, Operations, Past};
 use super::tag::{Kind, tag};
 use crate::protocol::{Event, Protocol};
 use crate::worker::slots::{Key, State};
-use crate::worker::tasks::Finished;
+use crate::worker::tasks::{Finished, Start};
 use crate::worker::tick::{Parts, Taken, Tick, take_up};
 
-impl<R, P, F, M> Proactor<'_, R, P, F, M>
-where
-    R: Ring,
-    P: Protocol,
-    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
-    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
-{
+impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R, P, M> {
     /// Gives connection `key` a task, and serves it with what has come: `buffer`, behind `inbox`.
     pub(super) fn activate(&mut self, key: Key, buffer: Option<R::Buffer>, inbox: Vec<u8>) {
         let Some(slot) = self.connections.find(key) else { return };
@@ -164,16 +157,10 @@ where
     }
 }
 
-impl<R, P, F, M> Tick for Proactor<'_, R, P, F, M>
-where
-    R: Ring,
-    P: Protocol,
-    F: Future<Output = Finished<RingIo<R::Buffer>, P::State>>,
-    M: Fn(Box<RingIo<R::Buffer>>, P::State) -> F,
-{
+impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Tick for Proactor<'_, R, P, M> {
     type Memory = P::State;
     type Driver = Operations;
-    type Future = F;
+    type Future = M::Future;
     type Io = RingIo<R::Buffer>;
     type Kept = Active<R::Buffer>;
 

@@ -1,7 +1,5 @@
 //! Closing: a task is given up, what still arrives is thrown away, the socket is closed.
 
-use std::future::Future;
-
 use super::executor::Executor;
 use super::io::ReadinessIo;
 use super::reactor::Reactor;
@@ -9,15 +7,14 @@ use super::selector::Selector;
 use crate::drivers::linger::{Discarded, discard};
 use crate::protocol::{self, Protocol};
 use crate::worker::slots::{Key, State};
-use crate::worker::tasks::Finished;
+use crate::worker::tasks::Start;
 
-impl<S, P, F, M, E> Reactor<'_, S, P, F, M, E>
+impl<S, P, M, E> Reactor<'_, S, P, M, E>
 where
     S: Selector,
     P: Protocol,
-    F: Future<Output = Finished<ReadinessIo, P::State>>,
-    M: Fn(Box<ReadinessIo>, P::State) -> F,
-    E: Executor<F>,
+    M: Start<ReadinessIo, P::State>,
+    E: Executor<M::Future>,
 {
     /// Closes connection `key` and drops the task that serves it; the socket goes with it.
     pub(super) fn abandon(&mut self, key: Key, task: u32) {

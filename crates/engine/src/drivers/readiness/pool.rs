@@ -27,7 +27,7 @@ use crate::protocol::{Protocol, read_clock};
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::Intake;
 use crate::worker::slots::Key;
-use crate::worker::tasks::{Finished, Task, Tasks, activation_anywhere};
+use crate::worker::tasks::{Finished, Start, Task, Tasks, activation_anywhere};
 
 /// Runs the loop on `selector` until the server leaves; a pool of threads polls its tasks.
 pub(crate) fn serve_by_pool<S: Selector, P: Protocol>(
@@ -76,12 +76,12 @@ where
         plan: &Plan,
         intake: &Intake<'_>,
         protocol: &P,
-        mut reactor: Reactor<'_, S, P, F, M, &Pool<F>>,
+        mut reactor: Reactor<'_, S, P, M, &Pool<F>>,
     ) -> Result<(), String>
     where
         S: Selector,
         P: Protocol<State = T>,
-        M: Fn(Box<ReadinessIo>, T) -> F,
+        M: Start<ReadinessIo, T, Future = F>,
     {
         thread::scope(|scope| {
             let _over = Over(&self.queue);

@@ -1,6 +1,5 @@
 //! The loop: it waits, hands events to the connections that they are for, accepts, and ends its tick.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ use crate::worker::inbox::Inbox;
 use crate::worker::intake::{Intake, of_accepted};
 use crate::worker::shortage::pause_where_short;
 use crate::worker::slots::{Key, State};
-use crate::worker::tasks::{Finished, Tasks};
+use crate::worker::tasks::{Start, Tasks};
 use crate::worker::tick::Tick;
 
 /// What the driver remembers of a connection in its slot.
@@ -35,10 +34,10 @@ pub(super) struct Watch {
 /// Both directions.
 pub(super) const BOTH: Signals = Signals::READ.with(Signals::WRITE);
 
-pub(super) struct Reactor<'a, S, P: Protocol, F, M, E> {
+pub(super) struct Reactor<'a, S, P: Protocol, M: Start<ReadinessIo, P::State>, E> {
     pub(super) selector: S,
     pub(super) connections: Connections<P::State, Watch>,
-    pub(super) tasks: Tasks<F, ReadinessIo, Active>,
+    pub(super) tasks: Tasks<M::Future, ReadinessIo, Active>,
     /// Connections that are served again before the next wait.
     pub(super) again: Vec<Key>,
     pub(super) inbox: Arc<Inbox>,
@@ -53,13 +52,12 @@ pub(super) struct Reactor<'a, S, P: Protocol, F, M, E> {
     pub(super) missed: Vec<Key>,
 }
 
-impl<'a, S, P, F, M, E> Reactor<'a, S, P, F, M, E>
+impl<'a, S, P, M, E> Reactor<'a, S, P, M, E>
 where
     S: Selector,
     P: Protocol,
-    F: Future<Output = Finished<ReadinessIo, P::State>>,
-    M: Fn(Box<ReadinessIo>, P::State) -> F,
-    E: Executor<F>,
+    M: Start<ReadinessIo, P::State>,
+    E: Executor<M::Future>,
 {
     pub(super) fn new(
         selector: S,
@@ -68,7 +66,7 @@ where
         protocol: &'a P,
         start: M,
         executor: E,
-    ) -> Reactor<'a, S, P, F, M, E> {
+    ) -> Reactor<'a, S, P, M, E> {
         Reactor {
             selector,
             connections: Connections::new(plan, read_clock()),
@@ -246,7 +244,7 @@ where
     }
 
     /// Takes tasks back that were away, and goes on with them.
-    fn take_back(&mut self, returned: &mut Vec<Returned<F>>) {
+    fn take_back(&mut self, returned: &mut Vec<Returned<M::Future>>) {
         self.executor.take_returned(returned);
         for Returned { key, number, task, polled, rearmed } in returned.drain(..) {
             self.tasks.give_back(number, task);

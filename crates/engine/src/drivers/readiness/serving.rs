@@ -1,6 +1,5 @@
 //! Serving: a connection gets a task, the task is polled, and what it waits for is registered.
 
-use std::future::Future;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -15,19 +14,18 @@ use super::reactor::{BOTH, Reactor, Watch};
 use super::selector::{Interest, Selector};
 use crate::protocol::{self, Protocol};
 use crate::worker::slots::{Key, State};
-use crate::worker::tasks::Finished;
+use crate::worker::tasks::{Finished, Start};
 use crate::worker::tick::{Parts, Taken, Tick, take_up};
 
 /// Where nobody says that something came into an error queue, it is looked into so often.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-impl<S, P, F, M, E> Reactor<'_, S, P, F, M, E>
+impl<S, P, M, E> Reactor<'_, S, P, M, E>
 where
     S: Selector,
     P: Protocol,
-    F: Future<Output = Finished<ReadinessIo, P::State>>,
-    M: Fn(Box<ReadinessIo>, P::State) -> F,
-    E: Executor<F>,
+    M: Start<ReadinessIo, P::State>,
+    E: Executor<M::Future>,
 {
     /// Gives connection `key` a task, and serves it.
     pub(super) fn activate(&mut self, key: Key, ready: Signals) {
@@ -83,7 +81,7 @@ where
     }
 
     /// The task of connection `key` was polled.
-    pub(super) fn polled(&mut self, key: Key, task: u32, polled: Polled<F>) {
+    pub(super) fn polled(&mut self, key: Key, task: u32, polled: Polled<M::Future>) {
         match polled {
             Ok(Poll::Pending) => {
                 let link = &self.tasks.attached(task).link;
@@ -198,17 +196,16 @@ where
     }
 }
 
-impl<S, P, F, M, E> Tick for Reactor<'_, S, P, F, M, E>
+impl<S, P, M, E> Tick for Reactor<'_, S, P, M, E>
 where
     S: Selector,
     P: Protocol,
-    F: Future<Output = Finished<ReadinessIo, P::State>>,
-    M: Fn(Box<ReadinessIo>, P::State) -> F,
-    E: Executor<F>,
+    M: Start<ReadinessIo, P::State>,
+    E: Executor<M::Future>,
 {
     type Memory = P::State;
     type Driver = Watch;
-    type Future = F;
+    type Future = M::Future;
     type Io = ReadinessIo;
     type Kept = Active;
 
