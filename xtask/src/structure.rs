@@ -12,9 +12,6 @@ const MOST_LEVELS: usize = 8;
 /// The most circles of files in the whole workspace.
 const MOST_CIRCLES: usize = 3;
 
-/// Crates that are not in order yet. A name is removed as soon as its crate passes.
-const EXCEPTIONS: &[&str] = &["crates/engine", "crates/http", "crates/server", "crates/site"];
-
 /// Checks crates, each with its folder and its sources (paths relative to `src`, with their text).
 pub(crate) fn check(crates: &BTreeMap<String, Vec<(PathBuf, String)>>) -> Vec<String> {
     let (mut broken, mut all_circles) = (Vec::new(), Vec::new());
@@ -26,13 +23,8 @@ pub(crate) fn check(crates: &BTreeMap<String, Vec<(PathBuf, String)>>) -> Vec<St
                 format!("{folder}/src: {}", names(circle.iter().map(|module| shown(&imports, module))))
             })
             .collect();
-        let wrong = entries(folder, &imports);
-        if !EXCEPTIONS.contains(&folder.as_str()) {
-            broken.extend(wrong);
-            all_circles.extend(of_files);
-        } else if wrong.is_empty() && of_files.is_empty() {
-            println!("warning: {folder} is in order; remove it from EXCEPTIONS in xtask/src/structure.rs");
-        }
+        broken.extend(entries(folder, &imports));
+        all_circles.extend(of_files);
     }
     if all_circles.len() > MOST_CIRCLES {
         let (count, list) = (all_circles.len(), all_circles.join("\n  "));
@@ -163,6 +155,5 @@ mod tests {
         assert!(
             said[0].starts_with("4 circles of files") && said[0].contains("crates/other/src: y/a.rs, y/b.rs")
         );
-        assert!(broken(&[("crates/new", &two), ("crates/site", &two)]).is_empty(), "an exception");
     }
 }

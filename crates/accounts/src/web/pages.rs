@@ -76,7 +76,7 @@ impl Web {
 fn notice(said: &str) -> Option<&'static str> {
     match said {
         "registered" => Some("Your account is there. Log in with it."),
-        "out" => Some("You are logged response."),
+        "out" => Some("You are logged out."),
         "deleted" => Some("Your account is deleted."),
         "password" => Some("Your password is changed, and other sessions are ended."),
         "others" => Some("Other sessions are ended."),

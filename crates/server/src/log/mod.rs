@@ -14,3 +14,4 @@ pub(crate) mod outlet;
 mod queue;
 mod sink;
 pub(crate) mod writer;
+pub(crate) mod written;

@@ -5,7 +5,6 @@
 //! by name; any other that is not listed is answered EPERM, counted, and reported once.
 
 mod calls;
-pub(crate) mod files;
 
 use std::io;
 use std::path::Path;
@@ -18,7 +17,6 @@ use tenfold_sys::process::End;
 use tenfold_sys::seccomp::{self, Call, ENDED, Reports, Rule, own_fatal, take_fatal};
 
 use crate::diagnostics::{self, Level, warning};
-use crate::log::open::Log;
 
 /// A process's name and its place for reports.
 pub(crate) struct Process {
@@ -34,7 +32,8 @@ pub(crate) struct Serving<'a> {
     pub(crate) several_listeners: bool,
     pub(crate) members: bool,
     pub(crate) roots: &'a [Root],
-    pub(crate) log: &'a Log,
+    /// The paths beneath which it writes.
+    pub(crate) written: &'a [&'a Path],
 }
 
 /// Checks that this kernel can confine processes.
@@ -55,8 +54,8 @@ pub(crate) fn require() -> Result<(), String> {
 /// # Errors
 /// In words, what the system said.
 pub(crate) fn confine_worker(process: Process, serving: &Serving<'_>) -> Result<(), String> {
-    let Serving { plan, several_listeners, members, roots, log } = *serving;
-    landlock::limit_worker(roots, files::paths_of(log))
+    let Serving { plan, several_listeners, members, roots, written } = *serving;
+    landlock::limit_worker(roots, written.iter().copied())
         .map_err(|error| format!("cannot limit files: {error}"))?;
     let mut fatal = calls::DANGEROUS.to_vec();
     fatal.push(Call::CONNECT);

@@ -16,6 +16,7 @@ use super::generation::{CANNOT_SERVE, Generation};
 use super::privileges;
 use crate::admission::Admission;
 use crate::diagnostics::{self, error};
+use crate::log::written;
 use crate::members::channel::AccountsClient;
 use crate::members::client::Members;
 use crate::members::client::filter::Starts;
@@ -83,8 +84,9 @@ fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
         let process =
             sandbox::Process { name: format!("worker {}", place + 1), row: reports.row(place), refused };
         let several_listeners = listeners.len() > 1;
-        let (members, roots) = (web.is_some(), roots.as_slice());
-        let serving = sandbox::Serving { plan, several_listeners, members, roots, log: &log };
+        let written: Vec<_> = written::paths_of(&log).collect();
+        let (members, roots, written) = (web.is_some(), roots.as_slice(), written.as_slice());
+        let serving = sandbox::Serving { plan, several_listeners, members, roots, written };
         sandbox::confine_worker(process, &serving)?;
     }
     let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;

@@ -16,6 +16,7 @@ use tenfold_sys::user::User;
 use crate::admission::Addresses;
 use crate::diagnostics::{error, warning};
 use crate::log::open::Log;
+use crate::log::written;
 use crate::resolved::config::ResolvedConfig;
 use crate::sandbox;
 use crate::settings::values::Settings;
@@ -104,7 +105,7 @@ impl Generation {
             false => (open_roots(&settings)?, Log::open(&settings, user)?),
         };
         if settings.sandbox && landlock::is_available() {
-            sandbox::files::weakness(&log).into_iter().for_each(|weakness| warning!("{weakness}"));
+            written::weakness(&log).into_iter().for_each(|weakness| warning!("{weakness}"));
         }
         let has_members = !null && settings.members.accounts.is_some();
         let web = has_members.then(|| Web::new(settings.members.web()).map(Arc::new)).transpose()?;

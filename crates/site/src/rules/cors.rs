@@ -169,7 +169,7 @@ fn origin_or_why(origin: &str) -> Result<(), String> {
         || (scheme, host.rsplit(':').next()) == ("http", Some("80"))
     {
         return Err(format!(
-            "browsers leave out the port of {origin:?}, which is the usual one; leave it response, too"
+            "browsers leave out the port of {origin:?}, which is the usual one; leave it out, too"
         ));
     }
     Ok(())

@@ -1,12 +1,12 @@
-//! The files that a worker writes to, for the limits of Landlock.
+//! The paths that a worker writes beneath for its log, for the limits of the sandbox.
 
 use std::path::Path;
 
-use crate::log::open::Log;
+use super::open::Log;
 
 /// The paths that a worker writes beneath for its log: the log, and its folder, where rotation makes it anew. The folder
 /// of a stream, such as `/dev`, is not the log's.
-pub(super) fn paths_of(log: &Log) -> impl Iterator<Item = &Path> {
+pub(crate) fn paths_of(log: &Log) -> impl Iterator<Item = &Path> {
     log.path().into_iter().chain(folder_of_log(log))
 }
 
