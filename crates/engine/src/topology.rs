@@ -1,4 +1,4 @@
-//! How workers stand to listening sockets: the same model once, or on several threads.
+//! Topologies: one worker, or several threads, on one listening socket or on several.
 //!
 //! Processes are the supervisor's business: each of them runs one worker here, on sockets of its own.
 
@@ -24,7 +24,7 @@ use crate::worker::intake::Intake;
 /// those of the second, and so on.
 ///
 /// # Errors
-/// In words, when a worker can not begin or go on; the others are stopped then.
+/// In words, when a worker cannot begin or go on; the others are stopped then.
 pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Result<(), String> {
     if let (Some(name), true) = (P::DUPLEX, plan.blocking()) {
         let able = MODELS.iter().filter(|model| model.driver != Driver::Blocking);
@@ -58,7 +58,7 @@ pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Res
     }
 }
 
-/// What `engine` needs and this kernel does not give, with what the system said.
+/// What `engine` needs and this kernel does not give, with the error of the system.
 ///
 /// # Errors
 /// The facilities that are missing.
@@ -105,7 +105,7 @@ fn threads<'a, P: Protocol>(
     })
 }
 
-/// When one worker can not go on, the others stop, too.
+/// When one worker cannot go on, the others stop, too.
 fn stop_all_on_error<T>(result: Result<T, String>) -> Result<T, String> {
     if result.is_err() {
         lifecycle::advance(Phase::Stopping);

@@ -127,7 +127,7 @@ fn a_deadline_is_of_its_own_wait() {
     let (answers, outcome) = play(script.meanwhile(move || keep_all(&promises)).ends(), &mux);
     assert_eq!((answers.all(), &answers.ended[..], answers.silences), (500, &[1][..], 1));
     assert_eq!(outcome.next, Next::Close);
-    // What keeps coming does not put off the end of a send that nobody takes.
+    // Bytes that keep coming do not put off the end of a send that the peer does not take.
     let noise = (0..60).fold(Script::new().sends(ask(1, 500, 0)).takes(0, Duration::ZERO), |script, _| {
         script.sends(frame(NOISE, 0, b"x")).waits(Duration::from_secs(1))
     });

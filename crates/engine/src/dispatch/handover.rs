@@ -1,7 +1,7 @@
 //! The hand-over between a loop and a pool of threads: a bounded [`Queue`] there, and a [`Mailbox`] back.
 //!
 //! Nothing is lost and nobody spins: a thread sleeps while the queue is empty, and a loop that sleeps is
-//! woken for what it can not hear of otherwise, and for nothing else.
+//! woken for what it cannot hear of otherwise, and for nothing else.
 
 use std::collections::VecDeque;
 use std::time::Duration;

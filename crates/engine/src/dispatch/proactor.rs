@@ -37,7 +37,7 @@ impl<S: Service + 'static> Proactor<S> {
     /// Starts `width` threads for `service`; at most `bound` requests wait for them. The process is not forked any more.
     ///
     /// # Errors
-    /// A thread can not be started.
+    /// A thread cannot be started.
     pub fn start(
         service: Arc<S>,
         (width, bound): (usize, usize),

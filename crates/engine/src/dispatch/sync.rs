@@ -1,3 +1,3 @@
-//! What [`super::handover`] locks with. Its test puts a checker of all interleavings in this place.
+//! The locks of [`super::handover`]. Its test replaces them by a checker of all interleavings.
 
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! The core of a connection, whichever driver runs it. A driver adds how it receives, sends and waits: a [`Transport`].
+//! The core of a connection, whichever driver runs it. A driver adds a [`Transport`]: receiving, sending and waiting.
 
 use std::borrow::Borrow;
 use std::task::{Context, Poll};
@@ -79,7 +79,7 @@ impl<S: Borrow<Socket>, B: Buffer> Core<S, B> {
     }
 }
 
-/// How a driver receives, sends and waits: the methods of [`Io`] in which drivers differ.
+/// The methods of [`Io`] in which drivers differ: receiving, sending and waiting.
 pub(crate) trait Transport: Sized {
     type Socket: Borrow<Socket>;
     type Buffer: Buffer;

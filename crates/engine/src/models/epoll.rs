@@ -63,7 +63,7 @@ fn selector<const ONCE: bool>(plan: &Plan) -> Result<EpollSelector<ONCE>, String
     })
 }
 
-/// What is missing on this kernel, with what the system said.
+/// What is missing on this kernel, with the error of the system.
 pub(crate) fn probe() -> Vec<(Facility, String)> {
     match Epoll::new(BATCH) {
         Ok(_) => Vec::new(),

@@ -66,7 +66,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     serve(ring, plan, intake, protocol)
 }
 
-/// What is missing on this kernel, with what the system said.
+/// What is missing on this kernel, with the error of the system.
 pub(crate) fn probe() -> Vec<(Facility, String)> {
     match Ring::restricted(SIZES) {
         Ok(_) => Vec::new(),

@@ -69,7 +69,7 @@ choice! {
 }
 
 choice! {
-    /// How workers stand to listening sockets.
+    /// The relation of workers to listening sockets.
     Topology, "topology" {
         /// One worker on one socket.
         Single = "single",
@@ -85,7 +85,7 @@ choice! {
 }
 
 choice! {
-    /// How a file gets to a socket.
+    /// The way of a file to a socket.
     Sender, "sender" {
         /// Whole responses from memory up to a measured size, `sendfile` beyond.
         Auto = "auto",
@@ -103,7 +103,7 @@ choice! {
 }
 
 choice! {
-    /// How the work of a connection is divided between a worker's loop and a pool of threads.
+    /// The division of a connection's work between a worker's loop and a pool of threads.
     Dispatch, "dispatch" {
         /// The loop does everything.
         Inline = "inline",
@@ -127,17 +127,17 @@ choice! {
 }
 
 choice! {
-    /// When `epoll` reports a descriptor (`man 7 epoll`).
+    /// The moment at which `epoll` reports a descriptor (`man 7 epoll`).
     Trigger, "trigger" {
         /// As long as it is ready.
         Level = "lt",
-        /// When it becomes ready.
+        /// Once, as it becomes ready.
         Edge = "et",
     }
 }
 
 choice! {
-    /// How many connections are accepted when the listener is reported.
+    /// The number of connections accepted for one report of the listener.
     Accept, "way to accept" {
         /// All that wait, up to a bound.
         All = "all",
@@ -147,7 +147,7 @@ choice! {
 }
 
 choice! {
-    /// How timers are kept.
+    /// The data structure of timers.
     TimerKind, "timer" {
         /// A list in the order of deadlines.
         List = "list",
@@ -161,11 +161,11 @@ choice! {
 }
 
 choice! {
-    /// When a timer is touched.
+    /// The moment at which a timer is touched.
     TimerUpdate, "way to update timers" {
-        /// When a deadline is earlier than the one that is armed.
+        /// Only for a deadline that is earlier than the armed one.
         Lazy = "lazy",
-        /// With every new deadline: what laziness saves.
+        /// For every new deadline; shows what laziness saves.
         Eager = "eager",
     }
 }

@@ -1,4 +1,4 @@
-//! What an I/O model stands on: a driver of this crate, and facilities of the kernel or libraries.
+//! The foundations of I/O models: drivers of this crate, and facilities of the kernel or of libraries.
 
 /// Which of the three drivers runs a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +31,7 @@ pub enum Facility {
 }
 
 impl Facility {
-    /// What it is called in a message.
+    /// The name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Facility::Epoll => "epoll (CONFIG_EPOLL)",

@@ -1,4 +1,4 @@
-//! What runs: a model with a topology, a sender and its triggers. A [`Plan`] is data; the table of models says which
+//! Plans: a model with a topology, a sender and its triggers. A [`Plan`] is data; the table of models decides which
 //! plans are legal.
 
 pub(crate) mod choice;
@@ -11,38 +11,37 @@ use tenfold_sys::seccomp::Call;
 use self::choice::{Accept, Dispatch, Engine, Method, Sender, TimerKind, TimerUpdate, Topology, Triggers};
 use self::mechanism::Driver;
 
-/// What a worker, or several, will run. [`Plan::new`] makes it, so that it is legal.
+/// The configuration of one or several workers. [`Plan::new`] makes only legal ones.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The I/O model.
     pub engine: Engine,
-    /// How it drives connections.
+    /// The driver of its connections.
     pub driver: Driver,
-    /// How workers stand to listening sockets.
+    /// The relation of workers to listening sockets.
     pub topology: Topology,
-    /// How many workers: 1 for [`Topology::Single`].
+    /// The number of workers: 1 for [`Topology::Single`].
     pub workers: usize,
-    /// How files are sent.
+    /// The sender of files.
     pub sender: Sender,
     /// The triggers of `epoll`.
     pub triggers: Triggers,
-    /// Who does the work of a connection.
+    /// The threads that do the work of a connection.
     pub dispatch: Dispatch,
     /// The method that libevent is forced to use.
     pub method: Option<Method>,
-    /// How deadlines are kept, by drivers that keep any: blocking calls have theirs in the socket.
+    /// The timers of drivers that keep any: blocking calls have their deadline in the socket.
     pub timer: TimerKind,
-    /// When they are touched.
+    /// The moment at which timers are touched.
     pub timer_update: TimerUpdate,
-    /// How connections are accepted, by a loop that accepts.
+    /// The number of connections that a loop accepts at a time.
     pub accept: Accept,
-    /// Whether what is sent at once fills whole segments (`TCP_CORK`, `man 7 tcp`): held back while an
-    /// answer is sent, and let go behind it.
+    /// Whether a response fills whole segments (`TCP_CORK`, `man 7 tcp`): partial ones are held back until its end.
     pub cork: bool,
-    /// Whether threads that serve are denied what only other models and the start need: the process has a filter
-    /// whose signals are handled ([`tenfold_sys::seccomp`]).
+    /// Whether threads that serve are denied the calls that only other models and the start need: the process has a
+    /// filter whose signals are handled ([`tenfold_sys::seccomp`]).
     pub confined: bool,
-    /// The calls that those threads are denied, where they are: [`crate::run`] finds them out.
+    /// The calls that those threads are denied; [`crate::run`] fills them in.
     pub(crate) denied: Vec<Call>,
     /// Bounds on connections.
     pub bounds: Bounds,
@@ -53,7 +52,7 @@ pub struct Plan {
 pub struct Bounds {
     /// Connections at once, per worker. Past it new ones are accepted and closed, and counted.
     pub connections: usize,
-    /// How long a connection whose output is shut down is drained. Default 2 s.
+    /// The longest time for which a connection whose output is shut down is drained. Default 2 s.
     pub linger_time: Duration,
     /// Bytes that are drained from it. Default 256 KB.
     pub linger_bytes: u64,
@@ -67,12 +66,12 @@ pub struct Bounds {
     /// Threads of the engine `pool`, or of each worker's pool under [`Dispatch::Reactor`] and
     /// [`Dispatch::Proactor`]. Default 16.
     pub pool_threads: usize,
-    /// What waits for one of them: accepted connections, connections that are ready, or requests. Default
+    /// The queue in front of them: accepted connections, connections that are ready, or requests. Default
     /// 1024. Past it a connection is closed and counted; a request is answered with 503.
     pub pool_queue: usize,
     /// Accepted connections that wait for each worker of the topology `handoff`. Default 1024.
     pub handoff_queue: usize,
-    /// How long the engine `busy` sleeps after a turn in which nothing was done. Default 1 ms.
+    /// The sleep of the engine `busy` after a tick in which nothing was done. Default 1 ms.
     pub busy_sleep: Duration,
 }
 
@@ -97,12 +96,12 @@ impl Plan {
     /// The greatest number of workers.
     pub const MOST_WORKERS: usize = 256;
 
-    /// How many processes serve: one, or one per worker.
+    /// The number of processes that serve: one, or one per worker.
     pub fn processes(&self) -> usize {
         if self.topology == Topology::ReuseportProcesses { self.workers } else { 1 }
     }
 
-    /// How many listening sockets each address has.
+    /// The number of listening sockets of each address.
     pub fn sockets_per_address(&self) -> usize {
         match self.topology {
             Topology::ReuseportProcesses | Topology::ReuseportThreads => self.workers,
@@ -110,7 +109,7 @@ impl Plan {
         }
     }
 
-    /// How many threads there are over all processes whose work is worth counting apart: the workers, and
+    /// The number of threads over all processes whose work is counted separately: the workers, and
     /// with [`Topology::Handoff`] the thread that accepts, which comes first.
     pub fn counted_threads(&self) -> usize {
         self.workers + usize::from(self.topology == Topology::Handoff)

@@ -9,7 +9,7 @@ use tenfold_sys::errno;
 pub(crate) enum Failure {
     /// The file has become shorter than what was promised of it.
     Truncated,
-    /// What the call said.
+    /// The error of the call.
     Call(io::Error),
 }
 
@@ -29,7 +29,7 @@ impl From<Failure> for IoError {
     }
 }
 
-/// What a failed call on a connection means to the protocol.
+/// The error of a connection that a failed call stands for.
 pub(crate) fn connection_error(error: &io::Error) -> IoError {
     match error.kind() {
         io::ErrorKind::ConnectionReset
@@ -41,7 +41,7 @@ pub(crate) fn connection_error(error: &io::Error) -> IoError {
     }
 }
 
-/// Whether a call only has to be made again.
+/// Whether the same call can be made again.
 pub(crate) fn interrupted(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Interrupted
 }

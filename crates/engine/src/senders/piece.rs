@@ -9,7 +9,7 @@ use tenfold_sys::file::facts;
 
 use super::failure::Failure;
 
-/// What a call of a sender came to: bytes that it sent, or none where what it needs is not to be had.
+/// The result of one call of a sender: the bytes sent, or none if a resource that it needs is missing.
 pub(super) type Step = Result<Option<usize>, Failure>;
 
 /// A piece of a file that is sent.
@@ -36,7 +36,7 @@ impl Piece<'_> {
     }
 }
 
-/// What a call sent, which came to nothing only at the end of the file.
+/// The bytes that a call sent; it sends none only at the end of the file.
 pub(super) fn unless_ended(sent: io::Result<usize>) -> Result<usize, Failure> {
     match sent {
         Ok(0) => Err(Failure::Truncated),

@@ -40,7 +40,7 @@ pub(crate) struct MappedPiece {
     pub(crate) file: Arc<OpenFile>,
     pub(crate) mapped: Mapped,
     pub(crate) more: bool,
-    /// Whether it is to be sent without copying.
+    /// Whether it is sent without copying.
     pub(crate) held: bool,
 }
 
@@ -126,7 +126,7 @@ impl FileSender {
     /// Whether the kernel still holds what was sent. It is asked, where anything is outstanding.
     ///
     /// # Errors
-    /// When it can not be asked: the connection is gone.
+    /// The kernel cannot be asked: the connection is gone.
     pub(crate) fn holds(&mut self, socket: &Socket) -> Result<bool, IoError> {
         match &mut self.means {
             Means::Zerocopy(holder) => holder.still_holds(socket).map_err(|error| connection_error(&error)),
@@ -165,7 +165,7 @@ impl FileSender {
     }
 }
 
-/// What one step of sending came to.
+/// The result of one step of sending.
 pub(crate) enum Sent {
     /// This many bytes have left.
     Some(usize),

@@ -8,46 +8,46 @@ use super::calls::Step;
 use crate::plan::choice::{Dispatch, Engine, Sender, Topology};
 use crate::plan::mechanism::{Driver, Facility};
 
-/// What is known of a model before it runs.
+/// The facts about a model before it runs.
 #[derive(Debug)]
 pub struct Model {
     /// The model.
     pub engine: Engine,
     /// Its name in flags, variables and files.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A summary in one line.
     pub summary: &'static str,
-    /// How it drives connections.
+    /// The driver of its connections.
     pub driver: Driver,
     /// The system calls of a connection's life. The sandbox allows them, and what [`Model::setup`] and the sender
-    /// add; the prose of `tenfold engines` is printed from them ([`Steps`]).
+    /// add; the prose of `tenfold engines` is printed from them ([`crate::Steps`]).
     pub calls: &'static [Step],
     /// Those before the first connection.
     pub setup: &'static [Call],
-    /// What it needs of the kernel beyond sockets; probed before it runs.
+    /// The facilities that it needs beyond sockets; probed before it runs.
     pub needs: &'static [Facility],
     /// The topologies it runs in, the default first.
     pub topologies: &'static [Topology],
     /// The senders it has.
     pub senders: &'static [Sender],
-    /// Whether `--trigger` means something to it.
+    /// Whether it has a trigger to choose.
     pub triggers: bool,
-    /// How the work of a connection is divided between a loop and a pool, the default first; nothing to
-    /// divide where there is no loop, or where it does nothing but hand over.
+    /// The dispatches that it supports, the default first: only `inline` without a loop, or with a loop that does nothing
+    /// but hand over.
     pub dispatches: &'static [Dispatch],
-    /// Under [`Dispatch::Reactor`], who registers a connection anew when a thread of the pool is done with it.
+    /// Under [`Dispatch::Reactor`], the thread that registers a connection anew after a thread of the pool served it.
     pub rearms: Option<Rearms>,
-    /// How many connections it serves at once, in words.
+    /// The number of connections that it serves at once, in words.
     pub at_once: &'static str,
     /// The memory that each worker locks, of what its user may lock (`ulimit -l`).
     pub locked_bytes: u64,
-    /// Returns the facilities that are missing, with what the system said.
+    /// Returns the facilities that are missing, with the error of the system.
     pub(crate) probe: fn() -> Vec<(Facility, String)>,
     /// The file that implements it.
     pub file: &'static str,
 }
 
-/// Who tells the mechanism that a connection waits again, when a thread of the pool has served it.
+/// The thread that registers a connection anew after a thread of the pool has served it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rearms {
     /// The thread itself: the mechanism may be used by several.

@@ -25,7 +25,7 @@ const LOOPS: &[Topology] = &[
 const DISPATCHES: &[Dispatch] = &[Dispatch::Inline, Dispatch::Reactor, Dispatch::Proactor];
 const INLINE: &[Dispatch] = &[Dispatch::Inline];
 const SENDERS: &[Sender] = Sender::ALL;
-/// Nobody tells a proactor of Asio when the kernel is done with what it did not copy.
+/// Asio's proactor does not learn when the kernel is done with bytes that it did not copy.
 const COPYING: &[Sender] = &[Sender::Auto, Sender::Copy, Sender::Mmap, Sender::Sendfile, Sender::Splice];
 
 /// The defaults of models whose calls wait.
@@ -235,8 +235,8 @@ impl Engine {
         MODELS.iter().find(|model| model.engine == self).expect("every engine has its line in the table")
     }
 
-    /// Whether it can choose how many connections it accepts at a time: not where each accept brings one, be it a
-    /// call that waits or an operation.
+    /// Whether it can choose the number of connections that it accepts at a time. It cannot if each accept, a blocking
+    /// call or an operation, brings one.
     pub fn accepts_in_batches(self) -> bool {
         self.model().driver != Driver::Blocking && self != Engine::AsioProactor
     }

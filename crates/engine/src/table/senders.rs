@@ -10,13 +10,13 @@ use crate::plan::mechanism::Driver;
 pub struct SenderRow {
     /// The sender.
     pub sender: Sender,
-    /// What it is, in one line.
+    /// A summary in one line.
     pub summary: &'static str,
     /// The system calls of a response with a file, on engines that make calls.
     pub calls: &'static str,
     /// The operations of the same, and calls beside them, on a ring.
     pub operations: &'static str,
-    /// The same where Asio does the operations; empty where it can not.
+    /// The same where Asio does the operations; empty where it cannot.
     pub begun: &'static str,
     /// The calls that it adds to those of the model, for the sandbox.
     pub adds: &'static [Call],

@@ -1,10 +1,10 @@
-//! The system calls that a thread is denied beside what its process is.
+//! The system calls that a thread is denied in addition to its process.
 
 use tenfold_sys::seccomp::{self, Call};
 
 use crate::plan::Plan;
 
-/// Denies this thread, and those that it starts, the calls that [`Plan`] says. A thread that accepts by blocking calls
+/// Denies this thread, and those that it starts, the calls listed in `plan`. A thread that accepts by blocking calls
 /// (`accepting`) may still wait for several listeners by `poll`.
 pub(crate) fn confine(plan: &Plan, accepting: bool) -> Result<(), String> {
     if !plan.confined {

@@ -1,4 +1,4 @@
-//! Where a worker's connections come from.
+//! The intake of a worker: the source of its connections.
 
 use std::net::SocketAddr;
 
@@ -7,11 +7,11 @@ use tenfold_sys::socket::Listener;
 
 use super::handoff::Handoff;
 
-/// Where a worker that serves many connections gets them.
+/// The source of a worker's connections.
 pub(crate) enum Intake<'a> {
     /// It accepts them itself.
     Listeners(&'a [Listener]),
-    /// Somebody accepts them, and hands them over.
+    /// Another thread accepts them and hands them over.
     Handed(&'a Handoff),
 }
 

@@ -1,4 +1,4 @@
-//! What a worker keeps, whichever driver runs it: connections in slots, the tasks that serve them, an inbox for
+//! The state of a worker, whichever driver runs it: connections in slots, the tasks that serve them, an inbox for
 //! wakers, timers, and the choice of an idle connection to close.
 
 pub(crate) mod confine;

@@ -1,4 +1,4 @@
-//! What a worker does that runs out of descriptors or memory.
+//! Running out of descriptors or memory.
 
 use std::io;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tenfold_sys::failure::is_shortage;
 
 use crate::protocol::{Event, Protocol};
 
-/// How long a worker that ran out of descriptors waits before it accepts again.
+/// The pause of a worker that ran out of descriptors before it accepts again.
 pub(crate) const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
 /// A wait that could not begin for want of memory is counted and begins after a pause, so that nobody spins.

@@ -1,4 +1,4 @@
-//! What [`super::handoff`] synchronises with. Its test puts a checker of all interleavings in this place.
+//! The primitives of [`super::handoff`]. Its test replaces them by a checker of all interleavings.
 
 pub(super) use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) use std::sync::{Mutex, MutexGuard, PoisonError};

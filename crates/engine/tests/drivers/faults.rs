@@ -1,5 +1,5 @@
 //! A ring on which operations fail, as a kernel short of memory or interrupted by a signal lets them: what can
-//! be begun again is, what can not ends one connection, and no answer looks complete that is not.
+//! be begun again is, what cannot ends one connection, and no answer looks complete that is not.
 
 use tenfold_engine::{Engine, Sender, Topology};
 

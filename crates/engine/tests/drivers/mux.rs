@@ -35,7 +35,7 @@ const ROOM: usize = 4096;
 const PIECE_BYTES: u32 = 1000;
 /// Staged output at which no more is added.
 const STAGED: u64 = 16 * 1024;
-/// How long each wait lasts.
+/// The length of each wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
@@ -56,7 +56,7 @@ fn byte(stream: u8, at: u32) -> u8 {
     (at % 251) as u8 ^ stream.wrapping_mul(31)
 }
 
-/// What a client has been sent so far.
+/// The answers that a client has received so far.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answers {
     /// Bytes of each stream.
@@ -94,11 +94,11 @@ impl Answers {
 
 #[derive(Clone)]
 pub(crate) struct Mux {
-    /// What is ready after so many milliseconds.
+    /// Returns a future that is ready after so many milliseconds.
     pub(crate) later: Arc<dyn Fn(u16) -> Coming<()> + Send + Sync>,
 }
 
-/// What is remembered of a connection that rests.
+/// The state of a connection that rests.
 #[derive(Debug)]
 pub(crate) struct Memory {
     window: u32,

@@ -36,7 +36,7 @@ pub(crate) trait Idle {
 pub(crate) struct IdleSince<'a>(pub(crate) &'a AtomicU64);
 
 impl IdleSince<'_> {
-    /// How long the connection has been idle at `now`, if it is.
+    /// Returns the time for which the connection has been idle at `now`, if it is.
     pub(crate) fn idle_for(&self, now: Instant) -> Option<Duration> {
         let since = Some(self.0.load(Ordering::Relaxed)).filter(|since| *since != 0);
         since.map(|since| now.since(Instant(since)))

@@ -120,20 +120,20 @@ impl<B: Buffer> Link<B> {
         self.want.get().any(wants)
     }
 
-    /// Begins a poll of the task. It says anew what it waits for.
+    /// Begins a poll of the task. Its waits begin anew.
     pub(super) fn begin_poll(&self) {
         self.want.set(Wants::default());
         self.waits.set(false);
     }
 
-    /// Ends a poll: what was received in it and not taken leaves the ring's buffer.
+    /// Ends a poll: received bytes that the task did not take leave the ring's buffer.
     pub(super) fn end_poll(&self) {
         if let Some(buffer) = self.current.take() {
             self.inbox.borrow_mut().extend_from_slice(&buffer);
         }
     }
 
-    /// Until when the last waits of this activation were to last, if there were any.
+    /// The earliest deadline of the last waits of this activation, if there were any.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline.get()
     }
@@ -146,9 +146,37 @@ impl<B: Buffer> Link<B> {
         self.want.set(self.want.get().with(wants));
     }
 
-    /// The task ends the output; what was handed over has until then.
+    /// The task ends the output; bytes that were handed over may leave until then.
     pub(super) fn finish_by(&self, by: Instant) {
         self.want.set(Wants::default());
         self.deadline.set(Some(by));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drivers::input::NoBuffer;
+
+    #[test]
+    fn waits_of_one_poll_add_up_and_their_deadline_outlives_them() {
+        let link = Link::<NoBuffer>::new();
+        link.begin(0);
+        assert_eq!(link.deadline(), None);
+        for _ in 0..2 {
+            link.begin_poll();
+            link.wait_for(Wants::RECEIVED, Instant(70));
+            link.wait_for(Wants::SENT, Instant(50));
+            link.wait_for(Wants::LOST, Instant(60));
+            assert_eq!(link.deadline(), Some(Instant(50)));
+            assert!(link.wants(Wants::RECEIVED) && link.wants(Wants::SENT) && !link.wants(Wants::AGAIN));
+        }
+        // A poll without a wait ends the activation, and the last bytes have the time of the wait before.
+        link.begin_poll();
+        assert!(!link.wants(Wants::RECEIVED.with(Wants::SENT)) && link.deadline() == Some(Instant(50)));
+        link.wait_for(Wants::SENT, Instant(90));
+        assert_eq!(link.deadline(), Some(Instant(90)));
+        link.finish_by(Instant(95));
+        assert_eq!(link.deadline(), Some(Instant(95)));
     }
 }

@@ -56,7 +56,7 @@ pub(crate) trait Ring {
     fn poll_read(&mut self, number: RawFd, tag: u64);
 
     /// Ends the receive or the wait for room of `number` that was given `target` as its tag; it completes with
-    /// ECANCELED. Where a mechanism can not tell them apart, others of the socket may end with it.
+    /// ECANCELED. Where a mechanism cannot tell them apart, others of the socket may end with it.
     fn cancel(&mut self, number: RawFd, target: u64, tag: u64);
 
     /// Ends every operation that names the socket `number`.

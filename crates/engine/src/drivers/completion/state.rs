@@ -1,4 +1,4 @@
-//! What the driver remembers of a connection in its slot.
+//! The driver's part of a slot.
 
 use crate::worker::flags::flags;
 
@@ -27,7 +27,7 @@ flags! {
 }
 
 flags! {
-    /// What has happened to a connection.
+    /// Events in the life of a connection.
     Past {
         /// The first receive, which is one-shot, has been made.
         GREETED = 0,
@@ -35,7 +35,7 @@ flags! {
         ENDED = 1,
         /// A send has failed.
         FAILED = 2,
-        /// What waits in the socket is not to be sent.
+        /// Bytes that wait in the socket must not be sent.
         RESET = 3,
         /// It was idle, and is closed for a new connection.
         EVICTED = 4,

@@ -1,8 +1,8 @@
-//! How an operation is named: its kind and its connection, in one word.
+//! The tag of an operation: its kind and its connection, in one word.
 
 use crate::worker::slots::Key;
 
-/// What an operation was, in the top bits of its tag; below, the generation and the slot.
+/// The kind of an operation, in the top bits of its tag; below, the generation and the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum Kind {

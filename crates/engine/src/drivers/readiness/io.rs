@@ -59,7 +59,7 @@ impl Readiness {
         Poll::Pending
     }
 
-    /// The kernel holds what was sent, and says so when it does no more, in the socket's error queue.
+    /// Waits until the kernel no longer holds sent bytes, which it reports in the socket's error queue.
     fn wait_for_release(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
         if self.link.is_ready(Signals::GONE) {
             return Poll::Ready(Err(IoError::Gone));
@@ -98,7 +98,7 @@ impl Transport for Readiness {
             if into.is_empty() {
                 return Poll::Ready(Ok(Received::Full));
             }
-            // Who sends as fast as it is served leaves others their turn.
+            // A peer that sends as fast as it is served must not starve the others.
             if self.link.left() == 0 {
                 return self.wait(core, Signals::AGAIN, by);
             }

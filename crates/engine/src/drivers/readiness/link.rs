@@ -1,4 +1,4 @@
-//! Where a readiness driver and a connection's `Io` meet: what is ready, and what is waited for.
+//! The state that a readiness driver and a connection's `Io` share: signals that are ready, and signals waited for.
 //!
 //! Atomics, because the `Io` may be polled on another thread than the driver's; all access is relaxed,
 //! because the task's hand-over orders it. On the driver's own thread they cost what plain words cost.
@@ -12,7 +12,7 @@ use super::selector::Interest;
 use crate::worker::flags::flags;
 
 flags! {
-    /// What is ready, or what is waited for.
+    /// Signals that are ready, or that a task waits for.
     Signals {
         /// Something may be read: bytes, an end, or an error.
         READ = 0,
@@ -32,7 +32,7 @@ flags! {
 }
 
 impl Signals {
-    /// What is registered for a task that waits for these signals.
+    /// The interest that is registered for a task that waits for these signals.
     pub(super) fn interest(self) -> Interest {
         Interest { read: self.any(Signals::READ), write: self.any(Signals::WRITE) }
     }
@@ -88,7 +88,7 @@ impl Link {
         self.ready.set(ready);
     }
 
-    /// Begins a poll of the task, which may move `turn_bytes`. It says anew what it waits for.
+    /// Begins a poll of the task, which may move `turn_bytes`. Its waits begin anew.
     pub(crate) fn begin_poll(&self, turn_bytes: usize) {
         self.want.set(Signals::default());
         self.deadline.store(u64::MAX, Relaxed);
@@ -118,12 +118,12 @@ impl Link {
         self.ready.set(self.ready.get().without(signals));
     }
 
-    /// What the task waits for: signals of which one is enough.
+    /// The signals that the task waits for, of which one is enough.
     pub(crate) fn wants(&self) -> Signals {
         self.want.get()
     }
 
-    /// Until when: the earliest deadline of its waits.
+    /// The earliest deadline of its waits.
     pub(crate) fn deadline(&self) -> Instant {
         Instant(self.deadline.load(Relaxed))
     }

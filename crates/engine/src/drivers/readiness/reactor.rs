@@ -22,7 +22,7 @@ use crate::worker::slots::{Key, State};
 use crate::worker::tasks::{Start, Tasks};
 use crate::worker::tick::Tick;
 
-/// What the driver remembers of a connection in its slot.
+/// The driver's part of a slot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Watch {
     /// What the selector was told to report; none if it does not know the connection.

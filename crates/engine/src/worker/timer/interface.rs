@@ -1,4 +1,4 @@
-//! What a way of keeping timers does.
+//! The interface of timers.
 
 use tenfold_http::Instant;
 
