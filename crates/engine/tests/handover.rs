@@ -19,7 +19,7 @@ use loom::sync::{Arc, Notify};
 use loom::thread;
 use tenfold_http::Instant;
 
-use handover::{AT_ONCE, Mailbox, Queue, Taken};
+use handover::{IMMEDIATELY, Mailbox, Queue, Taken};
 
 /// Tries every order in which threads run, with at most so many switches that no thread asked for: what goes
 /// wrong at all goes wrong with two of them.
@@ -58,43 +58,43 @@ fn every_job_is_taken_once_or_given_back_and_threads_that_sleep_hear_of_it() {
     });
 }
 
-/// The loop's side: sleeps where it may, and is awake when it has letters.
+/// The loop's side: sleeps where it may, and is awake when it has messages.
 fn hear(mailbox: &Mailbox<u32>, until: Instant, event: &Notify) -> Vec<u32> {
-    let mut letters = Vec::new();
-    while letters.is_empty() {
+    let mut messages = Vec::new();
+    while messages.is_empty() {
         if mailbox.fall_asleep(until) {
             event.wait();
         }
-        mailbox.take(&mut letters);
+        mailbox.take(&mut messages);
     }
-    letters
+    messages
 }
 
 #[test]
 fn a_loop_that_sleeps_is_woken_for_what_it_must_know() {
     // At once; before it would wake by itself; and whatever it is, where somebody was missed.
     for (by, until) in
-        [(AT_ONCE, Instant(100)), (Instant(50), Instant(100)), (Instant::NEVER, Instant::NEVER)]
+        [(IMMEDIATELY, Instant(100)), (Instant(50), Instant(100)), (Instant::NEVER, Instant::NEVER)]
     {
         check(move || {
             let (mailbox, event) = (Arc::new(Mailbox::new()), Arc::new(Notify::new()));
             let threads: Vec<_> = [1, 2]
                 .into_iter()
-                .map(|letter| {
+                .map(|message| {
                     let (mailbox, event) = (mailbox.clone(), event.clone());
                     thread::spawn(move || {
-                        if mailbox.put(|| (letter, by)) {
+                        if mailbox.put(|| (message, by)) {
                             event.notify();
                         }
                     })
                 })
                 .collect();
-            let mut letters = hear(&mailbox, until, &event);
-            if letters.len() < 2 {
-                letters.extend(hear(&mailbox, until, &event));
+            let mut messages = hear(&mailbox, until, &event);
+            if messages.len() < 2 {
+                messages.extend(hear(&mailbox, until, &event));
             }
-            letters.sort_unstable();
-            assert_eq!(letters, [1, 2]);
+            messages.sort_unstable();
+            assert_eq!(messages, [1, 2]);
             threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
         });
     }
@@ -117,7 +117,7 @@ fn a_loop_that_hears_of_a_connection_has_its_task_back() {
                 assert!(!woken, "the loop wakes in time by itself");
             })
         };
-        let mut letters = Vec::new();
+        let mut messages = Vec::new();
         loop {
             if mailbox.fall_asleep(Instant(100)) {
                 event.wait();
@@ -125,8 +125,8 @@ fn a_loop_that_hears_of_a_connection_has_its_task_back() {
             let heard = ready.load(Ordering::SeqCst);
             let mut taken = Vec::new();
             mailbox.take(&mut taken);
-            letters.extend(taken);
-            assert!(!heard || letters == [1], "what is ready is there to be served");
+            messages.extend(taken);
+            assert!(!heard || messages == [1], "what is ready is there to be served");
             if heard {
                 break;
             }

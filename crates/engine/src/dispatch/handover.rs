@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use tenfold_http::Instant;
+use tenfold_http::{Instant, clock};
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -88,6 +88,21 @@ impl<J> Queue<J> {
         }
     }
 
+    /// Takes jobs until the queue is closed. `act` does a job, or nothing, and returns when it has to be called again at
+    /// the latest.
+    pub(crate) fn work(&self, mut act: impl FnMut(Option<J>) -> Instant) {
+        // A thread that never had anything to do has nothing to write.
+        let mut until = Instant::NEVER;
+        loop {
+            let patience = (until != Instant::NEVER).then(|| until.since(clock::now()));
+            until = match self.take(patience) {
+                Taken::Job(job) => act(Some(job)),
+                Taken::Nothing => act(None),
+                Taken::Over => return,
+            };
+        }
+    }
+
     /// Threads that wait, and come, find it over.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
@@ -96,35 +111,35 @@ impl<J> Queue<J> {
 }
 
 /// What threads of the pool are done with, on its way to the loop.
-pub(crate) struct Mailbox<R>(Mutex<Letters<R>>);
+pub(crate) struct Mailbox<R>(Mutex<Messages<R>>);
 
-struct Letters<R> {
-    letters: Vec<R>,
+struct Messages<R> {
+    messages: Vec<R>,
     /// When the loop that sleeps wakes by itself; none where it looks here before it sleeps.
     asleep_until: Option<Instant>,
 }
 
-/// The loop has to hear of a letter at once.
-pub(crate) const AT_ONCE: Instant = Instant(0);
+/// The loop has to hear of a message immediately.
+pub(crate) const IMMEDIATELY: Instant = Instant(0);
 
 impl<R> Mailbox<R> {
     /// An empty one.
     pub(crate) fn new() -> Mailbox<R> {
-        Mailbox(Mutex::new(Letters { letters: Vec::new(), asleep_until: None }))
+        Mailbox(Mutex::new(Messages { messages: Vec::new(), asleep_until: None }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Letters<R>> {
+    fn lock(&self) -> MutexGuard<'_, Messages<R>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts in what `seal` gives. It makes the loop hear of the connection's next event and says by when the
-    /// loop has to know of the letter itself; whatever it brings about, the loop finds the letter first.
+    /// loop has to know of the message itself; whatever it brings about, the loop finds the message first.
     /// Says whether the loop has to be woken.
     #[must_use]
     pub(crate) fn put(&self, seal: impl FnOnce() -> (R, Instant)) -> bool {
         let mut state = self.lock();
-        let (letter, by) = seal();
-        state.letters.push(letter);
+        let (message, by) = seal();
+        state.messages.push(message);
         let wakes = state.asleep_until.is_some_and(|until| by <= until);
         if wakes {
             // One call is enough: from here on it is as good as awake.
@@ -133,21 +148,21 @@ impl<R> Mailbox<R> {
         wakes
     }
 
-    /// The loop is about to sleep until then; until whatever letter comes, where that is `NEVER`. Says
-    /// whether it may: there is no letter.
+    /// The loop is about to sleep until then; until whatever message comes, where that is `NEVER`. Says
+    /// whether it may: there is no message.
     pub(crate) fn fall_asleep(&self, until: Instant) -> bool {
         let mut state = self.lock();
-        if !state.letters.is_empty() {
+        if !state.messages.is_empty() {
             return false;
         }
         state.asleep_until = Some(until);
         true
     }
 
-    /// The loop is awake: moves the letters into `into`, which is empty.
+    /// The loop is awake: moves the messages into `into`, which is empty.
     pub(crate) fn take(&self, into: &mut Vec<R>) {
         let mut state = self.lock();
         state.asleep_until = None;
-        std::mem::swap(&mut state.letters, into);
+        std::mem::swap(&mut state.messages, into);
     }
 }

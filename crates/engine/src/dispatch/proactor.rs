@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use tenfold_http::{
-    Answer, Body, Connection, Instant, Out, Refusal, Reply, Request, ResponseWriter, Service, clock,
+    Answer, Body, Connection, Instant, Out, Refusal, Reply, Request, ResponseWriter, Service,
 };
 
-use super::handover::{Queue, Taken};
+use super::handover::Queue;
 use super::offload::promise;
 use crate::protocol::read_clock;
 
@@ -94,19 +94,14 @@ impl<S: Service + 'static> Proactor<S> {
 }
 
 fn work<S>(service: &S, queue: &Queue<Job>, rest: fn(&S) -> Instant, leave: fn(&S)) {
-    // A thread that never had anything to do has nothing to say.
-    let mut rests_until = Instant::NEVER;
-    loop {
-        let patience = (rests_until != Instant::NEVER).then(|| rests_until.since(clock::now()));
-        let next = queue.take(patience);
+    queue.work(|job| {
         read_clock();
-        match next {
-            Taken::Job(job) => job(),
-            Taken::Nothing => {}
-            Taken::Over => break,
+        if let Some(job) = job {
+            job();
         }
-        rests_until = rest(service);
-    }
+        rest(service)
+    });
+    read_clock();
     leave(service);
 }
 

@@ -20,16 +20,16 @@ pub(crate) struct Active {
     pub(super) number: i32,
 }
 
-/// What polling a task came to; a panic is an error.
+/// The result of polling a task; a panic is an error.
 pub(crate) type Polled<F> = thread::Result<Poll<<F as Future>::Output>>;
 
-/// What became of a task that was to be polled.
-pub(crate) enum Turn<F: Future> {
+/// The place where a task is polled.
+pub(crate) enum Dispatched<F: Future> {
     /// It was polled.
-    Over(Polled<F>),
+    Polled(Polled<F>),
     /// It is away, and comes back as [`Returned`].
     Away,
-    /// As many wait to be polled as may.
+    /// The queue of tasks that wait to be polled is full.
     Refused,
 }
 
@@ -56,7 +56,7 @@ pub(crate) trait Executor<F: Future> {
         key: Key,
         number: u32,
         registered: bool,
-    ) -> Turn<F>;
+    ) -> Dispatched<F>;
 
     /// The loop is about to sleep until then; says whether it may.
     fn fall_asleep(&mut self, _until: Instant) -> bool {
@@ -80,7 +80,7 @@ impl<F: Future> Executor<F> for InPlace {
         _key: Key,
         number: u32,
         _registered: bool,
-    ) -> Turn<F> {
-        Turn::Over(catch_unwind(AssertUnwindSafe(|| tasks.poll(number))))
+    ) -> Dispatched<F> {
+        Dispatched::Polled(catch_unwind(AssertUnwindSafe(|| tasks.poll(number))))
     }
 }

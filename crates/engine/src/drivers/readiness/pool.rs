@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
 
-use tenfold_http::{Instant, Next, clock};
+use tenfold_http::{Instant, Next};
 
-use super::executor::{Active, Executor, Returned, Turn};
+use super::executor::{Active, Dispatched, Executor, Returned};
 use super::io::ReadinessIo;
 use super::link::Signals;
 use super::reactor::Reactor;
 use super::selector::{Interest, Rearm, Selector};
-use crate::dispatch::handover::{AT_ONCE, Mailbox, Queue, Taken};
+use crate::dispatch::handover::{IMMEDIATELY, Mailbox, Queue};
 use crate::plan::Plan;
 use crate::protocol::{Protocol, read_clock};
 use crate::worker::inbox::Inbox;
@@ -97,19 +97,14 @@ where
 
     /// What a thread of the pool does until the loop has left.
     fn work<P: Protocol>(&self, protocol: &P) {
-        // A thread that never had anything to do has nothing to say.
-        let mut rests_until = Instant::NEVER;
-        loop {
-            let patience = (rests_until != Instant::NEVER).then(|| rests_until.since(clock::now()));
-            let next = self.queue.take(patience);
+        self.queue.work(|job| {
             read_clock();
-            match next {
-                Taken::Job(job) => self.poll(job),
-                Taken::Nothing => {}
-                Taken::Over => break,
+            if let Some(job) = job {
+                self.poll(job);
             }
-            rests_until = protocol.rest();
-        }
+            protocol.rest()
+        });
+        read_clock();
         protocol.leave();
     }
 
@@ -123,7 +118,7 @@ where
         let wakes = self.mailbox.put(|| {
             let rearm = self.rearm.as_deref().filter(|_| registered);
             let rearmed = rearm.and_then(|rearm| begin_anew(rearm, key, task.attached(), &polled));
-            let (rearmed, by) = rearmed.map_or((None, AT_ONCE), |(interest, by)| (Some(interest), by));
+            let (rearmed, by) = rearmed.map_or((None, IMMEDIATELY), |(interest, by)| (Some(interest), by));
             (Returned { key, number, task, polled, rearmed }, by)
         });
         if wakes {
@@ -159,13 +154,13 @@ impl<F: Future> Executor<F> for &Pool<F> {
         key: Key,
         number: u32,
         registered: bool,
-    ) -> Turn<F> {
+    ) -> Dispatched<F> {
         let task = tasks.lend(number);
         match self.queue.put(Job { key, number, task, registered }) {
-            Ok(()) => Turn::Away,
+            Ok(()) => Dispatched::Away,
             Err(job) => {
                 tasks.give_back(number, job.task);
-                Turn::Refused
+                Dispatched::Refused
             }
         }
     }

@@ -7,7 +7,7 @@ use tenfold_http::Next;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
-use super::executor::{Active, Executor, Polled, Turn};
+use super::executor::{Active, Dispatched, Executor, Polled};
 use super::io::ReadinessIo;
 use super::link::Signals;
 use super::reactor::{BOTH, Reactor, Watch};
@@ -57,9 +57,9 @@ where
         }
         self.tasks.attached(task).link.begin_poll(self.plan.bounds.turn_bytes);
         match self.executor.poll(&mut self.tasks, key, task, registered) {
-            Turn::Over(polled) => self.polled(key, task, polled),
-            Turn::Away => {}
-            Turn::Refused => {
+            Dispatched::Polled(polled) => self.polled(key, task, polled),
+            Dispatched::Away => {}
+            Dispatched::Refused => {
                 self.protocol.observe(protocol::Event::TooMany);
                 self.abandon(key, task);
             }
