@@ -363,6 +363,8 @@ impl Wire {
                 Ok(Came::Bytes)
             }
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Came::Reset),
+            // A receive with a timeout is not restarted after a signal, such as the end of a child (`man 7 signal`).
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.fill(),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 Err(format!("nothing came for {PATIENCE:?}"))
             }
