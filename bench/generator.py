@@ -10,7 +10,7 @@ bootstrap interval over rounds, and the rates of both.
 Beside close stands null_client, which makes no call and does no work that it could do without: what is left
 is the kernel's, and a ratio below it is out of reach by that order of calls.
 Shapes: keep-alive, pipelined, close, close-epoll (the same by --io epoll), join-ack (a connection per request,
-where tenfold bench lets the handshake's acknowledgement travel with the request, which wrk can not), and rates. All
+where tenfold bench lets the handshake's acknowledgement travel with the request, which wrk cannot), and rates. All
 when none is named.
 `rates` drives a server that is the bottleneck, because it computes for --burn nanoseconds before each answer,
 and compares what the two say of it. (A server that only shares its processor with others is none: while it has

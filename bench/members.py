@@ -53,4 +53,4 @@ class Browser:
         body, fields = self.form(name=name, password=GOOD, again=GOOD)
         response, page = self.ask("POST", "/account/register", body, fields)
         if response.status != 303:
-            raise SystemExit(f"{name} can not register: {response.status}\n{page.decode()[:2000]}")
+            raise SystemExit(f"{name} cannot register: {response.status}\n{page.decode()[:2000]}")

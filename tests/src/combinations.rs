@@ -29,7 +29,7 @@ pub fn pairwise(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> V
             }
         }
         let Some(row) = row.into_iter().collect::<Option<Vec<usize>>>() else {
-            // Each half can be had, and both together can not.
+            // Each half can be had, and both together cannot.
             missing.remove(0);
             continue;
         };

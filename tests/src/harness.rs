@@ -194,7 +194,7 @@ fn trial(name: String, run: impl FnOnce() + Send + 'static) -> Trial {
 /// A thousand connections have two ends, and cases run side by side.
 fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
-    // Where it can not be raised, the case that needs more says so.
+    // Where it cannot be raised, the case that needs more says so.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 

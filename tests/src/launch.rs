@@ -126,7 +126,7 @@ impl Launch {
         let process = Process(child.id());
         let (config, child, attempts) = (self.config, Mutex::new(child), self.attempts);
         let server = Server { config, process, address, child, folder, errors, attempts };
-        // What can not be listened on is named, too.
+        // What cannot be listened on is named, too.
         let sign = format!(":{}/", address.port());
         let is_up = || match self.says {
             true => server.errors().contains(&sign),
@@ -174,7 +174,7 @@ fn says_it_serves(control: &Path) -> bool {
 /// Runs another of the server's commands to its end.
 ///
 /// # Panics
-/// When it can not be run, or does not end.
+/// When it cannot be run, or does not end.
 #[track_caller]
 pub fn tenfold(words: &[&str]) -> Output {
     let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));

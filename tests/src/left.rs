@@ -12,7 +12,7 @@ use crate::process::Process;
 const SERVERS: [&str; 5] = ["tenfold", "postgres", "mariadbd", "redis-server", "nginx"];
 
 /// Removes folders of runs whose process is gone from `temporary`, where they are this user's and have names as
-/// [`crate::site::Folder::new`] makes them; servers that are at work there end before. What can not be removed stays.
+/// [`crate::site::Folder::new`] makes them; servers that are at work there end before. What cannot be removed stays.
 ///
 /// The process is looked for by its number: a run in another container that shares the folder looks dead from here.
 pub fn remove(temporary: &Path) {

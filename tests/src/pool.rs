@@ -30,7 +30,7 @@ static POOL: Mutex<Option<Pool>> = Mutex::new(None);
 /// Runs `case` on a shared server of this configuration.
 ///
 /// # Panics
-/// When `case` does, when the server can not be started, and when it ended or panicked meanwhile.
+/// When `case` does, when the server cannot be started, and when it ended or panicked meanwhile.
 pub fn with_server(config: &Config, case: impl FnOnce(&Server)) {
     let shared = take(config);
     let _turn = config.serial().then(|| lock(&shared.turn));

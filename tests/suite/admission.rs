@@ -37,7 +37,7 @@ fn h35_connections_past_the_bound_of_an_address_are_closed_and_counted(config: &
     const BOUND: usize = 6;
     if config.serial() {
         let output = Launch::new(config, site::shared()).flag("--max-connections-per-address", 6).refused();
-        assert_eq!(output.status.code(), Some(2), "one at a time can not be bounded");
+        assert_eq!(output.status.code(), Some(2), "one at a time cannot be bounded");
         return;
     }
     let server = Launch::new(config, site::shared()).flag("--max-connections-per-address", BOUND).start();

@@ -246,5 +246,5 @@ fn limit(worker: Process, count: usize) {
     }
     words.extend(["--pid".into(), worker.0.to_string(), format!("--nofile={count}:")]);
     let status = command.args(&words).status().expect("setpriv and prlimit run");
-    assert!(status.success(), "the limit of {worker:?} can not be set: {words:?}");
+    assert!(status.success(), "the limit of {worker:?} cannot be set: {words:?}");
 }

@@ -264,7 +264,7 @@ fn h31_a_write_of_the_log_that_fails_is_made_again_or_counted() {
             let whole = server.log().lines().filter(|line| line.ends_with("\"-\" \"-\"")).count() as u64;
             assert_eq!(whole, number("log_lines"), "{engine}, {mode}: {point:?}");
         }
-        assert!(server.errors().contains("can not write the access log: No space left on device"));
+        assert!(server.errors().contains("cannot write the access log: No space left on device"));
         server.stop().unwrap_or_else(|why| panic!("{engine}, {mode}: {why}"));
     });
 }

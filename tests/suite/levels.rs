@@ -26,7 +26,7 @@ const SAID: [&[&str]; 4] = [
     &["tenfold: error: backlog cannot change without a restart; the old configuration goes on"],
     &[
         "tenfold: warning: there is no setting TENFOLD_LOG_FORMT; did you mean TENFOLD_LOG_FORMAT?",
-        "tenfold: warning: can not write the access log: No space left on device",
+        "tenfold: warning: cannot write the access log: No space left on device",
         "; another takes its place",
     ],
     &["serves   http://", "tenfold: the configuration was read again", "tenfold: left"],
@@ -62,7 +62,7 @@ fn write(folder: &Folder, more: &str) -> String {
     path.display().to_string()
 }
 
-/// A server that can not write its access log, and has said so when an answer has come.
+/// A server that cannot write its access log, and has said so when an answer has come.
 fn launch(config: &Config, folder: &Folder) -> Launch {
     folder.write("site/index.html", "x");
     let file = write(folder, "");
@@ -135,7 +135,7 @@ fn each_level_says_what_is_its_own_and_graver(config: &Config) {
 fn a_reload_changes_what_workers_say(config: &Config) {
     let folder = Folder::new("levels");
     let server = launch(config, &folder).start();
-    let complaints = || server.errors().matches("can not write the access log").count();
+    let complaints = || server.errors().matches("cannot write the access log").count();
     let ask = || assert_eq!(server.get("/").status, 200);
     ask();
     becomes_true(SOON, "a worker complains", || complaints() == 1);

@@ -1,4 +1,4 @@
-//! The ways to write the access log: its formats, when lines are written, a log that can not be written,
+//! The ways to write the access log: its formats, when lines are written, a log that cannot be written,
 //! and a new file for it.
 
 use std::collections::BTreeSet;
@@ -231,9 +231,9 @@ fn h31_a_log_that_is_full_is_counted_and_serving_goes_on(config: &Config) {
         becomes_true(SOON, "what is lost is counted", || number(&server, "log_lines_lost") == 30);
         assert_eq!(number(&server, "log_lines"), 0, "{mode}");
         ask(&server, 1);
-        becomes_true(SOON, "it is said", || server.errors().contains("can not write the access log"));
+        becomes_true(SOON, "it is said", || server.errors().contains("cannot write the access log"));
         // A process of its own has its own memory of what it has said.
-        let said = server.errors().matches("can not write the access log").count();
+        let said = server.errors().matches("cannot write the access log").count();
         assert!(said >= 1 && (said == 1 || config.process_per_connection()), "{mode}: {}", server.errors());
         stop(server);
     }

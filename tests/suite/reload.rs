@@ -1,4 +1,4 @@
-//! HUP: what can change does, what can not is refused by name, and a wrong file changes nothing.
+//! HUP: what can change does, what cannot is refused by name, and a wrong file changes nothing.
 
 use std::fs;
 
@@ -181,7 +181,7 @@ fn nobody_is_hurt_by_a_reload(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The worker, who is not root, can not read the folder: it says so and ends, and until it is waited for its
+/// The worker, who is not root, cannot read the folder: it says so and ends, and until it is waited for its
 /// generation is one that failed.
 fn the_last_reload_counts_also_behind_one_that_fails(config: &Config) {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! What `select` can not watch, and what is kept out of the way of what it can.
+//! What `select` cannot watch, and what is kept out of the way of what it can.
 
 use std::fs;
 

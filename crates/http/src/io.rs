@@ -99,16 +99,16 @@ pub enum Finish {
     Linger,
 }
 
-/// Why a connection can not go on.
+/// Why a connection cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoError {
     /// The deadline of this wait has passed.
     TimedOut,
     /// The peer is gone (ECONNRESET, EPIPE and their kin).
     Gone,
-    /// A file became shorter than what was promised; the answer can not be completed.
+    /// A file became shorter than what was promised; the answer cannot be completed.
     Truncated,
-    /// A file can not be read, or another failure of the system, by its error number (`man 3 errno`).
+    /// A file cannot be read, or another failure of the system, by its error number (`man 3 errno`).
     System(i32),
 }
 

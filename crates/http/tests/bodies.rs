@@ -333,7 +333,7 @@ fn h19_an_expectation_may_be_answered_with_the_final_status() {
         [("Content-Length: 3\r\n", "xyz"), ("Transfer-Encoding: chunked\r\n", "3\r\nxyz\r\n0\r\n\r\n")]
     {
         let request = post(&format!("Expect: 100-Continue\r\n{fields}"));
-        // Whether the peer sends its body all the same can not be told: nothing behind is read.
+        // Whether the peer sends its body all the same cannot be told: nothing behind is read.
         let outcome = run(Script::new().sends(format!("{request}{body}{BEHIND}")));
         let response = only_response(&outcome.sent);
         assert_eq!((response.status, response.field("Connection")), (200, Some("close")));

@@ -51,7 +51,7 @@ fn out_of_descriptors_is_said_and_passes() {
     // What is only kept is given back for what is asked for.
     assert_eq!(get(&site, "/first").0.status(), 200);
     taken.extend(File::open("/dev/null"));
-    // Held by somebody who receives it, a file can not be given back.
+    // Held by somebody who receives it, a file cannot be given back.
     let mut held = Out::new();
     parse_request(&mut b"GET /first HTTP/1.0\r\n\r\n".to_vec(), |head| {
         site.respond(

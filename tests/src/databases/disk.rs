@@ -22,7 +22,7 @@ impl Disk {
     /// One of `kilobytes` on this folder, which everybody may write to.
     ///
     /// # Panics
-    /// When it can not be mounted.
+    /// When it cannot be mounted.
     #[track_caller]
     pub fn new(folder: &Path, kilobytes: u32) -> Disk {
         let mut command = Command::new(tools::program("unshare"));

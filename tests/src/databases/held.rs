@@ -21,7 +21,7 @@ impl Held {
     /// Locks the tables of the database with this URL, which is `server`'s unless it is a file.
     ///
     /// # Panics
-    /// When they can not be locked.
+    /// When they cannot be locked.
     #[track_caller]
     pub fn tables(url: &str, server: Option<&Database>) -> Held {
         let name = url.rsplit('/').next().unwrap_or_default();

@@ -99,7 +99,7 @@ const BUSY: &[Point] = &[&[fault("?nanosleep,clock_nanosleep", "EINTR", "1..3")]
 const SELECT: &[Point] = &[
     &[fault("?select,pselect6", "EINTR", "1..5")],
     &[fault("?select,pselect6", "ENOMEM", "1+")],
-    // A file can not be moved out of the way (F_DUPFD).
+    // A file cannot be moved out of the way (F_DUPFD).
     &[fault("fcntl", "EMFILE", "1..2")],
     &[fault("fcntl", "EINVAL", "1")],
 ];
@@ -113,7 +113,7 @@ const EPOLL: &[Point] = &[
     &[fault("?epoll_wait,epoll_pwait", "EINTR", "1..5")],
     &[fault("epoll_ctl", "ENOMEM", "1")],
     &[fault("epoll_ctl", "ENOSPC", "1")],
-    // The listener is let go, and can not be watched again at once.
+    // The listener is let go, and cannot be watched again at once.
     &[fault("accept4", "ENFILE", "1"), fault("epoll_ctl", "ENOSPC", "2..3")],
 ];
 const ASIO_PROACTOR: &[Point] = &[
@@ -160,7 +160,7 @@ const COPY: &[Point] = &[
     &[fault("pread64", "EIO", "2")],
     &[fault("pread64", "ENOMEM", "1")],
 ];
-/// Of senders that map files. Where a mapping can not be taken away, its addresses are lost, and that is all.
+/// Of senders that map files. Where a mapping cannot be taken away, its addresses are lost, and that is all.
 const MAPPING: &[Point] = &[
     &[fault("mmap", "ENOMEM", "1..3")],
     &[fault("mmap", "ENODEV", "1..3")],
@@ -186,7 +186,7 @@ const SPLICE: &[Point] = &[
     &[fault("splice", "EIO", "1")],
     &[fault("splice", "EPIPE", "2")],
     &[fault("splice", "ECONNRESET", "2")],
-    // What is in a pipe is lost with it, and another one can not be had, or only a small one.
+    // What is in a pipe is lost with it, and another one cannot be had, or only a small one.
     &[fault("splice", "EPIPE", "2"), fault("pipe2", "EMFILE", "1..3")],
     &[fault("splice", "EPIPE", "2"), fault("pipe2", "ENFILE", "1")],
     &[fault("splice", "EPIPE", "2"), fault("fcntl", "EPERM", "1..9")],

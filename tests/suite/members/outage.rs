@@ -146,8 +146,8 @@ pub(super) fn a_database_that_can_not_be_used_is_one_line() {
     drop(launch(&config, &folder, &newer).start());
     execute(Kind::Sqlite, &newer, "UPDATE tenfold_facts SET content = '99' WHERE name = 'version'");
     for (url, words) in [
-        (format!("postgres://tenfold:secret@{nowhere}/x"), "can not use the database postgres://tenfold@"),
-        (format!("mysql://tenfold:secret@{nowhere}/x"), "can not use the database mysql://tenfold@"),
+        (format!("postgres://tenfold:secret@{nowhere}/x"), "cannot use the database postgres://tenfold@"),
+        (format!("mysql://tenfold:secret@{nowhere}/x"), "cannot use the database mysql://tenfold@"),
         (postgres.replace("secret", "wrong"), "password authentication failed"),
         (mariadb.replace("secret", "wrong"), "Access denied"),
         ("sqlite:/nonexistent/members.db".into(), "/nonexistent/members.db"),

@@ -112,7 +112,7 @@ pub(super) fn h69_a_database_that_is_locked() {
 
 pub(super) fn h69_a_database_that_is_full() {
     let folder = site();
-    // MariaDB gives up where its log can not be written, and nobody starts it again here: that is one that is gone.
+    // MariaDB gives up where its log cannot be written, and nobody starts it again here: that is one that is gone.
     // On a disk that is full its log has the room that it began with: `h69_a_disk_that_is_full_loses_nobody`.
     for kind in [Kind::Sqlite, Kind::Postgres] {
         let troubled = Troubled::new(kind, &folder);

@@ -16,7 +16,7 @@ impl Accounts {
     /// One line: name or password are not accepted, the name is taken, or what the database says.
     pub fn add_member(&self, name: &str, password: &str) -> Result<(), String> {
         let parsed =
-            Name::parse(name).map_err(|why| format!("{name:?} can not be a name. {}", why.words()))?;
+            Name::parse(name).map_err(|why| format!("{name:?} cannot be a name. {}", why.words()))?;
         passwords::check(password, parsed.shown(), self.policy.least_password).map_err(|why| why.words())?;
         match self.add(&parsed, password, None) {
             Ok(_) => Ok(()),

@@ -52,7 +52,7 @@ impl Hasher {
     pub fn new(cost: Cost) -> Result<Hasher, String> {
         let Cost { memory, passes, lanes } = cost;
         let params = Params::new(memory, passes, lanes, None).map_err(|error| {
-            format!("Argon2id can not have {memory} KiB, {passes} passes, {lanes} lanes: {error}")
+            format!("Argon2id cannot have {memory} KiB, {passes} passes, {lanes} lanes: {error}")
         })?;
         let mut hasher = Hasher { params, dummy: String::new(), rested: Mutex::default() };
         hasher.dummy = hasher.hash(&crate::token::random()?)?;
@@ -78,7 +78,7 @@ impl Hasher {
                 salt: Some(salt),
             })
         };
-        let failed = |error: Failed| format!("can not hash a password: {error}");
+        let failed = |error: Failed| format!("cannot hash a password: {error}");
         hash().map(|hash| hash.to_string()).map_err(failed)
     }
 

@@ -39,12 +39,11 @@ impl Redis {
         // The path alone: a file may hold a password that is no URL.
         let name = if read.is_some() { url.to_owned() } else { without_password(url) };
         let url = read.as_deref().unwrap_or(url);
-        let client =
-            Client::open(url).map_err(|error| format!("can not use the sessions {name}: {error}"))?;
+        let client = Client::open(url).map_err(|error| format!("cannot use the sessions {name}: {error}"))?;
         let redis = Redis { client, name, idle: Mutex::default() };
         redis
             .with(|connection| redis::cmd("PING").query::<String>(connection))
-            .map_err(|fault| format!("can not use the sessions {}: {fault}", redis.name))?;
+            .map_err(|fault| format!("cannot use the sessions {}: {fault}", redis.name))?;
         Ok(redis)
     }
 

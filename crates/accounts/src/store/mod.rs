@@ -76,7 +76,7 @@ impl Store {
         let pool = Pool::new(url.clone(), connections);
         let keys = pool
             .with(|connection| schema::prepare(connection))
-            .map_err(|fault| format!("can not use the database {url}: {fault}"))?;
+            .map_err(|fault| format!("cannot use the database {url}: {fault}"))?;
         Ok(Store { pool, keys })
     }
 

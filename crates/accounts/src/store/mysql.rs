@@ -26,7 +26,7 @@ pub(super) fn check(url: &str) -> Result<(), String> {
     match Opts::from_url(url) {
         // The library would panic where the server has TLS.
         Ok(options) if options.get_ssl_opts().is_some() => {
-            Err("connections to MySQL are not encrypted here, so its URL can not ask for it".into())
+            Err("connections to MySQL are not encrypted here, so its URL cannot ask for it".into())
         }
         Ok(_) => Ok(()),
         // The library's own words may hold what was typed.

@@ -14,7 +14,7 @@ use super::connection::{Connection, Fault, Row, Value};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// What the server gives a statement, and a wait for a lock.
 const STATEMENT: &str = "-c statement_timeout=10000 -c lock_timeout=5000";
-const NOT_ENCRYPTED: &str = "connections to PostgreSQL are not encrypted here, so its URL can not ask for it";
+const NOT_ENCRYPTED: &str = "connections to PostgreSQL are not encrypted here, so its URL cannot ask for it";
 /// The lock that is held while tables change: a number that others are unlikely to choose.
 const LOCK: i64 = 0x7465_6e66_6f6c_6431;
 

@@ -116,7 +116,7 @@ impl Web {
                 503,
                 5,
                 "Not now",
-                "Members can not be looked up at the moment. Please try again soon.".into(),
+                "Members cannot be looked up at the moment. Please try again soon.".into(),
             ),
         };
         let view = View::message(heading, text);

@@ -37,7 +37,7 @@ impl Templates {
             match fs::read_to_string(&path) {
                 Ok(text) => Ok(text),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(built_in.to_owned()),
-                Err(error) => Err(format!("can not read the template {}: {error}", path.display())),
+                Err(error) => Err(format!("cannot read the template {}: {error}", path.display())),
             }
         };
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
@@ -57,7 +57,7 @@ impl Templates {
 
     pub(super) fn render(&self, name: &str, view: &View) -> Result<String, String> {
         let rendered = self.environment.get_template(name).and_then(|template| template.render(Serde(view)));
-        rendered.map_err(|error| format!("the template {name} can not be filled: {error}"))
+        rendered.map_err(|error| format!("the template {name} cannot be filled: {error}"))
     }
 }
 

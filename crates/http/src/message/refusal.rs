@@ -58,7 +58,7 @@ impl Refusal {
             Refusal::UnknownMethod => "the method is not known here",
             Refusal::UnknownTransferCoding => "the transfer coding is not known here",
             Refusal::UnknownVersion => "only HTTP/1.0 and HTTP/1.1 are spoken here",
-            Refusal::UnknownExpectation => "the expectation can not be met",
+            Refusal::UnknownExpectation => "the expectation cannot be met",
             Refusal::Overdue => "the answer took too long",
             Refusal::Busy => "as many requests are waiting as may wait",
         }

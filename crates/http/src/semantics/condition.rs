@@ -12,7 +12,7 @@ pub struct Validators<'a> {
     /// The entity tag, strong, with its quotes.
     pub etag: &'a [u8],
     /// The time of the last modification in seconds since 1970, where it is known. Who sends it while that
-    /// second lasts can not have two versions in it told apart by `If-Range`.
+    /// second lasts cannot have two versions in it told apart by `If-Range`.
     pub modified: Option<u64>,
 }
 
@@ -72,7 +72,7 @@ pub fn range_applies(head: &Request<'_>, validators: Validators<'_>) -> bool {
 }
 
 /// Whether one of the entity tags in the fields called `name`, or `*`, matches; none where there is no
-/// such field. A list ends where it is malformed: what follows can not be told apart.
+/// such field. A list ends where it is malformed: what follows cannot be told apart.
 fn listed(head: &Request<'_>, name: &str, matches: impl Fn(Tag<'_>) -> bool) -> Option<bool> {
     let mut values = head.values(name).peekable();
     values.peek()?;
@@ -87,7 +87,7 @@ struct Tag<'a> {
     text: &'a [u8],
 }
 
-/// The entity tags of a list. A tag may hold commas, so a list can not be split at them.
+/// The entity tags of a list. A tag may hold commas, so a list cannot be split at them.
 struct Tags<'a> {
     rest: &'a [u8],
 }

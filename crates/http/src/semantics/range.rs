@@ -13,7 +13,7 @@ pub enum Ranges {
     /// These bytes, at least one, all of them within the representation: 206.
     One(Range<u64>),
     /// At least two of such, in the order in which they were asked for: 206 with
-    /// [`crate::multipart::Multipart`]. They lie apart, so that all of them are never more than the whole.
+    /// [`crate::semantics::multipart::Multipart`]. They lie apart, so that all of them are never more than the whole.
     Many(Vec<Range<u64>>),
     /// Nothing that was asked for exists: 416.
     Unsatisfiable,

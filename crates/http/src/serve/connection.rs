@@ -76,7 +76,7 @@ where
                 After::Discard(body) => match Box::pin(discard(io, limits, body)).await {
                     Ok(()) => {}
                     Err(Broken::Lost | Broken::Refused(Refusal::TimedOut)) => return Next::Close,
-                    // The answer has left; where the next request begins can not be told, or is too far.
+                    // The answer has left; where the next request begins cannot be told, or is too far.
                     Err(Broken::Refused(_)) => return finish(io, limits, Finish::Linger).await,
                 },
                 After::End(how) => return finish(io, limits, how).await,

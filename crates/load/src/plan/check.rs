@@ -46,7 +46,7 @@ impl Plan {
         }
         if (1..self.workers()).contains(&self.active()) {
             return Some(format!(
-                "{} connections can not be shared by {} threads; ask for as many connections at least",
+                "{} connections cannot be shared by {} threads; ask for as many connections at least",
                 self.active(),
                 self.workers()
             ));
@@ -203,7 +203,7 @@ mod tests {
         refused(&[
             (|plan| plan.urls.clear(), "Name a URL"),
             (|plan| plan.pipeline = 0, "1 at least"),
-            (|plan| (plan.threads, plan.connections) = (4, Some(3)), "can not be shared"),
+            (|plan| (plan.threads, plan.connections) = (4, Some(3)), "cannot be shared"),
             (|plan| plan.hold = Some(Duration::from_secs(1)), "--connection-rate"),
             (|plan| (plan.pipeline, plan.requests_per_connection) = (2, Some(1)), "pipelined"),
             (|plan| (plan.pipeline, plan.version) = (2, Version::Http10), "pipelined"),
@@ -284,7 +284,7 @@ mod tests {
                     (plan.threads, plan.processes) = (Plan::MOST_THREADS, Plan::MOST_PROCESSES);
                     plan.connections = Some(10);
                 },
-                "can not be shared",
+                "cannot be shared",
             ),
         ]);
         let mut plan = Plan::new(vec!["a".parse().expect("a URL")]);

@@ -89,7 +89,7 @@ fn judge(report: &Report, assertions: &[Assertion]) -> ExitCode {
                 code = code.max(ASSERTION_FAILED);
             }
             Outcome::Unknown(why) => {
-                eprintln!("tenfold bench: can not be told: {why}");
+                eprintln!("tenfold bench: cannot be told: {why}");
                 code = INVALID;
             }
         }

@@ -67,7 +67,7 @@ fn pages(program: Command) -> Vec<Page> {
 }
 
 fn write_all(pages: &[Page], folder: &Path) -> Result<(), String> {
-    let failed = |what: &Path, error: io::Error| format!("can not write {}: {error}", what.display());
+    let failed = |what: &Path, error: io::Error| format!("cannot write {}: {error}", what.display());
     fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
     for page in pages {
         let path = folder.join(format!("{}.1", page.name));
@@ -77,7 +77,7 @@ fn write_all(pages: &[Page], folder: &Path) -> Result<(), String> {
 }
 
 fn print(text: &[u8]) -> Result<(), String> {
-    io::stdout().write_all(text).map_err(|error| format!("can not print: {error}"))
+    io::stdout().write_all(text).map_err(|error| format!("cannot print: {error}"))
 }
 
 fn end(written: Result<(), String>) -> ExitCode {

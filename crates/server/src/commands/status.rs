@@ -18,7 +18,7 @@ pub(crate) fn show(control: Option<PathBuf>, json: bool) -> ExitCode {
     let asked = control.map_or_else(place::find, Ok).and_then(|path| ask(&path));
     let printed = asked.and_then(|(text, report)| {
         let shown = if json { text } else { report.to_string() };
-        io::stdout().write_all(shown.as_bytes()).map_err(|error| format!("can not print: {error}"))
+        io::stdout().write_all(shown.as_bytes()).map_err(|error| format!("cannot print: {error}"))
     });
     match printed {
         Ok(()) => ExitCode::SUCCESS,

@@ -170,7 +170,7 @@ fn obey(accounts: &Accounts, command: &str, words: &ArgMatches) -> Result<(), St
         "list" => list(accounts, words.get_flag("json")),
         "disable" => {
             accounts.set_disabled(name(), true)?;
-            say(&format!("{} can not log in any more", name()))
+            say(&format!("{} cannot log in any more", name()))
         }
         "enable" => {
             accounts.set_disabled(name(), false)?;
@@ -209,7 +209,7 @@ fn list(accounts: &Accounts, as_json: bool) -> Result<(), String> {
 }
 
 fn say(line: &str) -> Result<(), String> {
-    writeln!(io::stdout(), "{line}").map_err(|error| format!("can not write to standard output: {error}"))
+    writeln!(io::stdout(), "{line}").map_err(|error| format!("cannot write to standard output: {error}"))
 }
 
 /// A password: typed twice and not shown where there is a terminal, else the first line of standard input.
@@ -233,7 +233,7 @@ fn hidden(prompt: &str) -> Result<String, String> {
 fn line() -> Result<String, String> {
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
-    read.map_err(|error| format!("can not read a password: {error}"))?;
+    read.map_err(|error| format!("cannot read a password: {error}"))?;
     let text = line.strip_suffix('\n').unwrap_or(&line);
     Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
 }

@@ -78,7 +78,7 @@ impl Outlet {
                 Some((_, Ok(file))) => current.1 = Arc::new(Sink::new(file)),
                 Some((path, Err(why))) => {
                     let path = path.display();
-                    warning!("can not open the access log {path} again: {why}; the old file is written on");
+                    warning!("cannot open the access log {path} again: {why}; the old file is written on");
                 }
             }
         }
@@ -98,9 +98,7 @@ impl Outlet {
             Err((lost, error)) => {
                 tally.add(Counter::LinesLost, lost);
                 if !self.failing.swap(true, Ordering::Relaxed) {
-                    warning!(
-                        "can not write the access log: {error}; serving goes on, lost lines are counted"
-                    );
+                    warning!("cannot write the access log: {error}; serving goes on, lost lines are counted");
                 }
                 lost
             }

@@ -183,7 +183,7 @@ fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), Strin
 fn a_log_that_can_not_be_renamed(log: &LogTarget) -> Result<(), String> {
     let what = match log {
         LogTarget::Off => return Ok(()),
-        LogTarget::Output => "standard output can not be renamed".to_owned(),
+        LogTarget::Output => "standard output cannot be renamed".to_owned(),
         LogTarget::File(path) => match fs::symlink_metadata(path) {
             Ok(facts) if facts.is_symlink() => {
                 format!("{} is a link, and what it leads to is not renamed with it", path.display())
@@ -255,7 +255,7 @@ fn fastopen_without_the_kernel(settings: &Settings) -> Result<(), String> {
         return Ok(());
     }
     let said = fs::read_to_string(SYSCTL).map_err(|error| {
-        format!("fastopen needs net.ipv4.tcp_fastopen, and {SYSCTL} can not be read: {error}; leave it off")
+        format!("fastopen needs net.ipv4.tcp_fastopen, and {SYSCTL} cannot be read: {error}; leave it off")
     })?;
     match said.trim().parse::<u32>() {
         Ok(bits) if bits & SERVERS != 0 => Ok(()),

@@ -103,7 +103,7 @@ pub(crate) fn find() -> Result<PathBuf, String> {
             && UnixStream::connect(path).is_ok()
     };
     let entries =
-        fs::read_dir(folder).map_err(|error| format!("can not look in {}: {error}", folder.display()))?;
+        fs::read_dir(folder).map_err(|error| format!("cannot look in {}: {error}", folder.display()))?;
     let mut found: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(ours).collect();
     found.sort();
     match found.as_slice() {

@@ -98,5 +98,5 @@ fn named(name: &str, key: &str) -> Result<User, String> {
 }
 
 fn look_up(name: &str) -> Result<Option<User>, String> {
-    User::find(name).map_err(|error| format!("can not look up user {name}: {error}"))
+    User::find(name).map_err(|error| format!("cannot look up user {name}: {error}"))
 }

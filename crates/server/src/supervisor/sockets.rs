@@ -66,7 +66,7 @@ impl Sockets {
         let all = self.by_process.iter().flatten();
         let mut tcp = all.filter(|listener| matches!(listener.address(), ListenAddress::Internet(_)));
         let paced = tcp.try_for_each(|listener| listener.set_max_rate(max_rate));
-        paced.map_err(|error| format!("can not pace connections (max-rate): {error}"))
+        paced.map_err(|error| format!("cannot pace connections (max-rate): {error}"))
     }
 
     /// Stops listening, for all processes that have these sockets: who connects is refused, and does not wait
@@ -119,7 +119,7 @@ fn explain(address: &ListenAddress, error: &io::Error) -> String {
         }
         _ => error.to_string(),
     };
-    format!("can not listen on {address}: {advice}")
+    format!("cannot listen on {address}: {advice}")
 }
 
 fn everything(at: &SocketAddr) -> &'static str {

@@ -270,7 +270,7 @@ impl fmt::Display for RootError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RootError { path, what, errno } = self;
         let reason = io::Error::from(*errno);
-        write!(f, "can not {what} the root directory {}: {reason}", path.display())?;
+        write!(f, "cannot {what} the root directory {}: {reason}", path.display())?;
         match *errno {
             Errno::NOENT => f.write_str("; make it, or name another one"),
             Errno::NOTDIR => f.write_str("; name the folder that holds the site"),

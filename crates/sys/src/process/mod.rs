@@ -60,13 +60,13 @@ impl Drop for Unforkable {
 /// Makes a second process like this one (`man 2 fork`).
 ///
 /// # Errors
-/// When the process has other threads (what they held would be held for ever in the child), when that can
-/// not be found out because `/proc` is missing, when the process has an io_uring or an Asio context, and what the
+/// When the process has other threads (what they held would be held for ever in the child), when that cannot
+/// be found out because `/proc` is missing, when the process has an io_uring or an Asio context, and what the
 /// system says: too many processes, no memory.
 pub fn fork() -> io::Result<Fork> {
     let threads = threads()?;
     if threads != 1 {
-        return Err(io::Error::other(format!("a process with {threads} threads can not be forked safely")));
+        return Err(io::Error::other(format!("a process with {threads} threads cannot be forked safely")));
     }
     if let Some(name) = UNFORKABLE.lock().unwrap_or_else(PoisonError::into_inner).first() {
         return Err(io::Error::other(format!(
@@ -189,7 +189,7 @@ mod tests {
     fn a_process_with_several_threads_is_not_forked() {
         // The test harness runs tests on threads of their own.
         let error = fork().expect_err("there are several threads");
-        assert!(error.to_string().contains("threads can not be forked"), "{error}");
+        assert!(error.to_string().contains("threads cannot be forked"), "{error}");
     }
 
     #[test]

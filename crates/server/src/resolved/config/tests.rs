@@ -87,7 +87,7 @@ fn logs_that_can_not_be_are_refused() {
         ),
         (
             [("access-log", "-"), ("log-rotate", "daily")],
-            "log-rotate is for an access log that is a file: standard output can not be renamed; name a file with \
+            "log-rotate is for an access log that is a file: standard output cannot be renamed; name a file with \
              access-log, or leave log-rotate out",
         ),
         (
