@@ -48,8 +48,6 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
         let idle = children.begin();
         // What is buffered would leave twice.
         protocol.leave();
-        // Counted before the child can answer a question about it.
-        protocol.observe(Event::Accepted);
         match process::fork() {
             Ok(Fork::Child) => {
                 let orphaned = !process::end_with(parent, Signal::Interrupt).unwrap_or(false);
@@ -60,12 +58,12 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
                 std::process::exit(0);
             }
             Ok(Fork::Parent(pid)) => {
+                protocol.observe(Event::Accepted);
                 children.each.insert((pid, of_accepted(peer)));
             }
             Err(_) => {
                 protocol.dismiss(|| of_accepted(peer));
                 protocol.observe(Event::Exhausted);
-                protocol.observe(Event::Closed);
             }
         }
     });

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use tenfold_engine::{Driver, Sender, Topology};
+use tenfold_engine::{Driver, Engine, Sender, Topology};
 
 use crate::Statement;
 use crate::client::request;
@@ -223,7 +223,10 @@ fn a_connection_rests_and_is_served_again(configuration: &Configuration) {
         assert_eq!(client.get("/small").body, SMALL);
     }
     if configuration.at_once() {
-        assert_eq!(server.count("accepted"), 2, "it is one connection, and the one that asks");
+        let accepted = server.count("accepted");
+        // A process may answer before its parent has counted the connection that asks.
+        let is_uncounted = configuration.engine == Engine::Fork && accepted == 1;
+        assert!(accepted == 2 || is_uncounted, "{accepted}, and not one connection and the one that asks");
     }
     drop(client);
     server.stop();
