@@ -98,7 +98,7 @@ impl Hosts {
         self
     }
 
-    /// Puts the whole response to `head` behind what is in `out`, or returns the work that it needs first.
+    /// Writes the whole response to `head`, or returns the work that it needs first.
     #[inline]
     pub fn respond(&self, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
         self.site(head).respond(head, response)

@@ -51,7 +51,7 @@ pub use rules::try_files::TryFile;
 pub use site::Site;
 
 impl Site {
-    /// Puts the whole response to `head` behind what is in `out`, or returns the work that it needs first. A file
+    /// Writes the whole response to `head`, or returns the work that it needs first. A file
     /// that is not in this worker's store is opened, and read if it is small, here and now.
     ///
     /// A cached file is checked again after a second: if it was changed, replaced or removed, the response shows

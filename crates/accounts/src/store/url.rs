@@ -52,11 +52,7 @@ impl FromStr for Url {
         Ok(Url(match scheme {
             "sqlite" => {
                 SQLITE.require()?;
-                let path = rest.strip_prefix("//").unwrap_or(rest);
-                if path.is_empty() {
-                    return Err("the path of the database is missing: sqlite:members.db".into());
-                }
-                Kind::Sqlite(PathBuf::from(path))
+                Kind::Sqlite(path_behind("sqlite:", rest)?)
             }
             "file" => Kind::InFile(path_behind("file:", rest)?),
             "postgres" | "postgresql" => {
@@ -159,6 +155,7 @@ impl fmt::Debug for Url {
 fn path_behind(scheme: &str, rest: &str) -> Result<PathBuf, String> {
     match rest.strip_prefix("//").unwrap_or(rest) {
         "" => Err(format!("the path behind {scheme} is missing")),
+        path if path.contains("://") => Err(format!("{scheme} wants a path, and a URL is behind it")),
         path => Ok(PathBuf::from(path)),
     }
 }
@@ -183,10 +180,10 @@ pub fn read(path: &Path) -> Result<String, String> {
 }
 
 /// A URL without its password and its query, which may hold one too. Of a text that is no URL, only the scheme is left;
-/// the path of a file that holds one is shown.
+/// the path of a file that holds one is shown. Without a user, text behind the host's colon is shown if it is a port.
 pub fn without_password(url: &str) -> String {
     const QUERY: [char; 2] = ['?', '#'];
-    if url.starts_with("file:") {
+    if url.starts_with("file:") && !url.contains("://") {
         return url.to_owned();
     }
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -199,7 +196,16 @@ pub fn without_password(url: &str) -> String {
             let host = if user.contains(QUERY) { "…".to_owned() } else { before(host, &QUERY) };
             format!("{scheme}://{}@{host}", before(user, &[':', '/', '?', '#', '@']))
         }
-        None => format!("{scheme}://{}", before(rest, &QUERY)),
+        None => {
+            let rest = before(rest, &QUERY);
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            match host.rsplit_once(':') {
+                Some((_, port)) if !port.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    format!("{scheme}://{}:…", before(host, &[':']))
+                }
+                _ => format!("{scheme}://{host}{path}"),
+            }
+        }
     }
 }
 
@@ -231,8 +237,21 @@ mod tests {
             ("postgres://ann@db/x?password=se@cret", "postgres://ann@…"),
             ("postgres://db/x?password=secret", "postgres://db/x"),
             ("redis+unix:///run/redis.sock?pass=secret", "redis+unix:///run/redis.sock"),
+            ("redis://:hunter2", "redis://:…"),
+            ("redis://host:hunter2/0", "redis://host:…"),
+            ("redis://host:6379/0", "redis://host:6379/0"),
+            ("redis://[::1]:6379/0", "redis://[::1]:6379/0"),
+            ("file:redis://:hunter2@h", "file:redis://@h"),
         ] {
             assert_eq!(without_password(url), shown, "{url}");
+        }
+    }
+
+    #[test]
+    fn h78_a_url_behind_the_scheme_of_a_path_is_refused_and_not_shown() {
+        for wrong in ["sqlite:postgres://ann:hunter2@db/x", "file:postgres://ann:hunter2@db/x"] {
+            let why = wrong.parse::<Url>().err();
+            assert!(why.is_some_and(|why| !why.contains("hunter2")), "{wrong}");
         }
     }
 

@@ -34,7 +34,8 @@ pub(super) struct Fields {
     pub(super) replaced: HeaderLines,
 }
 
-/// The wire format of a response, for a writer elsewhere: see [`ResponseWriter::detached`].
+/// The wire format of a response, for a writer elsewhere: see [`ResponseWriter::detached`]. HTTP/1 alone: a head of
+/// HTTP/2 has to be encoded on its connection's thread, in the order of the responses.
 #[derive(Clone, Copy, Debug)]
 pub struct Format(Encoding);
 

@@ -1,4 +1,7 @@
 //! The life of a connection: requests are read, answered by a [`Service`](crate::Service), and their responses sent.
+//!
+//! It stands above the wire formats, which know no service: `connection`, `body`, `deferred` and `step` run HTTP/1,
+//! `session` and `waits` serve any version.
 
 mod body;
 pub mod connection;

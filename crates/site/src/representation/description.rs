@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tenfold_http::semantics::condition::Validators;
 use tenfold_http::semantics::negotiate::Coding;
-use tenfold_http::{FieldName, FieldValue, Request, ResponseHead, ResponseWriter, clock};
+use tenfold_http::{FieldName, FieldValue, Request, ResponseHead, ResponseWriter, Template, clock};
 use tenfold_sys::file::{Facts, Timestamp};
 
 use crate::files::media_type;
@@ -15,7 +15,6 @@ use crate::rules::access::Guard;
 use crate::rules::codings::suffix;
 use crate::rules::fields::Fields;
 use crate::rules::policy::Effective;
-use tenfold_http::Template;
 
 /// The relation of a representation to its file.
 #[derive(Clone, Copy, Debug)]

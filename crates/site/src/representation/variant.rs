@@ -7,7 +7,7 @@ use tenfold_http::semantics::condition::{self, Validators, Verdict};
 use tenfold_http::semantics::multipart::{Multipart, Piece};
 use tenfold_http::semantics::negotiate::Coding;
 use tenfold_http::semantics::range::{self, Ranges};
-use tenfold_http::{Method, OpenFile, Part, Request, ResponseWriter, clock};
+use tenfold_http::{Method, OpenFile, Part, Request, ResponseWriter, Template, clock};
 use tenfold_sys::file::Facts;
 
 use crate::files::open::Opened;
@@ -17,7 +17,6 @@ use crate::representation::tags::Untagged;
 use crate::representation::unmade::{Source, Unmade};
 use crate::rules::access::{Access, Guard};
 use crate::rules::settings::Settings;
-use tenfold_http::Template;
 
 /// Bytes up to which a body is copied behind its head, so that both leave in one piece; a larger one is
 /// shared instead. At this size the copy costs about as much as a second vector for the kernel to walk, and
@@ -206,7 +205,7 @@ impl Variant {
         ResponseSummary::of(206, length)
     }
 
-    /// Puts these bytes of the file behind what is in `out`.
+    /// Adds these bytes of the file to the body.
     fn put(&self, range: &Range<u64>, response: &mut ResponseWriter<'_>) {
         let small = range.end - range.start <= JOINED_UP_TO as u64;
         match &self.content {
