@@ -1,8 +1,7 @@
-//! What goes out on a connection, in order.
+//! The output of a connection, in order.
 //!
-//! An answer is staged bytes, shared bytes and files, in any sequence; several answers to pipelined
-//! requests stand behind each other and leave in one flush. The common answer is staged bytes alone,
-//! and for it this is one `Vec` and nothing else.
+//! A response is staged bytes, shared bytes and files, in any sequence; the responses to pipelined requests follow
+//! each other and leave in one flush. The common response is staged bytes alone: one `Vec` and nothing else.
 
 mod segment;
 mod taken;
@@ -17,7 +16,7 @@ use std::sync::Arc;
 
 use segment::Segment;
 
-/// A regular file that was opened for sending, with what it was when it was opened.
+/// A regular file that was opened for sending.
 #[derive(Debug)]
 pub struct OpenFile {
     /// The handle. Nothing in this crate reads it.
@@ -35,16 +34,16 @@ pub enum Part {
     File(Arc<OpenFile>, Range<u64>),
 }
 
-/// What became of the bytes between a watch and the one before it.
+/// The fate of the bytes between a watch and the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Departure {
     /// Bytes that never left: 0 when all did.
     pub unsent: u64,
-    /// In how many pieces the others left: calls that took some of them, or operations.
+    /// The number of pieces in which the others left: calls that took some of them, or operations.
     pub sends: u32,
 }
 
-/// Is told what became of the bytes in front of it.
+/// An observer that hears of the fate of the bytes in front of it.
 pub type Watch = Box<dyn FnOnce(Departure) + Send>;
 
 /// A piece of output that a driver has taken over.
@@ -56,8 +55,8 @@ pub enum Memory {
     Shared(Arc<[u8]>, Range<usize>),
 }
 
-/// Ordered output of one connection. It does not fail: [`Out::full`] is asked before each answer, and
-/// what goes past the bound is at most one answer.
+/// Ordered output of one connection. It does not fail: [`Out::full`] is checked before each response, so at most one
+/// response goes past the bound.
 #[derive(Default)]
 pub struct Out {
     /// Staged bytes; those before `gone` have left.
@@ -66,33 +65,33 @@ pub struct Out {
     /// Everything in front of the last `tail` staged bytes, in order; empty in the common case.
     segments: VecDeque<Segment>,
     tail: usize,
-    /// In how many pieces the bytes behind the last watch that was told have left so far.
+    /// The number of pieces in which the bytes behind the last called watch have left so far.
     sends: u32,
     /// Bytes that were moved out and never left.
     lost: u64,
-    /// Whether what was moved out last leaves by a call of its own.
+    /// Whether the piece that was moved out last leaves by a call of its own.
     popped_alone: bool,
 }
 
 impl Out {
-    /// Staged bytes at which no further answer is begun.
+    /// Staged bytes at which no further response is begun.
     pub const STAGED_BOUND: usize = 64 * 1024;
-    /// Parts at which no further answer is begun.
+    /// Parts at which no further response is begun.
     pub const PARTS_BOUND: usize = 32;
 
-    /// Nothing to send, nothing allocated.
+    /// Returns an empty output, without an allocation.
     pub fn new() -> Out {
         Out::default()
     }
 
-    /// Copies `bytes` behind what is there.
+    /// Copies `bytes` to the end.
     pub fn stage(&mut self, bytes: &[u8]) {
         self.staged.extend_from_slice(bytes);
         self.tail += bytes.len();
     }
 
-    /// Puts `part` behind what is there, without copying it. An empty one is dropped. Panics when a range
-    /// of shared bytes reaches past them.
+    /// Adds `part` to the end without copying it. An empty one is dropped. Panics if a range of shared bytes reaches
+    /// past them.
     pub fn push(&mut self, part: Part) {
         let segment = match part {
             Part::Shared(bytes, range) => {
@@ -106,7 +105,7 @@ impl Out {
         }
     }
 
-    /// Calls `watch` when everything before it has left, or when it never will.
+    /// Calls `watch` when everything before it has left, or when it is clear that it never will.
     pub fn watch(&mut self, watch: Watch) {
         if self.is_empty() {
             watch(Departure::default());
@@ -136,7 +135,7 @@ impl Out {
         }
     }
 
-    /// Puts all of `other` behind what is there.
+    /// Adds all of `other` to the end.
     pub fn append(&mut self, mut other: Out) {
         if self.is_empty() {
             (other.lost, other.sends, other.popped_alone) = (self.lost, self.sends, self.popped_alone);
@@ -169,7 +168,7 @@ impl Out {
         self.segments.push_back(segment);
     }
 
-    /// Whether the next answer has to wait for a flush.
+    /// Whether the next response has to wait for a flush.
     pub fn full(&self) -> bool {
         self.staged.len() - self.gone >= Out::STAGED_BOUND || self.segments.len() >= Out::PARTS_BOUND
     }
@@ -184,13 +183,13 @@ impl Out {
         self.tail as u64 + self.segments.iter().map(Segment::len).sum::<u64>()
     }
 
-    /// All of the output, where it is staged bytes and nothing else: the common case.
+    /// All of the output if it is staged bytes and nothing else: the common case.
     pub fn staged_alone(&self) -> Option<&[u8]> {
         self.segments.is_empty().then(|| &self.staged[self.gone..])
     }
 
     /// Fills `slices` with the bytes in memory at the front that leave together: up to the first file, and
-    /// to what leaves by itself. Says how many slices were filled, and whether more output goes with them.
+    /// to bytes that leave by themselves. Returns the number of filled slices, and whether more output goes with them.
     pub fn memory<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> (usize, bool) {
         let (mut at, mut filled, mut taken) = (self.gone, 0, 0);
         for segment in &self.segments {
@@ -228,8 +227,7 @@ impl Out {
         (filled + 1, false)
     }
 
-    /// The file at the front and the range of it that is still to be sent, where a file is at the front;
-    /// and whether more output goes with it.
+    /// The file at the front, the range of it that is still to be sent, and whether more output goes with it.
     pub fn file(&self) -> Option<(&Arc<OpenFile>, Range<u64>, bool)> {
         match self.segments.front() {
             Some(Segment::File(file, range)) => Some((file, range.clone(), self.goes_on(1))),
@@ -245,8 +243,8 @@ impl Out {
         }
     }
 
-    /// The first file, wherever it stands, and the range of it that is still to be sent: what follows the
-    /// bytes that [`Out::memory`] gives, where it gave all of them.
+    /// The first file, wherever it stands, and the range of it that is still to be sent: it follows the bytes that
+    /// [`Out::memory`] gives if that gave all of them.
     pub fn next_file(&self) -> Option<(&Arc<OpenFile>, Range<u64>)> {
         self.segments.iter().find_map(|segment| match segment {
             Segment::File(file, range) => Some((file, range.clone())),
@@ -267,7 +265,7 @@ impl Out {
         self.rewind_where_empty();
     }
 
-    /// Begins anew where nothing is left, nor anybody who watches.
+    /// Starts over if no bytes and no watches are left.
     #[inline]
     fn rewind_where_empty(&mut self) {
         if self.is_empty() {
@@ -308,8 +306,7 @@ impl Out {
         self.gone += rest;
     }
 
-    /// Drops everything and tells the watches how much never left. Keeps at most `capacity` bytes of
-    /// memory.
+    /// Drops everything, and tells the watches how many bytes never left. Keeps at most `capacity` bytes of memory.
     pub fn clear(&mut self, capacity: usize) {
         let (unsent, sends) = (std::mem::take(&mut self.lost), std::mem::take(&mut self.sends));
         if !self.segments.is_empty() {
@@ -325,7 +322,7 @@ impl Out {
         }
     }
 
-    /// Apart from the common case, which has none and comes with every request.
+    /// Out of line: the common case has no segments and comes with every request.
     #[cold]
     fn drop_segments(&mut self, mut departure: Departure) {
         for segment in self.segments.drain(..) {

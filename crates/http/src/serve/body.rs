@@ -1,5 +1,4 @@
-//! The body of a request as it arrives: for a service that wants it, or to be thrown away so that the next
-//! head is found behind it.
+//! The body of a request as it arrives: collected for a service, or discarded to reach the next head.
 
 use std::future::{Future, poll_fn};
 use std::task::{Poll, ready};
@@ -11,16 +10,16 @@ use crate::limits::Limits;
 use crate::message::refusal::Refusal;
 use crate::message::request::Body;
 
-/// Why a body did not come to its end.
+/// The reason why a body is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// The peer is gone, or ended its output.
     Lost,
-    /// The peer is there, and what it sends is not served.
+    /// The server refuses the bytes.
     Refused(Refusal),
 }
 
-/// What is left of a body.
+/// The rest of a body.
 enum Rest {
     Length(u64),
     Chunks(Decoder),
@@ -49,7 +48,7 @@ impl Rest {
     }
 }
 
-/// Reads `body` into memory, as long as it keeps the least rate: at most `most` bytes of content.
+/// Reads `body` into memory while it arrives at the minimum rate: at most `most` bytes of content.
 pub(crate) async fn collect<I: Io>(
     io: &mut I,
     limits: &Limits,
@@ -78,7 +77,7 @@ fn grow(content: &mut Vec<u8>, more: usize, most: usize) {
     }
 }
 
-/// Reads a body that nobody wants: at most [`Limits::max_discard`] bytes, as they come.
+/// Discards a body: at most [`Limits::max_discard`] bytes, with their framing.
 pub(crate) async fn discard<I: Io>(io: &mut I, limits: &Limits, body: Body) -> Result<(), Broken> {
     let rest = Rest::of(body, limits.max_discard, limits).map_err(Broken::Refused)?;
     read(
@@ -92,8 +91,7 @@ pub(crate) async fn discard<I: Io>(io: &mut I, limits: &Limits, body: Body) -> R
     .await
 }
 
-/// Reads to the end of a body and hands each stretch of content to `keep`, with how many bytes were taken
-/// from the connection so far.
+/// Reads to the end of a body. Hands each piece of content to `keep`, with the number of bytes consumed so far.
 fn read<I: Io>(
     io: &mut I,
     limits: &Limits,

@@ -22,7 +22,7 @@ use crate::out::Out;
 use crate::response::writer::ResponseWriter;
 use crate::service::{Answer, Service};
 
-/// Serves the requests that arrive on `io` until there is nothing in hand, and says what becomes of the
+/// Serves the requests that arrive on `io` until there is nothing in hand. Returns what the driver does with the
 /// connection then.
 #[expect(clippy::manual_async_fn, reason = "an async fn holds its arguments twice")]
 pub fn serve_connection<I, S>(
@@ -76,7 +76,7 @@ where
                 After::Discard(body) => match Box::pin(discard(io, limits, body)).await {
                     Ok(()) => {}
                     Err(Broken::Lost | Broken::Refused(Refusal::TimedOut)) => return Next::Close,
-                    // The answer has left; where the next request begins cannot be told, or is too far.
+                    // The response has left, but the next request begins at an unknown place, or too far away.
                     Err(Broken::Refused(_)) => return finish(io, limits, Finish::Linger).await,
                 },
                 After::End(how) => return finish(io, limits, how).await,
@@ -85,27 +85,27 @@ where
     }
 }
 
-/// How far the head in hand is.
+/// The progress of the head in hand.
 struct Progress {
-    /// Bytes in hand that hold no end of a head.
+    /// Bytes in hand that were scanned and hold no end of a head.
     scanned: usize,
     /// Whether its request line is whole and well-formed.
     line_checked: bool,
-    /// When the head has to be whole; `NEVER` while none has begun.
+    /// The deadline of the head; `NEVER` while none has begun.
     head_by: Instant,
     /// Whether a request was answered in this activation.
     answered: bool,
 }
 
-/// The deadline of a head whose time is over.
+/// A deadline that has passed.
 const OVERDUE: Instant = Instant(0);
 
 impl Progress {
-    /// Of the next head, when one was answered.
+    /// The progress of the next head after one was answered.
     const BEHIND_AN_ANSWER: Progress =
         Progress { scanned: 0, line_checked: false, head_by: Instant::NEVER, answered: true };
 
-    /// Until when to wait for more bytes; or what becomes of the connection instead.
+    /// Returns the deadline of the wait for more bytes, or what the driver does with the connection instead.
     fn wait<I: Io>(&mut self, io: &mut I, limits: &Limits, session: &Session) -> Result<Instant, Next> {
         let now = clock::now();
         if !io.split().0.is_empty() {
@@ -122,26 +122,26 @@ impl Progress {
     }
 }
 
-/// Whether a part of a head is in hand. An empty line is none.
+/// Whether a part of a head is in hand. An empty line is no part of one.
 fn begun<I: Io>(io: &mut I) -> bool {
     let input = io.split().0;
     !input.is_empty() && input != BLANK
 }
 
-/// What the synchronous part came to.
+/// The result of parsing and answering the bytes in hand.
 enum ParseOutcome {
     /// The output is full: flush, then go on.
     Again,
     /// No whole head is in hand.
     Incomplete,
-    /// Something has to happen before the next head.
+    /// This follows before the next head.
     Then(After),
-    /// An answer has to be waited for.
+    /// A response is not written yet.
     Wait(Box<Pending>),
 }
 
 impl ParseOutcome {
-    /// What an answer comes to; none where the next head is looked for at once.
+    /// Returns what follows an answer; none if it is the next head.
     #[inline]
     fn behind(answer: Answer, encoding: Encoding, after: After) -> Option<ParseOutcome> {
         match (answer, after) {
@@ -157,8 +157,7 @@ impl ParseOutcome {
     }
 }
 
-/// Answers the heads that are in hand, until there is none, the output is full, or something has to be
-/// waited for.
+/// Answers the heads in hand until none is left, the output is full, or a response has to wait.
 fn answer_heads<I, S>(
     io: &mut I,
     service: &S,
@@ -183,7 +182,7 @@ where
         let mut table = head::table();
         let parsed = match progress.scanned {
             0 => Head::parse_fast(input, &mut table, limits),
-            // It was not whole before: bytes that come one by one are looked at once.
+            // It was incomplete before. Bytes that arrive one by one are scanned once.
             _ => None,
         };
         let (length, behind) = match parsed {
@@ -204,7 +203,7 @@ where
     }
 }
 
-/// What the heads in hand are answered with.
+/// The parties to answering the heads in hand.
 struct Serving<'a, S: ?Sized> {
     service: &'a S,
     limits: &'a Limits,
@@ -214,8 +213,7 @@ struct Serving<'a, S: ?Sized> {
 }
 
 impl<S: Service + ?Sized> Serving<'_, S> {
-    /// Answers a head, behind which there are `more` bytes in hand; says what has to happen next, where it is
-    /// not the next head.
+    /// Answers a head. `more` says that bytes stand behind it. Returns what follows; none if it is the next head.
     #[inline(always)]
     fn answer(&mut self, head: &Head<'_>, more: bool, out: &mut Out) -> Option<ParseOutcome> {
         let Serving { service, limits, session, connection, draining } = self;
@@ -234,8 +232,8 @@ impl<S: Service + ?Sized> Serving<'_, S> {
         }
     }
 
-    /// Answers what `input` begins with, where it is not a whole and well-formed head at the first look; says
-    /// how many bytes that was.
+    /// Answers the front of `input` if it is incomplete, or not strictly a head. Returns the length of the head and
+    /// what follows.
     #[inline(never)]
     fn look_closely(
         &mut self,
@@ -244,8 +242,8 @@ impl<S: Service + ?Sized> Serving<'_, S> {
         out: &mut Out,
     ) -> Result<(usize, Option<ParseOutcome>), ParseOutcome> {
         let limits = self.limits;
-        // One empty line before a request is passed over (RFC 9112 §2.2); a second one is malformed. It
-        // stays in hand until the head is whole, so that empty lines win a peer no time.
+        // One empty line before a request is skipped (RFC 9112 §2.2); a second one is malformed. It stays in hand
+        // until the head is complete, so that empty lines gain a client no time.
         let blank = if input.starts_with(BLANK) { BLANK.len() } else { 0 };
         let input = &mut input[blank..];
         let mut scanned = progress.scanned.saturating_sub(blank);
@@ -280,7 +278,7 @@ impl<S: Service + ?Sized> Serving<'_, S> {
         }
     }
 
-    /// Refuses a request, after which the connection ends.
+    /// Refuses a request. The connection ends after it.
     fn refuse(&self, refusal: Refusal, input: &[u8], out: &mut Out) -> ParseOutcome {
         let mut response = ResponseWriter::new(out, Encoding::last(self.limits.write));
         self.service.refuse(refusal, first_line(input), &self.connection, &mut response);

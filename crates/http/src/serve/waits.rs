@@ -1,7 +1,7 @@
-//! What a connection waits for: bytes, its output's way, its own end. None of it lasts longer than a
-//! deadline and a least rate allow.
+//! The waits of a connection: for bytes, for room, and for its end. Each has a deadline, and a minimum rate limits
+//! how often a send or a body renews it.
 //!
-//! These are futures of their own and no `async fn`s, which would hold their arguments twice.
+//! They are futures and not `async fn`s, which would hold their arguments twice.
 
 use std::future::{Future, poll_fn};
 use std::task::{Poll, ready};
@@ -12,10 +12,10 @@ use crate::clock::{self, Instant};
 use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::limits::Limits;
 
-/// What may stand before a request line.
+/// The empty line that is skipped before a request line.
 pub(crate) const BLANK: &[u8] = b"\r\n";
 
-/// Receives more bytes. The room is that of the largest head and the empty line before it.
+/// Receives more bytes, with room for the largest head and the empty line before it.
 pub(crate) fn receive<I: Io>(
     io: &mut I,
     limits: &Limits,
@@ -26,7 +26,7 @@ pub(crate) fn receive<I: Io>(
     poll_fn(move |cx| io.poll_receive(cx, room, patience, by))
 }
 
-/// Sends what is staged, as long as the peer takes it at the least rate.
+/// Sends the output while the peer takes it at the minimum rate.
 pub(crate) fn flush<I: Io>(io: &mut I, limits: &Limits) -> impl Future<Output = Result<(), IoError>> {
     let mut pace = Pace::begin(limits.send_timeout, limits.min_rate, None);
     poll_fn(move |cx| {
@@ -39,7 +39,7 @@ pub(crate) fn flush<I: Io>(io: &mut I, limits: &Limits) -> impl Future<Output = 
     })
 }
 
-/// Ends the output; says what becomes of the connection.
+/// Ends the output. Returns what the driver does with the connection.
 pub(crate) fn finish<I: Io>(io: &mut I, limits: &Limits, how: Finish) -> impl Future<Output = Next> {
     let by = clock::now() + limits.send_timeout;
     poll_fn(move |cx| {
@@ -50,13 +50,13 @@ pub(crate) fn finish<I: Io>(io: &mut I, limits: &Limits, how: Finish) -> impl Fu
     })
 }
 
-/// A start, a grace, and a least rate: from the second window of time on, at least so many bytes have to
-/// move in each. A large file on a slow line lives; a line that stalls is dropped after two windows.
+/// A minimum rate: from the second window of time on, each window moves at least `least` bytes. A large file on a
+/// slow line is sent; a line that stalls is dropped after two windows.
 pub(crate) struct Pace {
     by: Instant,
     window: Duration,
     least: u64,
-    /// What had moved when this window began; none in a first window whose start nobody counted.
+    /// Bytes that had moved when this window began; none if they were not counted before the first window.
     moved: Option<u64>,
 }
 
@@ -66,12 +66,12 @@ impl Pace {
         Pace { by: clock::now() + window, window, least, moved }
     }
 
-    /// When this window ends.
+    /// The end of this window.
     pub(crate) fn by(&self) -> Instant {
         self.by
     }
 
-    /// Begins the next window where enough has moved in this one; `moved` is what has moved in all.
+    /// Begins the next window if enough has moved in this one; `moved` is the sum so far.
     pub(crate) fn renew(&mut self, moved: u64) -> Result<(), IoError> {
         if self.moved.is_some_and(|before| moved.saturating_sub(before) < self.least) {
             return Err(IoError::TimedOut);
