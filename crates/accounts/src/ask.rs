@@ -100,7 +100,7 @@ pub struct From {
     pub known: Option<String>,
 }
 
-/// What became of a [`Query`].
+/// The result of a [`Query`].
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub enum Reply {
     /// The filter of session cookies.

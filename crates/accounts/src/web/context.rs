@@ -17,7 +17,7 @@ use crate::ask::{Query, Reply};
 pub struct Settings {
     /// Folders that are for members.
     pub protect: Vec<Folder>,
-    /// Who can register.
+    /// The visitors that can register.
     pub registration: Registration,
     /// Characters that a password has at least.
     pub least_password: usize,
@@ -36,7 +36,7 @@ pub struct Web {
     pub(super) templates: Templates,
 }
 
-/// What a request needs.
+/// The next step of a request.
 pub enum Wanted {
     /// It is none of the members' business.
     Nothing,
@@ -58,7 +58,7 @@ pub struct Ask {
     pub then: Box<dyn FnOnce(Reply) -> Outcome + Send>,
 }
 
-/// What the accounts' answer comes to.
+/// The consequence of the accounts' reply.
 pub enum Outcome {
     /// The visitor is a member: the site answers, and nobody else may keep the answer.
     Serve,

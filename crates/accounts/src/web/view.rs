@@ -61,7 +61,7 @@ impl Templates {
     }
 }
 
-/// What a template sees.
+/// The values that a template can use.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct View {
     /// The folder of these pages, with a slash at both ends.
@@ -69,15 +69,15 @@ pub(super) struct View {
     /// `open`, `invitation` or `closed`.
     pub(super) registration: &'static str,
     pub(super) least_password: usize,
-    /// What each form says in its field `token`.
+    /// The value of the field `token` of each form.
     pub(super) token: String,
-    /// Where to go on after the login.
+    /// The page after the login.
     pub(super) next: Option<String>,
-    /// What has just been done.
+    /// The action that was just completed.
     pub(super) notice: Option<&'static str>,
-    /// What was typed.
+    /// The values that were typed.
     pub(super) values: Values,
-    /// What is wrong, by field.
+    /// The errors, by field.
     pub(super) errors: Errors,
     /// Of the account.
     pub(super) name: String,

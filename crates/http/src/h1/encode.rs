@@ -11,7 +11,7 @@ use crate::out::Out;
 /// The interim response that asks for the content of a request (RFC 9110 §15.2.1).
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// What the responses to a request are encoded for.
+/// The properties of a request that decide the encoding of its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Encoding {
     pub(crate) version: Version,

@@ -12,16 +12,16 @@ use crate::out::Out;
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
     bytes: Box<[u8]>,
-    /// Where the date begins.
+    /// The offset of the date.
     date: usize,
-    /// Where the body begins.
+    /// The offset of the body.
     body: usize,
     /// The second that the date in `bytes` is of.
     second: u64,
 }
 
 impl Prepared {
-    /// What the head that it was prepared from was encoded for.
+    /// The encoding of the head that it is prepared from.
     pub(crate) const ENCODING: Encoding =
         Encoding { version: Version::Http11, persistent: true, write: WriteMode::Joined };
 
@@ -77,7 +77,7 @@ impl Prepared {
         self.bytes.len()
     }
 
-    /// Where the fields behind the date begin.
+    /// The offset of the fields behind the date.
     fn fields_at(&self) -> usize {
         self.date + DATE_BYTES + 2
     }

@@ -1,4 +1,4 @@
-//! What HTTP messages mean, without the bytes of any version.
+//! The meaning of HTTP messages, without the bytes of any version.
 
 pub mod connection;
 pub mod decimal;

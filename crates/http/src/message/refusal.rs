@@ -47,7 +47,7 @@ impl Refusal {
         }
     }
 
-    /// What is wrong, in a few words.
+    /// A few words that describe the refusal.
     pub fn words(self) -> &'static str {
         match self {
             Refusal::Malformed(what) => what,

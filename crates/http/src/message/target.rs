@@ -98,7 +98,7 @@ pub(crate) fn valid_host(value: &[u8]) -> bool {
     ends && name.len() <= 255
 }
 
-/// Where a registered name ends that holds percent-encoded bytes.
+/// The end of a registered name that contains percent-encoded bytes.
 fn end_of_escaped(value: &[u8]) -> usize {
     let mut at = 0;
     loop {

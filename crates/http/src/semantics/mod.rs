@@ -1,4 +1,4 @@
-//! What requests ask for in any version: conditions, ranges, content coding, and bodies of several parts.
+//! Semantics that all versions share: conditions, ranges, content coding, and bodies of several parts.
 
 pub mod condition;
 pub mod multipart;

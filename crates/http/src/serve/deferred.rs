@@ -21,7 +21,7 @@ use crate::out::Out;
 use crate::response::writer::ResponseWriter;
 use crate::service::{Answer, DeferredResponse, Service};
 
-/// What a response waits for.
+/// A response that is not written yet.
 pub(crate) enum Pending {
     /// The content of its request.
     Body(AwaitedBody),

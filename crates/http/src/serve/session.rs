@@ -1,8 +1,8 @@
-//! What a driver keeps of a connection.
+//! The state of a connection that a driver keeps.
 
 use crate::clock::Instant;
 
-/// What a driver does with a connection when [`crate::serve_connection`] returns.
+/// The driver's next step with a connection when [`crate::serve_connection`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing is in hand: keep the socket and the [`Session`], give everything else back, and serve the
@@ -14,7 +14,7 @@ pub enum Next {
     Close,
 }
 
-/// What is remembered of a connection while it is idle.
+/// The memory of a connection while it is idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Session {
     /// Requests answered so far; stays at its greatest value.

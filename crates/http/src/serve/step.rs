@@ -1,4 +1,4 @@
-//! What follows a response.
+//! The step after a response.
 
 use crate::io::Finish;
 use crate::limits::Limits;
@@ -6,7 +6,7 @@ use crate::message::method::Method;
 use crate::message::request::{Body, Request};
 use crate::serve::session::Session;
 
-/// What follows a response on its connection.
+/// The step after a response on its connection.
 #[derive(Clone, Copy)]
 pub(crate) enum After {
     /// The next head.
