@@ -1,4 +1,4 @@
-//! What each way to keep timers costs: `cargo run --release -p tenfold-engine --example timers`.
+//! The cost of each timer structure: `cargo run --release -p tenfold-engine --example timers`.
 //!
 //! Nanoseconds of an operation, the median of several rounds and how far rounds lie apart, for a server
 //! with so many connections: a deadline that is the latest of all (a new connection), one that is anywhere
@@ -19,7 +19,7 @@ const OPERATIONS: u32 = 2_000;
 const NOW: u64 = 1_000_000;
 const TIMEOUT: u64 = 75_000;
 
-/// What is done so often in a round, with the number of the connection and a random number.
+/// An operation under measurement, with the number of the connection and a random number.
 type Operation = fn(&mut dyn Timer, u32, u64);
 
 const OPERATION_TABLE: &[(&str, Operation)] = &[
@@ -43,7 +43,7 @@ fn main() {
         for armed in SIZES {
             print!("{:<14} {armed:>8}", kind.to_string());
             for (name, operation) in OPERATION_TABLE {
-                // What is added is new; what is moved or dropped was there.
+                // An added timer is new; a moved or dropped one existed before.
                 let first = if name.starts_with("add") { armed } else { armed / 2 };
                 let mut rounds: Vec<_> =
                     (0..ROUNDS).map(|round| measure(kind, armed, first, round, *operation)).collect();
@@ -56,7 +56,7 @@ fn main() {
     }
 }
 
-/// What the kernel calls the processor.
+/// Returns the kernel's name of the processor.
 fn processor() -> String {
     let facts = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = facts.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));

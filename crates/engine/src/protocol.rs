@@ -1,4 +1,4 @@
-//! What runs on an engine: anything that can serve a connection that is an [`Io`].
+//! The trait of protocols that run on an engine: they serve connections that are an [`Io`].
 
 use std::future::Future;
 
@@ -6,8 +6,7 @@ use tenfold_http::{Instant, Io, Next, Peer};
 
 /// A protocol, written once, for every engine. Cloned for each worker thread.
 pub trait Protocol: Clone + Send + Sync + 'static {
-    /// What is remembered of a connection while it is parked. It lies in the connection's slot, so it is
-    /// small.
+    /// The state of an idle connection. It is stored in the connection's slot, so keep it small.
     type State: Default + Send;
 
     /// The name of the protocol, if it needs both directions of a connection at once. Engines that block refuse it.
@@ -70,7 +69,7 @@ pub(crate) fn read_clock() -> Instant {
     now
 }
 
-/// What an engine does with a connection.
+/// An event in the life of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// One was accepted.

@@ -58,7 +58,7 @@ pub fn run<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: P) -> Res
     }
 }
 
-/// What `engine` needs and this kernel does not give, with the error of the system.
+/// Lists the facilities that `engine` needs and this kernel lacks, each with the system's error.
 ///
 /// # Errors
 /// The facilities that are missing.
@@ -67,7 +67,7 @@ pub fn probe(engine: Engine) -> Result<(), Vec<(Facility, String)>> {
     if missing.is_empty() { Ok(()) } else { Err(missing) }
 }
 
-/// What each worker of `engine` takes of the memory that a user may have locked (`ulimit -l`).
+/// Returns the bytes that each worker of `engine` counts against the limit of locked memory (`ulimit -l`).
 pub fn locked_bytes(engine: Engine) -> u64 {
     engine.model().locked_bytes
 }

@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "the crate uses all of it")]
 mod handover;
 
-/// What the source locks with here.
+/// The locks of loom in place of those of the standard library.
 mod sync {
     pub(super) use std::sync::PoisonError;
 

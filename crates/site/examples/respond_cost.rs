@@ -1,4 +1,4 @@
-//! What an answer costs when it is remembered: nanoseconds for each kind, the least of several rounds.
+//! The cost of a cached response: nanoseconds for each kind, the least of several rounds.
 //!
 //! `cargo run --release -p tenfold-site --example respond_cost`
 

@@ -182,7 +182,7 @@ fn stage(site: &Site, request: &str, out: &mut Out) -> ResponseSummary {
 }
 
 thread_local! {
-    /// What was to be done off the loop, on this thread.
+    /// The number of offloaded jobs, which run on this thread here.
     static WORKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 

@@ -1,4 +1,4 @@
-//! What happens when this process may open no more files. Alone in its process: the limit is everybody's.
+//! Behaviour at the limit of open files. This test has a process of its own because the limit is per process.
 
 use std::fs::{self, File};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -48,7 +48,7 @@ fn out_of_descriptors_is_said_and_passes() {
     while let Ok(file) = File::open("/dev/null") {
         taken.push(file);
     }
-    // What is only kept is given back for what is asked for.
+    // Cached descriptors are closed so that requested files can be opened.
     assert_eq!(get(&site, "/first").0.status(), 200);
     taken.extend(File::open("/dev/null"));
     // Held by somebody who receives it, a file cannot be given back.
@@ -62,7 +62,7 @@ fn out_of_descriptors_is_said_and_passes() {
     let (outcome, head) = get(&site, "/second");
     assert_eq!((outcome.status(), outcome.failure()), (503, Some(rustix::io::Errno::MFILE.raw_os_error())));
     assert!(head.contains("\r\nRetry-After: 1\r\n"), "{head}");
-    // What is in memory is served, though nobody can look whether it has changed.
+    // A file in memory is served although its time cannot be checked.
     clock::set(Instant(10_000), unix + 70);
     assert_eq!(get(&in_memory, "/kept").0.status(), 200);
 

@@ -24,7 +24,7 @@ struct Jobs<J> {
     closed: bool,
 }
 
-/// What a thread of the pool gets.
+/// The result of taking a job from the queue.
 pub(crate) enum Taken<J> {
     Job(J),
     /// Nothing, for as long as it wanted to wait.
@@ -110,7 +110,7 @@ impl<J> Queue<J> {
     }
 }
 
-/// What threads of the pool are done with, on its way to the loop.
+/// The results of the pool's threads on their way to the loop.
 pub(crate) struct Mailbox<R>(Mutex<Messages<R>>);
 
 struct Messages<R> {

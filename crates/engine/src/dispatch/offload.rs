@@ -17,7 +17,7 @@ use crate::plan::Plan;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Where work goes: to threads, or into place. Cloned for whoever gives it work; threads end with the
+/// Runs jobs on threads of its own, or on the caller's thread. Each submitter has a clone; the threads end with the
 /// last clone.
 #[derive(Clone)]
 pub struct Lane(Arc<Way>);
@@ -110,7 +110,7 @@ fn work(receiver: &Mutex<Receiver<Job>>) {
     loop {
         let job = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
-        // What panicked is told by the promise, which is dropped.
+        // The panic drops the promise, which reports it.
         let _ = catch_unwind(AssertUnwindSafe(job));
     }
 }

@@ -24,7 +24,7 @@ pub struct Proactor<S> {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What a thread of the pool does beside answering.
+/// The work of a pool's thread beside answering.
 #[derive(Debug)]
 pub struct Resting<S> {
     /// After an answer: see [`crate::Protocol::rest`].
@@ -153,7 +153,7 @@ impl<S> Drop for Proactor<S> {
     fn drop(&mut self) {
         self.queue.close();
         for thread in self.threads.drain(..) {
-            // What panicked there was told to the connection that it was for.
+            // The connection of a job that panicked has been told.
             let _ = thread.join();
         }
     }

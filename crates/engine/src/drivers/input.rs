@@ -51,7 +51,7 @@ impl Buffer for NoBuffer {
     }
 }
 
-/// What a connection has received.
+/// The received bytes of a connection.
 pub(crate) struct Input<B> {
     bytes: Vec<u8>,
     held: Range<usize>,

@@ -45,7 +45,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     serve_as_dispatched(selector, plan, intake, protocol)
 }
 
-/// What is missing in this build or on this kernel, with the error.
+/// Lists the facilities that this build or kernel lacks, each with the error.
 pub(crate) fn probe() -> Vec<(Facility, String)> {
     match Context::new() {
         Ok(_) => Vec::new(),

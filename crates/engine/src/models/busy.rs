@@ -22,7 +22,7 @@ use crate::worker::intake::Intake;
 const NOWHERE: u32 = u32::MAX;
 
 struct BusySelector {
-    /// What is tried in each turn: descriptor, word and interest.
+    /// The descriptors that each tick tries, each with its word and interest.
     entries: Vec<(RawFd, u64, Interest)>,
     /// By descriptor: its place among the entries.
     places: Vec<u32>,
@@ -41,7 +41,7 @@ impl Selector for BusySelector {
     const HEARS_ERRORS: bool = false;
 
     fn watch_event(&mut self, _number: RawFd, _word: u64) -> io::Result<()> {
-        // What it would say is looked at in every turn.
+        // Every tick looks at all descriptors, so there is nothing to register.
         Ok(())
     }
 

@@ -63,7 +63,7 @@ fn selector<const ONCE: bool>(plan: &Plan) -> Result<EpollSelector<ONCE>, String
     })
 }
 
-/// What is missing on this kernel, with the error of the system.
+/// Lists the facilities that this kernel lacks, each with the system's error.
 pub(crate) fn probe() -> Vec<(Facility, String)> {
     match Epoll::new(BATCH) {
         Ok(_) => Vec::new(),
@@ -95,7 +95,7 @@ impl<const ONCE: bool> Selector for EpollSelector<ONCE> {
     }
 
     fn edge(&self) -> bool {
-        // What is registered anew is looked at anew: there is no edge to be missed.
+        // A new registration is checked at once, so no edge is missed.
         self.edge_connections && !ONCE
     }
 

@@ -46,7 +46,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
             return;
         }
         let idle = children.begin();
-        // What is buffered would leave twice.
+        // Otherwise both processes would write the buffered bytes.
         protocol.leave();
         match process::fork() {
             Ok(Fork::Child) => {

@@ -48,7 +48,7 @@ fn selector<const ONCE: bool>(plan: &Plan) -> Result<LibeventSelector<ONCE>, Str
     })
 }
 
-/// What is missing in this build or on this kernel, with the error.
+/// Lists the facilities that this build or kernel lacks, each with the error.
 pub(crate) fn probe() -> Vec<(Facility, String)> {
     match Base::new(None) {
         Ok(_) => Vec::new(),

@@ -29,11 +29,11 @@ use crate::protocol::Protocol;
 use crate::worker::confine::confine;
 use crate::worker::intake::Intake;
 
-/// What a worker's ring holds; probed before it runs.
+/// The sizes of a worker's ring, probed before it runs.
 const SIZES: Sizes = Sizes { submissions: 1024, completions: 4096, buffers: 512, buffer_bytes: 4096 };
 
-/// What a ring takes of the memory that a user may have locked (`ulimit -l`), rounded up: entries of 64 bytes
-/// for operations and of 16 for completions, and the places of the buffers.
+/// The bytes that a ring counts against the limit of locked memory (`ulimit -l`), rounded up: 64 bytes for each
+/// submission entry, 16 for each completion entry, and the descriptors of the buffers.
 pub(crate) const LOCKED_BYTES: u64 = 256 * 1024;
 
 fn sizes() -> Sizes {
@@ -66,7 +66,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     serve(ring, plan, intake, protocol)
 }
 
-/// What is missing on this kernel, with the error of the system.
+/// Lists the facilities that this kernel lacks, each with the system's error.
 pub(crate) fn probe() -> Vec<(Facility, String)> {
     match Ring::restricted(SIZES) {
         Ok(_) => Vec::new(),

@@ -9,7 +9,7 @@ use tenfold_sys::socket::Socket;
 
 use crate::plan::Plan;
 
-/// What holds the output of one connection back, where that was asked for.
+/// TCP_CORK on one connection, if the configuration asks for it.
 pub(crate) struct Cork {
     asked: bool,
     /// Whether this connection has segments.
@@ -33,7 +33,7 @@ impl Cork {
     #[inline]
     pub(crate) fn put(&mut self, socket: &Socket) {
         if self.fits && !self.put {
-            // Where it fails the peer is gone, which the next send says.
+            // If it fails, the peer is gone and the next send reports it.
             self.put = socket.set_cork(true).is_ok();
         }
     }

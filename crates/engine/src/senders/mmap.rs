@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::piece::{Piece, Step, still_there, unless_ended};
 use crate::plan::Bounds;
 
-/// Where a file is mapped for one connection.
+/// The mapped part of a file for one connection.
 pub(super) struct Window {
     most: u64,
     open: Option<(Arc<OpenFile>, Arc<Mapping>)>,
@@ -33,13 +33,13 @@ impl Window {
         self.open = None;
     }
 
-    /// What is mapped of `piece`, from its beginning on; none where nothing more can be mapped.
+    /// Returns the mapped bytes at the start of `piece`; none if no more can be mapped.
     pub(super) fn at(&mut self, piece: &Piece<'_>) -> Result<Option<Mapped>, Failure> {
         let is_in = |open: &&(Arc<OpenFile>, Arc<Mapping>)| {
             Arc::ptr_eq(&open.0, piece.file) && open.1.range().contains(&piece.offset)
         };
         if self.open.as_ref().filter(is_in).is_none() {
-            // What was mapped before goes first.
+            // Unmap the previous part first.
             self.open = None;
             let range = piece.offset..piece.end.min(piece.offset + self.most);
             match Mapping::new(&piece.file.file, range) {

@@ -17,7 +17,7 @@ use super::piece::{Piece, Step, still_there, unless_ended};
 use crate::plan::Plan;
 use crate::plan::choice::Engine;
 
-/// What one connection has of the pool.
+/// The pipe that one connection has from the pool.
 pub(super) struct Splicer {
     lent: Option<Lent>,
     /// Pipes that the process has at most.

@@ -25,10 +25,10 @@ pub(super) const BYTES: usize = 512 * 1024;
 /// options (`net.core.optmem_max`) until then.
 const OUTSTANDING: u32 = 32;
 
-/// What the kernel holds of one connection.
+/// The memory of one connection that the kernel holds.
 pub(super) struct Holder {
     window: Window,
-    /// What is mapped where sends are outstanding.
+    /// The mappings of outstanding sends.
     mapped: Vec<Arc<Mapping>>,
     /// Sends that the kernel has not released.
     outstanding: u32,
@@ -65,7 +65,7 @@ impl Holder {
         mapped.range.end = mapped.range.end.min(piece.offset + BYTES as u64);
         let sent = socket.send_held(&mapped, piece.more_behind(mapped.len() as usize));
         if let Err(error) = &sent {
-            // What is in the error queue would end a wait for room at once, again and again.
+            // A pending error-queue entry would end every wait for room at once.
             self.still_holds(socket)?;
             // Too many sends are held, or too much memory is.
             if error.raw_os_error() == Some(errno::ENOBUFS) {

@@ -5,7 +5,7 @@ use tenfold_sys::seccomp::Call;
 use crate::plan::choice::{Engine, Sender};
 use crate::plan::mechanism::Driver;
 
-/// What is known of a sender before it runs.
+/// The static description of a sender.
 #[derive(Debug)]
 pub struct SenderRow {
     /// The sender.
@@ -90,7 +90,7 @@ impl Sender {
 }
 
 impl SenderRow {
-    /// What it calls on this engine.
+    /// Returns its system calls on this engine.
     pub fn calls_of(&self, engine: Engine) -> &'static str {
         match engine.model().driver {
             Driver::Blocking | Driver::Readiness => self.calls,

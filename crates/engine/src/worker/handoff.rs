@@ -31,7 +31,7 @@ impl Handoff {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the worker waits for.
+    /// Returns the descriptor that becomes readable when a connection is queued.
     pub(crate) fn event(&self) -> &EventFd {
         &self.event
     }

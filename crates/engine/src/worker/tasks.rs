@@ -16,7 +16,7 @@ use super::inbox::{Inbox, TaskWaker};
 use super::slots::Key;
 use crate::protocol::Protocol;
 
-/// What an activation gives back.
+/// The result of an activation.
 pub(crate) struct Finished<I, T> {
     pub(crate) io: Box<I>,
     pub(crate) memory: T,
@@ -77,7 +77,7 @@ pub(crate) struct Task<F, I, A> {
     target: Arc<TaskWaker>,
     /// The `Io` of the next activation, while there is none.
     io: Option<Box<I>>,
-    /// What the driver keeps of the `Io`, which the future owns or which waits here.
+    /// The driver's part of the `Io`. The future owns the rest, or the rest waits here.
     attached: Option<A>,
 }
 
@@ -88,7 +88,7 @@ impl<F: Future, I, A> Task<F, I, A> {
         future.poll(&mut Context::from_waker(&self.waker))
     }
 
-    /// What the driver keeps of it; it has begun.
+    /// Returns the driver's part of a task that has begun.
     #[inline]
     pub(crate) fn attached(&self) -> &A {
         self.attached.as_ref().expect("a task that has begun has its attachment")
@@ -132,7 +132,7 @@ impl<F: Future, I, A> Tasks<F, I, A> {
         self.tasks.len() > self.stock.len() + self.hollow.len()
     }
 
-    /// What the driver keeps of task `number`, which has begun.
+    /// Returns the driver's part of task `number`, which has begun.
     #[inline]
     pub(crate) fn attached(&self, number: u32) -> &A {
         self.tasks[number as usize].as_ref().expect("a task that has begun is there").attached()

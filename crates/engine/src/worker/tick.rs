@@ -1,5 +1,5 @@
-//! What the two drivers with a loop do alike: connections are served by tasks, and a tick ends with
-//! those that were woken, that go on, and whose wait is over.
+//! The part of a tick that the two drivers with a loop share. Tasks serve connections; a tick ends with the tasks that
+//! were woken, the connections that continue, and the waits that expired.
 
 use std::future::Future;
 
@@ -22,13 +22,13 @@ pub(crate) struct Parts<'a, L: Tick + ?Sized> {
 
 /// A loop that serves connections by tasks.
 pub(crate) trait Tick {
-    /// What a slot remembers for the protocol.
+    /// The protocol's state in a slot.
     type Memory: Default;
-    /// What a slot remembers for the driver.
+    /// The driver's state in a slot.
     type Driver: Default;
     type Future: Future;
     type Io;
-    /// What the loop keeps of an `Io`.
+    /// The part of an `Io` that stays with the loop.
     type Kept;
 
     fn parts(&mut self) -> Parts<'_, Self>;
@@ -111,7 +111,7 @@ pub(crate) trait Tick {
     }
 }
 
-/// What a task takes from the slot of the connection that it serves.
+/// The contents of a slot while a task serves its connection.
 pub(crate) struct Taken<T> {
     pub(crate) socket: Socket,
     pub(crate) peer: Peer,

@@ -1,4 +1,4 @@
-//! What is asked for comes whole and in order, however it is asked and however it is taken.
+//! Responses arrive whole and in order, however requests are split and responses are read.
 
 use std::thread;
 use std::time::Duration;
@@ -166,7 +166,7 @@ fn sixteen_requests_at_once(configuration: &Configuration) {
     server.stop();
 }
 
-/// What all of them have asked for is answered in one turn.
+/// One tick answers the requests of many connections.
 fn batches_of_many_connections(configuration: &Configuration) {
     let server = Server::start(configuration);
     let (mut clients, mut slow): (Vec<_>, _) =

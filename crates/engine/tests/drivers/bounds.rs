@@ -1,4 +1,4 @@
-//! What is bounded, and what happens at the bound.
+//! Bounds, and the behaviour at each bound.
 
 use std::thread;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn sees_all_idle(configuration: &Configuration) -> bool {
 }
 
 fn selects(configuration: &Configuration) -> bool {
-    // Where each worker has a queue of its own, those in one may wait for descriptors that others hold.
+    // If each worker has its own queue, connections in one may wait for descriptors that another worker holds.
     let one_queue = [Topology::Single, Topology::Threads].contains(&configuration.topology);
     configuration.driver() != Driver::Blocking && one_queue && !configuration.layered
 }
@@ -46,7 +46,7 @@ fn concurrent(configuration: &Configuration) -> bool {
     configuration.at_once()
 }
 
-/// What takes seconds is tried once for each driver and sender.
+/// Selects one configuration for each driver and sender, for cases that take seconds.
 fn once(configuration: &Configuration) -> bool {
     let alone = configuration.topology == Topology::Single && configuration.is_default();
     configuration.at_once() && alone && !configuration.scarce && !configuration.layered

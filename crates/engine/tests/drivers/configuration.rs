@@ -1,5 +1,5 @@
-//! What is tried: models from the table, with their triggers, topologies and senders, plain and through a
-//! layer, and the ring so small that everything of it runs out.
+//! The tested configurations: models from the table, with their triggers, topologies and senders, plain and through a
+//! layer, and a ring so small that all its resources run out.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub(crate) struct Configuration {
     pub(crate) triggers: Option<Triggers>,
     pub(crate) sender: Sender,
     pub(crate) dispatch: Dispatch,
-    /// What libevent is forced to use.
+    /// The mechanism that libevent is forced to use.
     pub(crate) method: Option<Method>,
     /// Through the layer that frames and seals every byte.
     pub(crate) layered: bool,
@@ -56,7 +56,7 @@ impl Configuration {
         all
     }
 
-    /// What else is tried with one worker: the layer, other senders, a ring of which everything runs out.
+    /// The variations with one worker: the layer, other senders, a ring whose resources run out.
     fn variations(&self) -> Vec<Configuration> {
         let mut all = vec![Configuration { layered: true, ..self.clone() }];
         if [Engine::Naive, Engine::Epoll, Engine::Uring].contains(&self.engine) && self.is_default() {
@@ -67,7 +67,7 @@ impl Configuration {
             let others = [Sender::Copy, Sender::Mmap, Sender::Splice];
             all.extend(others.map(|sender| Configuration { sender, ..self.clone() }));
         }
-        // What comes into an error queue is heard of in another way, or level-triggered, or not at all.
+        // These mechanisms report an error queue in another way, level-triggered, or never.
         let level = Some(Triggers { listener: Trigger::Level, connections: Trigger::Level });
         if [Engine::Poll, Engine::Select].contains(&self.engine) || self.triggers == level {
             all.push(Configuration { sender: Sender::Zerocopy, ..self.clone() });

@@ -226,7 +226,7 @@ fn a_file_that_shrinks_is_not_padded(configuration: &Configuration) {
     file.set_len(20_000).expect("a file of ours can be cut");
     let (rest, _) = client.rest();
     assert!(100_000 + rest.len() < length, "the connection ends before the answer does");
-    // What a socket holds by reference may have been zeroed by the kernel; what was copied into it is right.
+    // The kernel may have zeroed pages that a socket holds by reference; copied bytes are right.
     if matches!(configuration.sender, Sender::Copy | Sender::Mmap) {
         assert!(
             rest == pattern::large()[100_000..100_000 + rest.len()],

@@ -24,7 +24,7 @@ fn on_a_ring(configuration: &Configuration) -> bool {
     configuration.engine == Engine::Uring && single
 }
 
-/// Where bytes are handed over that the kernel holds until its last word on them.
+/// Returns whether the kernel holds sent bytes until it reports their release.
 fn holding(configuration: &Configuration) -> bool {
     on_a_ring(configuration) && configuration.sender == Sender::Zerocopy
 }
@@ -187,7 +187,7 @@ fn what_can_not_be_held_is_copied(configuration: &Configuration) {
 fn a_last_word_is_counted_when_it_comes(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("faults", "send-held:late:1:1000")]);
     ask_for_files(&server);
-    // Who goes away in the middle leaves something that is held, too.
+    // A client that disconnects midway leaves held memory, too.
     for _ in 0..4 {
         let mut client = server.connect();
         client.ask("/large?900000");
@@ -199,7 +199,7 @@ fn a_last_word_is_counted_when_it_comes(configuration: &Configuration) {
     server.stop();
 }
 
-/// What is held for ever costs its memory and nothing else.
+/// A send that is never released costs its memory and nothing else.
 fn without_a_last_word(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("faults", "send-held:silent:1:1000")]);
     ask_for_files(&server);

@@ -76,7 +76,7 @@ impl Server {
         self.listens.parse().expect("it listens on an address")
     }
 
-    /// What the server counted under `name`; asked over a connection of its own.
+    /// Returns the server's counter `name`, over a connection of its own.
     pub(crate) fn count(&self, name: &str) -> u64 {
         self.counts()(name)
     }

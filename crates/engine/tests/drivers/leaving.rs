@@ -60,7 +60,7 @@ fn what_rests_is_closed(configuration: &Configuration) {
     leaves_well(server);
 }
 
-/// Who serves it is not done with it when the signal comes, though the answer has left.
+/// The signal comes after the response was sent and before the task has ended.
 fn what_comes_to_rest_meanwhile_is_closed(configuration: &Configuration) {
     let server = Server::start_with(configuration, &[("tarries", "200")]);
     let mut client = server.connect();

@@ -32,7 +32,7 @@ pub(crate) const ROLE: &str = "serve-for-tests";
 
 /// The body of `/small`.
 pub(crate) const SMALL: &[u8] = b"a small body\n";
-/// What `/mix` puts behind and between its files.
+/// The bytes that `/mix` sends between and after its files.
 pub(crate) const TAIL: &[u8] = b"and this is behind the file";
 
 /// A ring of which everything runs out: places for operations, for completions, and buffers.

@@ -17,7 +17,7 @@ use crate::rules::precheck::Route;
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(crate) root: Arc<Root>,
-    /// Who may have them.
+    /// Decides which requests may have them.
     pub(crate) protection: Protection,
     /// Bytes up to which a file is read when it is opened.
     pub(crate) read_up_to: u64,
@@ -83,7 +83,7 @@ pub(crate) enum Opened {
 pub(crate) struct Found {
     pub(crate) facts: Facts,
     pub(crate) opened: Opened,
-    /// Who may have it.
+    /// The credentials that the file requires.
     pub(crate) guard: Guard,
     /// False if it changed while it was read: then it is sent through its handle this once, so that one
     /// version goes out or the connection ends.

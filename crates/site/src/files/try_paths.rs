@@ -40,7 +40,7 @@ impl TryPaths {
         self.0.iter().map(Wanted::name)
     }
 
-    /// What `attempt` returns for the first file that is there, and that file.
+    /// Returns the result of `attempt` for the first file that exists, and that file.
     pub(crate) fn first<T>(
         &self,
         attempt: impl Fn(&Wanted) -> Result<T, Absence>,

@@ -56,7 +56,7 @@ pub(crate) mod tests {
     use super::*;
     use std::io::Read;
 
-    /// What a client makes of it.
+    /// Decodes as a client does.
     pub(crate) fn decode(coded: &[u8], coding: Coding) -> Vec<u8> {
         let mut content = Vec::new();
         match coding {

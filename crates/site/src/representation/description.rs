@@ -26,7 +26,7 @@ pub(crate) struct Form<'a> {
     pub(crate) modified: Timestamp,
     /// The policy of the path that led to the file.
     pub(crate) here: &'a Effective,
-    /// Who may have the file.
+    /// The credentials that the file requires.
     pub(crate) guard: &'a Guard,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Description {
     fields: Fields,
     /// As [`Effective::is_guarded`], of the path.
     by_path: bool,
-    /// Who may have the file.
+    /// The credentials that the file requires.
     pub(crate) guard: Guard,
     /// Whether responses depend on more than the file, for either reason.
     pub(crate) guarded: bool,

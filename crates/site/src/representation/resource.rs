@@ -51,7 +51,7 @@ impl Loaded {
 }
 
 impl Resource {
-    /// Who may have it.
+    /// Returns the credentials that the file requires.
     pub(crate) fn guard(&self) -> &Guard {
         self.plain.guard()
     }

@@ -39,7 +39,7 @@ pub(crate) struct Variant {
     settled: bool,
 }
 
-/// Where the bytes of the body are.
+/// The location of the body's bytes.
 #[derive(Clone, Debug)]
 enum Content {
     /// Behind the head.
@@ -121,7 +121,7 @@ impl Variant {
         self.description.guarded && !(access.member && self.description.is_for_members_alone())
     }
 
-    /// Who may have it.
+    /// Returns the credentials that the file requires.
     pub(crate) fn guard(&self) -> &Guard {
         &self.description.guard
     }

@@ -7,7 +7,7 @@ use tenfold_http::Request;
 use crate::rules::policy::Effective;
 use crate::rules::realm::{Claim, Credentials, Realm};
 
-/// Who may have a file, whatever path led to it.
+/// The credentials that a file requires, whatever path led to it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guard {
     /// Members alone.

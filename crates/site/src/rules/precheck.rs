@@ -17,7 +17,7 @@ pub(crate) struct Precheck {
     pub(crate) route: Result<Route, EarlyResponse>,
 }
 
-/// Where a path leads.
+/// The target of a requested path.
 pub(crate) struct Route {
     /// The requested path: a file is cached under its canonical spelling.
     pub(crate) path: SitePath,

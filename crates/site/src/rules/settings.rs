@@ -9,7 +9,7 @@ use crate::rules::routes::Routes;
 /// they meet; docs/senders/auto.md has measurements.
 pub const MEMORY_UP_TO: u64 = 32 * 1024;
 
-/// Where entity tags come from.
+/// The source of entity tags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TagFrom {
     /// Modification time, to the nanosecond, and size.
@@ -46,7 +46,7 @@ pub struct Settings {
     pub listing: Listing,
     /// Names that are read of such a folder. Default 10,000.
     pub listing_entries: usize,
-    /// Where entity tags come from. Default: time and size.
+    /// The source of entity tags. Default: time and size.
     pub tags: TagFrom,
     /// Bytes up to which a file is read for its tag. Default 64 MB.
     pub tags_up_to: u64,

@@ -1,4 +1,4 @@
-//! What is remembered, for how long, and what it may cost.
+//! Cached entries: their lifetime and their bounds.
 
 use std::sync::{Arc, Weak};
 

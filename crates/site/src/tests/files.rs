@@ -1,4 +1,4 @@
-//! What is answered for files, directories, and what is neither.
+//! Responses for files, directories, and other kinds.
 
 use std::fs;
 use std::io::Write;

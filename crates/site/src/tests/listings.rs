@@ -1,4 +1,4 @@
-//! What is shown of folders that have no page of their own.
+//! Listings of folders without an index page.
 
 use super::*;
 use crate::Listing;

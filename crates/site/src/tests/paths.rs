@@ -1,4 +1,4 @@
-//! What hostile and odd targets come to.
+//! Hostile and odd request targets.
 
 use super::*;
 

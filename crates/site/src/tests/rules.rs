@@ -1,4 +1,4 @@
-//! What a configuration says of paths: where they lead, what holds there, and who may see it.
+//! Rules for paths: routes, policies, and access.
 
 mod passwords;
 

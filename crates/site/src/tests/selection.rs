@@ -113,7 +113,7 @@ fn several_ranges_are_several_parts_wherever_the_bytes_are() {
                 ask(&site, "GET", "/file", &["Range: bytes=-1, 0-9,500-599,20-29,200-9999999,600-"]);
             let found = parts(&response);
             assert_eq!(response.status(), 206);
-            // What reaches the end is one part, in the place of the first that asked for some of it.
+            // The ranges that reach the end become one part, at the position of the first of them.
             let last = size - 1;
             let expected = [(200, last), (0, 29)];
             assert_eq!(found.len(), expected.len());

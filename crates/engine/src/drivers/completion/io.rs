@@ -71,7 +71,7 @@ impl<B: Buffer> RingIo<B> {
 
     /// Ends it: gives the socket back, and all memory but a little.
     pub(super) fn end(&mut self) -> Option<Socket> {
-        // Who watches hears of what was handed over and has not left.
+        // Observers learn that these bytes were handed over and never sent.
         self.core.out.lose(self.transport.handed.saturating_sub(self.transport.link.sent.get()));
         self.transport.mapped = None;
         self.core.end()
@@ -101,7 +101,7 @@ impl<B: Buffer> Completion<B> {
     fn take_received(&mut self, core: &mut CoreOf<Self>, room: usize) -> bool {
         let mut inbox = self.link.inbox.borrow_mut();
         if !inbox.is_empty() {
-            // What came first goes first.
+            // These bytes came first.
             if let Some(buffer) = self.link.current.take() {
                 inbox.extend_from_slice(&buffer);
             }
@@ -232,7 +232,7 @@ impl<B: Buffer> Completion<B> {
             }
             self.see_what_was_mapped()?;
             let Some(socket) = &core.socket else { return Poll::Ready(Err(IoError::Gone)) };
-            // Who watches hears that everything before has left.
+            // Observers learn that all earlier bytes were sent.
             core.out.advance(0);
             if core.out.is_empty() {
                 core.cork.pop(socket);
@@ -254,7 +254,7 @@ impl<B: Buffer> Completion<B> {
             if self.sender == Sender::Mmap && self.in_flight() && self.hand_over_mapped(core)? {
                 continue;
             }
-            // What holds output back is taken away when all of it has left, and not before.
+            // The cork is removed only after all output has left.
             if handed <= HANDED_OVER && core.out.is_empty() && !core.cork.is_put() {
                 return Poll::Ready(Ok(()));
             }
@@ -305,7 +305,7 @@ impl<B: Buffer> Transport for Completion<B> {
             other => other,
         };
         if let (Poll::Ready(Err(IoError::Truncated)), Some(socket)) = (&flushed, &core.socket) {
-            // What is left of it in the socket may be zeros by now.
+            // The rest of it in the socket may be zeros by now.
             socket.reset();
             self.resets = true;
         }

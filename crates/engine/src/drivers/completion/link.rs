@@ -1,5 +1,5 @@
-//! Where the completion driver and a connection's `Io` meet: what has arrived, what is to be handed over,
-//! and what is waited for. Both live on the ring's thread.
+//! The state that the completion driver shares with a connection's `Io`: arrived bytes, operations to hand over, and
+//! waits. Both live on the ring's thread.
 
 use std::cell::{Cell, RefCell};
 
@@ -12,11 +12,11 @@ use crate::drivers::input::Buffer;
 use crate::worker::flags::flags;
 
 flags! {
-    /// What a task waits for.
+    /// The events that a task waits for.
     Wants {
         /// Bytes, an end, or an error have arrived.
         RECEIVED = 0,
-        /// What was handed over has been sent.
+        /// All bytes that were handed over have been sent.
         SENT = 1,
         /// There is room to write.
         WRITABLE = 2,
@@ -65,7 +65,7 @@ pub(super) struct Link<B> {
     pub(super) sending: Cell<u8>,
     /// Bytes that completed sends have sent.
     pub(super) sent: Cell<u64>,
-    /// What is in flight that is not to be copied, and whether more follows it.
+    /// The mapping in flight, which is sent without a copy, and whether more follows it.
     pub(super) held: RefCell<Option<(Mapped, bool)>>,
     pub(super) writable: Cell<bool>,
     pub(super) file_read: RefCell<Option<FileRead>>,
@@ -109,7 +109,7 @@ impl<B: Buffer> Link<B> {
         self.sent.set(0);
         self.writable.set(true);
         self.deadline.set(None);
-        // What the connection before asked for and did not wait for.
+        // The previous connection asked for this read and did not wait for it.
         self.file_read.take();
         self.reading.set(false);
         self.file_done.take();

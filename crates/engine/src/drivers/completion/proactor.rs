@@ -30,7 +30,7 @@ use crate::worker::tick::Tick;
 /// How long what was handed over may take when its connection would otherwise be closed.
 pub(super) const LAST_SENDS: Duration = Duration::from_secs(60);
 
-/// What the driver keeps of a task whose `Io` the task owns.
+/// The driver's part of a task that owns its `Io`.
 pub(super) struct Active<B> {
     pub(super) link: Rc<Link<B>>,
     pub(super) number: i32,

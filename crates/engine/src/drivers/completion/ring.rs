@@ -1,4 +1,4 @@
-//! What the driver asks of the mechanism that does its operations.
+//! The trait of the mechanism that executes the driver's operations.
 //!
 //! An operation is handed over with its tag and with everything that it works on; both come back with its
 //! completion. Sockets are named by their numbers, and are open until [`Ring::close`] or [`Ring::discard`]. Of a

@@ -135,7 +135,7 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
     }
 }
 
-/// What a failed send means: a mapped file has lost a page, or the peer is gone.
+/// Translates a failed send: a mapped file has lost a page, or the peer is gone.
 fn of_failed_send(result: i32) -> IoError {
     if result == -errno::EFAULT { IoError::Truncated } else { IoError::Gone }
 }

@@ -1,4 +1,4 @@
-//! Where work comes from beside connections: accepts on the listening sockets, and the eventfds.
+//! The sources of work beside connections: accepts on the listening sockets, and the eventfds.
 
 use std::time::Duration;
 

@@ -27,7 +27,7 @@ pub(super) fn special(place: u32) -> u64 {
     Key { index: place, generation: 0 }.word()
 }
 
-/// Where a worker's connections come from: its listening sockets, or whoever accepts for it.
+/// The source of a worker's connections: its listening sockets, or the thread that accepts for it.
 pub(crate) struct Acceptor<'a> {
     listeners: &'a [Listener],
     handed: Option<&'a Handoff>,

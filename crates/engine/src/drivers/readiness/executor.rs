@@ -1,4 +1,4 @@
-//! Who polls the tasks of a loop: the loop itself, or a pool of threads (`pool.rs`).
+//! Polls the tasks of a loop: on the loop itself, or on a pool of threads (`pool.rs`).
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use super::selector::Interest;
 use crate::worker::slots::Key;
 use crate::worker::tasks::{Task, Tasks};
 
-/// What a task is polled for, beside its future.
+/// The state that a task is polled with, beside its future.
 pub(crate) struct Active {
     pub(super) link: Arc<Link>,
     pub(super) number: i32,

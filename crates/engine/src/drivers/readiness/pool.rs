@@ -50,7 +50,7 @@ pub(crate) fn serve_by_pool<S: Selector, P: Protocol>(
     pool.run(plan, intake, protocol, reactor)
 }
 
-/// What the loop and its threads share.
+/// The state that the loop and its threads share.
 struct Pool<F: Future> {
     queue: Queue<Job<F>>,
     mailbox: Mailbox<Returned<F>>,
@@ -95,7 +95,7 @@ where
         })
     }
 
-    /// What a thread of the pool does until the loop has left.
+    /// Runs a thread of the pool until the loop has ended.
     fn work<P: Protocol>(&self, protocol: &P) {
         self.queue.work(|job| {
             read_clock();

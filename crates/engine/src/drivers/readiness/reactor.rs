@@ -25,7 +25,7 @@ use crate::worker::tick::Tick;
 /// The driver's part of a slot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Watch {
-    /// What the selector was told to report; none if it does not know the connection.
+    /// The interest that the selector knows; none if the connection is not registered.
     pub(super) interest: Option<Interest>,
     /// The peer has ended its output, which an edge-triggered mechanism says once.
     pub(super) half_closed: bool,
@@ -46,7 +46,7 @@ pub(super) struct Reactor<'a, S, P: Protocol, M: Start<ReadinessIo, P::State>, E
     pub(super) start: M,
     /// Whether anything was done in this turn; kept for selectors that ask.
     pub(super) worked: bool,
-    /// Who polls tasks.
+    /// Polls the tasks.
     pub(super) executor: E,
     /// Connections that were woken while their tasks were away.
     pub(super) missed: Vec<Key>,
@@ -136,7 +136,7 @@ where
         let until = self.idle_until(rest).filter(|_| !acceptor.pending());
         let Some(by) = until.map(|until| until.min(acceptor.resumes())) else { return Some(0) };
         if E::AWAY {
-            // Who leaves closes what comes to rest, so it hears of every task that comes back.
+            // A draining worker closes each connection that becomes idle, so it handles every task that comes back.
             let hears_all = !self.missed.is_empty() || lifecycle::phase() != Phase::Serving;
             let until = if hears_all { Instant::NEVER } else { by };
             if !self.executor.fall_asleep(until) {

@@ -1,4 +1,4 @@
-//! What a readiness mechanism has to give: watch, change, forget, wait.
+//! The operations of a readiness mechanism: watch, change, forget, wait.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tenfold_sys::readiness::Ready;
 
-/// What a registration reports. One without any interest may still report errors: [`Selector::HEARS_ERRORS`].
+/// The events that a registration reports. One without interest may still report errors: [`Selector::HEARS_ERRORS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Interest {
     /// Something to read, or the peer's end.
@@ -28,7 +28,7 @@ pub(crate) trait Selector {
     const SLEEPS: bool = false;
 
     /// Whether a registration of a connection ends with its report, and [`Selector::change`] begins it anew.
-    /// What is there then already is reported.
+    /// A registration reports bytes and room that are there already.
     const ONE_SHOT: bool = false;
 
     /// How other threads begin registrations anew, where the mechanism lets them. Asked for where

@@ -17,7 +17,7 @@ use crate::worker::slots::{Key, State};
 use crate::worker::tasks::{Finished, Start};
 use crate::worker::tick::{Parts, Taken, Tick, take_up};
 
-/// Where nobody says that something came into an error queue, it is looked into so often.
+/// The interval between looks into an error queue that the mechanism does not report.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 impl<S, P, M, E> Reactor<'_, S, P, M, E>
@@ -120,8 +120,8 @@ where
     pub(super) fn listen_for(&mut self, key: Key, number: i32, interest: Interest) -> bool {
         let edge = self.selector.edge();
         let Some(slot) = self.connections.find(key) else { return false };
-        // What was registered under edge triggering stays, and the first registration is for reading:
-        // room to write is asked for only by those who need it.
+        // Under edge triggering a registration stays. The first one is for reading: only a connection that waits for
+        // room asks for writing.
         let had = slot.driver.interest;
         let write = interest.write || edge && had.is_some_and(|had| had.write);
         let wanted = Interest { read: interest.read || edge, write };
@@ -169,7 +169,7 @@ where
                 if sent > 0 && P::has_answered(&slot.memory) {
                     slot.served = true;
                 }
-                // Who leaves looks for connections at rest once, and this one was not, or only looked at.
+                // A draining worker looks for idle connections once, and this one was active then.
                 if slot.served && lifecycle::phase() != Phase::Serving {
                     return self.close(key);
                 }

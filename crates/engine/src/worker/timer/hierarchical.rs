@@ -50,8 +50,8 @@ impl Hierarchical {
         }
     }
 
-    /// Where a tick that has not come is kept. It stays right until the hand comes to that bucket: up to
-    /// then the tick and the hand differ in no higher digit.
+    /// Returns the bucket of a future tick. It stays correct until the hand reaches that bucket: before that, the
+    /// tick and the hand differ in no higher digit.
     fn bucket_of(&self, tick: u64) -> (usize, usize) {
         let level = (self.past ^ tick).ilog2() / BITS;
         (level as usize, (tick >> (level * BITS)) as usize % BUCKETS)

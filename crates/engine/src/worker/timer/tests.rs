@@ -37,7 +37,7 @@ fn due_at(kind: TimerKind, by: u64) -> u64 {
     }
 }
 
-/// What happens to all of them at once, and to a model: when each index fires.
+/// Applies each operation to all timers and to a model that knows when each index fires.
 struct Bench {
     timers: Vec<(TimerKind, Box<dyn Timer>)>,
     model: Vec<Option<u64>>,

@@ -68,7 +68,7 @@ impl Timer for Wheel {
         self.steps.take();
         let mut tick = at.0.div_ceil(TICK).max(self.at);
         if tick as u32 == NONE {
-            // That means "not armed": such a timer fires one tick late.
+            // This value means "not armed", so the timer fires one tick late.
             tick += 1;
         }
         let bucket = tick as usize % BUCKETS;

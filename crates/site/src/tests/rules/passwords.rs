@@ -1,4 +1,4 @@
-//! Who may see what is behind a password.
+//! Access to folders with a password.
 
 use super::*;
 
