@@ -39,24 +39,23 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     }
 
     /// Whether a connection that was just accepted from `peer` is served; one that is not is closed at once.
-    /// Of each that is, [`Protocol::dismiss`] is called when it has ended.
+    /// Of each that is, [`Protocol::on_close`] is called when it has ended.
     fn admit(&self, _peer: &Peer) -> bool {
         true
     }
 
-    /// Called when a connection that was admitted has ended; `peer` says whose it was.
-    fn dismiss(&self, _peer: impl FnOnce() -> Peer) {}
+    /// Called when an admitted connection has ended; `peer` returns its peer.
+    fn on_close(&self, _peer: impl FnOnce() -> Peer) {}
 
     /// Hears what the engine does with connections, for counters.
     fn observe(&self, _event: Event) {}
 
-    /// Called on the worker's thread before it ends, or makes a process of itself: everything that was
-    /// buffered is written now.
-    fn leave(&self) {}
+    /// Called on the worker's thread before it ends or forks: writes everything that is buffered.
+    fn drain(&self) {}
 
-    /// Called on the worker's thread before it waits: the place to write what was buffered. Says when it
-    /// wants to be called again at the latest.
-    fn rest(&self) -> Instant {
+    /// Called on the worker's thread before it waits: writes what is due. Returns the time of the next call at the
+    /// latest.
+    fn before_wait(&self) -> Instant {
         Instant::NEVER
     }
 }

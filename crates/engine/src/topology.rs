@@ -120,7 +120,7 @@ fn handoff<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Re
         (0..plan.workers).map(|_| Handoff::new(plan.bounds.handoff_queue)).collect();
     let queues = queues.map_err(|error| format!("cannot make an eventfd: {error}"))?;
     // The thread that accepts is the first to be known.
-    protocol.rest();
+    protocol.before_wait();
     let accept = |protocol: &P| {
         let mut next = 0;
         let accepted = accept_each(

@@ -35,7 +35,7 @@ pub use message::refusal::Refusal;
 pub use message::request::{Body, Request, Version};
 pub use message::status::{PLAIN_TEXT, reason};
 pub use message::target::Target;
-pub use out::{Departure, Memory, OpenFile, Out, Part, Watch};
+pub use out::{Memory, OpenFile, Out, Part, SendObserver, SendReport};
 pub use response::echo::echo;
 pub use response::template::Template;
 pub use response::writer::{Format, ResponseHead, ResponseWriter};

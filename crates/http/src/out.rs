@@ -34,9 +34,9 @@ pub enum Part {
     File(Arc<OpenFile>, Range<u64>),
 }
 
-/// The fate of the bytes between a watch and the one before it.
+/// The fate of the bytes between an observer and the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Departure {
+pub struct SendReport {
     /// Bytes that never left: 0 when all did.
     pub unsent: u64,
     /// The number of pieces in which the others left: calls that took some of them, or operations.
@@ -44,7 +44,7 @@ pub struct Departure {
 }
 
 /// An observer that hears of the fate of the bytes in front of it.
-pub type Watch = Box<dyn FnOnce(Departure) + Send>;
+pub type SendObserver = Box<dyn FnOnce(SendReport) + Send>;
 
 /// A piece of output that a driver has taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub struct Out {
     /// Everything in front of the last `tail` staged bytes, in order; empty in the common case.
     segments: VecDeque<Segment>,
     tail: usize,
-    /// The number of pieces in which the bytes behind the last called watch have left so far.
+    /// The number of pieces in which the bytes behind the last called observer have left so far.
     sends: u32,
     /// Bytes that were moved out and never left.
     lost: u64,
@@ -105,12 +105,12 @@ impl Out {
         }
     }
 
-    /// Calls `watch` when everything before it has left, or when it is clear that it never will.
-    pub fn watch(&mut self, watch: Watch) {
+    /// Calls `observer` when everything before it has left, or when it is clear that it never will.
+    pub fn observe(&mut self, observer: SendObserver) {
         if self.is_empty() {
-            watch(Departure::default());
+            observer(SendReport::default());
         } else {
-            self.push_segment(Segment::Watch(watch));
+            self.push_segment(Segment::Observer(observer));
         }
     }
 
@@ -202,7 +202,7 @@ impl Out {
                 }
                 Segment::Shared(bytes, range) => &bytes[range.clone()],
                 Segment::File(..) => return (filled, true),
-                Segment::Watch(_) => {
+                Segment::Observer(_) => {
                     taken += 1;
                     continue;
                 }
@@ -237,7 +237,7 @@ impl Out {
 
     /// Whether there is output from segment `place` on that may leave with what is before it.
     fn goes_on(&self, place: usize) -> bool {
-        match self.segments.iter().skip(place).find(|segment| !matches!(segment, Segment::Watch(_))) {
+        match self.segments.iter().skip(place).find(|segment| !matches!(segment, Segment::Observer(_))) {
             Some(segment) => !matches!(segment, Segment::Alone(_)),
             None => self.tail > 0,
         }
@@ -265,7 +265,7 @@ impl Out {
         self.rewind_where_empty();
     }
 
-    /// Starts over if no bytes and no watches are left.
+    /// Starts over if no bytes and no observers are left.
     #[inline]
     fn rewind_where_empty(&mut self) {
         if self.is_empty() {
@@ -290,13 +290,13 @@ impl Out {
                 }
                 Segment::Shared(_, range) => range.start += step as usize,
                 Segment::File(_, range) => range.start += step,
-                Segment::Watch(_) => {}
+                Segment::Observer(_) => {}
             }
             if segment.len() > 0 {
                 return;
             }
-            if let Some(Segment::Watch(watch)) = self.segments.pop_front() {
-                watch(Departure { unsent: 0, sends: std::mem::take(&mut self.sends) });
+            if let Some(Segment::Observer(observer)) = self.segments.pop_front() {
+                observer(SendReport { unsent: 0, sends: std::mem::take(&mut self.sends) });
                 counted = false;
             }
         }
@@ -306,11 +306,11 @@ impl Out {
         self.gone += rest;
     }
 
-    /// Drops everything, and tells the watches how many bytes never left. Keeps at most `capacity` bytes of memory.
+    /// Drops everything, and tells the observers how many bytes never left. Keeps at most `capacity` bytes of memory.
     pub fn clear(&mut self, capacity: usize) {
         let (unsent, sends) = (std::mem::take(&mut self.lost), std::mem::take(&mut self.sends));
         if !self.segments.is_empty() {
-            self.drop_segments(Departure { unsent, sends });
+            self.drop_segments(SendReport { unsent, sends });
         }
         self.staged.clear();
         (self.gone, self.tail) = (0, 0);
@@ -324,11 +324,11 @@ impl Out {
 
     /// Out of line: the common case has no segments and comes with every request.
     #[cold]
-    fn drop_segments(&mut self, mut departure: Departure) {
+    fn drop_segments(&mut self, mut report: SendReport) {
         for segment in self.segments.drain(..) {
-            departure.unsent += segment.len();
-            if let Segment::Watch(watch) = segment {
-                watch(std::mem::take(&mut departure));
+            report.unsent += segment.len();
+            if let Segment::Observer(observer) = segment {
+                observer(std::mem::take(&mut report));
             }
         }
     }

@@ -13,7 +13,7 @@ enum Operation {
     Stage(u8),
     Shared(u8, u8),
     File(u8, u8),
-    Watch,
+    Observe,
     Advance(u16),
     Pop,
     PopFile(u8),
@@ -25,14 +25,14 @@ enum Operation {
 enum Item {
     Memory(u8),
     File(u8),
-    Watch(usize),
+    Observer(usize),
 }
 
 /// An [`Out`] and a model of it, which is a queue of single bytes.
 struct Pair {
     out: Out,
     model: VecDeque<Item>,
-    /// What each watch was told, and what it should be told.
+    /// What each observer was told, and what it should be told.
     told: Arc<Mutex<Vec<Option<u64>>>>,
     expected: Vec<Option<u64>>,
     next: u8,
@@ -61,7 +61,7 @@ impl Pair {
     }
 
     fn unsent(&self) -> u64 {
-        self.model.iter().filter(|item| !matches!(item, Item::Watch(_))).count() as u64
+        self.model.iter().filter(|item| !matches!(item, Item::Observer(_))).count() as u64
     }
 
     fn apply(&mut self, operation: &Operation) {
@@ -82,7 +82,7 @@ impl Pair {
                 self.model.extend(range.clone().map(|offset| Item::File((offset % 251) as u8)));
                 self.out.push(Part::File(Arc::clone(&self.file), range));
             }
-            Operation::Watch => self.watch(),
+            Operation::Observe => self.observe(),
             Operation::Advance(count) => {
                 let count = self.unsent().min(u64::from(count));
                 self.out.advance(count);
@@ -98,7 +98,7 @@ impl Pair {
                 let count = there.min(u64::from(most));
                 if there > 0 {
                     self.out.pop_file(count);
-                    // A watch behind it hears nothing yet.
+                    // An observer behind it hears nothing yet.
                     let front = self.model.drain(..count as usize);
                     assert!(front.into_iter().all(|item| matches!(item, Item::File(_))));
                 }
@@ -108,7 +108,7 @@ impl Pair {
                 let mut unsent = 0;
                 for item in self.model.drain(..) {
                     unsent += 1;
-                    if let Item::Watch(number) = item {
+                    if let Item::Observer(number) = item {
                         self.expected[number] = Some(unsent - 1);
                         unsent = 0;
                     }
@@ -117,33 +117,33 @@ impl Pair {
         }
     }
 
-    /// What was taken is the front of the model; a watch behind it hears nothing yet.
+    /// What was taken is the front of the model; an observer behind it hears nothing yet.
     fn popped(&mut self, bytes: &[u8]) {
         assert!(!bytes.is_empty());
         let front: Vec<Item> = self.model.drain(..bytes.len()).collect();
         assert!(front.into_iter().eq(bytes.iter().copied().map(Item::Memory)));
     }
 
-    fn watch(&mut self) {
+    fn observe(&mut self) {
         let number = self.expected.len();
         // Behind one that waits to be told it waits, too.
         self.expected.push(if self.model.is_empty() { Some(0) } else { None });
         if !self.model.is_empty() {
-            self.model.push_back(Item::Watch(number));
+            self.model.push_back(Item::Observer(number));
         }
         self.told.lock().expect("no panic").push(None);
         let told = Arc::clone(&self.told);
-        self.out.watch(Box::new(move |departure| {
-            let before = told.lock().expect("no panic")[number].replace(departure.unsent);
-            assert_eq!(before, None, "a watch is told once");
+        self.out.observe(Box::new(move |report| {
+            let before = told.lock().expect("no panic")[number].replace(report.unsent);
+            assert_eq!(before, None, "an observer is told once");
         }));
     }
 
-    /// Takes `count` bytes from the model, and the watches behind each that leaves.
+    /// Takes `count` bytes from the model, and the observers behind each that leaves.
     fn leave(&mut self, mut count: u64) {
         while let Some(&item) = self.model.front() {
             match item {
-                Item::Watch(number) => self.expected[number] = Some(0),
+                Item::Observer(number) => self.expected[number] = Some(0),
                 _ if count == 0 => return,
                 _ => count -= 1,
             }
@@ -157,7 +157,7 @@ impl Pair {
         assert_eq!(self.out.len(), self.unsent());
         assert_eq!(self.out.is_empty(), self.model.is_empty());
         let bytes: Vec<Item> =
-            self.model.iter().copied().filter(|item| !matches!(item, Item::Watch(_))).collect();
+            self.model.iter().copied().filter(|item| !matches!(item, Item::Observer(_))).collect();
         for room in [1, 3, 64] {
             let mut slices = vec![IoSlice::new(&[]); room];
             let (filled, more) = self.out.memory(&mut slices);
@@ -197,7 +197,10 @@ fn output_leaves_in_the_order_in_which_it_came() {
             let (told, count) = (Arc::clone(&pair.told), pair.expected.len());
             drop(pair);
             let told = told.lock().expect("no panic");
-            assert!(told.len() == count && told.iter().all(Option::is_some), "every watch is told at last");
+            assert!(
+                told.len() == count && told.iter().all(Option::is_some),
+                "every observer is told at last"
+            );
         },
     );
 }

@@ -24,14 +24,22 @@ pub struct Proactor<S> {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The work of a pool's thread beside answering.
+/// The calls that a thread of the pool makes beside answering.
 #[derive(Debug)]
-pub struct Resting<S> {
-    /// After an answer: see [`crate::Protocol::rest`].
-    pub rest: fn(&S) -> Instant,
-    /// Before the thread ends: see [`crate::Protocol::leave`].
-    pub leave: fn(&S),
+pub struct ThreadHooks<S> {
+    /// After an answer: see [`crate::Protocol::before_wait`].
+    pub before_wait: fn(&S) -> Instant,
+    /// Before the thread ends: see [`crate::Protocol::drain`].
+    pub drain: fn(&S),
 }
+
+impl<S> Clone for ThreadHooks<S> {
+    fn clone(&self) -> ThreadHooks<S> {
+        *self
+    }
+}
+
+impl<S> Copy for ThreadHooks<S> {}
 
 impl<S: Service + 'static> Proactor<S> {
     /// Starts `width` threads for `service`; at most `bound` requests wait for them. The process is not forked any more.
@@ -41,14 +49,14 @@ impl<S: Service + 'static> Proactor<S> {
     pub fn start(
         service: Arc<S>,
         (width, bound): (usize, usize),
-        Resting { rest, leave }: Resting<S>,
+        hooks: ThreadHooks<S>,
     ) -> Result<Proactor<S>, String> {
         let queue = Arc::new(Queue::new(bound));
         let mut proactor = Proactor { service, queue, threads: Vec::with_capacity(width) };
         for number in 0..width {
             let (service, queue) = (proactor.service.clone(), proactor.queue.clone());
             let thread = thread::Builder::new().name(format!("proactor-{number}"));
-            let started = thread.spawn(move || work(&*service, &queue, rest, leave));
+            let started = thread.spawn(move || work(&*service, &queue, hooks));
             let failed = |error| format!("cannot start thread {number} of the pool: {error}");
             proactor.threads.push(started.map_err(failed)?);
         }
@@ -93,16 +101,16 @@ impl<S: Service + 'static> Proactor<S> {
     }
 }
 
-fn work<S>(service: &S, queue: &Queue<Job>, rest: fn(&S) -> Instant, leave: fn(&S)) {
+fn work<S>(service: &S, queue: &Queue<Job>, hooks: ThreadHooks<S>) {
     queue.work(|job| {
         read_clock();
         if let Some(job) = job {
             job();
         }
-        rest(service)
+        (hooks.before_wait)(service)
     });
     read_clock();
-    leave(service);
+    (hooks.drain)(service);
 }
 
 impl<S: Service + 'static> Service for Proactor<S> {
@@ -116,7 +124,7 @@ impl<S: Service + 'static> Service for Proactor<S> {
         if request.body != Body::Empty {
             return self.service.answer(request, connection, response);
         }
-        let from = *connection;
+        let from = connection.clone();
         self.hand_over(request, connection, response, move |service, request, response| {
             match service.answer(request, &from, response) {
                 Answer::NeedBody { .. } => service.answer_body(request, b"", &from, response),
@@ -132,7 +140,7 @@ impl<S: Service + 'static> Service for Proactor<S> {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        let (from, body) = (*connection, body.to_vec());
+        let (from, body) = (connection.clone(), body.to_vec());
         self.hand_over(request, connection, response, move |service, request, response| {
             service.answer_body(request, &body, &from, response)
         })

@@ -47,14 +47,14 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
         }
         let idle = children.begin();
         // Otherwise both processes would write the buffered bytes.
-        protocol.leave();
+        protocol.drain();
         match process::fork() {
             Ok(Fork::Child) => {
                 let orphaned = !process::end_with(parent, Signal::Interrupt).unwrap_or(false);
                 if !orphaned {
                     serve(&socket, peer, listener, plan, protocol, &idle);
                 }
-                protocol.leave();
+                protocol.drain();
                 std::process::exit(0);
             }
             Ok(Fork::Parent(pid)) => {
@@ -62,13 +62,13 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
                 children.each.insert((pid, of_accepted(peer)));
             }
             Err(_) => {
-                protocol.dismiss(|| of_accepted(peer));
+                protocol.on_close(|| of_accepted(peer));
                 protocol.observe(Event::Exhausted);
             }
         }
     });
     children.borrow_mut().wait_for_all(protocol);
-    protocol.leave();
+    protocol.drain();
     accepted
 }
 
@@ -122,7 +122,7 @@ impl Children {
             let place = self.each.iter().find_map(|(place, (other, _))| (*other == pid).then_some(place));
             if let Some(place) = place {
                 let (_, peer) = self.each.remove(place);
-                protocol.dismiss(|| peer);
+                protocol.on_close(|| peer);
             }
             protocol.observe(Event::Closed);
         }

@@ -30,7 +30,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
             protocol.observe(Event::Accepted);
             serve(&socket, peer, listener, plan, protocol, &idle);
             drop(socket);
-            protocol.dismiss(|| of_accepted(peer));
+            protocol.on_close(|| of_accepted(peer));
             protocol.observe(Event::Closed);
         },
     )

@@ -73,7 +73,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
                 match sender.try_send((socket, peer, listener)) {
                     Ok(()) => load.waiting += 1,
                     Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                        protocol.dismiss(|| of_accepted(peer));
+                        protocol.on_close(|| of_accepted(peer));
                         protocol.observe(Event::TooMany);
                     }
                 }
@@ -91,7 +91,7 @@ fn serve_from<P: Protocol>(
 ) {
     loop {
         let next = lock(queue).recv();
-        let Ok((socket, peer, listener)) = next else { return protocol.leave() };
+        let Ok((socket, peer, listener)) = next else { return protocol.drain() };
         let served = Served::new(socket);
         let place = {
             let mut load = lock(load);
@@ -102,10 +102,10 @@ fn serve_from<P: Protocol>(
         protocol.observe(Event::Accepted);
         serve(&served.socket, peer, listener, plan, protocol, &served.idle());
         drop(served);
-        protocol.dismiss(|| of_accepted(peer));
+        protocol.on_close(|| of_accepted(peer));
         protocol.observe(Event::Closed);
         // Before it waits for a connection, which may take long.
-        protocol.leave();
+        protocol.drain();
         lock(load).threads.remove(place);
     }
 }

@@ -36,16 +36,16 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
                     protocol.observe(Event::Accepted);
                     serve(&served.socket, peer, listener, plan, &protocol, &served.idle());
                     drop(served);
-                    protocol.dismiss(|| of_accepted(peer));
+                    protocol.on_close(|| of_accepted(peer));
                     protocol.observe(Event::Closed);
-                    protocol.leave();
+                    protocol.drain();
                     lock(threads_too).remove(place);
                 };
                 let thread = thread::Builder::new().name("connection".into()).stack_size(STACK_BYTES);
                 if thread.spawn_scoped(scope, serve).is_err() {
                     // The socket went with what could not be started.
                     lock(&threads).remove(place);
-                    protocol.dismiss(|| of_accepted(peer));
+                    protocol.on_close(|| of_accepted(peer));
                     protocol.observe(Event::Exhausted);
                 }
             },

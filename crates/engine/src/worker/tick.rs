@@ -49,13 +49,13 @@ pub(crate) trait Tick {
     /// The wait of connection `key` has ended, which is in `state` and has no task.
     fn give_up(&mut self, key: Key, state: State);
 
-    /// Until when nothing is to be done, while nothing happens; none where something is. `rest` is the
+    /// Until when nothing is to be done, while nothing happens; none where something is. `due` is the
     /// protocol's. From here on wakers tell the loop.
     #[inline]
-    fn idle_until(&mut self, rest: Instant) -> Option<Instant> {
+    fn idle_until(&mut self, due: Instant) -> Option<Instant> {
         let Parts { connections, tasks, again, inbox } = self.parts();
         let asleep = inbox.fall_asleep(tasks.any()) && again.is_empty();
-        asleep.then(|| connections.next_deadline().min(rest).min(tasks.trims()))
+        asleep.then(|| connections.next_deadline().min(due).min(tasks.trims()))
     }
 
     /// Ends a tick. `woken` says whether wakers have told the loop anything; `keys` is empty before and after.

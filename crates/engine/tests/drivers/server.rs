@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use tenfold_engine::dispatch::proactor::{Proactor, Resting};
+use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
 use tenfold_engine::faults::{Fault, Operation, Wrong};
 use tenfold_engine::layer::framed::Framed;
 use tenfold_engine::offload::{Lane, promise};
@@ -192,8 +192,8 @@ fn serve(settings: &Settings) -> Result<(), String> {
 
 fn proactor(unit: &Arc<Unit>, plan: &Plan) -> Result<Proactor<Unit>, String> {
     let pool = (plan.bounds.pool_threads, plan.bounds.pool_queue);
-    let resting = Resting { rest: |_| Instant::NEVER, leave: |_| () };
-    Proactor::start(unit.clone(), pool, resting)
+    let hooks = ThreadHooks { before_wait: |_| Instant::NEVER, drain: |_| () };
+    Proactor::start(unit.clone(), pool, hooks)
 }
 
 fn listeners(settings: &Settings, count: usize) -> Result<Vec<Listener>, String> {

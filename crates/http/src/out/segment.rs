@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{OpenFile, Watch};
+use super::{OpenFile, SendObserver};
 
 /// One of them.
 pub(super) enum Segment {
@@ -12,7 +12,7 @@ pub(super) enum Segment {
     Alone(usize),
     Shared(Arc<[u8]>, Range<usize>),
     File(Arc<OpenFile>, Range<u64>),
-    Watch(Watch),
+    Observer(SendObserver),
 }
 
 impl Segment {
@@ -22,7 +22,7 @@ impl Segment {
             Segment::Staged(count) | Segment::Alone(count) => *count as u64,
             Segment::Shared(_, range) => range.len() as u64,
             Segment::File(_, range) => range.end.saturating_sub(range.start),
-            Segment::Watch(_) => 0,
+            Segment::Observer(_) => 0,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Output that a driver takes over: it owns the bytes until the kernel is done with them, and says then what became
 //! of them.
 
-use super::{Memory, Out, Segment, Watch};
+use super::{Memory, Out, Segment, SendObserver};
 
 impl Out {
     /// Moves the first piece of memory out of the front, for a driver that owns bytes until the kernel is
@@ -19,8 +19,8 @@ impl Out {
             let from = std::mem::take(&mut self.gone);
             return Some(Memory::Staged(std::mem::replace(&mut self.staged, spare), from));
         }
-        // A watch hears when what is before it has left: see `advance`.
-        if matches!(self.segments.front()?, Segment::File(..) | Segment::Watch(_)) {
+        // An observer hears when what is before it has left: see `advance`.
+        if matches!(self.segments.front()?, Segment::File(..) | Segment::Observer(_)) {
             return None;
         }
         let memory = match self.segments.pop_front()? {
@@ -30,7 +30,7 @@ impl Out {
                 self.gone += count;
                 Memory::Staged(spare, 0)
             }
-            Segment::File(..) | Segment::Watch(_) => return None,
+            Segment::File(..) | Segment::Observer(_) => return None,
         };
         self.sends += 1;
         self.rewind_where_empty();
@@ -38,7 +38,7 @@ impl Out {
     }
 
     /// Moves the first `count` bytes out of the file at the front, for a driver that has read or mapped them and owns
-    /// them until the kernel is done with them: they count as a piece. A watch behind them hears of it when the driver
+    /// them until the kernel is done with them: they count as a piece. An observer behind them hears of it when the driver
     /// says so, with [`Out::advance`] or [`Out::lose`]. Panics when there is no file, or not so much of it.
     pub fn pop_file(&mut self, count: u64) {
         let Some(Segment::File(_, range)) = self.segments.front_mut() else {
@@ -53,19 +53,19 @@ impl Out {
         self.rewind_where_empty();
     }
 
-    /// Moves the watch at the front out, if there is one, for a layer that sends its own form of the bytes in front of
-    /// it: the layer puts the watch behind that form.
-    pub fn pop_watch(&mut self) -> Option<Watch> {
-        if !matches!(self.segments.front()?, Segment::Watch(_)) {
+    /// Moves the observer at the front out, if there is one, for a layer that sends its own form of the bytes in front of
+    /// it: the layer puts the observer behind that form.
+    pub fn pop_observer(&mut self) -> Option<SendObserver> {
+        if !matches!(self.segments.front()?, Segment::Observer(_)) {
             return None;
         }
-        let Some(Segment::Watch(watch)) = self.segments.pop_front() else { return None };
+        let Some(Segment::Observer(observer)) = self.segments.pop_front() else { return None };
         self.sends = 0;
         self.rewind_where_empty();
-        Some(watch)
+        Some(observer)
     }
 
-    /// So many bytes that were moved out never left: the next watch hears of them when everything is
+    /// So many bytes that were moved out never left: the next observer hears of them when everything is
     /// dropped.
     pub fn lose(&mut self, count: u64) {
         self.lost = count;

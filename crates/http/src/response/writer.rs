@@ -14,7 +14,7 @@ use crate::message::header_lines::HeaderLines;
 use crate::message::refusal::Refusal;
 use crate::message::request::Version;
 use crate::message::status::{PLAIN_TEXT, reason};
-use crate::out::{Out, Part, Watch};
+use crate::out::{Out, Part, SendObserver};
 
 /// Writes the response to one request in the wire format of its version, behind what the connection has to send.
 ///
@@ -102,9 +102,9 @@ impl<'o> ResponseWriter<'o> {
         self.out.push(part);
     }
 
-    /// Calls `watch` when everything written so far has left, or when it is clear that it never will.
-    pub fn watch(&mut self, watch: Watch) {
-        self.out.watch(watch);
+    /// Calls `observer` when everything written so far has left, or when it is clear that it never will.
+    pub fn observe(&mut self, observer: SendObserver) {
+        self.out.observe(observer);
     }
 
     /// Whether everything that the connection has to send is in memory and unobserved: it leaves whole, or the

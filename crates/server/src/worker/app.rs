@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time;
 
-use tenfold_engine::dispatch::proactor::{Proactor, Resting};
+use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
 use tenfold_engine::offload::Lane;
 use tenfold_engine::{Dispatch, Event, Plan, Protocol};
 use tenfold_http::{
-    Answer, Connection, Departure, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, ResponseWriter,
+    Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, ResponseWriter, SendReport,
     Service, Session, clock, echo, serve_connection,
 };
 use tenfold_site::{Answered, Finish, Hosts, Need, ResponseSummary, Work};
@@ -79,11 +79,11 @@ impl App {
 fn proactor(shared: &Arc<Shared>, plan: &Plan) -> Result<Proactor<Shared>, String> {
     let pools = plan.workers / plan.processes();
     let pool = (pools * plan.bounds.pool_threads, pools * plan.bounds.pool_queue);
-    let resting = Resting::<Shared> {
-        rest: |shared| shared.worker.before_wait(),
-        leave: |shared| shared.worker.drain(),
+    let hooks = ThreadHooks::<Shared> {
+        before_wait: |shared| shared.worker.before_wait(),
+        drain: |shared| shared.worker.drain(),
     };
-    Proactor::start(shared.clone(), pool, resting)
+    Proactor::start(shared.clone(), pool, hooks)
 }
 
 impl Protocol for App {
@@ -119,7 +119,7 @@ impl Protocol for App {
     }
 
     #[inline]
-    fn dismiss(&self, peer: impl FnOnce() -> Peer) {
+    fn on_close(&self, peer: impl FnOnce() -> Peer) {
         if let Some(admission) = &self.shared.admission {
             admission.on_close(&peer());
         }
@@ -131,11 +131,11 @@ impl Protocol for App {
     }
 
     #[inline]
-    fn rest(&self) -> Instant {
+    fn before_wait(&self) -> Instant {
         self.shared.worker.before_wait()
     }
 
-    fn leave(&self) {
+    fn drain(&self) {
         self.shared.worker.drain();
     }
 }
@@ -162,7 +162,7 @@ impl Service for Shared {
             }
             Answered::Work(work) => self.work(
                 work,
-                Asked { head: head.to_owned(), connection: *connection, began, private: false },
+                Asked { head: head.to_owned(), connection: connection.clone(), began, private: false },
                 response,
             ),
         }
@@ -338,7 +338,7 @@ impl Shared {
         });
         if let Some(begun) = begun.flatten() {
             let (worker, body) = (self.worker.clone(), outcome.body);
-            response.watch(Box::new(move |Departure { unsent, sends }| {
+            response.observe(Box::new(move |SendReport { unsent, sends }| {
                 let times = staged.map(|(process, staged)| Times {
                     process: Some(process),
                     send: (unsent == 0).then(|| staged.elapsed()),

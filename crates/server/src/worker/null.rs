@@ -112,11 +112,11 @@ impl Protocol for Null {
     }
 
     #[inline]
-    fn rest(&self) -> Instant {
+    fn before_wait(&self) -> Instant {
         self.worker.before_wait()
     }
 
-    fn leave(&self) {
+    fn drain(&self) {
         self.worker.drain();
     }
 }

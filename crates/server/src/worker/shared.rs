@@ -88,7 +88,7 @@ impl WorkerShared {
         }
     }
 
-    /// What a worker does before it waits: see [`tenfold_engine::Protocol::rest`].
+    /// What a worker does before it waits: see [`tenfold_engine::Protocol::before_wait`].
     #[inline]
     pub(crate) fn before_wait(&self) -> Instant {
         let due = self.with(|local| {
@@ -144,7 +144,7 @@ impl WorkerShared {
         }
     }
 
-    /// What a worker does before it ends: see [`tenfold_engine::Protocol::leave`].
+    /// What a worker does before it ends: see [`tenfold_engine::Protocol::drain`].
     pub(crate) fn drain(&self) {
         self.with(|local| local.writer.as_mut().map(Writer::write));
     }

@@ -30,7 +30,7 @@ pub(crate) fn accept_each<P: Protocol>(
     let mut waiting = Waiting::begin(listeners)?;
     while lifecycle::phase() == Phase::Serving {
         read_clock();
-        protocol.rest();
+        protocol.before_wait();
         look_round();
         let ready = waiting.next().or_else(|error| pause_where_short(error, protocol).map(|()| Vec::new()));
         for place in ready.map_err(|error| format!("cannot wait for connections: {error}"))? {
@@ -56,7 +56,7 @@ pub(crate) fn accept_each<P: Protocol>(
         }
     }
     read_clock();
-    protocol.leave();
+    protocol.drain();
     Ok(())
 }
 

@@ -60,8 +60,8 @@ pub(crate) type BlockingIo<'a> = ConnectionIo<Blocking<'a>>;
 /// Calls that wait.
 pub(crate) struct Blocking<'a> {
     pub(super) idle: &'a dyn Idle,
-    /// Called between two slices of a wait: [`crate::Protocol::rest`].
-    pub(super) rest: &'a dyn Fn(),
+    /// Called between two slices of a wait: [`crate::Protocol::before_wait`].
+    pub(super) before_wait: &'a dyn Fn(),
 }
 
 impl Blocking<'_> {
@@ -80,7 +80,7 @@ impl Blocking<'_> {
             if read_clock() >= by {
                 return Err(IoError::TimedOut);
             }
-            (self.rest)();
+            (self.before_wait)();
             match lifecycle::phase() {
                 Phase::Stopping => return Err(IoError::Gone),
                 Phase::Draining if leaving => return Ok(None),
@@ -116,7 +116,7 @@ impl<'a> Transport for Blocking<'a> {
         patience: Patience,
         by: Instant,
     ) -> Poll<Result<Received, IoError>> {
-        let resting = patience == Patience::Park && core.input.is_empty();
+        let parks = patience == Patience::Park && core.input.is_empty();
         let Some(socket) = core.socket else { return Poll::Ready(Err(IoError::Gone)) };
         let into = core.input.room(room);
         if into.is_empty() {
@@ -128,12 +128,12 @@ impl<'a> Transport for Blocking<'a> {
             return Poll::Ready(Err(IoError::TimedOut));
         }
         let mut was_idle = false;
-        let received = self.until(by, resting, || match socket.receive(into) {
+        let received = self.until(by, parks, || match socket.receive(into) {
             Ok(count) => Some(Ok(count)),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock || interrupted(&error) => {
-                was_idle = resting;
+                was_idle = parks;
                 // As if the peer had ended its output.
-                (resting && self.idle.gives_way(since)).then_some(Ok(0))
+                (parks && self.idle.gives_way(since)).then_some(Ok(0))
             }
             Err(error) => Some(Err(connection_error(&error))),
         });

@@ -32,12 +32,12 @@ pub(crate) fn serve<P: Protocol>(
     if peer.is_none() && socket.set_wait_slice(SLICE).is_err() {
         return;
     }
-    let rest = || {
-        protocol.rest();
+    let before_wait = || {
+        protocol.before_wait();
     };
     let mut core = Core::new(plan, Input::that_grows());
     core.begin(socket, of_accepted(peer), listener);
-    let mut io = BlockingIo { core, transport: Blocking { idle, rest: &rest } };
+    let mut io = BlockingIo { core, transport: Blocking { idle, before_wait: &before_wait } };
     let mut memory = P::State::default();
     read_clock();
     loop {
@@ -48,7 +48,7 @@ pub(crate) fn serve<P: Protocol>(
         io.core.files.clear();
         match next {
             Ok(Next::Park(by)) => {
-                protocol.rest();
+                protocol.before_wait();
                 let now = read_clock();
                 if lifecycle::phase() != Phase::Serving || now >= by {
                     return;

@@ -123,7 +123,7 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
     /// Forgets connection `key`, which no operation names any more.
     pub(super) fn connections_end(&mut self, key: Key) {
         if let Some(slot) = self.connections.find(key) {
-            self.protocol.dismiss(|| slot.peer());
+            self.protocol.on_close(|| slot.peer());
             self.leaving -= usize::from(slot.driver.past.any(Past::EVICTED));
             if let Some(socket) = slot.socket.take() {
                 self.ring.discard(socket);

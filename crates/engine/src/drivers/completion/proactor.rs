@@ -82,14 +82,14 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
             self.end_tick(woken, now, &mut keys);
         }
         read_clock();
-        self.protocol.leave();
+        self.protocol.drain();
         Ok(())
     }
 
     /// How long the next wait may last. From here on wakers tell the loop.
     fn timeout(&mut self, sources: &Sources<'_>) -> Option<Duration> {
-        let rest = self.protocol.rest();
-        let Some(until) = self.idle_until(rest) else { return Some(Duration::ZERO) };
+        let due = self.protocol.before_wait();
+        let Some(until) = self.idle_until(due) else { return Some(Duration::ZERO) };
         let by = until.min(sources.resumes());
         (by != Instant::NEVER).then(|| by.since(tenfold_http::clock::now()) + Duration::from_millis(1))
     }
@@ -97,8 +97,8 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
     /// Leaves step by step; says whether connections are left.
     fn drain(&mut self, sources: &mut Sources<'_>) -> bool {
         if sources.leave(&mut self.ring) {
-            let resting = |slot: &Slot<P::State, Operations>| slot.state == State::Parked && slot.served;
-            for key in self.connections.keys(resting) {
+            let is_idle = |slot: &Slot<P::State, Operations>| slot.state == State::Parked && slot.served;
+            for key in self.connections.keys(is_idle) {
                 self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
             }
         }

@@ -45,7 +45,7 @@ where
         if let Some(socket) = &slot.socket {
             self.selector.closing(socket.number());
         }
-        self.protocol.dismiss(|| slot.peer());
+        self.protocol.on_close(|| slot.peer());
         self.connections.remove(key);
         self.protocol.observe(protocol::Event::Closed);
     }

@@ -102,10 +102,10 @@ where
             if let Some(job) = job {
                 self.poll(job);
             }
-            protocol.rest()
+            protocol.before_wait()
         });
         read_clock();
-        protocol.leave();
+        protocol.drain();
     }
 
     fn poll(&self, job: Job<F>) {

@@ -126,14 +126,14 @@ where
             }
         }
         read_clock();
-        self.protocol.leave();
+        self.protocol.drain();
         Ok(())
     }
 
     /// How long the next wait may last, in milliseconds. From here on wakers tell the loop.
     fn timeout(&mut self, acceptor: &Acceptor<'_>) -> Option<u32> {
-        let rest = self.protocol.rest();
-        let until = self.idle_until(rest).filter(|_| !acceptor.pending());
+        let due = self.protocol.before_wait();
+        let until = self.idle_until(due).filter(|_| !acceptor.pending());
         let Some(by) = until.map(|until| until.min(acceptor.resumes())) else { return Some(0) };
         if E::AWAY {
             // A draining worker closes each connection that becomes idle, so it handles every task that comes back.
@@ -194,7 +194,7 @@ where
         let socket = if fits { Some(socket) } else { socket.renumber().ok() };
         let socket = socket.filter(|socket| self.selector.admits(socket.number()));
         if socket.is_none() {
-            self.protocol.dismiss(|| of_accepted(peer));
+            self.protocol.on_close(|| of_accepted(peer));
             self.protocol.observe(protocol::Event::TooMany);
         }
         socket

@@ -75,19 +75,19 @@ impl<P: Protocol> Protocol for Framed<P> {
         self.above.admit(peer)
     }
 
-    fn dismiss(&self, peer: impl FnOnce() -> Peer) {
-        self.above.dismiss(peer);
+    fn on_close(&self, peer: impl FnOnce() -> Peer) {
+        self.above.on_close(peer);
     }
 
     fn observe(&self, event: Event) {
         self.above.observe(event);
     }
 
-    fn leave(&self) {
-        self.above.leave();
+    fn drain(&self) {
+        self.above.drain();
     }
 
-    fn rest(&self) -> Instant {
-        self.above.rest()
+    fn before_wait(&self) -> Instant {
+        self.above.before_wait()
     }
 }

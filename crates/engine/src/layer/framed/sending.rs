@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tenfold_http::{Departure, IoError, Memory, Out, Watch};
+use tenfold_http::{IoError, Memory, Out, SendObserver, SendReport};
 
 use super::files::{Read, read};
 use super::record::{CONTENT_BYTES, Key, Kind};
@@ -108,7 +108,7 @@ impl Sending {
     /// Puts observers behind the sealed form of the bytes in front of them: they hear when that has left.
     fn pass_observers(&mut self, to: &mut Out) {
         if self.piece.is_none() {
-            while let Some(observer) = self.out.pop_watch() {
+            while let Some(observer) = self.out.pop_observer() {
                 observe(observer, to, std::mem::take(&mut self.sealed), 0);
             }
         }
@@ -119,7 +119,7 @@ impl Sending {
         self.reading = None;
         let mut unsealed = self.piece.take().map_or(0, |piece| piece.rest().len() as u64);
         loop {
-            if let Some(observer) = self.out.pop_watch() {
+            if let Some(observer) = self.out.pop_observer() {
                 observe(observer, to, std::mem::take(&mut self.sealed), std::mem::take(&mut unsealed));
             } else if let Some(memory) = self.out.pop_memory(Vec::new()) {
                 unsealed += Piece { memory, sealed: 0, joined: true }.rest().len() as u64;
@@ -136,9 +136,9 @@ impl Sending {
 
 /// Calls `observer` when the bytes now in `to` have left or never will. It counts plaintext: `sealed` bytes of it are
 /// in `to`, and `unsealed` ones never get there. A record that left in part counts as unsent up to its sealed length.
-fn observe(observer: Watch, to: &mut Out, sealed: u64, unsealed: u64) {
-    to.watch(Box::new(move |departure| {
-        let unsent = departure.unsent.min(sealed) + unsealed;
-        observer(Departure { unsent, ..departure });
+fn observe(observer: SendObserver, to: &mut Out, sealed: u64, unsealed: u64) {
+    to.observe(Box::new(move |report| {
+        let unsent = report.unsent.min(sealed) + unsealed;
+        observer(SendReport { unsent, ..report });
     }));
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tenfold_http::script::{BEGIN, Outcome, Script};
 use tenfold_http::{
-    Answer, Connection, Departure, Finish, Instant, Io, Limits, Next, OpenFile, Out, Part, Refusal, Request,
-    ResponseWriter, Scheme, Service, Session, clock, serve_connection,
+    Answer, Connection, Finish, Instant, Io, Limits, Next, OpenFile, Out, Part, Refusal, Request,
+    ResponseWriter, Scheme, SendReport, Service, Session, clock, serve_connection,
 };
 
 use super::record::{Alert, CONTENT_BYTES, HEADER_BYTES, Kind, RECORD_BYTES};
@@ -22,7 +22,7 @@ const SMALL: &[u8] = b"a small body\n";
 const SHARED: usize = 300_000;
 
 /// The reports to observers, with their times.
-type Told = Arc<Mutex<Vec<(Instant, Departure)>>>;
+type Told = Arc<Mutex<Vec<(Instant, SendReport)>>>;
 
 #[derive(Clone)]
 struct Http {
@@ -91,8 +91,8 @@ impl Service for Http {
             }
         }
         let told = self.told.clone();
-        let watch = move |departure| told.lock().expect("no panic").push((clock::now(), departure));
-        response.watch(Box::new(watch));
+        let observer = move |report| told.lock().expect("no panic").push((clock::now(), report));
+        response.observe(Box::new(observer));
         Answer::Done
     }
 
@@ -325,7 +325,7 @@ fn no_closing_record_follows_an_answer_that_was_cut_short() {
     assert!(opened(&mut client, &outcome.sent).len() < 300_000);
     assert_eq!((client.received.close, outcome.next, outcome.finish), (false, Next::Close, None));
     let told = http.told.lock().expect("no panic");
-    assert!(matches!(told[..], [(_, Departure { unsent: 100_000.., .. })]), "{told:?}");
+    assert!(matches!(told[..], [(_, SendReport { unsent: 100_000.., .. })]), "{told:?}");
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn an_observer_fires_when_the_bytes_have_left() {
         let wire = Client::new(7).seal(&request(target));
         let outcome = http.play(Script::new().sends(&wire).takes(step, Duration::from_secs(1)));
         let told = http.told.lock().expect("no panic").clone();
-        let [(at, Departure { unsent: 0, .. })] = told[..] else { panic!("{told:?}") };
+        let [(at, SendReport { unsent: 0, .. })] = told[..] else { panic!("{told:?}") };
         // The last byte leaves at the end of the script.
         assert_eq!(at.since(BEGIN), outcome.took, "{target}");
         assert!(outcome.took >= Duration::from_secs(3));
@@ -352,7 +352,7 @@ fn an_observer_hears_how_much_never_left() {
             let outcome = http.play(script.takes(9_000, Duration::ZERO).gone_after(gone));
             let left = opened(&mut client, &outcome.sent).len() as u64;
             let told = http.told.lock().expect("no panic").clone();
-            let [(_, Departure { unsent, .. })] = told[..] else { panic!("{told:?}") };
+            let [(_, SendReport { unsent, .. })] = told[..] else { panic!("{told:?}") };
             // Of a record that left in part, the client opens nothing.
             let missing = length as u64 - left.min(length as u64);
             assert!(

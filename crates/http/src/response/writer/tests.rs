@@ -177,7 +177,7 @@ fn a_body_that_is_a_file_is_apart_from_heads_and_its_parts_are_together() {
         let mut response = ResponseWriter::new(&mut out, ENCODING);
         response.push(Part::File(file.clone(), 0..9));
         response.body(b"--end");
-        response.watch(Box::new(|_| {}));
+        response.observe(Box::new(|_| {}));
     }
     let once =
         [(HEAD.to_owned(), false), ("--part".into(), true), ("file 9".into(), true), ("--end".into(), false)];
