@@ -176,7 +176,7 @@ impl Io for ScriptIo {
     }
 
     fn connection(&self) -> &Connection {
-        const CONNECTION: Connection = Connection::plaintext(Peer::Unix, Local { listener: 0 });
+        static CONNECTION: Connection = Connection::plaintext(Peer::Unix, Local { listener: 0 });
         &CONNECTION
     }
 

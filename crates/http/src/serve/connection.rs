@@ -170,7 +170,7 @@ where
     S: Service + ?Sized,
 {
     let mut serving =
-        Serving { service, limits, session, connection: *io.connection(), draining: io.draining() };
+        Serving { service, limits, session, connection: io.connection().clone(), draining: io.draining() };
     loop {
         let (input, out) = io.split();
         if out.full() {

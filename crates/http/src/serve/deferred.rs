@@ -75,7 +75,7 @@ where
         Pending::Body(awaited) => match collect(io, limits, awaited.body, awaited.most).await {
             Ok(content) => answer_body(io, service, limits, session, &awaited, &content),
             Err(Broken::Refused(refusal)) => {
-                let (connection, encoding) = (*io.connection(), Encoding::last(limits.write));
+                let (connection, encoding) = (io.connection().clone(), Encoding::last(limits.write));
                 let mut response = ResponseWriter::new(io.split().1, encoding);
                 awaited.request.read(|request| {
                     service.refuse(refusal, first_line(request.line), &connection, &mut response);
@@ -111,7 +111,7 @@ where
     I: Io,
     S: Service + ?Sized,
 {
-    let (connection, draining) = (*io.connection(), io.draining());
+    let (connection, draining) = (io.connection().clone(), io.draining());
     let (input, out) = io.split();
     let persistence = Persistence { limits, session, draining, more: !input.is_empty() };
     awaited.request.read(|request| {
@@ -140,7 +140,7 @@ where
         Poll::Pending => io.poll_lost(cx, by).map(Err),
     })
     .await;
-    let connection = *io.connection();
+    let connection = io.connection().clone();
     let out = io.split().1;
     match reply {
         Ok(reply) => Ok(reply(&mut ResponseWriter::new(out, encoding))),

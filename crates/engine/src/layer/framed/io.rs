@@ -26,7 +26,7 @@ enum Closing {
 
 pub(super) struct FramedIo<'a, I: Io> {
     below: &'a mut I,
-    /// The driver's facts, and the scheme of this layer.
+    /// The driver's facts, and those of this layer.
     connection: Connection,
     /// Present behind the hello exchange.
     session: &'a mut Option<Box<Session>>,
@@ -50,7 +50,8 @@ impl<'a, I: Io> FramedIo<'a, I> {
         session: &'a mut Option<Box<Session>>,
         lane: &'a Lane,
     ) -> FramedIo<'a, I> {
-        let connection = Connection { scheme: Scheme::Https, ..*below.connection() };
+        let tls = session.as_ref().map(|session| session.facts.clone());
+        let connection = Connection { scheme: Scheme::Https, tls, ..below.connection().clone() };
         FramedIo {
             below,
             connection,
@@ -90,6 +91,7 @@ impl<'a, I: Io> FramedIo<'a, I> {
             match hello::answer(input, out) {
                 Ok(Some((session, length))) => {
                     self.below.consume(length);
+                    self.connection.tls = Some(session.facts.clone());
                     *self.session = Some(Box::new(session));
                     self.replying = true;
                 }

@@ -1,15 +1,20 @@
 //! The server's state of a connection behind the hello exchange.
 
+use std::sync::Arc;
+
+use tenfold_http::TlsFacts;
+
 use super::record::{Alert, Key};
 
 /// The most records without plaintext that a peer may send in a row. Each one may begin a new wait.
 pub(super) const EMPTY_RECORDS: u8 = 32;
 
-/// Keys of both directions. An idle connection is these and nothing else.
+/// Keys of both directions, and the facts that services see. An idle connection is these and nothing else.
 #[derive(Debug)]
 pub struct Session {
     pub(super) receiving: Key,
     pub(super) sending: Key,
+    pub(super) facts: Arc<TlsFacts>,
     /// Whether plaintext was sealed.
     pub(super) answered: bool,
     /// Records without plaintext since the last one with.
@@ -20,7 +25,9 @@ impl Session {
     /// Both sides have said hello with these numbers.
     pub(super) fn new(client: u64, server: u64) -> Session {
         let (receiving, sending) = (Key::of_client(client), Key::of_server(client, server));
-        Session { receiving, sending, answered: false, empty: 0 }
+        let facts =
+            TlsFacts { version: "framed", cipher: "checksum", server_name: None, alpn: None, resumed: false };
+        Session { receiving, sending, facts: Arc::new(facts), answered: false, empty: 0 }
     }
 
     /// Counts a record with so many bytes of plaintext.

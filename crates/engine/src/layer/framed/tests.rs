@@ -76,6 +76,7 @@ impl Protocol for Http {
 impl Service for Http {
     fn answer(&self, request: &Request<'_>, facts: &Connection, response: &mut ResponseWriter<'_>) -> Answer {
         assert_eq!(facts.scheme, Scheme::Https);
+        assert_eq!(facts.tls.as_ref().map(|tls| (tls.version, tls.resumed)), Some(("framed", false)));
         match request.target.path {
             "/shared" => {
                 response.head(200).content_length(SHARED as u64);

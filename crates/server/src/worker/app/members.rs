@@ -25,7 +25,7 @@ impl Shared {
                 self.page(&page, head, connection, response);
                 Some(Answer::Done)
             }
-            Wanted::Ask(ask) => Some(self.ask(members, ask, head.to_owned(), *connection, response)),
+            Wanted::Ask(ask) => Some(self.ask(members, ask, head.to_owned(), connection.clone(), response)),
         }
     }
 
