@@ -114,6 +114,11 @@ impl Out {
         }
     }
 
+    /// Calls `observer` as [`Out::observe`] does, but not yet if nothing is to be sent: other output will be put in front.
+    pub(crate) fn observe_later(&mut self, observer: SendObserver) {
+        self.push_segment(Segment::Observer(observer));
+    }
+
     /// The place behind the last staged byte, for [`Out::isolate`].
     #[inline]
     pub(crate) fn mark(&self) -> usize {

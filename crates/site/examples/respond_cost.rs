@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use tenfold_http::h1::parse_request;
-use tenfold_http::{Format, Out, ResponseWriter, clock};
+use tenfold_http::{Out, ResponseWriter, clock};
 use tenfold_site::{Settings, Site};
 use tenfold_sys::file::Root;
 
@@ -53,10 +53,7 @@ fn measure(site: &Site, request: &str) -> f64 {
             let begin = Instant::now();
             for _ in 0..TIMES / BATCH {
                 for _ in 0..BATCH {
-                    black_box(site.respond(
-                        black_box(&head),
-                        &mut ResponseWriter::detached(Format::default(), &mut out),
-                    ));
+                    black_box(site.respond(black_box(&head), &mut ResponseWriter::http1(&mut out)));
                 }
                 out.clear(usize::MAX);
             }

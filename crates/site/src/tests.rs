@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tenfold_http::h1::parse_request;
-use tenfold_http::{Format, Instant, Out, ResponseWriter, clock};
+use tenfold_http::{Instant, Out, ResponseWriter, clock};
 use tenfold_sys::file::Root;
 
 use crate::files::open::VISITS;
@@ -161,7 +161,7 @@ fn flatten(out: &mut Out) -> Vec<u8> {
 
 /// A writer of HTTP/1.1.
 fn writer(out: &mut Out) -> ResponseWriter<'_> {
-    ResponseWriter::detached(Format::default(), out)
+    ResponseWriter::http1(out)
 }
 
 /// Sends a request, and leaves the response where it was put.

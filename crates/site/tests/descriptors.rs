@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tenfold_http::h1::parse_request;
-use tenfold_http::{Format, Instant, Out, ResponseWriter, clock};
+use tenfold_http::{Instant, Out, ResponseWriter, clock};
 use tenfold_site::{Answered, ResponseSummary, Routes, Settings, Site};
 use tenfold_sys::file::Root;
 
@@ -13,10 +13,7 @@ fn get(site: &Site, target: &str) -> (ResponseSummary, String) {
     let mut out = Out::new();
     let mut request = format!("GET {target} HTTP/1.0\r\n\r\n").into_bytes();
     let answered = parse_request(&mut request, |head| {
-        site.respond(
-            &head.expect("the request is good"),
-            &mut ResponseWriter::detached(Format::default(), &mut out),
-        )
+        site.respond(&head.expect("the request is good"), &mut ResponseWriter::http1(&mut out))
     });
     let Answered::Staged(outcome) = answered else { panic!("the answer is made at once") };
     let mut slices = [std::io::IoSlice::new(&[])];
@@ -54,10 +51,7 @@ fn out_of_descriptors_is_said_and_passes() {
     // Held by somebody who receives it, a file cannot be given back.
     let mut held = Out::new();
     parse_request(&mut b"GET /first HTTP/1.0\r\n\r\n".to_vec(), |head| {
-        site.respond(
-            &head.expect("the request is good"),
-            &mut ResponseWriter::detached(Format::default(), &mut held),
-        )
+        site.respond(&head.expect("the request is good"), &mut ResponseWriter::http1(&mut held))
     });
     let (outcome, head) = get(&site, "/second");
     assert_eq!((outcome.status(), outcome.failure()), (503, Some(rustix::io::Errno::MFILE.raw_os_error())));

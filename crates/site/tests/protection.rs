@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tenfold_http::h1::parse_request;
-use tenfold_http::{Format, Instant, Out, ResponseWriter, clock};
+use tenfold_http::{Instant, Out, ResponseWriter, clock};
 use tenfold_site::{Answered, HostName, Hosts, MemberFolders, Need, Settings, Site};
 use tenfold_sys::file::Root;
 
@@ -14,7 +14,7 @@ use tenfold_sys::file::Root;
 fn ask(hosts: &Hosts) -> Option<u16> {
     let mut request = b"GET /secret.html HTTP/1.1\r\nHost: outer\r\n\r\n".to_vec();
     let mut out = Out::new();
-    let mut response = ResponseWriter::detached(Format::default(), &mut out);
+    let mut response = ResponseWriter::http1(&mut out);
     parse_request(&mut request, |head| {
         match hosts.respond(&head.expect("it is well-formed"), &mut response) {
             Answered::Staged(outcome) => Some(outcome.status()),

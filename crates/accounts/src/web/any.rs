@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenfold_http::h1::parse_request;
-use tenfold_http::{Connection, Format, Local, Out, Peer, Request, ResponseWriter};
+use tenfold_http::{Connection, Local, Out, Peer, Request, ResponseWriter};
 
 use super::{LONGEST_FORM, Outcome, Settings, Wanted, Web};
 use crate::ask::{Query, Refused, Reply};
@@ -69,7 +69,7 @@ fn is_answered(wanted: Wanted, head: &Request<'_>) {
         Wanted::Nothing | Wanted::Body(_) => panic!("a form is answered by a page"),
     };
     let mut out = Out::new();
-    page.stage(head, &mut ResponseWriter::detached(Format::default(), &mut out));
+    page.stage(head, &mut ResponseWriter::http1(&mut out));
     assert!(matches!(page.status, 303 | 403 | 415 | 422), "{}", page.status);
 }
 

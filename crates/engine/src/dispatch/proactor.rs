@@ -1,14 +1,14 @@
 //! Dispatch `proactor`: the loop reads and writes, and a pool of threads works out the answers.
 //!
-//! It is a service around another one: what is asked is copied, a thread answers it into an output of its
-//! own, and the loop, which is woken, puts that behind what it sends. No driver knows of it.
+//! It is a service around another one: the request is copied, a thread writes a detached response to it, and the loop,
+//! which is woken, encodes that behind what it sends. No driver knows of it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use tenfold_http::{
-    Answer, Body, Connection, Instant, Out, Refusal, Reply, Request, ResponseWriter, Service,
+    Answer, Body, Connection, DetachedResponse, Instant, Refusal, Reply, Request, ResponseWriter, Service,
 };
 
 use super::handover::Queue;
@@ -72,13 +72,12 @@ impl<S: Service + 'static> Proactor<S> {
         work: impl FnOnce(&S, &Request<'_>, &mut ResponseWriter<'_>) -> Answer + Send + 'static,
     ) -> Answer {
         let (promise, coming) = promise();
-        let (service, owned, format) = (self.service.clone(), request.to_owned(), response.format());
+        let (service, owned) = (self.service.clone(), request.to_owned());
         let job = move || {
             promise.keep(catch_unwind(AssertUnwindSafe(|| {
-                let mut made = Out::new();
-                let mut response = ResponseWriter::detached(format, &mut made);
-                let answer = owned.read(|request| work(&service, request, &mut response));
-                (made, answer)
+                let mut detached = DetachedResponse::default();
+                let answer = owned.read(|request| work(&service, request, &mut detached.writer()));
+                (detached, answer)
             })));
         };
         if self.queue.put(Box::new(job)).is_err() {
@@ -87,10 +86,10 @@ impl<S: Service + 'static> Proactor<S> {
             return Answer::Close;
         }
         Answer::later(async move {
-            let made = coming.await;
-            Box::new(move |response: &mut ResponseWriter<'_>| match made {
-                Some(Ok((made, answer))) => {
-                    response.append(made);
+            let result = coming.await;
+            Box::new(move |response: &mut ResponseWriter<'_>| match result {
+                Some(Ok((detached, answer))) => {
+                    response.append(detached);
                     answer
                 }
                 // A panic is the connection's, wherever it happened.

@@ -11,64 +11,81 @@ use crate::out::Out;
 /// The interim response that asks for the content of a request (RFC 9110 §15.2.1).
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// The properties of a request that decide the encoding of its response.
+/// Encodes one response; made of the properties of its request that the encoding depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Encoding {
+pub(crate) struct Http1Encoder {
     pub(crate) version: Version,
     /// Whether the connection persists after the response.
     pub(crate) persistent: bool,
     pub(crate) write: WriteMode,
 }
 
-impl Encoding {
+impl Http1Encoder {
+    /// Encodes for HTTP/1.1 and a connection that persists.
+    pub(crate) const PERSISTENT: Http1Encoder =
+        Http1Encoder { version: Version::Http11, persistent: true, write: WriteMode::Joined };
+
     /// Encodes the last response on a connection.
-    pub(crate) const fn last(write: WriteMode) -> Encoding {
-        Encoding { version: Version::Http11, persistent: false, write }
+    pub(crate) const fn last(write: WriteMode) -> Http1Encoder {
+        Http1Encoder { version: Version::Http11, persistent: false, write }
     }
 
     /// Returns the line behind `Date`: `Connection`, if it differs from the default of the version (RFC 9112 §9.3).
     #[inline]
-    pub(crate) fn connection(self) -> &'static [u8] {
+    fn connection(self) -> &'static [u8] {
         match (self.persistent, self.version) {
             (true, Version::Http11) => b"",
             (true, Version::Http10) => b"Connection: keep-alive\r\n",
             (false, _) => b"Connection: close\r\n",
         }
     }
-}
 
-/// Stages a status line, `Server`, `Date` and `Connection`.
-pub(crate) fn begin(status: u16, encoding: Encoding, out: &mut Out) {
-    match preamble(status) {
-        Some(text) => out.stage(text.as_bytes()),
-        None => {
-            out.stage(b"HTTP/1.1 ");
-            out.stage(Decimal::new(u64::from(status)).as_bytes());
-            out.stage(b" \r\nServer: tenfold\r\nDate: ");
+    /// Stages a status line, `Server`, `Date` and `Connection`.
+    pub(crate) fn begin(self, status: u16, out: &mut Out) {
+        match preamble(status) {
+            Some(text) => out.stage(text.as_bytes()),
+            None => {
+                out.stage(b"HTTP/1.1 ");
+                out.stage(Decimal::new(u64::from(status)).as_bytes());
+                out.stage(b" \r\nServer: tenfold\r\nDate: ");
+            }
+        }
+        clock::with_date(|date| out.stage(date));
+        out.stage(b"\r\n");
+        out.stage(self.connection());
+    }
+
+    /// Stages a field.
+    pub(crate) fn field(self, name: &str, value: &[u8], out: &mut Out) {
+        for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
+            out.stage(piece);
         }
     }
-    clock::with_date(|date| out.stage(date));
-    out.stage(b"\r\n");
-    out.stage(encoding.connection());
-}
 
-/// Stages a field.
-pub(crate) fn field(name: &str, value: &[u8], out: &mut Out) {
-    for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
-        out.stage(piece);
+    /// Stages the empty line behind the head that began at `mark`, and lets that head leave as the write mode asks.
+    #[inline]
+    pub(crate) fn end(self, mark: usize, out: &mut Out) {
+        out.stage(b"\r\n");
+        match self.write {
+            WriteMode::Joined => {}
+            WriteMode::Split => out.isolate(mark, false),
+            WriteMode::PerHeader => out.isolate(mark, true),
+        }
     }
-}
 
-/// Stages an interim response (RFC 9110 §15.2) with these fields.
-pub(crate) fn interim(status: u16, phrase: &str, fields: &HeaderLines, out: &mut Out) {
-    let status = Decimal::new(u64::from(status));
-    let line = [b"HTTP/1.1 ", status.as_bytes(), b" ", phrase.as_bytes(), b"\r\n"];
-    line.into_iter().chain([fields.as_bytes(), b"\r\n"]).for_each(|piece| out.stage(piece));
+    /// Stages an interim response (RFC 9110 §15.2) with these fields.
+    pub(crate) fn interim(self, status: u16, phrase: &str, fields: &HeaderLines, out: &mut Out) {
+        let (mark, status) = (out.mark(), Decimal::new(u64::from(status)));
+        for piece in [b"HTTP/1.1 ", status.as_bytes(), b" ", phrase.as_bytes(), b"\r\n", fields.as_bytes()] {
+            out.stage(piece);
+        }
+        self.end(mark, out);
+    }
 }
 
 macro_rules! preambles {
     ($($code:literal $reason:literal)*) => {
-        /// All of a head in front of its date.
+        /// Returns all of a head in front of its date.
         const fn preamble(status: u16) -> Option<&'static str> {
             Some(match status {
                 $($code => concat!("HTTP/1.1 ", $code, " ", $reason, "\r\nServer: tenfold\r\nDate: "),)*

@@ -1,11 +1,8 @@
-//! A response that is encoded once and sent often: only its date and its `Connection` field change.
+//! A response that is encoded once and sent often: only its date changes.
 
-use super::encode::Encoding;
+use super::encode::Http1Encoder;
 use crate::clock::{self, DATE_BYTES};
-use crate::limits::WriteMode;
-use crate::message::field::{FieldName, FieldValue};
-use crate::message::header_lines::parse_lines;
-use crate::message::request::Version;
+use crate::message::header_lines::HeaderLines;
 use crate::out::Out;
 
 /// A head, and often its body, as one run of bytes with the date of a moment in it.
@@ -21,65 +18,41 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// The encoding of the head that it is prepared from.
-    pub(crate) const ENCODING: Encoding =
-        Encoding { version: Version::Http11, persistent: true, write: WriteMode::Joined };
+    /// The encoder for which a response is prepared.
+    const ENCODER: Http1Encoder = Http1Encoder::PERSISTENT;
 
-    /// Prepares `head`, which was encoded in this second for [`Prepared::ENCODING`], with `body` behind it.
-    pub(crate) fn new(head: &[u8], body: &[u8]) -> Prepared {
-        const DATE: &[u8] = b"\r\nDate: ";
-        let date = head.windows(DATE.len()).position(|window| window == DATE);
-        let date = date.expect("every head has a date") + DATE.len();
-        let second = clock::unix_seconds();
-        Prepared { bytes: [head, body].concat().into(), date, body: head.len(), second }
+    /// Prepares a head with this status and these fields, with `body` behind it.
+    pub(crate) fn new(status: u16, fields: &HeaderLines, body: &[u8]) -> Prepared {
+        let mut out = Out::new();
+        Prepared::ENCODER.begin(status, &mut out);
+        let date = out.mark() - DATE_BYTES - b"\r\n".len();
+        out.stage(fields.as_bytes());
+        Prepared::ENCODER.end(0, &mut out);
+        let head = out.staged_alone().expect("a head is staged bytes");
+        let bytes = [head, body].concat().into();
+        Prepared { bytes, date, body: head.len(), second: clock::unix_seconds() }
     }
 
-    /// Stages the head, and the body that stands behind it if `whole`, if that is the response as it was prepared.
-    /// Returns whether it was.
+    /// Stages the head, and the body that stands behind it if `whole`, if `encoder` would encode the same. Returns
+    /// whether it would.
     #[inline]
-    pub(crate) fn stage(&mut self, encoding: Encoding, whole: bool, out: &mut Out) -> bool {
-        self.renew_date();
-        let same = encoding == Prepared::ENCODING;
+    pub(crate) fn stage(&mut self, encoder: Http1Encoder, whole: bool, out: &mut Out) -> bool {
+        let same = encoder == Prepared::ENCODER;
         if same {
+            self.renew_date();
             out.stage(if whole { &self.bytes } else { &self.bytes[..self.body] });
         }
         same
     }
 
-    /// Stages the head with `Connection` as `encoding` asks for it, without the empty line that ends it.
-    pub(crate) fn stage_head(&mut self, encoding: Encoding, out: &mut Out) {
-        self.renew_date();
-        let fields = self.fields_at();
-        out.stage(&self.bytes[..fields]);
-        out.stage(encoding.connection());
-        out.stage(&self.bytes[fields..self.body - 2]);
-    }
-
-    /// Stages the part of the head in front of its fields, with `Connection` as `encoding` asks for it.
-    pub(crate) fn stage_begin(&mut self, encoding: Encoding, out: &mut Out) {
-        self.renew_date();
-        out.stage(&self.bytes[..self.fields_at()]);
-        out.stage(encoding.connection());
-    }
-
-    /// Returns the fields behind `Date` and `Connection`, in order.
-    pub(crate) fn fields(&self) -> impl Iterator<Item = (FieldName<'_>, FieldValue<'_>)> {
-        parse_lines(&self.bytes[self.fields_at()..self.body - 2])
-    }
-
-    /// The body that stands behind the head.
+    /// Returns the body that stands behind the head.
     pub(crate) fn body(&self) -> &[u8] {
         &self.bytes[self.body..]
     }
 
-    /// Bytes of memory beside this value itself.
+    /// Returns the bytes of memory beside this value itself.
     pub(crate) fn weight(&self) -> usize {
         self.bytes.len()
-    }
-
-    /// The offset of the fields behind the date.
-    fn fields_at(&self) -> usize {
-        self.date + DATE_BYTES + 2
     }
 
     #[inline]

@@ -10,7 +10,12 @@ pub struct HeaderLines(Vec<u8>);
 impl HeaderLines {
     /// Adds a field.
     pub fn field(&mut self, name: FieldName<'_>, value: FieldValue<'_>) {
-        for piece in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+        self.push(name.as_str(), value.as_bytes());
+    }
+
+    /// Adds a token and a field value.
+    pub(crate) fn push(&mut self, name: &str, value: &[u8]) {
+        for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
             self.0.extend_from_slice(piece);
         }
     }
@@ -49,7 +54,13 @@ impl HeaderLines {
 
     /// Returns each field, in order.
     pub fn iter(&self) -> impl Iterator<Item = (FieldName<'_>, FieldValue<'_>)> {
-        parse_lines(&self.0)
+        // No name or value holds a line feed, and no name a colon.
+        self.0.split_inclusive(|&byte| byte == b'\n').filter_map(|line| {
+            let line = line.strip_suffix(b"\r\n")?;
+            let colon = memchr::memchr(b':', line)?;
+            let name = FieldName::new(std::str::from_utf8(&line[..colon]).ok()?)?;
+            Some((name, FieldValue::new(line.get(colon + 2..)?)?))
+        })
     }
 
     /// The lines of an HTTP/1 head.
@@ -60,17 +71,6 @@ impl HeaderLines {
 
 fn is_same(one: &FieldName<'_>, other: FieldName<'_>) -> bool {
     one.as_str().eq_ignore_ascii_case(other.as_str())
-}
-
-/// Reads lines that were made of fields.
-pub(crate) fn parse_lines(lines: &[u8]) -> impl Iterator<Item = (FieldName<'_>, FieldValue<'_>)> {
-    // No name or value holds a line feed, and no name a colon.
-    lines.split_inclusive(|&byte| byte == b'\n').filter_map(|line| {
-        let line = line.strip_suffix(b"\r\n")?;
-        let colon = memchr::memchr(b':', line)?;
-        let name = FieldName::new(std::str::from_utf8(&line[..colon]).ok()?)?;
-        Some((name, FieldValue::new(line.get(colon + 2..)?)?))
-    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Responses, whatever the version of the request: a service describes them, and their writer encodes them.
 
+pub mod detached;
 pub mod echo;
+pub(crate) mod encoder;
 pub mod template;
 pub mod writer;

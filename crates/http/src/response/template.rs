@@ -1,14 +1,17 @@
 //! Responses that are described once and sent often.
 
+use super::detached::DetachedResponse;
+use super::encoder::Encoder;
 use super::writer::{ResponseHead, ResponseWriter};
-use crate::h1::encode;
 use crate::h1::prepared::Prepared;
 use crate::message::field::{FieldName, FieldValue};
-use crate::out::Out;
+use crate::message::header_lines::HeaderLines;
 
-/// A response that is described once, with the bytes that each version sends for it.
+/// A response that is described once: its status, its fields, and the bytes that HTTP/1 sends for it.
 #[derive(Clone, Debug)]
 pub struct Template {
+    status: u16,
+    fields: HeaderLines,
     h1: Prepared,
 }
 
@@ -16,28 +19,25 @@ impl Template {
     /// Prepares the response with this status, the fields that `describe` adds, and `body` behind them. A larger
     /// body, or one that is a file, is left out and put behind the template by the service.
     pub fn new(status: u16, body: &[u8], describe: impl FnOnce(&mut ResponseHead<'_>)) -> Template {
-        let mut out = Out::new();
-        let mut response = ResponseWriter::new(&mut out, Prepared::ENCODING);
-        let mut head = response.head(status);
-        describe(&mut head);
-        head.end();
-        let head = out.staged_alone().expect("a head is staged bytes");
-        Template { h1: Prepared::new(head, body) }
+        let mut response = DetachedResponse::default();
+        describe(&mut response.writer().head(status));
+        let fields = std::mem::take(response.heads.fields());
+        Template { status, h1: Prepared::new(status, &fields, body), fields }
     }
 
     /// Returns its fields in order, without those that a version adds.
     pub fn fields(&self) -> impl Iterator<Item = (FieldName<'_>, FieldValue<'_>)> {
-        self.h1.fields()
+        self.fields.iter()
     }
 
-    /// The body that stands behind the head.
+    /// Returns the body that stands behind the head.
     pub fn body(&self) -> &[u8] {
         self.h1.body()
     }
 
-    /// Bytes of memory beside this value itself.
+    /// Returns the bytes of memory beside this value itself.
     pub fn weight(&self) -> usize {
-        self.h1.weight()
+        self.fields.as_bytes().len() + self.h1.weight()
     }
 }
 
@@ -45,24 +45,18 @@ impl ResponseWriter<'_> {
     /// Writes a response that was described before, with the body in it if `whole`.
     #[inline]
     pub fn template(&mut self, template: &mut Template, whole: bool) {
-        if self.fields.are_none() && template.h1.stage(self.encoding, whole, self.out) {
-            return;
+        let staged = match self.encoder {
+            Encoder::Http1(http1) => self.extra.is_none() && template.h1.stage(http1, whole, self.out),
+            Encoder::Detached(_) => false,
+        };
+        if !staged {
+            self.template_anew(template, whole);
         }
-        self.template_with_fields(template, whole);
     }
 
     #[cold]
-    fn template_with_fields(&mut self, template: &mut Template, whole: bool) {
-        let mark = self.out.mark();
-        if self.fields.replaced.is_empty() {
-            template.h1.stage_head(self.encoding, self.out);
-        } else {
-            template.h1.stage_begin(self.encoding, self.out);
-            for (name, value) in template.fields().filter(|(name, _)| self.fields.keep(name.as_str())) {
-                encode::field(name.as_str(), value.as_bytes(), self.out);
-            }
-        }
-        self.head_since(mark).end();
+    fn template_anew(&mut self, template: &Template, whole: bool) {
+        self.head(template.status).fields(&template.fields);
         if whole {
             self.out.stage(template.body());
         }
@@ -73,11 +67,11 @@ impl ResponseWriter<'_> {
 mod tests {
     use super::*;
     use crate::clock::{self, Instant};
-    use crate::h1::encode::Encoding;
+    use crate::h1::encode::Http1Encoder;
     use crate::limits::WriteMode;
-    use crate::message::header_lines::HeaderLines;
     use crate::message::request::Version;
     use crate::message::status::PLAIN_TEXT;
+    use crate::out::Out;
 
     fn describe(head: &mut ResponseHead<'_>) {
         head.content_type(PLAIN_TEXT);
@@ -106,10 +100,10 @@ mod tests {
             let chosen = |bit: u64| case >> bit & 1 == 1;
             let write = [WriteMode::Joined, WriteMode::Split, WriteMode::PerHeader][case as usize / 32];
             let version = if chosen(0) { Version::Http10 } else { Version::Http11 };
-            let encoding = Encoding { version, persistent: chosen(1), write };
+            let encoder = Http1Encoder { version, persistent: chosen(1), write };
             let (mut anew, mut prepared) = (Out::new(), Out::new());
             for (out, template) in [(&mut anew, None), (&mut prepared, Some(&mut template))] {
-                let mut response = ResponseWriter::new(out, encoding);
+                let mut response = ResponseWriter::new(out, Encoder::Http1(encoder));
                 if chosen(2) {
                     response.add_fields(&added);
                 }

@@ -5,14 +5,13 @@
 
 use std::ops::Range;
 
+use super::encoder::Encoder;
 use crate::clock;
-use crate::h1::encode::{self, Encoding};
-use crate::limits::WriteMode;
+use crate::h1::encode::Http1Encoder;
 use crate::message::decimal::Decimal;
 use crate::message::field::{FieldName, FieldValue};
 use crate::message::header_lines::HeaderLines;
 use crate::message::refusal::Refusal;
-use crate::message::request::Version;
 use crate::message::status::{PLAIN_TEXT, reason};
 use crate::out::{Out, Part, SendObserver};
 
@@ -22,74 +21,45 @@ use crate::out::{Out, Part, SendObserver};
 /// and one with status 204 or 304, has no body.
 pub struct ResponseWriter<'o> {
     pub(super) out: &'o mut Out,
-    pub(super) encoding: Encoding,
-    pub(super) fields: Fields,
+    pub(super) encoder: Encoder<'o>,
+    /// Boxed, because few responses have any.
+    pub(super) extra: Option<Box<ExtraFields>>,
 }
 
 /// Fields that the next final head gets, whoever writes it.
 #[derive(Default)]
-pub(super) struct Fields {
+pub(super) struct ExtraFields {
     added: HeaderLines,
     /// In place of all others of their names.
-    pub(super) replaced: HeaderLines,
-}
-
-/// The wire format of a response, for a writer elsewhere: see [`ResponseWriter::detached`]. HTTP/1 alone: a head of
-/// HTTP/2 has to be encoded on its connection's thread, in the order of the responses.
-#[derive(Clone, Copy, Debug)]
-pub struct Format(Encoding);
-
-impl Default for Format {
-    /// HTTP/1.1 on a connection that persists.
-    fn default() -> Format {
-        Format(Encoding { version: Version::Http11, persistent: true, write: WriteMode::Joined })
-    }
+    replaced: HeaderLines,
 }
 
 impl<'o> ResponseWriter<'o> {
-    pub(crate) fn new(out: &'o mut Out, encoding: Encoding) -> ResponseWriter<'o> {
-        ResponseWriter { out, encoding, fields: Fields::default() }
+    #[inline]
+    pub(crate) fn new(out: &'o mut Out, encoder: Encoder<'o>) -> ResponseWriter<'o> {
+        ResponseWriter { out, encoder, extra: None }
     }
 
-    /// The format of this response.
-    pub fn format(&self) -> Format {
-        Format(self.encoding)
-    }
-
-    /// Returns a writer of the same response to another output, which [`ResponseWriter::append`] adds to the
-    /// connection's.
-    pub fn detached(Format(encoding): Format, out: &'o mut Out) -> ResponseWriter<'o> {
-        ResponseWriter::new(out, encoding)
-    }
-
-    /// Adds what a [detached](ResponseWriter::detached) writer wrote.
-    pub fn append(&mut self, out: Out) {
-        self.out.append(out);
+    /// Returns a writer of HTTP/1.1 on a connection that persists. For tests of services, which have no connection.
+    pub fn http1(out: &'o mut Out) -> ResponseWriter<'o> {
+        ResponseWriter::new(out, Encoder::Http1(Http1Encoder::PERSISTENT))
     }
 
     /// Closes the connection after this response. It has to be called before the head.
     pub fn close(&mut self) {
-        self.encoding.persistent = false;
+        self.encoder.close();
     }
 
     /// Begins the final head. Its fields appear in the order of the calls: by convention the type and length of the
     /// content first.
     pub fn head(&mut self, status: u16) -> ResponseHead<'_> {
-        let mark = self.out.mark();
-        encode::begin(status, self.encoding, self.out);
-        self.head_since(mark)
-    }
-
-    /// Continues the head that began at `mark`.
-    pub(super) fn head_since(&mut self, mark: usize) -> ResponseHead<'_> {
-        ResponseHead { out: self.out, fields: &mut self.fields, write: self.encoding.write, mark }
+        let mark = self.encoder.begin(status, self.out);
+        ResponseHead { out: self.out, encoder: self.encoder.reborrow(), extra: self.extra.take(), mark }
     }
 
     /// Writes 103 with these fields, ahead of the final response (RFC 8297).
     pub fn early_hints(&mut self, fields: &HeaderLines) {
-        let mark = self.out.mark();
-        encode::interim(103, "Early Hints", fields, self.out);
-        isolate(self.out, mark, self.encoding.write);
+        self.encoder.interim(103, "Early Hints", fields, self.out);
     }
 
     /// Copies `bytes` into the body.
@@ -104,7 +74,11 @@ impl<'o> ResponseWriter<'o> {
 
     /// Calls `observer` when everything written so far has left, or when it is clear that it never will.
     pub fn observe(&mut self, observer: SendObserver) {
-        self.out.observe(observer);
+        match self.encoder {
+            // The head, which comes in front of the body, is not in this output.
+            Encoder::Detached(_) => self.out.observe_later(observer),
+            Encoder::Http1(_) => self.out.observe(observer),
+        }
     }
 
     /// Whether everything that the connection has to send is in memory and unobserved: it leaves whole, or the
@@ -116,17 +90,21 @@ impl<'o> ResponseWriter<'o> {
 
     /// Adds fields to the next final head, behind its own.
     pub fn add_fields(&mut self, fields: &HeaderLines) {
-        self.fields.added.append(fields);
+        if !fields.is_empty() {
+            self.extra.get_or_insert_default().added.append(fields);
+        }
     }
 
     /// Takes back the fields that were added to a head that was not written.
     pub fn take_fields(&mut self) -> HeaderLines {
-        std::mem::take(&mut self.fields.added)
+        let added = self.extra.as_mut().map(|extra| std::mem::take(&mut extra.added));
+        self.extra.take_if(|extra| extra.replaced.is_empty());
+        added.unwrap_or_default()
     }
 
     /// Sets a field of the next final head in place of all others of its name, its own and added ones.
     pub fn replace_field(&mut self, name: FieldName<'_>, value: FieldValue<'_>) {
-        self.fields.replaced.replace(name, value);
+        self.extra.get_or_insert_default().replaced.replace(name, value);
     }
 
     /// Writes the whole response to a refused request, as a line of text. Returns the length of its body in bytes.
@@ -151,34 +129,11 @@ impl<'o> ResponseWriter<'o> {
     }
 }
 
-impl Fields {
-    #[inline]
-    pub(super) fn are_none(&self) -> bool {
-        self.added.is_empty() && self.replaced.is_empty()
-    }
-
-    /// Whether a field of this name stands beside those that replace others.
-    #[inline]
-    pub(super) fn keep(&self, name: &str) -> bool {
-        self.replaced.is_empty() || !self.replaced.contains(name)
-    }
-}
-
-/// Lets the head behind `mark` leave as `write` asks.
-#[inline]
-fn isolate(out: &mut Out, mark: usize, write: WriteMode) {
-    match write {
-        WriteMode::Joined => {}
-        WriteMode::Split => out.isolate(mark, false),
-        WriteMode::PerHeader => out.isolate(mark, true),
-    }
-}
-
 /// The head of a response. It ends when it is dropped.
 pub struct ResponseHead<'w> {
     out: &'w mut Out,
-    fields: &'w mut Fields,
-    write: WriteMode,
+    encoder: Encoder<'w>,
+    extra: Option<Box<ExtraFields>>,
     mark: usize,
 }
 
@@ -224,10 +179,19 @@ impl ResponseHead<'_> {
     /// Ends the head.
     pub fn end(self) {}
 
+    /// Adds these fields, in order.
+    pub(super) fn fields(&mut self, fields: &HeaderLines) {
+        match &self.extra {
+            None => self.encoder.fields(fields, self.out),
+            Some(_) => fields.iter().for_each(|(name, value)| self.field(name, value)),
+        }
+    }
+
+    /// Adds a field, unless one that was set before replaces it.
     #[inline]
     fn bytes(&mut self, name: &str, value: &[u8]) {
-        if self.fields.keep(name) {
-            encode::field(name, value, self.out);
+        if self.extra.as_ref().is_none_or(|extra| !extra.replaced.contains(name)) {
+            self.encoder.field(name, value, self.out);
         }
     }
 
@@ -245,15 +209,14 @@ impl ResponseHead<'_> {
 
 impl Drop for ResponseHead<'_> {
     fn drop(&mut self) {
-        if !self.fields.are_none() {
-            let Fields { added, replaced } = std::mem::take(self.fields);
+        if let Some(extra) = self.extra.take() {
+            let ExtraFields { added, replaced } = *extra;
             for (name, value) in added.iter().filter(|(name, _)| !replaced.contains(name.as_str())) {
-                encode::field(name.as_str(), value.as_bytes(), self.out);
+                self.encoder.field(name.as_str(), value.as_bytes(), self.out);
             }
-            self.out.stage(replaced.as_bytes());
+            self.encoder.fields(&replaced, self.out);
         }
-        self.out.stage(b"\r\n");
-        isolate(self.out, self.mark, self.write);
+        self.encoder.end(self.mark, self.out);
     }
 }
 

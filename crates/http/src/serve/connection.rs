@@ -11,7 +11,7 @@ use super::session::{Next, Session};
 use super::step::{After, Persistence, first_line};
 use super::waits::{BLANK, finish, flush, receive};
 use crate::clock::{self, Instant};
-use crate::h1::encode::Encoding;
+use crate::h1::encode::Http1Encoder;
 use crate::h1::head::{self, Head, Scan};
 use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::limits::Limits;
@@ -19,6 +19,7 @@ use crate::message::connection::Connection;
 use crate::message::refusal::Refusal;
 use crate::message::request::Body;
 use crate::out::Out;
+use crate::response::encoder::Encoder;
 use crate::response::writer::ResponseWriter;
 use crate::service::{Answer, Service};
 
@@ -143,7 +144,7 @@ enum ParseOutcome {
 impl ParseOutcome {
     /// Returns what follows an answer; none if it is the next head.
     #[inline]
-    fn behind(answer: Answer, encoding: Encoding, after: After) -> Option<ParseOutcome> {
+    fn behind(answer: Answer, encoder: Http1Encoder, after: After) -> Option<ParseOutcome> {
         match (answer, after) {
             (Answer::Done, After::Continue) => None,
             (Answer::Done, after) => Some(ParseOutcome::Then(after)),
@@ -151,7 +152,7 @@ impl ParseOutcome {
                 Some(ParseOutcome::Then(After::End(Finish::Linger)))
             }
             (Answer::Later(deferred), after) => {
-                Some(ParseOutcome::Wait(Box::new(Pending::Later(deferred, encoding, after))))
+                Some(ParseOutcome::Wait(Box::new(Pending::Later(deferred, encoder, after))))
             }
         }
     }
@@ -221,14 +222,14 @@ impl<S: Service + ?Sized> Serving<'_, S> {
         let request = &head.request;
         let persistence = Persistence { limits, session, draining: *draining, more };
         let (persistent, after) = persistence.decide(request, head.persistent, request.body);
-        let encoding = Encoding { version: request.version, persistent, write: limits.write };
-        let mut response = ResponseWriter::new(out, encoding);
+        let encoder = Http1Encoder { version: request.version, persistent, write: limits.write };
+        let mut response = ResponseWriter::new(out, Encoder::Http1(encoder));
         match service.answer(request, connection, &mut response) {
             Answer::NeedBody { max } => {
                 drop(response);
-                need_body(*service, head, max, limits, (more, encoding, after), connection, out)
+                need_body(*service, head, max, limits, (more, encoder, after), connection, out)
             }
-            answer => ParseOutcome::behind(answer, encoding, after),
+            answer => ParseOutcome::behind(answer, encoder, after),
         }
     }
 
@@ -280,7 +281,7 @@ impl<S: Service + ?Sized> Serving<'_, S> {
 
     /// Refuses a request. The connection ends after it.
     fn refuse(&self, refusal: Refusal, input: &[u8], out: &mut Out) -> ParseOutcome {
-        let mut response = ResponseWriter::new(out, Encoding::last(self.limits.write));
+        let mut response = ResponseWriter::new(out, Encoder::Http1(Http1Encoder::last(self.limits.write)));
         self.service.refuse(refusal, first_line(input), &self.connection, &mut response);
         ParseOutcome::Then(After::End(Finish::Linger))
     }
@@ -293,19 +294,19 @@ fn need_body<S: Service + ?Sized>(
     head: &Head<'_>,
     max: u64,
     limits: &Limits,
-    (more, encoding, after): (bool, Encoding, After),
+    (more, encoder, after): (bool, Http1Encoder, After),
     connection: &Connection,
     out: &mut Out,
 ) -> Option<ParseOutcome> {
     if head.request.body == Body::Empty {
-        let mut response = ResponseWriter::new(out, encoding);
+        let mut response = ResponseWriter::new(out, Encoder::Http1(encoder));
         let answer = service.answer_body(&head.request, b"", connection, &mut response);
-        return ParseOutcome::behind(answer, encoding, after);
+        return ParseOutcome::behind(answer, encoder, after);
     }
     match Pending::body(head, max.min(limits.max_body), more, out) {
         Ok(pending) => Some(ParseOutcome::Wait(Box::new(pending))),
         Err(refusal) => {
-            let mut response = ResponseWriter::new(out, Encoding::last(limits.write));
+            let mut response = ResponseWriter::new(out, Encoder::Http1(Http1Encoder::last(limits.write)));
             service.refuse(refusal, first_line(head.request.line), connection, &mut response);
             Some(ParseOutcome::Then(After::End(Finish::Linger)))
         }

@@ -10,7 +10,7 @@ use super::session::Session;
 use super::step::{After, Persistence, first_line};
 use super::waits::flush;
 use crate::clock::{self, Instant};
-use crate::h1::encode::{CONTINUE, Encoding};
+use crate::h1::encode::{CONTINUE, Http1Encoder};
 use crate::h1::head::Head;
 use crate::io::{Finish, Io, IoError};
 use crate::limits::Limits;
@@ -18,6 +18,7 @@ use crate::message::owned::OwnedRequest;
 use crate::message::refusal::Refusal;
 use crate::message::request::Body;
 use crate::out::Out;
+use crate::response::encoder::Encoder;
 use crate::response::writer::ResponseWriter;
 use crate::service::{Answer, DeferredResponse, Service};
 
@@ -26,7 +27,7 @@ pub(crate) enum Pending {
     /// The content of its request.
     Body(AwaitedBody),
     /// Something else than the client; how the response is encoded, and what follows it.
-    Later(DeferredResponse, Encoding, After),
+    Later(DeferredResponse, Http1Encoder, After),
 }
 
 /// A request whose content is awaited.
@@ -70,17 +71,17 @@ where
     I: Io,
     S: Service + ?Sized,
 {
-    let (mut answer, encoding, after) = match pending {
-        Pending::Later(deferred, encoding, after) => (Answer::Later(deferred), encoding, after),
+    let (mut answer, encoder, after) = match pending {
+        Pending::Later(deferred, encoder, after) => (Answer::Later(deferred), encoder, after),
         Pending::Body(awaited) => match collect(io, limits, awaited.body, awaited.most).await {
             Ok(content) => answer_body(io, service, limits, session, &awaited, &content),
             Err(Broken::Refused(refusal)) => {
-                let (connection, encoding) = (io.connection().clone(), Encoding::last(limits.write));
-                let mut response = ResponseWriter::new(io.split().1, encoding);
+                let (connection, encoder) = (io.connection().clone(), Http1Encoder::last(limits.write));
+                let mut response = ResponseWriter::new(io.split().1, Encoder::Http1(encoder));
                 awaited.request.read(|request| {
                     service.refuse(refusal, first_line(request.line), &connection, &mut response);
                 });
-                (Answer::Close, encoding, After::Continue)
+                (Answer::Close, encoder, After::Continue)
             }
             Err(Broken::Lost) => return Err(IoError::Gone),
         },
@@ -93,7 +94,7 @@ where
         answer = match answer {
             Answer::Done => return Ok(after),
             Answer::Close | Answer::NeedBody { .. } => return Ok(After::End(Finish::Linger)),
-            Answer::Later(deferred) => later(io, service, limits, deferred, encoding, by).await?,
+            Answer::Later(deferred) => later(io, service, limits, deferred, encoder, by).await?,
         };
     }
 }
@@ -106,7 +107,7 @@ fn answer_body<I, S>(
     session: &Session,
     awaited: &AwaitedBody,
     content: &[u8],
-) -> (Answer, Encoding, After)
+) -> (Answer, Http1Encoder, After)
 where
     I: Io,
     S: Service + ?Sized,
@@ -116,9 +117,9 @@ where
     let persistence = Persistence { limits, session, draining, more: !input.is_empty() };
     awaited.request.read(|request| {
         let (persistent, after) = persistence.decide(request, awaited.persistent, Body::Empty);
-        let encoding = Encoding { version: request.version, persistent, write: limits.write };
-        let mut response = ResponseWriter::new(out, encoding);
-        (service.answer_body(request, content, &connection, &mut response), encoding, after)
+        let encoder = Http1Encoder { version: request.version, persistent, write: limits.write };
+        let mut response = ResponseWriter::new(out, Encoder::Http1(encoder));
+        (service.answer_body(request, content, &connection, &mut response), encoder, after)
     })
 }
 
@@ -128,7 +129,7 @@ async fn later<I, S>(
     service: &S,
     limits: &Limits,
     mut deferred: DeferredResponse,
-    encoding: Encoding,
+    encoder: Http1Encoder,
     by: Instant,
 ) -> Result<Answer, IoError>
 where
@@ -143,9 +144,9 @@ where
     let connection = io.connection().clone();
     let out = io.split().1;
     match reply {
-        Ok(reply) => Ok(reply(&mut ResponseWriter::new(out, encoding))),
+        Ok(reply) => Ok(reply(&mut ResponseWriter::new(out, Encoder::Http1(encoder)))),
         Err(IoError::TimedOut) => {
-            let mut response = ResponseWriter::new(out, Encoding::last(limits.write));
+            let mut response = ResponseWriter::new(out, Encoder::Http1(Http1Encoder::last(limits.write)));
             service.refuse(Refusal::Overdue, b"", &connection, &mut response);
             Ok(Answer::Close)
         }

@@ -173,7 +173,7 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenfold_http::{Format, Out, ResponseWriter};
+    use tenfold_http::{Out, ResponseWriter};
 
     fn set(name: &str, value: &str) -> FieldEdit {
         FieldEdit::set(name, value).expect(name)
@@ -185,7 +185,7 @@ mod tests {
 
     fn lines(edits: &[FieldEdit]) -> Vec<String> {
         let mut out = Out::new();
-        let mut response = ResponseWriter::detached(Format::default(), &mut out);
+        let mut response = ResponseWriter::http1(&mut out);
         Fields::of(edits).write(&mut response.head(204));
         let text = String::from_utf8_lossy(out.staged_alone().expect("a head is staged")).into_owned();
         text.lines().skip(3).filter(|line| !line.is_empty()).map(str::to_owned).collect()

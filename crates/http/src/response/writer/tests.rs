@@ -6,20 +6,22 @@ use std::sync::Arc;
 
 use super::*;
 use crate::clock::Instant;
+use crate::limits::WriteMode;
+use crate::message::request::Version;
 use crate::out::OpenFile;
 
-const ENCODING: Encoding = Encoding { version: Version::Http11, persistent: true, write: WriteMode::Joined };
+const ENCODER: Http1Encoder = Http1Encoder::PERSISTENT;
 
-fn written(encoding: Encoding, write: impl FnOnce(&mut ResponseWriter<'_>)) -> String {
+fn written(encoder: Http1Encoder, write: impl FnOnce(&mut ResponseWriter<'_>)) -> String {
     clock::set(Instant(0), 784_111_777);
     let mut out = Out::new();
-    write(&mut ResponseWriter::new(&mut out, encoding));
+    write(&mut ResponseWriter::new(&mut out, Encoder::Http1(encoder)));
     String::from_utf8(out.staged_alone().expect("nothing but staged bytes").to_vec()).expect("text")
 }
 
 #[test]
 fn a_head_has_its_fields_in_order() {
-    let text = written(ENCODING, |response| {
+    let text = written(ENCODER, |response| {
         let mut head = response.head(206);
         head.content_type(FieldValue::constant("image/png"));
         head.content_length(18_446_744_073_709_551_615);
@@ -37,20 +39,21 @@ fn a_head_has_its_fields_in_order() {
          Retry-After: 0\r\n\r\n"
     );
     let longest =
-        written(ENCODING, |response| response.head(206).content_range(&(u64::MAX - 1..u64::MAX), u64::MAX));
+        written(ENCODER, |response| response.head(206).content_range(&(u64::MAX - 1..u64::MAX), u64::MAX));
     assert!(
         longest.contains(
             "Content-Range: bytes 18446744073709551614-18446744073709551614/18446744073709551615\r\n"
         )
     );
-    let unsatisfied = written(ENCODING, |response| response.head(416).unsatisfied_range(u64::MAX));
+    let unsatisfied = written(ENCODER, |response| response.head(416).unsatisfied_range(u64::MAX));
     assert!(unsatisfied.contains("Content-Range: bytes */18446744073709551615\r\n"));
 }
 
 #[test]
 fn connection_is_sent_if_it_differs_from_the_default_of_the_version() {
     let sent = |version, persistent| {
-        let text = written(Encoding { version, persistent, ..ENCODING }, |response| response.head(200).end());
+        let text =
+            written(Http1Encoder { version, persistent, ..ENCODER }, |response| response.head(200).end());
         assert!(text.starts_with("HTTP/1.1 200 OK\r\nServer: tenfold\r\nDate: "));
         text.lines().find_map(|line| line.strip_prefix("Connection: ").map(str::to_owned))
     };
@@ -63,7 +66,7 @@ fn connection_is_sent_if_it_differs_from_the_default_of_the_version() {
 #[test]
 fn a_refusal_is_a_whole_response() {
     let mut length = 0;
-    let text = written(ENCODING, |response| length = response.refusal(Refusal::Malformed("Host is missing")));
+    let text = written(ENCODER, |response| length = response.refusal(Refusal::Malformed("Host is missing")));
     assert_eq!(
         text,
         "HTTP/1.1 400 Bad Request\r\nServer: tenfold\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
@@ -75,7 +78,7 @@ fn a_refusal_is_a_whole_response() {
 
 #[test]
 fn a_status_without_a_phrase_is_still_a_status_line() {
-    let text = written(ENCODING, |response| response.head(599).end());
+    let text = written(ENCODER, |response| response.head(599).end());
     assert!(text.starts_with("HTTP/1.1 599 \r\nServer: tenfold\r\n"), "{text}");
 }
 
@@ -86,7 +89,7 @@ fn h82_replaced_and_added_fields_belong_to_the_final_head() {
     let mut added = HeaderLines::default();
     added.field(FieldName::constant("cache-control"), FieldValue::constant("max-age=1"));
     added.field(FieldName::VARY, FieldValue::constant("Origin"));
-    let text = written(ENCODING, |response| {
+    let text = written(ENCODER, |response| {
         response.replace_field(FieldName::CACHE_CONTROL, FieldValue::constant("private"));
         response.add_fields(&added);
         response.early_hints(&hints);
@@ -126,7 +129,7 @@ fn calls(out: &mut Out) -> Vec<(String, bool)> {
 
 fn answer(out: &mut Out, write: WriteMode, body: &[u8]) {
     clock::set(Instant(0), 784_111_777);
-    let mut response = ResponseWriter::new(out, Encoding { write, ..ENCODING });
+    let mut response = ResponseWriter::new(out, Encoder::Http1(Http1Encoder { write, ..ENCODER }));
     response.head(200).content_length(4);
     response.body(body);
 }
@@ -151,7 +154,8 @@ fn h82_a_final_head_leaves_apart_from_the_interim_response_before_it() {
     let mut hints = HeaderLines::default();
     hints.field(FieldName::constant("Link"), FieldValue::constant("</a>; rel=preload"));
     let mut out = Out::new();
-    ResponseWriter::new(&mut out, Encoding { write: WriteMode::Split, ..ENCODING }).early_hints(&hints);
+    ResponseWriter::new(&mut out, Encoder::Http1(Http1Encoder { write: WriteMode::Split, ..ENCODER }))
+        .early_hints(&hints);
     answer(&mut out, WriteMode::Split, b"body");
     let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n";
     assert_eq!(calls(&mut out), [interim, HEAD, "body"].map(|text| (text.to_owned(), false)));
@@ -174,7 +178,7 @@ fn a_body_that_is_a_file_is_apart_from_heads_and_its_parts_are_together() {
     let mut out = Out::new();
     for _ in 0..2 {
         answer(&mut out, WriteMode::Split, b"--part");
-        let mut response = ResponseWriter::new(&mut out, ENCODING);
+        let mut response = ResponseWriter::http1(&mut out);
         response.push(Part::File(file.clone(), 0..9));
         response.body(b"--end");
         response.observe(Box::new(|_| {}));

@@ -1,0 +1,156 @@
+//! Responses that are written away from their connection.
+
+use super::encoder::Encoder;
+use super::writer::ResponseWriter;
+use crate::message::header_lines::HeaderLines;
+use crate::out::Out;
+
+/// A response that is written on any thread, and encoded when [`ResponseWriter::append`] adds it to its connection:
+/// only there the version is known, and with HTTP/2 the state of the header compression.
+#[derive(Default)]
+pub struct DetachedResponse {
+    pub(super) heads: DetachedHeads,
+    pub(super) body: Out,
+}
+
+/// Heads that are not encoded yet.
+#[derive(Default)]
+pub(crate) struct DetachedHeads {
+    /// Interim responses, with their reason phrases.
+    pub(super) interim: Vec<(u16, &'static str, HeaderLines)>,
+    /// The status and the fields of the final head.
+    pub(super) last: Option<(u16, HeaderLines)>,
+    /// Whether the connection ends after the response.
+    pub(super) closes: bool,
+}
+
+impl DetachedHeads {
+    /// Returns the fields of the final head.
+    pub(super) fn fields(&mut self) -> &mut HeaderLines {
+        &mut self.last.get_or_insert_default().1
+    }
+}
+
+impl DetachedResponse {
+    /// Returns the writer of the response.
+    pub fn writer(&mut self) -> ResponseWriter<'_> {
+        ResponseWriter::new(&mut self.body, Encoder::Detached(&mut self.heads))
+    }
+}
+
+impl ResponseWriter<'_> {
+    /// Writes a response that was written elsewhere.
+    pub fn append(&mut self, response: DetachedResponse) {
+        let DetachedResponse { heads, body } = response;
+        if heads.closes {
+            self.close();
+        }
+        for (status, phrase, fields) in &heads.interim {
+            self.encoder.interim(*status, phrase, fields, self.out);
+        }
+        if let Some((status, fields)) = &heads.last {
+            self.head(*status).fields(fields);
+        }
+        self.out.append(body);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::clock::{self, Instant};
+    use crate::message::field::{FieldName, FieldValue};
+    use crate::message::status::PLAIN_TEXT;
+    use crate::out::{Memory, OpenFile, Part, SendReport};
+    use crate::response::template::Template;
+
+    /// Sends all output, and returns its bytes; a file is shown by its length.
+    fn sent(mut out: Out) -> String {
+        let mut sent = Vec::new();
+        loop {
+            if let Some((_, range, _)) = out.file() {
+                let count = range.end - range.start;
+                sent.extend_from_slice(format!("[file {count}]").as_bytes());
+                out.advance(count);
+            } else if let Some(memory) = out.pop_memory(Vec::new()) {
+                match memory {
+                    Memory::Staged(bytes, from) => sent.extend_from_slice(&bytes[from..]),
+                    Memory::Shared(bytes, range) => sent.extend_from_slice(&bytes[range]),
+                }
+            } else {
+                break;
+            }
+        }
+        out.advance(0);
+        String::from_utf8(sent).expect("text")
+    }
+
+    fn write(case: u32, response: &mut ResponseWriter<'_>) {
+        let chosen = |bit: u32| case >> bit & 1 == 1;
+        let mut fields = HeaderLines::default();
+        fields.field(FieldName::VARY, FieldValue::constant("Origin"));
+        if chosen(0) {
+            response.close();
+        }
+        if chosen(1) {
+            response.early_hints(&fields);
+        }
+        if chosen(2) {
+            response.add_fields(&fields);
+        }
+        if chosen(3) {
+            response.replace_field(FieldName::CACHE_CONTROL, FieldValue::constant("private"));
+        }
+        let describe = |head: &mut crate::ResponseHead<'_>| {
+            head.content_type(PLAIN_TEXT);
+            head.field(FieldName::CACHE_CONTROL, FieldValue::constant("public"));
+        };
+        if chosen(4) {
+            response.template(&mut Template::new(200, b"body", describe), true);
+        } else {
+            describe(&mut response.head(206));
+            response.body(b"before");
+            let file = File::open("/dev/null").expect("Linux has it");
+            response.push(Part::File(Arc::new(OpenFile { file, size: 9 }), 0..9));
+            response.body(b"behind");
+        }
+    }
+
+    #[test]
+    fn a_detached_response_is_encoded_as_one_that_is_written_in_place() {
+        for case in 0..1 << 5 {
+            clock::set(Instant(0), 784_111_777);
+            let mut detached = DetachedResponse::default();
+            write(case, &mut detached.writer());
+            // The date is that of the moment when it is appended.
+            clock::set(Instant(0), 784_111_999);
+            let (mut there, mut here) = (Out::new(), Out::new());
+            ResponseWriter::http1(&mut there).append(detached);
+            write(case, &mut ResponseWriter::http1(&mut here));
+            assert_eq!(sent(there), sent(here), "{case}");
+        }
+    }
+
+    #[test]
+    fn an_observer_of_a_detached_response_hears_of_its_head() {
+        for body in [&b""[..], b"body"] {
+            let told = Arc::new(Mutex::new(Vec::new()));
+            let mut detached = DetachedResponse::default();
+            let mut response = detached.writer();
+            response.head(204).end();
+            response.body(body);
+            let teller = told.clone();
+            response.observe(Box::new(move |report| teller.lock().expect("no panic").push(report)));
+            let mut out = Out::new();
+            ResponseWriter::http1(&mut out).append(detached);
+            let length = out.len();
+            assert_eq!(*told.lock().expect("no panic"), [], "nothing has left");
+            out.advance(length - 1);
+            out.clear(0);
+            assert_eq!(*told.lock().expect("no panic"), [SendReport { unsent: 1, sends: 1 }]);
+        }
+    }
+}

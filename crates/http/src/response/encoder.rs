@@ -1,0 +1,76 @@
+//! The seam between a response and the wire format of its version.
+
+use super::detached::DetachedHeads;
+use crate::h1::encode::Http1Encoder;
+use crate::message::header_lines::HeaderLines;
+use crate::out::Out;
+
+/// The encoder of one response: a variant for each version of HTTP, and one for a response whose version does not
+/// matter yet. Its methods are called in this order: `interim` any number of times, then `begin`, any number of fields,
+/// and `end`. A new version adds a variant here, a fast path in [`super::template`], and nothing above.
+pub(crate) enum Encoder<'w> {
+    Http1(Http1Encoder),
+    /// Keeps heads as fields, for the thread of the connection to encode.
+    Detached(&'w mut DetachedHeads),
+}
+
+impl Encoder<'_> {
+    /// Returns the same encoder for a shorter time.
+    #[inline]
+    pub(super) fn reborrow(&mut self) -> Encoder<'_> {
+        match self {
+            Encoder::Http1(http1) => Encoder::Http1(*http1),
+            Encoder::Detached(heads) => Encoder::Detached(heads),
+        }
+    }
+
+    /// Lets the connection end after this response. It is called before `begin`.
+    pub(super) fn close(&mut self) {
+        match self {
+            Encoder::Http1(http1) => http1.persistent = false,
+            Encoder::Detached(heads) => heads.closes = true,
+        }
+    }
+
+    /// Encodes an interim response (RFC 9110 §15.2).
+    pub(super) fn interim(&mut self, status: u16, phrase: &'static str, fields: &HeaderLines, out: &mut Out) {
+        match self {
+            Encoder::Http1(http1) => http1.interim(status, phrase, fields, out),
+            Encoder::Detached(heads) => heads.interim.push((status, phrase, fields.clone())),
+        }
+    }
+
+    /// Begins the final head, with the fields that the version adds by itself. Returns its mark, for `end`.
+    pub(super) fn begin(&mut self, status: u16, out: &mut Out) -> usize {
+        let mark = out.mark();
+        match self {
+            Encoder::Http1(http1) => http1.begin(status, out),
+            Encoder::Detached(heads) => heads.last = Some((status, HeaderLines::default())),
+        }
+        mark
+    }
+
+    /// Encodes a field: a token, and a field value.
+    pub(super) fn field(&mut self, name: &str, value: &[u8], out: &mut Out) {
+        match self {
+            Encoder::Http1(http1) => http1.field(name, value, out),
+            Encoder::Detached(heads) => heads.fields().push(name, value),
+        }
+    }
+
+    /// Encodes these fields, in order.
+    pub(super) fn fields(&mut self, fields: &HeaderLines, out: &mut Out) {
+        match self {
+            Encoder::Http1(_) => out.stage(fields.as_bytes()),
+            Encoder::Detached(heads) => heads.fields().append(fields),
+        }
+    }
+
+    /// Ends the final head that began at `mark`.
+    pub(super) fn end(&mut self, mark: usize, out: &mut Out) {
+        match self {
+            Encoder::Http1(http1) => http1.end(mark, out),
+            Encoder::Detached(_) => {}
+        }
+    }
+}
