@@ -1,8 +1,8 @@
 //! Looks for libevent and Asio, and builds what Tenfold needs of them.
 //!
-//! Neither has to be there: without its headers an engine is left out, and says at run time which package
-//! was missing. `TENFOLD_LIBRARIES=require` makes a missing one an error, for machines that test both;
-//! `TENFOLD_LIBRARIES=off` leaves both out.
+//! Both are optional: without its headers an engine is left out and reports the missing package at run time.
+//! `TENFOLD_LIBRARIES=require` makes a missing library an error, for machines that test both; `TENFOLD_LIBRARIES=off`
+//! leaves both out.
 
 use std::env;
 
@@ -24,7 +24,7 @@ fn main() {
     }
 }
 
-/// Whether a file of ours that includes a library's headers compiles; nothing is kept of it.
+/// Returns whether a file of ours that includes a library's headers compiles. The output is discarded.
 fn compiles(file: &str, cpp: bool) -> bool {
     let name = format!("probe_{}", file.replace(['/', '.'], "_"));
     let mut build = cc::Build::new();
@@ -32,7 +32,7 @@ fn compiles(file: &str, cpp: bool) -> bool {
     build.try_compile(&name).is_ok()
 }
 
-/// The functions are declared by hand: the header is asked whether they are what it says.
+/// The functions are declared by hand, so the header is checked against these declarations.
 fn libevent() -> bool {
     let there = compiles("native/libevent.c", false);
     if there {
@@ -47,7 +47,7 @@ fn asio() -> bool {
     if there {
         let mut build = cc::Build::new();
         build.cpp(true).std("c++17").warnings(true).opt_level(2).file("native/asio.cpp");
-        // Where Rust is built with the address sanitizer, so is this; its run-time library is the same.
+        // If Rust is built with the address sanitizer, so is this; both use the same run-time library.
         if env::var("CARGO_CFG_SANITIZE").is_ok_and(|which| which.split(',').any(|one| one == "address")) {
             build.flag("-fsanitize=address").flag("-fno-omit-frame-pointer");
         }

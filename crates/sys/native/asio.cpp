@@ -1,8 +1,7 @@
-// What Tenfold uses of Asio, as functions of C. None of them throws: they are noexcept, Asio is asked by its
-// forms with an error_code, and what could still be thrown (memory that is not there) is caught.
+// The part of Asio that Tenfold uses, as C functions. All are noexcept: calls use the overloads with an error_code, and
+// remaining exceptions (out of memory) are caught.
 //
-// A completion does nothing but put its result aside, for the caller of asio_run: no code of the caller's runs
-// below a frame of C++.
+// A completion only stores its result for the caller of asio_run: no code of the caller runs below a C++ frame.
 
 #if __has_include(<asio.hpp>)
 #define ASIO_STANDALONE
@@ -23,10 +22,10 @@ using error_code = boost::system::error_code;
 
 namespace {
 
-// What one completion came to.
+// The result of one completion.
 struct Result {
     std::uint64_t key;
-    std::int64_t value;  // of a Watched a Kind; of an operation bytes, or a negative error number
+    std::int64_t value;  // a Kind for a Watched; for an operation a byte count, or a negative error number
 };
 
 enum Kind : std::uint8_t { READ = 1, WRITE = 2 };
@@ -36,12 +35,12 @@ struct Context {
     asio::executor_work_guard<asio::io_context::executor_type> work;
     std::deque<Result> done;
 
-    // One thread runs it; others may begin waits. A hint of 1 says so: the locks stay, signals between threads that
-    // run it go.
+    // One thread runs it; others may begin waits. The hint 1 keeps the locks and avoids signals between running
+    // threads.
     Context() : io(1), work(asio::make_work_guard(io)) {}
 };
 
-// A descriptor that is watched. Who registered it and each wait in flight hold a reference.
+// A watched descriptor. Its owner and each wait in flight hold a reference.
 class Watched {
     struct Reference {
         Watched *to;
@@ -74,7 +73,7 @@ public:
             begin(WRITE, asio::posix::stream_descriptor::wait_write);
     }
 
-    // The descriptor is the caller's again; waits in flight end, and say nothing.
+    // The caller owns the descriptor again; waits in flight end without a report.
     void give_up()
     {
         descriptor.release();
@@ -99,7 +98,7 @@ private:
                     self.to->context.done.push_back({self.to->key.load(std::memory_order_relaxed), kind});
             });
         } catch (...) {
-            // No memory: the next wait is to begin anew.
+            // Out of memory: the next wait must start again.
             ended(kind);
             throw;
         }
@@ -118,20 +117,19 @@ int number_of(const error_code &error) { return error ? -error.value() : 0; }
 
 using Protocol = asio::generic::stream_protocol;
 
-// A connection that is read and written by operations. It does not own what it is assigned; what was accepted into it
-// is its own until it is released.
+// A connection for reads and writes. It does not own an assigned descriptor; it owns an accepted one until its release.
 struct Stream {
     Protocol::socket socket;
     explicit Stream(Context &context) : socket(context.io) {}
 };
 
-// A listening socket, which stays the caller's.
+// A listening socket, owned by the caller.
 struct Acceptor {
     asio::basic_socket_acceptor<Protocol> acceptor;
     explicit Acceptor(Context &context) : acceptor(context.io) {}
 };
 
-// Puts aside what an operation came to: so many bytes, of which none are the end.
+// Stores the result of an operation: a byte count, of which 0 is the end.
 struct Put {
     Context &context;
     std::uint64_t key;
@@ -160,7 +158,7 @@ long guarded(Call call) noexcept
 
 extern "C" {
 
-// A context, or nothing where memory or descriptors are missing.
+// A new context, or null if memory or descriptors are missing.
 Context *tenfold_asio_new() noexcept
 {
     try {
@@ -170,10 +168,10 @@ Context *tenfold_asio_new() noexcept
     }
 }
 
-// Everything that was registered has been given up.
+// Call it after every registration has been given up.
 void tenfold_asio_free(Context *context) noexcept { delete context; }
 
-// Registers a descriptor; waits for nothing yet.
+// Registers a descriptor without waiting for anything yet.
 Watched *tenfold_asio_watch(Context *context, int number, std::uint64_t key, int *error) noexcept
 {
     Watched *watched = nullptr;
@@ -188,7 +186,7 @@ Watched *tenfold_asio_watch(Context *context, int number, std::uint64_t key, int
     return watched;
 }
 
-// Waits until the descriptor is ready for one of these kinds, beside those that are waited for already; once.
+// Waits once until the descriptor is ready for one of these kinds, in addition to existing waits.
 int tenfold_asio_wait(Watched *watched, std::uint64_t key, std::uint8_t kinds) noexcept
 {
     return static_cast<int>(guarded([&]() -> long {
@@ -205,8 +203,8 @@ void tenfold_asio_forget(Watched *watched) noexcept
     });
 }
 
-// Runs one completion, or waits for one at most so many milliseconds (-1: for ever); then hands out what was put
-// aside, at most `room` results.
+// Runs one completion, or waits for one at most `milliseconds` (-1: no limit); then returns at most `room` stored
+// results.
 long tenfold_asio_run(Context *context, long milliseconds, Result *into, long room) noexcept
 {
     return guarded([&]() -> long {
@@ -227,7 +225,7 @@ long tenfold_asio_run(Context *context, long milliseconds, Result *into, long ro
     });
 }
 
-// A connection to be, without a descriptor; or nothing where memory is missing.
+// A new connection without a descriptor, or null if memory is missing.
 Stream *tenfold_asio_stream(Context *context) noexcept
 {
     try {
@@ -246,11 +244,10 @@ int tenfold_asio_assign(Stream *stream, int number) noexcept
     }));
 }
 
-// The descriptor of what was accepted. It is the caller's from here on.
+// The descriptor of an accepted connection, owned by the caller from now on.
 int tenfold_asio_number(Stream *stream) noexcept { return stream->socket.native_handle(); }
 
-// Its operations in flight end as cancelled and touch no memory of theirs any more. Where `keeps`, the descriptor
-// stays open, else it is closed with what has it.
+// Its operations in flight are cancelled and access their memory no longer. `keeps` leaves the descriptor open.
 void tenfold_asio_stream_free(Stream *stream, bool keeps) noexcept
 {
     guarded([&]() -> long {
@@ -262,7 +259,7 @@ void tenfold_asio_stream_free(Stream *stream, bool keeps) noexcept
     });
 }
 
-// The memory of a read or write is the caller's, and stays as it is until the result was handed out.
+// The caller owns the memory of a read or write, and keeps it in place until the result was returned.
 int tenfold_asio_read_some(Context *context, Stream *stream, void *into, std::size_t room, std::uint64_t key) noexcept
 {
     return static_cast<int>(guarded([&]() -> long {
@@ -271,7 +268,7 @@ int tenfold_asio_read_some(Context *context, Stream *stream, void *into, std::si
     }));
 }
 
-// async_send with flags is async_write_some that tells more.
+// async_send with flags is async_write_some with MSG_MORE.
 int tenfold_asio_write_some(Context *context, Stream *stream, const void *from, std::size_t count, bool more,
                             std::uint64_t key) noexcept
 {
@@ -292,7 +289,7 @@ int tenfold_asio_wait_room(Context *context, Stream *stream, std::uint64_t key) 
     }));
 }
 
-// Everything of the connection that is in flight completes as cancelled.
+// Cancels every operation of the connection in flight.
 void tenfold_asio_cancel(Stream *stream) noexcept
 {
     guarded([&]() -> long {
@@ -318,7 +315,7 @@ Acceptor *tenfold_asio_listen(Context *context, int number, int *error) noexcept
     return acceptor;
 }
 
-// Accepts one connection into a stream that has none.
+// Accepts one connection into a stream without a descriptor.
 int tenfold_asio_accept(Context *context, Acceptor *acceptor, Stream *into, std::uint64_t key) noexcept
 {
     return static_cast<int>(guarded([&]() -> long {

@@ -1,5 +1,5 @@
-/* Holds the declarations of src/libevent/declared.rs against the library's own header. It is compiled and
-   thrown away: where it does not compile, libevent 2.1 is not there. */
+/* Checks the declarations of src/readiness/libevent/declared.rs against the library's own header. The build
+   discards the object file; if it does not compile, libevent 2.1 is missing. */
 #include <event2/event.h>
 
 #if LIBEVENT_VERSION_NUMBER < 0x02010000

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The monotonic clock in milliseconds, and the seconds since 1970. Both are the kernel's coarse clocks,
-/// exact to one tick of its timer (1 to 10 ms), for a quarter of the cost of the fine ones.
+/// The monotonic clock in milliseconds, and the seconds since 1970. Both are the kernel's coarse clocks. They are exact
+/// to one tick of its timer (1 to 10 ms) and cost a quarter of the fine ones.
 pub fn coarse() -> (u64, u64) {
     let monotonic = clock_gettime(ClockId::MonotonicCoarse);
     let real = clock_gettime(ClockId::RealtimeCoarse);
@@ -20,8 +20,8 @@ pub fn monotonic() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
-/// Time since the system was started, also that in which it was suspended: the clock of the starts of processes and
-/// threads (`man 5 proc_pid_stat`).
+/// Time since the system was started, suspended time included: the clock of the start times of processes and threads
+/// (`man 5 proc_pid_stat`).
 pub fn since_boot() -> Duration {
     Duration::from_nanos(nanoseconds(ClockId::Boottime))
 }
@@ -37,11 +37,11 @@ fn nanoseconds(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Lets waits of the calling thread end within a microsecond of their time, instead of the 50 by which the
-/// kernel bundles them otherwise (`PR_SET_TIMERSLACK`, `man 2 prctl`).
+/// Sets the timer slack of the calling thread to a microsecond, so that its waits end in time. The default of 50
+/// bundles wakeups (`PR_SET_TIMERSLACK`, `man 2 prctl`).
 ///
 /// # Errors
-/// What `prctl(2)` says.
+/// The error of `prctl(2)`.
 pub fn wake_precisely() -> io::Result<()> {
     let slack: libc::c_ulong = 1_000;
     // SAFETY: this operation takes a number and touches no memory of the process.

@@ -1,10 +1,10 @@
-//! Linux as safe functions. This is the only crate with unsafe code; each block names the invariant that
-//! it stands on, and no safe function, however it is called, can cause undefined behaviour.
+//! Linux as safe functions. This is the only crate with unsafe code. Each block names its invariant, and no safe
+//! function can cause undefined behaviour.
 //!
-//! Functions that register a descriptor, or begin an operation on it, take its number (`RawFd`): the socket's owner moves
-//! between threads while it is registered, and the kernel looks the number up after the call has returned, so a
-//! `BorrowedFd` would promise nothing. A number that is closed, or another file's by now, is an error of the call or
-//! reaches another file of this process; no memory depends on which.
+//! Functions that register a descriptor, or begin an operation on it, take its number (`RawFd`). The socket's owner
+//! moves between threads while it is registered, and the kernel looks the number up after the call has returned. So a
+//! `BorrowedFd` would promise nothing. A closed number is an error, a reused one reaches another file of this process;
+//! memory safety depends on neither.
 
 pub mod clock;
 pub mod completion;

@@ -1,4 +1,4 @@
-//! A fork concerns a whole process: this one has no harness, whose threads would be in its way.
+//! A fork concerns a whole process, so this one runs without a harness and its threads.
 
 use tenfold_sys::asio::Context;
 use tenfold_sys::process::{Fork, fork, reap};

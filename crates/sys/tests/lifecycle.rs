@@ -1,4 +1,4 @@
-//! Signals steer a whole process, so this is one test in a process of its own.
+//! Signals affect a whole process, so this is one test in a process of its own.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use tenfold_sys::signal::Signal;
 fn is_told(watch: &Watch) -> bool {
     let (mut list, mut heard) = (PollList::new(), false);
     list.set(watch.event().number(), 0, true, false);
-    // A signal may end the wait that it is told by.
+    // The signal may also interrupt the wait that it should end.
     for _ in 0..2 {
         list.wait(Some(200), |_| heard = true).expect("an eventfd can be polled");
     }
@@ -18,8 +18,8 @@ fn is_told(watch: &Watch) -> bool {
     heard
 }
 
-/// Sends a signal, and waits until it has done what it does: it comes at some time after it was sent, and to another
-/// thread. One that changes nothing is given a little time.
+/// Sends a signal and waits for its effect, which may come later and on another thread. A signal without effect gets a
+/// little time.
 fn send(signal: Signal, expected: (u32, Phase)) {
     tell(own(), signal);
     let begun = Instant::now();
@@ -61,7 +61,7 @@ fn signals_change_the_phase_and_tell_who_watches() {
     assert!(is_told(&Watch::new().expect("a descriptor")), "who begins after a change is told of it");
     lifecycle::reset();
 
-    // Places are given again: many more than there are come and go.
+    // Watcher places are reused, so more watches than places can be created in turn.
     for _ in 0..3 {
         let some: Vec<_> = (0..200).map(|_| Watch::new().expect("descriptors")).collect();
         lifecycle::advance(Phase::Serving);

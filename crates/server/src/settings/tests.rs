@@ -86,7 +86,7 @@ fn a_wrong_value_is_refused_even_where_another_wins() {
 
 /// A value that is wrong for each setting, and what is said.
 const WRONG: &[(&str, &str, &str)] = &[
-    ("listen", "localhost", "\"localhost\" is no address; write 127.0.0.1:8080, [::]:80 or unix:PATH"),
+    ("listen", "localhost", "\"localhost\" is not an address; write 127.0.0.1:8080, [::]:80 or unix:PATH"),
     ("root", "", "a path is missing"),
     ("index", "a/b", "\"a/b\" is not the name of a file, such as index.html"),
     (

@@ -11,24 +11,24 @@ use std::sync::Arc;
 use crate::memory::mapping::Mapped;
 use crate::net::socket::Socket;
 
-/// Bytes that are sent.
+/// Bytes to send.
 pub enum Bytes {
-    /// Those of the vector from this place on.
+    /// The bytes of a vector from this index on.
     Owned(Vec<u8>, usize),
     /// A range of shared bytes.
     Shared(Arc<[u8]>, Range<usize>),
-    /// Those of a mapped file.
+    /// Bytes of a mapped file.
     Mapped(Mapped),
 }
 
 impl Bytes {
-    /// How many they are.
+    /// The number of bytes.
     #[allow(clippy::len_without_is_empty, reason = "nothing is not sent")]
     pub fn len(&self) -> usize {
         self.address().1
     }
 
-    /// Where they are, and how many. On the heap or mapped: moving their owner does not move them.
+    /// Their address and length. They are on the heap or mapped, so moving the owner does not move them.
     pub(crate) fn address(&self) -> (*const u8, usize) {
         match self {
             Bytes::Owned(bytes, from) => (bytes[*from..].as_ptr(), bytes.len() - from),
@@ -38,34 +38,34 @@ impl Bytes {
     }
 }
 
-/// A file that is read.
+/// A file that an operation can read.
 pub type Readable = Arc<dyn AsFd + Send + Sync>;
 
-/// An operation that has completed, or has one more result. `B` is what a receive brings its bytes in.
+/// An operation that has completed, or has an intermediate result. `B` is the buffer type of a receive.
 pub struct Completion<B> {
-    /// The word that the operation was given.
+    /// The tag of the operation.
     pub tag: u64,
-    /// What the system call of the same name would have returned; an error as its negative number.
+    /// The result of the equivalent system call; an error is a negative number.
     pub result: i32,
-    /// Whether the operation goes on, and has another result in time.
+    /// Whether the operation continues and completes again later.
     pub more: bool,
-    /// The bytes that a receive brought.
+    /// The bytes of a receive.
     pub buffer: Option<B>,
-    /// The memory of a send or read, to be used again.
+    /// The memory of a send or read, for reuse.
     pub memory: Option<Vec<u8>>,
-    /// The connection that an accept brought.
+    /// The connection of an accept.
     pub socket: Option<Socket>,
-    /// Where the kernel says that it no longer holds the bytes of [`crate::completion::uring::Ring::send_held`]: whether it
-    /// copied them after all. There is no other result then.
+    /// Set once the kernel no longer holds the bytes of [`crate::completion::uring::Ring::send_held`]: whether it
+    /// copied them after all. Such a completion has no other result.
     pub released: Option<bool>,
 }
 
 impl<B> Completion<B> {
-    /// Of an operation that has come to `result`, and brings nothing else.
+    /// A completion with `result` and nothing else.
     pub(crate) fn plain(tag: u64, result: i32) -> Completion<B> {
         Completion { tag, result, more: false, buffer: None, memory: None, socket: None, released: None }
     }
 }
 
-/// The bits of a result of waiting for room to write with which a send is worth a try: room, or an error.
+/// The poll bits after which a send is worth a try: room, or an error.
 pub const ROOM: i32 = (libc::POLLOUT | libc::POLLERR | libc::POLLHUP) as i32;

@@ -1,27 +1,27 @@
-//! What a failed call says about the next one, by the manual pages of the calls.
+//! Reactions to failed calls, according to the manual pages of the calls.
 
 use std::io;
 
 use rustix::io::Errno;
 
-/// What to do after a failed accept.
+/// The reaction to a failed accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterAccept {
-    /// Accept again at once: what failed was the connection, or a signal came in between.
+    /// Accept again immediately: only that connection failed, or a signal arrived.
     Again,
-    /// Accept when the next connection is there.
+    /// Accept when the next connection has arrived.
     Wait,
-    /// Accept after a pause: the system gives no descriptor, no memory, or says no for a reason of its own.
+    /// Accept after a pause: no descriptor or memory is left, or the system refused.
     Pause,
-    /// There is nothing to accept from.
+    /// The listener is unusable.
     GiveUp,
 }
 
-/// What `error` of an accept means (`man 2 accept`, "Errors" and "Error handling").
+/// Classifies an error of accept (`man 2 accept`, "Errors" and "Error handling").
 pub fn after_accept(error: &io::Error) -> AfterAccept {
     match Errno::from_io_error(error) {
         Some(Errno::AGAIN) => AfterAccept::Wait,
-        // Errors that a connection has met while it waited.
+        // Errors of a connection that was still queued.
         Some(
             Errno::INTR
             | Errno::CONNABORTED
@@ -38,8 +38,8 @@ pub fn after_accept(error: &io::Error) -> AfterAccept {
     }
 }
 
-/// Whether a wait or a registration failed for want of something that others may give back: memory, places
-/// in the kernel's tables, watches (`man 2 poll`, `man 2 epoll_ctl`, `man 2 io_uring_enter`).
+/// Whether a wait or a registration failed because of a temporary shortage: memory, places in the kernel's tables, or
+/// watches (`man 2 poll`, `man 2 epoll_ctl`, `man 2 io_uring_enter`).
 pub fn is_shortage(error: &io::Error) -> bool {
     const SHORTAGES: [Errno; 4] = [Errno::AGAIN, Errno::NOMEM, Errno::NOBUFS, Errno::NOSPC];
     Errno::from_io_error(error).is_some_and(|number| SHORTAGES.contains(&number))

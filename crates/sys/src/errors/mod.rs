@@ -1,4 +1,4 @@
-//! Errors of system calls: their numbers, and what follows from them.
+//! Errors of system calls: their numbers, and reactions to them.
 
 pub mod errno;
 pub mod failure;

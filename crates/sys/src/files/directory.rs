@@ -1,34 +1,33 @@
-//! What is in a directory beneath a [`Root`].
+//! The content of a directory beneath a [`Root`].
 
 use rustix::fs::{AtFlags, Dir, FileType, OFlags};
 
 use crate::files::file::{Facts, FileError, Root};
 
-/// What has a name in a directory.
+/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its name, without any directory.
     pub name: String,
-    /// What it is; of a symbolic link, what it leads to.
+    /// Its facts; for a symbolic link those of its target.
     pub facts: Facts,
 }
 
-/// What is in a directory, in no order.
+/// The content of a directory, in no order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entries {
-    /// Those that were read.
+    /// The entries that were read.
     pub entries: Vec<Entry>,
-    /// Whether there are more than were to be read.
+    /// Whether the directory has further entries.
     pub more: bool,
 }
 
 impl Root {
-    /// Reads at most `most` names of the directory called `relative`, and looks at those that are text and
-    /// that `wants` lets through. What has gone meanwhile, and a symbolic link that leads out of the root or
-    /// nowhere, is left out.
+    /// Reads at most `most` names of the directory `relative`, and looks at the UTF-8 names that `wants` accepts.
+    /// Entries that vanish meanwhile are omitted, and so are symbolic links that are broken or leave the root.
     ///
     /// # Errors
-    /// It is no directory, or this process may not read it, or something is exhausted.
+    /// It is no directory, this process may not read it, or a resource is exhausted.
     pub fn entries(
         &self,
         relative: &str,
@@ -52,7 +51,7 @@ impl Root {
             let Some(name) = name.to_str().ok().filter(|name| wants(name)) else { continue };
             let Ok(stat) = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             let facts = match FileType::from_raw_mode(stat.st_mode) {
-                // What it leads to is asked of the root, which it cannot leave.
+                // The root resolves the link, so its target cannot be outside.
                 FileType::Symlink if relative.is_empty() => self.look(name),
                 FileType::Symlink => self.look(&format!("{relative}/{name}")),
                 _ => Ok(Facts::of(&stat)),
@@ -73,7 +72,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::PathBuf;
 
-    /// A directory that is removed with what is in it.
+    /// A directory that is removed with its content.
     struct Scratch(PathBuf);
 
     impl Drop for Scratch {

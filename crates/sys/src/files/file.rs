@@ -1,7 +1,7 @@
 //! Files beneath one directory, and never outside of it.
 //!
-//! The kernel does the confining: `openat2` with `RESOLVE_BENEATH` resolves a whole path, links included,
-//! and fails where any step would leave the directory, whatever is renamed meanwhile (`man 2 openat2`).
+//! The kernel confines the lookup: `openat2` with `RESOLVE_BENEATH` resolves a whole path, links included. It fails if
+//! any step would leave the directory, whatever is renamed meanwhile (`man 2 openat2`).
 
 use std::fmt;
 use std::fs::File;
@@ -20,25 +20,25 @@ use crate::files::links::{Links, open_by_owner};
 
 /// A directory and everything beneath it.
 ///
-/// It is held by an `O_PATH` descriptor, so it can be opened before privileges are dropped and it stays the
-/// same directory when its name is given to another one.
+/// An `O_PATH` descriptor holds it, so it can be opened before privileges are dropped. It stays the same directory if
+/// its name is given to another one.
 #[derive(Debug)]
 pub struct Root {
     pub(crate) directory: OwnedFd,
     pub(crate) path: PathBuf,
-    /// The lowest number that a file's descriptor may have.
+    /// The lowest descriptor number for files.
     lowest: RawFd,
     pub(crate) links: Links,
-    /// The directories above it when it was opened: privileges may have been needed to see them.
+    /// The directories above it when it was opened, because seeing them may require privileges.
     pub(crate) above: Vec<Identity>,
-    /// The names of these and its own, from that of the whole system on, if all of them are known.
+    /// Their names and its own, starting at the root of the file system, if all of them are known.
     pub(crate) names: Vec<String>,
-    /// The identities that names had when it was asked to remember them.
+    /// The identities of the remembered names.
     pub(crate) remembered: Vec<(String, Identity)>,
 }
 
 impl Root {
-    /// Opens the directory at `path` and sees that the kernel can confine path resolution to it.
+    /// Opens the directory at `path` and checks that the kernel can confine path resolution to it.
     pub fn open(path: &Path) -> Result<Root, RootError> {
         let wrong = |what, errno| RootError { path: path.to_owned(), what, errno };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -59,31 +59,31 @@ impl Root {
         }
     }
 
-    /// The path that it was opened by, for messages.
+    /// The path by which it was opened, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives files descriptors from `lowest` on, where the limit allows such: those below are for somebody
-    /// who can use no others.
+    /// Gives files descriptors from `lowest` on, if the limit allows it: lower numbers are reserved for users that need
+    /// them, such as `select(2)`.
     pub fn keep_files_above(&mut self, lowest: RawFd) {
         self.lowest = lowest;
     }
 
-    /// Follows these links from now on. All that stay beneath the root, where nobody says.
+    /// Sets which links are followed. The default is all that stay beneath the root.
     pub fn follow(&mut self, links: Links) {
         self.links = links;
     }
 
-    /// What `relative` names, without opening it: nothing happens to a device, a FIFO or its writer. The
-    /// empty path is the root itself.
+    /// The facts of `relative`, without opening it, so devices and FIFOs are not affected. The empty path is the root
+    /// itself.
     pub fn look(&self, relative: &str) -> Result<Facts, FileError> {
         let found = self.resolve(relative, OFlags::PATH)?;
         Ok(Facts::of(&rustix::fs::fstat(found)?))
     }
 
-    /// Opens what `relative` names for reading, without waiting for anything. The facts are those of the
-    /// open file: ask them what it is, for it may be another one than a [`Root::look`] before has seen.
+    /// Opens `relative` for reading, without waiting. Check the returned facts of the open file: it may differ from the
+    /// one that an earlier [`Root::look`] saw.
     pub fn open_file(&self, relative: &str) -> Result<(File, Facts), FileError> {
         let found = self.resolve(relative, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         let facts = Facts::of(&rustix::fs::fstat(&found)?);
@@ -95,7 +95,7 @@ impl Root {
     }
 
     pub(crate) fn resolve(&self, relative: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-        // The kernel gives up with EAGAIN when something was renamed while it went through a `..` of a link.
+        // The kernel fails with EAGAIN if something was renamed while it resolved a `..` in a link.
         const TRIES: usize = 8;
         let path = if relative.is_empty() { "." } else { relative };
         let mut confined = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
@@ -116,16 +116,16 @@ impl Root {
     }
 }
 
-/// What `fstat` says of a file.
+/// The facts of a file, as `fstat(2)` returns them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// What it is.
+    /// The kind of file.
     pub kind: Kind,
     /// Bytes of content.
     pub size: u64,
-    /// When its content was last changed; anybody who may write it can set it.
+    /// The last change of its content; every user with write access can set it.
     pub modified: Timestamp,
-    /// When its content or its attributes were last changed; nobody can set it.
+    /// The last change of its content or its attributes; it cannot be set.
     pub changed: Timestamp,
     /// The device it is on.
     pub device: u64,
@@ -134,7 +134,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What tells the file apart from every other one, whatever it is called.
+    /// The identity of the file, which is the same under all of its names.
     pub fn identity(&self) -> Identity {
         Identity { device: self.device, inode: self.inode }
     }
@@ -155,7 +155,7 @@ impl Facts {
     }
 }
 
-/// The kinds of files that a server tells apart.
+/// The kinds of files that a server distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -166,7 +166,7 @@ pub enum Kind {
     Special,
 }
 
-/// A moment as the file system keeps it.
+/// A time as the file system stores it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp {
     /// Seconds since 1970 (UTC); negative before.
@@ -175,14 +175,14 @@ pub struct Timestamp {
     pub nanoseconds: u32,
 }
 
-/// The facts of an open file, now.
+/// The current facts of an open file.
 pub fn facts(file: &File) -> Result<Facts, FileError> {
     Ok(Facts::of(&rustix::fs::fstat(file)?))
 }
 
-/// Reads a file of exactly `size` bytes from its begin. `None` when it is shorter or longer by now.
+/// Reads a whole file of exactly `size` bytes. `None` if it is shorter or longer by now.
 pub fn read_whole(file: &File, size: usize) -> io::Result<Option<Vec<u8>>> {
-    // One byte more than expected: a file that has grown shows itself without another call.
+    // The extra byte detects a file that has grown, without another call.
     let mut bytes = vec![0; size + 1];
     let mut filled = 0;
     while filled < bytes.len() {
@@ -197,8 +197,8 @@ pub fn read_whole(file: &File, size: usize) -> io::Result<Option<Vec<u8>>> {
     Ok((filled == size).then_some(bytes))
 }
 
-/// Reads what the page cache holds of a file at `offset`, without waiting for a disk (`man 2 preadv2`, RWF_NOWAIT).
-/// Returns `None` if it holds nothing there, or if the file system cannot tell.
+/// Reads cached bytes of a file at `offset`, without waiting for a disk (`man 2 preadv2`, RWF_NOWAIT). Returns `None`
+/// if the page cache has none there, or if the file system cannot tell.
 #[cfg(feature = "test-layer")]
 pub fn read_cached(file: &File, into: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
     let mut slices = [io::IoSliceMut::new(into)];
@@ -209,14 +209,14 @@ pub fn read_cached(file: &File, into: &mut [u8], offset: u64) -> io::Result<Opti
     }
 }
 
-/// Why a path beneath a root did not become a file.
+/// The reason why a path beneath a root could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileError {
-    /// There is nothing of that name, or only outside of the root.
+    /// The name does not exist, or only outside of the root.
     Absent,
-    /// It is there, and this process may not read it; or it cannot be opened for reading at all.
+    /// The file exists, but this process may not read it, or it cannot be opened for reading.
     Forbidden,
-    /// The process or the system has no descriptors or no memory left, or the file is held by a lease.
+    /// The process or the system has no descriptors or memory left, or a lease holds the file.
     Exhausted(i32),
     /// Another failure of the system, by its error number (`man 3 errno`).
     System(i32),
@@ -225,7 +225,7 @@ pub enum FileError {
 impl From<Errno> for FileError {
     fn from(errno: Errno) -> FileError {
         match errno {
-            // EXDEV: a link, or `..`, leads out of the root. EINVAL: a name that cannot be one.
+            // EXDEV: a link, or `..`, leads out of the root. EINVAL: an impossible name.
             Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP | Errno::XDEV | Errno::INVAL => {
                 FileError::Absent
             }
@@ -241,8 +241,8 @@ impl From<Errno> for FileError {
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FileError::Absent => f.write_str("there is no such file beneath the root"),
-            FileError::Forbidden => f.write_str("the file may not be read"),
+            FileError::Absent => f.write_str("no such file beneath the root"),
+            FileError::Forbidden => f.write_str("no permission to read the file"),
             FileError::Exhausted(number) | FileError::System(number) => {
                 io::Error::from_raw_os_error(*number).fmt(f)
             }
@@ -252,7 +252,7 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// Why a directory cannot be a [`Root`].
+/// The reason why a directory cannot be a [`Root`].
 #[derive(Debug)]
 pub struct RootError {
     path: PathBuf,
@@ -272,11 +272,13 @@ impl fmt::Display for RootError {
         let reason = io::Error::from(*errno);
         write!(f, "cannot {what} the root directory {}: {reason}", path.display())?;
         match *errno {
-            Errno::NOENT => f.write_str("; make it, or name another one"),
-            Errno::NOTDIR => f.write_str("; name the folder that holds the site"),
-            Errno::ACCESS => f.write_str("; let the user that runs the server enter it and those above it"),
+            Errno::NOENT => f.write_str("; create it, or name another directory"),
+            Errno::NOTDIR => f.write_str("; name the folder of the site"),
+            Errno::ACCESS => {
+                f.write_str("; grant search permission on it and its parents to the user of the server")
+            }
             Errno::NOSYS | Errno::PERM => {
-                f.write_str("; openat2 is needed: Linux 5.6, and a sandbox that does not forbid it")
+                f.write_str("; the system call openat2 is required: Linux 5.6, and a sandbox that allows it")
             }
             _ => Ok(()),
         }
@@ -291,7 +293,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    /// A directory that is removed with what is in it.
+    /// A directory that is removed with its content.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -375,9 +377,9 @@ mod tests {
     fn a_root_that_is_none_says_what_to_do() {
         let scratch = Scratch::new("none");
         let absent = Root::open(&scratch.at("nowhere")).expect_err("it is not there").to_string();
-        assert!(absent.contains("nowhere") && absent.ends_with("name another one"), "{absent}");
+        assert!(absent.contains("nowhere") && absent.ends_with("name another directory"), "{absent}");
         fs::write(scratch.at("plain"), b"").expect("the directory is ours");
         let plain = Root::open(&scratch.at("plain")).expect_err("it is a file").to_string();
-        assert!(plain.ends_with("name the folder that holds the site"), "{plain}");
+        assert!(plain.ends_with("name the folder of the site"), "{plain}");
     }
 }

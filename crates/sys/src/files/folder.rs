@@ -1,5 +1,5 @@
-//! A folder by a descriptor that stays on it, whatever happens to its name, and the files in it. No link to a file is
-//! followed, and no link of another user to the folder.
+//! A folder held by a descriptor, which stays on it whatever happens to its name, and the files in it. Links to files
+//! are not followed, and neither are links of other users to the folder.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -11,15 +11,15 @@ use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, Uid, accessat, chownat, ope
 
 use crate::files::location::Location;
 
-/// An open folder, which grants nothing but looking files up in it.
+/// An open folder, usable only for looking up its files.
 #[derive(Debug)]
 pub struct Folder(File);
 
 impl Folder {
-    /// Opens the folder that the last name of `path` is in. Returns it and that name.
+    /// Opens the folder that contains the last name of `path`. Returns it and that name.
     ///
     /// # Errors
-    /// As [`Location::find`]: `PermissionDenied` for a link of another user.
+    /// See [`Location::find`]: `PermissionDenied` for a link of another user.
     pub fn around(path: &Path) -> io::Result<(Folder, OsString)> {
         let (folder, name) = Location::find(path)?.into_parts();
         Ok((Folder(folder.into()), OsString::from_vec(name.into_bytes())))
@@ -28,33 +28,33 @@ impl Folder {
     /// Owner, mode and kind of the folder.
     ///
     /// # Errors
-    /// What `fstat(2)` says.
+    /// The error of `fstat(2)`.
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.0.metadata()
     }
 
-    /// Opens a file only to look at it: nothing happens to a device or a pipe.
+    /// Opens a file for its metadata only, so devices and pipes are not affected.
     ///
     /// # Errors
-    /// What `openat(2)` says.
+    /// The error of `openat(2)`.
     pub fn look(&self, name: &OsStr) -> io::Result<File> {
         Ok(openat(&self.0, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?.into())
     }
 
-    /// Makes an empty file that only its owner can read and write.
+    /// Creates an empty file that only its owner can read and write.
     ///
     /// # Errors
-    /// What `openat(2)` says: `AlreadyExists` if the name is taken.
+    /// The error of `openat(2)`: `AlreadyExists` if the name is taken.
     pub fn create(&self, name: &OsStr) -> io::Result<()> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?;
         Ok(())
     }
 
-    /// Checks that this process can make files in the folder.
+    /// Checks that this process can create files in the folder.
     ///
     /// # Errors
-    /// What `faccessat(2)` says.
+    /// The error of `faccessat(2)`.
     pub fn allows_new_files(&self) -> io::Result<()> {
         Ok(accessat(&self.0, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())?)
     }
@@ -62,16 +62,16 @@ impl Folder {
     /// Checks that this process can read and write a file.
     ///
     /// # Errors
-    /// What `faccessat(2)` says.
+    /// The error of `faccessat(2)`.
     pub fn allows_writing(&self, name: &OsStr) -> io::Result<()> {
         Ok(accessat(&self.0, name, Access::READ_OK | Access::WRITE_OK, AtFlags::empty())?)
     }
 }
 
-/// Gives a file that [`Folder::look`] opened to another user.
+/// Changes the owner of a file that [`Folder::look`] opened.
 ///
 /// # Errors
-/// What `fchownat(2)` says.
+/// The error of `fchownat(2)`.
 pub fn give(file: &File, user: u32, group: u32) -> io::Result<()> {
     Ok(chownat(file, "", Some(Uid::from_raw(user)), Some(Gid::from_raw(group)), AtFlags::EMPTY_PATH)?)
 }

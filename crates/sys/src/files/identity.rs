@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
-/// The most directories above a root that are looked at: a path of `PATH_MAX` bytes has fewer.
+/// The most directories above a root that are examined: a path of `PATH_MAX` bytes has fewer.
 const MOST_ABOVE: usize = 2048;
 
 /// The device and inode of a file or directory, which are the same under all of its names.
@@ -24,8 +24,8 @@ impl Identity {
     }
 }
 
-/// The directories above one that was just opened by `path`, as [`directories_above`]; and the names that lead to it
-/// from that of the whole system, unless they cannot be found.
+/// The directories above the `directory` at `path`, as [`directories_above`] returns them, and the names that lead to
+/// it from the root of the file system. The names are empty if they cannot be found.
 pub(super) fn location_of(directory: &OwnedFd, path: &Path) -> (Vec<Identity>, Vec<String>) {
     let (above, complete) = directories_above(directory);
     let path = fs::canonicalize(path).unwrap_or_default();
@@ -34,13 +34,13 @@ pub(super) fn location_of(directory: &OwnedFd, path: &Path) -> (Vec<Identity>, V
     (above, if belong { names } else { Vec::new() })
 }
 
-/// The directories above this one, the nearest first, and whether all of them could be seen.
+/// The directories above this one, nearest first, and whether all of them were visible.
 pub(super) fn directories_above(directory: &OwnedFd) -> (Vec<Identity>, bool) {
     let (mut found, mut path) = (Vec::new(), String::from(".."));
     let Ok(mut below) = identity(directory) else { return (found, false) };
     while found.len() < MOST_ABOVE {
         match rustix::fs::statat(directory, &path, AtFlags::empty()).as_ref().map(Identity::of) {
-            // Only the directory of the whole system is its own parent.
+            // Only the root of the file system is its own parent.
             Ok(above) if above == below => return (found, true),
             Ok(above) => {
                 found.push(above);

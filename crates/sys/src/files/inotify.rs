@@ -1,7 +1,7 @@
-//! What happens in directories, as the kernel tells it (`man 7 inotify`).
+//! Changes in directories, as the kernel reports them (`man 7 inotify`).
 //!
-//! It tells of changes that are made on this machine, through the file system on which the directory is. What
-//! another machine does on a network file system it does not see.
+//! It reports changes made on this machine through the file system of the directory. It misses changes that another
+//! machine makes on a network file system.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,48 +14,48 @@ use rustix::io::Errno;
 use crate::files::file::Root;
 use crate::readiness::eventfd::EventFd;
 
-/// Bytes for events of one read: enough for hundreds of names.
+/// The buffer for the events of one read: enough for hundreds of names.
 const BUFFER: usize = 16 * 1024;
 
-/// Watches directories.
+/// An inotify instance, which watches directories.
 #[derive(Debug)]
 pub struct Inotify(OwnedFd);
 
-/// A watched directory, as long as it is watched.
+/// A watch of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Watched(i32);
 
-/// What happened.
+/// A change in a watched directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// The file of this name in this directory was written, made, removed, renamed, or has other attributes.
+    /// The file of this name was written, created, removed or renamed, or has other attributes.
     File(Watched, &'a [u8]),
-    /// So was a directory in it, or it itself: names above may mean something else now.
+    /// So was a directory in it, or the directory itself: paths through it may lead elsewhere now.
     Directory(Watched),
-    /// It is not watched any more.
+    /// The watch has ended.
     Ended(Watched),
-    /// More happened than was kept: anything may have changed.
+    /// The event queue overflowed: anything may have changed.
     Overflow,
 }
 
 impl Inotify {
-    /// A new one that watches nothing.
+    /// Creates an instance without watches.
     ///
     /// # Errors
-    /// What `inotify_init1(2)` says: EMFILE where the user has as many as the system gives
+    /// The error of `inotify_init1(2)`: EMFILE if the user has reached the limit of the system
     /// (`fs.inotify.max_user_instances`).
     pub fn new() -> io::Result<Inotify> {
         Ok(Inotify(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?))
     }
 
-    /// Watches the directory called `relative` beneath `root`. Watching it again gives the same.
+    /// Watches the directory `relative` beneath `root`. Repeated calls return the same watch.
     ///
     /// # Errors
-    /// It is no directory, or may not be read; ENOSPC where the user watches as many as the system gives
+    /// It is no directory, or may not be read; ENOSPC if the user has reached the limit of the system
     /// (`fs.inotify.max_user_watches`).
     pub fn watch(&self, root: &Root, relative: &str) -> io::Result<Watched> {
         let directory = root.resolve(relative, OFlags::PATH | OFlags::DIRECTORY)?;
-        // The call takes a name; this one leads to what was resolved beneath the root, and nowhere else.
+        // The call requires a name; this one leads to the directory that was resolved beneath the root.
         let name = format!("/proc/self/fd/{}", directory.as_raw_fd());
         let what = WatchFlags::CREATE
             | WatchFlags::DELETE
@@ -71,15 +71,15 @@ impl Inotify {
         Ok(Watched(inotify::add_watch(&self.0, name, what)?))
     }
 
-    /// Ends a watch. One that has ended is none.
+    /// Ends a watch. Ended watches are ignored.
     pub fn unwatch(&self, watched: Watched) {
         let _ = inotify::remove_watch(&self.0, watched.0);
     }
 
-    /// Waits until something has happened, and tells all of it; or until `stop` is signalled.
+    /// Waits for changes and reports all of them, or returns when `stop` is signalled.
     ///
     /// # Errors
-    /// What `ppoll(2)` or `read(2)` says.
+    /// The error of `ppoll(2)` or `read(2)`.
     pub fn wait(&self, stop: &EventFd, mut tell: impl FnMut(Change<'_>)) -> io::Result<Heard> {
         let mut both = [PollFd::new(stop, PollFlags::IN), PollFd::new(&self.0, PollFlags::IN)];
         match poll(&mut both, None) {
@@ -111,12 +111,12 @@ impl Inotify {
     }
 }
 
-/// Why a wait has ended.
+/// The reason why a wait has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// What happened was told, if anything.
+    /// All changes were reported, if any.
     Changes,
-    /// It is to stop.
+    /// `stop` was signalled.
     Stop,
 }
 

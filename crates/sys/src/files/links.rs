@@ -1,7 +1,7 @@
-//! Symbolic links beneath a root, and whose.
+//! Symbolic links beneath a root, filtered by owner.
 //!
-//! The kernel can follow every link or none. For those in between, a path is walked here name by name, with
-//! a descriptor for each directory, so that nothing that is renamed meanwhile leads astray.
+//! The kernel can follow every link or none. For the owner rule, this module walks a path name by name, with a
+//! descriptor for each directory. So a rename during the walk cannot redirect it.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Which symbolic links are followed. Those that leave the root never are.
+/// The symbolic links that are followed; links that leave the root never are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Links {
     /// All that stay beneath the root.
@@ -17,44 +17,44 @@ pub enum Links {
     Beneath,
     /// None.
     None,
-    /// Those that belong to the owner of what they lead to.
+    /// Links that belong to the owner of their target.
     SameOwner,
 }
 
-/// Links that one path may lead through, as the kernel has it (`man 7 path_resolution`).
+/// The limit of links in one path, equal to the kernel's (`man 7 path_resolution`).
 pub(crate) const MOST_LINKS: usize = 40;
 
-/// Something that is left to do on the way.
+/// A remaining step of a walk.
 enum Step {
     Enter(CString),
-    /// What the way has come to has to belong to this user.
+    /// The current object must belong to this user.
     Belongs(u32),
 }
 
-/// Opens `path` beneath `root` through no links but those of the owner of what they lead to.
+/// Opens `path` beneath `root`, following only links that belong to the owner of their target.
 pub(crate) fn open_by_owner(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     Way::new(root, Links::SameOwner).open(path, flags)
 }
 
-/// A path that is walked beneath a root.
+/// A walk along a path beneath a root.
 pub(crate) struct Way<'r> {
     root: &'r OwnedFd,
     links: Links,
-    /// The directories that were entered, each beneath the one before, with their names.
+    /// The entered directories, outermost first, with their names.
     pub(crate) entered: Vec<(CString, OwnedFd)>,
-    /// The name of what was opened, where that is no directory.
+    /// The name of the opened object, unless it is a directory.
     pub(crate) last: Option<CString>,
-    /// What is left, the next at the end.
+    /// The remaining steps; the next one is the last element.
     left: Vec<Step>,
 }
 
 impl<'r> Way<'r> {
-    /// A walk that follows these links.
+    /// Creates a walk with this link rule.
     pub(crate) fn new(root: &'r OwnedFd, links: Links) -> Way<'r> {
         Way { root, links, entered: Vec::new(), last: None, left: Vec::new() }
     }
 
-    /// Walks along `path` and opens what it leads to.
+    /// Walks along `path` and opens its target.
     pub(crate) fn open(&mut self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         self.plan(path.as_bytes())?;
         let mut links = 0;
@@ -101,7 +101,7 @@ impl<'r> Way<'r> {
         self.entered.last().map_or(self.root, |(_, directory)| directory).as_fd()
     }
 
-    /// Goes along `path` before what is left.
+    /// Inserts the steps of `path` before the remaining ones.
     fn plan(&mut self, path: &[u8]) -> Result<(), Errno> {
         for name in path.split(|byte| *byte == b'/').rev() {
             if !matches!(name, b"" | b".") {
@@ -111,7 +111,7 @@ impl<'r> Way<'r> {
         Ok(())
     }
 
-    /// Opens what is called `name` here, which is no directory, where nothing is to be entered behind it.
+    /// Opens `name` here if it is the end of the walk and no directory.
     fn end(&self, name: &CString, flags: OFlags) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(self.here(), name, flags, Mode::empty())?;
@@ -125,7 +125,7 @@ impl<'r> Way<'r> {
     }
 }
 
-/// Sees that what is open belongs to this user. What does not is not there, as a link that leaves the root.
+/// Checks that the object belongs to this user. Otherwise it counts as absent, as does a link that leaves the root.
 fn belongs(what: BorrowedFd<'_>, owner: u32) -> Result<(), Errno> {
     if rustix::fs::fstat(what)?.st_uid == owner { Ok(()) } else { Err(Errno::LOOP) }
 }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::files::file::{FileError, Kind, Root};
 
-    /// A root with links of all kinds in it, removed in the end.
+    /// A root with links of all kinds, removed at the end.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -225,7 +225,7 @@ mod tests {
     fn a_link_of_somebody_else_names_nothing() {
         let scratch = Scratch::new("owner");
         let at = |name: &str| scratch.0.join("root").join(name);
-        // Only root can give a link away.
+        // Only root can change the owner of a link.
         if lchown(at("to-page"), Some(12_345), None).is_err() {
             return;
         }

@@ -1,9 +1,8 @@
-//! Names in directories, to which nobody else's links lead.
+//! Names in directories, resolved without the links of other users.
 //!
-//! A process of root that opens a path is led by every link on the way, also by one that another user put into a folder
-//! of theirs: to a file that root then creates, appends to or gives away (CVE-2016-1247). Here a path is walked name by
-//! name, with a descriptor for each directory. A link is followed only if it belongs to root or to the user of this
-//! process.
+//! A process of root that opens a path follows every link in it, even one in another user's folder. Such a link can
+//! make root create, append to or chown any file (CVE-2016-1247). So this module walks a path name by name, with a
+//! descriptor for each directory. It follows a link only if it belongs to root or to the user of this process.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -22,30 +21,30 @@ use rustix::process::geteuid;
 use crate::files::identity::Identity;
 use crate::files::links::MOST_LINKS;
 
-/// A name in a directory that is held open. There may be nothing by that name.
+/// A name in a directory that is held open. The name may be absent.
 #[derive(Debug)]
 pub struct Location {
     directory: OwnedFd,
     name: CString,
-    /// How many links led here.
+    /// The number of links followed so far.
     links: usize,
-    /// Whether the name is a link of procfs that leads to an open file: the kernel alone can follow it.
+    /// Whether the name is a procfs link to an open file: only the kernel can follow it.
     is_magic: bool,
 }
 
 impl Location {
-    /// Finds the directory that the last name of `path` is in. The last name is not followed.
+    /// Finds the directory that contains the last name of `path`. The last name is not followed.
     ///
     /// # Errors
-    /// What `openat(2)` says, and `PermissionDenied` for a link of another user.
+    /// The error of `openat(2)`, and `PermissionDenied` for a link of another user.
     pub fn find(path: &Path) -> io::Result<Location> {
         walk(path.as_os_str().as_bytes(), None, 0, false)
     }
 
-    /// Follows the name as long as it is a link.
+    /// Follows the name while it is a link.
     ///
     /// # Errors
-    /// As [`Location::find`].
+    /// See [`Location::find`].
     pub fn follow(self) -> io::Result<Location> {
         walk(self.name.as_bytes(), Some(self.directory), self.links, true)
     }
@@ -55,11 +54,11 @@ impl Location {
         (self.directory, self.name)
     }
 
-    /// Opens the file for appending. Neither a link is followed nor a pipe's reader waited for. `create` is the mode of a
-    /// file that is made if there is none.
+    /// Opens the file for appending. It follows no link and does not wait for the reader of a pipe. `create` is the
+    /// mode of a new file, if the name is absent.
     ///
     /// # Errors
-    /// What `openat(2)` says: `FilesystemLoop` for a link.
+    /// The error of `openat(2)`: `FilesystemLoop` for a link.
     pub fn append(&self, create: Option<u32>) -> io::Result<File> {
         let mut flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         flags.set(OFlags::NOFOLLOW, !self.is_magic);
@@ -68,22 +67,22 @@ impl Location {
         Ok(File::from(openat(&self.directory, &self.name, flags, mode)?))
     }
 
-    /// Lets writes to a file of [`Location::append`] wait: for the reader of a pipe that is full.
+    /// Makes writes to a file of [`Location::append`] blocking, for pipes that are full.
     ///
     /// # Errors
-    /// What `fcntl(2)` says.
+    /// The error of `fcntl(2)`.
     pub fn let_writes_wait(file: &File) -> io::Result<()> {
         Ok(fcntl_setfl(file, fcntl_getfl(file)? - OFlags::NONBLOCK)?)
     }
 
-    /// Renames the file within its directory, never over another.
+    /// Renames the file within its directory without replacing another.
     ///
     /// # Errors
-    /// What `renameat2(2)` says: `AlreadyExists` if the name is taken.
+    /// The error of `renameat2(2)`: `AlreadyExists` if the name is taken.
     pub fn rename(&self, to: &std::ffi::OsStr) -> io::Result<()> {
         let (from, within) = (&self.name, &self.directory);
         match renameat_with(within, from, within, to, RenameFlags::NOREPLACE) {
-            // A file system that cannot refuse by itself, such as NFS.
+            // This file system, such as NFS, does not support RENAME_NOREPLACE.
             Err(Errno::INVAL) => match statat(within, to, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(Errno::NOENT) => Ok(rustix::fs::renameat(within, from, within, to)?),
                 Ok(_) => Err(Errno::EXIST.into()),
@@ -93,10 +92,10 @@ impl Location {
         }
     }
 
-    /// The identity of the socket by this name; none if there is something else or nothing.
+    /// The identity of the socket with this name; `None` if it is absent or no socket.
     ///
     /// # Errors
-    /// What `fstatat(2)` says.
+    /// The error of `fstatat(2)`.
     pub fn socket(&self) -> io::Result<Option<Identity>> {
         match statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Socket => {
@@ -110,13 +109,13 @@ impl Location {
     /// Removes the name.
     ///
     /// # Errors
-    /// What `unlinkat(2)` says.
+    /// The error of `unlinkat(2)`.
     pub fn remove(&self) -> io::Result<()> {
         Ok(unlinkat(&self.directory, &self.name, AtFlags::empty())?)
     }
 }
 
-/// Walks `path`, from `start` where that is given. `follows` says whether the last name is followed.
+/// Walks `path`, from `start` if given. `follows` tells whether the last name is followed.
 fn walk(path: &[u8], start: Option<OwnedFd>, mut links: usize, follows: bool) -> io::Result<Location> {
     let mut left = Vec::new();
     let mut directory = match start {
@@ -157,7 +156,7 @@ fn walk(path: &[u8], start: Option<OwnedFd>, mut links: usize, follows: bool) ->
     Err(Errno::ISDIR.into())
 }
 
-/// Opens what a path leads through, not what a link leads to.
+/// Opens directories of a path without following links.
 const PASSING: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 fn beginning(path: &[u8]) -> io::Result<OwnedFd> {
@@ -165,7 +164,7 @@ fn beginning(path: &[u8]) -> io::Result<OwnedFd> {
     Ok(openat(CWD, at, PASSING | OFlags::DIRECTORY, Mode::empty())?)
 }
 
-/// Puts the names of `path` in front of those that are left; the next is the last.
+/// Inserts the names of `path` before the remaining ones; the next one is the last element.
 fn plan(path: &[u8], left: &mut Vec<CString>) -> io::Result<()> {
     for name in path.split(|byte| *byte == b'/').rev() {
         if !matches!(name, b"" | b".") {

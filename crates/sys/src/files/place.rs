@@ -1,7 +1,7 @@
-//! The place of a file: what it is called beneath a [`Root`] once links are resolved, and every directory above it.
+//! The place of a file: its path beneath a [`Root`] with links resolved, and every directory above it.
 //!
-//! Names and mounts may lead to a directory in many ways. Its device and inode are the same in all of them, so an
-//! ancestor is recognised by these, and never by a name that was spelled or remembered.
+//! Many names and mounts may lead to a directory, but its device and inode are always the same. So ancestors are
+//! compared by these, never by name.
 
 use rustix::fs::{Mode, OFlags};
 
@@ -14,24 +14,24 @@ use crate::files::links::Way;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its path with all links resolved, as far as the names are known: beneath the root, and above it unless the root
-    /// was moved since it was opened. Bytes that are not text are replaced.
+    /// was moved after it was opened. Bytes that are not UTF-8 are replaced.
     pub path: String,
-    /// The file itself, then every directory above it, the nearest first, up to that of the whole system.
+    /// The file itself, then every directory above it, nearest first, up to the root of the file system.
     pub ancestry: Vec<Identity>,
 }
 
 impl Place {
-    /// The number of names in [`Place::path`], which belong to the first entries of [`Place::ancestry`].
+    /// The number of names in [`Place::path`], which correspond to the first entries of [`Place::ancestry`].
     pub fn depth(&self) -> usize {
         self.path.split('/').filter(|name| !name.is_empty()).count()
     }
 }
 
 impl Root {
-    /// Finds the place of what `relative` names now. Links are followed as [`Root::follow`] says.
+    /// Finds the current place of `relative`. [`Root::follow`] sets which links are followed.
     ///
     /// # Errors
-    /// There is nothing of that name beneath the root, or something is exhausted.
+    /// The name does not exist beneath the root, or a resource is exhausted.
     pub fn place(&self, relative: &str) -> Result<Place, FileError> {
         let mut way = Way::new(&self.directory, self.links);
         let found = way.open(relative, OFlags::PATH)?;
@@ -58,12 +58,10 @@ impl Root {
         Ok(Place { path: names.join("/"), ancestry })
     }
 
-    /// The directory that the root's path leads to now, if that is another one: the path was given to a new directory,
-    /// or its link to a new target.
+    /// The directory that the root's path leads to now, if it differs: the path or its link has a new target.
     ///
     /// # Errors
-    /// What keeps this process from finding it, if that may pass: descriptors or memory are exhausted, or the system
-    /// failed.
+    /// A temporary obstacle: no descriptors or memory are left, or the system failed.
     pub fn successor(&self) -> Result<Option<Root>, FileError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let found = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(FileError::from);
@@ -77,10 +75,10 @@ impl Root {
         Ok(Some(successor))
     }
 
-    /// The identity of what `relative` names now; none if there is nothing.
+    /// The identity of `relative` now; `None` if it is absent.
     ///
     /// # Errors
-    /// [`FileError::Forbidden`] if this process may not look at it; and as [`Root::successor`].
+    /// [`FileError::Forbidden`] if this process lacks permission; otherwise see [`Root::successor`].
     pub fn identity_of(&self, relative: &str) -> Result<Option<Identity>, FileError> {
         if relative.is_empty() {
             return Ok(Some(identity(&self.directory)?));
@@ -92,19 +90,19 @@ impl Root {
         }
     }
 
-    /// The identity of what `relative` named when it was remembered.
+    /// The remembered identity of `relative`.
     pub fn remembered(&self, relative: &str) -> Option<Identity> {
         self.remembered.iter().find(|(name, _)| name == relative).map(|(_, identity)| *identity)
     }
 
-    /// Remembers what `names` name now, for a process that gives up privileges and then may not look at it.
+    /// Remembers the identities of `names`, for a process that drops the privileges to look them up.
     pub fn remember<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
         let found = |name: &str| Some((name.to_owned(), self.look(name).ok()?.identity()));
         self.remembered = names.into_iter().filter_map(found).collect();
     }
 }
 
-/// Tells a directory that is not there, or that this process may not reach, from one that could not be looked for.
+/// Maps an absent or inaccessible directory to `None`, and keeps other errors.
 fn unless_unreachable<T>(found: Result<T, FileError>) -> Result<Option<T>, FileError> {
     match found {
         Ok(found) => Ok(Some(found)),

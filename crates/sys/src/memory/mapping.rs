@@ -1,7 +1,7 @@
 //! Parts of files mapped into memory, for the kernel to send from (`man 2 mmap`).
 //!
-//! Nobody here reads a mapping. A page past the end of a file that became shorter kills a process that
-//! touches it (SIGBUS); a system call that is given it fails with EFAULT instead.
+//! This process never reads a mapping. A page beyond the end of a file that became shorter kills a process that touches
+//! it (SIGBUS); a system call on it fails with EFAULT instead.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -12,28 +12,28 @@ use std::sync::Arc;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Where a mapping may begin: a multiple of every page size that Linux has.
+/// The alignment of mappings: a multiple of every page size that Linux has.
 const GRANULE: u64 = 64 * 1024;
 
-/// A part of a file in memory. Only its address is to be had: for system calls.
+/// A mapped part of a file. It exposes only its address, for system calls.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<c_void>,
-    /// Which bytes of the file are mapped.
+    /// The mapped bytes of the file.
     range: Range<u64>,
 }
 
-/// Some of the bytes that are mapped.
+/// A part of a mapping.
 #[derive(Clone, Debug)]
 pub struct Mapped {
-    /// What they are in.
+    /// The mapping.
     pub mapping: Arc<Mapping>,
-    /// Which bytes of the file they are.
+    /// The bytes, as a range of the file.
     pub range: Range<u64>,
 }
 
 impl Mapped {
-    /// How many they are.
+    /// The number of bytes.
     #[allow(clippy::len_without_is_empty, reason = "nothing is not sent")]
     pub fn len(&self) -> u64 {
         self.range.end - self.range.start
@@ -41,28 +41,28 @@ impl Mapped {
 }
 
 impl Mapping {
-    /// Maps the bytes `range` of `file`, and some before them where they do not begin on a page.
+    /// Maps the bytes `range` of `file`. The mapping begins earlier if `range` does not begin on a page.
     ///
     /// # Errors
-    /// What `mmap(2)` says: ENOMEM where there are too many mappings or there is no room for another one,
-    /// ENODEV where the file system maps no files.
+    /// The error of `mmap(2)`: ENOMEM if there are too many mappings or too little address space, ENODEV if the file
+    /// system maps no files.
     pub fn new(file: &File, range: Range<u64>) -> io::Result<Mapping> {
         let first = range.start - range.start % GRANULE;
         let length = usize::try_from(range.end.saturating_sub(first)).map_err(io::Error::other)?;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory, and nobody
-        // makes a reference to what is in it.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory, and no reference to its
+        // content is created.
         let start =
             unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file, first)? };
         let start = NonNull::new(start).expect("a mapping does not begin at zero");
         Ok(Mapping { start, range: first..range.end })
     }
 
-    /// Which bytes of the file are mapped.
+    /// The mapped bytes of the file.
     pub fn range(&self) -> Range<u64> {
         self.range.clone()
     }
 
-    /// Where bytes of the file are, for the kernel. Panics when they are not mapped.
+    /// The address and length of bytes of the file, for the kernel. Panics if they are not mapped.
     pub(crate) fn address(&self, range: &Range<u64>) -> (*const u8, usize) {
         let inside =
             self.range.start <= range.start && range.start <= range.end && range.end <= self.range.end;
@@ -72,8 +72,8 @@ impl Mapping {
     }
 }
 
-// SAFETY: a mapping is an address and a length. Nothing is read or written through it here, and taking it
-// away needs no particular thread.
+// SAFETY: a mapping is an address and a length. This process reads and writes nothing through it, and any thread may
+// unmap it.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -81,10 +81,10 @@ unsafe impl Sync for Mapping {}
 impl Drop for Mapping {
     fn drop(&mut self) {
         let length = (self.range.end - self.range.start) as usize;
-        // Where the kernel has joined it with its neighbour it must part them, and may lack the memory (ENOMEM):
-        // the addresses are lost then, which harms nobody.
-        // SAFETY: the mapping is ours alone, and no reference into it was ever made. The kernel holds pages
-        // that it still sends by themselves, so they outlive their mapping.
+        // If the kernel merged it with a neighbour, it must split them and may lack the memory (ENOMEM). The addresses
+        // then stay in use, which is harmless.
+        // SAFETY: the mapping is ours alone, and no reference into it was ever made. The kernel holds pages that it
+        // still sends by themselves, so they outlive their mapping.
         let _ = unsafe { munmap(self.start.as_ptr(), length) };
     }
 }

@@ -3,8 +3,8 @@
 pub mod mapping;
 pub mod shared;
 
-/// Returns the heap's free pages to the system (`man 3 malloc_trim`). For a moment when much was freed:
-/// otherwise what a burst of connections needed stays with the process for ever.
+/// Returns the heap's free pages to the system (`man 3 malloc_trim`). Without it, memory of a burst of connections
+/// would stay with the process for ever.
 pub fn trim() {
     #[cfg(target_env = "gnu")]
     // SAFETY: malloc_trim takes a number and only gives up pages that hold no allocation.

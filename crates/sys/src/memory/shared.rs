@@ -1,5 +1,4 @@
-//! Memory that a process shares with the children it forks: rows of counters, each on cache lines of its
-//! own.
+//! Memory shared with forked children: rows of counters, each on its own cache lines.
 
 use std::io;
 use std::ptr::NonNull;
@@ -7,26 +6,25 @@ use std::sync::atomic::AtomicU64;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// Rows of zeros at first. Every child forked after [`Rows::new`] sees the same memory, and what one writes
-/// the others read.
+/// Rows of zeros at first. Every child forked after [`Rows::new`] shares the memory, so each process sees all writes.
 #[derive(Debug)]
 pub struct Rows {
     start: NonNull<AtomicU64>,
     rows: usize,
-    /// Words of a row that are used.
+    /// Used words of a row.
     words: usize,
     /// Words from one row to the next.
     stride: usize,
 }
 
-/// Two cache lines: processors fetch the neighbour of a line, too.
+/// Two cache lines, because processors also fetch the adjacent line.
 const APART: usize = 128 / size_of::<AtomicU64>();
 
 impl Rows {
-    /// `rows` rows of `words` words. Neither may be zero.
+    /// Creates `rows` rows of `words` words. Neither may be zero.
     ///
     /// # Errors
-    /// When there is no memory for so many.
+    /// There is not enough memory.
     pub fn new(rows: usize, words: usize) -> io::Result<Rows> {
         assert!(rows > 0 && words > 0, "shared memory of nothing was asked for");
         let stride = words.checked_next_multiple_of(APART).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -39,12 +37,12 @@ impl Rows {
         Ok(Rows { start, rows, words, stride })
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// A row. Panics when there are fewer.
+    /// A row. Panics if there are fewer.
     pub fn row(&self, place: usize) -> &[AtomicU64] {
         assert!(place < self.rows, "there are {} rows", self.rows);
         // SAFETY: the row lies within the mapping, as the assertion says.
@@ -55,7 +53,7 @@ impl Rows {
     }
 }
 
-// SAFETY: all that can be reached through a `Rows` are atomics, which any thread may use.
+// SAFETY: a `Rows` only gives access to atomics, which any thread may use.
 unsafe impl Send for Rows {}
 // SAFETY: as above.
 unsafe impl Sync for Rows {}

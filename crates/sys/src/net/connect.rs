@@ -12,12 +12,12 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::net::socket::Socket;
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Remote {
-    /// At an address and a port.
+    /// An address and a port.
     Internet(SocketAddr),
-    /// Behind a Unix socket.
+    /// A Unix socket.
     Unix(PathBuf),
 }
 
@@ -30,25 +30,26 @@ impl fmt::Display for Remote {
     }
 }
 
-/// What is set on a socket before it connects.
+/// Options set on a socket before it connects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectOptions {
-    /// The address to come from. The port is chosen at the connect, so that ports count per pair of
-    /// addresses and not per source (`IP_BIND_ADDRESS_NO_PORT`, `man 7 ip`).
+    /// The source address. The kernel chooses the port at the connect, so that ports count per pair of addresses and
+    /// not per source (`IP_BIND_ADDRESS_NO_PORT`, `man 7 ip`).
     pub source: Option<IpAddr>,
-    /// `TCP_NODELAY`: send at once, however little.
+    /// `TCP_NODELAY`: send small segments immediately.
     pub tcp_nodelay: bool,
-    /// `TCP_DEFER_ACCEPT` on the side that connects: the last acknowledgement of the handshake waits for the
-    /// first bytes and travels with them, which saves a packet (`man 7 tcp`).
+    /// `TCP_DEFER_ACCEPT` on the connecting side: the last acknowledgement of the handshake waits for the first bytes
+    /// and travels with them. This saves a packet (`man 7 tcp`).
     pub join_ack: bool,
-    /// Bytes of the receive buffer (`SO_RCVBUF`, `man 7 socket`); a small one lets a slow reader be felt.
+    /// Bytes of the receive buffer (`SO_RCVBUF`, `man 7 socket`); a small one makes backpressure of a slow reader
+    /// visible.
     pub receive_buffer: Option<u32>,
 }
 
-/// A connection that is being made, and is made when it can be written to. Non-blocking.
+/// Starts a non-blocking connect. The socket becomes writable once it is connected.
 ///
 /// # Errors
-/// What `socket(2)`, `bind(2)` and `connect(2)` say; a Unix socket whose queue is full says `WouldBlock`.
+/// The error of `socket(2)`, `bind(2)` or `connect(2)`; `WouldBlock` for a Unix socket whose queue is full.
 pub fn connect(to: &Remote, options: &ConnectOptions) -> io::Result<Socket> {
     let (socket, result) = match to {
         Remote::Internet(at) => {
@@ -109,10 +110,10 @@ fn choose_port_late(socket: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 impl Socket {
-    /// What went wrong with it since it was last asked (`SO_ERROR`, `man 7 socket`): why a connect failed.
+    /// The pending error of the socket (`SO_ERROR`, `man 7 socket`), such as that of a failed connect.
     ///
     /// # Errors
-    /// What went wrong.
+    /// The pending error.
     pub fn take_error(&self) -> io::Result<()> {
         match sockopt::socket_error(self.as_fd())? {
             Ok(()) => Ok(()),
@@ -120,14 +121,14 @@ impl Socket {
         }
     }
 
-    /// Throws away up to `count` received bytes without copying them (`MSG_TRUNC` on TCP, `man 7 tcp`); 0 is
-    /// the end. Not for Unix sockets, where the flag does not mean that.
+    /// Discards up to `count` received bytes without copying them (`MSG_TRUNC` on TCP, `man 7 tcp`); 0 is the end. Not
+    /// for Unix sockets, where the flag has another meaning.
     ///
     /// # Errors
-    /// What the system says; `WouldBlock` where it would have waited.
+    /// The error of the system call; `WouldBlock` if the call would wait.
     pub fn discard(&self, count: usize) -> io::Result<usize> {
-        // SAFETY: with MSG_TRUNC a TCP socket writes nothing through the pointer; on a socket where it would,
-        // a null pointer makes the call fail with EFAULT.
+        // SAFETY: with MSG_TRUNC a TCP socket writes nothing through the pointer; on any other socket a null pointer
+        // makes the call fail with EFAULT.
         let result =
             unsafe { libc::recv(self.as_fd().as_raw_fd(), std::ptr::null_mut(), count, libc::MSG_TRUNC) };
         usize::try_from(result).map_err(|_| io::Error::last_os_error())

@@ -1,4 +1,4 @@
-//! Messages between processes, which can bring descriptors with them (`man 7 unix`, SCM_RIGHTS). No call waits.
+//! Messages between processes, which can carry descriptors (`man 7 unix`, SCM_RIGHTS). No call blocks.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -12,31 +12,31 @@ use rustix::net::{
 
 use crate::net::socket::option::refuse_descriptors;
 
-/// Descriptors of a message at most.
+/// The most descriptors of a message.
 const MOST_DESCRIPTORS: usize = 2;
 
-/// A message that was received.
+/// A received message.
 #[derive(Debug)]
 pub struct Received {
     /// Bytes of the message.
     pub length: usize,
-    /// Whether neither its bytes nor its descriptors were cut.
+    /// Whether its bytes and descriptors are complete.
     pub whole: bool,
     descriptors: Vec<OwnedFd>,
 }
 
-/// Makes two connected sockets that keep the bounds of messages.
+/// Creates two connected sockets that preserve message boundaries.
 ///
 /// # Errors
-/// What `socketpair(2)` says.
+/// The error of `socketpair(2)`.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sends a message with `descriptors`, of which there are at most two.
+/// Sends a message with `descriptors`, at most two.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] if too many messages wait, or what `sendmsg(2)` says.
+/// [`io::ErrorKind::WouldBlock`] if the queue is full, or the error of `sendmsg(2)`.
 pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -47,10 +47,10 @@ pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> 
     Ok(())
 }
 
-/// Receives a message and the descriptor that it brings.
+/// Receives a message and its descriptor.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] if nothing has come, or what `recvmsg(2)` says.
+/// [`io::ErrorKind::WouldBlock`] if there is no message, or the error of `recvmsg(2)`.
 pub fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Received> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -66,24 +66,24 @@ pub fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Received> {
     Ok(Received { length: received.bytes, whole, descriptors })
 }
 
-/// Sends bytes to a stream. Returns how many it took.
+/// Sends bytes to a stream. Returns the number of bytes sent.
 ///
 /// # Errors
-/// What `send(2)` says.
+/// The error of `send(2)`.
 pub fn send_bytes(stream: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }
 
 impl Received {
-    /// The only descriptor, if it is a connected Unix stream whose queue is empty. Bytes in a queue can bring
-    /// descriptors, which are closed with the socket, and a close waits as long as the SO_LINGER of its sender says. So
-    /// the stream takes none from here on, and workers may not set the option.
+    /// The only descriptor, if it is a connected Unix stream whose queue is empty. Bytes in a queue can carry
+    /// descriptors, which are closed with the socket, and such a close waits as long as the SO_LINGER of its sender. So
+    /// the stream refuses descriptors from now on, and workers may not set the option.
     pub fn into_socket(self) -> Option<OwnedFd> {
         let [one] = <[OwnedFd; 1]>::try_from(self.descriptors).ok()?;
         refuse_descriptors(&one);
         let is_stream = sockopt::socket_domain(&one) == Ok(AddressFamily::UNIX)
             && sockopt::socket_type(&one) == Ok(SocketType::STREAM);
-        // A peek would not see urgent data.
+        // A peek would miss urgent data.
         (is_stream && ioctl_fionread(&one) == Ok(0)).then_some(one)
     }
 }

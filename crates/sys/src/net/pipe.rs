@@ -1,4 +1,4 @@
-//! Pipes as the way that pages take from a file to a socket (`man 2 splice`).
+//! Pipes that carry pages from a file to a socket (`man 2 splice`).
 
 use std::fs::File;
 use std::io;
@@ -8,11 +8,11 @@ use rustix::pipe::{PipeFlags, SpliceFlags};
 
 use crate::net::socket::Socket;
 
-/// Bytes that a pipe is asked to hold (`F_SETPIPE_SZ`, `man 2 fcntl`). Where the user has too many pipes
-/// (`pipe-user-pages-soft`, `man 7 pipe`) it stays smaller.
+/// The requested capacity of a pipe (`F_SETPIPE_SZ`, `man 2 fcntl`). It stays smaller if the user has too many pipes
+/// (`pipe-user-pages-soft`, `man 7 pipe`).
 const CAPACITY: usize = 256 * 1024;
 
-/// A pipe, and how many bytes are in it.
+/// A pipe, and the number of bytes in it.
 #[derive(Debug)]
 pub struct Pipe {
     out: OwnedFd,
@@ -21,10 +21,10 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// An empty one. Its descriptors have numbers from `lowest` on, where the limit allows such.
+    /// Creates an empty pipe. Its descriptors have numbers from `lowest` on, if the limit allows it.
     ///
     /// # Errors
-    /// What `pipe2(2)` says: no descriptors are left (EMFILE, ENFILE).
+    /// The error of `pipe2(2)`: no descriptors are left (EMFILE, ENFILE).
     pub fn new(lowest: RawFd) -> io::Result<Pipe> {
         let (out, into) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let (out, into) = (above(out, lowest), above(into, lowest));
@@ -32,16 +32,16 @@ impl Pipe {
         Ok(Pipe { out, into, held: 0 })
     }
 
-    /// Bytes that were taken from a file and not yet given to a socket.
+    /// Bytes taken from a file and not yet sent to a socket.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Moves at most `count` bytes of `file`, from `offset` on, into the pipe, which is empty; 0 is the
-    /// file's end. The bytes are not copied: the pipe holds pages of the file.
+    /// Moves at most `count` bytes of `file`, from `offset` on, into the empty pipe; 0 is the file's end. The bytes are
+    /// not copied: the pipe holds pages of the file.
     ///
     /// # Errors
-    /// What `splice(2)` says.
+    /// The error of `splice(2)`.
     pub fn fill(&mut self, file: &File, mut offset: u64, count: usize) -> io::Result<usize> {
         assert_eq!(self.held, 0, "what is in the pipe leaves first");
         let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
@@ -50,11 +50,11 @@ impl Pipe {
         Ok(self.held)
     }
 
-    /// Moves what fits of the pipe's bytes to `socket`; 0 where the file has lost them meanwhile. `more` says
-    /// that more follows at once.
+    /// Moves bytes of the pipe to `socket` as far as they fit; 0 if the file has lost them meanwhile. `more` announces
+    /// that more follows immediately.
     ///
     /// # Errors
-    /// What `splice(2)` says; `WouldBlock` where the socket has no room.
+    /// The error of `splice(2)`; `WouldBlock` if the socket has no room.
     pub fn empty_into(&mut self, socket: &Socket, more: bool) -> io::Result<usize> {
         let mut flags = SpliceFlags::MOVE;
         flags.set(SpliceFlags::MORE, more);
@@ -64,7 +64,7 @@ impl Pipe {
     }
 }
 
-/// The same with a number that is not below `lowest`, where that can be.
+/// Duplicates the descriptor to a number of at least `lowest`, if possible.
 fn above(descriptor: OwnedFd, lowest: RawFd) -> OwnedFd {
     if descriptor.as_raw_fd() >= lowest {
         return descriptor;

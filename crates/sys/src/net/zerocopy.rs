@@ -1,8 +1,8 @@
-//! Sends whose bytes the kernel does not copy but holds, and says so when it holds them no more
-//! (`MSG_ZEROCOPY`, the kernel's `Documentation/networking/msg_zerocopy.rst`).
+//! Zero-copy sends: the kernel holds the bytes and reports when it no longer does (`MSG_ZEROCOPY`, the kernel's
+//! `Documentation/networking/msg_zerocopy.rst`).
 //!
-//! Only mapped files are sent so: their pages are the kernel's own, and stay what they are for as long as it
-//! holds them, whatever happens to the mapping.
+//! Only mapped files are sent this way: their pages are the kernel's own and keep their content while it holds them,
+//! whatever happens to the mapping.
 
 use std::io;
 use std::time::Duration;
@@ -12,43 +12,41 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::memory::mapping::Mapped;
 use crate::net::socket::stream::Socket;
 
-/// Sends that the kernel is done with.
+/// Sends that the kernel has finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Released {
-    /// The number of the first of them. A connection's sends are counted from 0, and past 2^32 - 1 from 0
-    /// again.
+    /// The number of the first send. A connection counts its sends from 0 and wraps after 2^32 - 1.
     pub first: u32,
-    /// The number of the last.
+    /// The number of the last send.
     pub last: u32,
-    /// Whether it copied their bytes after all: always so on the loopback interface.
+    /// Whether the kernel copied their bytes after all, as it always does on the loopback interface.
     pub copied: bool,
 }
 
 impl Socket {
-    /// Sends what fits of a mapped file without copying them (`MSG_ZEROCOPY`), where
-    /// its listener permits that: [`crate::net::socket::ListenOptions::zerocopy`]. Each send that took some has
-    /// the next number, by which [`Socket::released`] names it.
+    /// Sends a mapped file as far as it fits without copying (`MSG_ZEROCOPY`). Its listener must permit that:
+    /// [`crate::net::socket::ListenOptions::zerocopy`]. Each successful send has the next number, which
+    /// [`Socket::released`] returns.
     ///
     /// # Errors
-    /// What `send(2)` says. ENOBUFS: too many sends are held (`net.core.optmem_max`), or too much memory
-    /// is (RLIMIT_MEMLOCK). EFAULT: the file has become shorter.
+    /// The error of `send(2)`. ENOBUFS: too many sends (`net.core.optmem_max`) or too much memory (RLIMIT_MEMLOCK) is
+    /// held. EFAULT: the file has become shorter.
     pub fn send_held(&self, mapped: &Mapped, more: bool) -> io::Result<usize> {
         let (start, length) = mapped.mapping.address(&mapped.range);
         let mut flags = libc::MSG_ZEROCOPY | libc::MSG_NOSIGNAL;
         if more {
             flags |= libc::MSG_MORE;
         }
-        // SAFETY: the kernel reads at most `length` bytes from `start`, which are mapped while the call lasts.
-        // It takes references to the pages, so that the mapping may end before it is done with them.
+        // SAFETY: the kernel reads at most `length` bytes from `start`, which stay mapped during the call. It takes
+        // references to the pages, so the mapping may end earlier.
         let result = unsafe { libc::send(self.number(), start.cast(), length, flags) };
         usize::try_from(result).map_err(|_| io::Error::last_os_error())
     }
 
-    /// The next word of the kernel on sends that it is done with, from the socket's error queue; none where
-    /// there is none yet.
+    /// The next notification about finished sends from the socket's error queue; `None` if there is none.
     ///
     /// # Errors
-    /// What `recvmsg(2)` says.
+    /// The error of `recvmsg(2)`.
     pub fn released(&self) -> io::Result<Option<Released>> {
         // Room for the header, `struct sock_extended_err` and an address; aligned as the header is.
         let mut control = [0u64; 16];
@@ -57,7 +55,7 @@ impl Socket {
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = size_of_val(&control) as _;
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-        // SAFETY: the kernel writes at most `msg_controllen` bytes of control, which live on.
+        // SAFETY: the kernel writes at most `msg_controllen` bytes of control, which outlive the call.
         let result = unsafe { libc::recvmsg(self.number(), &raw mut message, flags) };
         if result < 0 {
             let error = io::Error::last_os_error();
@@ -66,11 +64,11 @@ impl Socket {
         Ok(parse(&message))
     }
 
-    /// Waits at most `limit` until the socket has an error or something in its error queue (`ppoll(2)`: `poll(2)`
-    /// is the wait of a model); on a socket that blocks.
+    /// Waits at most `limit` until the socket has an error or an entry in its error queue. It uses `ppoll(2)`, because
+    /// `poll(2)` is the wait of a model. The socket must be blocking.
     pub fn wait_for_error(&self, limit: Duration) {
         let limit = Timespec::try_from(limit).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
-        // A signal ends the wait, too, and the caller looks again.
+        // A signal also ends the wait; the caller checks again.
         let _ = poll(&mut [PollFd::new(self, PollFlags::empty())], Some(&limit));
     }
 }
@@ -78,11 +76,11 @@ impl Socket {
 /// `SO_EE_ORIGIN_ZEROCOPY` and `SO_EE_CODE_ZEROCOPY_COPIED` of linux/errqueue.h.
 const ORIGIN: u8 = 5;
 const COPIED: u8 = 1;
-/// What comes before a `sock_extended_err`.
+/// The level and type of a control message with a `sock_extended_err`.
 const OF_ERRORS: [(libc::c_int, libc::c_int); 2] =
     [(libc::SOL_IP, libc::IP_RECVERR), (libc::SOL_IPV6, libc::IPV6_RECVERR)];
 
-/// What the kernel said; none where it is about something else.
+/// Reads the kernel's message; `None` if it has another subject.
 fn parse(message: &libc::msghdr) -> Option<Released> {
     // SAFETY: the header's control pointer and length are those that the kernel filled.
     let header = unsafe { libc::CMSG_FIRSTHDR(message) };
@@ -96,7 +94,7 @@ fn parse(message: &libc::msghdr) -> Option<Released> {
     }
     // SAFETY: the header is one that the kernel wrote.
     let data = unsafe { libc::CMSG_DATA(header) }.cast::<libc::sock_extended_err>();
-    // SAFETY: behind such a header stands a whole `sock_extended_err`.
+    // SAFETY: a whole `sock_extended_err` follows such a header.
     let error = unsafe { data.read_unaligned() };
     let ours = error.ee_errno == 0 && error.ee_origin == ORIGIN;
     ours.then_some(Released { first: error.ee_info, last: error.ee_data, copied: error.ee_code == COPIED })

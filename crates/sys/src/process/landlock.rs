@@ -1,5 +1,5 @@
-//! The files that a process may open, if the kernel has Landlock (`man 7 landlock`): the roots and the log for a
-//! worker, the folder of the database for the accounts. A filter on system calls does not see names.
+//! The files that a process may open, if the kernel has Landlock (`man 7 landlock`). For a worker these are the roots
+//! and the log, for the accounts process the folder of the database. A system call filter cannot see names.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ use rustix::fs::fstatfs;
 
 use crate::files::file::Root;
 
-/// Rights that are limited, as far as the kernel knows them: those of Linux 6.10.
+/// The limited rights, as far as the kernel knows them: those of Linux 6.10.
 const RIGHTS: ABI = ABI::V5;
 
 /// Whether this kernel has Landlock.
@@ -24,7 +24,7 @@ pub fn is_available() -> bool {
 /// Limits this thread and its children to reading `roots` and writing beneath `written`.
 ///
 /// # Errors
-/// What the system said, where it has Landlock.
+/// The error of the system, if it has Landlock.
 pub fn limit_worker<'p>(roots: &[Root], written: impl IntoIterator<Item = &'p Path>) -> io::Result<()> {
     worker_rules(roots, written).and_then(enter).map_err(io::Error::other)
 }
@@ -38,8 +38,8 @@ fn worker_rules<'p>(
     for root in roots {
         rules = rules.add_rule(PathBeneath::new(root, read))?;
     }
-    // The mappings of a backtrace, and whether another worker, which holds a lock, is still there. What tells more of
-    // another process asks for the right to trace it, which this domain denies.
+    // A backtrace reads the mappings, and a worker checks whether another one that holds a lock still exists. Anything
+    // more about another process needs the right to trace it, which this domain denies.
     rules = beneath(rules, Path::new("/proc"), read)?;
     for path in written {
         rules = beneath(rules, path, AccessFs::WriteFile.into())?;
@@ -47,11 +47,11 @@ fn worker_rules<'p>(
     Ok(rules)
 }
 
-/// Limits this thread and its children to reading, and to writing where the database is and where temporary files
-/// are.
+/// Limits this thread and its children to reading, and to writing in the folders of the database and of temporary
+/// files.
 ///
 /// # Errors
-/// What the system said, where it has Landlock.
+/// The error of the system, if it has Landlock.
 pub fn limit_accounts(database: Option<&Path>) -> io::Result<()> {
     accounts_rules(database).and_then(enter).map_err(io::Error::other)
 }
@@ -81,8 +81,8 @@ fn begin() -> Result<RulesetCreated, RulesetError> {
 /// File systems without names: those of pipes, of sockets, and of the kernel's own files (linux/magic.h).
 const NAMELESS: [i64; 3] = [0x5049_5045, 0x534f_434b, 0x0904_1934];
 
-/// Adds a rule for what there is at `path`; nothing there needs none, and neither does an open pipe, as
-/// `/dev/stdout` may be one: Landlock limits names.
+/// Adds a rule for `path`. A missing file needs no rule, and neither does an open pipe, which `/dev/stdout` may be:
+/// Landlock limits names.
 fn beneath(
     rules: RulesetCreated,
     path: &Path,
@@ -92,7 +92,7 @@ fn beneath(
     if fstatfs(&found).is_ok_and(|system| NAMELESS.contains(&system.f_type)) {
         return Ok(rules);
     }
-    // Of a file that is none of a directory's rights.
+    // Rights that apply only to directories are invalid for a file.
     let rights = if path.is_dir() { rights } else { rights & AccessFs::from_file(RIGHTS) };
     rules.add_rule(PathBeneath::new(found, rights))
 }

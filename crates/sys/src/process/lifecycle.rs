@@ -1,7 +1,7 @@
-//! Whether this process serves, drains or stops, as its signals say.
+//! The phase of this process (serving, draining or stopping), which signals change.
 //!
-//! A handler may only store into atomics and call `write(2)` (`man 7 signal-safety`), so that is all it
-//! does: the phase changes, and every worker that asked to be told has its eventfd written.
+//! A signal handler may only store into atomics and call `write(2)` (`man 7 signal-safety`). So it only changes the
+//! phase and writes to the eventfd of every watching worker.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -9,26 +9,26 @@ use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering, fence};
 
 use crate::readiness::eventfd::EventFd;
 
-/// What a worker is to do.
+/// The phase of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Phase {
     /// Accept and serve.
     Serving = 0,
-    /// Accept nothing, finish what was begun, close what rests, and leave.
+    /// Accept nothing, finish current work, close idle connections, and exit.
     Draining = 1,
-    /// Leave now.
+    /// Exit immediately.
     Stopping = 2,
 }
 
-/// Workers of a process that can be told of a change.
+/// The most workers of a process that can watch the phase.
 pub const MOST_WATCHERS: usize = 512;
 
 static PHASE: AtomicU8 = AtomicU8::new(0);
 static REOPENED: AtomicU32 = AtomicU32::new(0);
 static WATCHERS: [AtomicI32; MOST_WATCHERS] = [const { AtomicI32::new(-1) }; MOST_WATCHERS];
 
-/// What this process is to do now.
+/// The current phase of this process.
 #[inline]
 pub fn phase() -> Phase {
     match PHASE.load(Ordering::Relaxed) {
@@ -38,13 +38,13 @@ pub fn phase() -> Phase {
     }
 }
 
-/// Goes on to a later phase, and tells who watches; an earlier one changes nothing.
+/// Advances to a later phase and notifies watchers; an earlier phase changes nothing.
 pub fn advance(to: Phase) {
     PHASE.fetch_max(to as u8, Ordering::Relaxed);
     wake();
 }
 
-/// Begins anew: for a process that was just forked, and for tests.
+/// Resets the phase, for a process that was just forked and for tests.
 pub fn reset() {
     PHASE.store(Phase::Serving as u8, Ordering::Relaxed);
     for watcher in &WATCHERS {
@@ -52,24 +52,24 @@ pub fn reset() {
     }
 }
 
-/// How often logs were asked to be opened anew (`USR1`).
+/// The number of requests to reopen the logs (`USR1`).
 pub fn reopened() -> u32 {
     REOPENED.load(Ordering::Relaxed)
 }
 
-/// An eventfd that is written at every change of phase, and at `USR1`, as long as this value lives.
+/// An eventfd that is written at every change of phase and at `USR1`, as long as this value lives.
 #[derive(Debug)]
 pub struct Watch {
     place: usize,
-    /// Never closed: a signal that is being handled may still write to it.
+    /// Never closed, because a signal handler may still write to it.
     event: ManuallyDrop<EventFd>,
 }
 
 impl Watch {
-    /// Asks to be told; of a change that has been, at once.
+    /// Starts watching; a change that has already happened is reported immediately.
     ///
     /// # Errors
-    /// When the process has no descriptor left, or [`MOST_WATCHERS`] watch already.
+    /// No descriptor is left, or [`MOST_WATCHERS`] watch already.
     pub fn new() -> io::Result<Watch> {
         let event = ManuallyDrop::new(EventFd::new()?);
         let number = event.number();
@@ -78,7 +78,7 @@ impl Watch {
         });
         match free {
             Some(place) => {
-                // A signal sets the phase and then looks for who watches: one of both sees the other.
+                // A signal sets the phase and then reads the watchers, so one of the two sees the other.
                 fence(Ordering::SeqCst);
                 if phase() != Phase::Serving {
                     event.signal();
@@ -97,18 +97,17 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // Only where it is still ours: `reset` may have given the place away.
+        // Only if it is still ours: `reset` may have freed the place.
         let ours = self.event.number();
         let _ = WATCHERS[self.place].compare_exchange(ours, -1, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
-/// Lets signals steer this process as a worker: `QUIT` and `TERM` drain, `INT` stops, `USR1` opens logs
-/// anew, `HUP` means nothing (the supervisor's business), a broken pipe and a file at its limit are errors and
-/// no signals.
+/// Lets signals control this process as a worker: `QUIT` and `TERM` drain, `INT` stops, `USR1` reopens logs. `HUP` is
+/// ignored, because the supervisor handles it. Broken pipes and the file size limit become errors instead of signals.
 ///
 /// # Errors
-/// What `sigaction(2)` says.
+/// The error of `sigaction(2)`.
 pub fn install_worker_signals() -> io::Result<()> {
     for signal in [libc::SIGQUIT, libc::SIGTERM, libc::SIGINT, libc::SIGUSR1] {
         install(signal, on_signal as *const () as libc::sighandler_t)?;
@@ -151,10 +150,10 @@ extern "C" fn on_signal(signal: libc::c_int) {
     wake();
 }
 
-/// Async-signal-safe: atomics and `write(2)`, with errno as it was.
+/// Async-signal-safe: uses atomics and `write(2)`, and preserves errno.
 fn wake() {
     fence(Ordering::SeqCst);
-    // SAFETY: errno is this thread's own; it is read and written back as it was.
+    // SAFETY: errno belongs to this thread, and its value is restored.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let before = unsafe { *errno };

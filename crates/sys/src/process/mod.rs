@@ -1,4 +1,4 @@
-//! Processes: made, waited for, told things, and ended with their parent.
+//! Processes: forked, waited for, signalled, and ended with their parent.
 
 pub mod landlock;
 pub mod lifecycle;
@@ -23,25 +23,25 @@ use rustix::process::{
 
 use crate::process::signal::Signal;
 
-/// On which side of a [`fork`] this process is.
+/// The side of a [`fork`] that this process is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
-    /// The one that called, and the number of the new one.
+    /// The process that called, with the number of the new process.
     Parent(Pid),
-    /// The new one.
+    /// The new process.
     Child,
 }
 
-/// What lives in this process and is [`Unforkable`].
+/// The names of all live [`Unforkable`] values.
 static UNFORKABLE: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 
-/// Refuses forks as long as it lives: for memory that the kernel, or a library, finds by its address. A child would
-/// have another thing, or nothing, at that address, and would change what the parent finds.
+/// Refuses forks while it lives, for memory that the kernel or a library finds by its address. A child would have other
+/// data, or none, at that address, and would change the parent's data.
 #[derive(Debug)]
 pub(crate) struct Unforkable(&'static str);
 
 impl Unforkable {
-    /// For something with this name.
+    /// Refuses forks on behalf of `name`.
     pub(crate) fn new(name: &'static str) -> Unforkable {
         UNFORKABLE.lock().unwrap_or_else(PoisonError::into_inner).push(name);
         Unforkable(name)
@@ -57,16 +57,15 @@ impl Drop for Unforkable {
     }
 }
 
-/// Makes a second process like this one (`man 2 fork`).
+/// Creates a second process like this one (`man 2 fork`).
 ///
 /// # Errors
-/// When the process has other threads (what they held would be held for ever in the child), when that cannot
-/// be found out because `/proc` is missing, when the process has an io_uring or an Asio context, and what the
-/// system says: too many processes, no memory.
+/// The process has other threads (their locks would stay locked in the child), or that is unknown because `/proc` is
+/// missing. It has an io_uring or an Asio context. Or the system refuses: too many processes, no memory.
 pub fn fork() -> io::Result<Fork> {
     let threads = threads()?;
     if threads != 1 {
-        return Err(io::Error::other(format!("a process with {threads} threads cannot be forked safely")));
+        return Err(io::Error::other(format!("cannot fork a process with {threads} threads safely")));
     }
     if let Some(name) = UNFORKABLE.lock().unwrap_or_else(PoisonError::into_inner).first() {
         return Err(io::Error::other(format!(
@@ -82,14 +81,14 @@ pub fn fork() -> io::Result<Fork> {
     }
 }
 
-/// How many threads this process has.
+/// The number of threads of this process.
 ///
 /// # Errors
-/// When `/proc` is not mounted.
+/// `/proc` is not mounted.
 pub fn threads() -> io::Result<usize> {
     const TASKS: &str = "/proc/self/task";
-    // A directory has a link for itself, one from its parent, and one for each folder in it; here those are
-    // the threads. One call instead of reading the directory; sandboxes that emulate /proc count otherwise.
+    // A directory has a link for itself, one from its parent, and one for each folder in it; here those folders are the
+    // threads. This is one call instead of reading the directory; sandboxes that emulate /proc count otherwise.
     if fs::metadata(TASKS)?.nlink() == 3 {
         return Ok(1);
     }
@@ -101,17 +100,17 @@ pub fn own() -> Pid {
     getpid()
 }
 
-/// Sends a signal. A process that has ended meanwhile is told nothing.
+/// Sends a signal. Processes that have ended are ignored.
 pub fn tell(process: Pid, signal: Signal) {
     let _ = kill_process(process, signal.to_rustix());
 }
 
-/// How a process ended.
+/// The way a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// This signal killed it.
     Killed(i32),
 }
 
@@ -129,23 +128,23 @@ impl fmt::Display for End {
 
 fn signal_name(number: i32) -> Option<&'static str> {
     Some(match number {
-        libc::SIGABRT => "ABRT, it gave up",
-        libc::SIGBUS => "BUS, a page could not be read",
-        libc::SIGILL => "ILL, an instruction the processor does not have",
+        libc::SIGABRT => "ABRT: aborted",
+        libc::SIGBUS => "BUS: bus error, such as an unreadable page of a mapped file",
+        libc::SIGILL => "ILL: illegal instruction",
         libc::SIGINT => "INT",
-        libc::SIGKILL => "KILL: by somebody, or the kernel was out of memory",
+        libc::SIGKILL => "KILL: sent by a user, or by the kernel because memory ran out",
         libc::SIGQUIT => "QUIT",
-        libc::SIGSEGV => "SEGV, a memory error",
-        libc::SIGSYS => "SYS, a system call that a filter forbids",
+        libc::SIGSEGV => "SEGV: segmentation fault",
+        libc::SIGSYS => "SYS: a filter refused a system call",
         libc::SIGTERM => "TERM",
         _ => return None,
     })
 }
 
-/// One child that has ended, where there is one. Does not wait.
+/// Returns one child that has ended, if any. It does not block.
 ///
 /// # Errors
-/// What `waitpid(2)` says, other than that there are no children.
+/// The error of `waitpid(2)`, except that there are no children.
 pub fn reap() -> io::Result<Option<(Pid, End)>> {
     match rustix::io::retry_on_intr(|| wait(WaitOptions::NOHANG)) {
         Ok(None) | Err(rustix::io::Errno::CHILD) => Ok(None),
@@ -160,23 +159,23 @@ pub fn reap() -> io::Result<Option<(Pid, End)>> {
     }
 }
 
-/// Lets `signal` come to this process when `parent` ends (`PR_SET_PDEATHSIG`). Called after the last change
-/// of user, which forgets it. Says whether the parent is still there.
+/// Requests `signal` for this process when `parent` ends (`PR_SET_PDEATHSIG`). Call it after the last change of user,
+/// which resets the request. Returns whether the parent still exists.
 ///
 /// # Errors
-/// What `prctl(2)` says.
+/// The error of `prctl(2)`.
 pub fn end_with(parent: Pid, signal: Signal) -> io::Result<bool> {
     set_parent_process_death_signal(Some(signal.to_rustix()))?;
-    // It may have ended before the call; then this is another's child already.
+    // The parent may have ended before the call; then this process has another parent.
     Ok(getppid() == Some(parent))
 }
 
-/// Closes the memory of this process to every process without capabilities, those of its own user included: no
-/// `ptrace`, no `/proc/PID/mem`, no core file (`PR_SET_DUMPABLE` 0). Called after the last change of user, which sets
-/// it anew.
+/// Closes the memory of this process to every process without capabilities, including those of its own user: no
+/// `ptrace`, no `/proc/PID/mem`, no core file (`PR_SET_DUMPABLE` 0). Call it after the last change of user, which
+/// resets it.
 ///
 /// # Errors
-/// What `prctl(2)` says.
+/// The error of `prctl(2)`.
 pub fn hide_memory() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
@@ -187,15 +186,15 @@ mod tests {
 
     #[test]
     fn a_process_with_several_threads_is_not_forked() {
-        // The test harness runs tests on threads of their own.
+        // The test harness runs tests on other threads.
         let error = fork().expect_err("there are several threads");
-        assert!(error.to_string().contains("threads cannot be forked"), "{error}");
+        assert!(error.to_string().contains("cannot fork a process with"), "{error}");
     }
 
     #[test]
     fn an_end_says_what_happened() {
         assert_eq!(End::Exited(3).to_string(), "exited with code 3");
-        assert_eq!(End::Killed(11).to_string(), "was killed by signal 11 (SEGV, a memory error)");
+        assert_eq!(End::Killed(11).to_string(), "was killed by signal 11 (SEGV: segmentation fault)");
         assert_eq!(End::Killed(64).to_string(), "was killed by signal 64");
     }
 }

@@ -1,26 +1,26 @@
-//! Signals that are read like input, for a process that waits in `poll(2)` (`man 2 signalfd`).
+//! Signals read as input, for a process that waits in `poll(2)` (`man 2 signalfd`).
 //!
-//! For the supervisor. A worker, whose threads wait in many ways, has handlers: [`crate::process::lifecycle`].
+//! The supervisor uses it. A worker, whose threads wait in many ways, has handlers: [`crate::process::lifecycle`].
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A signal that means something to a server.
+/// A signal with a meaning for a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// INT: stop at once.
+    /// INT: stop immediately.
     Interrupt,
     /// TERM: drain within a bound.
     Terminate,
     /// QUIT: drain.
     Quit,
-    /// HUP: read the configuration again.
+    /// HUP: reload the configuration.
     HangUp,
-    /// USR1: open the logs again.
+    /// USR1: reopen the logs.
     Reopen,
     /// CHLD: a child has ended.
     Child,
-    /// KILL; it can be sent only.
+    /// KILL; only for sending.
     Kill,
 }
 
@@ -45,17 +45,16 @@ impl Signal {
     }
 }
 
-/// The signals of [`Signal`], blocked in this process and readable from a descriptor. A child that is
-/// forked has them blocked, too, until [`crate::process::lifecycle::install_worker_signals`] lets them in: none is
-/// lost in between.
+/// The signals of [`Signal`], blocked in this process and readable from a descriptor. A forked child inherits the mask
+/// until [`crate::process::lifecycle::install_worker_signals`] unblocks them, so no signal is lost in between.
 #[derive(Debug)]
 pub struct Signals(OwnedFd);
 
 impl Signals {
-    /// Blocks the signals of the calling thread, which has to be the only one, and opens the descriptor.
+    /// Blocks the signals of the calling thread, which must be the only one, and opens the descriptor.
     ///
     /// # Errors
-    /// What `sigprocmask(2)` and `signalfd(2)` say: no descriptors are left, mostly.
+    /// The error of `sigprocmask(2)` and `signalfd(2)`: no descriptors are left, mostly.
     pub fn new() -> io::Result<Signals> {
         // SAFETY: all-zero bytes are an empty signal set on Linux.
         let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
@@ -63,20 +62,20 @@ impl Signals {
             // SAFETY: the set is initialised and the number is a signal's.
             unsafe { libc::sigaddset(&raw mut set, signal.number()) };
         }
-        // SAFETY: the set outlives the call; the old one is not asked for.
+        // SAFETY: the set outlives the call; the old one is not requested.
         if unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the set outlives the call; -1 asks for a new descriptor.
+        // SAFETY: the set outlives the call; -1 requests a new descriptor.
         let number = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC) };
         if number < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just made and nobody else owns it.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Signals(unsafe { OwnedFd::from_raw_fd(number) }))
     }
 
-    /// The next signal that came, where one did. Those that came several times meanwhile come once.
+    /// The next pending signal, if any. Several signals of the same kind count as one.
     pub fn next(&self) -> Option<Signal> {
         // `struct signalfd_siginfo` is 128 bytes and begins with the signal's number in 32 bits.
         let mut information = [0u8; 128];

@@ -1,4 +1,4 @@
-//! Threads as the kernel counts them (`man 2 gettid`), and whether one is still there.
+//! Threads as the kernel numbers them (`man 2 gettid`), and whether one still exists.
 
 use std::io;
 
@@ -11,15 +11,16 @@ pub fn own() -> Pid {
     gettid()
 }
 
-/// Whether no thread and no process has this number. One that has ended keeps it until its parent knows.
+/// Whether no thread and no process has this number. An ended process keeps its number until its parent has waited for
+/// it.
 pub fn is_gone(number: Pid) -> bool {
     test_kill_process(number) == Err(Errno::SRCH)
 }
 
-/// Lets this thread give way to others (`man 2 nice`).
+/// Lowers the priority of this thread (`man 2 nice`).
 ///
 /// # Errors
-/// What `nice(2)` says.
+/// The error of `nice(2)`.
 pub fn give_way(by: i32) -> io::Result<()> {
     Ok(nice(by).map(drop)?)
 }

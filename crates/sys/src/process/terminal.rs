@@ -1,18 +1,18 @@
-//! The terminal that standard input is.
+//! The terminal on standard input.
 
 use std::io;
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// Hides the line that is typed, but for its end; the terminal is as it was when this is dropped.
+/// Hides typed characters except the newline; dropping it restores the terminal.
 #[derive(Debug)]
 pub struct Hidden(Termios);
 
 impl Hidden {
-    /// Begins to hide what is typed, and drops what was typed before.
+    /// Starts hiding input, and discards earlier input.
     ///
     /// # Errors
-    /// What `tcgetattr(3)` and `tcsetattr(3)` say.
+    /// The error of `tcgetattr(3)` and `tcsetattr(3)`.
     pub fn begin() -> io::Result<Hidden> {
         let before = tcgetattr(io::stdin())?;
         let mut quiet = before.clone();

@@ -1,4 +1,4 @@
-//! Users, and giving up privileges for good.
+//! Users, and irrevocably dropping privileges.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -9,7 +9,7 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_no_new_privs,
 };
 
-/// A user of this system, as its databases have it.
+/// A user in the databases of this system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// The name.
@@ -22,38 +22,38 @@ pub struct User {
     pub groups: Vec<u32>,
 }
 
-/// Room for a user's strings, and for the groups of one.
+/// Limits for a user's strings and number of groups.
 const MOST_BYTES: usize = 64 * 1024;
 const MOST_GROUPS: usize = 1024;
 
 impl User {
-    /// Looks up a user (`man 3 getpwnam_r`, `man 3 getgrouplist`). `None` when there is none.
+    /// Looks up a user by name (`man 3 getpwnam_r`, `man 3 getgrouplist`). `None` if there is none.
     ///
     /// # Errors
-    /// What the databases say, and a name with a NUL in it.
+    /// The error of the databases, or a name that contains NUL.
     pub fn find(name: &str) -> io::Result<Option<User>> {
         let name = CString::new(name)?;
         look_up(|entry, strings, length, found| {
-            // SAFETY: the name ends with NUL; the other pointers are those that `look_up` vouches for.
+            // SAFETY: the name ends with NUL; `look_up` guarantees the other pointers.
             unsafe { libc::getpwnam_r(name.as_ptr(), entry, strings, length, found) }
         })
     }
 
-    /// Looks up the user with this number (`man 3 getpwuid_r`). `None` when there is none.
+    /// Looks up a user by number (`man 3 getpwuid_r`). `None` if there is none.
     ///
     /// # Errors
-    /// What the databases say.
+    /// The error of the databases.
     pub fn with_id(id: u32) -> io::Result<Option<User>> {
         look_up(|entry, strings, length, found| {
-            // SAFETY: the pointers are those that `look_up` vouches for.
+            // SAFETY: `look_up` guarantees the pointers.
             unsafe { libc::getpwuid_r(id, entry, strings, length, found) }
         })
     }
 
-    /// Becomes this user with its groups, and cannot go back. For a process of one thread.
+    /// Changes irrevocably to this user and its groups. The process must have one thread.
     ///
     /// # Errors
-    /// What `setgroups(2)`, `setresgid(2)` and `setresuid(2)` say; the process must not go on then.
+    /// The error of `setgroups(2)`, `setresgid(2)` or `setresuid(2)`; the process must then end.
     pub fn become_it(&self) -> io::Result<()> {
         // SAFETY: the pointer and the length are those of a live slice.
         check(unsafe { libc::setgroups(self.groups.len(), self.groups.as_ptr()) })?;
@@ -63,14 +63,14 @@ impl User {
         check(unsafe { libc::setresuid(self.id, self.id, self.id) })?;
         // SAFETY: plain numbers.
         if self.id != 0 && unsafe { libc::setuid(0) } == 0 {
-            return Err(io::Error::other("the change of user could be undone"));
+            return Err(io::Error::other("the change of user can be undone"));
         }
         Ok(())
     }
 }
 
-/// Looks up a user by one of the calls of `man 3 getpwnam_r`, which gets an entry to fill, a buffer with its length,
-/// and the place for the result.
+/// Looks up a user by one of the calls of `man 3 getpwnam_r`. The call receives an entry, a buffer with its length, and
+/// a pointer for the result.
 fn look_up(
     call: impl FnOnce(*mut libc::passwd, *mut libc::c_char, usize, *mut *mut libc::passwd) -> libc::c_int,
 ) -> io::Result<Option<User>> {
@@ -86,7 +86,7 @@ fn look_up(
     }
     // SAFETY: the call succeeded and found something, so it filled the entry.
     let entry = unsafe { entry.assume_init() };
-    // SAFETY: the entry's name ends with NUL and lies in `strings`, which is still there.
+    // SAFETY: the entry's name ends with NUL and lies in `strings`, which is still live.
     let name = unsafe { CStr::from_ptr(entry.pw_name) };
     let groups = groups(name, entry.pw_gid)?;
     Ok(Some(User {
@@ -103,7 +103,7 @@ fn groups(name: &CStr, primary: libc::gid_t) -> io::Result<Vec<u32>> {
     // SAFETY: the name ends with NUL; the buffer has as many places as the count says.
     let result = unsafe { libc::getgrouplist(name.as_ptr(), primary, groups.as_mut_ptr(), &raw mut count) };
     if result < 0 {
-        return Err(io::Error::other(format!("the user is in more than {MOST_GROUPS} groups")));
+        return Err(io::Error::other(format!("the user has more than {MOST_GROUPS} groups")));
     }
     groups.truncate(usize::try_from(count).unwrap_or(0));
     Ok(groups)
@@ -118,19 +118,19 @@ pub fn is_root() -> bool {
     geteuid().is_root()
 }
 
-/// The number of the user who started this process.
+/// The number of the user that this process started as.
 pub fn own() -> u32 {
     getuid().as_raw()
 }
 
-/// Gives up every capability, and the way to get one by running a program (`man 7 capabilities`,
-/// `PR_SET_NO_NEW_PRIVS`). For a process of one thread.
+/// Drops every capability, and prevents regaining one by running a program (`man 7 capabilities`,
+/// `PR_SET_NO_NEW_PRIVS`). The process must have one thread.
 ///
 /// # Errors
-/// What `capset(2)` and `prctl(2)` say.
+/// The error of `capset(2)` and `prctl(2)`.
 pub fn renounce() -> io::Result<()> {
     set_no_new_privs(true)?;
-    // Kernels before 4.3 have no ambient set, so there is nothing in it.
+    // Kernels before 4.3 have no ambient set to clear.
     let _ = clear_ambient_capability_set();
     let none = CapabilitySet::empty();
     Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)

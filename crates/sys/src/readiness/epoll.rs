@@ -1,4 +1,4 @@
-//! `epoll` (`man 7 epoll`): interest is registered once, readiness comes back in batches.
+//! `epoll` (`man 7 epoll`): interest is registered once, events arrive in batches.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -8,18 +8,18 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::readiness::Ready;
 
-/// What a registration wants to hear of.
+/// The events that a registration reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interest {
-    /// There is something to read, or the peer has ended its output.
+    /// Input, or the end of the peer's output.
     pub read: bool,
-    /// There is room to write.
+    /// Room to write.
     pub write: bool,
-    /// Report a change only (`EPOLLET`).
+    /// Report only changes (`EPOLLET`).
     pub edge: bool,
     /// Wake one of several waiting instances (`EPOLLEXCLUSIVE`); only for a first registration.
     pub exclusive: bool,
-    /// Report once, then wait to be registered again (`EPOLLONESHOT`).
+    /// Report once, until the next registration (`EPOLLONESHOT`).
     pub once: bool,
 }
 
@@ -43,10 +43,10 @@ pub struct Epoll {
 }
 
 impl Epoll {
-    /// A new instance that reports at most `batch` events a wait.
+    /// Creates an instance that reports at most `batch` events a wait.
     ///
     /// # Errors
-    /// What `epoll_create1(2)` says: no descriptors are left, mostly.
+    /// The error of `epoll_create1(2)`: no descriptors are left, mostly.
     pub fn new(batch: usize) -> io::Result<Epoll> {
         Ok(Epoll { instance: epoll::create(CreateFlags::CLOEXEC)?, batch: Vec::with_capacity(batch) })
     }
@@ -54,15 +54,15 @@ impl Epoll {
     /// Registers `number` under `key`.
     ///
     /// # Errors
-    /// What `epoll_ctl(2)` says.
+    /// The error of `epoll_ctl(2)`.
     pub fn add(&self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
         Ok(epoll::add(&self.instance, borrow(number), EventData::new_u64(key), interest.flags())?)
     }
 
-    /// Changes what a registration wants to hear of.
+    /// Changes the events that a registration reports.
     ///
     /// # Errors
-    /// What `epoll_ctl(2)` says.
+    /// The error of `epoll_ctl(2)`.
     pub fn modify(&self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
         Ok(epoll::modify(&self.instance, borrow(number), EventData::new_u64(key), interest.flags())?)
     }
@@ -70,24 +70,24 @@ impl Epoll {
     /// Ends a registration. Closing the last descriptor of a socket does the same.
     ///
     /// # Errors
-    /// What `epoll_ctl(2)` says.
+    /// The error of `epoll_ctl(2)`.
     pub fn delete(&self, number: RawFd) -> io::Result<()> {
         Ok(epoll::delete(&self.instance, borrow(number))?)
     }
 
-    /// A second handle to the same instance, by which another thread changes registrations.
+    /// A second handle to the same instance, for changing registrations from another thread.
     ///
     /// # Errors
-    /// When no descriptors are left.
+    /// No descriptors are left.
     pub fn registry(&self) -> io::Result<Registry> {
         Ok(Registry(self.instance.try_clone()?))
     }
 
-    /// Waits until something is ready, `milliseconds` have passed (none: for ever), or a signal came,
-    /// and hands out what is ready.
+    /// Waits until a descriptor is ready, `milliseconds` have passed (none: no limit), or a signal arrives, and returns
+    /// the ready descriptors.
     ///
     /// # Errors
-    /// What `epoll_wait(2)` says; EINTR is none, but an empty batch.
+    /// The error of `epoll_wait(2)`; EINTR is no error but an empty batch.
     pub fn wait(&mut self, milliseconds: Option<u32>) -> io::Result<impl Iterator<Item = Ready> + '_> {
         let timeout = milliseconds.map(|count| Timespec {
             tv_sec: i64::from(count / 1000),
@@ -101,11 +101,11 @@ impl Epoll {
         Ok(self.batch.iter().map(ready))
     }
 
-    /// As [`Epoll::wait`], with a bound in nanoseconds (`epoll_pwait2(2)`, since Linux 5.11), and appends what
-    /// is ready to `into`.
+    /// See [`Epoll::wait`], with a bound in nanoseconds (`epoll_pwait2(2)`, since Linux 5.11). It appends the ready
+    /// descriptors to `into`.
     ///
     /// # Errors
-    /// What `epoll_pwait2(2)` says; EINTR is none, but an empty batch.
+    /// The error of `epoll_pwait2(2)`; EINTR is no error but an empty batch.
     pub fn wait_precisely(&mut self, nanoseconds: Option<u64>, into: &mut Vec<Ready>) -> io::Result<()> {
         const SECOND: u64 = 1_000_000_000;
         let timeout = nanoseconds.map(|count| libc::timespec {
@@ -116,8 +116,8 @@ impl Epoll {
         self.batch.clear();
         let most = libc::c_int::try_from(self.batch.capacity()).unwrap_or(libc::c_int::MAX);
         const _: () = assert!(size_of::<epoll::Event>() == size_of::<libc::epoll_event>());
-        // SAFETY: rustix's event is the kernel's `epoll_event`; the call writes at most `most` of them, which
-        // the vector has room for. The timeout, where there is one, outlives the call.
+        // SAFETY: rustix's event is the kernel's `epoll_event`; the call writes at most `most` of them, for which the
+        // vector has room. The timeout, if any, outlives the call.
         let count = unsafe {
             libc::epoll_pwait2(
                 self.instance.as_raw_fd(),
@@ -138,14 +138,14 @@ impl Epoll {
     }
 }
 
-/// A handle to an instance that cannot be waited for with it.
+/// A handle to an instance for registrations only, without waiting.
 pub struct Registry(OwnedFd);
 
 impl Registry {
     /// See [`Epoll::modify`].
     ///
     /// # Errors
-    /// What `epoll_ctl(2)` says.
+    /// The error of `epoll_ctl(2)`.
     pub fn modify(&self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
         Ok(epoll::modify(&self.0, borrow(number), EventData::new_u64(key), interest.flags())?)
     }
@@ -164,11 +164,11 @@ fn ready(event: &epoll::Event) -> Ready {
     }
 }
 
-/// A registration names a descriptor by its number, because the connection's task owns the socket.
+/// Borrows a descriptor by its number, because the connection's task owns the socket.
 fn borrow<'a>(number: RawFd) -> BorrowedFd<'a> {
     assert!(number >= 0, "a descriptor is not negative");
-    // SAFETY: the number is not -1. It is used for one `epoll_ctl(2)`, which reads and writes no memory
-    // through it: were it closed or another file's, the call would fail or change that file's interest.
+    // SAFETY: the number is not -1. It is used for one `epoll_ctl(2)`, which accesses no memory through it. If it were
+    // closed or reused, the call would fail or change another registration.
     unsafe { BorrowedFd::borrow_raw(number) }
 }
 
@@ -198,7 +198,7 @@ mod tests {
             event.signal();
             assert_eq!(heard(&mut epoll, 1000).len(), 1);
             assert_eq!(heard(&mut epoll, 0).len(), usize::from(!edge));
-            // A change of interest reports an edge that is still there.
+            // A change of interest reports an edge that still holds.
             epoll.modify(event.number(), 8, reading(edge)).expect("it is watched");
             let again = heard(&mut epoll, 0);
             assert_eq!(again.iter().map(|ready| (ready.key, ready.read)).collect::<Vec<_>>(), [(8, true)]);
@@ -223,7 +223,7 @@ mod tests {
         drop(peer);
         let all = Ready { write: true, read: true, ended: true, gone: true, ..nothing };
         assert_eq!(heard(&mut epoll, 0), [all]);
-        // A loss is heard of without any interest.
+        // A lost connection is reported without any interest.
         epoll.modify(number, 7, Interest::default()).expect("it is watched");
         assert!(heard(&mut epoll, 0)[0].gone);
     }

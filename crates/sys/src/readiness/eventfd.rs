@@ -1,4 +1,4 @@
-//! A counter that makes a descriptor readable (`man 2 eventfd`): how one thread wakes another's loop.
+//! A counter that makes a descriptor readable (`man 2 eventfd`), with which one thread wakes another's loop.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -10,15 +10,15 @@ use rustix::event::{EventfdFlags, eventfd};
 pub struct EventFd(OwnedFd);
 
 impl EventFd {
-    /// A new one, at zero.
+    /// Creates an eventfd at zero.
     ///
     /// # Errors
-    /// What `eventfd(2)` says: no descriptors are left, mostly.
+    /// The error of `eventfd(2)`: no descriptors are left, mostly.
     pub fn new() -> io::Result<EventFd> {
         Ok(EventFd(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
-    /// Makes it readable. A counter that is full is readable already.
+    /// Makes it readable. A full counter is readable already.
     pub fn signal(&self) {
         let _ = rustix::io::retry_on_intr(|| rustix::io::write(&self.0, &1u64.to_ne_bytes()));
     }
@@ -28,7 +28,7 @@ impl EventFd {
         let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
     }
 
-    /// Its number, for a selector's registration.
+    /// Its number, for registration with a selector.
     pub fn number(&self) -> RawFd {
         self.0.as_raw_fd()
     }

@@ -1,4 +1,4 @@
-//! Mechanisms that report readiness, and the report that they share.
+//! Mechanisms that report readiness, and their common report.
 
 pub mod epoll;
 pub mod eventfd;
@@ -7,20 +7,19 @@ pub mod poll;
 pub mod select;
 pub mod wait;
 
-/// What is ready.
+/// A ready descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// The registration's word.
+    /// The key of the registration.
     pub key: u64,
-    /// There is something to read: bytes, an end, or an error.
+    /// There is input: bytes, an end, or an error.
     pub read: bool,
     /// There is room to write.
     pub write: bool,
-    /// The peer has ended its output, as far as the mechanism says so.
+    /// The peer has ended its output, if the mechanism reports it.
     pub ended: bool,
-    /// The connection is gone in both directions, as far as the mechanism says so.
+    /// The connection is closed in both directions, if the mechanism reports it.
     pub gone: bool,
-    /// There is an error to be fetched, or something in the socket's error queue (`man 7 ip`), as far as the
-    /// mechanism says so.
+    /// A pending error, or an entry in the socket's error queue (`man 7 ip`), if the mechanism reports it.
     pub error: bool,
 }

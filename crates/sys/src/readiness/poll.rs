@@ -7,22 +7,22 @@ use crate::readiness::Ready;
 
 const NOWHERE: u32 = u32::MAX;
 
-/// A list of descriptors, each with a word that comes back with its events.
+/// A list of descriptors, each with a word that is returned with its events.
 #[derive(Debug, Default)]
 pub struct PollList {
     entries: Vec<libc::pollfd>,
     words: Vec<u64>,
-    /// By descriptor: its place in the list.
+    /// The place in the list, by descriptor.
     places: Vec<u32>,
 }
 
 impl PollList {
-    /// A list without any.
+    /// Creates an empty list.
     pub fn new() -> PollList {
         PollList::default()
     }
 
-    /// Puts `number` on the list under `word`, or changes what it is on the list for.
+    /// Adds `number` to the list under `word`, or changes its interest.
     pub fn set(&mut self, number: RawFd, word: u64, read: bool, write: bool) {
         let index = usize::try_from(number).expect("a descriptor is not negative");
         if self.places.len() <= index {
@@ -49,7 +49,7 @@ impl PollList {
         }
     }
 
-    /// Takes `number` off the list.
+    /// Removes `number` from the list.
     pub fn remove(&mut self, number: RawFd) {
         let Some(place) = usize::try_from(number).ok().and_then(|index| self.places.get_mut(index)) else {
             return;
@@ -65,11 +65,11 @@ impl PollList {
         }
     }
 
-    /// Waits until something is ready, `milliseconds` have passed (none: for ever), or a signal came, and
-    /// says what is ready.
+    /// Waits until a descriptor is ready, `milliseconds` have passed (none: no limit), or a signal arrives, and reports
+    /// the ready descriptors.
     ///
     /// # Errors
-    /// What `poll(2)` says; EINTR is none.
+    /// The error of `poll(2)`, except EINTR.
     pub fn wait(&mut self, milliseconds: Option<u32>, mut hear: impl FnMut(Ready)) -> io::Result<()> {
         let timeout = milliseconds.map_or(-1, |count| i32::try_from(count).unwrap_or(i32::MAX));
         // SAFETY: the pointer and the length are those of a live vector of `pollfd`s.

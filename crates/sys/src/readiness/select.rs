@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 
 use crate::readiness::Ready;
 
-/// Descriptors from here on do not fit: to put them into a set would write past its end.
+/// The first descriptor that does not fit: adding it to a set would write past its end.
 pub const FD_SETSIZE: usize = libc::FD_SETSIZE;
 const BITS: usize = u64::BITS as usize;
 
@@ -13,12 +13,12 @@ const BITS: usize = u64::BITS as usize;
 type Bits = [u64; FD_SETSIZE / BITS];
 const _: () = assert!(size_of::<Bits>() == size_of::<libc::fd_set>());
 
-/// Sets of descriptors, each with a word that comes back with its events.
+/// Sets of descriptors, each with a word that is returned with its events.
 pub struct SelectSets {
     read: Bits,
     write: Bits,
     words: Box<[u64; FD_SETSIZE]>,
-    /// One more than the greatest descriptor in the sets: how far the kernel walks.
+    /// One more than the greatest descriptor in the sets, which bounds the kernel's walk.
     end: usize,
 }
 
@@ -49,13 +49,15 @@ impl SelectSets {
         usize::try_from(number).is_ok_and(|number| number < FD_SETSIZE)
     }
 
-    /// Puts `number` into the sets under `word`, or changes which.
+    /// Adds `number` to the sets under `word`, or changes its interest.
     ///
     /// # Errors
-    /// When it does not fit.
+    /// It does not fit.
     pub fn set(&mut self, number: RawFd, word: u64, read: bool, write: bool) -> io::Result<()> {
         if !SelectSets::fits(number) {
-            return Err(io::Error::other(format!("descriptor {number} does not fit select's {FD_SETSIZE}")));
+            return Err(io::Error::other(format!(
+                "descriptor {number} is not below FD_SETSIZE ({FD_SETSIZE}), the limit of select"
+            )));
         }
         let number = number as usize;
         put(&mut self.read, number, read);
@@ -65,7 +67,7 @@ impl SelectSets {
         Ok(())
     }
 
-    /// Takes `number` out.
+    /// Removes `number`.
     pub fn remove(&mut self, number: RawFd) {
         if !SelectSets::fits(number) {
             return;
@@ -77,11 +79,11 @@ impl SelectSets {
         }
     }
 
-    /// Waits until something is ready, `milliseconds` have passed (none: for ever), or a signal came, and
-    /// says what is ready. It cannot tell an end from bytes.
+    /// Waits until a descriptor is ready, `milliseconds` have passed (none: no limit), or a signal arrives, and reports
+    /// the ready descriptors. It cannot distinguish an end from bytes.
     ///
     /// # Errors
-    /// What `select(2)` says; EINTR is none.
+    /// The error of `select(2)`, except EINTR.
     pub fn wait(&mut self, milliseconds: Option<u32>, mut hear: impl FnMut(Ready)) -> io::Result<()> {
         let (mut read, mut write) = (self.read, self.write);
         let mut timeout = milliseconds.map(|count| libc::timeval {
@@ -89,8 +91,8 @@ impl SelectSets {
             tv_usec: i64::from(count % 1000) * 1000,
         });
         let until = timeout.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut);
-        // SAFETY: both sets are as large as an `fd_set`, `end` is at most FD_SETSIZE, and the time lives
-        // as long as the call.
+        // SAFETY: both sets are as large as an `fd_set`, `end` is at most FD_SETSIZE, and the timeout outlives the
+        // call.
         let result = unsafe {
             libc::select(
                 self.end as libc::c_int,

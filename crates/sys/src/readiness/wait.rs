@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// The report about a descriptor.
+/// The state of a descriptor after a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reported {
-    /// It can be read, it has an error, or its other end is closed.
+    /// It can be read, has an error, or is closed at the other end.
     pub any: bool,
     /// Its other end is closed.
     pub hung_up: bool,
 }
 
-/// Waits until one of `descriptors` can be read, at most for `limit`. Returns a report about each.
+/// Waits until one of `descriptors` can be read, for at most `limit`. Returns the state of each.
 ///
 /// # Errors
-/// What `poll(2)` says; a signal is an error, too.
+/// The error of `poll(2)`; a signal is an error, too.
 pub fn for_input(descriptors: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<Vec<Reported>> {
     let mut all: Vec<_> = descriptors.iter().map(|one| PollFd::new(one, PollFlags::IN)).collect();
     poll(&mut all, limit.and_then(|limit| Timespec::try_from(limit).ok()).as_ref())?;
@@ -29,10 +29,10 @@ pub fn for_input(descriptors: &[BorrowedFd<'_>], limit: Option<Duration>) -> io:
     Ok(all.iter().map(report).collect())
 }
 
-/// Waits until `descriptor` can be written, at most for `limit`. Returns whether it can, or has an error.
+/// Waits until `descriptor` can be written, for at most `limit`. Returns whether it can, or has an error.
 ///
 /// # Errors
-/// What `poll(2)` says; a signal is an error, too.
+/// The error of `poll(2)`; a signal is an error, too.
 pub fn for_output(descriptor: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
     let limit = Timespec::try_from(limit).ok();
     Ok(poll(&mut [PollFd::new(&descriptor, PollFlags::OUT)], limit.as_ref())? > 0)

@@ -1,4 +1,4 @@
-//! What stands for Asio in a build that has none.
+//! Stand-ins for Asio in a build without it.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -9,12 +9,12 @@ use crate::completion::{Bytes, Readable};
 use crate::net::socket::Socket;
 use crate::readiness::Ready;
 
-/// The version of the library, where there is one.
+/// The version of the library, if there is one.
 pub fn version() -> Option<String> {
     None
 }
 
-/// An `io_context`, of which there is none in this build.
+/// An `io_context`, which cannot be created in this build.
 pub enum Context {}
 
 /// A descriptor that is watched.
@@ -33,7 +33,7 @@ impl Context {
     /// Registers `number` under `key`.
     ///
     /// # Errors
-    /// None that could come.
+    /// Never.
     pub fn watch(&self, _number: RawFd, _key: u64) -> io::Result<Watched> {
         match *self {}
     }
@@ -41,7 +41,7 @@ impl Context {
     /// Waits.
     ///
     /// # Errors
-    /// None that could come.
+    /// Never.
     pub fn run(&mut self, _milliseconds: Option<u32>, _report: impl FnMut(Ready)) -> io::Result<()> {
         match *self {}
     }
@@ -51,19 +51,19 @@ impl Watched {
     /// Begins to wait.
     ///
     /// # Errors
-    /// None that could come.
+    /// Never.
     pub fn wait(&mut self, _key: u64, _read: bool, _write: bool) -> io::Result<()> {
         match *self {}
     }
 }
 
-/// An `io_context` with operations, of which there is none in this build.
+/// An `io_context` with operations, which cannot be created in this build.
 pub enum Proactor {}
 
-/// What a receive would bring its bytes in.
+/// The buffer of a receive.
 pub enum Buffer {}
 
-/// What has completed.
+/// An operation that has completed.
 pub type Completion = crate::completion::Completion<Buffer>;
 
 impl Proactor {
@@ -105,7 +105,7 @@ impl Proactor {
         match *self {}
     }
 
-    /// Closes behind what is sent.
+    /// Closes a socket after its sends.
     pub fn close(&mut self, _socket: Socket, _tag: u64) {
         match *self {}
     }
@@ -125,7 +125,7 @@ impl Proactor {
         match *self {}
     }
 
-    /// Ends what is in flight.
+    /// Cancels the operations in flight.
     pub fn cancel(&mut self, _number: RawFd) {
         match *self {}
     }
@@ -133,7 +133,7 @@ impl Proactor {
     /// Waits.
     ///
     /// # Errors
-    /// None that could come.
+    /// Never.
     pub fn wait(&mut self, _timeout: Option<Duration>, _into: &mut Vec<Completion>) -> io::Result<()> {
         match *self {}
     }

@@ -7,12 +7,12 @@ use std::rc::Rc;
 /// An operation that has completed.
 pub type Completion = crate::completion::Completion<Buffer>;
 
-/// Bytes of a receive at most.
+/// Largest receive, in bytes.
 const BYTES: usize = 4096;
-/// Memory that is kept for the next receives; more is freed.
+/// Buffers kept for later receives; further ones are freed.
 const KEPT: usize = 64;
 
-/// Memory for receives, to be used again.
+/// Reusable memory for receives.
 #[derive(Clone, Default)]
 pub(super) struct Spare(Rc<RefCell<Vec<Vec<u8>>>>);
 
@@ -22,7 +22,7 @@ impl Spare {
         self.0.borrow_mut().pop().unwrap_or_else(|| vec![0; BYTES])
     }
 
-    /// What a receive of `length` bytes has brought into `memory`; nothing where it brought none.
+    /// Returns the `length` bytes that a receive wrote to `memory`, or `None` if it received nothing.
     pub(super) fn filled(&self, memory: Vec<u8>, length: usize) -> Option<Buffer> {
         assert!(length <= memory.len(), "a receive brings no more than there is room for");
         let buffer = Buffer { memory, start: 0, end: length, spare: self.clone() };
@@ -30,7 +30,7 @@ impl Spare {
     }
 }
 
-/// Received bytes. Its memory is used again when it is dropped.
+/// Received bytes. Their memory is reused after the drop.
 pub struct Buffer {
     memory: Vec<u8>,
     start: usize,
@@ -39,7 +39,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Drops the first `count` bytes. Panics when there are fewer.
+    /// Drops the first `count` bytes. Panics if there are fewer.
     pub fn consume(&mut self, count: usize) {
         assert!(count <= self.len(), "no more is consumed than was received");
         self.start += count;

@@ -1,4 +1,4 @@
-//! A context and what it watches.
+//! A context and its watched descriptors.
 
 use std::ffi::c_long;
 use std::io;
@@ -10,7 +10,7 @@ use super::declared::{self as c, RawContext, RawWatched};
 use crate::process::Unforkable;
 use crate::readiness::Ready;
 
-/// Results that one run hands out at most; others wait for the next.
+/// The most results that one run returns; others wait for the next run.
 const BATCH: usize = 64;
 
 /// The version of the library.
@@ -25,47 +25,49 @@ pub struct Context {
     results: [c::Result; BATCH],
 }
 
-/// Lives as long as anything that is registered.
+/// The context itself, which lives as long as any registration.
 struct Raw {
     context: NonNull<RawContext>,
     _unforkable: Unforkable,
 }
 
-// SAFETY: an `io_context` may be used by several threads at once (its documentation, "Thread Safety"); that
-// one thread runs it is seen to by `Context`, which is borrowed for that alone.
+// SAFETY: several threads may use an `io_context` at once (its documentation, "Thread Safety"). Only one thread runs
+// it, because a run borrows `Context` exclusively.
 unsafe impl Send for Raw {}
 // SAFETY: as above.
 unsafe impl Sync for Raw {}
 
-/// A descriptor that is watched: until it is dropped, which gives the descriptor back, open.
+/// A watched descriptor. Dropping this ends the watch and leaves the descriptor open.
 pub struct Watched {
     raw: NonNull<RawWatched>,
     _context: Arc<Raw>,
 }
 
-// SAFETY: it may be used by any thread, by one at a time, beside the one that runs the context.
+// SAFETY: any thread may use it, one at a time, beside the thread that runs the context.
 unsafe impl Send for Watched {}
 
 impl Context {
-    /// A new one.
+    /// Creates a context.
     ///
     /// # Errors
     /// No descriptors or no memory are left.
     pub fn new() -> io::Result<Context> {
-        // SAFETY: it needs nothing.
+        // SAFETY: the function has no preconditions.
         let raw = NonNull::new(unsafe { c::tenfold_asio_new() });
-        let context = raw.ok_or_else(|| io::Error::other("no io_context can be made"))?;
+        let context = raw.ok_or_else(|| {
+            io::Error::other("cannot create an io_context: no memory or descriptors are left")
+        })?;
         let raw = Raw { context, _unforkable: Unforkable::new("Asio") };
         Ok(Context { raw: Arc::new(raw), results: [c::Result::default(); BATCH] })
     }
 
-    /// Registers `number` under `key`; nothing is waited for yet.
+    /// Registers `number` under `key`, without waiting for anything yet.
     ///
     /// # Errors
-    /// What the library's system call says.
+    /// The error of the library's system call.
     pub fn watch(&self, number: RawFd, key: u64) -> io::Result<Watched> {
         let mut error = 0;
-        // SAFETY: the context is live, and stays so as long as what is returned.
+        // SAFETY: the context is live, and outlives the returned pointer.
         let raw = unsafe { c::tenfold_asio_watch(self.raw.context.as_ptr(), number, key, &raw mut error) };
         match NonNull::new(raw) {
             Some(raw) => Ok(Watched { raw, _context: self.raw.clone() }),
@@ -73,10 +75,10 @@ impl Context {
         }
     }
 
-    /// Waits until a wait is over or `milliseconds` have passed (none: for ever), and hands out what is
-    /// ready: what one handler brings, as the library runs them one by one. Each report ends its wait. It
-    /// may hand out nothing before the time has passed: the library hears of descriptors that nobody waits
-    /// for, too. A signal does not end the run: what it is to be heard by has to be waited for.
+    /// Waits until a wait is over or `milliseconds` have passed (none: no limit), and reports the ready descriptors of
+    /// one handler. Each report ends its wait. A run may report nothing before the time has passed, because the library
+    /// also wakes for descriptors without a wait.
+    /// A signal does not end the run; its descriptor must be waited for.
     ///
     /// # Errors
     /// The library failed.
@@ -90,35 +92,34 @@ impl Context {
         Ok(())
     }
 
-    /// As [`Context::run`]; says how many results there are.
+    /// See [`Context::run`]; returns the number of results.
     pub(super) fn complete(&mut self, milliseconds: Option<u32>) -> io::Result<usize> {
         let milliseconds = milliseconds.map_or(-1, c_long::from);
         let (into, room) = (self.results.as_mut_ptr(), BATCH as c_long);
-        // SAFETY: the context is live and run by nobody else, as it is borrowed; there is room for so many.
+        // SAFETY: the context is live and exclusively borrowed; the buffer has `room` entries.
         let count = unsafe { c::tenfold_asio_run(self.raw.context.as_ptr(), milliseconds, into, room) };
         usize::try_from(count).map_err(|_| io::Error::from_raw_os_error(-count as i32))
     }
 
-    /// What the last run put at `place`: the key of an operation, and what it came to.
+    /// Result number `place` of the last run: the key of the operation and its value.
     pub(super) fn result(&self, place: usize) -> (u64, i64) {
         (self.results[place].key, self.results[place].value)
     }
 
-    /// Its address on the C++ side, where it is live as long as this is.
+    /// Its address on the C++ side, valid as long as this value lives.
     pub(super) fn address(&self) -> *mut RawContext {
         self.raw.context.as_ptr()
     }
 }
 
 impl Watched {
-    /// Begins to wait until it is ready, once, beside what is waited for already. `key` is what the report
-    /// carries.
+    /// Waits for readiness once, in addition to the waits that exist. The report carries `key`.
     ///
     /// # Errors
     /// No memory is left.
     pub fn wait(&mut self, key: u64, read: bool, write: bool) -> io::Result<()> {
         let kinds = if read { c::READ } else { 0 } | if write { c::WRITE } else { 0 };
-        // SAFETY: it is live and used by one thread at a time, as it is borrowed.
+        // SAFETY: it is live, and exclusively borrowed.
         match unsafe { c::tenfold_asio_wait(self.raw.as_ptr(), key, kinds) } {
             0 => Ok(()),
             error => Err(io::Error::from_raw_os_error(-error)),
@@ -135,7 +136,7 @@ impl Drop for Watched {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // SAFETY: nothing is registered any more, or it would hold this; it is not used again.
+        // SAFETY: no registration is left, because each holds a reference; the pointer is not used again.
         unsafe { c::tenfold_asio_free(self.context.as_ptr()) };
     }
 }
@@ -188,7 +189,7 @@ mod tests {
         watched.wait(7, true, true).expect("memory");
         drop(watched);
         (&ours).write_all(b"y").expect("it is open");
-        // A wait that had come to its end may be told of after that, and nothing more.
+        // A wait that had already ended may still be reported, and nothing else.
         let late = heard(&mut context, 0).len() + heard(&mut context, 0).len() + heard(&mut context, 0).len();
         assert!(late <= 2, "{late}");
         assert_eq!(heard(&mut context, 0), []);

@@ -23,12 +23,12 @@ opaque! {
     RawAcceptor
 }
 
-/// What one completion came to.
+/// The result of one completion.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(super) struct Result {
     pub(super) key: u64,
-    /// Of a wait [`READ`] or [`WRITE`]; of an operation bytes, or a negative error number.
+    /// For a wait [`READ`] or [`WRITE`]; for an operation a byte count, or a negative error number.
     pub(super) value: i64,
 }
 

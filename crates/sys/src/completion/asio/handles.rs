@@ -1,4 +1,4 @@
-//! Objects of the C++ side, which are freed when they are dropped.
+//! Objects of the C++ side, freed on drop.
 
 use std::ffi::c_int;
 use std::os::fd::RawFd;
@@ -7,28 +7,28 @@ use std::ptr::NonNull;
 use super::context::Context;
 use super::declared::{self as c, RawAcceptor, RawStream};
 
-/// What a function of the C++ side said: an error as its negative number.
+/// The result of a function of the C++ side; errors are negative numbers.
 pub(super) fn success(result: c_int) -> Result<(), i32> {
     if result == 0 { Ok(()) } else { Err(result) }
 }
 
-/// A socket that is read and written. Operations in flight end when it is dropped: they say so, and touch no
-/// memory any more.
+/// A socket for reads and writes. Dropping it cancels the operations in flight: they complete, and touch no memory
+/// afterwards.
 pub(super) struct Handle {
     raw: NonNull<RawStream>,
-    /// Whether its descriptor is somebody else's.
+    /// Whether another owner closes its descriptor.
     keeps_open: bool,
 }
 
 impl Handle {
-    /// One without a descriptor, to be dropped before the context.
+    /// Creates a handle without a descriptor. Drop it before the context.
     pub(super) fn new(context: &Context) -> Result<Handle, i32> {
         // SAFETY: the context is live.
         let raw = NonNull::new(unsafe { c::tenfold_asio_stream(context.address()) });
         raw.map(|raw| Handle { raw, keeps_open: false }).ok_or(-libc::ENOMEM)
     }
 
-    /// From here on its descriptor is somebody else's, and stays open when it is dropped.
+    /// Leaves its descriptor open on drop, because it has another owner from now on.
     pub(super) fn keep_open(&mut self) {
         self.keeps_open = true;
     }
@@ -45,11 +45,11 @@ impl Drop for Handle {
     }
 }
 
-/// A listening socket, which stays open.
+/// A listening socket, which stays open on drop.
 pub(super) struct Acceptor(NonNull<RawAcceptor>);
 
 impl Acceptor {
-    /// One for `listener`, to be dropped before the context.
+    /// Creates an acceptor for `listener`. Drop it before the context.
     pub(super) fn new(context: &Context, listener: RawFd) -> Result<Acceptor, i32> {
         let mut error = 0;
         // SAFETY: the context is live.

@@ -1,8 +1,7 @@
-//! Operations that Asio does: a read, a write or an accept is begun with its memory, and what it came to is
-//! handed out.
+//! Operations of Asio: each read, write or accept owns its memory until its result is returned.
 //!
-//! Whoever begins an operation gives its memory away and gets it back with the result. What is in flight is
-//! kept when its socket is given back, until the library has said its last word on it.
+//! The caller of an operation gives its memory away and gets it back with the result. If the socket is given back
+//! first, the memory stays until the library has completed every operation on it.
 //!
 //! Sockets are named by their numbers. Those that are accepted here, or named in an operation, are registered
 //! with the library until [`Proactor::close`] or [`Proactor::discard`].
@@ -26,14 +25,14 @@ pub struct Proactor {
     listeners: Vec<Listening>,
     events: Vec<Event>,
     streams: Vec<Stream>,
-    /// Places among them that are free.
+    /// Free places among the streams.
     free: Vec<usize>,
-    /// The place of each socket among them, by its number.
+    /// The place of each socket among the streams, by its number.
     places: Vec<Option<usize>>,
     spare: Spare,
-    /// Completions that are handed out by the next wait.
+    /// Completions for the next wait to return.
     done: Vec<Completion>,
-    /// After whatever is registered with it.
+    /// Declared last, so that it is dropped after everything registered with it.
     context: Context,
 }
 
@@ -41,25 +40,25 @@ struct Listening {
     number: RawFd,
     tag: u64,
     acceptor: Acceptor,
-    /// What the next connection is accepted into; in flight while `accepting`.
+    /// The handle for the next accepted connection; in flight while `accepting`.
     next: Option<Handle>,
     accepting: bool,
 }
 
-/// An eventfd that is waited for.
+/// A watched eventfd.
 struct Event {
     number: RawFd,
     tag: u64,
     watched: Watched,
 }
 
-/// What an operation was, in the upper half of its key; below, a place.
+/// Kind of an operation, in the upper half of its key; the lower half is a place.
 const READ: u64 = 0;
 const WRITTEN: u64 = 1;
 const ROOM: u64 = 2;
 const ACCEPTED: u64 = 3;
 const READY: u64 = 4;
-/// There is room for what is being sent.
+/// There is room for the rest of a send.
 const GO_ON: u64 = 5;
 
 fn key(kind: u64, place: usize) -> u64 {
@@ -84,7 +83,7 @@ impl Proactor {
         })
     }
 
-    /// Accepts one connection on `listener`, which does not block; one accept at a time.
+    /// Accepts one connection on the non-blocking `listener`. Only one accept may be in flight.
     pub fn accept(&mut self, listener: RawFd, tag: u64) {
         if let Err(result) = self.begin_accept(listener, tag) {
             self.done.push(Completion::plain(tag, result));
@@ -108,14 +107,13 @@ impl Proactor {
         }
         let into = listening.next.as_ref().map_or(std::ptr::null_mut(), Handle::address);
         let (acceptor, context) = (listening.acceptor.address(), self.context.address());
-        // SAFETY: all three are live. The stream has no descriptor, and stays where it is until the result is
-        // handed out.
+        // SAFETY: all three are live. The stream has no descriptor, and stays where it is until the result is returned.
         success(unsafe { c::tenfold_asio_accept(context, acceptor, into, key(ACCEPTED, place)) })?;
         (listening.tag, listening.accepting) = (tag, true);
         Ok(())
     }
 
-    /// Ends the accept on `listener`; it completes with ECANCELED.
+    /// Cancels the accept on `listener`, which completes with ECANCELED.
     pub fn cancel_accept(&mut self, listener: RawFd) {
         for listening in self.listeners.iter().filter(|listening| listening.number == listener) {
             // SAFETY: the acceptor is live.
@@ -123,15 +121,15 @@ impl Proactor {
         }
     }
 
-    /// Receives once (`async_read_some`); one receive of a socket at a time.
+    /// Receives once (`async_read_some`). A socket may have one receive in flight.
     pub fn receive(&mut self, number: RawFd, tag: u64) {
         let begun = self.stream(number).and_then(|(place, raw)| {
             let stream = &mut self.streams[place];
             assert!(stream.reading.is_none(), "a socket has one receive at a time");
             let (_, memory) = stream.reading.insert((tag, self.spare.take()));
             let (into, room, context) = (memory.as_mut_ptr(), memory.len(), self.context.address());
-            // SAFETY: the context and the stream are live; the memory has so much room and is kept in the
-            // stream until the result is handed out.
+            // SAFETY: the context and the stream are live. The memory has that much room, and stays in the stream until
+            // the result is returned.
             let result =
                 unsafe { c::tenfold_asio_read_some(context, raw, into.cast(), room, key(READ, place)) };
             success(result).inspect_err(|_| stream.reading = None)?;
@@ -143,8 +141,7 @@ impl Proactor {
         }
     }
 
-    /// Reads from `file` at `offset` into `memory`, here and now: Asio has no operation for it without a ring
-    /// of the kernel's.
+    /// Reads from `file` at `offset` into `memory`, synchronously: without io_uring, Asio has no operation for it.
     pub fn read(&mut self, file: &Readable, offset: u64, mut memory: Vec<u8>, tag: u64) {
         let result = match rustix::io::pread(file.as_fd(), memory.as_mut_slice(), offset) {
             Ok(count) => i32::try_from(count).unwrap_or(i32::MAX),
@@ -153,12 +150,12 @@ impl Proactor {
         self.done.push(Completion { memory: Some(memory), ..Completion::plain(tag, result) });
     }
 
-    /// Completes an operation that cannot be done with `error`.
+    /// Completes an operation with `error` without starting it.
     pub fn refuse(&mut self, tag: u64, error: i32) {
         self.done.push(Completion::plain(tag, -error));
     }
 
-    /// Closes `socket` behind what it sends.
+    /// Closes `socket` after its sends.
     pub fn close(&mut self, socket: Socket, tag: u64) {
         let place = self.place(socket.number());
         match place.map(|place| &mut self.streams[place]).filter(|stream| !stream.sends.is_empty()) {
@@ -170,17 +167,17 @@ impl Proactor {
         }
     }
 
-    /// Closes `socket` now. What is in flight says nothing any more.
+    /// Closes `socket` now. Its operations in flight are not reported.
     pub fn discard(&mut self, socket: Socket) {
         let number = usize::try_from(socket.number()).unwrap_or(usize::MAX);
         if let Some(place) = self.places.get_mut(number).and_then(Option::take) {
-            // Its registration ends before its number is another's.
+            // The registration must end before the kernel reuses the number.
             self.streams[place].handle = None;
             self.retire(place);
         }
     }
 
-    /// Says once when there is room to write on `number`.
+    /// Reports once that there is room to write on `number`.
     pub fn poll_write(&mut self, number: RawFd, tag: u64) {
         let begun = self.stream(number).and_then(|(place, raw)| {
             let context = self.context.address();
@@ -196,7 +193,7 @@ impl Proactor {
         }
     }
 
-    /// Says once when there is something to read from the eventfd `number`, which stays open as long as this.
+    /// Reports once that the eventfd `number` can be read. It must stay open as long as this proactor.
     pub fn poll_read(&mut self, number: RawFd, tag: u64) {
         if let Err(error) = self.begin_poll(number, tag) {
             let result = -error.raw_os_error().unwrap_or(libc::ENOMEM);
@@ -217,7 +214,7 @@ impl Proactor {
         self.events[place].watched.wait(key(READY, place), true, false)
     }
 
-    /// Ends everything of the socket `number` that is in flight; it completes with ECANCELED.
+    /// Cancels all operations in flight on the socket `number`; they complete with ECANCELED.
     pub fn cancel(&mut self, number: RawFd) {
         let Some(stream) = self.place(number).map(|place| &mut self.streams[place]) else { return };
         stream.cancelled = !stream.sends.is_empty();
@@ -227,8 +224,8 @@ impl Proactor {
         }
     }
 
-    /// Waits for `timeout` (none: for ever) until something has completed, and puts it into `into`: what one
-    /// handler brings, as the library runs them one by one. It may bring nothing before the time has passed.
+    /// Waits until an operation has completed or `timeout` has passed (none: no limit), and appends the results of one
+    /// handler to `into`. It may return early without a result.
     ///
     /// # Errors
     /// No memory is left.
@@ -261,8 +258,8 @@ impl Proactor {
         // SAFETY: the stream is live.
         let number = unsafe { c::tenfold_asio_number(handle.address()) };
         handle.keep_open();
-        // SAFETY: the descriptor was made by this accept, and the stream leaves it open from here on: it is
-        // closed by this socket alone.
+        // SAFETY: this accept created the descriptor. The stream leaves it open from here on, so only this socket
+        // closes it.
         let socket = Socket::from(unsafe { OwnedFd::from_raw_fd(number) });
         self.insert(number, handle);
         self.done.push(Completion { socket: Some(socket), ..Completion::plain(tag, number) });
@@ -295,7 +292,7 @@ impl Proactor {
         *self.places.get(usize::try_from(number).ok()?)?
     }
 
-    /// The place of the socket `number`, and its stream, which is registered where it was not.
+    /// Returns the place and the stream of the socket `number`, and registers it if needed.
     fn stream(&mut self, number: RawFd) -> Result<(usize, *mut RawStream), i32> {
         let place = match self.place(number) {
             Some(place) => place,
@@ -326,7 +323,7 @@ impl Proactor {
         place
     }
 
-    /// Frees the place of a socket that was given back, when nothing of it is in flight.
+    /// Frees the place of a socket that was given back, if no operation is in flight.
     fn retire(&mut self, place: usize) {
         if self.streams[place].in_flight == 0 {
             self.streams[place] = Stream::default();

@@ -30,7 +30,7 @@ fn pair() -> (Socket, UnixStream) {
     (OwnedFd::from(ours).into(), peer)
 }
 
-/// The next completions: `count` of them.
+/// Returns the next `count` completions.
 fn next(proactor: &mut Proactor, count: usize) -> Vec<Completion> {
     let (mut all, begun) = (Vec::new(), Instant::now());
     while all.len() < count {
@@ -45,7 +45,7 @@ fn results(all: &[Completion]) -> Vec<(u64, i32)> {
     all.iter().map(|completion| (completion.tag, completion.result)).collect()
 }
 
-/// What completes although nothing should.
+/// Returns completions that should not exist.
 fn rest(proactor: &mut Proactor) -> Vec<(u64, i32)> {
     let mut all = Vec::new();
     for _ in 0..5 {
@@ -121,7 +121,7 @@ fn an_end_is_no_bytes_and_a_send_that_fails_takes_those_behind_it_along() {
     assert_eq!(results(&next(&mut proactor, 3)), [(2, -libc::EPIPE), (3, -libc::ECANCELED), (4, 0)]);
 }
 
-/// A mapping of so many bytes, and the file that it maps.
+/// A mapping of `length` bytes, and its file.
 fn mapped(length: usize) -> (File, Bytes) {
     let mut file = File::from(memfd_create("sent", MemfdFlags::CLOEXEC).expect("descriptors"));
     let content: Vec<u8> = (0..length).map(|place| (place / 3) as u8).collect();
@@ -131,7 +131,7 @@ fn mapped(length: usize) -> (File, Bytes) {
     (file, Bytes::Mapped(Mapped { mapping, range }))
 }
 
-/// A write that a lost page ended early leaves room, so that no event says that there is some.
+/// If a lost page ends a write early, the socket has room, so no event reports room.
 #[test]
 fn a_mapping_that_lost_its_end_fails_where_the_socket_has_room() {
     const KEPT: usize = 64 * 1024;
@@ -140,14 +140,14 @@ fn a_mapping_that_lost_its_end_fails_where_the_socket_has_room() {
     let mut peer = TcpStream::connect(at).expect("it listens");
     proactor.accept(listener.number(), 1);
     let socket = next(&mut proactor, 1).remove(0).socket.expect("an accept brings a socket");
-    // From here on the library waits for room without asking the kernel anew.
+    // From here on the library waits for room without querying the kernel first.
     proactor.poll_write(socket.number(), 2);
     assert_eq!(results(&next(&mut proactor, 1)), [(2, ROOM)]);
     let (file, bytes) = mapped(2 * KEPT);
     file.set_len(KEPT as u64).expect("it is ours");
     proactor.send(socket.number(), bytes, false, 3);
     assert_eq!(results(&next(&mut proactor, 1)), [(3, -libc::EFAULT)]);
-    // It goes on being used.
+    // The socket stays usable.
     proactor.send(socket.number(), Bytes::Owned(b"behind".to_vec(), 0), false, 4);
     proactor.close(socket, 5);
     assert_eq!(results(&next(&mut proactor, 2)), [(4, 6), (5, 0)]);
@@ -183,7 +183,7 @@ fn a_mapping_is_sent_whole_to_a_peer_that_takes_its_time() {
     assert!(got == [&half[..], &half[..]].concat());
 }
 
-/// However far the library is with it: its result is put aside, room is waited for, or it is tried again.
+/// In every state of the library: the result is stored, it waits for room, or it retries.
 #[test]
 fn sends_are_cancelled_and_given_up_at_any_time() {
     for turns in 0..6 {
@@ -225,7 +225,7 @@ fn room_is_waited_for_and_what_is_in_flight_can_be_cancelled() {
     let mut all = results(&next(&mut proactor, 3));
     all.sort_unstable();
     assert_eq!(all, [2, 3, 4].map(|tag| (tag, -libc::ECANCELED)));
-    // It goes on being used.
+    // The socket stays usable.
     proactor.receive(socket.number(), 5);
     peer.write_all(b"x").expect("it is open");
     assert_eq!(results(&next(&mut proactor, 1)), [(5, 1)]);
@@ -304,7 +304,7 @@ fn a_proactor_that_ends_takes_what_is_in_flight_along_and_leaves_sockets_open() 
     let (socket, mut peer) = pair();
     proactor.receive(socket.number(), 1);
     proactor.send(socket.number(), Bytes::Owned(vec![7; 3 << 20], 0), false, 2);
-    // Accepted, and nobody has heard of it.
+    // This connection is accepted and never reported.
     let mut unheard = TcpStream::connect(at).expect("it listens");
     proactor.accept(listener.number(), 3);
     let event = EventFd::new().expect("descriptors");

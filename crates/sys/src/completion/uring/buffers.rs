@@ -16,24 +16,24 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
 use crate::process::Unforkable;
 
-/// What a buffer is filled with while it belongs to the kernel, where debug assertions are on: a byte that
-/// the kernel, or anybody, wrote past what it says it received shows.
+/// Fills buffers that belong to the kernel, if debug assertions are on. A write past the reported length overwrites it
+/// and is detected.
 const CANARY: u8 = 0xa5;
 
-/// The buffers and the ring of their entries. Their memory is never unmapped: the kernel takes a ring apart some time
-/// after its descriptor is closed, and may write until then.
+/// The buffers and the ring of their entries. Their memory is never unmapped: the kernel frees a ring some time after
+/// its descriptor is closed, and may write until then.
 pub(super) struct Pool {
     entries: NonNull<BufRingEntry>,
     data: NonNull<u8>,
     count: u16,
-    /// At most `u32::MAX`: an entry holds the size in 32 bits.
+    /// At most `u32::MAX`, because an entry holds the size in 32 bits.
     size: usize,
     /// The ring's tail as we last published it.
     tail: Cell<u16>,
     _unforkable: Unforkable,
 }
 
-/// Zeroed pages that a forked child does not get.
+/// Maps zeroed pages that a forked child does not inherit.
 fn allocate(bytes: usize) -> io::Result<NonNull<u8>> {
     let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no other memory.
@@ -44,10 +44,10 @@ fn allocate(bytes: usize) -> io::Result<NonNull<u8>> {
 }
 
 impl Pool {
-    /// `count` buffers, a power of two, of `size` bytes.
+    /// Creates `count` buffers, a power of two, of `size` bytes.
     ///
     /// # Errors
-    /// There is no memory for so many, or an entry cannot hold the size.
+    /// There is not enough memory, or an entry cannot hold the size.
     pub(super) fn new(count: u16, size: usize) -> io::Result<Pool> {
         assert!(count.is_power_of_two() && size > 0, "a ring of buffers has a power of two of them");
         let bytes = usize::from(count).checked_mul(size).filter(|_| u32::try_from(size).is_ok());
@@ -98,7 +98,7 @@ impl Pool {
         shared.store(self.tail.get(), Ordering::Release);
     }
 
-    /// Takes buffer `id`, of which a completion said that it holds `length` bytes.
+    /// Takes buffer `id`, which holds `length` bytes according to a completion.
     pub(super) fn take(self: &Rc<Pool>, id: u16, length: usize) -> RingBuffer {
         assert!(length <= self.size, "the kernel fills no more than a buffer");
         let start = self.start(id);
@@ -114,8 +114,7 @@ impl Pool {
     }
 }
 
-/// Received bytes, in a buffer of the ring. Dropping it gives the buffer back, so it is held for a turn
-/// and no longer.
+/// Received bytes, in a buffer of the ring. Dropping it gives the buffer back, so hold it for one tick at most.
 pub struct RingBuffer {
     pool: Rc<Pool>,
     id: u16,
@@ -124,7 +123,7 @@ pub struct RingBuffer {
 }
 
 impl RingBuffer {
-    /// All of the buffer, filled or not.
+    /// The whole buffer, filled or not.
     #[cfg(test)]
     pub(super) fn whole(&mut self) -> &mut [u8] {
         let start = self.pool.start(self.id);
@@ -132,7 +131,7 @@ impl RingBuffer {
         unsafe { std::slice::from_raw_parts_mut(start, self.pool.size) }
     }
 
-    /// Drops the first `count` bytes. Panics when there are fewer.
+    /// Drops the first `count` bytes. Panics if there are fewer.
     pub fn consume(&mut self, count: usize) {
         assert!(count <= self.length, "no more is consumed than was received");
         self.start += count;

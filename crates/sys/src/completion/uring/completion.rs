@@ -1,4 +1,4 @@
-//! The way of results back: waiting for completions, and what they bring.
+//! Completions: waiting for them, and reading their results.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -13,22 +13,21 @@ use super::held::{Belongings, Outcome};
 use super::ring::Ring;
 use super::word::{ACCEPT, HELD, Told};
 
-/// An operation that has completed, or has one more result: a multishot one goes on.
+/// An operation that has completed, or an intermediate result of a multishot operation.
 pub type Completion = crate::completion::Completion<RingBuffer>;
 
 impl Ring {
-    /// Hands everything over, waits for at least one completion, for `timeout` or a signal, and puts the
-    /// completions into `into`.
+    /// Submits everything, waits for a completion, `timeout` or a signal, and appends the completions to `into`.
     ///
     /// # Errors
-    /// What `io_uring_enter(2)` says. EAGAIN and ENOMEM are a shortage ([`crate::errors::failure::is_shortage`]): what
-    /// had completed is in `into`, and what was not taken is handed over by the next wait.
+    /// The error of `io_uring_enter(2)`. EAGAIN and ENOMEM are a shortage ([`crate::errors::failure::is_shortage`]):
+    /// `into` has the completions so far, and the next wait submits the rest.
     pub fn wait(&mut self, timeout: Option<Duration>, into: &mut Vec<Completion>) -> io::Result<()> {
         debug_assert!(self.chain.is_empty(), "a chain has its end before it is handed over");
         while !self.overflow.is_empty() {
             let submitted = self.submit();
             self.refill();
-            // A kernel may take no more operations while completions wait to be read.
+            // A kernel may accept no more operations while completions are unread.
             self.reap(into);
             submitted?;
         }
@@ -50,16 +49,16 @@ impl Ring {
         }
     }
 
-    /// Hands everything over and lets what has happened complete, without waiting: with deferred task work
-    /// that takes a call which asks for events.
+    /// Submits everything and completes what has happened, without waiting. With deferred task work this takes a call
+    /// that asks for events.
     fn look(&mut self) -> io::Result<usize> {
         const GETEVENTS: u32 = 1;
         let count = self.ring.submission().len() as u32;
-        // SAFETY: what the entries point to outlives them, as for `push`; there is no argument.
+        // SAFETY: the memory of the entries outlives them, as for `push`; there is no argument.
         unsafe { self.ring.submitter().enter::<libc::sigset_t>(count, 0, GETEVENTS, None) }
     }
 
-    /// Reads the results that are there.
+    /// Reads the results that exist.
     pub(super) fn reap(&mut self, into: &mut Vec<Completion>) {
         let Ring { ring, pool, belongings, in_flight, .. } = self;
         let mut read = |told: Told| {
@@ -78,15 +77,14 @@ impl Ring {
 }
 
 impl Told {
-    /// What it brings; nothing where it is the last word on a send that came to nothing.
+    /// Converts it to a completion; `None` if it is the notification of a send that failed.
     fn read(self, pool: &Rc<Pool>, belongings: &mut Belongings) -> Option<Completion> {
         let Told { word, result, flags } = self;
         let more = cqueue::more(flags);
         let buffer = cqueue::buffer_select(flags).map(|id| pool.take(id, result.max(0) as usize));
         let mut socket = None;
         if word & (HELD | ACCEPT) == ACCEPT && result >= 0 {
-            // SAFETY: the kernel made this descriptor for an accept of ours, and each of its completions is
-            // read once.
+            // SAFETY: the kernel created this descriptor for an accept of ours, and each completion is read once.
             socket = Some(unsafe { OwnedFd::from_raw_fd(result) }.into());
         }
         let outcome = match () {

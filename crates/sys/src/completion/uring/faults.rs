@@ -1,8 +1,8 @@
-//! A ring on which operations go wrong, for tests: what a kernel may answer and seldom does.
+//! A ring whose operations fail, for tests: results that a kernel may return and seldom does.
 //!
-//! A failure is made by handing the operation over with a descriptor that is none, so that the kernel breaks
-//! chains and ends multishot operations as it does for any other failure; its answer is renamed when it comes.
-//! The word that bytes are held no more is kept back when it comes.
+//! A failure submits the operation with an invalid descriptor, so that the kernel breaks chains and ends multishot
+//! operations as usual; its result is replaced on arrival. The notification that bytes are no longer held is delayed on
+//! arrival.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use io_uring::squeue::{Entry, Flags};
 
 use super::word::Told;
 
-/// The operation that goes wrong.
+/// An operation that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// [`super::Ring::accept`].
@@ -26,76 +26,75 @@ pub enum Operation {
     Poll,
     /// [`super::Ring::read`].
     Read,
-    /// Every way to cancel.
+    /// Every kind of cancellation.
     Cancel,
-    /// [`super::Ring::close`]; it can only be cancelled.
+    /// [`super::Ring::close`]; its only failure is a cancellation.
     Close,
 }
 
-/// How it goes wrong.
+/// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// Nothing is done, and this is the number of the error.
+    /// The operation does nothing and returns this error number.
     Fails(i32),
     /// A send takes half of its bytes.
     Short,
     /// A multishot operation ends with its first result.
     Once,
-    /// The word that a held send's bytes are held no more comes behind so many other results, as of a peer that
-    /// takes its time.
+    /// The notification of a held send comes after so many other results, as from a slow peer.
     Late(u32),
-    /// It never comes.
+    /// The notification never comes.
     Silent,
 }
 
-/// What is to go wrong, and how often.
+/// A failure, and how often it happens.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// Which operation.
+    /// The operation.
     pub operation: Operation,
-    /// In which way.
+    /// The kind of failure.
     pub wrong: Wrong,
-    /// Each how many of them; 1 for each of them.
+    /// Every how many operations; 1 for each of them.
     pub every: u32,
-    /// How many on each ring before there are no more.
+    /// How many times on each ring.
     pub times: u32,
 }
 
 static FAULTS: Mutex<Vec<Fault>> = Mutex::new(Vec::new());
 
-/// From here on every ring that begins in this process has these faults.
+/// Injects these faults into every ring that this process creates from now on.
 pub fn inject(faults: &[Fault]) {
     *FAULTS.lock().unwrap_or_else(PoisonError::into_inner) = faults.to_vec();
 }
 
 /// The faults of one ring.
 pub(super) struct Faults {
-    /// Each with how many of its operations there were.
+    /// Each fault, with the number of its operations so far.
     faults: Vec<(Fault, u32)>,
-    /// Operations in flight that fail, by their user words, each with its error.
+    /// Failing operations in flight, by their user words, each with its error.
     failing: Vec<(u64, i32)>,
-    /// Held sends in flight of which nothing is to be heard for a while: their user words, and behind how many
-    /// results it may be; none for never.
+    /// Held sends in flight with a delayed notification: their user words, and the number of results to wait for (none:
+    /// for ever).
     muted: Vec<(u64, Option<u32>)>,
-    /// What is kept back of them.
+    /// Delayed notifications.
     kept_back: Vec<(Told, Option<u32>)>,
 }
 
 impl Faults {
-    /// Those that were injected so far.
+    /// The faults injected so far.
     pub(super) fn new() -> Faults {
         Faults::of(&FAULTS.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn of(faults: &[Fault]) -> Faults {
-        // The result of a failed accept would be taken for a descriptor.
+        // The result of a failed accept would otherwise be read as a descriptor.
         let is_failure = |fault: &Fault| !matches!(fault.wrong, Wrong::Fails(..=0));
         assert!(faults.iter().all(is_failure), "an error number is greater than 0");
         let faults = faults.iter().map(|&fault| (fault, 0)).collect();
         Faults { faults, failing: Vec::new(), muted: Vec::new(), kept_back: Vec::new() }
     }
 
-    /// The operation as it is handed over.
+    /// Changes an operation before it is submitted.
     pub(super) fn spoil(&mut self, mut entry: Entry) -> Entry {
         let Some(operation) = operation(&mut entry) else { return entry };
         for (fault, count) in &mut self.faults {
@@ -122,7 +121,7 @@ impl Faults {
         entry
     }
 
-    /// The result as it is read; none where it is not to be read yet.
+    /// Changes a result before it is read; `None` if it is delayed.
     pub(super) fn told(&mut self, told: Told) -> Option<Told> {
         let of_it = |&(word, _): &(u64, Option<u32>)| word == told.word;
         let last = !cqueue::more(told.flags);
@@ -139,7 +138,7 @@ impl Faults {
         Some(Told { result: self.result(told.word, told.result), ..told })
     }
 
-    /// What was kept back for long enough.
+    /// Returns the notifications whose delay is over.
     pub(super) fn late(&mut self) -> Vec<Told> {
         self.kept_back.extract_if(.., |(_, left)| *left == Some(0)).map(|(told, _)| told).collect()
     }
@@ -155,7 +154,7 @@ impl Faults {
     }
 }
 
-/// Places in `struct io_uring_sqe`, in words of 32 bits (`man 2 io_uring_enter`).
+/// Indexes into `struct io_uring_sqe`, in words of 32 bits (`man 2 io_uring_enter`).
 const NUMBER: usize = 1;
 const ADDRESS: usize = 4;
 const LENGTH: usize = 6;
@@ -186,7 +185,7 @@ fn user_word(entry: &mut Entry) -> u64 {
     u64::from(words[USER_WORD]) | u64::from(words[USER_WORD + 1]) << 32
 }
 
-/// Lets the kernel find no file, and for a cancellation no operation; gives back the user word.
+/// Makes the kernel find no file, or no operation to cancel; returns the user word.
 fn fail(entry: &mut Entry) -> u64 {
     let cancels = operation(entry) == Some(Operation::Cancel);
     let words = words(entry);
@@ -210,7 +209,7 @@ fn mute(
     holds
 }
 
-/// A send that is linked to another would let that one overtake the rest, which no kernel does.
+/// Halves a send. A linked send stays whole: its successor would overtake the rest, which no kernel allows.
 fn shorten(entry: &mut Entry) -> bool {
     let words = words(entry);
     let linked = (words[0] >> 8) & u32::from(Flags::IO_LINK.bits()) != 0;

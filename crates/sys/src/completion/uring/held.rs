@@ -1,4 +1,4 @@
-//! What operations in flight keep alive: bytes, files and sockets, until the kernel is done with them.
+//! Resources of operations in flight: bytes, files and sockets, kept until the kernel is done with them.
 
 use std::os::fd::{IntoRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,30 +7,30 @@ use super::address::Address;
 use super::word::{HELD, word_of};
 use crate::completion::{Bytes, Readable};
 
-/// What an operation in flight keeps alive.
+/// The resources of an operation in flight.
 pub(super) enum Held {
     Bytes(Bytes),
-    /// Bytes that were to be held, and were not taken. One more word of the kernel comes.
+    /// Bytes of a held send that failed. One more notification of the kernel follows.
     Refused {
         _bytes: Bytes,
     },
-    /// A file that is read, and the memory that it is read into.
+    /// A file and the memory for its bytes.
     Read {
         memory: Vec<u8>,
         _file: Readable,
     },
-    /// Where a socket connects to.
+    /// The address of a connect.
     Address {
         _address: Arc<Address>,
     },
-    /// A socket that is closed. It is closed by dropping it when the kernel did not.
+    /// A socket to close. Dropping it closes it if the kernel did not.
     Socket(OwnedFd),
-    /// A place of which nothing is held, and the next one.
+    /// A free place, and the next free one.
     Free(u32),
 }
 
 impl Held {
-    /// A send that was to wait for room until all was sent, and came back short, has lost its peer.
+    /// Turns a short result of a send with MSG_WAITALL into an error: the peer is lost.
     fn whole(&self, result: i32) -> i32 {
         match self {
             Held::Bytes(bytes) if result >= 0 && (result as usize) < bytes.len() => -libc::EPIPE,
@@ -38,7 +38,7 @@ impl Held {
         }
     }
 
-    /// What is left when the operation is done: memory to be used again.
+    /// Returns reusable memory when the operation is done.
     fn give_up(self, result: i32) -> Option<Vec<u8>> {
         match self {
             Held::Bytes(Bytes::Owned(memory, _)) | Held::Read { memory, .. } => Some(memory),
@@ -50,7 +50,7 @@ impl Held {
                 if result == -libc::ECANCELED {
                     drop(socket);
                 } else {
-                    // The kernel has closed it: the number is no longer ours.
+                    // The kernel has closed it, so the number is no longer ours.
                     let _ = socket.into_raw_fd();
                 }
                 None
@@ -59,20 +59,20 @@ impl Held {
     }
 }
 
-/// What is known of an operation by one of its results.
+/// The facts that one result tells about its operation.
 pub(super) struct Outcome {
     pub(super) tag: u64,
     pub(super) result: i32,
     pub(super) memory: Option<Vec<u8>>,
-    /// As [`super::Completion::released`].
+    /// See [`super::Completion::released`].
     pub(super) released: Option<bool>,
 }
 
-/// What the operations of one ring keep alive. Each has a place, which its user word names.
+/// The resources of all operations of one ring. A user word names a place among them.
 pub(super) struct Belongings {
-    /// Each with the tag of its operation.
+    /// Each place with the tag of its operation.
     places: Vec<(u64, Held)>,
-    /// The first place that is free.
+    /// The first free place.
     free: u32,
 }
 
@@ -80,8 +80,8 @@ const NONE: u32 = u32::MAX;
 /// `IORING_NOTIF_USAGE_ZC_COPIED`, in the result of a notification.
 const COPIED: u32 = 1 << 31;
 
-/// What rings that have ended left in flight. Operations may go on for a while after a ring is closed: what
-/// they work on is never freed.
+/// Resources of rings that ended with operations in flight. Operations may continue after a ring is closed, so this
+/// memory is never freed.
 static RETIRED: Mutex<Vec<Belongings>> = Mutex::new(Vec::new());
 
 impl Belongings {
@@ -89,7 +89,7 @@ impl Belongings {
         Belongings { places: Vec::new(), free: NONE }
     }
 
-    /// Keeps `held` for an operation with this tag; gives the operation's user word.
+    /// Stores `held` for an operation with this tag and returns the operation's user word.
     pub(super) fn hold(&mut self, tag: u64, held: Held) -> u64 {
         let tag = word_of(tag);
         let place = match self.free {
@@ -109,7 +109,7 @@ impl Belongings {
         HELD | place
     }
 
-    /// The operation of `word` has a result, and another one is to come: all of it is kept.
+    /// Handles an intermediate result of the operation of `word` and keeps its resources.
     pub(super) fn go_on(&mut self, word: u64, result: i32) -> Outcome {
         let (tag, held) = &mut self.places[(word & !HELD) as usize];
         let result = held.whole(result);
@@ -122,8 +122,8 @@ impl Belongings {
         Outcome { tag: *tag, result, memory: None, released: None }
     }
 
-    /// The operation of `word` is done, and nothing of it is kept any longer; `notified` says that this is not
-    /// its result, but the word that its bytes are held no more. None where nobody waits for that word.
+    /// Handles the last completion of the operation of `word` and releases its resources. `notified` marks the
+    /// notification that its bytes are no longer held. Returns `None` if no caller waits for that notification.
     pub(super) fn end(&mut self, word: u64, result: i32, notified: bool) -> Option<Outcome> {
         let place = (word & !HELD) as usize;
         let (tag, held) = std::mem::replace(&mut self.places[place], (0, Held::Free(self.free)));
@@ -136,12 +136,12 @@ impl Belongings {
         Some(Outcome { tag, result, memory: held.give_up(result), released })
     }
 
-    /// Keeps all of it for ever: the ring ends, and the kernel may still work on it.
+    /// Keeps all of it for ever: the ring ends while the kernel may still use it.
     pub(super) fn retire(self) {
         RETIRED.lock().unwrap_or_else(PoisonError::into_inner).push(self);
     }
 
-    /// Whether anything that this finds was retired.
+    /// Whether `find` matches anything that was retired.
     #[cfg(test)]
     pub(super) fn is_retired(mut find: impl FnMut(u64, &Held) -> bool) -> bool {
         let retired = RETIRED.lock().unwrap_or_else(PoisonError::into_inner);

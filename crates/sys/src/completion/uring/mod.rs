@@ -1,13 +1,12 @@
-//! `io_uring` (`man 7 io_uring`) as a ring that owns what the kernel works on.
+//! `io_uring` (`man 7 io_uring`) as a ring that owns the memory of its operations.
 //!
-//! Whoever hands an operation over gives its bytes and files away, and gets them back with the
-//! completion. So nothing that the kernel may still read or write is freed or reused, whatever the caller
-//! does; a ring that is dropped with operations in flight keeps their memory for ever.
+//! The caller of an operation gives its bytes and files away, and gets them back with the completion. So memory that
+//! the kernel may still access is never freed or reused. A ring that is dropped with operations in flight keeps their
+//! memory for ever.
 //!
-//! Sockets are named by their numbers (`RawFd`), because their owners move while operations are in flight.
-//! A number that is closed, or another descriptor's by now, costs no memory safety: the kernel answers EBADF,
-//! or does to another descriptor of this process what any call by that number would. Whoever hands an
-//! operation over keeps the descriptor open until its completion.
+//! Sockets are named by their numbers (`RawFd`), because their owners move while operations are in flight. A closed or
+//! reused number costs no memory safety: the kernel answers EBADF, or acts on another descriptor of this process, as
+//! any call would. Callers keep a descriptor open until the completion of its operations.
 //!
 //! The files: the ring (`ring`), its operations (`operations`), connections that the ring itself makes and keeps in
 //! slots instead of descriptors (`slots`), the submission of operations (`submission`) and their results

@@ -1,4 +1,4 @@
-//! Every operation that can be handed over. What it works on goes with it.
+//! All operations that can be submitted. Each owns its resources.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
@@ -13,10 +13,10 @@ use crate::completion::{Bytes, Readable};
 use crate::memory::mapping::Mapped;
 use crate::net::socket::Socket;
 
-/// `IORING_RECVSEND_POLL_FIRST`: nothing is expected to be there, so wait before trying.
+/// `IORING_RECVSEND_POLL_FIRST`: wait for readiness before the first try.
 const POLL_FIRST: u16 = 1;
 impl Ring {
-    /// Accepts connections on `listener`, again and again; each completion brings a socket.
+    /// Accepts connections on `listener` repeatedly (multishot); each completion brings a socket.
     pub fn accept(&mut self, listener: RawFd, tag: u64) {
         let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         self.push(
@@ -37,16 +37,16 @@ impl Ring {
         self.push(entry.flags(Flags::BUFFER_SELECT).user_data(word_of(tag)));
     }
 
-    /// Receives into buffers of the ring, again and again, from the time when something arrives.
+    /// Receives into buffers of the ring repeatedly (multishot), from the first arrival on.
     pub fn receive_on(&mut self, number: RawFd, tag: u64) {
         let mut entry = opcode::RecvMulti::new(Fd(number), GROUP).build().user_data(word_of(tag));
         add_priority_flag(&mut entry, POLL_FIRST);
         self.push(entry);
     }
 
-    /// Sends all of `bytes`, waiting for room as often as it takes. `more` says that more follows at once
-    /// (`MSG_MORE`); `linked`, that the next operation begins when this one has succeeded. At most
-    /// [`LEAST_SUBMISSIONS`](super::Sizes::LEAST_SUBMISSIONS) operations are linked, the last of them by none.
+    /// Sends all of `bytes`, waiting for room as often as needed. `more` announces that more follows immediately
+    /// (`MSG_MORE`). `linked` starts the next operation only after this one has succeeded. A chain has at most
+    /// [`LEAST_SUBMISSIONS`](super::Sizes::LEAST_SUBMISSIONS) operations.
     pub fn send(&mut self, number: RawFd, bytes: Bytes, more: bool, linked: bool, tag: u64) {
         let (start, length) = bytes.address();
         let (length, flags) = (u32::try_from(length).unwrap_or(u32::MAX), send_flags(more));
@@ -58,11 +58,11 @@ impl Ring {
         }
     }
 
-    /// As [`Ring::send`], of bytes of a mapped file, which the kernel does not copy but holds. Where it took
-    /// them, it says when it holds them no more by another completion: [`crate::completion::Completion::released`].
+    /// See [`Ring::send`], for bytes of a mapped file, which the kernel holds instead of copying. A second completion
+    /// reports that it no longer holds them: [`crate::completion::Completion::released`].
     ///
-    /// It is no part of a chain: where the operation in front of it fails, the kernel says that there is no
-    /// second completion, and sends it.
+    /// It cannot be part of a chain: if the operation before it fails, the kernel announces no second completion and
+    /// sends one anyway.
     pub fn send_held(&mut self, number: RawFd, mapped: Mapped, more: bool, tag: u64) {
         assert!(self.chain.is_empty(), "nothing is linked to a send that is held");
         let (start, length) = mapped.mapping.address(&mapped.range);
@@ -72,7 +72,7 @@ impl Ring {
         self.push(send.build().user_data(word));
     }
 
-    /// Reads from `file` at `offset` into `memory`, as many bytes as it is long.
+    /// Reads from `file` at `offset` until `memory` is full.
     pub fn read(&mut self, file: Readable, offset: u64, mut memory: Vec<u8>, tag: u64) {
         let number = file.as_fd().as_raw_fd();
         let (start, length) = (memory.as_mut_ptr(), u32::try_from(memory.len()).unwrap_or(u32::MAX));
@@ -87,8 +87,8 @@ impl Ring {
         self.push(opcode::Close::new(Fd(number)).build().user_data(word));
     }
 
-    /// Says each time when room to write has come, as the bits of `poll(2)`. One-shot it would not do:
-    /// the kernel adds the end of the peer to what is waited for, and that is there for good.
+    /// Reports room to write each time, as the bits of `poll(2)`. One-shot polls are not enough: the kernel also
+    /// reports the end of the peer, which then persists.
     pub fn poll_write(&mut self, number: RawFd, tag: u64) {
         self.push(
             opcode::PollAdd::new(Fd(number), libc::POLLOUT as u32)
@@ -98,19 +98,19 @@ impl Ring {
         );
     }
 
-    /// Says each time when there is something to read.
+    /// Reports input each time.
     pub fn poll_read(&mut self, number: RawFd, tag: u64) {
         self.push(
             opcode::PollAdd::new(Fd(number), libc::POLLIN as u32).multi(true).build().user_data(word_of(tag)),
         );
     }
 
-    /// Cancels the receive or the poll that was given `target` as its tag; it completes with ECANCELED.
+    /// Cancels the receive or the poll with the tag `target`, which completes with ECANCELED.
     pub fn cancel(&mut self, target: u64, tag: u64) {
         self.cancel_word(word_of(target), tag);
     }
 
-    /// Cancels the accept that was given `target` as its tag; it completes with ECANCELED.
+    /// Cancels the accept with the tag `target`, which completes with ECANCELED.
     pub fn cancel_accept(&mut self, target: u64, tag: u64) {
         self.cancel_word(word_of(target) | ACCEPT, tag);
     }
@@ -131,7 +131,7 @@ fn send_flags(more: bool) -> libc::c_int {
     if more { flags | libc::MSG_MORE } else { flags }
 }
 
-/// The flags that receives and sends keep in the field of the priority have no name in the crate.
+/// The crate has no names for the flags that receives and sends keep in the priority field.
 fn add_priority_flag(entry: &mut Entry, flag: u16) {
     const PRIORITY: usize = 1;
     // SAFETY: `Entry` is a `struct io_uring_sqe` of 64 bytes, aligned to 8: 32 words of 16 bits, of which

@@ -1,4 +1,4 @@
-//! The ring itself: its creation, its restrictions, its end.
+//! The ring itself: creation, restrictions and teardown.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,33 +14,32 @@ use super::buffers::Pool;
 use super::faults;
 use super::held::Belongings;
 
-/// How large a ring is. All of it is memory of the worker.
+/// The sizes of a ring. All of it is memory of the worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Operations that are handed over in one call, at least [`Sizes::LEAST_SUBMISSIONS`]; more take
-    /// another.
+    /// Operations per submission, at least [`Sizes::LEAST_SUBMISSIONS`]; further ones take another call.
     pub submissions: u32,
-    /// Completions that are kept until they are read; the kernel keeps the ones that do not fit.
+    /// Completions in the queue; the kernel keeps those that do not fit.
     pub completions: u32,
     /// Receive buffers, a power of two.
     pub buffers: u16,
-    /// Bytes of each.
+    /// Bytes of each buffer.
     pub buffer_bytes: usize,
 }
 
 impl Sizes {
-    /// A chain of operations has to fit one call: at its end the kernel breaks what is linked.
+    /// A chain of operations must fit into one call, because the kernel breaks links at its end.
     pub const LEAST_SUBMISSIONS: u32 = 16;
 }
 
-/// A ring, its receive buffers, and everything that is in flight. It belongs to one thread.
+/// A ring, its receive buffers, and all operations in flight. It belongs to one thread.
 pub struct Ring {
     pub(super) ring: IoUring,
     pub(super) pool: Rc<Pool>,
-    /// What the kernel works on.
+    /// The memory that the kernel uses.
     pub(super) belongings: Belongings,
     pub(super) in_flight: usize,
-    /// The beginning of a chain whose last operation has yet to come.
+    /// The beginning of a chain whose last operation is still missing.
     pub(super) chain: Vec<Entry>,
     /// Operations that did not fit the submission queue.
     pub(super) overflow: VecDeque<Entry>,
@@ -48,12 +47,12 @@ pub struct Ring {
     pub(super) faults: faults::Faults,
 }
 
-/// The buffers of the ring, as receives name them.
+/// The group of the ring's buffers, for receives.
 pub(super) const GROUP: u16 = 0;
 /// `IORING_SEND_ZC_REPORT_USAGE`: say whether the bytes were copied (Linux 6.2).
 pub(super) const REPORT_USAGE: u16 = 8;
 
-/// The operations of a server and their flags: a restricted ring has no others.
+/// The operations of a server and their flags; a restricted ring allows no others.
 const CODES: [u8; 8] = [
     opcode::Accept::CODE,
     opcode::AsyncCancel::CODE,
@@ -67,20 +66,20 @@ const CODES: [u8; 8] = [
 const FLAGS: Flags = Flags::BUFFER_SELECT.union(Flags::IO_LINK);
 
 impl Ring {
-    /// A ring for this thread: single issuer, task work done when it waits (Linux 6.1).
+    /// Creates a ring for this thread: single issuer, task work done when it waits (Linux 6.1).
     ///
     /// # Errors
-    /// Which step failed, and what the system said.
+    /// The failed step and its error.
     pub fn new(sizes: Sizes) -> Result<Ring, (&'static str, io::Error)> {
         Ring::build(sizes, false)
     }
 
-    /// As [`Ring::new`], for the operations of a server alone: any other fails with EACCES, and so does every
-    /// registration (`man 2 io_uring_register`, `IORING_REGISTER_RESTRICTIONS`). A filter on system calls does not
-    /// see operations.
+    /// Creates a ring for the operations of a server only. Any other operation fails with EACCES, and so does every
+    /// registration (`man 2 io_uring_register`, `IORING_REGISTER_RESTRICTIONS`). A filter on system calls does not see
+    /// operations.
     ///
     /// # Errors
-    /// Which step failed, and what the system said.
+    /// The failed step and its error.
     pub fn restricted(sizes: Sizes) -> Result<Ring, (&'static str, io::Error)> {
         let ring = Ring::build(sizes, true)?;
         let mut restrictions: Vec<_> = CODES.iter().map(|&code| Restriction::sqe_op(code)).collect();
@@ -125,13 +124,13 @@ impl Ring {
         })
     }
 
-    /// Whether this kernel has [`Ring::send_held`] and says what it copied (Linux 6.2).
+    /// Whether this kernel has [`Ring::send_held`] and reports copies (Linux 6.2).
     ///
     /// # Errors
-    /// What `io_uring_setup(2)` and `io_uring_enter(2)` say.
+    /// The error of `io_uring_setup(2)` and `io_uring_enter(2)`.
     pub fn sends_held() -> io::Result<bool> {
         let mut ring = IoUring::new(4)?;
-        // On a descriptor that there is not, it fails with EBADF; unless the operation is refused before.
+        // On an invalid descriptor it fails with EBADF, unless the kernel rejects the operation first.
         let send = opcode::SendZc::new(Fd(-1), std::ptr::null(), 0).zc_flags(REPORT_USAGE).build();
         // SAFETY: the operation has no memory.
         let pushed = unsafe { ring.submission().push(&send) };
@@ -148,7 +147,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // Connections that were accepted and never heard of are closed.
+        // Accepted connections that were never reported are closed.
         self.reap(&mut Vec::new());
         if self.in_flight > 0 {
             std::mem::replace(&mut self.belongings, Belongings::new()).retire();

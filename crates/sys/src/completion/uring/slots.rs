@@ -1,9 +1,9 @@
-//! Connections without a descriptor: the ring makes their sockets, and keeps them in a table of its own under a
-//! number, their slot (`man 3 io_uring_register_files_sparse`). Such a socket never enters the table of the
-//! process, which saves what it costs to put it there and to take it out.
+//! Connections without a descriptor: the ring creates their sockets and keeps them in a table of its own under a
+//! number, their slot (`man 3 io_uring_register_files_sparse`). Such a socket never enters the descriptor table of the
+//! process, which saves the cost of installing and removing it.
 //!
-//! A slot that is closed, or has another socket by now, costs no memory safety: the kernel answers EBADF, or does
-//! to the other one what any call on it would.
+//! A slot that is closed or reused costs no memory safety: the kernel answers EBADF, or acts on the other socket as any
+//! call would.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,23 +21,23 @@ use super::ring::{GROUP, Ring, Sizes};
 use super::word::word_of;
 use crate::completion::Bytes;
 
-/// What is switched on before a socket connects (`man 7 tcp`).
+/// An option enabled before a socket connects (`man 7 tcp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
-    /// `TCP_NODELAY`: send at once, however little.
+    /// `TCP_NODELAY`: send small segments immediately.
     NoDelay,
-    /// `TCP_DEFER_ACCEPT` on the side that connects: as [`crate::net::connect::ConnectOptions::join_ack`].
+    /// `TCP_DEFER_ACCEPT` on the connecting side: see [`crate::net::connect::ConnectOptions::join_ack`].
     JoinAck,
 }
 
-/// The value of an option that is on; for joining, a number of seconds.
+/// The value of an enabled option; for joining, a number of seconds.
 static ON: libc::c_int = 1;
 
 impl Ring {
-    /// A ring with `count` slots, numbered from 0. There may be as many as the process may have descriptors.
+    /// Creates a ring with `count` slots, numbered from 0. The descriptor limit of the process bounds their number.
     ///
     /// # Errors
-    /// As [`Ring::new`].
+    /// See [`Ring::new`].
     pub fn with_slots(sizes: Sizes, count: u32) -> Result<Ring, (&'static str, io::Error)> {
         let ring = Ring::new(sizes)?;
         let registered = ring.ring.submitter().register_files_sparse(count);
@@ -45,11 +45,11 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Whether this kernel makes connections in slots and sets their options (Linux 6.7), by doing it up to the
-    /// connect, which it asks of a slot that is empty.
+    /// Whether this kernel makes connections in slots and sets their options (Linux 6.7). The probe runs every step,
+    /// and its connect names an empty slot.
     ///
     /// # Errors
-    /// Which step failed, and what the system said.
+    /// The failed step and its error.
     pub fn connects() -> Result<(), (&'static str, io::Error)> {
         const STEPS: [&str; 3] = ["IORING_OP_SOCKET", "SOCKET_URING_OP_SETSOCKOPT", "IORING_OP_CONNECT"];
         let sizes =
@@ -79,9 +79,9 @@ impl Ring {
         Ok(())
     }
 
-    /// Makes a socket for `slot`, which is empty, switches on what is to be on, and connects it. The connect
-    /// completes with `tag`; a step before it with `step`, and where that failed, nothing comes of the rest: each
-    /// completes with an error of its own, mostly ECANCELED.
+    /// Creates a socket for the empty `slot`, enables `switches`, and connects it. The connect completes with `tag`,
+    /// the steps before it with `step`. If a step fails, each later one completes with an error of its own, mostly
+    /// ECANCELED.
     pub fn connect(&mut self, slot: u32, to: &Arc<Address>, switches: &[Switch], step: u64, tag: u64) {
         self.socket(slot, to, step);
         for switch in switches {
@@ -112,7 +112,7 @@ impl Ring {
         self.push(opcode::Connect::new(Fixed(slot), start, length).build().user_data(word));
     }
 
-    /// As [`Ring::send`], unlinked, on the socket of a slot.
+    /// See [`Ring::send`], unlinked, on the socket of a slot.
     pub fn send_slot(&mut self, slot: u32, bytes: Bytes, tag: u64) {
         let (start, length) = bytes.address();
         let length = u32::try_from(length).unwrap_or(u32::MAX);
@@ -121,28 +121,26 @@ impl Ring {
         self.push(opcode::Send::new(Fixed(slot), start, length).flags(flags).build().user_data(word));
     }
 
-    /// As [`Ring::receive`], on the socket of a slot.
+    /// See [`Ring::receive`], on the socket of a slot.
     pub fn receive_slot(&mut self, slot: u32, tag: u64) {
         let entry = opcode::Recv::new(Fixed(slot), ptr::null_mut(), 0).buf_group(GROUP).build();
         self.push(entry.flags(Flags::BUFFER_SELECT).user_data(word_of(tag)));
     }
 
-    /// Throws away up to `count` received bytes of the socket of a slot without copying them: `MSG_TRUNC`
-    /// (`man 7 tcp`). With this flag TCP writes nothing through the pointer, which is null, and these sockets are
-    /// TCP's.
+    /// Discards up to `count` received bytes of the socket of a slot without copying them: `MSG_TRUNC` (`man 7 tcp`).
+    /// With this flag TCP writes nothing through the pointer, which is null. Slots hold only TCP sockets.
     pub fn discard_slot(&mut self, slot: u32, count: u32, tag: u64) {
         let entry = opcode::Recv::new(Fixed(slot), ptr::null_mut(), count).flags(libc::MSG_TRUNC);
         self.push(entry.build().user_data(word_of(tag)));
     }
 
-    /// Ends every operation on the socket of a slot that has not completed; each completes, mostly with
-    /// ECANCELED.
+    /// Cancels every operation on the socket of a slot; each completes, mostly with ECANCELED.
     pub fn cancel_slot(&mut self, slot: u32, tag: u64) {
         let which = CancelBuilder::fd(Fixed(slot)).all();
         self.push(opcode::AsyncCancel2::new(which).build().user_data(word_of(tag)));
     }
 
-    /// Closes the socket of a slot, which is empty from then on.
+    /// Closes the socket of a slot, which is empty afterwards.
     pub fn close_slot(&mut self, slot: u32, tag: u64) {
         self.push(opcode::Close::new(Fixed(slot)).build().user_data(word_of(tag)));
     }

@@ -1,4 +1,4 @@
-//! The way of operations to the kernel: the submission queue, what does not fit it, and chains.
+//! Submission: the queue, its overflow, and chains.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use io_uring::squeue::{Entry, Flags};
 use super::ring::{Ring, Sizes};
 
 impl Ring {
-    /// The next operation of a chain, but not its last.
+    /// Adds an operation to a chain, but not its last.
     pub(super) fn link(&mut self, entry: Entry) {
         self.in_flight += 1;
         #[cfg(any(test, feature = "test-layer"))]
@@ -16,7 +16,7 @@ impl Ring {
         assert!(self.chain.len() < Sizes::LEAST_SUBMISSIONS as usize, "a chain is short");
     }
 
-    /// The next operation, or the last of a chain.
+    /// Adds an operation, or the last of a chain.
     pub(super) fn push(&mut self, entry: Entry) {
         self.in_flight += 1;
         #[cfg(any(test, feature = "test-layer"))]
@@ -27,15 +27,15 @@ impl Ring {
         if !self.overflow.is_empty() {
             return self.overflow.push_back(entry);
         }
-        // SAFETY: what the operation points to is among the belongings, or in the pool of buffers, until its
-        // completion is read; neither is freed while it is in flight.
+        // SAFETY: the memory of the operation is among the belongings, or in the pool of buffers, until its completion
+        // is read; neither is freed while it is in flight.
         if unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.overflow.push_back(entry);
         }
     }
 
-    /// Ends a chain. It is handed over in one call: at the end of a call the kernel breaks what is linked,
-    /// and what comes behind would overtake.
+    /// Ends a chain. It is submitted in one call: at the end of a call the kernel breaks links, and later operations
+    /// would overtake.
     fn push_chain(&mut self, last: Entry) {
         self.chain.push(last);
         // SAFETY: as for `push`.
@@ -48,7 +48,7 @@ impl Ring {
         }
     }
 
-    /// Hands over what is in the queue.
+    /// Submits the queue.
     pub(super) fn submit(&self) -> io::Result<()> {
         match self.ring.submit() {
             Ok(_) => Ok(()),
@@ -57,7 +57,7 @@ impl Ring {
         }
     }
 
-    /// Moves what did not fit into the queue, as far as it fits now; a chain only whole.
+    /// Moves overflowing operations into the queue as far as they fit; chains are never split.
     pub(super) fn refill(&mut self) {
         let Ring { ring, overflow, chain, .. } = self;
         let mut queue = ring.submission();

@@ -1,4 +1,4 @@
-//! User words, by which the result of an operation names it, and results as the kernel reports them.
+//! User words, which connect a result with its operation, and results as the kernel reports them.
 
 /// Set in the user word of an accept, whose results are descriptors.
 pub(super) const ACCEPT: u64 = 1 << 62;
@@ -7,14 +7,13 @@ pub const TAG_BOUND: u64 = 1 << 62;
 /// Set in a user word that names a place among [`super::held::Belongings`] and not a tag.
 pub(super) const HELD: u64 = 1 << 63;
 
-/// Returns `tag` as a user word. A greater one would be taken for a descriptor that was accepted, or for memory that
-/// the kernel is done with.
+/// Returns `tag` as a user word. A greater tag could be mistaken for an accept, or for a place among the belongings.
 pub(super) fn word_of(tag: u64) -> u64 {
     assert!(tag < TAG_BOUND, "tag {tag:#x} is not below TAG_BOUND");
     tag
 }
 
-/// A result as the kernel tells it (`struct io_uring_cqe`).
+/// A result as the kernel reports it (`struct io_uring_cqe`).
 #[derive(Clone, Copy)]
 pub(super) struct Told {
     /// The user word of its operation.

@@ -1,4 +1,4 @@
-//! Listening sockets: where, with which options, and the connections that wait on them.
+//! Listening sockets: their addresses, options, and queued connections.
 
 use std::fmt;
 use std::io;
@@ -17,7 +17,7 @@ use super::stream::{Socket, internet_address, set_wait_slice};
 use super::unix;
 use crate::files::identity::Identity;
 
-/// Where a server listens.
+/// The address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ListenAddress {
     /// An address and a port, as in `127.0.0.1:8080` or `[::]:80`.
@@ -41,43 +41,40 @@ impl FromStr for ListenAddress {
     fn from_str(text: &str) -> Result<ListenAddress, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return match path {
-                "" => Err("unix: needs a path behind it".into()),
+                "" => Err("unix: requires a path, as in unix:/run/site.sock".into()),
                 _ => Ok(ListenAddress::Unix(path.into())),
             };
         }
         text.parse()
             .map(ListenAddress::Internet)
-            .map_err(|_| format!("{text:?} is no address; write 127.0.0.1:8080, [::]:80 or unix:PATH"))
+            .map_err(|_| format!("{text:?} is not an address; write 127.0.0.1:8080, [::]:80 or unix:PATH"))
     }
 }
 
-/// How long calls that wait last at most on connections that come before [`Listener::set_wait_slice`].
+/// The longest wait of calls on connections that arrive before [`Listener::set_wait_slice`].
 const FIRST_SLICE: Duration = Duration::from_secs(1);
 
-/// What is set on a listening socket. Its connections inherit `tcp_nodelay`, `linger` and `notsent_lowat`; the
-/// others are of the listener alone. A Unix socket has a backlog and nothing else.
+/// Options of a listening socket. Its connections inherit `tcp_nodelay`, `linger` and `notsent_lowat`; the others apply
+/// to the listener alone. A Unix socket has only a backlog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenOptions {
-    /// Connections that the kernel completes ahead of `accept` (`man 2 listen`); it cuts the number at
+    /// The number of connections that the kernel completes ahead of `accept` (`man 2 listen`), at most
     /// `net.core.somaxconn`.
     pub backlog: i32,
-    /// `TCP_NODELAY`: send at once, however little (`man 7 tcp`).
+    /// `TCP_NODELAY`: send small segments immediately (`man 7 tcp`).
     pub tcp_nodelay: bool,
-    /// `TCP_DEFER_ACCEPT`: a connection is accepted when its first bytes are there (`man 7 tcp`).
+    /// `TCP_DEFER_ACCEPT`: accept a connection when its first bytes have arrived (`man 7 tcp`).
     pub defer_accept: bool,
-    /// `SO_ZEROCOPY`: accepted connections may be told not to copy what they send; TCP only
-    /// ([`crate::net::zerocopy`]).
+    /// `SO_ZEROCOPY`: permits zero-copy sends on accepted connections; TCP only ([`crate::net::zerocopy`]).
     pub zerocopy: bool,
     /// `SO_REUSEPORT`: several sockets on one address, among which the kernel spreads connections.
     pub reuse_port: bool,
-    /// `TCP_FASTOPEN`: a client that was here before sends its request with its SYN; so many of them may wait
-    /// for the end of their handshake.
+    /// `TCP_FASTOPEN`: a returning client sends its request with its SYN. The value is the greatest number of such
+    /// connections with an unfinished handshake.
     pub fastopen: Option<u32>,
-    /// `SO_LINGER`: `close(2)` waits until what was sent has been acknowledged, so many seconds at most
-    /// (`man 7 socket`).
+    /// `SO_LINGER`: `close(2)` waits until sent data has been acknowledged, at most so many seconds (`man 7 socket`).
     pub linger: Option<u16>,
-    /// `TCP_NOTSENT_LOWAT`: bytes that the kernel holds back unsent at which there is no room for more
-    /// (`man 7 tcp`).
+    /// `TCP_NOTSENT_LOWAT`: a connection is writable only while fewer unsent bytes are queued (`man 7 tcp`).
     pub notsent_lowat: Option<u32>,
 }
 
@@ -102,7 +99,7 @@ impl Default for ListenOptions {
 pub struct Listener {
     socket: OwnedFd,
     address: ListenAddress,
-    /// Of a Unix socket's file.
+    /// The identity of a Unix socket's file.
     file: Option<Identity>,
 }
 
@@ -110,9 +107,9 @@ impl Listener {
     /// Binds to `address` and listens.
     ///
     /// # Errors
-    /// What the system says: the address is in use, not of this machine, or its port is privileged. A
-    /// Unix socket that nobody listens on any more is replaced; one in use is not. A link of another user on the way to
-    /// it is refused: [`crate::files::location::Location::find`].
+    /// The error of the system call: the address is in use or not local, or its port is privileged. A stale Unix socket
+    /// is replaced; one in use is not. A link of another user in its path is refused:
+    /// [`crate::files::location::Location::find`].
     pub fn bind(address: &ListenAddress, options: &ListenOptions) -> io::Result<Listener> {
         let (socket, file) = match address {
             ListenAddress::Internet(at) => (internet(at, options)?, None),
@@ -121,7 +118,7 @@ impl Listener {
                 (socket, Some(file))
             }
         };
-        // Connections inherit it when they are complete, which may be before anybody accepts them.
+        // Connections inherit it on completion, which may be before their accept.
         set_wait_slice(socket.as_fd(), FIRST_SLICE)?;
         rustix::net::listen(&socket, options.backlog)?;
         let address = match address {
@@ -134,8 +131,8 @@ impl Listener {
         Ok(Listener { socket, address, file })
     }
 
-    /// Binds a Unix socket whose file has this mode from the first moment: changed afterwards, by its name, the mode might
-    /// be that of another file. The umask is the process's, so this is for a process of one thread.
+    /// Binds a Unix socket whose file has this mode from the first moment: a later chmod by name could reach another
+    /// file. The umask applies to the whole process, so the process must have one thread.
     ///
     /// # Errors
     /// Those of [`Listener::bind`].
@@ -150,12 +147,12 @@ impl Listener {
         bound
     }
 
-    /// Stops listening, for every process that has this socket. Fails only if that was done before.
+    /// Stops listening, for every process that has this socket. It fails only if that was done before.
     pub fn shut_down(&self) {
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
 
-    /// Where it listens, with the port that the system chose when none was asked for.
+    /// The address, with the port that the system chose if none was given.
     pub fn address(&self) -> &ListenAddress {
         &self.address
     }
@@ -163,32 +160,32 @@ impl Listener {
     /// A second handle to the same socket, with the same queue.
     ///
     /// # Errors
-    /// When no descriptors are left.
+    /// No descriptors are left.
     pub fn duplicate(&self) -> io::Result<Listener> {
         let (socket, address) = (self.socket.try_clone()?, self.address.clone());
         Ok(Listener { socket, address, file: self.file })
     }
 
-    /// Removes the file of a Unix socket, unless its path leads to something else by now.
+    /// Removes the file of a Unix socket, unless its path now leads to something else.
     pub fn remove_file(&self) {
         if let (ListenAddress::Unix(path), Some(file)) = (&self.address, self.file) {
             unix::remove(path, file);
         }
     }
 
-    /// Whether `accept` returns at once when nobody is there. Holds for every handle to the socket.
+    /// Sets whether `accept` returns immediately if no connection is queued. Applies to every handle to the socket.
     ///
     /// # Errors
-    /// What `ioctl(2)` says.
+    /// The error of `ioctl(2)`.
     pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
         Ok(rustix::io::ioctl_fionbio(&self.socket, on)?)
     }
 
-    /// Lets `accept`, and every receive and send on accepted connections, wait at most `slice`
-    /// (`SO_RCVTIMEO`, `SO_SNDTIMEO`; TCP sockets inherit them).
+    /// Bounds the waits of `accept`, and of every receive and send on accepted connections, to `slice` (`SO_RCVTIMEO`,
+    /// `SO_SNDTIMEO`; TCP sockets inherit them).
     ///
     /// # Errors
-    /// What `setsockopt(2)` says.
+    /// The error of `setsockopt(2)`.
     pub fn set_wait_slice(&self, slice: Duration) -> io::Result<()> {
         set_wait_slice(self.socket.as_fd(), slice)
     }
@@ -198,12 +195,11 @@ impl Listener {
         is_zerocopy_permitted(self.socket.as_fd())
     }
 
-    /// Lets each connection that is accepted from now on send at most so many bytes a second
-    /// (`SO_MAX_PACING_RATE`, `man 7 socket`); `None` for as many as it can. It is for TCP: other sockets take
-    /// it and heed it not.
+    /// Limits each connection accepted from now on to so many bytes per second (`SO_MAX_PACING_RATE`, `man 7 socket`);
+    /// `None` for no limit. Only TCP obeys it; other sockets accept and ignore it.
     ///
     /// # Errors
-    /// What `setsockopt(2)` says.
+    /// The error of `setsockopt(2)`.
     pub fn set_max_rate(&self, bytes: Option<u64>) -> io::Result<()> {
         let rate: libc::c_ulong = bytes.unwrap_or(libc::c_ulong::MAX);
         // SAFETY: the option takes an unsigned long; the pointer and length are those of a live one.
@@ -219,10 +215,10 @@ impl Listener {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Accepts a connection. `None` stands for a peer on a Unix socket.
+    /// Accepts a connection. The address is `None` for a Unix socket.
     ///
     /// # Errors
-    /// What `accept(2)` says; [`crate::errors::failure::after_accept`] says what to do then.
+    /// The error of `accept(2)`; [`crate::errors::failure::after_accept`] classifies it.
     pub fn accept(&self, nonblocking: bool) -> io::Result<(Socket, Option<SocketAddr>)> {
         let flags =
             if nonblocking { SocketFlags::CLOEXEC | SocketFlags::NONBLOCK } else { SocketFlags::CLOEXEC };
@@ -230,7 +226,7 @@ impl Listener {
         Ok((socket.into(), peer.and_then(internet_address)))
     }
 
-    /// Its number, for a selector's registration.
+    /// Its number, for registration with a selector.
     pub fn number(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
@@ -250,7 +246,7 @@ fn internet(at: &SocketAddr, options: &ListenOptions) -> io::Result<OwnedFd> {
         sockopt::set_socket_reuseport(&socket, true)?;
     }
     if at.is_ipv6() {
-        // `[::]` means IPv6 alone: what is served is what is named.
+        // `[::]` means IPv6 only, so that the server listens exactly where the address says.
         sockopt::set_ipv6_v6only(&socket, true)?;
     }
     sockopt::set_tcp_nodelay(&socket, options.tcp_nodelay)?;
@@ -285,7 +281,7 @@ mod tests {
         ListenAddress::Internet("127.0.0.1:0".parse().expect("an address"))
     }
 
-    /// A listener with these options, and a connection of it.
+    /// Creates a listener with these options, and a connection to it.
     fn accepted(options: &ListenOptions) -> (Listener, Socket, TcpStream) {
         let listener = Listener::bind(&any(), options).expect("loopback has a free port");
         let ListenAddress::Internet(at) = *listener.address() else { panic!("it is bound to a port") };
@@ -319,7 +315,7 @@ mod tests {
         assert_eq!(tcp_option(&socket, libc::TCP_NOTSENT_LOWAT), 16_384);
         for timeout in [Timeout::Recv, Timeout::Send] {
             let slice = sockopt::socket_timeout(&socket, timeout).expect("an option");
-            assert_eq!(slice, Some(FIRST_SLICE), "who waits without a bound misses every deadline");
+            assert_eq!(slice, Some(FIRST_SLICE), "a wait without a bound misses every deadline");
         }
     }
 
@@ -335,7 +331,7 @@ mod tests {
         assert_eq!(sockopt::socket_linger(&socket).expect("an option"), None);
     }
 
-    /// Why it is set for each answer: a listener's would be inherited, and never taken away.
+    /// The reason why it is set for each response: connections inherit a listener's cork and never lose it.
     #[test]
     fn a_cork_on_the_listener_is_inherited_and_on_a_connection_it_comes_off() {
         let listener = Listener::bind(&any(), &ListenOptions::default()).expect("loopback has a free port");

@@ -1,18 +1,18 @@
-//! New sockets, and options that `rustix` has no name for.
+//! New sockets, and options without a name in `rustix`.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-/// `TCP_DEFER_ACCEPT`: a listening socket hands connections out when their first bytes are there; on a
-/// connecting one, the handshake's acknowledgement travels with them.
+/// `TCP_DEFER_ACCEPT`: a listening socket returns connections once their first bytes have arrived; on a connecting
+/// socket, the handshake's acknowledgement travels with the first bytes.
 pub(crate) fn defer_accept(socket: BorrowedFd<'_>) -> io::Result<()> {
     const SECONDS: u32 = 1;
     set_tcp_option(socket, libc::TCP_DEFER_ACCEPT, SECONDS)
 }
 
-/// Sets an option of TCP whose value is a number; the greatest one stands for every greater one.
+/// Sets an option of TCP whose value is a number. Greater values than an int can hold are clamped.
 pub(super) fn set_tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, value: u32) -> io::Result<()> {
     let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
     set_option(socket, libc::IPPROTO_TCP, option, value)
@@ -21,9 +21,9 @@ pub(super) fn set_tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, value:
 /// asm-generic/socket.h, Linux 6.16. The `libc` crate does not have it.
 pub const SO_PASSRIGHTS: libc::c_int = 83;
 
-/// Refuses descriptors that the peer of a Unix socket attaches to its messages: its send fails. The process that leaves
-/// a descriptor in its queue closes it, and that close can wait as long as the SO_LINGER of the sender says. A kernel
-/// before 6.16 has no such option, and nothing changes.
+/// Refuses descriptors that the peer of a Unix socket attaches to its messages: its send fails. A process that leaves a
+/// descriptor in its queue closes it, and that close can wait as long as the SO_LINGER of the sender. Kernels before
+/// 6.16 lack the option, and nothing changes.
 pub fn refuse_descriptors(socket: impl AsFd) {
     let _ = set_option(socket.as_fd(), libc::SOL_SOCKET, SO_PASSRIGHTS, 0);
 }
@@ -35,7 +35,7 @@ pub(super) fn set_option(
     option: libc::c_int,
     value: libc::c_int,
 ) -> io::Result<()> {
-    // SAFETY: the options that are set here take an int; the pointer and length are those of a live one.
+    // SAFETY: the options set here take an int; the pointer and length are those of a live one.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

@@ -1,4 +1,4 @@
-//! Sockets: listening ones, and the connections they accept.
+//! Sockets of connections.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -11,15 +11,14 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAdd
 
 use crate::memory::mapping::Mapped;
 
-/// The length of the address by which `connect(2)` dissolves a connection: of a family alone. No address to connect to
-/// is that short, so a filter can tell the two apart.
+/// The length of the address by which `connect(2)` dissolves a connection: that of a family alone. Every real address
+/// is longer, so a filter can distinguish the two.
 pub const DISCONNECT_BYTES: u32 = size_of::<libc::sa_family_t>() as u32;
 
-/// Slices that one call writes in front of a mapped file.
+/// The most slices that one call writes before a mapped file.
 const MOST_SLICES: usize = 16;
 
-/// A connection. Closed when dropped. Calls that move files can raise SIGPIPE, which every Rust program
-/// ignores unless it says otherwise.
+/// A connection, closed on drop. Calls that move files can raise SIGPIPE, which Rust programs ignore by default.
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
 
@@ -27,25 +26,25 @@ impl Socket {
     /// Receives into `into`; 0 is the end (`man 2 recv`).
     ///
     /// # Errors
-    /// What the system says; `WouldBlock` where it would have waited.
+    /// The error of the system call; `WouldBlock` if the call would wait.
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
         Ok(rustix::net::recv(&self.0, into, RecvFlags::empty())?.1)
     }
 
-    /// Sends what fits of `bytes` (`man 2 send`). `more` says that more follows at once (`MSG_MORE`).
+    /// Sends `bytes` as far as they fit (`man 2 send`). `more` announces that more follows immediately (`MSG_MORE`).
     ///
     /// # Errors
-    /// What the system says; `WouldBlock` where it would have waited.
+    /// The error of the system call; `WouldBlock` if the call would wait.
     #[inline]
     pub fn send(&self, bytes: &[u8], more: bool) -> io::Result<usize> {
         Ok(rustix::net::send(&self.0, bytes, send_flags(more))?)
     }
 
-    /// Sends what fits of `slices` in one call (`man 2 sendmsg`).
+    /// Sends `slices` as far as they fit, in one call (`man 2 sendmsg`).
     ///
     /// # Errors
-    /// What the system says; `WouldBlock` where it would have waited.
+    /// The error of the system call; `WouldBlock` if the call would wait.
     pub fn send_slices(&self, slices: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
         let mut nothing = SendAncillaryBuffer::default();
         Ok(rustix::net::sendmsg(&self.0, slices, &mut nothing, send_flags(more))?)
@@ -54,16 +53,15 @@ impl Socket {
     /// Sends at most `count` bytes of `file` from `offset` on (`man 2 sendfile`); 0 is the file's end.
     ///
     /// # Errors
-    /// What the system says; `WouldBlock` where it would have waited.
+    /// The error of the system call; `WouldBlock` if the call would wait.
     pub fn send_file(&self, file: &File, mut offset: u64, count: usize) -> io::Result<usize> {
         Ok(rustix::fs::sendfile(&self.0, file, Some(&mut offset), count)?)
     }
 
-    /// Writes what fits of `slices` and, behind them, of a mapped file (`man 2 writev`).
+    /// Writes `slices` and then a mapped file, as far as they fit (`man 2 writev`).
     ///
     /// # Errors
-    /// What the system says; `WouldBlock` where it would have waited, EFAULT where the file has become
-    /// shorter.
+    /// The error of the system call; `WouldBlock` if the call would wait, EFAULT if the file has become shorter.
     pub fn write_from(&self, slices: &[IoSlice<'_>], mapped: &Mapped) -> io::Result<usize> {
         let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         let mut vectors = [nothing; MOST_SLICES + 1];
@@ -77,14 +75,14 @@ impl Socket {
             vectors[taken] = libc::iovec { iov_base: start.cast_mut().cast(), iov_len: length };
             count += 1;
         }
-        // SAFETY: the kernel only reads: from slices that are borrowed, and from a mapping that outlives the
-        // call, of which it says EFAULT where the file has no such page any more.
+        // SAFETY: the kernel only reads: from borrowed slices, and from a mapping that outlives the call. It returns
+        // EFAULT if the file no longer has such a page.
         let result = unsafe { libc::writev(self.number(), vectors.as_ptr(), count as libc::c_int) };
         usize::try_from(result).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Throws away what the peer has not been sent and tells it so by a reset, now; what waits on the socket ends with an
-    /// error (`AF_UNSPEC` in `man 2 connect`). Where there is no reset, as on a Unix socket, both directions are shut down.
+    /// Discards unsent data and resets the connection immediately; pending waits on the socket fail (`AF_UNSPEC` in
+    /// `man 2 connect`). On sockets without resets, such as Unix sockets, both directions are shut down.
     pub fn reset(&self) {
         let nobody = libc::AF_UNSPEC as libc::sa_family_t;
         let length = DISCONNECT_BYTES as libc::socklen_t;
@@ -94,28 +92,28 @@ impl Socket {
         }
     }
 
-    /// Ends our output; the peer sees an end when it has read the rest (`man 2 shutdown`).
+    /// Ends our output; the peer sees the end after it has read the rest (`man 2 shutdown`).
     pub fn shut_down_writing(&self) {
-        // It fails when the peer is gone, and then there is nobody to tell.
+        // It fails only if the peer has left, which needs no reaction.
         let _ = rustix::net::shutdown(&self.0, Shutdown::Write);
     }
 
-    /// The address of the other end; none for a Unix socket.
+    /// The address of the peer; `None` for a Unix socket.
     ///
     /// # Errors
-    /// What `getpeername(2)` says: `NotConnected` when the peer is gone.
+    /// The error of `getpeername(2)`: `NotConnected` if the peer has left.
     pub fn peer(&self) -> io::Result<Option<SocketAddr>> {
         Ok(rustix::net::getpeername(&self.0)?.and_then(internet_address))
     }
 
-    /// Bytes that the peer's system has acknowledged since the connection began; none where that is not
-    /// known, as for a Unix socket (`tcpi_bytes_acked` of `TCP_INFO`, `man 7 tcp`).
+    /// Bytes that the peer's system has acknowledged since the connection began; `None` if unknown, as for a Unix
+    /// socket (`tcpi_bytes_acked` of `TCP_INFO`, `man 7 tcp`).
     pub fn acknowledged(&self) -> Option<u64> {
         // `struct tcp_info` of linux/tcp.h: 8 bytes, 24 words of 32 bits, two of 64, then this one.
         const ACKNOWLEDGED: usize = 120;
         let mut info = [0u8; ACKNOWLEDGED + size_of::<u64>()];
         let mut length = info.len() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes to `info`, and how many into `length`.
+        // SAFETY: the kernel writes at most `length` bytes to `info`, and their number to `length`.
         let result = unsafe {
             libc::getsockopt(
                 self.0.as_raw_fd(),
@@ -129,14 +127,14 @@ impl Socket {
         whole.then(|| info[ACKNOWLEDGED..].try_into().ok().map(u64::from_ne_bytes)).flatten()
     }
 
-    /// Ends output and input, so that operations which wait on the socket come back.
+    /// Ends output and input, so that operations waiting on the socket return.
     pub fn shut_down(&self) {
         let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
     }
 
-    /// Ends input: what has come can still be received, and a thread that waits for more wakes up at the end.
+    /// Ends input: bytes that have arrived can still be received, and a waiting thread wakes up at the end.
     pub fn shut_down_reading(&self) {
-        // It fails when the peer is gone, and then the thread wakes up anyway.
+        // It fails if the peer has left, and then the thread wakes up anyway.
         let _ = rustix::net::shutdown(&self.0, Shutdown::Read);
     }
 
@@ -146,10 +144,10 @@ impl Socket {
         matches!(peeked, Ok((_, 1..)))
     }
 
-    /// The same socket at the lowest free descriptor.
+    /// Moves the socket to the lowest free descriptor.
     ///
     /// # Errors
-    /// What `fcntl(2)` returns: no descriptor is left.
+    /// The error of `fcntl(2)`: no descriptor is left.
     pub fn renumber(self) -> io::Result<Socket> {
         Ok(Socket(self.0.try_clone()?))
     }
@@ -157,20 +155,20 @@ impl Socket {
     /// See [`crate::net::socket::Listener::set_wait_slice`].
     ///
     /// # Errors
-    /// What `setsockopt(2)` says.
+    /// The error of `setsockopt(2)`.
     pub fn set_wait_slice(&self, slice: Duration) -> io::Result<()> {
         set_wait_slice(self.0.as_fd(), slice)
     }
 
-    /// Holds segments that are not full back, or lets them go (`TCP_CORK`, `man 7 tcp`).
+    /// Holds partial segments back, or releases them (`TCP_CORK`, `man 7 tcp`).
     ///
     /// # Errors
-    /// What `setsockopt(2)` says.
+    /// The error of `setsockopt(2)`.
     pub fn set_cork(&self, on: bool) -> io::Result<()> {
         Ok(sockopt::set_tcp_cork(&self.0, on)?)
     }
 
-    /// Its number, for a selector's registration or an operation of a ring.
+    /// Its number, for registration with a selector or for an operation of a ring.
     #[inline]
     pub fn number(&self) -> RawFd {
         self.0.as_raw_fd()
@@ -259,7 +257,7 @@ mod tests {
         let (mut peer, socket) = pair();
         std::thread::scope(|scope| {
             let receiver = scope.spawn(|| socket.receive(&mut [0; 16]));
-            // Usually it waits by now; if it does not, it finds the end at once.
+            // Usually the thread waits by now; otherwise it finds the end immediately.
             std::thread::sleep(Duration::from_millis(50));
             socket.shut_down_reading();
             let received = receiver.join().expect("it does not panic");

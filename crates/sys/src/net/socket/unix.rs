@@ -1,4 +1,4 @@
-//! The file of a Unix socket that listens.
+//! The file of a listening Unix socket.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use super::option::{new_socket, refuse_descriptors};
 use crate::files::identity::Identity;
 use crate::files::location::Location;
 
-/// Binds a Unix socket. Its file has the mode that the umask leaves of 777.
+/// Binds a Unix socket. Its file has the mode 777 minus the umask.
 pub(super) fn bind(path: &Path) -> io::Result<(OwnedFd, Identity)> {
     let at = SocketAddrUnix::new(path)?;
     let location = Location::find(path)?;
@@ -18,15 +18,15 @@ pub(super) fn bind(path: &Path) -> io::Result<(OwnedFd, Identity)> {
         location.remove()?;
     }
     let socket = new_socket(AddressFamily::UNIX)?;
-    // Its connections inherit it.
+    // Its connections inherit the option.
     refuse_descriptors(&socket);
     rustix::net::bind(&socket, &at)?;
     let file = location.socket()?;
-    let exchanged = || io::Error::other("its folder was exchanged while the socket was bound");
+    let exchanged = || io::Error::other("its folder was replaced during the bind");
     Ok((socket, file.ok_or_else(exchanged)?))
 }
 
-/// Removes the file of a socket, unless its path leads to something else by now.
+/// Removes the file of a socket, unless its path now leads to something else.
 pub(super) fn remove(path: &Path, file: Identity) {
     // The folder's owner may have removed it.
     let _ = Location::find(path).and_then(|location| match location.socket()? {
@@ -35,10 +35,10 @@ pub(super) fn remove(path: &Path, file: Identity) {
     });
 }
 
-/// Whether a socket file is left from a server that has gone.
+/// Whether a socket file is left over from a server that has ended.
 fn is_stale(at: &SocketAddrUnix) -> io::Result<bool> {
     let probe = new_socket(AddressFamily::UNIX)?;
-    // A queue that is full would be waited for.
+    // A blocking connect would wait for a full queue.
     rustix::io::ioctl_fionbio(&probe, true)?;
     Ok(rustix::net::connect(&probe, at) == Err(rustix::io::Errno::CONNREFUSED))
 }
@@ -93,7 +93,7 @@ mod tests {
         let client = std::os::unix::net::UnixStream::connect(&path).expect("it listens");
         let (_accepted, _) = listener.accept(false).expect("a connection waits");
         listener.remove_file();
-        // Before Linux 6.16 there is no such option.
+        // Kernels before 6.16 lack this option.
         let (probe, _) = std::os::unix::net::UnixStream::pair().expect("descriptors");
         if set_option(probe.as_fd(), libc::SOL_SOCKET, SO_PASSRIGHTS, 0).is_ok() {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(bind(folder.join("link")).expect_err("it is a link").kind(), io::ErrorKind::AddrInUse);
         assert!(!folder.join("absent").exists());
         std::os::unix::fs::symlink("real", folder.join("theirs")).expect("our own folder");
-        // Only root can give a link away.
+        // Only root can change the owner of a link.
         if std::os::unix::fs::lchown(folder.join("theirs"), Some(12_345), None).is_ok() {
             let error = bind(folder.join("theirs/socket")).expect_err("it may lead anywhere");
             assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);

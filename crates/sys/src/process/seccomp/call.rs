@@ -1,4 +1,4 @@
-//! System calls, by the names that `strace` shows.
+//! System calls, named as in `strace`.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ pub struct Call {
     number: i64,
 }
 
-/// Stands for a call that this architecture does not have.
+/// The number of a call that this architecture lacks.
 const ABSENT: i64 = -1;
 
 impl Call {
-    /// The number, or nothing if this architecture has no such call.
+    /// The number; `None` if this architecture lacks the call.
     pub fn number(self) -> Option<i64> {
         (self.number != ABSENT).then_some(self.number)
     }

@@ -1,7 +1,7 @@
-//! The handler of SIGSYS, which a filter raises in place of a call that it refuses.
+//! The handler of SIGSYS, which a filter raises instead of a refused call.
 //!
-//! A handler may only use what is async-signal-safe (`man 7 signal-safety`): it stores into atomics, formats into
-//! its own stack, and calls `write(2)` and `_exit(2)`.
+//! A handler may only use async-signal-safe functions (`man 7 signal-safety`). It stores into atomics, formats on its
+//! own stack, and calls `write(2)` and `_exit(2)`.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -10,23 +10,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::call::Call;
 
-/// The exit code of a process that made a fatal call: that of a shell whose program died by SIGSYS.
+/// The exit code after a fatal call, as a shell reports a program that SIGSYS killed.
 pub const ENDED: i32 = 128 + libc::SIGSYS;
 
-/// Numbers that are known by a bit each; a call beyond them is of another system call table, and fatal.
+/// The numbers that have a bit each; a greater one is of another system call table, and fatal.
 const NUMBERS: usize = 1024;
 const MAPPED: usize = NUMBERS / u64::BITS as usize;
-/// Words of a row that [`Reports`] writes: the fatal call, then a bit for each call that was reported.
+/// Words of a row that [`Reports`] writes: the fatal call, then a bit for each reported call.
 pub const REPORT_WORDS: usize = 1 + MAPPED;
 
-/// The places to report refused calls to.
+/// The destinations of reports about refused calls.
 #[derive(Debug)]
 pub struct Reports {
     /// A row of [`REPORT_WORDS`] that the parent process reads.
     pub row: &'static [AtomicU64],
-    /// Counts calls that were answered EPERM.
+    /// Counts calls that failed with EPERM.
     pub refused: &'static AtomicU64,
-    /// The beginning of the line on standard error that reports the first refusal of each call; none for silence.
+    /// The beginning of the line on standard error about the first refusal of each call; `None` for silence.
     pub line: Option<String>,
 }
 
@@ -37,11 +37,11 @@ struct Handling {
 
 static HANDLING: OnceLock<Handling> = OnceLock::new();
 
-/// Installs the handler: a refused call among `fatal` is written into the row and ends the process with the code
-/// [`ENDED`], any other is counted, reported once and answered EPERM. The first handling of a process counts.
+/// Installs the handler. A refused call among `fatal` is written into the row and ends the process with the code
+/// [`ENDED`]. Any other is counted, reported once, and fails with EPERM. Only the first call per process has an effect.
 ///
 /// # Errors
-/// What `sigaction(2)` says.
+/// The error of `sigaction(2)`.
 pub fn handle(reports: Reports, fatal: &[Call]) -> io::Result<()> {
     assert_eq!(reports.row.len(), REPORT_WORDS, "a row has a word for the call and bits for the others");
     let mut bits = [0; MAPPED];
@@ -54,17 +54,17 @@ pub fn handle(reports: Reports, fatal: &[Call]) -> io::Result<()> {
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = on_refusal as *const () as libc::sighandler_t;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: `action` is initialised and outlives the call; the old action is not asked for.
+    // SAFETY: `action` is initialised and outlives the call; the old action is not requested.
     let result = unsafe { libc::sigaction(libc::SIGSYS, &action, std::ptr::null_mut()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Takes the number of the call that ended a process out of its row, if one did.
+/// Takes the number of the fatal call out of a process's row, if there was one.
 pub fn take_fatal(row: &[AtomicU64]) -> Option<i64> {
     row[0].swap(0, Ordering::Relaxed).checked_sub(1).map(|number| number as i64)
 }
 
-/// As [`take_fatal`], out of the row that this process reports in: a child of its own wrote it.
+/// See [`take_fatal`], for the row of this process, which one of its children may have written.
 pub fn own_fatal() -> Option<i64> {
     HANDLING.get().and_then(|handling| take_fatal(handling.reports.row))
 }
@@ -74,7 +74,7 @@ fn place(number: i64) -> Option<(usize, u64)> {
     Some((number / u64::BITS as usize, 1 << (number % u64::BITS as usize)))
 }
 
-/// The head of a `siginfo_t` of SIGSYS, which the `libc` crate does not describe (`man 2 sigaction`).
+/// The head of a `siginfo_t` of SIGSYS, which the `libc` crate does not define (`man 2 sigaction`).
 #[repr(C)]
 struct Refusal {
     signal: libc::c_int,
@@ -85,7 +85,7 @@ struct Refusal {
     architecture: libc::c_uint,
 }
 
-/// `SYS_SECCOMP` of asm-generic/siginfo.h: a filter raised the signal, and not another process.
+/// `SYS_SECCOMP` of asm-generic/siginfo.h: a filter raised the signal, not another process.
 const BY_FILTER: libc::c_int = 1;
 
 extern "C" fn on_refusal(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
@@ -104,15 +104,15 @@ extern "C" fn on_refusal(_: libc::c_int, info: *mut libc::siginfo_t, context: *m
             answer(context, -i64::from(libc::EPERM));
         }
         _ => {
-            // The numbers of x32 are positive, too.
+            // The numbers of x32 are also positive.
             row[0].store(number as u64 + 1, Ordering::Relaxed);
-            // SAFETY: the call does not return, and runs nothing of ours.
+            // SAFETY: the call does not return, and runs no code of ours.
             unsafe { libc::_exit(ENDED) }
         }
     }
 }
 
-/// Lets the refused call return `value`.
+/// Makes the refused call return `value`.
 fn answer(context: *mut libc::c_void, value: i64) {
     // SAFETY: with SA_SIGINFO the pointer is to the live context that the kernel restores on return.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
@@ -126,7 +126,7 @@ fn answer(context: *mut libc::c_void, value: i64) {
     }
 }
 
-/// A line on the stack. What does not fit is cut.
+/// A line on the stack. Longer text is cut.
 struct Line {
     bytes: [u8; 256],
     length: usize,
@@ -143,11 +143,11 @@ impl Write for Line {
 
 fn report(begin: &str, number: i64) {
     let mut line = Line { bytes: [0; 256], length: 0 };
-    let name = Call::name_of(number).unwrap_or("without a name here");
+    let name = Call::name_of(number).unwrap_or("of unknown name");
     let _ = writeln!(
         line,
         "{begin}the sandbox refused the system call {name} ({number}) with EPERM; repetitions are only counted"
     );
-    // SAFETY: the pointer and the length are those of live bytes. Without standard error nobody is told.
+    // SAFETY: the pointer and the length are those of live bytes. A missing standard error is ignored.
     let _ = unsafe { libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.length) };
 }

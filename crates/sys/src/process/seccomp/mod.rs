@@ -1,11 +1,11 @@
-//! Filters on system calls (`man 2 seccomp`) that end the process, or report the call, by name.
+//! System call filters (`man 2 seccomp`) that end the process, or report the call by name.
 //!
-//! Filters stack, and each thread inherits those of the thread that starts it. [`allow_only`] is for a process
-//! before its first thread, [`deny`] for a thread that needs less than its process. A call that a filter refuses
-//! raises SIGSYS, and the handler of [`handle`] decides: it ends the process or answers EPERM.
+//! Filters stack, and each thread inherits those of its creator. [`allow_only`] is for a process before its first
+//! thread, [`deny`] for a thread that needs less than its process. A refused call raises SIGSYS, and the handler of
+//! [`handle`] ends the process or returns EPERM.
 //!
-//! The kernel keeps a bitmap of the numbers that are always allowed (since Linux 5.11), so a rule without a
-//! condition costs a request nothing; rules with conditions are for calls that no request makes.
+//! The kernel keeps a bitmap of always allowed numbers (since Linux 5.11), so a rule without a condition costs nothing.
+//! Rules with conditions are for calls that no request makes.
 
 mod call;
 mod handler;
@@ -24,28 +24,28 @@ pub use self::handler::{ENDED, REPORT_WORDS, Reports, handle, own_fatal, take_fa
 /// The number of a call that a tracer cancels (`man 2 ptrace`), as the filter sees it.
 const CANCELLED: i64 = u32::MAX as i64;
 
-/// A condition on an argument. All arguments but pointers are compared by their low 32 bits, because the kernel
-/// looks at no more of an `int`.
+/// A condition on an argument. All arguments but pointers are compared by their low 32 bits, because the kernel reads
+/// only those of an `int`.
 #[derive(Clone, Copy, Debug)]
 pub enum Test {
     /// The argument equals this.
     Is(u32),
-    /// Of the bits of `mask`, these are set and no other.
+    /// Of the bits of `mask`, exactly these are set.
     Bits {
-        /// Bits that are looked at.
+        /// The compared bits.
         mask: u32,
-        /// Those that are set.
+        /// The set bits.
         set: u32,
     },
-    /// The argument is no less.
+    /// The argument is at least this.
     AtLeast(u32),
-    /// The argument is no greater.
+    /// The argument is at most this.
     AtMost(u32),
     /// The argument is a null pointer.
     Null,
 }
 
-/// A call that is allowed, always or if each of its tests passes. Several rules for one call are alternatives.
+/// An allowed call, unconditional or with tests that must all pass. Several rules for one call are alternatives.
 #[derive(Clone, Debug)]
 pub struct Rule {
     call: Call,
@@ -59,7 +59,7 @@ impl From<Call> for Rule {
 }
 
 impl Rule {
-    /// Allows `call` if the argument at each place passes its test.
+    /// Allows `call` if every test passes on the argument at its index.
     pub fn when(call: Call, tests: &[(u8, Test)]) -> Rule {
         Rule { call, tests: tests.to_vec() }
     }
@@ -68,24 +68,24 @@ impl Rule {
 /// Whether this kernel has filters that raise SIGSYS.
 ///
 /// # Errors
-/// What `seccomp(2)` says: ENOSYS if the kernel was built without filters.
+/// The error of `seccomp(2)`: ENOSYS if the kernel was built without filters.
 pub fn probe() -> io::Result<()> {
     let (action, flags) = (libc::SECCOMP_RET_TRAP, 0);
-    // SAFETY: the kernel reads one number through the pointer, which lives on.
+    // SAFETY: the kernel reads one number through the pointer, which outlives the call.
     let result = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, flags, std::ptr::from_ref(&action))
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Refuses every call but those of `rules`, for this thread and those that it starts. A program for another
+/// Refuses every call but those of `rules`, for this thread and those that it starts. A program that uses another
 /// architecture's calls is killed.
 ///
-/// The number -1 is allowed: a tracer cancels a call by it. `clone3` is answered ENOSYS where `clone` is
-/// allowed, because a filter cannot look into its arguments; the C library goes on with `clone`.
+/// The number -1 is allowed, because a tracer cancels calls with it. If `clone` is allowed, `clone3` fails with ENOSYS,
+/// because a filter cannot read its arguments; the C library then uses `clone`.
 ///
 /// # Errors
-/// What `seccomp(2)` says.
+/// The error of `seccomp(2)`.
 pub fn allow_only(rules: &[Rule]) -> io::Result<()> {
     let mut numbers: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     let mut always = vec![CANCELLED];
@@ -101,15 +101,15 @@ pub fn allow_only(rules: &[Rule]) -> io::Result<()> {
         install([(number, Vec::new())].into(), SeccompAction::Allow, absent)?;
         always.push(number);
     }
-    // A call without rules is always matched.
+    // A call without conditions always matches.
     numbers.extend(always.into_iter().map(|number| (number, Vec::new())));
     install(numbers, SeccompAction::Trap, SeccompAction::Allow)
 }
 
-/// Refuses `calls` from here on, for this thread and those that it starts.
+/// Refuses `calls` from now on, for this thread and those that it starts.
 ///
 /// # Errors
-/// What `seccomp(2)` says.
+/// The error of `seccomp(2)`.
 pub fn deny(calls: &[Call]) -> io::Result<()> {
     let numbers = calls.iter().filter_map(|call| call.number()).map(|number| (number, Vec::new()));
     install(numbers.collect(), SeccompAction::Allow, SeccompAction::Trap)
@@ -145,11 +145,11 @@ fn install(
     })
 }
 
-/// Makes `call` although a filter may refuse it, for tests of filters. What it works on is nothing; `getpid` is that
-/// of another system call table.
+/// Makes `call` although a filter may refuse it, for tests of filters. Its arguments are invalid or harmless; `getpid`
+/// uses the number of another system call table.
 ///
 /// # Errors
-/// What the system says: EPERM from a filter, and without one that there is nothing to work on.
+/// The error of the system call: EPERM from a filter, otherwise that of the invalid arguments.
 #[cfg(feature = "test-layer")]
 pub fn attempt(call: Call) -> io::Result<()> {
     const ON_NOTHING: [Call; 14] = [
@@ -169,21 +169,21 @@ pub fn attempt(call: Call) -> io::Result<()> {
         Call::UNSHARE,
     ];
     let result = match (call, call.number()) {
-        // Neither thread nor process: the kernel refuses to share handlers without memory.
+        // CLONE_SIGHAND without CLONE_VM is invalid, so neither a thread nor a process is created.
         (Call::CLONE, Some(number)) => {
             // SAFETY: the kernel refuses these flags with EINVAL, so nothing is cloned.
             unsafe { libc::syscall(number, libc::CLONE_SIGHAND, 0, 0, 0, 0, 0) }
         }
         (Call::POLL, Some(number)) => {
-            // SAFETY: the kernel waits a millisecond for none, and reads and writes no memory of ours.
+            // SAFETY: the kernel waits a millisecond for no descriptors, and accesses no memory of ours.
             unsafe { libc::syscall(number, 0, 0, 1, 0, 0, 0) }
         }
         (Call::SENDTO, Some(number)) => {
-            // SAFETY: there is no such descriptor, and nothing is sent.
+            // SAFETY: there is no such descriptor, so nothing is sent.
             unsafe { libc::syscall(number, -1, 0, 0, libc::MSG_FASTOPEN, 0, 0) }
         }
         (Call::SOCKETPAIR, Some(number)) => {
-            // SAFETY: the kernel has nowhere to put the descriptors, and fails with EFAULT.
+            // SAFETY: the kernel has no address for the descriptors, and fails with EFAULT.
             unsafe { libc::syscall(number, libc::AF_UNIX, libc::SOCK_DGRAM, 0, 0) }
         }
         (Call::SETSOCKOPT, Some(number)) => {
@@ -199,20 +199,20 @@ pub fn attempt(call: Call) -> io::Result<()> {
             unsafe { libc::syscall(number, -1, libc::F_SETOWN, 1) }
         }
         (Call::PPOLL, Some(number)) => {
-            // SAFETY: the kernel looks for three entries at address zero, and fails with EFAULT.
+            // SAFETY: the kernel reads three entries at address zero, and fails with EFAULT.
             unsafe { libc::syscall(number, 0, 3, 0, 0, 0, 0) }
         }
         #[cfg(target_arch = "x86_64")]
         (Call::GETPID, Some(number)) => {
-            // SAFETY: the call of the table of x32 (`__X32_SYSCALL_BIT`) tells a number, or there is none.
+            // SAFETY: the call of the x32 table (`__X32_SYSCALL_BIT`) returns a number, or does not exist.
             unsafe { libc::syscall(number | 0x4000_0000) }
         }
         (Call::RT_SIGACTION, _) => {
-            // SAFETY: the default action of a signal that nothing sends is what it was before.
+            // SAFETY: the signal keeps its default action, and is never sent.
             if unsafe { libc::signal(libc::SIGUSR2, libc::SIG_DFL) } == libc::SIG_ERR { -1 } else { 0 }
         }
         (call, Some(number)) if ON_NOTHING.contains(&call) => {
-            // SAFETY: without descriptor, length and address, these calls read and write no memory of ours.
+            // SAFETY: without descriptor, length and address, these calls access no memory of ours.
             unsafe { libc::syscall(number, 0, 0, 0, 0, 0, 0) }
         }
         _ => return Err(io::Error::other(format!("no test makes the call {call}"))),

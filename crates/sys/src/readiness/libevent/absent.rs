@@ -1,4 +1,4 @@
-//! What stands for libevent in a build that has none.
+//! Stand-ins for libevent in a build without it.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -6,10 +6,10 @@ use std::os::fd::RawFd;
 use crate::readiness::Ready;
 use crate::readiness::libevent::interest::Interest;
 
-/// The methods of a library that is not there.
+/// The methods of the absent library.
 pub const METHODS: &[&str] = &[];
 
-/// An event base, of which there is none in this build.
+/// An event base, which cannot be created in this build.
 pub enum Base {}
 
 impl Base {
@@ -27,10 +27,10 @@ impl Base {
         match *self {}
     }
 
-    /// Registers `number` under `key`, or changes what it wants to hear of.
+    /// Registers `number` under `key`, or changes its interest.
     ///
     /// # Errors
-    /// None that could come.
+    /// Never.
     pub fn set(&mut self, _number: RawFd, _key: u64, _interest: Interest) -> io::Result<()> {
         match *self {}
     }
@@ -43,7 +43,7 @@ impl Base {
     /// Waits.
     ///
     /// # Errors
-    /// None that could come.
+    /// Never.
     pub fn wait(&mut self, _milliseconds: Option<u32>, _report: impl FnMut(Ready)) -> io::Result<()> {
         match *self {}
     }

@@ -12,27 +12,27 @@ use super::declared::{self as c, Event, EventBase, EventConfig};
 use crate::readiness::Ready;
 use crate::readiness::libevent::interest::Interest;
 
-/// The methods that libevent has on Linux, the one that it prefers first.
+/// The methods of libevent on Linux, in its order of preference.
 pub const METHODS: &[&str] = &["epoll", "poll", "select"];
 
-/// An event base, with a registration for each descriptor at most.
+/// An event base, with at most one registration per descriptor.
 pub struct Base {
     base: NonNull<EventBase>,
-    /// Ends a wait in time.
+    /// Bounds a wait.
     timer: NonNull<Event>,
     /// By descriptor.
     registrations: Vec<Option<Rc<Registration>>>,
     ready: Rc<Cell<Vec<Ready>>>,
 }
 
-/// What the callback of an event gets.
+/// The argument of an event's callback.
 struct Registration {
     key: Cell<u64>,
     ready: Rc<Cell<Vec<Ready>>>,
     event: Cell<*mut Event>,
 }
 
-/// Puts aside what is ready. What could go wrong here ends the process: nothing unwinds into the library.
+/// Stores a ready descriptor. A panic here ends the process, because nothing may unwind into the library.
 extern "C" fn put_aside(_number: c_int, what: c_short, registration: *mut c_void) {
     // SAFETY: the argument of an event is its registration, which outlives it and is on this thread.
     let registration = unsafe { &*registration.cast::<Registration>() };
@@ -48,20 +48,20 @@ extern "C" fn put_aside(_number: c_int, what: c_short, registration: *mut c_void
     registration.ready.set(all);
 }
 
-/// What the library would print is told by the error that follows.
+/// Discards the library's message, because the returned error reports the failure.
 extern "C" fn keep_quiet(_severity: c_int, _message: *const c_char) {}
 
-/// That the time has come is seen by the end of the wait.
+/// Does nothing: the end of the wait shows that the time has passed.
 extern "C" fn time_has_come(_number: c_int, _what: c_short, _nothing: *mut c_void) {}
 
 impl Base {
-    /// A base that uses `method`, or the one that the library prefers here.
+    /// Creates a base that uses `method`, or the one that the library prefers here.
     ///
     /// # Errors
-    /// The library has no such method, or cannot have what it needs.
+    /// The library lacks this method, or a resource.
     pub fn new(method: Option<&str>) -> io::Result<Base> {
         static QUIET: Once = Once::new();
-        // SAFETY: the function looks at nothing; it is set once, before any base is there.
+        // SAFETY: the callback accesses nothing; it is set once, before any base exists.
         QUIET.call_once(|| unsafe { c::event_set_log_callback(keep_quiet) });
         let config = Config::new()?;
         for other in METHODS.iter().filter(|other| method.is_some_and(|method| method != **other)) {
@@ -69,8 +69,8 @@ impl Base {
         }
         // SAFETY: the configuration is live.
         let base = NonNull::new(unsafe { c::event_base_new_with_config(config.0.as_ptr()) });
-        let base = base.ok_or_else(|| io::Error::other("event_base_new_with_config gives no base"))?;
-        // SAFETY: the base is live; a timer has no descriptor, and its callback looks at nothing.
+        let base = base.ok_or_else(|| io::Error::other("event_base_new_with_config failed"))?;
+        // SAFETY: the base is live; a timer has no descriptor, and its callback accesses nothing.
         let timer = unsafe { c::event_new(base.as_ptr(), -1, 0, time_has_come, ptr::null_mut()) };
         let Some(timer) = NonNull::new(timer) else {
             // SAFETY: it was made above, and has no events.
@@ -84,15 +84,15 @@ impl Base {
     pub fn method(&self) -> &'static str {
         // SAFETY: the base is live.
         let name = unsafe { c::event_base_get_method(self.base.as_ptr()) };
-        // SAFETY: the name is a string that the library holds for good.
+        // SAFETY: the name is a string with the lifetime of the library.
         let name = unsafe { CStr::from_ptr(name) };
         METHODS.iter().find(|method| method.as_bytes() == name.to_bytes()).copied().unwrap_or("another")
     }
 
-    /// Registers `number` under `key`, or changes what it wants to hear of; nothing at all, too.
+    /// Registers `number` under `key`, or changes its interest, which may be empty.
     ///
     /// # Errors
-    /// What the library's system call says.
+    /// The error of the library's system call.
     pub fn set(&mut self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
         let place = usize::try_from(number).map_err(io::Error::other)?;
         if self.registrations.len() <= place {
@@ -145,8 +145,8 @@ impl Base {
         }
     }
 
-    /// Waits until something is ready or `milliseconds` have passed (none: for ever), and hands out what
-    /// is ready. A signal does not end the wait: what it is to be heard by has to be registered.
+    /// Waits until a descriptor is ready or `milliseconds` have passed (none: no limit), and reports the ready
+    /// descriptors. A signal does not end the wait; its descriptor must be registered.
     ///
     /// # Errors
     /// The library's system call has failed.
@@ -181,12 +181,13 @@ impl Base {
     }
 }
 
-/// What the callback of a registration's event gets.
+/// The argument of the callback of a registration's event.
 fn argument(registration: &Rc<Registration>) -> *mut c_void {
     Rc::as_ptr(registration).cast_mut().cast()
 }
 
-/// What the library is told. An end is asked for under edge triggering only: as a level it is there for good.
+/// The library's bits for an interest. The end of input is requested only with edge triggering: as a level it would
+/// persist.
 fn events(interest: Interest) -> c_short {
     let flag = |on: bool, flag: c_short| if on { flag } else { 0 };
     flag(interest.read, c::EV_READ)
@@ -212,9 +213,9 @@ struct Config(NonNull<EventConfig>);
 
 impl Config {
     fn new() -> io::Result<Config> {
-        // SAFETY: it needs nothing.
+        // SAFETY: the function has no preconditions.
         let config = NonNull::new(unsafe { c::event_config_new() }).ok_or(io::ErrorKind::OutOfMemory)?;
-        // What variables of libevent's own say would be said behind our back; a base is one thread's.
+        // libevent's own environment variables would override the configuration; one thread uses a base.
         let flags = c::EVENT_BASE_FLAG_NOLOCK | c::EVENT_BASE_FLAG_IGNORE_ENV;
         // SAFETY: the configuration is live.
         unsafe { c::event_config_set_flag(config.as_ptr(), flags) };

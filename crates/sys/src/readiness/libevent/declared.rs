@@ -1,5 +1,4 @@
-//! libevent's functions, declared by hand; `native/libevent.c` holds them against the header when this is
-//! built.
+//! libevent's functions, declared by hand; the build checks them against the header with `native/libevent.c`.
 
 use std::ffi::{c_char, c_int, c_short, c_void};
 

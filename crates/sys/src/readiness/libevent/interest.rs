@@ -3,12 +3,12 @@
 /// The events that a registration reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interest {
-    /// There is something to read, or the peer has ended its output.
+    /// Input, or the end of the peer's output.
     pub read: bool,
-    /// There is room to write.
+    /// Room to write.
     pub write: bool,
-    /// Report a change only; with the method `epoll` alone.
+    /// Report only changes; with the method `epoll` alone.
     pub edge: bool,
-    /// Report once, then wait to be registered again.
+    /// Report once, until the next registration.
     pub once: bool,
 }

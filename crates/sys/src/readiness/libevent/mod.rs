@@ -1,8 +1,8 @@
 //! `libevent` (libevent.org): readiness through a library that chooses the system call.
 //!
-//! A [`Base`] belongs to one thread and takes no locks. It is made after the last fork of its process, so
-//! there is nothing to reinitialise. What becomes ready is put aside by a callback that does nothing else:
-//! no code that could panic runs below a frame of C.
+//! A [`Base`] belongs to one thread and takes no locks. It is created after the last fork of its process, so nothing
+//! must be reinitialised. A callback stores ready descriptors and does nothing else, so no code that could panic runs
+//! below a C frame.
 
 #[cfg(not(libevent))]
 #[path = "absent.rs"]

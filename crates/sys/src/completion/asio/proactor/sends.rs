@@ -1,4 +1,4 @@
-//! Sends: one write of a socket at a time, as often as it takes, in the order in which they were begun.
+//! Sends: one write of a socket at a time, repeated until all is sent, in submission order.
 
 use std::os::fd::RawFd;
 
@@ -10,8 +10,8 @@ use crate::completion::asio::handles::success;
 use crate::completion::asio::stream::{Sending, Stream};
 
 impl Proactor {
-    /// Sends all of `bytes` (`async_write_some`, as often as it takes), behind what is being sent already.
-    /// `more` says that more follows at once (`MSG_MORE`). Where a send fails, those behind it are cancelled.
+    /// Sends all of `bytes` (repeated `async_write_some`), after the sends already queued. `more` announces that more
+    /// follows immediately (`MSG_MORE`). If a send fails, those after it are cancelled.
     pub fn send(&mut self, number: RawFd, bytes: Bytes, more: bool, tag: u64) {
         match self.stream(number) {
             Ok((place, _)) => {
@@ -25,7 +25,7 @@ impl Proactor {
         }
     }
 
-    /// What the first of the sends was begun with has come to `value`.
+    /// Handles the result `value` of a write of the first send.
     pub(super) fn written(&mut self, place: usize, value: i32) {
         let Stream { sends, exhausted, .. } = &mut self.streams[place];
         let first = sends.front_mut().expect("what was written was being sent");
@@ -43,12 +43,12 @@ impl Proactor {
         self.go_on(place);
     }
 
-    /// Goes on with the sends, unless they were cancelled while a result of theirs waited to be heard.
+    /// Continues with the sends, unless they were cancelled before their result was handled.
     pub(super) fn go_on(&mut self, place: usize) {
         if self.streams[place].cancelled { self.fail(place, -libc::ECANCELED) } else { self.write(place) }
     }
 
-    /// Goes on with the first of the sends; behind the last, closes where that was asked for.
+    /// Starts the next write of the first send; after the last send, closes the socket if a close is pending.
     fn write(&mut self, place: usize) {
         let stream = &mut self.streams[place];
         let Some(first) = stream.sends.front() else { return self.close_behind(place) };
@@ -57,12 +57,11 @@ impl Proactor {
         let (context, more) = (self.context.address(), first.more);
         let result = if std::mem::take(&mut stream.exhausted) {
             debug_assert!(stream.room.is_none(), "room that two wait for is asked for once");
-            // To be waited for, the kernel is asked anew, and says what is so now.
+            // Waiting for room queries the kernel again, so stale readiness is corrected.
             // SAFETY: the context and the stream are live.
             unsafe { c::tenfold_asio_wait_room(context, raw, key(GO_ON, place)) }
         } else {
-            // SAFETY: the context and the stream are live. The bytes are kept in the stream until the result
-            // is handed out.
+            // SAFETY: the context and the stream are live. The stream keeps the bytes until the result is returned.
             unsafe { c::tenfold_asio_write_some(context, raw, from.cast(), count, more, key(WRITTEN, place)) }
         };
         match success(result) {
@@ -71,7 +70,7 @@ impl Proactor {
         }
     }
 
-    /// The first of the sends has failed, and takes the others along.
+    /// Fails the first send and cancels the others.
     pub(super) fn fail(&mut self, place: usize, result: i32) {
         let results = std::iter::once(result).chain(std::iter::repeat(-libc::ECANCELED));
         self.streams[place].cancelled = false;

@@ -1,4 +1,4 @@
-//! Bytes that the kernel holds and does not copy: they live until its last word, whatever that is.
+//! Bytes that the kernel holds without copying: they live until its last notification.
 
 use std::io::Read;
 use std::sync::Weak;
@@ -8,12 +8,12 @@ use super::*;
 use crate::completion::uring::faults::{Operation, Wrong};
 use crate::completion::uring::held::{Belongings, Held};
 
-/// A held send that goes wrong, each `every`th time.
+/// A held send that fails every `every`th time.
 const fn fault(wrong: Wrong, every: u32) -> Fault {
     Fault { operation: Operation::SendHeld, wrong, every, times: u32::MAX }
 }
 
-/// Takes all that comes until the end.
+/// Reads until the end.
 fn reader(mut peer: TcpStream) -> thread::JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut all = Vec::new();
@@ -59,7 +59,7 @@ fn a_held_send_that_fails_says_why_once_and_its_bytes_live_until_the_kernels_las
         ring.send_held(socket.number(), sent(0..10_000), false, 7);
         ring.send_held(socket.number(), sent(0..20_000), false, 8);
         let mut found = Vec::new();
-        // The last word on the one that failed is nobody's business.
+        // No caller waits for the notification of the failed send.
         for Completion { tag, result, released, .. } in completions(&mut ring, 3) {
             found.push((tag, result, released));
         }
@@ -67,7 +67,7 @@ fn a_held_send_that_fails_says_why_once_and_its_bytes_live_until_the_kernels_las
         assert_eq!(found, [(7, 0, Some(true)), (7, 10_000, None), (8, -number, None)]);
         nothing_comes(&mut ring);
         assert_eq!((Arc::strong_count(&mapping), ring.in_flight()), (1, 0));
-        // What is sent instead arrives in its place.
+        // A replacement send arrives in its place.
         ring.send(socket.number(), Bytes::Mapped(sent(10_000..20_000)), false, false, 9);
         assert_eq!(one(&mut ring).result, 10_000);
         drop(socket);
@@ -101,7 +101,7 @@ fn a_last_word_that_comes_late_is_waited_for_and_what_comes_meanwhile_is_not_hel
         ring.send(socket.number(), Bytes::Owned(vec![0; 10], 0), false, false, tag);
         assert_eq!((one(&mut ring).tag, ring.in_flight()), (tag, 1));
     }
-    // The connection is gone by then.
+    // The connection has ended by then.
     ring.close(socket, 10);
     let tags = completions(&mut ring, 2).iter().map(|done| (done.tag, done.released)).collect::<Vec<_>>();
     assert_eq!(tags, [(10, None), (7, Some(true))]);
@@ -125,15 +125,15 @@ fn without_a_last_word_bytes_outlive_their_ring() {
     assert!(Belongings::is_retired(|tag, held| tag == TAG && matches!(held, Held::Bytes(Bytes::Mapped(_)))));
 }
 
-/// A send of the test below: what it sends, whether that is surely held, and whether the last word came.
+/// A send of the test below: its bytes, whether they are surely held, and whether the notification came.
 struct Sending {
     bytes: Weak<Mapping>,
     failed: bool,
     over: bool,
 }
 
-/// Whatever fails, comes short, late or never: nothing that the kernel may still read is freed, all else is,
-/// and each send has one result.
+/// Whether sends fail, come short, late or never: memory that the kernel may still read is never freed, all other
+/// memory is, and each send has one result.
 #[test]
 fn whatever_becomes_of_sends_their_bytes_live_until_the_last_word_and_no_longer() {
     let wrongs = [
@@ -195,7 +195,7 @@ fn whatever_becomes_of_sends_their_bytes_live_until_the_last_word_and_no_longer(
         }
         drop(socket);
         reading.join().expect("it reads to the end");
-        // What comes late waits for other results.
+        // Delayed notifications wait for other results.
         for tag in 40..60 {
             let event = crate::readiness::eventfd::EventFd::new().expect("descriptors");
             event.signal();

@@ -1,4 +1,4 @@
-//! A ring on sockets of this process: a file here for what each test is about.
+//! A ring on sockets of this process, one file for each topic.
 
 mod held;
 mod operations;
@@ -25,7 +25,7 @@ fn ring() -> Ring {
     Ring::restricted(SMALL).expect("this kernel has io_uring")
 }
 
-/// A peer, and the socket that a ring works on.
+/// A peer, and the socket of the ring.
 fn pair() -> (UnixStream, Socket) {
     let (peer, ours) = UnixStream::pair().expect("there are descriptors");
     ours.set_nonblocking(true).expect("a mode of a socket");
@@ -55,15 +55,15 @@ fn nothing_comes(ring: &mut Ring) {
     assert!(some.is_empty());
 }
 
-/// A ring on which these go wrong.
+/// Creates a ring with these faults.
 fn faulty_ring(faults: &[Fault]) -> Ring {
-    // Rings of other tests that begin meanwhile would have it, too.
+    // Rings that other tests create meanwhile would get them, too.
     let mut ring = ring();
     ring.faults = Faults::of(faults);
     ring
 }
 
-/// A peer by TCP, and the socket that a ring works on.
+/// A TCP peer, and the socket of the ring.
 fn internet_pair() -> (TcpStream, Socket) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let peer = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");

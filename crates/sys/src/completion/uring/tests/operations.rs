@@ -1,4 +1,4 @@
-//! What each operation does, and what it brings back.
+//! The effect and the result of each operation.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -101,7 +101,7 @@ fn a_connection_that_was_accepted_and_never_heard_of_is_closed_with_the_ring() {
     ring.accept(listener.number(), 7);
     let mut peer = UnixStream::connect(&path).expect("it listens");
     std::fs::remove_file(path).expect("it was made here");
-    // Submits, and reads nothing.
+    // Submits without reading completions.
     ring.ring.submit_and_wait(1).expect("a connection waits");
     drop(ring);
     peer.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
@@ -113,7 +113,7 @@ fn a_socket_is_closed_once_by_the_ring_or_when_it_was_cancelled() {
     let (mut ring, (mut peer, socket)) = (ring(), pair());
     ring.close(socket, 7);
     assert_eq!((one(&mut ring).result, peer.read(&mut [0]).expect("an end")), (0, 0));
-    // Behind a send that fails, the close is cancelled.
+    // After a failed send, the close is cancelled.
     let (peer, socket) = pair();
     drop(peer);
     let number = socket.number();
@@ -123,12 +123,12 @@ fn a_socket_is_closed_once_by_the_ring_or_when_it_was_cancelled() {
     ring.close(socket, 9);
     let results: Vec<_> = completions(&mut ring, 2).iter().map(|done| (done.tag, done.result)).collect();
     assert_eq!(results, [(8, -libc::EPIPE), (9, -libc::ECANCELED)]);
-    // Another test may have been given its number since.
+    // Another test may have reused its number since.
     assert!(open.is_ok() && identity() != open, "it is open: {open:?}");
 }
 
 fn borrow<'a>(number: RawFd) -> std::os::fd::BorrowedFd<'a> {
-    // SAFETY: the number is not -1, and it is asked for what it is alone.
+    // SAFETY: the number is not -1, and only its metadata is read.
     unsafe { std::os::fd::BorrowedFd::borrow_raw(number) }
 }
 

@@ -1,4 +1,4 @@
-//! Queues and buffers that run out, waits, and the end of a ring.
+//! Exhausted queues and buffers, waits, and the end of a ring.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -24,8 +24,7 @@ fn more_operations_than_there_are_places_complete_once_each() {
     assert_eq!(ring.in_flight(), 0);
 }
 
-/// The kernel breaks a chain at the end of a call: the operations behind would overtake the first, which
-/// waits for room.
+/// The kernel breaks a chain at the end of a call: later operations would overtake the first, which waits for room.
 #[test]
 fn a_chain_that_does_not_fit_the_queue_keeps_its_order() {
     const PIECE: usize = 100_000;
@@ -91,7 +90,7 @@ fn a_look_without_a_wait_brings_what_has_happened() {
     ring.wait(Some(Duration::ZERO), &mut some).expect("a ring can be waited for");
     assert!(some.is_empty());
     event.signal();
-    // Nothing is handed over meanwhile.
+    // Nothing is submitted meanwhile.
     ring.wait(Some(Duration::ZERO), &mut some).expect("a ring can be waited for");
     assert_eq!(some.iter().map(|done| done.tag).collect::<Vec<_>>(), [7]);
 }
@@ -108,7 +107,7 @@ fn a_ring_may_end_with_operations_in_flight() {
     let (peer, socket) = pair();
     let mut ring = ring();
     ring.receive_on(socket.number(), 1);
-    // More than there is room for: the kernel holds on to the bytes.
+    // The bytes exceed the room, so the kernel keeps them.
     ring.send(socket.number(), Bytes::Owned(vec![7; 4 << 20], 0), false, false, 2);
     let mut some = Vec::new();
     ring.wait(Some(Duration::ZERO), &mut some).expect("a ring can be waited for");
@@ -128,7 +127,7 @@ fn a_write_to_a_buffer_that_is_free_is_found_out() {
     drop(buffer);
     // SAFETY: the buffer has 64 bytes.
     let inside = unsafe { stale.add(40) };
-    // SAFETY: the memory of a pool is never freed; this is the fault that is looked for.
+    // SAFETY: the memory of a pool is never freed; this write is the fault that the test detects.
     unsafe { inside.write(1) };
     pool.take(0, 10);
 }

@@ -1,4 +1,4 @@
-//! Connections that are made by the ring and kept in its slots.
+//! Connections that the ring makes and keeps in slots.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -19,14 +19,14 @@ fn listener(at: &str) -> (TcpListener, Arc<Address>) {
     (listener, Arc::new(address.into()))
 }
 
-/// The results of these completions, by their tags.
+/// Returns the results of the next completions, by their tags.
 fn results(ring: &mut Ring, count: usize) -> Vec<(u64, i32)> {
     let mut all: Vec<_> = completions(ring, count).iter().map(|one| (one.tag, one.result)).collect();
     all.sort_unstable();
     all
 }
 
-/// A peer, and the slot in which its connection is.
+/// Returns a peer whose connection is in `slot`.
 fn connected(ring: &mut Ring, slot: u32, listener: &TcpListener, to: &Arc<Address>) -> TcpStream {
     ring.connect(slot, to, &[], STEP, CONNECT);
     assert_eq!(results(ring, 2), [(STEP, 0), (CONNECT, 0)]);
@@ -48,7 +48,7 @@ fn a_connection_in_a_slot_sends_receives_throws_away_and_closes() {
         ring.send_slot(3, Bytes::Owned(b"xhello".to_vec(), 1), 4);
         let sent = one(&mut ring);
         assert_eq!((sent.tag, sent.result, sent.memory), (4, 5, Some(b"xhello".to_vec())));
-        // The last acknowledgement of the handshake came with the bytes.
+        // The last acknowledgement of the handshake arrived with the bytes.
         let (mut peer, from) = listener.accept().expect("somebody connected");
         assert_eq!(from.ip(), at.parse::<SocketAddr>().expect("an address").ip());
         let mut word = [0; 5];
@@ -82,7 +82,7 @@ fn a_connection_that_nobody_wants_is_refused() {
 fn nothing_comes_of_a_connect_whose_socket_could_not_be_made() {
     let (_listener, to) = listener("127.0.0.1:0");
     let mut ring = ring();
-    // There are four.
+    // The ring has four slots.
     ring.connect(4, &to, &[Switch::NoDelay], STEP, CONNECT);
     let all = results(&mut ring, 3);
     assert!(all.contains(&(STEP, -libc::EINVAL)), "{all:?}");

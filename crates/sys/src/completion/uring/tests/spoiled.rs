@@ -1,4 +1,4 @@
-//! Operations go wrong as they are told, and what comes behind goes right.
+//! Operations fail as injected, and later ones succeed.
 
 use std::io::{Read, Write};
 
