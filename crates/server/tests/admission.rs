@@ -63,12 +63,12 @@ mod admission {
 
         /// Rows of words.
         #[derive(Debug)]
-        pub(crate) struct Rows(Vec<Vec<AtomicU64>>);
+        pub(crate) struct SharedRows(Vec<Vec<AtomicU64>>);
 
-        impl Rows {
-            pub(crate) fn new(rows: usize, words: usize) -> io::Result<Rows> {
+        impl SharedRows {
+            pub(crate) fn new(rows: usize, words: usize) -> io::Result<SharedRows> {
                 let row = || (0..words).map(|_| AtomicU64::default()).collect();
-                Ok(Rows((0..rows).map(|_| row()).collect()))
+                Ok(SharedRows((0..rows).map(|_| row()).collect()))
             }
 
             pub(crate) fn row(&self, place: usize) -> &[AtomicU64] {

@@ -17,7 +17,7 @@ pub mod readiness;
 
 pub use completion::{asio, uring};
 pub use errors::{errno, failure};
-pub use files::{directory, file, folder, inotify, links, location, place};
+pub use files::{directory, file, folder, inotify, links, location, resolved_path};
 pub use memory::{mapping, shared};
 pub use net::{connect, messages, pipe, socket, zerocopy};
 pub use process::{landlock, lifecycle, limits, seccomp, signal, task, terminal, user};

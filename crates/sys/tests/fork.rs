@@ -1,6 +1,6 @@
 //! A fork concerns a whole process, so this one runs without a harness and its threads.
 
-use tenfold_sys::asio::Context;
+use tenfold_sys::asio::IoContext;
 use tenfold_sys::process::{Fork, fork, reap};
 use tenfold_sys::uring::{Ring, Sizes};
 
@@ -15,7 +15,7 @@ fn h88_what_the_kernel_finds_by_address_is_not_forked() {
     refused("io_uring");
     drop(ring);
     forked();
-    if let Ok(context) = Context::new() {
+    if let Ok(context) = IoContext::new() {
         refused("Asio");
         drop(context);
         forked();

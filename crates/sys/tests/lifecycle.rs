@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use tenfold_sys::lifecycle::{self, Phase, Watch};
+use tenfold_sys::lifecycle::{self, Phase, PhaseWatch};
 use tenfold_sys::poll::PollList;
-use tenfold_sys::process::{own, tell};
+use tenfold_sys::process::{own, send_signal};
 use tenfold_sys::signal::Signal;
 
-fn is_told(watch: &Watch) -> bool {
+fn is_told(watch: &PhaseWatch) -> bool {
     let (mut list, mut heard) = (PollList::new(), false);
     list.set(watch.event().number(), 0, true, false);
     // The signal may also interrupt the wait that it should end.
@@ -21,7 +21,7 @@ fn is_told(watch: &Watch) -> bool {
 /// Sends a signal and waits for its effect, which may come later and on another thread. A signal without effect gets a
 /// little time.
 fn send(signal: Signal, expected: (u32, Phase)) {
-    tell(own(), signal);
+    send_signal(own(), signal);
     let begun = Instant::now();
     std::thread::sleep(Duration::from_millis(20));
     while (lifecycle::reopened(), lifecycle::phase()) != expected {
@@ -33,7 +33,7 @@ fn send(signal: Signal, expected: (u32, Phase)) {
 #[test]
 fn signals_change_the_phase_and_tell_who_watches() {
     lifecycle::install_worker_signals().expect("signals can be handled");
-    let (first, second) = (Watch::new().expect("descriptors"), Watch::new().expect("descriptors"));
+    let (first, second) = (PhaseWatch::new().expect("descriptors"), PhaseWatch::new().expect("descriptors"));
     assert_eq!(lifecycle::phase(), Phase::Serving);
     assert!(!is_told(&first));
 
@@ -58,12 +58,12 @@ fn signals_change_the_phase_and_tell_who_watches() {
     assert_eq!(lifecycle::phase(), Phase::Serving);
     lifecycle::advance(Phase::Draining);
     assert!(!is_told(&first), "who began before is not told any more");
-    assert!(is_told(&Watch::new().expect("a descriptor")), "who begins after a change is told of it");
+    assert!(is_told(&PhaseWatch::new().expect("a descriptor")), "who begins after a change is told of it");
     lifecycle::reset();
 
     // Watcher places are reused, so more watches than places can be created in turn.
     for _ in 0..3 {
-        let some: Vec<_> = (0..200).map(|_| Watch::new().expect("descriptors")).collect();
+        let some: Vec<_> = (0..200).map(|_| PhaseWatch::new().expect("descriptors")).collect();
         lifecycle::advance(Phase::Serving);
         assert!(some.iter().take(5).all(is_told));
     }

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tenfold_sys::asio::{Context, Watched};
+use tenfold_sys::asio::{IoContext, StreamDescriptor};
 use tenfold_sys::readiness::Ready;
 
 use crate::drivers::readiness::run::serve_as_dispatched;
@@ -21,7 +21,7 @@ use crate::protocol::Protocol;
 use crate::worker::intake::Intake;
 
 struct AsioSelector {
-    context: Context,
+    context: IoContext,
     connections: Arc<Connections>,
     sources: Vec<Source>,
 }
@@ -30,24 +30,24 @@ struct AsioSelector {
 struct Source {
     number: RawFd,
     word: u64,
-    watched: Watched,
+    watched: StreamDescriptor,
     waits: bool,
 }
 
 /// Connections by descriptor. Asio lets any thread begin a wait.
 #[derive(Default)]
-struct Connections(Mutex<Vec<Option<Watched>>>);
+struct Connections(Mutex<Vec<Option<StreamDescriptor>>>);
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    let context = Context::new().map_err(|error| format!("cannot make an io_context: {error}"))?;
+    let context = IoContext::new().map_err(|error| format!("cannot make an io_context: {error}"))?;
     let selector = AsioSelector { context, connections: Arc::default(), sources: Vec::new() };
     serve_as_dispatched(selector, plan, intake, protocol)
 }
 
 /// Lists the facilities that this build or kernel lacks, each with the error.
 pub(crate) fn probe() -> Vec<(Facility, String)> {
-    match Context::new() {
+    match IoContext::new() {
         Ok(_) => Vec::new(),
         Err(error) => vec![(Facility::Asio, error.to_string())],
     }
@@ -55,7 +55,7 @@ pub(crate) fn probe() -> Vec<(Facility, String)> {
 
 impl Connections {
     /// Does something to the place of descriptor `number`.
-    fn at<T>(&self, number: RawFd, act: impl FnOnce(&mut Option<Watched>) -> T) -> T {
+    fn at<T>(&self, number: RawFd, act: impl FnOnce(&mut Option<StreamDescriptor>) -> T) -> T {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = usize::try_from(number).expect("an open descriptor is not negative");
         if all.len() <= place {
@@ -67,7 +67,7 @@ impl Connections {
 
 impl Rearm for Connections {
     fn rearm(&self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
-        let begin = |place: &mut Option<Watched>| match place {
+        let begin = |place: &mut Option<StreamDescriptor>| match place {
             Some(watched) => watched.wait(word, interest.read, interest.write),
             None => Err(io::ErrorKind::NotFound.into()),
         };

@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use tenfold_sys::asio::{self, Proactor};
+use tenfold_sys::asio::{self, CompletionContext};
 use tenfold_sys::completion::{Bytes, Completion, Readable};
 use tenfold_sys::errno::EOPNOTSUPP;
 use tenfold_sys::mapping::Mapped;
@@ -34,20 +34,20 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
         let set = listener.set_nonblocking(true);
         set.map_err(|error| format!("cannot watch {}: {error}", listener.address()))?;
     }
-    let proactor = Proactor::new().map_err(|error| format!("cannot make an io_context: {error}"))?;
+    let proactor = CompletionContext::new().map_err(|error| format!("cannot make an io_context: {error}"))?;
     serve(proactor, plan, intake, protocol)
 }
 
-impl Buffer for asio::Buffer {
+impl Buffer for asio::ReceiveBuffer {
     fn consume(&mut self, count: usize) {
-        asio::Buffer::consume(self, count);
+        asio::ReceiveBuffer::consume(self, count);
     }
 }
 
-impl Ring for Proactor {
-    type Buffer = asio::Buffer;
+impl Ring for CompletionContext {
+    type Buffer = asio::ReceiveBuffer;
 
-    forward! { Proactor {
+    forward! { CompletionContext {
         accept(listener: RawFd, tag: u64);
         receive(number: RawFd, tag: u64);
         close(socket: Socket, tag: u64);
@@ -57,43 +57,43 @@ impl Ring for Proactor {
     } }
 
     fn accept_one(&mut self, listener: RawFd, tag: u64) {
-        Proactor::accept(self, listener, tag);
+        CompletionContext::accept(self, listener, tag);
     }
 
     fn cancel_accept(&mut self, listener: RawFd, _target: u64, _tag: u64) {
-        Proactor::cancel_accept(self, listener);
+        CompletionContext::cancel_accept(self, listener);
     }
 
     fn receive_on(&mut self, number: RawFd, tag: u64) {
-        Proactor::receive(self, number, tag);
+        CompletionContext::receive(self, number, tag);
     }
 
     /// All sends of a socket are linked: they are written one after the other.
     fn send(&mut self, number: RawFd, bytes: Bytes, more: bool, _linked: bool, tag: u64) {
-        Proactor::send(self, number, bytes, more, tag);
+        CompletionContext::send(self, number, bytes, more, tag);
     }
 
     fn send_held(&mut self, _number: RawFd, _mapped: Mapped, _more: bool, tag: u64) {
-        Proactor::refuse(self, tag, EOPNOTSUPP);
+        CompletionContext::refuse(self, tag, EOPNOTSUPP);
     }
 
     fn read(&mut self, file: Readable, offset: u64, memory: Vec<u8>, tag: u64) {
-        Proactor::read(self, &file, offset, memory, tag);
+        CompletionContext::read(self, &file, offset, memory, tag);
     }
 
     fn cancel(&mut self, number: RawFd, _target: u64, _tag: u64) {
-        Proactor::cancel(self, number);
+        CompletionContext::cancel(self, number);
     }
 
     fn cancel_all(&mut self, number: RawFd, _tag: u64) {
-        Proactor::cancel(self, number);
+        CompletionContext::cancel(self, number);
     }
 
     fn wait(
         &mut self,
         timeout: Option<Duration>,
-        into: &mut Vec<Completion<asio::Buffer>>,
+        into: &mut Vec<Completion<asio::ReceiveBuffer>>,
     ) -> io::Result<()> {
-        Proactor::wait(self, timeout, into)
+        CompletionContext::wait(self, timeout, into)
     }
 }

@@ -71,8 +71,8 @@ pub(crate) fn probe() -> Vec<(Facility, String)> {
     }
 }
 
-fn registration(interest: Interest, edge: bool, once: bool) -> epoll::Interest {
-    epoll::Interest { read: interest.read, write: interest.write, edge, exclusive: false, once }
+fn registration(interest: Interest, edge: bool, once: bool) -> epoll::EpollInterest {
+    epoll::EpollInterest { read: interest.read, write: interest.write, edge, exclusive: false, once }
 }
 
 /// `epoll_ctl(2)` may be called by any thread, also while the loop waits.
@@ -101,7 +101,7 @@ impl<const ONCE: bool> Selector for EpollSelector<ONCE> {
 
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
         let (edge, exclusive) = (self.edge_listener, self.shared);
-        let interest = epoll::Interest { read: true, write: false, edge, exclusive, once: false };
+        let interest = epoll::EpollInterest { read: true, write: false, edge, exclusive, once: false };
         self.epoll.add(number, word, interest)
     }
 

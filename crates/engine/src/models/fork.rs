@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use tenfold_http::Peer;
 use tenfold_sys::lifecycle::{self, Phase};
-use tenfold_sys::process::{self, End, Fork, Pid};
+use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::seccomp;
-use tenfold_sys::shared::Rows;
+use tenfold_sys::shared::SharedRows;
 use tenfold_sys::signal::Signal;
 
 use crate::drivers::blocking::accept::accept_each;
@@ -33,9 +33,10 @@ const PATIENCE: u32 = 100;
 
 /// Forks a process for each connection until the server leaves, and waits for all of them.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    let idle_since = Rows::new(1, plan.bounds.connections.saturating_add(MOST_LEAVING)).map_err(|error| {
-        format!("there is no memory for {} connections: {error}", plan.bounds.connections)
-    })?;
+    let idle_since =
+        SharedRows::new(1, plan.bounds.connections.saturating_add(MOST_LEAVING)).map_err(|error| {
+            format!("there is no memory for {} connections: {error}", plan.bounds.connections)
+        })?;
     let children = Children { each: Places::default(), idle_since, reopened: lifecycle::reopened() };
     let children = RefCell::new(children);
     let parent = process::own();
@@ -77,7 +78,7 @@ struct Children {
     /// Each with its peer.
     each: Places<(Pid, Peer)>,
     /// In memory that all of them share, at the place of each: see [`IdleSince`].
-    idle_since: Rows,
+    idle_since: SharedRows,
     /// How often logs were asked to be opened anew, as far as the children were told.
     reopened: u32,
 }
@@ -95,7 +96,7 @@ impl Children {
         if let Some(place) = evicted.filter(|_| admitted) {
             let &(pid, _) = self.each.evict(place);
             // A request that has come meanwhile is still answered.
-            process::tell(pid, Signal::Quit);
+            process::send_signal(pid, Signal::Quit);
             protocol.observe(Event::Evicted);
         }
         admitted
@@ -116,7 +117,7 @@ impl Children {
     /// Waits for those that have ended, but not for others; hands on what this process was told.
     fn look_after<P: Protocol>(&mut self, protocol: &P) {
         while let Ok(Some((pid, end))) = process::reap() {
-            if end == End::Exited(seccomp::ENDED) {
+            if end == WaitStatus::Exited(seccomp::ENDED) {
                 protocol.observe(Event::Trapped);
             }
             let place = self.each.iter().find_map(|(place, (other, _))| (*other == pid).then_some(place));
@@ -133,7 +134,7 @@ impl Children {
     }
 
     fn tell(&self, signal: Signal) {
-        self.each.iter().for_each(|(_, &(pid, _))| process::tell(pid, signal));
+        self.each.iter().for_each(|(_, &(pid, _))| process::send_signal(pid, signal));
     }
 
     /// Lets them finish what they have begun; when the server stops, stops them.

@@ -11,7 +11,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use tenfold_sys::libevent::{self, Base};
+use tenfold_sys::libevent::{self, LibeventBase};
 use tenfold_sys::readiness::Ready;
 
 use crate::drivers::readiness::pool::serve_by_pool;
@@ -25,7 +25,7 @@ use crate::worker::intake::Intake;
 
 /// `ONCE` says that a registration of a connection ends with its report.
 struct LibeventSelector<const ONCE: bool> {
-    base: Base,
+    base: LibeventBase,
     edge_listener: bool,
     edge_connections: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
 
 fn selector<const ONCE: bool>(plan: &Plan) -> Result<LibeventSelector<ONCE>, String> {
     let method = plan.method.map(|method| method.to_string());
-    let base = Base::new(method.as_deref());
+    let base = LibeventBase::new(method.as_deref());
     Ok(LibeventSelector {
         base: base.map_err(|error| format!("cannot make an event base of libevent: {error}"))?,
         edge_listener: plan.triggers.listener == Trigger::Edge,
@@ -50,7 +50,7 @@ fn selector<const ONCE: bool>(plan: &Plan) -> Result<LibeventSelector<ONCE>, Str
 
 /// Lists the facilities that this build or kernel lacks, each with the error.
 pub(crate) fn probe() -> Vec<(Facility, String)> {
-    match Base::new(None) {
+    match LibeventBase::new(None) {
         Ok(_) => Vec::new(),
         Err(error) => vec![(Facility::Libevent, error.to_string())],
     }
@@ -58,7 +58,7 @@ pub(crate) fn probe() -> Vec<(Facility, String)> {
 
 /// The method that the library uses where nobody forces another.
 pub(crate) fn method() -> Option<&'static str> {
-    Base::new(None).ok().map(|base| base.method())
+    LibeventBase::new(None).ok().map(|base| base.method())
 }
 
 impl<const ONCE: bool> Selector for LibeventSelector<ONCE> {
@@ -70,12 +70,13 @@ impl<const ONCE: bool> Selector for LibeventSelector<ONCE> {
     }
 
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
-        let interest = libevent::Interest { read: true, write: false, edge: self.edge_listener, once: false };
+        let interest =
+            libevent::LibeventInterest { read: true, write: false, edge: self.edge_listener, once: false };
         self.base.set(number, word, interest)
     }
 
     fn watch(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
-        let interest = libevent::Interest {
+        let interest = libevent::LibeventInterest {
             read: interest.read,
             write: interest.write,
             edge: self.edge_connections,

@@ -15,7 +15,7 @@ use tenfold_sys::completion::{Bytes, Readable};
 use tenfold_sys::errno;
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
-use tenfold_sys::uring::{Completion, Ring, RingBuffer, Sizes};
+use tenfold_sys::uring::{Ring, RingBuffer, RingCompletion, Sizes};
 
 #[cfg(feature = "test-layer")]
 use crate::drivers::completion::faults;
@@ -115,7 +115,7 @@ impl ring::Ring for Ring {
     }
 
     #[inline]
-    fn wait(&mut self, timeout: Option<Duration>, into: &mut Vec<Completion>) -> io::Result<()> {
+    fn wait(&mut self, timeout: Option<Duration>, into: &mut Vec<RingCompletion>) -> io::Result<()> {
         Ring::wait(self, timeout, into)
     }
 }

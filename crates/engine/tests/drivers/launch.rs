@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use tenfold_sys::process::{Pid, tell};
+use tenfold_sys::process::{Pid, send_signal};
 use tenfold_sys::signal::Signal;
 
 use crate::client::{Client, PATIENCE};
@@ -134,7 +134,7 @@ impl Server {
     }
 
     pub(crate) fn tell(&self, signal: Signal) {
-        tell(self.pid(), signal);
+        send_signal(self.pid(), signal);
     }
 
     /// How many eventfds the server has.

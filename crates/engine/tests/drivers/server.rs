@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
-use tenfold_engine::faults::{Fault, Operation, Wrong};
+use tenfold_engine::faults::{FaultKind, FaultyOperation, InjectedFault};
 use tenfold_engine::layer::framed::Framed;
 use tenfold_engine::offload::{Lane, promise};
 use tenfold_engine::{Bounds, Dispatch, Engine, Event, Plan, Protocol, faults, run};
@@ -20,7 +20,7 @@ use tenfold_http::{
     Service, Session, clock, serve_connection,
 };
 use tenfold_sys::lifecycle::install_worker_signals;
-use tenfold_sys::shared::Rows;
+use tenfold_sys::shared::SharedRows;
 use tenfold_sys::socket::{ListenOptions, Listener};
 use tenfold_sys::uring::Sizes;
 
@@ -69,29 +69,29 @@ impl Settings {
     }
 
     /// `faults=OPERATION:WRONG:EVERY:TIMES`; an error is its number.
-    fn faults(&self) -> Vec<Fault> {
+    fn faults(&self) -> Vec<InjectedFault> {
         let number = |text: &str| text.parse().expect("a fault of the tests has numbers");
         let fault = |text: &str| {
             let parts: Vec<&str> = text.split(':').collect();
             let operation = match parts[0] {
-                "accept" => Operation::Accept,
-                "receive" => Operation::Receive,
-                "send" => Operation::Send,
-                "send-held" => Operation::SendHeld,
-                "poll" => Operation::Poll,
-                "read" => Operation::Read,
-                "cancel" => Operation::Cancel,
-                "close" => Operation::Close,
+                "accept" => FaultyOperation::Accept,
+                "receive" => FaultyOperation::Receive,
+                "send" => FaultyOperation::Send,
+                "send-held" => FaultyOperation::SendHeld,
+                "poll" => FaultyOperation::Poll,
+                "read" => FaultyOperation::Read,
+                "cancel" => FaultyOperation::Cancel,
+                "close" => FaultyOperation::Close,
                 other => panic!("no operation {other}"),
             };
             let wrong = match parts[1] {
-                "short" => Wrong::Short,
-                "once" => Wrong::Once,
-                "late" => Wrong::Late(20),
-                "silent" => Wrong::Silent,
-                error => Wrong::Fails(error.parse().expect("an error is its number")),
+                "short" => FaultKind::Short,
+                "once" => FaultKind::Once,
+                "late" => FaultKind::Late(20),
+                "silent" => FaultKind::Silent,
+                error => FaultKind::Fails(error.parse().expect("an error is its number")),
             };
-            Fault { operation, wrong, every: number(parts[2]), times: number(parts[3]) }
+            InjectedFault { operation, wrong, every: number(parts[2]), times: number(parts[3]) }
         };
         self.text("faults").map(fault).into_iter().collect()
     }
@@ -277,7 +277,7 @@ struct Unit {
     large: Arc<OpenFile>,
     sparse: Option<Arc<OpenFile>>,
     shared: Arc<[u8]>,
-    counters: Rows,
+    counters: SharedRows,
     lane: Lane,
 }
 
@@ -293,7 +293,7 @@ impl Unit {
             large: open(settings.text("large").unwrap_or_default())?,
             sparse: settings.text("sparse").map(open).transpose()?,
             shared: pattern::bytes(1 << 20).into(),
-            counters: Rows::new(1, COUNTERS.len()).map_err(|error| error.to_string())?,
+            counters: SharedRows::new(1, COUNTERS.len()).map_err(|error| error.to_string())?,
             lane: Lane::new(plan, 4, 64),
         })
     }

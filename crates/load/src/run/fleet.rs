@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenfold_sys::clock;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::process::{self, Fork, Pid};
-use tenfold_sys::shared::Rows;
+use tenfold_sys::shared::SharedRows;
 use tenfold_sys::signal::Signal;
 
 use crate::error::{Wrong, failed};
@@ -39,7 +39,7 @@ struct Work<'a> {
 /// When they cannot be started, or one of them cannot go on.
 pub(crate) fn run(plan: &Plan, targets: &Targets, means: Means, display: &mut Live) -> Result<Record, Wrong> {
     let work = Work { plan, targets, means };
-    let rows = Rows::new(plan.workers() as usize, worker::WORDS)
+    let rows = SharedRows::new(plan.workers() as usize, worker::WORDS)
         .map_err(|error| failed("get memory for the workers to tell in", &error))?;
     if plan.processes == 1 {
         let begin = clock::monotonic() + LEAD;
@@ -53,7 +53,7 @@ pub(crate) fn run(plan: &Plan, targets: &Targets, means: Means, display: &mut Li
 fn threads(
     Work { plan, targets, means }: Work<'_>,
     (process, begin): (u32, u64),
-    rows: &Rows,
+    rows: &SharedRows,
     mut look: impl FnMut(),
 ) -> Result<Record, Wrong> {
     thread::scope(|scope| {
@@ -88,7 +88,7 @@ fn threads(
     })
 }
 
-fn processes(work: Work<'_>, begin: u64, rows: &Rows, display: &mut Live) -> Result<Record, Wrong> {
+fn processes(work: Work<'_>, begin: u64, rows: &SharedRows, display: &mut Live) -> Result<Record, Wrong> {
     let parent = process::own();
     let (sender, receiver) = mpsc::channel();
     let mut children: Vec<Pid> = Vec::new();
@@ -129,7 +129,7 @@ fn processes(work: Work<'_>, begin: u64, rows: &Rows, display: &mut Live) -> Res
 fn gather(
     receiver: &mpsc::Receiver<Result<Record, String>>,
     children: &[Pid],
-    rows: &Rows,
+    rows: &SharedRows,
     display: &mut Live,
 ) -> Result<Record, Wrong> {
     let (mut all, mut told) = (Record::default(), false);
@@ -143,7 +143,7 @@ fn gather(
         }
         if (lifecycle::phase() != Phase::Serving || failure.is_some()) && !told {
             told = true;
-            children.iter().for_each(|child| process::tell(*child, Signal::Interrupt));
+            children.iter().for_each(|child| process::send_signal(*child, Signal::Interrupt));
         }
     }
     failure.map_or(Ok(all), |why| Err(Wrong::Failed(why)))

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tenfold_sys::shared::Rows;
+use tenfold_sys::shared::SharedRows;
 
 use crate::plan::{Length, Plan};
 use crate::report::output::units;
@@ -53,7 +53,7 @@ impl Live {
     }
 
     /// Shows how far it is.
-    pub(crate) fn look(&mut self, rows: &Rows) {
+    pub(crate) fn look(&mut self, rows: &SharedRows) {
         let Some(bar) = &self.bar else { return };
         let sum = |word: Word| {
             (0..rows.rows()).map(|row| rows.row(row)[word as usize].load(Ordering::Relaxed)).sum::<u64>()

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tenfold_sys::completion::Bytes;
 use tenfold_sys::connect::Remote;
-use tenfold_sys::uring::{self, Address, Ring, Sizes, Switch};
+use tenfold_sys::uring::{self, Address, Ring, Sizes, SocketOption};
 use tenfold_sys::{clock, errno, failure};
 
 use crate::connection::judge::fault_of;
@@ -72,8 +72,8 @@ pub(crate) struct Completion {
     lines: Vec<Line>,
     /// Where the servers are, by their numbers.
     addresses: Vec<Arc<Address>>,
-    switches: Vec<Switch>,
-    done: Vec<uring::Completion>,
+    switches: Vec<SocketOption>,
+    done: Vec<uring::RingCompletion>,
     stock: Vec<Vec<u8>>,
 }
 
@@ -92,8 +92,8 @@ impl Backend for Completion {
         // Where there are more threads than idle connections, one has no place, and a table has a slot.
         let ring = Ring::with_slots(SIZES, places.max(1))
             .map_err(|(step, error)| io::Error::new(error.kind(), format!("{step}: {error}")))?;
-        let no_delay = share.persistent.then_some(Switch::NoDelay);
-        let join_ack = share.plan.join_ack.then_some(Switch::JoinAck);
+        let no_delay = share.persistent.then_some(SocketOption::NoDelay);
+        let join_ack = share.plan.join_ack.then_some(SocketOption::JoinAck);
         Ok(Completion {
             ring,
             lines: vec![Line::default(); places as usize],
@@ -166,8 +166,8 @@ impl Backend for Completion {
 }
 
 impl Worker<'_, Completion> {
-    fn on_done(&mut self, one: uring::Completion) {
-        let uring::Completion { tag, result, buffer, memory, .. } = one;
+    fn on_done(&mut self, one: uring::RingCompletion) {
+        let uring::RingCompletion { tag, result, buffer, memory, .. } = one;
         if let Some(memory) = memory.filter(|memory| memory.capacity() <= KEPT && self.io.stock.len() < STOCK)
         {
             self.io.stock.push(memory);

@@ -5,7 +5,7 @@ use std::io;
 
 use tenfold_sys::clock;
 use tenfold_sys::connect::{ConnectOptions, Remote, connect};
-use tenfold_sys::epoll::{Epoll, Interest};
+use tenfold_sys::epoll::{Epoll, EpollInterest};
 use tenfold_sys::readiness::Ready;
 
 use crate::connection::judge::fault_of;
@@ -208,7 +208,7 @@ impl Worker<'_, Readiness> {
     /// Watches a connection, for room too where that has not come yet.
     fn watch(&mut self, number: u32, write: bool) {
         let place = &self.places[number as usize];
-        let interest = Interest { read: true, write, edge: true, ..Interest::default() };
+        let interest = EpollInterest { read: true, write, edge: true, ..EpollInterest::default() };
         let descriptor = place.connection.number().unwrap_or_default();
         if let Err(error) = self.io.epoll.add(descriptor, key(number, place.generation), interest) {
             self.lose(number, fault_of(&error));

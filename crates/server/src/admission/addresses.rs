@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use tenfold_http::Peer;
 
-use super::sync::{AtomicU64, Rows};
+use super::sync::{AtomicU64, SharedRows};
 
 /// Places that an address may have.
 const WAYS: usize = 8;
@@ -38,7 +38,7 @@ const CHANGING: u64 = u64::MAX;
 /// What is known of addresses.
 #[derive(Debug)]
 pub(crate) struct Addresses {
-    rows: Rows,
+    rows: SharedRows,
     sets: u64,
     lanes: usize,
     /// Keyed, so that nobody can choose addresses that crowd each other out.
@@ -108,7 +108,7 @@ impl Addresses {
     /// When there is no memory.
     pub(crate) fn new(addresses: usize, lanes: usize) -> io::Result<Addresses> {
         let sets = addresses.div_ceil(WAYS).max(1);
-        let rows = Rows::new(FIRST_LANE + lanes, sets * WAYS)?;
+        let rows = SharedRows::new(FIRST_LANE + lanes, sets * WAYS)?;
         Ok(Addresses { rows, sets: sets as u64, lanes, hasher: RandomState::new() })
     }
 

@@ -3,4 +3,4 @@
 pub(super) use std::sync::atomic::AtomicU64;
 pub(super) use std::thread;
 
-pub(super) use tenfold_sys::shared::Rows;
+pub(super) use tenfold_sys::shared::SharedRows;

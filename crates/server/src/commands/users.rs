@@ -10,7 +10,7 @@ use tenfold_accounts::Accounts;
 use tenfold_accounts::store::url::Url;
 use tenfold_sys::process;
 use tenfold_sys::terminal::Hidden;
-use tenfold_sys::user::{self, User};
+use tenfold_sys::user::{self, SystemUser};
 
 use crate::diagnostics::error;
 use crate::members::database::{self, Users};
@@ -133,10 +133,10 @@ fn open_as_keeper(at: &Place, settings: &Settings) -> Result<Accounts, String> {
     };
     database::prepare(at, keeper.as_ref().map(|keeper| Users { accounts: keeper, workers: keeper }))?;
     if let Some(keeper) = &keeper {
-        let become_it = || keeper.become_it().and_then(|()| user::renounce());
+        let switch_to = || keeper.switch_to().and_then(|()| user::drop_capabilities());
         // The change of user may open the memory again (fs.suid_dumpable).
-        let become_it = || become_it().and_then(|()| process::hide_memory());
-        become_it().map_err(|error| format!("cannot become user {}: {error}", keeper.name))?;
+        let switch_to = || switch_to().and_then(|()| process::hide_memory());
+        switch_to().map_err(|error| format!("cannot become user {}: {error}", keeper.name))?;
     }
     database::open_accounts(
         &url,
@@ -147,10 +147,11 @@ fn open_as_keeper(at: &Place, settings: &Settings) -> Result<Accounts, String> {
 }
 
 /// The owner of the database; if it is missing, or is root's, the user of the server's accounts process.
-fn keeper(url: &Url, settings: &Settings) -> Result<User, String> {
+fn keeper(url: &Url, settings: &Settings) -> Result<SystemUser, String> {
     match database::owner(url)?.filter(|owner| *owner != 0) {
         Some(id) => {
-            let found = User::with_id(id).map_err(|error| format!("cannot look up user {id}: {error}"))?;
+            let found =
+                SystemUser::with_id(id).map_err(|error| format!("cannot look up user {id}: {error}"))?;
             found.ok_or_else(|| format!("cannot use {url}: it belongs to user {id}, who does not exist"))
         }
         None => {

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use tenfold_sys::errno;
 use tenfold_sys::location::Location;
-use tenfold_sys::user::User;
+use tenfold_sys::user::SystemUser;
 
 /// The mode of a new file. Its lines tell who visits this site, so others may not read it.
 const MODE: u32 = 0o640;
@@ -24,7 +24,7 @@ const MODE: u32 = 0o640;
 ///
 /// # Errors
 /// What the system says, and what to do.
-pub(super) fn make(path: &Path, owner: Option<&User>) -> Result<File, String> {
+pub(super) fn make(path: &Path, owner: Option<&SystemUser>) -> Result<File, String> {
     made(path, owner).map_err(|error| why(path, &error))
 }
 
@@ -36,7 +36,7 @@ pub(super) fn open(path: &Path) -> Result<File, String> {
     opened(path, None).map_err(|error| why(path, &error))
 }
 
-fn made(path: &Path, owner: Option<&User>) -> io::Result<File> {
+fn made(path: &Path, owner: Option<&SystemUser>) -> io::Result<File> {
     let file = opened(path, Some(MODE))?;
     let facts = file.metadata()?;
     if let Some(owner) = owner
@@ -128,9 +128,9 @@ mod tests {
     }
 
     /// This process's own user, as the user of workers.
-    fn ourselves() -> User {
+    fn ourselves() -> SystemUser {
         let name = "ourselves".to_owned();
-        User {
+        SystemUser {
             name,
             id: rustix::process::geteuid().as_raw(),
             group: rustix::process::getegid().as_raw(),

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use tenfold_sys::user::User;
+use tenfold_sys::user::SystemUser;
 
 use super::file;
 use crate::settings::log::{LogTarget, Manner};
@@ -28,7 +28,7 @@ impl Log {
     ///
     /// # Errors
     /// What the system says, with the path and what to do.
-    pub(crate) fn open(settings: &Settings, owner: Option<&User>) -> Result<Log, String> {
+    pub(crate) fn open(settings: &Settings, owner: Option<&SystemUser>) -> Result<Log, String> {
         let manner = settings.log;
         let open = match &settings.access_log {
             LogTarget::Off => None,
@@ -50,7 +50,7 @@ impl Log {
     ///
     /// # Errors
     /// What the system says, with the path and what to do; the old one is kept then.
-    pub(crate) fn reopen(&mut self, owner: Option<&User>) -> Result<(), String> {
+    pub(crate) fn reopen(&mut self, owner: Option<&SystemUser>) -> Result<(), String> {
         let Some(Open { file, path: Some(path), .. }) = &mut self.0 else { return Ok(()) };
         *file = file::make(path, owner)
             .map_err(|why| format!("cannot open the access log {} again: {why}", path.display()))?;

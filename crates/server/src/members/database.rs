@@ -11,8 +11,8 @@ use std::path::Path;
 
 use tenfold_accounts::Accounts;
 use tenfold_accounts::store::url::Url;
-use tenfold_sys::folder::{self, Folder};
-use tenfold_sys::user::User;
+use tenfold_sys::folder::{self, OpenFolder};
+use tenfold_sys::user::SystemUser;
 
 use crate::settings::members::{Members, Place, usual_folder};
 
@@ -26,9 +26,9 @@ const STICKY: u32 = 0o1000;
 #[derive(Clone, Copy)]
 pub(crate) struct Users<'u> {
     /// The user of the accounts process, who is to have the files.
-    pub(crate) accounts: &'u User,
+    pub(crate) accounts: &'u SystemUser,
     /// The user of the workers, who may have had them until now.
-    pub(crate) workers: &'u User,
+    pub(crate) workers: &'u SystemUser,
 }
 
 /// Prepares the folder, and as root gives an existing database to the user of the accounts process. Returns the URL.
@@ -58,7 +58,7 @@ pub(crate) fn prepare(place: &Place, users: Option<Users<'_>>) -> Result<Url, St
 pub(crate) fn open_accounts(
     url: &Url,
     create: bool,
-    user: Option<&User>,
+    user: Option<&SystemUser>,
     settings: &Members,
 ) -> Result<Accounts, String> {
     let made = match file_of(url).filter(|_| create) {
@@ -80,7 +80,7 @@ pub(crate) fn open_accounts(
 /// In words: the file is not one that a database is kept in.
 pub(crate) fn owner(url: &Url) -> Result<Option<u32>, String> {
     let Some(path) = file_of(url) else { return Ok(None) };
-    let Ok((folder, name)) = Folder::around(path) else { return Ok(None) };
+    let Ok((folder, name)) = OpenFolder::around(path) else { return Ok(None) };
     match folder.look(&name) {
         Ok(file) => acceptable(&file, path).map(|facts| Some(facts.uid())),
         Err(_) => Ok(None),
@@ -137,7 +137,7 @@ fn hand_over(path: &Path, users: Users<'_>) -> io::Result<()> {
         return Ok(());
     }
     // A folder that is missing or out of reach, also by another user's link, is reported by the accounts process.
-    let Ok((folder, name)) = Folder::around(path) else { return Ok(()) };
+    let Ok((folder, name)) = OpenFolder::around(path) else { return Ok(()) };
     if !may_write(&folder.metadata()?, accounts) {
         return Ok(());
     }
@@ -166,7 +166,7 @@ fn give(file: &File, Users { accounts, workers }: Users<'_>) -> io::Result<()> {
 }
 
 /// Requires a file that this process can keep a database in; makes a missing one. Returns whether it was made.
-fn require(path: &Path, user: Option<&User>) -> Result<bool, String> {
+fn require(path: &Path, user: Option<&SystemUser>) -> Result<bool, String> {
     let (who, or_else) = match user {
         Some(user) => (format!("user {}", user.name), ", or name its owner with accounts-user"),
         None => ("the user of this process".into(), ""),
@@ -174,7 +174,7 @@ fn require(path: &Path, user: Option<&User>) -> Result<bool, String> {
     let shown = path.display();
     let within = std::path::absolute(parent(path)).unwrap_or_else(|_| parent(path).to_owned());
     let within = within.display();
-    let (folder, name) = Folder::around(path)
+    let (folder, name) = OpenFolder::around(path)
         .map_err(|error| format!("cannot open the folder of the database {shown} as {who}: {error}"))?;
     folder.allows_new_files().map_err(|error| {
         format!(
@@ -212,7 +212,7 @@ fn acceptable(file: &File, path: &Path) -> Result<Metadata, String> {
 }
 
 /// Whether a user can write in a folder, as far as its mode tells.
-fn may_write(folder: &Metadata, user: &User) -> bool {
+fn may_write(folder: &Metadata, user: &SystemUser) -> bool {
     let bits = match () {
         () if user.id == 0 => return true,
         () if folder.uid() == user.id => folder.mode() >> 6,
@@ -230,8 +230,8 @@ fn parent(path: &Path) -> &Path {
 mod tests {
     use super::*;
 
-    fn user(name: &str, id: u32) -> User {
-        User { name: name.into(), id, group: id, groups: vec![id] }
+    fn user(name: &str, id: u32) -> SystemUser {
+        SystemUser { name: name.into(), id, group: id, groups: vec![id] }
     }
 
     #[test]

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tenfold_accounts::store::url::Url;
 use tenfold_accounts::{Accounts, Query, Reply};
-use tenfold_sys::lifecycle::{self, Phase, Watch};
+use tenfold_sys::lifecycle::{self, Phase, PhaseWatch};
 use tenfold_sys::task;
-use tenfold_sys::user::User;
+use tenfold_sys::user::SystemUser;
 use tenfold_sys::wait::{self, Reported};
 
 use super::channel::{AccountsServer, Answerer};
@@ -45,7 +45,7 @@ pub(crate) struct Work<'w> {
     pub(crate) settings: &'w Members,
     pub(crate) url: &'w Url,
     /// The user that this process has become, if it was started as root.
-    pub(crate) user: Option<&'w User>,
+    pub(crate) user: Option<&'w SystemUser>,
     /// Whether a missing database is made: at the start of the server, and never later in place of one that was moved.
     pub(crate) create: bool,
     pub(crate) server: &'w AccountsServer,
@@ -73,7 +73,7 @@ pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String
     let (quick, busy) = on("accounts", settings.connections, QUEUE, 0).map_err(failed)?;
     let (hashing, busy_hashing) =
         on("hashing", settings.hash_threads, settings.hash_queue, NICE).map_err(failed)?;
-    let watch = Watch::new().map_err(|error| format!("cannot hear signals: {error}"))?;
+    let watch = PhaseWatch::new().map_err(|error| format!("cannot hear signals: {error}"))?;
     let mut room = AccountsServer::room();
     loop {
         if !hangs(&busy, &busy_hashing, Instant::now()) {
@@ -138,7 +138,7 @@ fn start(
             (receiver.clone(), accounts.clone(), pulse.clone(), busy.clone());
         thread::Builder::new().name(format!("{name}-{number}")).spawn(move || {
             // On Linux this is about the calling thread. Who may not be nicer hashes as it is.
-            let _ = task::give_way(niceness);
+            let _ = task::lower_priority(niceness);
             loop {
                 let waiting = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok((request, answer)) = waiting else { return };

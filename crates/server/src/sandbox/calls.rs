@@ -2,7 +2,7 @@
 
 use tenfold_engine::{Engine, Plan, Topology};
 use tenfold_sys::process;
-use tenfold_sys::seccomp::{Call, Rule, Test};
+use tenfold_sys::seccomp::{Call, FilterRule, Test};
 use tenfold_sys::socket::{DISCONNECT_BYTES, SO_PASSRIGHTS};
 
 /// System calls by their names.
@@ -69,7 +69,7 @@ pub(super) static DANGEROUS: &[Call] = calls! {
 };
 
 /// The calls that a worker of `plan` may make.
-pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> Vec<Rule> {
+pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> Vec<FilterRule> {
     let model = plan.engine.model();
     let waits = plan.others_waits();
     // Files are sent as the sender does; flags are looked at below.
@@ -77,14 +77,14 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
     let of_model = model.all_calls().filter(|call| !elsewhere.contains(call) && !waits.contains(call));
     let of_sender =
         plan.sender.row().adds.iter().filter(|call| ![Call::SENDTO, Call::SENDMSG].contains(call));
-    let mut rules: Vec<Rule> = of_model.map(Rule::from).collect();
+    let mut rules: Vec<FilterRule> = of_model.map(FilterRule::from).collect();
     rules.extend(RUNTIME.iter().chain(FILES).chain(SERVING).chain(of_sender).map(|&call| call.into()));
     // MSG_FASTOPEN connects. What a ring sends no filter sees, so its engine has that limit anyhow.
     let unless_it_connects = |place| (place, Test::Bits { mask: libc::MSG_FASTOPEN as u32, set: 0 });
     for (call, flags) in [(Call::SENDTO, 3), (Call::SENDMSG, 2)] {
         rules.push(match plan.engine {
             Engine::Uring => call.into(),
-            _ => Rule::when(call, &[unless_it_connects(flags)]),
+            _ => FilterRule::when(call, &[unless_it_connects(flags)]),
         });
     }
     // The test layer asks whether a file is cached.
@@ -93,30 +93,30 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
     // Filters of threads are installed beneath that of the process; a thread that has its own may add none.
     rules.push(Call::SECCOMP.into());
     // A connection is reset by an address that is none.
-    rules.push(Rule::when(Call::CONNECT, &[(2, Test::Is(DISCONNECT_BYTES))]));
+    rules.push(FilterRule::when(Call::CONNECT, &[(2, Test::Is(DISCONNECT_BYTES))]));
     rules.extend(OPTIONS.map(|(level, option)| {
-        Rule::when(Call::SETSOCKOPT, &[(1, Test::Is(level as u32)), (2, Test::Is(option as u32))])
+        FilterRule::when(Call::SETSOCKOPT, &[(1, Test::Is(level as u32)), (2, Test::Is(option as u32))])
     }));
     let accepts_by_poll = plan.blocking() || plan.topology == Topology::Handoff;
     if several_listeners && accepts_by_poll {
         rules.push(Call::POLL.into());
     } else if plan.blocking() {
         // Whether another connection is in the backlog: a call that does not wait is no model's wait.
-        rules.push(Rule::when(Call::POLL, &[(2, Test::Is(0))]));
+        rules.push(FilterRule::when(Call::POLL, &[(2, Test::Is(0))]));
     }
     match plan.engine {
         Engine::Fork => {
-            rules.push(Rule::when(Call::CLONE, &[(0, Test::Is(FORK))]));
+            rules.push(FilterRule::when(Call::CLONE, &[(0, Test::Is(FORK))]));
             // The processes of connections. Neither groups of processes nor all of them.
             let one = [(0, Test::AtLeast(1)), (0, Test::AtMost(i32::MAX as u32))];
-            rules.push(Rule::when(Call::KILL, &one));
+            rules.push(FilterRule::when(Call::KILL, &one));
         }
         _ => rules.push(thread()),
     }
     if members {
         // For answers. A datagram socket could send to every Unix socket of the machine.
         let stream = Test::Bits { mask: SOCKET_TYPES, set: libc::SOCK_STREAM as u32 };
-        rules.push(Rule::when(Call::SOCKETPAIR, &[(0, Test::Is(libc::AF_UNIX as u32)), (1, stream)]));
+        rules.push(FilterRule::when(Call::SOCKETPAIR, &[(0, Test::Is(libc::AF_UNIX as u32)), (1, stream)]));
     }
     // If the kernel has no `poll`, the C library calls `ppoll`.
     let polls = Call::POLL.number().is_none() && !waits.contains(&Call::POLL);
@@ -124,17 +124,18 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
         true => Call::PPOLL.into(),
         // A pipe that the log waits for, the error queue of a socket, or changes of files and the end: a model would
         // wait for many.
-        false => Rule::when(Call::PPOLL, &[(1, Test::AtMost(2))]),
+        false => FilterRule::when(Call::PPOLL, &[(1, Test::AtMost(2))]),
     });
     rules.extend(with_conditions(plan.engine == Engine::Fork));
     rules
 }
 
 /// The calls that the accounts process may make.
-pub(super) fn of_accounts() -> Vec<Rule> {
-    let mut rules: Vec<Rule> = RUNTIME.iter().chain(FILES).chain(ACCOUNTS).map(|&call| call.into()).collect();
+pub(super) fn of_accounts() -> Vec<FilterRule> {
+    let mut rules: Vec<FilterRule> =
+        RUNTIME.iter().chain(FILES).chain(ACCOUNTS).map(|&call| call.into()).collect();
     rules.push(thread());
-    rules.extend(UNLESS_LINGER.map(|test| Rule::when(Call::SETSOCKOPT, &[test])));
+    rules.extend(UNLESS_LINGER.map(|test| FilterRule::when(Call::SETSOCKOPT, &[test])));
     rules.extend(with_conditions(false));
     rules
 }
@@ -156,14 +157,14 @@ const NAMESPACES: u32 = (libc::CLONE_NEWNS
 /// linux/prctl.h: rustix reads the size of a page.
 const PR_GET_AUXV: u32 = 0x4155_5856;
 
-fn thread() -> Rule {
-    Rule::when(Call::CLONE, &[(0, Test::Bits { mask: NAMESPACES | THREAD, set: THREAD })])
+fn thread() -> FilterRule {
+    FilterRule::when(Call::CLONE, &[(0, Test::Bits { mask: NAMESPACES | THREAD, set: THREAD })])
 }
 
 /// Calls of every process that do many things, of which few are allowed. None is a request's.
-fn with_conditions(forks: bool) -> Vec<Rule> {
-    let is = |call, place: u8, values: &[u32]| -> Vec<Rule> {
-        values.iter().map(|&value| Rule::when(call, &[(place, Test::Is(value))])).collect()
+fn with_conditions(forks: bool) -> Vec<FilterRule> {
+    let is = |call, place: u8, values: &[u32]| -> Vec<FilterRule> {
+        values.iter().map(|&value| FilterRule::when(call, &[(place, Test::Is(value))])).collect()
     };
     let mut rules = is(
         Call::PRCTL,
@@ -189,20 +190,20 @@ fn with_conditions(forks: bool) -> Vec<Rule> {
     rules.extend(is(Call::FCNTL, 1, &commands));
     // Signals that the C library keeps for itself, and questions: no handler changes.
     rules.extend(is(Call::RT_SIGACTION, 0, &[32, 33]));
-    rules.push(Rule::when(Call::RT_SIGACTION, &[(1, Test::Null)]));
+    rules.push(FilterRule::when(Call::RT_SIGACTION, &[(1, Test::Null)]));
     let abort = (2, Test::Is(libc::SIGABRT as u32));
     rules.push(match forks {
-        true => Rule::when(Call::TGKILL, &[abort]),
+        true => FilterRule::when(Call::TGKILL, &[abort]),
         false => {
             let own = process::own().as_raw_nonzero().get() as u32;
-            Rule::when(Call::TGKILL, &[(0, Test::Is(own)), abort])
+            FilterRule::when(Call::TGKILL, &[(0, Test::Is(own)), abort])
         }
     });
     // Whether a process that holds a lock is still there: signal 0 is none.
     rules.extend(is(Call::KILL, 1, &[0]));
-    rules.push(Rule::when(Call::PRLIMIT64, &[(2, Test::Null)]));
+    rules.push(FilterRule::when(Call::PRLIMIT64, &[(2, Test::Null)]));
     for call in [Call::MMAP, Call::MPROTECT] {
-        rules.push(Rule::when(call, &[(2, Test::Bits { mask: libc::PROT_EXEC as u32, set: 0 })]));
+        rules.push(FilterRule::when(call, &[(2, Test::Bits { mask: libc::PROT_EXEC as u32, set: 0 })]));
     }
     rules
 }
@@ -216,13 +217,13 @@ mod tests {
     use rustix::io::Errno;
     use rustix::net::sockopt;
     use tenfold_sys::seccomp::{REPORT_WORDS, Reports, allow_only, handle};
-    use tenfold_sys::shared::Rows;
+    use tenfold_sys::shared::SharedRows;
 
     use super::*;
 
     #[test]
     fn h79_the_accounts_process_cannot_make_a_close_wait() {
-        let rows: &Rows = Box::leak(Box::new(Rows::new(2, REPORT_WORDS).expect("memory")));
+        let rows: &SharedRows = Box::leak(Box::new(SharedRows::new(2, REPORT_WORDS).expect("memory")));
         let socket = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let confined = std::thread::spawn(move || {
             let reports = Reports { row: rows.row(0), refused: &rows.row(1)[0], line: None };

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tenfold_engine::Plan;
 use tenfold_sys::file::Root;
 use tenfold_sys::landlock;
-use tenfold_sys::process::End;
-use tenfold_sys::seccomp::{self, Call, ENDED, Reports, Rule, own_fatal, take_fatal};
+use tenfold_sys::process::WaitStatus;
+use tenfold_sys::seccomp::{self, Call, ENDED, FilterRule, Reports, own_fatal, take_fatal};
 
 use crate::diagnostics::{self, Level, warning};
 
@@ -72,7 +72,7 @@ pub(crate) fn confine_accounts(process: Process, database: Option<&Path>) -> Res
     confine(process, &calls::of_accounts(), calls::DANGEROUS)
 }
 
-fn confine(process: Process, rules: &[Rule], fatal: &[Call]) -> Result<(), String> {
+fn confine(process: Process, rules: &[FilterRule], fatal: &[Call]) -> Result<(), String> {
     let line = diagnostics::shows(Level::Warn).then(|| format!("tenfold: warning: {}: ", process.name));
     let reports = Reports { row: process.row, refused: process.refused, line };
     let confined = seccomp::handle(reports, fatal).and_then(|()| seccomp::allow_only(rules));
@@ -97,10 +97,10 @@ pub(crate) fn confine_helper() -> io::Result<()> {
 
 /// How a process ended: by the call that its row names, or as the system says. The row is then that of the process
 /// that takes its place, which has reported nothing.
-pub(crate) fn end_of(row: &[AtomicU64], end: End) -> String {
+pub(crate) fn end_of(row: &[AtomicU64], end: WaitStatus) -> String {
     let fatal = take_fatal(row);
     row.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-    match fatal.filter(|_| end == End::Exited(ENDED)) {
+    match fatal.filter(|_| end == WaitStatus::Exited(ENDED)) {
         Some(number) => format!("was ended by its sandbox, which forbids {}", named(number)),
         None => end.to_string(),
     }

@@ -8,12 +8,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tenfold_accounts::store::url::Url;
-use tenfold_sys::process::{self, End, Fork, Pid};
+use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::seccomp::REPORT_WORDS;
-use tenfold_sys::shared::Rows;
+use tenfold_sys::shared::SharedRows;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::refuse_descriptors;
-use tenfold_sys::user::User;
+use tenfold_sys::user::SystemUser;
 
 use super::privileges;
 use crate::diagnostics::{debug, error, warning};
@@ -46,14 +46,14 @@ pub(super) struct Accounts {
     /// Where they are.
     pub(super) url: Url,
     /// The user of the process, if the server was started as root.
-    pub(super) user: Option<User>,
+    pub(super) user: Option<SystemUser>,
     /// None in the process of the accounts itself, which would not hear the end of all askers otherwise.
     client: Option<AccountsClient>,
     server: AccountsServer,
     pulse: Arc<Pulse>,
     starts: Starts,
     /// In which the sandbox of the process reports: the call that ended it, and how many were refused.
-    reports: Arc<Rows>,
+    reports: Arc<SharedRows>,
     sandbox: bool,
     pid: Option<Pid>,
     began: Instant,
@@ -71,7 +71,10 @@ impl Accounts {
     ///
     /// # Errors
     /// In words: what is wrong with the database, or with the system.
-    pub(super) fn begin(settings: &Settings, workers: Option<&User>) -> Result<Option<Accounts>, String> {
+    pub(super) fn begin(
+        settings: &Settings,
+        workers: Option<&SystemUser>,
+    ) -> Result<Option<Accounts>, String> {
         let Some(at) = &settings.members.accounts else { return Ok(None) };
         let user = workers.map(|workers| privileges::accounts_user(settings, workers)).transpose()?;
         let users = user.as_ref().zip(workers).map(|(accounts, workers)| Users { accounts, workers });
@@ -100,15 +103,15 @@ impl Accounts {
         }
     }
 
-    fn new(settings: &Settings, url: Url, user: Option<User>) -> Result<Accounts, String> {
+    fn new(settings: &Settings, url: Url, user: Option<SystemUser>) -> Result<Accounts, String> {
         let (client, server) =
             channel::open().map_err(|error| format!("cannot open the channel to the accounts: {error}"))?;
         let starts = Starts::new()
             .map_err(|error| format!("there is no memory to count starts of the accounts in: {error}"))?;
         let pulse =
             Pulse::new().map_err(|error| format!("there is no memory to watch the accounts in: {error}"))?;
-        let reports =
-            Rows::new(2, REPORT_WORDS).map_err(|error| format!("there is no memory for reports: {error}"))?;
+        let reports = SharedRows::new(2, REPORT_WORDS)
+            .map_err(|error| format!("there is no memory for reports: {error}"))?;
         let now = Instant::now();
         Ok(Accounts {
             settings: settings.members.clone(),
@@ -176,7 +179,7 @@ impl Accounts {
                     }
                     if self.sandbox {
                         // It is used until this process ends. A worker unmaps what it drops.
-                        let reports: &'static Arc<Rows> = Box::leak(Box::new(self.reports.clone()));
+                        let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));
                         let (name, refused) = ("accounts".to_owned(), &reports.row(1)[0]);
                         let process = sandbox::Process { name, row: reports.row(0), refused };
                         sandbox::confine_accounts(process, self.url.file())?;
@@ -213,7 +216,7 @@ impl Accounts {
         if self.silent >= LOOKS {
             self.silent = 0;
             warning!("the process of the accounts (process {pid}) hangs and is killed");
-            process::tell(pid, Signal::Kill);
+            process::send_signal(pid, Signal::Kill);
         }
     }
 
@@ -241,7 +244,7 @@ impl Accounts {
         self.pid == Some(pid)
     }
 
-    pub(super) fn lost(&mut self, end: End, expected: bool) {
+    pub(super) fn lost(&mut self, end: WaitStatus, expected: bool) {
         self.pid = None;
         if !expected {
             let why = sandbox::end_of(self.reports.row(0), end);
@@ -254,7 +257,7 @@ impl Accounts {
 
     fn end(&mut self) {
         if let Some(pid) = self.pid {
-            process::tell(pid, Signal::Interrupt);
+            process::send_signal(pid, Signal::Interrupt);
         }
     }
 
@@ -273,7 +276,7 @@ impl Accounts {
             std::thread::sleep(Duration::from_millis(10));
         }
         if let Some(pid) = self.pid {
-            process::tell(pid, Signal::Kill);
+            process::send_signal(pid, Signal::Kill);
         }
     }
 }

@@ -9,7 +9,7 @@ use tenfold_accounts::web::protect::Folder;
 use tenfold_engine::{Dispatch, Engine, Sender, libevent_method};
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::ListenAddress;
-use tenfold_sys::user::User;
+use tenfold_sys::user::SystemUser;
 
 use crate::admission::Connections;
 use crate::diagnostics::{self, Level};
@@ -26,8 +26,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) config: &'a ResolvedConfig,
     pub(crate) addresses: &'a [ListenAddress],
     /// Where members are kept, and the user of the accounts process if the server was started as root.
-    pub(crate) accounts: Option<(&'a Url, Option<&'a User>)>,
-    pub(crate) user: Option<&'a User>,
+    pub(crate) accounts: Option<(&'a Url, Option<&'a SystemUser>)>,
+    pub(crate) user: Option<&'a SystemUser>,
     pub(crate) control: Option<&'a Path>,
     pub(crate) null: Option<NullResponse>,
     /// Whether the kernel limits the files of processes.
@@ -322,7 +322,7 @@ mod tests {
         let settings = Given::default().resolve().expect("legal");
         let config = ResolvedConfig::resolve(&settings, 1024).expect("it can be done");
         let url = "sqlite:members.db".parse().expect("a legal URL");
-        let named = |name: &str, id| User { name: name.into(), id, group: id, groups: vec![id] };
+        let named = |name: &str, id| SystemUser { name: name.into(), id, group: id, groups: vec![id] };
         let (web, keeper) = (named("web", 1), named("keeper", 2));
         let said = |user, accounts| {
             let accounts = Some((&url, accounts));

@@ -10,7 +10,7 @@ use tenfold_sys::file::Root;
 use tenfold_sys::process::Pid;
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::Listener;
-use tenfold_sys::user::User;
+use tenfold_sys::user::SystemUser;
 
 use super::generation::{CANNOT_SERVE, Generation};
 use super::privileges;
@@ -43,7 +43,7 @@ pub(super) struct Work {
 }
 
 /// Serves until it is told to leave, and ends the process.
-pub(super) fn run_and_exit(work: Work, user: Option<&User>, how: &Serve) -> ! {
+pub(super) fn run_and_exit(work: Work, user: Option<&SystemUser>, how: &Serve) -> ! {
     let place = work.place + 1;
     // It is forked before the supervisor takes its generation's level.
     diagnostics::set_level(work.generation.settings.log_level);
@@ -59,7 +59,7 @@ pub(super) fn run_and_exit(work: Work, user: Option<&User>, how: &Serve) -> ! {
     std::process::exit(code)
 }
 
-fn serve(work: Work, user: Option<&User>, how: &Serve) -> Result<(), String> {
+fn serve(work: Work, user: Option<&SystemUser>, how: &Serve) -> Result<(), String> {
     let Work { place, supervisor, generation, listeners, client } = work;
     let shares = generation.config.shares.clone().unwrap_or_default();
     let lane = generation.lane + place;
@@ -116,7 +116,7 @@ fn hosts(
     roots: Vec<Root>,
     settings: &Settings,
     config: &ResolvedConfig,
-    user: Option<&User>,
+    user: Option<&SystemUser>,
 ) -> Result<Hosts, String> {
     let mut sites = Vec::new();
     for (mut root, site) in roots.into_iter().zip(std::iter::once(&config.site).chain(&config.hosts)) {

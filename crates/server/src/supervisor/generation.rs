@@ -7,11 +7,11 @@ use tenfold_accounts::web::Web;
 use tenfold_engine::Topology;
 use tenfold_sys::file::Root;
 use tenfold_sys::landlock;
-use tenfold_sys::process::{self, End, Pid};
+use tenfold_sys::process::{self, Pid, WaitStatus};
 use tenfold_sys::seccomp::REPORT_WORDS;
-use tenfold_sys::shared::Rows;
+use tenfold_sys::shared::SharedRows;
 use tenfold_sys::signal::Signal;
-use tenfold_sys::user::User;
+use tenfold_sys::user::SystemUser;
 
 use crate::admission::Addresses;
 use crate::diagnostics::{error, warning};
@@ -56,9 +56,9 @@ pub(super) struct Generation {
     /// The folders of the site and of each host; none where no site is served.
     pub(super) roots: Vec<Root>,
     pub(super) log: Log,
-    pub(super) rows: Rows,
+    pub(super) rows: SharedRows,
     /// A row for each process, in which its sandbox reports.
-    pub(super) reports: Rows,
+    pub(super) reports: SharedRows,
     /// Where its processes count what addresses have, from its own lane on; where anything is counted.
     pub(super) addresses: Option<&'static Addresses>,
     /// The first of its lanes.
@@ -97,7 +97,7 @@ impl Generation {
         number: u32,
         settings: Settings,
         config: ResolvedConfig,
-        user: Option<&User>,
+        user: Option<&SystemUser>,
         null: bool,
     ) -> Result<Generation, String> {
         let (roots, log) = match null {
@@ -109,9 +109,9 @@ impl Generation {
         }
         let has_members = !null && settings.members.accounts.is_some();
         let web = has_members.then(|| Web::new(settings.members.web()).map(Arc::new)).transpose()?;
-        let rows = Rows::new(config.plan.counted_threads(), counters::WORDS)
+        let rows = SharedRows::new(config.plan.counted_threads(), counters::WORDS)
             .map_err(|error| format!("there is no memory to count in: {error}"))?;
-        let reports = Rows::new(config.plan.processes(), REPORT_WORDS)
+        let reports = SharedRows::new(config.plan.processes(), REPORT_WORDS)
             .map_err(|error| format!("there is no memory for reports: {error}"))?;
         let now = Instant::now();
         let place = || Worker { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
@@ -171,7 +171,7 @@ impl Generation {
     }
 
     /// The process at `place` has ended; `expected` where it was told to.
-    pub(super) fn lost(&mut self, place: usize, end: End, expected: bool) {
+    pub(super) fn lost(&mut self, place: usize, end: WaitStatus, expected: bool) {
         let rows = self.rows_of(place);
         let worker = &mut self.workers[place];
         let Some(pid) = worker.pid.take() else { return };
@@ -183,12 +183,12 @@ impl Generation {
         let why = sandbox::end_of(self.reports.row(place), end);
         match self.stage {
             _ if expected => {
-                if end != End::Exited(0) && end != End::Killed(9) {
+                if end != WaitStatus::Exited(0) && end != WaitStatus::Killed(9) {
                     warning!("{name} {why}");
                 }
             }
             Stage::Starting => {
-                if end != End::Exited(CANNOT_SERVE) {
+                if end != WaitStatus::Exited(CANNOT_SERVE) {
                     error!("{name} {why} before it served");
                 }
                 self.fail();
@@ -207,7 +207,7 @@ impl Generation {
                 }
             }
             Stage::Draining | Stage::Failed => {
-                if end != End::Exited(0) {
+                if end != WaitStatus::Exited(0) {
                     warning!("{name} {why} while it was leaving");
                 }
             }
@@ -255,7 +255,7 @@ impl Generation {
 
     /// Sends a signal to all of its processes.
     pub(super) fn tell(&self, signal: Signal) {
-        self.workers.iter().filter_map(|worker| worker.pid).for_each(|pid| process::tell(pid, signal));
+        self.workers.iter().filter_map(|worker| worker.pid).for_each(|pid| process::send_signal(pid, signal));
     }
 
     /// What its workers are and have counted.

@@ -3,7 +3,7 @@
 use tenfold_sys::lifecycle;
 use tenfold_sys::process::{self, Pid};
 use tenfold_sys::signal::Signal;
-use tenfold_sys::user::{self, User};
+use tenfold_sys::user::{self, SystemUser};
 
 use crate::diagnostics::warning;
 use crate::members::database::Users;
@@ -33,7 +33,7 @@ pub(super) fn allowed(settings: &Settings) -> Result<(), String> {
 ///
 /// # Errors
 /// In words, where there is no such user.
-pub(crate) fn worker_user(settings: &Settings) -> Result<Option<User>, String> {
+pub(crate) fn worker_user(settings: &Settings) -> Result<Option<SystemUser>, String> {
     if !user::is_root() {
         return Ok(None);
     }
@@ -49,11 +49,11 @@ pub(crate) fn worker_user(settings: &Settings) -> Result<Option<User>, String> {
 ///
 /// # Errors
 /// In words, what could not be given up.
-pub(super) fn give_up(user: Option<&User>, supervisor: Pid) -> Result<bool, String> {
+pub(super) fn give_up(user: Option<&SystemUser>, supervisor: Pid) -> Result<bool, String> {
     if let Some(user) = user {
-        user.become_it().map_err(|error| format!("cannot become user {}: {error}", user.name))?;
+        user.switch_to().map_err(|error| format!("cannot become user {}: {error}", user.name))?;
     }
-    user::renounce().map_err(|error| format!("cannot give up privileges: {error}"))?;
+    user::drop_capabilities().map_err(|error| format!("cannot give up privileges: {error}"))?;
     // Both are set after the change of user, which forgets them.
     let followed = process::end_with(supervisor, Signal::Interrupt);
     let there = followed.map_err(|error| format!("cannot follow the supervisor: {error}"))?;
@@ -68,7 +68,7 @@ pub(super) fn give_up(user: Option<&User>, supervisor: Pid) -> Result<bool, Stri
 /// # Errors
 /// In words, if a user is named that does not exist, or root beside workers without privileges: whatever they put into
 /// the database's folder would be opened with the rights of root.
-pub(crate) fn accounts_user(settings: &Settings, workers: &User) -> Result<User, String> {
+pub(crate) fn accounts_user(settings: &Settings, workers: &SystemUser) -> Result<SystemUser, String> {
     match &settings.members.user {
         Some(name) => match named(name, "accounts-user")? {
             user if user.id == 0 && workers.id != 0 => {
@@ -93,10 +93,10 @@ pub(super) fn shared_user(settings: &Settings, users: Users<'_>) -> Option<Strin
     })
 }
 
-fn named(name: &str, key: &str) -> Result<User, String> {
+fn named(name: &str, key: &str) -> Result<SystemUser, String> {
     look_up(name)?.ok_or_else(|| format!("there is no user {name}; name one that there is with --{key}"))
 }
 
-fn look_up(name: &str) -> Result<Option<User>, String> {
-    User::find(name).map_err(|error| format!("cannot look up user {name}: {error}"))
+fn look_up(name: &str) -> Result<Option<SystemUser>, String> {
+    SystemUser::find(name).map_err(|error| format!("cannot look up user {name}: {error}"))
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tenfold_sys::landlock;
-use tenfold_sys::process::{self, End, Fork, Pid};
+use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::signal::{Signal, Signals};
 use tenfold_sys::wait;
 
@@ -136,10 +136,10 @@ impl Supervisor {
         }
     }
 
-    fn mourn(&mut self, pid: Pid, end: End) {
+    fn mourn(&mut self, pid: Pid, end: WaitStatus) {
         let expected = self.leaving.is_some();
         if let Some(accounts) = self.accounts.as_mut().filter(|accounts| accounts.is(pid)) {
-            return accounts.lost(end, expected && end == End::Exited(0));
+            return accounts.lost(end, expected && end == WaitStatus::Exited(0));
         }
         let owner = self.generations.iter_mut().find_map(|generation| {
             let place = generation.place_of(pid)?;

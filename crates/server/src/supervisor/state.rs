@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use tenfold_sys::signal::Signals;
 use tenfold_sys::socket::ListenAddress;
-use tenfold_sys::user::User;
+use tenfold_sys::user::SystemUser;
 
 use super::accounts::Accounts;
 use super::control::ControlSocket;
@@ -32,7 +32,7 @@ pub(crate) struct Supervisor {
     pub(super) accounts: Option<Accounts>,
     pub(super) sockets: Sockets,
     pub(super) addresses: Vec<ListenAddress>,
-    pub(super) user: Option<User>,
+    pub(super) user: Option<SystemUser>,
     pub(super) descriptors: u64,
     /// None in a worker only.
     pub(super) signals: Option<Signals>,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use tenfold_engine::Event;
 use tenfold_http::Instant;
-use tenfold_sys::shared::Rows;
+use tenfold_sys::shared::SharedRows;
 
 use crate::diagnostics::warning;
 use crate::log::open::Log;
@@ -22,7 +22,7 @@ use crate::status::counters::Tally;
 #[derive(Debug)]
 pub(crate) struct WorkerShared {
     /// Rows live as long as the process: threads hold them without counting references.
-    rows: &'static Rows,
+    rows: &'static SharedRows,
     /// Those of this process. The first thread has the first; those that come when each row has one count
     /// where the last does.
     own: Range<usize>,
@@ -53,7 +53,12 @@ static WORKERS: AtomicU32 = AtomicU32::new(0);
 
 impl WorkerShared {
     /// Threads that count in these rows and write to `log`. There is a row at least.
-    pub(crate) fn new(rows: &'static Rows, own: Range<usize>, shared: bool, log: Log) -> Arc<WorkerShared> {
+    pub(crate) fn new(
+        rows: &'static SharedRows,
+        own: Range<usize>,
+        shared: bool,
+        log: Log,
+    ) -> Arc<WorkerShared> {
         let outlet = Outlet::open(log, Tally::new(rows.row(own.start), shared)).unwrap_or_else(|error| {
             warning!("a worker has no access log: {error}");
             None

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tenfold_http::semantics::negotiate::Coding;
-use tenfold_sys::file::Facts;
+use tenfold_sys::file::FileStat;
 
 /// One version of a file in one coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,15 +20,15 @@ pub(crate) struct FileVersion {
 
 impl FileVersion {
     /// The version with these facts.
-    pub(crate) fn new(facts: &Facts, coding: Coding) -> FileVersion {
-        let Facts { device, inode, size, modified, changed, .. } = *facts;
+    pub(crate) fn new(facts: &FileStat, coding: Coding) -> FileVersion {
+        let FileStat { device, inode, size, modified, changed, .. } = *facts;
         let modified = (modified.seconds, modified.nanoseconds);
         let changed = (changed.seconds, changed.nanoseconds);
         FileVersion { identity: (device, inode, size, modified, changed), coding }
     }
 
     /// The version with these facts, without an encoding.
-    pub(crate) fn identity(facts: &Facts) -> FileVersion {
+    pub(crate) fn identity(facts: &FileStat) -> FileVersion {
         FileVersion::new(facts, Coding::Identity)
     }
 }
@@ -97,11 +97,11 @@ fn weight(encoded: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenfold_sys::file::{Kind, Timestamp};
+    use tenfold_sys::file::{FileKind, Timestamp};
 
-    fn facts(inode: u64) -> Facts {
+    fn facts(inode: u64) -> FileStat {
         let moment = Timestamp { seconds: 7, nanoseconds: 9 };
-        Facts { kind: Kind::File, size: 5, modified: moment, changed: moment, device: 1, inode }
+        FileStat { kind: FileKind::File, size: 5, modified: moment, changed: moment, device: 1, inode }
     }
 
     fn version(inode: u64) -> FileVersion {
@@ -130,10 +130,10 @@ mod tests {
         let old = facts(1);
         let later = Timestamp { seconds: 7, nanoseconds: 10 };
         for other in [
-            Facts { size: 6, ..old },
-            Facts { modified: later, ..old },
-            Facts { changed: later, ..old },
-            Facts { device: 2, ..old },
+            FileStat { size: 6, ..old },
+            FileStat { modified: later, ..old },
+            FileStat { changed: later, ..old },
+            FileStat { device: 2, ..old },
         ] {
             assert!(cache.find(&FileVersion::new(&other, Coding::Gzip)).is_none(), "{other:?}");
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tenfold_http::OpenFile;
 use tenfold_sys::errno;
-use tenfold_sys::file::{self, Facts, Kind, Root};
+use tenfold_sys::file::{self, FileKind, FileStat, Root};
 
 use crate::files::absence::Absence;
 use crate::files::protection::Protection;
@@ -48,22 +48,22 @@ impl Wanted {
 
     /// The facts of the file that has the name now. Nothing is opened, because opening a device or a FIFO has
     /// effects.
-    pub(crate) fn look(&self, root: &Root) -> Result<Facts, Absence> {
+    pub(crate) fn look(&self, root: &Root) -> Result<FileStat, Absence> {
         count_visit();
         self.servable(root.look(&self.name)?)
     }
 
-    fn open(&self, root: &Root) -> Result<(File, Facts), Absence> {
+    fn open(&self, root: &Root) -> Result<(File, FileStat), Absence> {
         count_visit();
         let (file, facts) = root.open_file(&self.name)?;
         Ok((file, self.servable(facts)?))
     }
 
-    fn servable(&self, facts: Facts) -> Result<Facts, Absence> {
+    fn servable(&self, facts: FileStat) -> Result<FileStat, Absence> {
         match facts.kind {
-            Kind::File => Ok(facts),
-            Kind::Directory => Err(self.directory),
-            Kind::Special => Err(Absence::Forbidden),
+            FileKind::File => Ok(facts),
+            FileKind::Directory => Err(self.directory),
+            FileKind::Special => Err(Absence::Forbidden),
         }
     }
 }
@@ -81,7 +81,7 @@ pub(crate) enum Opened {
 
 /// A file that was opened, and read if it is small.
 pub(crate) struct Found {
-    pub(crate) facts: Facts,
+    pub(crate) facts: FileStat,
     pub(crate) opened: Opened,
     /// The credentials that the file requires.
     pub(crate) guard: Guard,
@@ -105,7 +105,7 @@ impl Files {
         Err(Absence::Exhausted(errno::EAGAIN))
     }
 
-    fn take_in(&self, file: File, facts: Facts, guard: Guard) -> Result<Found, Absence> {
+    fn take_in(&self, file: File, facts: FileStat, guard: Guard) -> Result<Found, Absence> {
         let size = usize::try_from(facts.size).ok().filter(|_| facts.size <= self.read_up_to);
         let bytes = match size {
             Some(size) => read(&file, size, &facts)?,
@@ -121,7 +121,7 @@ impl Files {
 
     /// Whether the file with these facts, found as `name`, has this guard. A lack of descriptors is no reason to
     /// doubt it.
-    pub(crate) fn is_guarded_by(&self, name: &str, facts: &Facts, guard: &Guard) -> bool {
+    pub(crate) fn is_guarded_by(&self, name: &str, facts: &FileStat, guard: &Guard) -> bool {
         match self.protection.guard(name, facts) {
             Ok(found) => found.as_ref() == Some(guard),
             Err(absence) => matches!(absence, Absence::Exhausted(_)),
@@ -136,7 +136,7 @@ impl Files {
         }
         count_visit();
         match self.root.look(route.path.relative()) {
-            Ok(Facts { kind: Kind::Directory, .. }) => Absence::Listed(listing),
+            Ok(FileStat { kind: FileKind::Directory, .. }) => Absence::Listed(listing),
             Ok(_) => Absence::NotFound,
             Err(error) => error.into(),
         }
@@ -144,7 +144,7 @@ impl Files {
 }
 
 /// All of a file, if it was the same before and after.
-fn read(file: &File, size: usize, before: &Facts) -> Result<Option<Vec<u8>>, Absence> {
+fn read(file: &File, size: usize, before: &FileStat) -> Result<Option<Vec<u8>>, Absence> {
     let bytes = file::read_whole(file, size)?;
     let after = file::facts(file)?;
     Ok(bytes.filter(|_| after == *before))

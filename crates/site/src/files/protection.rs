@@ -9,8 +9,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tenfold_sys::file::{Facts, FileError, Root};
-use tenfold_sys::place::{Identity, Place};
+use tenfold_sys::file::{FileError, FileStat, Root};
+use tenfold_sys::resolved_path::{Identity, ResolvedPath};
 
 use crate::files::absence::Absence;
 use crate::rules::access::Guard;
@@ -62,7 +62,7 @@ impl Area {
     }
 
     /// The statement that counts for a file: as with paths, the last that fits.
-    fn statement(&self, place: &Place) -> Result<Option<&Statement>, Absence> {
+    fn statement(&self, place: &ResolvedPath) -> Result<Option<&Statement>, Absence> {
         let seen = Seen::of(self, place)?;
         for statement in self.statements.iter().rev() {
             if seen.fits(&statement.paths)? {
@@ -76,7 +76,7 @@ impl Area {
 /// A file as it is seen from an area.
 struct Seen<'p> {
     area: &'p Area,
-    place: &'p Place,
+    place: &'p ResolvedPath,
     /// The directory of the area's root; and the one that its path leads to now, if that is another one.
     successor: Option<Root>,
     /// The path of the file beneath each of them, if it is there and the path is known.
@@ -86,7 +86,7 @@ struct Seen<'p> {
 }
 
 impl<'p> Seen<'p> {
-    fn of(area: &'p Area, place: &'p Place) -> Result<Seen<'p>, Absence> {
+    fn of(area: &'p Area, place: &'p ResolvedPath) -> Result<Seen<'p>, Absence> {
         let successor = area.root.successor()?;
         let mut seen = Seen { area, place, successor, relative: Vec::new(), is_displaced: false };
         for root in seen.identities("")? {
@@ -177,18 +177,18 @@ impl Protection {
     }
 
     /// The guard of the file with these facts that was found as `name`; none if another file has the name by now.
-    pub(crate) fn guard(&self, name: &str, facts: &Facts) -> Result<Option<Guard>, Absence> {
+    pub(crate) fn guard(&self, name: &str, facts: &FileStat) -> Result<Option<Guard>, Absence> {
         if !self.is_active() {
             return Ok(Some(Guard::default()));
         }
-        let place = self.own.root.place(name)?;
+        let place = self.own.root.resolved_path(name)?;
         if place.ancestry.first() != Some(&facts.identity()) {
             return Ok(None);
         }
         Ok(Some(Guard { members: self.is_for_members(&place)?, realm: self.realm(&place)? }))
     }
 
-    fn is_for_members(&self, place: &Place) -> Result<bool, Absence> {
+    fn is_for_members(&self, place: &ResolvedPath) -> Result<bool, Absence> {
         let Some(folders) = &self.members else { return Ok(false) };
         for area in std::iter::once(&self.own).chain(&self.others) {
             let seen = Seen::of(area, place)?;
@@ -206,7 +206,7 @@ impl Protection {
 
     /// The realm of a file. Files that another host protects are protected here, too, unless this one opens them by a
     /// statement of its own, which the other one does not share.
-    fn realm(&self, place: &Place) -> Result<Option<Arc<Realm>>, Absence> {
+    fn realm(&self, place: &ResolvedPath) -> Result<Option<Arc<Realm>>, Absence> {
         let own = self.own.statement(place)?;
         if let Some(Statement { realm: Some(realm), .. }) = own {
             return Ok(Some(Arc::clone(realm)));

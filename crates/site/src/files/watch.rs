@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tenfold_sys::eventfd::EventFd;
 use tenfold_sys::file::Root;
-use tenfold_sys::inotify::{Change, Heard, Inotify, Watched};
+use tenfold_sys::inotify::{Inotify, InotifyEvent, WakeReason, WatchDescriptor};
 
 /// Changes that are kept for workers that have not seen them; a worker that missed one looks at everything.
 const MOST_CHANGES: usize = 1024;
@@ -36,7 +36,7 @@ struct News {
     /// The number of all changes, readable without a lock.
     count: AtomicU64,
     log: Mutex<VecDeque<Told>>,
-    folders: Mutex<HashMap<Watched, Arc<str>>>,
+    folders: Mutex<HashMap<WatchDescriptor, Arc<str>>>,
 }
 
 /// A change, as workers hear of it.
@@ -126,7 +126,8 @@ fn start(heard: &Arc<News>) -> Option<Running> {
     let heard = Arc::clone(heard);
     let listen = move || {
         let mut told = Vec::new();
-        while let Ok(Heard::Changes) = inotify.wait(&stop, |change| heard.understand(change, &mut told)) {
+        while let Ok(WakeReason::Changes) = inotify.wait(&stop, |change| heard.understand(change, &mut told))
+        {
             heard.write(&mut told, &inotify);
             thread::sleep(PAUSE);
         }
@@ -136,9 +137,9 @@ fn start(heard: &Arc<News>) -> Option<Running> {
 }
 
 impl News {
-    fn understand(&self, change: Change<'_>, told: &mut Vec<Told>) {
+    fn understand(&self, change: InotifyEvent<'_>, told: &mut Vec<Told>) {
         let new = match change {
-            Change::File(watched, name) => {
+            InotifyEvent::File(watched, name) => {
                 let folders = lock(&self.folders);
                 match (folders.get(&watched), std::str::from_utf8(name)) {
                     (Some(folder), Ok(name)) if folder.is_empty() => Told::File(name.into()),
@@ -147,9 +148,9 @@ impl News {
                     _ => return,
                 }
             }
-            Change::Directory(watched) if !lock(&self.folders).contains_key(&watched) => return,
-            Change::Directory(_) | Change::Overflow => Told::Everything,
-            Change::Ended(watched) => {
+            InotifyEvent::Directory(watched) if !lock(&self.folders).contains_key(&watched) => return,
+            InotifyEvent::Directory(_) | InotifyEvent::Overflow => Told::Everything,
+            InotifyEvent::Ended(watched) => {
                 lock(&self.folders).remove(&watched);
                 return;
             }

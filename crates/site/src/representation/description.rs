@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use tenfold_http::semantics::condition::Validators;
 use tenfold_http::semantics::negotiate::Coding;
 use tenfold_http::{FieldName, FieldValue, Request, ResponseHead, ResponseWriter, Template, clock};
-use tenfold_sys::file::{Facts, Timestamp};
+use tenfold_sys::file::{FileStat, Timestamp};
 
 use crate::files::media_type;
 use crate::representation::compress::RECIPE;
@@ -32,7 +32,7 @@ pub(crate) struct Form<'a> {
 
 impl Form<'_> {
     /// A file without an encoding and without a choice of others.
-    pub(crate) fn plain<'a>(facts: &Facts, here: &'a Effective, guard: &'a Guard) -> Form<'a> {
+    pub(crate) fn plain<'a>(facts: &FileStat, here: &'a Effective, guard: &'a Guard) -> Form<'a> {
         Form { coding: Coding::Identity, negotiated: false, modified: facts.modified, here, guard }
     }
 }
@@ -67,7 +67,7 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    pub(crate) fn of(name: &str, facts: &Facts, form: Form<'_>) -> Description {
+    pub(crate) fn of(name: &str, facts: &FileStat, form: Form<'_>) -> Description {
         let Form { coding, negotiated, here, guard, .. } = form;
         let modified = facts.modified;
         // The inode would distinguish more versions, but it would show every client a number of the file system,

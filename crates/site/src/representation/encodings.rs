@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tenfold_http::Request;
 use tenfold_http::semantics::negotiate::{self, Choice, Coding};
-use tenfold_sys::file::Facts;
+use tenfold_sys::file::FileStat;
 
 use crate::files::media_type;
 use crate::files::open::Wanted;
@@ -37,7 +37,7 @@ pub(crate) enum Encoding {
 
 impl Encodings {
     /// The encodings of the file called `name`, if it has any.
-    pub(crate) fn find(site: &Site, name: &str, facts: &Facts, form: Form<'_>) -> Option<Box<Encodings>> {
+    pub(crate) fn find(site: &Site, name: &str, facts: &FileStat, form: Form<'_>) -> Option<Box<Encodings>> {
         let codings = &site.settings.codings;
         let mut found = Encodings { available: Vec::new(), encodings: [const { Encoding::Absent }; 3] };
         for &coding in &codings.siblings {
@@ -89,7 +89,7 @@ impl Encodings {
     }
 
     /// Whether the siblings of the file are those that were found.
-    pub(crate) fn are_still(&self, site: &Site, name: &str, facts: &Facts, guard: &Guard) -> bool {
+    pub(crate) fn are_still(&self, site: &Site, name: &str, facts: &FileStat, guard: &Guard) -> bool {
         site.settings.codings.siblings.iter().all(|&coding| {
             match (usable_sibling(site, name, coding, facts, guard), self.sibling(coding)) {
                 (Some(now), Some(sibling)) => sibling.is_still(&now),
@@ -148,14 +148,20 @@ impl Encodings {
 }
 
 /// Whether a file has no siblings.
-pub(crate) fn has_no_siblings(site: &Site, name: &str, facts: &Facts, guard: &Guard) -> bool {
+pub(crate) fn has_no_siblings(site: &Site, name: &str, facts: &FileStat, guard: &Guard) -> bool {
     let mut codings = site.settings.codings.siblings.iter();
     codings.all(|&coding| usable_sibling(site, name, coding, facts, guard).is_none())
 }
 
 /// The facts of the sibling of a file in this coding, if it is at least as new as the file and has the same
 /// guard. An older sibling was made of an older version.
-fn usable_sibling(site: &Site, name: &str, coding: Coding, facts: &Facts, guard: &Guard) -> Option<Facts> {
+fn usable_sibling(
+    site: &Site,
+    name: &str,
+    coding: Coding,
+    facts: &FileStat,
+    guard: &Guard,
+) -> Option<FileStat> {
     let wanted = Wanted::file(&format!("{name}{}", suffix(coding)));
     let sibling = wanted.look(&site.files.root).ok().filter(|sibling| sibling.modified >= facts.modified)?;
     site.files.is_guarded_by(wanted.name(), &sibling, guard).then_some(sibling)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tenfold_sys::file::Facts;
+use tenfold_sys::file::FileStat;
 
 use crate::files::absence::Absence;
 use crate::files::open::{Files, Found, Wanted};
@@ -94,8 +94,8 @@ impl Resource {
 pub(crate) fn is_still(
     files: &Files,
     variant: &Variant,
-    looked: Result<(&Wanted, Facts), Absence>,
-    also: impl FnOnce(&str, &Facts) -> bool,
+    looked: Result<(&Wanted, FileStat), Absence>,
+    also: impl FnOnce(&str, &FileStat) -> bool,
 ) -> bool {
     match looked {
         Ok((wanted, facts)) => {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use blake2::digest::consts::U16;
 use blake2::{Blake2b, Digest as _};
 use tenfold_http::OpenFile;
-use tenfold_sys::file::{self, Facts};
+use tenfold_sys::file::{self, FileStat};
 
 use crate::cache::encoded::{EncodedCache, FileVersion};
 use crate::representation::unmade::Source;
@@ -20,7 +20,7 @@ use crate::representation::unmade::Source;
 /// Content of which a tag is made.
 pub(crate) struct Untagged {
     pub(crate) source: Source,
-    pub(crate) facts: Facts,
+    pub(crate) facts: FileStat,
     pub(crate) settled: bool,
 }
 
@@ -45,7 +45,7 @@ impl Untagged {
 }
 
 /// The digest of an open file, if it is this version of it from begin to end.
-fn of_file(file: &OpenFile, facts: &Facts) -> Option<String> {
+fn of_file(file: &OpenFile, facts: &FileStat) -> Option<String> {
     let (mut digest, mut buffer, mut at) = (Digest::default(), vec![0; 128 * 1024], 0);
     while at < facts.size {
         match file.file.read_at(&mut buffer, at) {

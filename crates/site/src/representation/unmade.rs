@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tenfold_http::semantics::condition::{self, Verdict};
 use tenfold_http::{Method, OpenFile, Request, ResponseWriter};
-use tenfold_sys::file::{self, Facts};
+use tenfold_sys::file::{self, FileStat};
 
 use crate::cache::encoded::{EncodedCache, FileVersion};
 use crate::representation::compress::encode;
@@ -23,7 +23,7 @@ pub(crate) enum Source {
 pub(crate) struct Unmade {
     pub(crate) description: Description,
     /// The facts of the file.
-    pub(crate) facts: Facts,
+    pub(crate) facts: FileStat,
     pub(crate) settled: bool,
 }
 
@@ -73,7 +73,7 @@ impl Unmade {
 }
 
 /// All of an open file, if it is this version of it.
-fn read(file: &File, facts: &Facts) -> Option<Vec<u8>> {
+fn read(file: &File, facts: &FileStat) -> Option<Vec<u8>> {
     let bytes = file::read_whole(file, usize::try_from(facts.size).ok()?).ok()??;
     (file::facts(file).ok()? == *facts).then_some(bytes)
 }

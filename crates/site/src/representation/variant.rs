@@ -8,7 +8,7 @@ use tenfold_http::semantics::multipart::{Multipart, Piece};
 use tenfold_http::semantics::negotiate::Coding;
 use tenfold_http::semantics::range::{self, Ranges};
 use tenfold_http::{Method, OpenFile, Part, Request, ResponseWriter, Template, clock};
-use tenfold_sys::file::Facts;
+use tenfold_sys::file::FileStat;
 
 use crate::files::open::Opened;
 use crate::representation::description::{Description, Form};
@@ -35,7 +35,7 @@ pub(crate) struct Variant {
     template: Template,
     content: Content,
     description: Description,
-    facts: Facts,
+    facts: FileStat,
     settled: bool,
 }
 
@@ -52,7 +52,7 @@ enum Content {
 
 impl Variant {
     /// The file called `name` (its extension counts) as the body of responses with this status.
-    pub(crate) fn new(status: u16, name: &str, facts: Facts, opened: Opened, form: Form<'_>) -> Variant {
+    pub(crate) fn new(status: u16, name: &str, facts: FileStat, opened: Opened, form: Form<'_>) -> Variant {
         let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
         let settled = facts.changed.seconds.saturating_add(SETTLED_AFTER) <= now;
         Variant::describe(status, Description::of(name, &facts, form), facts, settled, opened)
@@ -61,7 +61,7 @@ impl Variant {
     fn describe(
         status: u16,
         description: Description,
-        facts: Facts,
+        facts: FileStat,
         settled: bool,
         opened: Opened,
     ) -> Variant {
@@ -217,7 +217,7 @@ impl Variant {
     }
 
     /// The facts of the file when it was opened.
-    pub(crate) fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &FileStat {
         &self.facts
     }
 
@@ -232,7 +232,7 @@ impl Variant {
 
     /// This encoding of the file, made of these bytes.
     pub(crate) fn made(unmade: Unmade, bytes: Arc<[u8]>) -> Variant {
-        let facts = Facts { size: bytes.len() as u64, ..unmade.facts };
+        let facts = FileStat { size: bytes.len() as u64, ..unmade.facts };
         Variant::describe(200, unmade.description, facts, unmade.settled, Opened::Made(bytes))
     }
 
@@ -255,7 +255,7 @@ impl Variant {
     }
 
     /// Whether a file with these facts is surely this version of it.
-    pub(crate) fn is_still(&self, facts: &Facts) -> bool {
+    pub(crate) fn is_still(&self, facts: &FileStat) -> bool {
         self.settled && self.facts == *facts
     }
 

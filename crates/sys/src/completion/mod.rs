@@ -1,5 +1,5 @@
-//! Mechanisms that complete operations, [`uring`] and Asio's proactor ([`asio::Proactor`]), and the types that they
-//! share: the bytes and files of an operation, and its completion.
+//! Mechanisms that complete operations, [`uring`] and Asio's proactor ([`asio::CompletionContext`]), and the types that
+//! they share: the bytes and files of an operation, and its completion.
 
 pub mod asio;
 pub mod uring;

@@ -2,22 +2,22 @@
 
 use rustix::fs::{AtFlags, Dir, FileType, OFlags};
 
-use crate::files::file::{Facts, FileError, Root};
+use crate::files::file::{FileError, FileStat, Root};
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// Its name, without any directory.
     pub name: String,
     /// Its facts; for a symbolic link those of its target.
-    pub facts: Facts,
+    pub facts: FileStat,
 }
 
 /// The content of a directory, in no order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entries {
+pub struct DirectoryListing {
     /// The entries that were read.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<DirectoryEntry>,
     /// Whether the directory has further entries.
     pub more: bool,
 }
@@ -33,9 +33,9 @@ impl Root {
         relative: &str,
         most: usize,
         wants: impl Fn(&str) -> bool,
-    ) -> Result<Entries, FileError> {
+    ) -> Result<DirectoryListing, FileError> {
         let directory = self.resolve(relative, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let mut found = Entries { entries: Vec::new(), more: false };
+        let mut found = DirectoryListing { entries: Vec::new(), more: false };
         let mut read = 0;
         for entry in Dir::read_from(&directory)? {
             let entry = entry?;
@@ -54,10 +54,10 @@ impl Root {
                 // The root resolves the link, so its target cannot be outside.
                 FileType::Symlink if relative.is_empty() => self.look(name),
                 FileType::Symlink => self.look(&format!("{relative}/{name}")),
-                _ => Ok(Facts::of(&stat)),
+                _ => Ok(FileStat::of(&stat)),
             };
             if let Ok(facts) = facts {
-                found.entries.push(Entry { name: name.to_owned(), facts });
+                found.entries.push(DirectoryEntry { name: name.to_owned(), facts });
             }
         }
         Ok(found)
@@ -67,32 +67,23 @@ impl Root {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::file::Kind;
+    use crate::files::file::FileKind;
+    use crate::files::test_folder::TestFolder;
     use std::fs;
     use std::os::unix::fs::symlink;
-    use std::path::PathBuf;
 
-    /// A directory that is removed with its content.
-    struct Scratch(PathBuf);
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    fn scratch(name: &str) -> (Scratch, Root) {
-        let path = std::env::temp_dir().join(format!("tenfold-directory-{name}-{}", std::process::id()));
-        fs::create_dir_all(path.join("root/inner")).expect("a temporary directory can be made");
-        let root = Root::open(&path.join("root")).expect("the directory was just made");
-        (Scratch(path), root)
+    fn folder(name: &str) -> (TestFolder, Root) {
+        let folder = TestFolder::new(&format!("directory-{name}"));
+        fs::create_dir(folder.at("root/inner")).expect("our own folder");
+        let root = folder.root();
+        (folder, root)
     }
 
     #[test]
     fn entries_are_what_they_lead_to_and_nothing_outside_is_one() {
-        let (scratch, root) = scratch("entries");
-        let inner = scratch.0.join("root/inner");
-        fs::write(scratch.0.join("secret"), "secret").expect("our own folder");
+        let (folder, root) = folder("entries");
+        let inner = folder.at("root/inner");
+        fs::write(folder.at("secret"), "secret").expect("our own folder");
         fs::write(inner.join("file"), "12345").expect("our own folder");
         fs::create_dir(inner.join("folder")).expect("our own folder");
         for (name, target) in
@@ -104,15 +95,15 @@ mod tests {
         let found = root.entries("inner", 100, |name| name != "unwanted").expect("it can be read");
         let mut seen: Vec<_> =
             found.entries.iter().map(|entry| (&entry.name[..], entry.facts.kind, entry.facts.size)).collect();
-        seen.iter_mut().filter(|(_, kind, _)| *kind == Kind::Directory).for_each(|(.., size)| *size = 0);
+        seen.iter_mut().filter(|(_, kind, _)| *kind == FileKind::Directory).for_each(|(.., size)| *size = 0);
         seen.sort_by_key(|(name, ..)| *name);
         assert_eq!(
             seen,
             [
-                ("file", Kind::File, 5),
-                ("folder", Kind::Directory, 0),
-                ("good", Kind::File, 5),
-                ("to-folder", Kind::Directory, 0),
+                ("file", FileKind::File, 5),
+                ("folder", FileKind::Directory, 0),
+                ("good", FileKind::File, 5),
+                ("to-folder", FileKind::Directory, 0),
             ]
         );
         assert!(!found.more);
@@ -120,9 +111,9 @@ mod tests {
 
     #[test]
     fn the_bound_is_exact_and_what_is_no_directory_is_refused() {
-        let (scratch, root) = scratch("bound");
+        let (folder, root) = folder("bound");
         for name in 0..4 {
-            fs::write(scratch.0.join(format!("root/inner/{name}")), "").expect("our own folder");
+            fs::write(folder.at(&format!("root/inner/{name}")), "").expect("our own folder");
         }
         for (most, count, more) in [(3, 3, true), (4, 4, false), (5, 4, false)] {
             let found = root.entries("inner", most, |_| true).expect("it can be read");

@@ -77,16 +77,16 @@ impl Root {
 
     /// The facts of `relative`, without opening it, so devices and FIFOs are not affected. The empty path is the root
     /// itself.
-    pub fn look(&self, relative: &str) -> Result<Facts, FileError> {
+    pub fn look(&self, relative: &str) -> Result<FileStat, FileError> {
         let found = self.resolve(relative, OFlags::PATH)?;
-        Ok(Facts::of(&rustix::fs::fstat(found)?))
+        Ok(FileStat::of(&rustix::fs::fstat(found)?))
     }
 
     /// Opens `relative` for reading, without waiting. Check the returned facts of the open file: it may differ from the
     /// one that an earlier [`Root::look`] saw.
-    pub fn open_file(&self, relative: &str) -> Result<(File, Facts), FileError> {
+    pub fn open_file(&self, relative: &str) -> Result<(File, FileStat), FileError> {
         let found = self.resolve(relative, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
-        let facts = Facts::of(&rustix::fs::fstat(&found)?);
+        let facts = FileStat::of(&rustix::fs::fstat(&found)?);
         if self.lowest <= found.as_raw_fd() {
             return Ok((File::from(found), facts));
         }
@@ -118,9 +118,9 @@ impl Root {
 
 /// The facts of a file, as `fstat(2)` returns them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct FileStat {
     /// The kind of file.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Bytes of content.
     pub size: u64,
     /// The last change of its content; every user with write access can set it.
@@ -133,18 +133,18 @@ pub struct Facts {
     pub inode: u64,
 }
 
-impl Facts {
+impl FileStat {
     /// The identity of the file, which is the same under all of its names.
     pub fn identity(&self) -> Identity {
         Identity { device: self.device, inode: self.inode }
     }
 
-    pub(crate) fn of(stat: &Stat) -> Facts {
-        Facts {
+    pub(crate) fn of(stat: &Stat) -> FileStat {
+        FileStat {
             kind: match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile => Kind::File,
-                FileType::Directory => Kind::Directory,
-                _ => Kind::Special,
+                FileType::RegularFile => FileKind::File,
+                FileType::Directory => FileKind::Directory,
+                _ => FileKind::Special,
             },
             size: u64::try_from(stat.st_size).unwrap_or(0),
             modified: Timestamp { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 },
@@ -157,7 +157,7 @@ impl Facts {
 
 /// The kinds of files that a server distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A directory.
@@ -176,8 +176,8 @@ pub struct Timestamp {
 }
 
 /// The current facts of an open file.
-pub fn facts(file: &File) -> Result<Facts, FileError> {
-    Ok(Facts::of(&rustix::fs::fstat(file)?))
+pub fn facts(file: &File) -> Result<FileStat, FileError> {
+    Ok(FileStat::of(&rustix::fs::fstat(file)?))
 }
 
 /// Reads a whole file of exactly `size` bytes. `None` if it is shorter or longer by now.
@@ -290,50 +290,26 @@ impl std::error::Error for RootError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::test_folder::TestFolder;
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    /// A directory that is removed with its content.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Scratch {
-            let path = std::env::temp_dir().join(format!("tenfold-file-{name}-{}", std::process::id()));
-            fs::create_dir_all(path.join("root")).expect("a temporary directory can be made");
-            Scratch(path)
-        }
-
-        fn root(&self) -> Root {
-            Root::open(&self.0.join("root")).expect("the directory was just made")
-        }
-
-        fn at(&self, relative: &str) -> PathBuf {
-            self.0.join(relative)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn a_file_is_opened_with_its_facts() {
-        let scratch = Scratch::new("facts");
-        fs::write(scratch.at("root/page"), b"12345").expect("the directory is ours");
-        let (file, facts) = scratch.root().open_file("page").expect("the file is there");
-        assert_eq!((facts.kind, facts.size), (Kind::File, 5));
-        assert_eq!(facts, scratch.root().look("page").expect("the file is there"));
+        let folder = TestFolder::new("file-facts");
+        fs::write(folder.at("root/page"), b"12345").expect("the directory is ours");
+        let (file, facts) = folder.root().open_file("page").expect("the file is there");
+        assert_eq!((facts.kind, facts.size), (FileKind::File, 5));
+        assert_eq!(facts, folder.root().look("page").expect("the file is there"));
         assert_eq!(read_whole(&file, 5).expect("it can be read").as_deref(), Some(&b"12345"[..]));
-        assert_eq!(scratch.root().look("").map(|facts| facts.kind), Ok(Kind::Directory));
+        assert_eq!(folder.root().look("").map(|facts| facts.kind), Ok(FileKind::Directory));
     }
 
     #[test]
     fn files_leave_the_lower_descriptors_to_others() {
-        let scratch = Scratch::new("above");
-        fs::write(scratch.at("root/a"), "content").expect("our own folder");
-        let mut root = scratch.root();
+        let folder = TestFolder::new("file-above");
+        fs::write(folder.at("root/a"), "content").expect("our own folder");
+        let mut root = folder.root();
         root.keep_files_above(100);
         let (file, _) = root.open_file("a").expect("it is there");
         assert!(file.as_raw_fd() >= 100);
@@ -344,42 +320,42 @@ mod tests {
 
     #[test]
     fn a_file_of_another_size_is_not_read_as_whole() {
-        let scratch = Scratch::new("size");
-        fs::write(scratch.at("root/page"), b"12345").expect("the directory is ours");
-        let (file, _) = scratch.root().open_file("page").expect("the file is there");
+        let folder = TestFolder::new("file-size");
+        fs::write(folder.at("root/page"), b"12345").expect("the directory is ours");
+        let (file, _) = folder.root().open_file("page").expect("the file is there");
         assert_eq!(read_whole(&file, 4).expect("it can be read"), None);
         assert_eq!(read_whole(&file, 6).expect("it can be read"), None);
     }
 
     #[test]
     fn h44_a_link_that_leaves_the_root_names_nothing() {
-        let scratch = Scratch::new("links");
-        fs::write(scratch.at("secret"), b"secret").expect("the directory is ours");
-        fs::write(scratch.at("root/page"), b"page").expect("the directory is ours");
+        let folder = TestFolder::new("file-links");
+        fs::write(folder.at("secret"), b"secret").expect("the directory is ours");
+        fs::write(folder.at("root/page"), b"page").expect("the directory is ours");
         for (link, target) in [
             ("up", "../secret".into()),
-            ("absolute", scratch.at("secret")),
+            ("absolute", folder.at("secret")),
             ("back", "../root/page".into()),
             ("magic", "/proc/self/cwd".into()),
             ("loop", "loop".into()),
         ] {
-            symlink(target, scratch.at("root").join(link)).expect("the directory is ours");
-            assert_eq!(scratch.root().look(link), Err(FileError::Absent), "{link}");
+            symlink(target, folder.at("root").join(link)).expect("the directory is ours");
+            assert_eq!(folder.root().look(link), Err(FileError::Absent), "{link}");
         }
         for outside in ["../secret", "..", "/etc/passwd", "a/../../secret"] {
-            assert_eq!(scratch.root().look(outside), Err(FileError::Absent), "{outside}");
+            assert_eq!(folder.root().look(outside), Err(FileError::Absent), "{outside}");
         }
-        symlink("page", scratch.at("root/inside")).expect("the directory is ours");
-        assert_eq!(scratch.root().look("inside").map(|facts| facts.size), Ok(4));
+        symlink("page", folder.at("root/inside")).expect("the directory is ours");
+        assert_eq!(folder.root().look("inside").map(|facts| facts.size), Ok(4));
     }
 
     #[test]
     fn a_root_that_is_none_says_what_to_do() {
-        let scratch = Scratch::new("none");
-        let absent = Root::open(&scratch.at("nowhere")).expect_err("it is not there").to_string();
+        let folder = TestFolder::new("file-none");
+        let absent = Root::open(&folder.at("nowhere")).expect_err("it is not there").to_string();
         assert!(absent.contains("nowhere") && absent.ends_with("name another directory"), "{absent}");
-        fs::write(scratch.at("plain"), b"").expect("the directory is ours");
-        let plain = Root::open(&scratch.at("plain")).expect_err("it is a file").to_string();
+        fs::write(folder.at("plain"), b"").expect("the directory is ours");
+        let plain = Root::open(&folder.at("plain")).expect_err("it is a file").to_string();
         assert!(plain.ends_with("name the folder of the site"), "{plain}");
     }
 }

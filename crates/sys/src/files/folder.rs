@@ -13,16 +13,16 @@ use crate::files::location::Location;
 
 /// An open folder, usable only for looking up its files.
 #[derive(Debug)]
-pub struct Folder(File);
+pub struct OpenFolder(File);
 
-impl Folder {
+impl OpenFolder {
     /// Opens the folder that contains the last name of `path`. Returns it and that name.
     ///
     /// # Errors
     /// See [`Location::find`]: `PermissionDenied` for a link of another user.
-    pub fn around(path: &Path) -> io::Result<(Folder, OsString)> {
+    pub fn around(path: &Path) -> io::Result<(OpenFolder, OsString)> {
         let (folder, name) = Location::find(path)?.into_parts();
-        Ok((Folder(folder.into()), OsString::from_vec(name.into_bytes())))
+        Ok((OpenFolder(folder.into()), OsString::from_vec(name.into_bytes())))
     }
 
     /// Owner, mode and kind of the folder.
@@ -68,7 +68,7 @@ impl Folder {
     }
 }
 
-/// Changes the owner of a file that [`Folder::look`] opened.
+/// Changes the owner of a file that [`OpenFolder::look`] opened.
 ///
 /// # Errors
 /// The error of `fchownat(2)`.

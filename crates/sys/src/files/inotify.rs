@@ -23,17 +23,17 @@ pub struct Inotify(OwnedFd);
 
 /// A watch of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Watched(i32);
+pub struct WatchDescriptor(i32);
 
 /// A change in a watched directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change<'a> {
+pub enum InotifyEvent<'a> {
     /// The file of this name was written, created, removed or renamed, or has other attributes.
-    File(Watched, &'a [u8]),
+    File(WatchDescriptor, &'a [u8]),
     /// So was a directory in it, or the directory itself: paths through it may lead elsewhere now.
-    Directory(Watched),
+    Directory(WatchDescriptor),
     /// The watch has ended.
-    Ended(Watched),
+    Ended(WatchDescriptor),
     /// The event queue overflowed: anything may have changed.
     Overflow,
 }
@@ -53,7 +53,7 @@ impl Inotify {
     /// # Errors
     /// It is no directory, or may not be read; ENOSPC if the user has reached the limit of the system
     /// (`fs.inotify.max_user_watches`).
-    pub fn watch(&self, root: &Root, relative: &str) -> io::Result<Watched> {
+    pub fn watch(&self, root: &Root, relative: &str) -> io::Result<WatchDescriptor> {
         let directory = root.resolve(relative, OFlags::PATH | OFlags::DIRECTORY)?;
         // The call requires a name; this one leads to the directory that was resolved beneath the root.
         let name = format!("/proc/self/fd/{}", directory.as_raw_fd());
@@ -68,11 +68,11 @@ impl Inotify {
             | WatchFlags::MOVE_SELF
             | WatchFlags::ONLYDIR
             | WatchFlags::EXCL_UNLINK;
-        Ok(Watched(inotify::add_watch(&self.0, name, what)?))
+        Ok(WatchDescriptor(inotify::add_watch(&self.0, name, what)?))
     }
 
     /// Ends a watch. Ended watches are ignored.
-    pub fn unwatch(&self, watched: Watched) {
+    pub fn unwatch(&self, watched: WatchDescriptor) {
         let _ = inotify::remove_watch(&self.0, watched.0);
     }
 
@@ -80,31 +80,31 @@ impl Inotify {
     ///
     /// # Errors
     /// The error of `ppoll(2)` or `read(2)`.
-    pub fn wait(&self, stop: &EventFd, mut tell: impl FnMut(Change<'_>)) -> io::Result<Heard> {
+    pub fn wait(&self, stop: &EventFd, mut tell: impl FnMut(InotifyEvent<'_>)) -> io::Result<WakeReason> {
         let mut both = [PollFd::new(stop, PollFlags::IN), PollFd::new(&self.0, PollFlags::IN)];
         match poll(&mut both, None) {
-            Err(Errno::INTR) => return Ok(Heard::Changes),
+            Err(Errno::INTR) => return Ok(WakeReason::Changes),
             result => result?,
         };
         if !both[0].revents().is_empty() {
-            return Ok(Heard::Stop);
+            return Ok(WakeReason::Stop);
         }
         let mut buffer = [const { std::mem::MaybeUninit::uninit() }; BUFFER];
         let mut reader = Reader::new(&self.0, &mut buffer);
         loop {
             match reader.next() {
                 Ok(event) => {
-                    let (watched, flags) = (Watched(event.wd()), event.events());
+                    let (watched, flags) = (WatchDescriptor(event.wd()), event.events());
                     let itself = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT;
                     tell(match event.file_name() {
-                        _ if flags.contains(ReadFlags::QUEUE_OVERFLOW) => Change::Overflow,
-                        _ if flags.contains(ReadFlags::IGNORED) => Change::Ended(watched),
-                        _ if flags.intersects(itself | ReadFlags::ISDIR) => Change::Directory(watched),
-                        Some(name) => Change::File(watched, name.to_bytes()),
-                        None => Change::Directory(watched),
+                        _ if flags.contains(ReadFlags::QUEUE_OVERFLOW) => InotifyEvent::Overflow,
+                        _ if flags.contains(ReadFlags::IGNORED) => InotifyEvent::Ended(watched),
+                        _ if flags.intersects(itself | ReadFlags::ISDIR) => InotifyEvent::Directory(watched),
+                        Some(name) => InotifyEvent::File(watched, name.to_bytes()),
+                        None => InotifyEvent::Directory(watched),
                     });
                 }
-                Err(Errno::AGAIN | Errno::INTR) => return Ok(Heard::Changes),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(WakeReason::Changes),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -113,7 +113,7 @@ impl Inotify {
 
 /// The reason why a wait has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum WakeReason {
     /// All changes were reported, if any.
     Changes,
     /// `stop` was signalled.
@@ -138,11 +138,11 @@ mod tests {
         let heard = || {
             let (mut files, mut others) = (Vec::new(), Vec::new());
             let why = inotify.wait(&stop, |change| match change {
-                Change::File(watched, name) => files.push((watched, name.to_vec())),
-                Change::Directory(watched) => others.push(watched),
+                InotifyEvent::File(watched, name) => files.push((watched, name.to_vec())),
+                InotifyEvent::Directory(watched) => others.push(watched),
                 other => panic!("{other:?}"),
             });
-            assert_eq!(why.expect("it can be waited for"), Heard::Changes);
+            assert_eq!(why.expect("it can be waited for"), WakeReason::Changes);
             files.dedup();
             (files, others)
         };
@@ -153,7 +153,7 @@ mod tests {
         fs::rename(path.join("inner"), path.join("other")).expect("our own folder");
         assert_eq!(heard(), (vec![], vec![inner]));
         stop.signal();
-        assert_eq!(inotify.wait(&stop, |_| ()).expect("it can be waited for"), Heard::Stop);
+        assert_eq!(inotify.wait(&stop, |_| ()).expect("it can be waited for"), WakeReason::Stop);
         fs::remove_dir_all(&path).expect("our own folder");
     }
 }

@@ -25,7 +25,7 @@ pub enum Links {
 pub(crate) const MOST_LINKS: usize = 40;
 
 /// A remaining step of a walk.
-enum Step {
+enum WalkStep {
     Enter(CString),
     /// The current object must belong to this user.
     Belongs(u32),
@@ -33,11 +33,11 @@ enum Step {
 
 /// Opens `path` beneath `root`, following only links that belong to the owner of their target.
 pub(crate) fn open_by_owner(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-    Way::new(root, Links::SameOwner).open(path, flags)
+    LinkWalk::new(root, Links::SameOwner).open(path, flags)
 }
 
 /// A walk along a path beneath a root.
-pub(crate) struct Way<'r> {
+pub(crate) struct LinkWalk<'r> {
     root: &'r OwnedFd,
     links: Links,
     /// The entered directories, outermost first, with their names.
@@ -45,13 +45,13 @@ pub(crate) struct Way<'r> {
     /// The name of the opened object, unless it is a directory.
     pub(crate) last: Option<CString>,
     /// The remaining steps; the next one is the last element.
-    left: Vec<Step>,
+    left: Vec<WalkStep>,
 }
 
-impl<'r> Way<'r> {
+impl<'r> LinkWalk<'r> {
     /// Creates a walk with this link rule.
-    pub(crate) fn new(root: &'r OwnedFd, links: Links) -> Way<'r> {
-        Way { root, links, entered: Vec::new(), last: None, left: Vec::new() }
+    pub(crate) fn new(root: &'r OwnedFd, links: Links) -> LinkWalk<'r> {
+        LinkWalk { root, links, entered: Vec::new(), last: None, left: Vec::new() }
     }
 
     /// Walks along `path` and opens its target.
@@ -60,15 +60,15 @@ impl<'r> Way<'r> {
         let mut links = 0;
         while let Some(step) = self.left.pop() {
             let name = match step {
-                Step::Belongs(owner) => {
+                WalkStep::Belongs(owner) => {
                     belongs(self.here(), owner)?;
                     continue;
                 }
-                Step::Enter(name) if name.as_bytes() == b".." => {
+                WalkStep::Enter(name) if name.as_bytes() == b".." => {
                     self.entered.pop().ok_or(Errno::XDEV)?;
                     continue;
                 }
-                Step::Enter(name) => name,
+                WalkStep::Enter(name) => name,
             };
             let beginning = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let found = rustix::fs::openat(self.here(), &name, beginning, Mode::empty())?;
@@ -83,7 +83,7 @@ impl<'r> Way<'r> {
                         return Err(if links > MOST_LINKS { Errno::LOOP } else { Errno::XDEV });
                     }
                     if self.links == Links::SameOwner {
-                        self.left.push(Step::Belongs(stat.st_uid));
+                        self.left.push(WalkStep::Belongs(stat.st_uid));
                     }
                     self.plan(target.as_bytes())?;
                 }
@@ -105,7 +105,7 @@ impl<'r> Way<'r> {
     fn plan(&mut self, path: &[u8]) -> Result<(), Errno> {
         for name in path.split(|byte| *byte == b'/').rev() {
             if !matches!(name, b"" | b".") {
-                self.left.push(Step::Enter(CString::new(name).map_err(|_| Errno::INVAL)?));
+                self.left.push(WalkStep::Enter(CString::new(name).map_err(|_| Errno::INVAL)?));
             }
         }
         Ok(())
@@ -117,8 +117,8 @@ impl<'r> Way<'r> {
         let opened = rustix::fs::openat(self.here(), name, flags, Mode::empty())?;
         for step in &self.left {
             match step {
-                Step::Belongs(owner) => belongs(opened.as_fd(), *owner)?,
-                Step::Enter(_) => return Err(Errno::NOTDIR),
+                WalkStep::Belongs(owner) => belongs(opened.as_fd(), *owner)?,
+                WalkStep::Enter(_) => return Err(Errno::NOTDIR),
             }
         }
         Ok(opened)
@@ -134,56 +134,46 @@ fn belongs(what: BorrowedFd<'_>, owner: u32) -> Result<(), Errno> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::{lchown, symlink};
-    use std::path::PathBuf;
 
     use super::*;
-    use crate::files::file::{FileError, Kind, Root};
+    use crate::files::file::{FileError, FileKind, Root};
+    use crate::files::test_folder::TestFolder;
 
-    /// A root with links of all kinds, removed at the end.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Scratch {
-            let path = std::env::temp_dir().join(format!("tenfold-links-{name}-{}", std::process::id()));
-            let own = "the directory is ours";
-            fs::create_dir_all(path.join("root/folder/inner")).expect("a temporary directory can be made");
-            fs::write(path.join("secret"), "secret").expect(own);
-            fs::write(path.join("root/page"), "page").expect(own);
-            fs::write(path.join("root/folder/leaf"), "leaves").expect(own);
-            for (link, target) in [
-                ("to-page", "page"),
-                ("to-folder", "folder"),
-                ("folder/up", "../page"),
-                ("folder/inner/round", "../../to-folder/inner/../leaf"),
-                ("chain", "to-page"),
-                ("out", "../secret"),
-                ("absolute", "/etc/passwd"),
-                ("loop", "loop"),
-                ("through-file", "page/../page"),
-                ("nowhere", "nothing"),
-            ] {
-                symlink(target, path.join("root").join(link)).expect(own);
-            }
-            Scratch(path)
+    /// A folder whose root has links of all kinds.
+    fn linked(name: &str) -> TestFolder {
+        let folder = TestFolder::new(&format!("links-{name}"));
+        let own = "the directory is ours";
+        fs::create_dir_all(folder.at("root/folder/inner")).expect(own);
+        fs::write(folder.at("secret"), "secret").expect(own);
+        fs::write(folder.at("root/page"), "page").expect(own);
+        fs::write(folder.at("root/folder/leaf"), "leaves").expect(own);
+        for (link, target) in [
+            ("to-page", "page"),
+            ("to-folder", "folder"),
+            ("folder/up", "../page"),
+            ("folder/inner/round", "../../to-folder/inner/../leaf"),
+            ("chain", "to-page"),
+            ("out", "../secret"),
+            ("absolute", "/etc/passwd"),
+            ("loop", "loop"),
+            ("through-file", "page/../page"),
+            ("nowhere", "nothing"),
+        ] {
+            symlink(target, folder.at("root").join(link)).expect(own);
         }
-
-        fn root(&self, links: Links) -> Root {
-            let mut root = Root::open(&self.0.join("root")).expect("the directory was just made");
-            root.follow(links);
-            root
-        }
+        folder
     }
 
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn root(folder: &TestFolder, links: Links) -> Root {
+        let mut root = folder.root();
+        root.follow(links);
+        root
     }
 
     #[test]
     fn no_link_is_followed_where_none_is_to_be() {
-        let scratch = Scratch::new("none");
-        let root = scratch.root(Links::None);
+        let folder = linked("none");
+        let root = root(&folder, Links::None);
         assert_eq!(root.look("page").map(|facts| facts.size), Ok(4));
         assert_eq!(root.look("folder/leaf").map(|facts| facts.size), Ok(6));
         for link in ["to-page", "to-folder/leaf", "folder/up", "chain", "out"] {
@@ -193,8 +183,8 @@ mod tests {
 
     #[test]
     fn a_walk_comes_to_where_the_kernel_comes() {
-        let scratch = Scratch::new("walk");
-        let (kernel, walk) = (scratch.root(Links::Beneath), scratch.root(Links::SameOwner));
+        let folder = linked("walk");
+        let (kernel, walk) = (root(&folder, Links::Beneath), root(&folder, Links::SameOwner));
         for path in [
             "",
             "page",
@@ -218,19 +208,19 @@ mod tests {
             let opened = |root: &Root| root.open_file(path).map(|(_, facts)| facts);
             assert_eq!(opened(&walk), opened(&kernel), "{path}");
         }
-        assert_eq!(walk.look("to-folder").map(|facts| facts.kind), Ok(Kind::Directory));
+        assert_eq!(walk.look("to-folder").map(|facts| facts.kind), Ok(FileKind::Directory));
     }
 
     #[test]
     fn a_link_of_somebody_else_names_nothing() {
-        let scratch = Scratch::new("owner");
-        let at = |name: &str| scratch.0.join("root").join(name);
+        let folder = linked("owner");
+        let at = |name: &str| folder.at("root").join(name);
         // Only root can change the owner of a link.
         if lchown(at("to-page"), Some(12_345), None).is_err() {
             return;
         }
         lchown(at("to-folder"), Some(12_345), None).expect("it could be done before");
-        let root = scratch.root(Links::SameOwner);
+        let root = root(&folder, Links::SameOwner);
         for link in ["to-page", "chain", "to-folder", "to-folder/leaf", "folder/inner/round"] {
             assert_eq!(root.look(link), Err(FileError::Absent), "{link}");
             assert!(root.open_file(link).is_err(), "{link}");

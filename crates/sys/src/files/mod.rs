@@ -7,4 +7,6 @@ pub(crate) mod identity;
 pub mod inotify;
 pub mod links;
 pub mod location;
-pub mod place;
+pub mod resolved_path;
+#[cfg(test)]
+mod test_folder;

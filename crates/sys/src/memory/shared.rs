@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicU64;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// Rows of zeros at first. Every child forked after [`Rows::new`] shares the memory, so each process sees all writes.
+/// Rows of zeros at first. Every child forked after [`SharedRows::new`] shares the memory, so each process sees all
+/// writes.
 #[derive(Debug)]
-pub struct Rows {
+pub struct SharedRows {
     start: NonNull<AtomicU64>,
     rows: usize,
     /// Used words of a row.
@@ -20,12 +21,12 @@ pub struct Rows {
 /// Two cache lines, because processors also fetch the adjacent line.
 const APART: usize = 128 / size_of::<AtomicU64>();
 
-impl Rows {
+impl SharedRows {
     /// Creates `rows` rows of `words` words. Neither may be zero.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub fn new(rows: usize, words: usize) -> io::Result<Rows> {
+    pub fn new(rows: usize, words: usize) -> io::Result<SharedRows> {
         assert!(rows > 0 && words > 0, "shared memory of nothing was asked for");
         let stride = words.checked_next_multiple_of(APART).ok_or(io::ErrorKind::OutOfMemory)?;
         let bytes = rows.checked_mul(stride).and_then(|words| words.checked_mul(size_of::<AtomicU64>()));
@@ -34,7 +35,7 @@ impl Rows {
         // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no other memory.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::SHARED)? };
         let start = NonNull::new(start.cast()).expect("a mapping does not begin at zero");
-        Ok(Rows { start, rows, words, stride })
+        Ok(SharedRows { start, rows, words, stride })
     }
 
     /// The number of rows.
@@ -53,12 +54,12 @@ impl Rows {
     }
 }
 
-// SAFETY: a `Rows` only gives access to atomics, which any thread may use.
-unsafe impl Send for Rows {}
+// SAFETY: a `SharedRows` only gives access to atomics, which any thread may use.
+unsafe impl Send for SharedRows {}
 // SAFETY: as above.
-unsafe impl Sync for Rows {}
+unsafe impl Sync for SharedRows {}
 
-impl Drop for Rows {
+impl Drop for SharedRows {
     fn drop(&mut self) {
         let bytes = self.rows * self.stride * size_of::<AtomicU64>();
         // SAFETY: the mapping is ours alone in this process, and every borrow of it has ended.
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn rows_begin_at_zero_and_do_not_share_a_cache_line() {
-        let rows = Rows::new(3, 17).expect("there is memory");
+        let rows = SharedRows::new(3, 17).expect("there is memory");
         rows.row(0).iter().for_each(|word| word.store(7, Ordering::Relaxed));
         assert!(rows.row(1).iter().all(|word| word.load(Ordering::Relaxed) == 0));
         assert_eq!(rows.row(2).len(), 17);
@@ -87,14 +88,14 @@ mod tests {
     #[test]
     #[should_panic(expected = "there are 2 rows")]
     fn there_is_no_row_behind_the_last() {
-        let rows = Rows::new(2, 1).expect("there is memory");
+        let rows = SharedRows::new(2, 1).expect("there is memory");
         rows.row(2);
     }
 
     #[test]
     fn h88_rows_whose_bytes_can_not_be_counted_are_refused() {
         for (rows, words) in [((1 << 57) + 1, 1), (1, usize::MAX), (usize::MAX, usize::MAX)] {
-            assert!(Rows::new(rows, words).is_err(), "{rows} rows of {words} words");
+            assert!(SharedRows::new(rows, words).is_err(), "{rows} rows of {words} words");
         }
     }
 }

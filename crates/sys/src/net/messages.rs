@@ -17,7 +17,7 @@ const MOST_DESCRIPTORS: usize = 2;
 
 /// A received message.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedMessage {
     /// Bytes of the message.
     pub length: usize,
     /// Whether its bytes and descriptors are complete.
@@ -51,7 +51,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> 
 ///
 /// # Errors
 /// [`io::ErrorKind::WouldBlock`] if there is no message, or the error of `recvmsg(2)`.
-pub fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Received> {
+pub fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<ReceivedMessage> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
@@ -63,7 +63,7 @@ pub fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Received> {
         }
     }
     let whole = !received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
-    Ok(Received { length: received.bytes, whole, descriptors })
+    Ok(ReceivedMessage { length: received.bytes, whole, descriptors })
 }
 
 /// Sends bytes to a stream. Returns the number of bytes sent.
@@ -74,7 +74,7 @@ pub fn send_bytes(stream: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }
 
-impl Received {
+impl ReceivedMessage {
     /// The only descriptor, if it is a connected Unix stream whose queue is empty. Bytes in a queue can carry
     /// descriptors, which are closed with the socket, and such a close waits as long as the SO_LINGER of its sender. So
     /// the stream refuses descriptors from now on, and workers may not set the option.

@@ -59,18 +59,18 @@ pub fn reopened() -> u32 {
 
 /// An eventfd that is written at every change of phase and at `USR1`, as long as this value lives.
 #[derive(Debug)]
-pub struct Watch {
+pub struct PhaseWatch {
     place: usize,
     /// Never closed, because a signal handler may still write to it.
     event: ManuallyDrop<EventFd>,
 }
 
-impl Watch {
+impl PhaseWatch {
     /// Starts watching; a change that has already happened is reported immediately.
     ///
     /// # Errors
     /// No descriptor is left, or [`MOST_WATCHERS`] watch already.
-    pub fn new() -> io::Result<Watch> {
+    pub fn new() -> io::Result<PhaseWatch> {
         let event = ManuallyDrop::new(EventFd::new()?);
         let number = event.number();
         let free = WATCHERS.iter().position(|place| {
@@ -83,7 +83,7 @@ impl Watch {
                 if phase() != Phase::Serving {
                     event.signal();
                 }
-                Ok(Watch { place, event })
+                Ok(PhaseWatch { place, event })
             }
             None => Err(io::Error::other("too many workers in one process")),
         }
@@ -95,7 +95,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for PhaseWatch {
     fn drop(&mut self) {
         // Only if it is still ours: `reset` may have freed the place.
         let ours = self.event.number();
@@ -161,7 +161,7 @@ fn wake() {
         let number = watcher.load(Ordering::Relaxed);
         if number >= 0 {
             let one = 1u64.to_ne_bytes();
-            // SAFETY: `one` is 8 readable bytes. The descriptor is an eventfd of `Watch`, which is never closed.
+            // SAFETY: `one` is 8 readable bytes. The descriptor is an eventfd of `PhaseWatch`, which is never closed.
             unsafe { libc::write(number, one.as_ptr().cast(), one.len()) };
         }
     }

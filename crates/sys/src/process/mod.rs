@@ -101,24 +101,24 @@ pub fn own() -> Pid {
 }
 
 /// Sends a signal. Processes that have ended are ignored.
-pub fn tell(process: Pid, signal: Signal) {
+pub fn send_signal(process: Pid, signal: Signal) {
     let _ = kill_process(process, signal.to_rustix());
 }
 
 /// The way a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum WaitStatus {
     /// It exited with this code.
     Exited(i32),
     /// This signal killed it.
     Killed(i32),
 }
 
-impl fmt::Display for End {
+impl fmt::Display for WaitStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            End::Exited(code) => write!(f, "exited with code {code}"),
-            End::Killed(number) => match signal_name(*number) {
+            WaitStatus::Exited(code) => write!(f, "exited with code {code}"),
+            WaitStatus::Killed(number) => match signal_name(*number) {
                 Some(name) => write!(f, "was killed by signal {number} ({name})"),
                 None => write!(f, "was killed by signal {number}"),
             },
@@ -145,13 +145,13 @@ fn signal_name(number: i32) -> Option<&'static str> {
 ///
 /// # Errors
 /// The error of `waitpid(2)`, except that there are no children.
-pub fn reap() -> io::Result<Option<(Pid, End)>> {
+pub fn reap() -> io::Result<Option<(Pid, WaitStatus)>> {
     match rustix::io::retry_on_intr(|| wait(WaitOptions::NOHANG)) {
         Ok(None) | Err(rustix::io::Errno::CHILD) => Ok(None),
         Ok(Some((pid, status))) => {
             let end = match (status.exit_status(), status.terminating_signal()) {
-                (Some(code), _) => End::Exited(code),
-                (None, number) => End::Killed(number.unwrap_or_default()),
+                (Some(code), _) => WaitStatus::Exited(code),
+                (None, number) => WaitStatus::Killed(number.unwrap_or_default()),
             };
             Ok(Some((pid, end)))
         }
@@ -193,8 +193,8 @@ mod tests {
 
     #[test]
     fn an_end_says_what_happened() {
-        assert_eq!(End::Exited(3).to_string(), "exited with code 3");
-        assert_eq!(End::Killed(11).to_string(), "was killed by signal 11 (SEGV: segmentation fault)");
-        assert_eq!(End::Killed(64).to_string(), "was killed by signal 64");
+        assert_eq!(WaitStatus::Exited(3).to_string(), "exited with code 3");
+        assert_eq!(WaitStatus::Killed(11).to_string(), "was killed by signal 11 (SEGV: segmentation fault)");
+        assert_eq!(WaitStatus::Killed(64).to_string(), "was killed by signal 64");
     }
 }

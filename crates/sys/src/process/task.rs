@@ -21,6 +21,6 @@ pub fn is_gone(number: Pid) -> bool {
 ///
 /// # Errors
 /// The error of `nice(2)`.
-pub fn give_way(by: i32) -> io::Result<()> {
+pub fn lower_priority(by: i32) -> io::Result<()> {
     Ok(nice(by).map(drop)?)
 }

@@ -11,7 +11,7 @@ use rustix::thread::{
 
 /// A user in the databases of this system.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
+pub struct SystemUser {
     /// The name.
     pub name: String,
     /// The number.
@@ -26,12 +26,12 @@ pub struct User {
 const MOST_BYTES: usize = 64 * 1024;
 const MOST_GROUPS: usize = 1024;
 
-impl User {
+impl SystemUser {
     /// Looks up a user by name (`man 3 getpwnam_r`, `man 3 getgrouplist`). `None` if there is none.
     ///
     /// # Errors
     /// The error of the databases, or a name that contains NUL.
-    pub fn find(name: &str) -> io::Result<Option<User>> {
+    pub fn find(name: &str) -> io::Result<Option<SystemUser>> {
         let name = CString::new(name)?;
         look_up(|entry, strings, length, found| {
             // SAFETY: the name ends with NUL; `look_up` guarantees the other pointers.
@@ -43,7 +43,7 @@ impl User {
     ///
     /// # Errors
     /// The error of the databases.
-    pub fn with_id(id: u32) -> io::Result<Option<User>> {
+    pub fn with_id(id: u32) -> io::Result<Option<SystemUser>> {
         look_up(|entry, strings, length, found| {
             // SAFETY: `look_up` guarantees the pointers.
             unsafe { libc::getpwuid_r(id, entry, strings, length, found) }
@@ -54,7 +54,7 @@ impl User {
     ///
     /// # Errors
     /// The error of `setgroups(2)`, `setresgid(2)` or `setresuid(2)`; the process must then end.
-    pub fn become_it(&self) -> io::Result<()> {
+    pub fn switch_to(&self) -> io::Result<()> {
         // SAFETY: the pointer and the length are those of a live slice.
         check(unsafe { libc::setgroups(self.groups.len(), self.groups.as_ptr()) })?;
         // SAFETY: plain numbers.
@@ -73,7 +73,7 @@ impl User {
 /// a pointer for the result.
 fn look_up(
     call: impl FnOnce(*mut libc::passwd, *mut libc::c_char, usize, *mut *mut libc::passwd) -> libc::c_int,
-) -> io::Result<Option<User>> {
+) -> io::Result<Option<SystemUser>> {
     let mut entry = MaybeUninit::<libc::passwd>::uninit();
     let mut strings = vec![0u8; MOST_BYTES];
     let mut found = std::ptr::null_mut();
@@ -89,7 +89,7 @@ fn look_up(
     // SAFETY: the entry's name ends with NUL and lies in `strings`, which is still live.
     let name = unsafe { CStr::from_ptr(entry.pw_name) };
     let groups = groups(name, entry.pw_gid)?;
-    Ok(Some(User {
+    Ok(Some(SystemUser {
         name: name.to_string_lossy().into_owned(),
         id: entry.pw_uid,
         group: entry.pw_gid,
@@ -128,7 +128,7 @@ pub fn own() -> u32 {
 ///
 /// # Errors
 /// The error of `capset(2)` and `prctl(2)`.
-pub fn renounce() -> io::Result<()> {
+pub fn drop_capabilities() -> io::Result<()> {
     set_no_new_privs(true)?;
     // Kernels before 4.3 have no ambient set to clear.
     let _ = clear_ambient_capability_set();
@@ -142,15 +142,15 @@ mod tests {
 
     #[test]
     fn root_is_found_and_its_first_group_is_among_its_groups() {
-        let root = User::find("root").expect("the database can be read").expect("there is root");
+        let root = SystemUser::find("root").expect("the database can be read").expect("there is root");
         assert_eq!((root.id, root.group), (0, 0));
         assert!(root.groups.contains(&0));
-        assert_eq!(User::with_id(0).expect("the database can be read"), Some(root));
+        assert_eq!(SystemUser::with_id(0).expect("the database can be read"), Some(root));
     }
 
     #[test]
     fn a_user_that_is_not_there_is_not_an_error() {
-        assert_eq!(User::find("no-such-user-here").expect("the database can be read"), None);
-        assert_eq!(User::with_id(4_000_000_000).expect("the database can be read"), None);
+        assert_eq!(SystemUser::find("no-such-user-here").expect("the database can be read"), None);
+        assert_eq!(SystemUser::with_id(4_000_000_000).expect("the database can be read"), None);
     }
 }

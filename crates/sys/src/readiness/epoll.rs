@@ -10,7 +10,7 @@ use crate::readiness::Ready;
 
 /// The events that a registration reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Interest {
+pub struct EpollInterest {
     /// Input, or the end of the peer's output.
     pub read: bool,
     /// Room to write.
@@ -23,7 +23,7 @@ pub struct Interest {
     pub once: bool,
 }
 
-impl Interest {
+impl EpollInterest {
     fn flags(self) -> EventFlags {
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN, self.read);
@@ -55,7 +55,7 @@ impl Epoll {
     ///
     /// # Errors
     /// The error of `epoll_ctl(2)`.
-    pub fn add(&self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
+    pub fn add(&self, number: RawFd, key: u64, interest: EpollInterest) -> io::Result<()> {
         Ok(epoll::add(&self.instance, borrow(number), EventData::new_u64(key), interest.flags())?)
     }
 
@@ -63,7 +63,7 @@ impl Epoll {
     ///
     /// # Errors
     /// The error of `epoll_ctl(2)`.
-    pub fn modify(&self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
+    pub fn modify(&self, number: RawFd, key: u64, interest: EpollInterest) -> io::Result<()> {
         Ok(epoll::modify(&self.instance, borrow(number), EventData::new_u64(key), interest.flags())?)
     }
 
@@ -146,7 +146,7 @@ impl Registry {
     ///
     /// # Errors
     /// The error of `epoll_ctl(2)`.
-    pub fn modify(&self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
+    pub fn modify(&self, number: RawFd, key: u64, interest: EpollInterest) -> io::Result<()> {
         Ok(epoll::modify(&self.0, borrow(number), EventData::new_u64(key), interest.flags())?)
     }
 }
@@ -184,8 +184,8 @@ mod tests {
         epoll.wait(Some(milliseconds)).expect("an instance can be waited for").collect()
     }
 
-    fn reading(edge: bool) -> Interest {
-        Interest { read: true, edge, ..Interest::default() }
+    fn reading(edge: bool) -> EpollInterest {
+        EpollInterest { read: true, edge, ..EpollInterest::default() }
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
         let mut epoll = Epoll::new(8).expect("descriptors");
         let (ours, mut peer) = UnixStream::pair().expect("descriptors");
         let number = std::os::fd::AsRawFd::as_raw_fd(&ours);
-        let both = Interest { read: true, write: true, ..Interest::default() };
+        let both = EpollInterest { read: true, write: true, ..EpollInterest::default() };
         epoll.add(number, 7, both).expect("it can be watched");
         let nothing = Ready { key: 7, read: false, write: false, ended: false, gone: false, error: false };
         assert_eq!(heard(&mut epoll, 0), [Ready { write: true, ..nothing }]);
@@ -224,7 +224,7 @@ mod tests {
         let all = Ready { write: true, read: true, ended: true, gone: true, ..nothing };
         assert_eq!(heard(&mut epoll, 0), [all]);
         // A lost connection is reported without any interest.
-        epoll.modify(number, 7, Interest::default()).expect("it is watched");
+        epoll.modify(number, 7, EpollInterest::default()).expect("it is watched");
         assert!(heard(&mut epoll, 0)[0].gone);
     }
 

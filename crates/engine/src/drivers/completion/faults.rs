@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use tenfold_sys::uring::Sizes;
-pub use tenfold_sys::uring::faults::{Fault, Operation, Wrong, inject};
+pub use tenfold_sys::uring::faults::{FaultKind, FaultyOperation, InjectedFault, inject};
 
 static RINGS: OnceLock<Sizes> = OnceLock::new();
 

@@ -56,7 +56,8 @@ pub(super) struct Proactor<'a, R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>,
 
 impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R, P, M> {
     pub(super) fn run(&mut self, mut sources: Sources<'_>) -> Result<(), String> {
-        let watch = lifecycle::Watch::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
+        let watch =
+            lifecycle::PhaseWatch::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
         sources.open(&mut self.ring, watch.event(), self.inbox.event());
         let (mut completions, mut keys) = (Vec::new(), Vec::new());
         loop {
@@ -110,7 +111,7 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
         completion: Completion<R::Buffer>,
         sources: &mut Sources<'_>,
         now: Instant,
-        watch: &lifecycle::Watch,
+        watch: &lifecycle::PhaseWatch,
     ) -> Result<(), String> {
         let kind = KINDS[(completion.tag >> KIND_SHIFT) as usize];
         let generation = (completion.tag >> 32) as u32 & GENERATION_MASK;

@@ -144,7 +144,7 @@ impl<'a> Sources<'a> {
         completion: Completion<R::Buffer>,
         now: Instant,
         protocol: &P,
-        watch: &lifecycle::Watch,
+        watch: &lifecycle::PhaseWatch,
         inbox: &Inbox,
     ) -> Result<Option<(Socket, u16)>, String> {
         let event = match place {

@@ -85,7 +85,7 @@ where
     pub(super) fn serve(&mut self, intake: &Intake<'_>) -> Result<(), String> {
         let mut acceptor = Acceptor::new(intake, self.plan.accept);
         let failed = |error| format!("cannot wait for events: {error}");
-        let watch = lifecycle::Watch::new().map_err(failed)?;
+        let watch = lifecycle::PhaseWatch::new().map_err(failed)?;
         self.selector.watch_event(watch.event().number(), special(LIFECYCLE)).map_err(failed)?;
         self.selector.watch_event(self.inbox.event().number(), special(INBOX)).map_err(failed)?;
         acceptor.begin(&mut self.selector, read_clock(), self.protocol)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tenfold_accounts::filter::{Filter, Verdict};
 use tenfold_accounts::{Query, Reply};
-use tenfold_sys::shared::Rows;
+use tenfold_sys::shared::SharedRows;
 
 use crate::members::channel::AccountsClient;
 
@@ -17,13 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How often the process of the accounts was started, shared by the supervisor with its workers. Another process may
 /// have another key, because its database was replaced.
 #[derive(Clone)]
-pub(crate) struct Starts(Arc<Rows>);
+pub(crate) struct Starts(Arc<SharedRows>);
 
 impl Starts {
     /// # Errors
     /// There is no memory.
     pub(crate) fn new() -> io::Result<Starts> {
-        Rows::new(1, 1).map(Arc::new).map(Starts)
+        SharedRows::new(1, 1).map(Arc::new).map(Starts)
     }
 
     /// Counts a start, before the process runs.

@@ -4,11 +4,11 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tenfold_sys::shared::Rows;
+use tenfold_sys::shared::SharedRows;
 
 /// Written by the accounts process and read by the supervisor.
 #[derive(Debug)]
-pub(crate) struct Pulse(Rows);
+pub(crate) struct Pulse(SharedRows);
 
 const BEATS: usize = 0;
 const UNREAD: usize = 1;
@@ -18,7 +18,7 @@ impl Pulse {
     /// # Errors
     /// There is no memory.
     pub(crate) fn new() -> io::Result<Pulse> {
-        Rows::new(1, REJECTED + 1).map(Pulse)
+        SharedRows::new(1, REJECTED + 1).map(Pulse)
     }
 
     /// The process lives and waits for questions.

@@ -15,7 +15,7 @@ use tenfold_engine::{Engine, Plan};
 use tenfold_http::{Connection, Request, clock};
 use tenfold_site::{Attempts, User, Work};
 use tenfold_sys::process::Pid;
-use tenfold_sys::shared::Rows;
+use tenfold_sys::shared::SharedRows;
 use tenfold_sys::task;
 
 use crate::settings::values::Settings;
@@ -42,11 +42,11 @@ struct Client {
 
 /// Passwords that the processes of `fork` verify at once: each takes the memory of its hash. A word is the number of the
 /// process that has the place, or 0.
-struct Running(Rows);
+struct Running(SharedRows);
 
 impl Running {
     fn new(places: usize) -> io::Result<Running> {
-        Rows::new(1, places).map(Running)
+        SharedRows::new(1, places).map(Running)
     }
 
     /// A place for this process; none if others have all of them. A process that has ended has none.

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use tenfold_sys::directory::Entry;
-use tenfold_sys::file::Kind;
+use tenfold_sys::directory::DirectoryEntry;
+use tenfold_sys::file::FileKind;
 
 use crate::rules::path::{self, SitePath};
 
@@ -32,14 +32,14 @@ pub(super) struct Folder {
 
 /// An entry that can be requested.
 pub(super) struct Shown {
-    pub(super) entry: Entry,
+    pub(super) entry: DirectoryEntry,
     /// Its address, relative to the folder.
     pub(super) link: String,
 }
 
 impl Shown {
     pub(super) fn is_folder(&self) -> bool {
-        self.entry.facts.kind == Kind::Directory
+        self.entry.facts.kind == FileKind::Directory
     }
 }
 
@@ -48,13 +48,13 @@ impl Folder {
         path: SitePath,
         visible: &path::Shown,
         order: Order,
-        entries: Vec<Entry>,
+        entries: Vec<DirectoryEntry>,
         cut: Option<usize>,
     ) -> Folder {
-        let shown = |entry: Entry| {
+        let shown = |entry: DirectoryEntry| {
             let folder = match entry.facts.kind {
-                Kind::Special => return None,
-                kind => kind == Kind::Directory,
+                FileKind::Special => return None,
+                kind => kind == FileKind::Directory,
             };
             let link = format!("./{}{}", path.child(&entry.name, visible)?, if folder { "/" } else { "" });
             Some(Shown { entry, link })

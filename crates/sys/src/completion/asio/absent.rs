@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use crate::completion::{Bytes, Readable};
+use crate::completion::{Bytes, Completion, Readable};
 use crate::net::socket::Socket;
 use crate::readiness::Ready;
 
@@ -15,17 +15,17 @@ pub fn version() -> Option<String> {
 }
 
 /// An `io_context`, which cannot be created in this build.
-pub enum Context {}
+pub enum AbsentContext {}
 
 /// A descriptor that is watched.
-pub enum Watched {}
+pub enum AbsentDescriptor {}
 
-impl Context {
+impl AbsentContext {
     /// There is no Asio in this build.
     ///
     /// # Errors
     /// Always.
-    pub fn new() -> io::Result<Context> {
+    pub fn new() -> io::Result<AbsentContext> {
         let why = "this build has no Asio; install libasio-dev or libboost-dev and build again";
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
@@ -34,7 +34,7 @@ impl Context {
     ///
     /// # Errors
     /// Never.
-    pub fn watch(&self, _number: RawFd, _key: u64) -> io::Result<Watched> {
+    pub fn watch(&self, _number: RawFd, _key: u64) -> io::Result<AbsentDescriptor> {
         match *self {}
     }
 
@@ -47,7 +47,7 @@ impl Context {
     }
 }
 
-impl Watched {
+impl AbsentDescriptor {
     /// Begins to wait.
     ///
     /// # Errors
@@ -58,21 +58,18 @@ impl Watched {
 }
 
 /// An `io_context` with operations, which cannot be created in this build.
-pub enum Proactor {}
+pub enum AbsentCompletions {}
 
 /// The buffer of a receive.
-pub enum Buffer {}
+pub enum AbsentBuffer {}
 
-/// An operation that has completed.
-pub type Completion = crate::completion::Completion<Buffer>;
-
-impl Proactor {
+impl AbsentCompletions {
     /// There is no Asio in this build.
     ///
     /// # Errors
     /// Always.
-    pub fn new() -> io::Result<Proactor> {
-        Context::new().map(|context| match context {})
+    pub fn new() -> io::Result<AbsentCompletions> {
+        AbsentContext::new().map(|context| match context {})
     }
 
     /// Accepts.
@@ -134,19 +131,23 @@ impl Proactor {
     ///
     /// # Errors
     /// Never.
-    pub fn wait(&mut self, _timeout: Option<Duration>, _into: &mut Vec<Completion>) -> io::Result<()> {
+    pub fn wait(
+        &mut self,
+        _timeout: Option<Duration>,
+        _into: &mut Vec<Completion<AbsentBuffer>>,
+    ) -> io::Result<()> {
         match *self {}
     }
 }
 
-impl Buffer {
+impl AbsentBuffer {
     /// Drops bytes.
     pub fn consume(&mut self, _count: usize) {
         match *self {}
     }
 }
 
-impl Deref for Buffer {
+impl Deref for AbsentBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -154,7 +155,7 @@ impl Deref for Buffer {
     }
 }
 
-impl DerefMut for Buffer {
+impl DerefMut for AbsentBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         match *self {}
     }

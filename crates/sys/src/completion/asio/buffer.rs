@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
 /// An operation that has completed.
-pub type Completion = crate::completion::Completion<Buffer>;
+pub(super) type AsioCompletion = crate::completion::Completion<ReceiveBuffer>;
 
 /// Largest receive, in bytes.
 const BYTES: usize = 4096;
@@ -23,22 +23,22 @@ impl Spare {
     }
 
     /// Returns the `length` bytes that a receive wrote to `memory`, or `None` if it received nothing.
-    pub(super) fn filled(&self, memory: Vec<u8>, length: usize) -> Option<Buffer> {
+    pub(super) fn filled(&self, memory: Vec<u8>, length: usize) -> Option<ReceiveBuffer> {
         assert!(length <= memory.len(), "a receive brings no more than there is room for");
-        let buffer = Buffer { memory, start: 0, end: length, spare: self.clone() };
+        let buffer = ReceiveBuffer { memory, start: 0, end: length, spare: self.clone() };
         (length > 0).then_some(buffer)
     }
 }
 
 /// Received bytes. Their memory is reused after the drop.
-pub struct Buffer {
+pub struct ReceiveBuffer {
     memory: Vec<u8>,
     start: usize,
     end: usize,
     spare: Spare,
 }
 
-impl Buffer {
+impl ReceiveBuffer {
     /// Drops the first `count` bytes. Panics if there are fewer.
     pub fn consume(&mut self, count: usize) {
         assert!(count <= self.len(), "no more is consumed than was received");
@@ -46,7 +46,7 @@ impl Buffer {
     }
 }
 
-impl Deref for Buffer {
+impl Deref for ReceiveBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -54,13 +54,13 @@ impl Deref for Buffer {
     }
 }
 
-impl DerefMut for Buffer {
+impl DerefMut for ReceiveBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.end]
     }
 }
 
-impl Drop for Buffer {
+impl Drop for ReceiveBuffer {
     fn drop(&mut self) {
         let mut kept = self.spare.0.borrow_mut();
         if kept.len() < KEPT {

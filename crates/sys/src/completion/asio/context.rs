@@ -20,7 +20,7 @@ pub fn version() -> Option<String> {
 }
 
 /// An `io_context`, run by one thread.
-pub struct Context {
+pub struct IoContext {
     raw: Arc<Raw>,
     results: [c::Result; BATCH],
 }
@@ -32,45 +32,45 @@ struct Raw {
 }
 
 // SAFETY: several threads may use an `io_context` at once (its documentation, "Thread Safety"). Only one thread runs
-// it, because a run borrows `Context` exclusively.
+// it, because a run borrows `IoContext` exclusively.
 unsafe impl Send for Raw {}
 // SAFETY: as above.
 unsafe impl Sync for Raw {}
 
 /// A watched descriptor. Dropping this ends the watch and leaves the descriptor open.
-pub struct Watched {
+pub struct StreamDescriptor {
     raw: NonNull<RawWatched>,
     _context: Arc<Raw>,
 }
 
 // SAFETY: any thread may use it, one at a time, beside the thread that runs the context.
-unsafe impl Send for Watched {}
+unsafe impl Send for StreamDescriptor {}
 
-impl Context {
+impl IoContext {
     /// Creates a context.
     ///
     /// # Errors
     /// No descriptors or no memory are left.
-    pub fn new() -> io::Result<Context> {
+    pub fn new() -> io::Result<IoContext> {
         // SAFETY: the function has no preconditions.
         let raw = NonNull::new(unsafe { c::tenfold_asio_new() });
         let context = raw.ok_or_else(|| {
             io::Error::other("cannot create an io_context: no memory or descriptors are left")
         })?;
         let raw = Raw { context, _unforkable: Unforkable::new("Asio") };
-        Ok(Context { raw: Arc::new(raw), results: [c::Result::default(); BATCH] })
+        Ok(IoContext { raw: Arc::new(raw), results: [c::Result::default(); BATCH] })
     }
 
     /// Registers `number` under `key`, without waiting for anything yet.
     ///
     /// # Errors
     /// The error of the library's system call.
-    pub fn watch(&self, number: RawFd, key: u64) -> io::Result<Watched> {
+    pub fn watch(&self, number: RawFd, key: u64) -> io::Result<StreamDescriptor> {
         let mut error = 0;
         // SAFETY: the context is live, and outlives the returned pointer.
         let raw = unsafe { c::tenfold_asio_watch(self.raw.context.as_ptr(), number, key, &raw mut error) };
         match NonNull::new(raw) {
-            Some(raw) => Ok(Watched { raw, _context: self.raw.clone() }),
+            Some(raw) => Ok(StreamDescriptor { raw, _context: self.raw.clone() }),
             None => Err(io::Error::from_raw_os_error(-error)),
         }
     }
@@ -92,7 +92,7 @@ impl Context {
         Ok(())
     }
 
-    /// See [`Context::run`]; returns the number of results.
+    /// See [`IoContext::run`]; returns the number of results.
     pub(super) fn complete(&mut self, milliseconds: Option<u32>) -> io::Result<usize> {
         let milliseconds = milliseconds.map_or(-1, c_long::from);
         let (into, room) = (self.results.as_mut_ptr(), BATCH as c_long);
@@ -112,7 +112,7 @@ impl Context {
     }
 }
 
-impl Watched {
+impl StreamDescriptor {
     /// Waits for readiness once, in addition to the waits that exist. The report carries `key`.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for StreamDescriptor {
     fn drop(&mut self) {
         // SAFETY: it is live and not used again.
         unsafe { c::tenfold_asio_forget(self.raw.as_ptr()) };
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::readiness::eventfd::EventFd;
 
-    fn heard(context: &mut Context, milliseconds: u32) -> Vec<(u64, bool, bool)> {
+    fn heard(context: &mut IoContext, milliseconds: u32) -> Vec<(u64, bool, bool)> {
         let (mut all, begun) = (Vec::new(), std::time::Instant::now());
         loop {
             let report = |ready: Ready| all.push((ready.key, ready.read, ready.write));
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_reported_once_and_what_is_there_already_is_heard_when_it_is_begun() {
-        let (mut context, event) = (Context::new().expect("Asio"), EventFd::new().expect("descriptors"));
+        let (mut context, event) = (IoContext::new().expect("Asio"), EventFd::new().expect("descriptors"));
         let mut watched = context.watch(event.number(), 7).expect("it can be watched");
         event.signal();
         assert_eq!(heard(&mut context, 0), [], "nobody waits for it");
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn room_is_waited_for_beside_bytes_and_a_descriptor_that_is_given_back_stays_open() {
-        let mut context = Context::new().expect("Asio");
+        let mut context = IoContext::new().expect("Asio");
         let (ours, mut peer) = UnixStream::pair().expect("descriptors");
         let mut watched = context.watch(ours.as_raw_fd(), 7).expect("it can be watched");
         watched.wait(7, true, true).expect("memory");
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn waits_are_begun_by_other_threads_while_the_context_runs() {
-        let (mut context, event) = (Context::new().expect("Asio"), EventFd::new().expect("descriptors"));
+        let (mut context, event) = (IoContext::new().expect("Asio"), EventFd::new().expect("descriptors"));
         let mut watched = context.watch(event.number(), 7).expect("it can be watched");
         event.signal();
         let other = std::thread::spawn(move || {
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_context_that_ends_takes_what_waits_along() {
-        let (context, event) = (Context::new().expect("Asio"), EventFd::new().expect("descriptors"));
+        let (context, event) = (IoContext::new().expect("Asio"), EventFd::new().expect("descriptors"));
         let mut watched = context.watch(event.number(), 7).expect("it can be watched");
         watched.wait(7, true, false).expect("memory");
         drop(context);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn h88_a_number_that_is_no_descriptor_is_an_error() {
-        let context = Context::new().expect("Asio");
+        let context = IoContext::new().expect("Asio");
         for number in [-1, RawFd::MAX] {
             assert!(context.watch(number, 7).is_err(), "{number}");
         }

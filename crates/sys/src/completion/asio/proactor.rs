@@ -4,7 +4,7 @@
 //! first, the memory stays until the library has completed every operation on it.
 //!
 //! Sockets are named by their numbers. Those that are accepted here, or named in an operation, are registered
-//! with the library until [`Proactor::close`] or [`Proactor::discard`].
+//! with the library until [`CompletionContext::close`] or [`CompletionContext::discard`].
 
 mod sends;
 
@@ -12,44 +12,44 @@ use std::io;
 use std::os::fd::{AsFd as _, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use super::buffer::{Completion, Spare};
-use super::context::{Context, Watched};
+use super::buffer::{AsioCompletion, Spare};
+use super::context::{IoContext, StreamDescriptor};
 use super::declared::{self as c, RawStream};
-use super::handles::{Acceptor, Handle, success};
-use super::stream::Stream;
+use super::handles::{AcceptorHandle, StreamHandle, success};
+use super::stream::StreamOperations;
 use crate::completion::Readable;
 use crate::net::socket::Socket;
 
 /// An `io_context` with everything that is in flight on it. It belongs to one thread.
-pub struct Proactor {
+pub struct CompletionContext {
     listeners: Vec<Listening>,
-    events: Vec<Event>,
-    streams: Vec<Stream>,
+    events: Vec<WatchedEventFd>,
+    streams: Vec<StreamOperations>,
     /// Free places among the streams.
     free: Vec<usize>,
     /// The place of each socket among the streams, by its number.
     places: Vec<Option<usize>>,
     spare: Spare,
     /// Completions for the next wait to return.
-    done: Vec<Completion>,
+    done: Vec<AsioCompletion>,
     /// Declared last, so that it is dropped after everything registered with it.
-    context: Context,
+    context: IoContext,
 }
 
 struct Listening {
     number: RawFd,
     tag: u64,
-    acceptor: Acceptor,
+    acceptor: AcceptorHandle,
     /// The handle for the next accepted connection; in flight while `accepting`.
-    next: Option<Handle>,
+    next: Option<StreamHandle>,
     accepting: bool,
 }
 
 /// A watched eventfd.
-struct Event {
+struct WatchedEventFd {
     number: RawFd,
     tag: u64,
-    watched: Watched,
+    watched: StreamDescriptor,
 }
 
 /// Kind of an operation, in the upper half of its key; the lower half is a place.
@@ -65,13 +65,13 @@ fn key(kind: u64, place: usize) -> u64 {
     kind << 32 | place as u64
 }
 
-impl Proactor {
+impl CompletionContext {
     /// A context for this thread.
     ///
     /// # Errors
     /// No descriptors or no memory are left.
-    pub fn new() -> io::Result<Proactor> {
-        Ok(Proactor {
+    pub fn new() -> io::Result<CompletionContext> {
+        Ok(CompletionContext {
             listeners: Vec::new(),
             events: Vec::new(),
             streams: Vec::new(),
@@ -79,14 +79,14 @@ impl Proactor {
             places: Vec::new(),
             spare: Spare::default(),
             done: Vec::new(),
-            context: Context::new()?,
+            context: IoContext::new()?,
         })
     }
 
     /// Accepts one connection on the non-blocking `listener`. Only one accept may be in flight.
     pub fn accept(&mut self, listener: RawFd, tag: u64) {
         if let Err(result) = self.begin_accept(listener, tag) {
-            self.done.push(Completion::plain(tag, result));
+            self.done.push(AsioCompletion::plain(tag, result));
         }
     }
 
@@ -94,7 +94,7 @@ impl Proactor {
         let place = match self.listeners.iter().position(|listening| listening.number == listener) {
             Some(place) => place,
             None => {
-                let acceptor = Acceptor::new(&self.context, listener)?;
+                let acceptor = AcceptorHandle::new(&self.context, listener)?;
                 let (number, next, accepting) = (listener, None, false);
                 self.listeners.push(Listening { number, tag, acceptor, next, accepting });
                 self.listeners.len() - 1
@@ -103,9 +103,9 @@ impl Proactor {
         let listening = &mut self.listeners[place];
         assert!(!listening.accepting, "a listener accepts one connection at a time");
         if listening.next.is_none() {
-            listening.next = Some(Handle::new(&self.context)?);
+            listening.next = Some(StreamHandle::new(&self.context)?);
         }
-        let into = listening.next.as_ref().map_or(std::ptr::null_mut(), Handle::address);
+        let into = listening.next.as_ref().map_or(std::ptr::null_mut(), StreamHandle::address);
         let (acceptor, context) = (listening.acceptor.address(), self.context.address());
         // SAFETY: all three are live. The stream has no descriptor, and stays where it is until the result is returned.
         success(unsafe { c::tenfold_asio_accept(context, acceptor, into, key(ACCEPTED, place)) })?;
@@ -137,7 +137,7 @@ impl Proactor {
             Ok(())
         });
         if let Err(result) = begun {
-            self.done.push(Completion::plain(tag, result));
+            self.done.push(AsioCompletion::plain(tag, result));
         }
     }
 
@@ -147,12 +147,12 @@ impl Proactor {
             Ok(count) => i32::try_from(count).unwrap_or(i32::MAX),
             Err(error) => -error.raw_os_error(),
         };
-        self.done.push(Completion { memory: Some(memory), ..Completion::plain(tag, result) });
+        self.done.push(AsioCompletion { memory: Some(memory), ..AsioCompletion::plain(tag, result) });
     }
 
     /// Completes an operation with `error` without starting it.
     pub fn refuse(&mut self, tag: u64, error: i32) {
-        self.done.push(Completion::plain(tag, -error));
+        self.done.push(AsioCompletion::plain(tag, -error));
     }
 
     /// Closes `socket` after its sends.
@@ -162,7 +162,7 @@ impl Proactor {
             Some(stream) => stream.close = Some((tag, socket)),
             None => {
                 self.discard(socket);
-                self.done.push(Completion::plain(tag, 0));
+                self.done.push(AsioCompletion::plain(tag, 0));
             }
         }
     }
@@ -189,7 +189,7 @@ impl Proactor {
             Ok(())
         });
         if let Err(result) = begun {
-            self.done.push(Completion::plain(tag, result));
+            self.done.push(AsioCompletion::plain(tag, result));
         }
     }
 
@@ -197,7 +197,7 @@ impl Proactor {
     pub fn poll_read(&mut self, number: RawFd, tag: u64) {
         if let Err(error) = self.begin_poll(number, tag) {
             let result = -error.raw_os_error().unwrap_or(libc::ENOMEM);
-            self.done.push(Completion::plain(tag, result));
+            self.done.push(AsioCompletion::plain(tag, result));
         }
     }
 
@@ -206,7 +206,7 @@ impl Proactor {
             Some(place) => place,
             None => {
                 let watched = self.context.watch(number, 0)?;
-                self.events.push(Event { number, tag, watched });
+                self.events.push(WatchedEventFd { number, tag, watched });
                 self.events.len() - 1
             }
         };
@@ -229,7 +229,7 @@ impl Proactor {
     ///
     /// # Errors
     /// No memory is left.
-    pub fn wait(&mut self, timeout: Option<Duration>, into: &mut Vec<Completion>) -> io::Result<()> {
+    pub fn wait(&mut self, timeout: Option<Duration>, into: &mut Vec<AsioCompletion>) -> io::Result<()> {
         let timeout = if self.done.is_empty() { timeout } else { Some(Duration::ZERO) };
         let milliseconds = timeout.map(|length| length.as_micros().div_ceil(1000));
         let count =
@@ -240,7 +240,7 @@ impl Proactor {
             let (kind, place) = (key >> 32, key as u32 as usize);
             match kind {
                 ACCEPTED => self.accepted(place, value),
-                READY => self.done.push(Completion::plain(self.events[place].tag, 1)),
+                READY => self.done.push(AsioCompletion::plain(self.events[place].tag, 1)),
                 _ => self.completed(kind, place, value),
             }
         }
@@ -253,7 +253,7 @@ impl Proactor {
         listening.accepting = false;
         let tag = listening.tag;
         let Some(mut handle) = listening.next.take_if(|_| value >= 0) else {
-            return self.done.push(Completion::plain(tag, value));
+            return self.done.push(AsioCompletion::plain(tag, value));
         };
         // SAFETY: the stream is live.
         let number = unsafe { c::tenfold_asio_number(handle.address()) };
@@ -262,7 +262,7 @@ impl Proactor {
         // closes it.
         let socket = Socket::from(unsafe { OwnedFd::from_raw_fd(number) });
         self.insert(number, handle);
-        self.done.push(Completion { socket: Some(socket), ..Completion::plain(tag, number) });
+        self.done.push(AsioCompletion { socket: Some(socket), ..AsioCompletion::plain(tag, number) });
     }
 
     fn completed(&mut self, kind: u64, place: usize, value: i32) {
@@ -275,7 +275,7 @@ impl Proactor {
             READ => {
                 let (tag, memory) = stream.reading.take().expect("what was read was being read");
                 let buffer = self.spare.filled(memory, usize::try_from(value).unwrap_or(0));
-                self.done.push(Completion { buffer, ..Completion::plain(tag, value) });
+                self.done.push(AsioCompletion { buffer, ..AsioCompletion::plain(tag, value) });
             }
             WRITTEN => self.written(place, value),
             GO_ON if value < 0 => self.fail(place, value),
@@ -283,7 +283,7 @@ impl Proactor {
             _ => {
                 let tag = stream.room.take().expect("room that has come was waited for");
                 let result = if value < 0 { value } else { crate::completion::ROOM };
-                self.done.push(Completion::plain(tag, result));
+                self.done.push(AsioCompletion::plain(tag, result));
             }
         }
     }
@@ -297,7 +297,7 @@ impl Proactor {
         let place = match self.place(number) {
             Some(place) => place,
             None => {
-                let mut handle = Handle::new(&self.context)?;
+                let mut handle = StreamHandle::new(&self.context)?;
                 handle.keep_open();
                 // SAFETY: the stream is live and has no descriptor.
                 success(unsafe { c::tenfold_asio_assign(handle.address(), number) })?;
@@ -308,9 +308,9 @@ impl Proactor {
         Ok((place, handle.address()))
     }
 
-    fn insert(&mut self, number: RawFd, handle: Handle) -> usize {
+    fn insert(&mut self, number: RawFd, handle: StreamHandle) -> usize {
         let place = self.free.pop().unwrap_or_else(|| {
-            self.streams.push(Stream::default());
+            self.streams.push(StreamOperations::default());
             self.streams.len() - 1
         });
         self.streams[place].handle = Some(handle);
@@ -326,7 +326,7 @@ impl Proactor {
     /// Frees the place of a socket that was given back, if no operation is in flight.
     fn retire(&mut self, place: usize) {
         if self.streams[place].in_flight == 0 {
-            self.streams[place] = Stream::default();
+            self.streams[place] = StreamOperations::default();
             self.free.push(place);
         }
     }

@@ -2,22 +2,22 @@
 
 use std::collections::VecDeque;
 
-use super::buffer::Completion;
-use super::handles::Handle;
+use super::buffer::AsioCompletion;
+use super::handles::StreamHandle;
 use crate::completion::Bytes;
 use crate::net::socket::Socket;
 
 /// A socket, or the remaining operations of one that was given back.
 #[derive(Default)]
-pub(super) struct Stream {
+pub(super) struct StreamOperations {
     /// Declared before the memory: dropping it cancels the operations. `None` after the socket was given back.
-    pub(super) handle: Option<Handle>,
+    pub(super) handle: Option<StreamHandle>,
     /// Operations that have not completed.
     pub(super) in_flight: u8,
     /// The receive in flight: its tag, and the memory that it fills.
     pub(super) reading: Option<(u64, Vec<u8>)>,
     /// Queued sends; the first is in flight.
-    pub(super) sends: VecDeque<Sending>,
+    pub(super) sends: VecDeque<QueuedSend>,
     /// The tag of a wait for room to write.
     pub(super) room: Option<u64>,
     /// Whether the library may wait for an event that does not come. After a partial write it assumes that the socket
@@ -31,7 +31,7 @@ pub(super) struct Stream {
 }
 
 /// Bytes being sent, in one or more writes.
-pub(super) struct Sending {
+pub(super) struct QueuedSend {
     pub(super) tag: u64,
     pub(super) bytes: Bytes,
     /// Bytes already written.
@@ -40,7 +40,7 @@ pub(super) struct Sending {
     pub(super) more: bool,
 }
 
-impl Sending {
+impl QueuedSend {
     /// The address and length of the unwritten bytes.
     pub(super) fn rest(&self) -> (*const u8, usize) {
         let (start, length) = self.bytes.address();
@@ -53,8 +53,8 @@ impl Sending {
     }
 
     /// Completes it with `result` and returns its memory.
-    pub(super) fn over(self, result: i32) -> Completion {
+    pub(super) fn over(self, result: i32) -> AsioCompletion {
         let memory = if let Bytes::Owned(memory, _) = self.bytes { Some(memory) } else { None };
-        Completion { memory, ..Completion::plain(self.tag, result) }
+        AsioCompletion { memory, ..AsioCompletion::plain(self.tag, result) }
     }
 }

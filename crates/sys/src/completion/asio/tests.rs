@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::{Completion, Proactor};
+use super::CompletionContext;
+use super::buffer::AsioCompletion;
 use crate::completion::{Bytes, ROOM, Readable};
 use crate::memory::mapping::{Mapped, Mapping};
 use crate::net::socket::{ListenAddress, ListenOptions, Listener, Socket};
@@ -31,7 +32,7 @@ fn pair() -> (Socket, UnixStream) {
 }
 
 /// Returns the next `count` completions.
-fn next(proactor: &mut Proactor, count: usize) -> Vec<Completion> {
+fn next(proactor: &mut CompletionContext, count: usize) -> Vec<AsioCompletion> {
     let (mut all, begun) = (Vec::new(), Instant::now());
     while all.len() < count {
         assert!(begun.elapsed() < SOON, "{} of {count} have completed", all.len());
@@ -41,12 +42,12 @@ fn next(proactor: &mut Proactor, count: usize) -> Vec<Completion> {
     all
 }
 
-fn results(all: &[Completion]) -> Vec<(u64, i32)> {
+fn results(all: &[AsioCompletion]) -> Vec<(u64, i32)> {
     all.iter().map(|completion| (completion.tag, completion.result)).collect()
 }
 
 /// Returns completions that should not exist.
-fn rest(proactor: &mut Proactor) -> Vec<(u64, i32)> {
+fn rest(proactor: &mut CompletionContext) -> Vec<(u64, i32)> {
     let mut all = Vec::new();
     for _ in 0..5 {
         proactor.wait(Some(Duration::ZERO), &mut all).expect("memory");
@@ -56,7 +57,7 @@ fn rest(proactor: &mut Proactor) -> Vec<(u64, i32)> {
 
 #[test]
 fn a_connection_is_accepted_read_written_and_closed() {
-    let mut proactor = Proactor::new().expect("Asio");
+    let mut proactor = CompletionContext::new().expect("Asio");
     let (listener, at) = listener();
     for round in 0..3 {
         proactor.accept(listener.number(), 1);
@@ -88,7 +89,7 @@ fn a_connection_is_accepted_read_written_and_closed() {
 #[test]
 fn sends_that_find_no_room_go_on_in_their_order_and_a_close_waits_for_them() {
     const MUCH: usize = 3 << 20;
-    let mut proactor = Proactor::new().expect("Asio");
+    let mut proactor = CompletionContext::new().expect("Asio");
     let (socket, mut peer) = pair();
     for tag in 0..3 {
         proactor.send(socket.number(), Bytes::Owned(vec![tag as u8; MUCH], 0), false, tag);
@@ -108,7 +109,7 @@ fn sends_that_find_no_room_go_on_in_their_order_and_a_close_waits_for_them() {
 
 #[test]
 fn an_end_is_no_bytes_and_a_send_that_fails_takes_those_behind_it_along() {
-    let mut proactor = Proactor::new().expect("Asio");
+    let mut proactor = CompletionContext::new().expect("Asio");
     let (socket, peer) = pair();
     proactor.receive(socket.number(), 1);
     drop(peer);
@@ -135,7 +136,7 @@ fn mapped(length: usize) -> (File, Bytes) {
 #[test]
 fn a_mapping_that_lost_its_end_fails_where_the_socket_has_room() {
     const KEPT: usize = 64 * 1024;
-    let mut proactor = Proactor::new().expect("Asio");
+    let mut proactor = CompletionContext::new().expect("Asio");
     let (listener, at) = listener();
     let mut peer = TcpStream::connect(at).expect("it listens");
     proactor.accept(listener.number(), 1);
@@ -160,7 +161,7 @@ fn a_mapping_that_lost_its_end_fails_where_the_socket_has_room() {
 #[test]
 fn a_mapping_is_sent_whole_to_a_peer_that_takes_its_time() {
     const MUCH: usize = 3 << 20;
-    let mut proactor = Proactor::new().expect("Asio");
+    let mut proactor = CompletionContext::new().expect("Asio");
     let (socket, mut peer) = pair();
     for tag in 1..3 {
         proactor.send(socket.number(), mapped(MUCH).1, false, tag);
@@ -189,7 +190,7 @@ fn sends_are_cancelled_and_given_up_at_any_time() {
     for turns in 0..6 {
         for map in [false, true] {
             let much = || if map { mapped(3 << 20).1 } else { Bytes::Owned(vec![0; 3 << 20], 0) };
-            let mut proactor = Proactor::new().expect("Asio");
+            let mut proactor = CompletionContext::new().expect("Asio");
             let (socket, _peer) = pair();
             proactor.send(socket.number(), much(), false, 1);
             proactor.send(socket.number(), much(), false, 2);
@@ -213,7 +214,7 @@ fn sends_are_cancelled_and_given_up_at_any_time() {
 
 #[test]
 fn room_is_waited_for_and_what_is_in_flight_can_be_cancelled() {
-    let mut proactor = Proactor::new().expect("Asio");
+    let mut proactor = CompletionContext::new().expect("Asio");
     let (socket, mut peer) = pair();
     proactor.poll_write(socket.number(), 1);
     assert_eq!(results(&next(&mut proactor, 1)), [(1, ROOM)]);
@@ -233,7 +234,7 @@ fn room_is_waited_for_and_what_is_in_flight_can_be_cancelled() {
 
 #[test]
 fn what_was_in_flight_of_a_socket_that_is_given_up_says_nothing_to_the_next_of_its_number() {
-    let mut proactor = Proactor::new().expect("Asio");
+    let mut proactor = CompletionContext::new().expect("Asio");
     let mut before = None;
     for round in 0..20 {
         let (socket, mut peer) = pair();
@@ -259,7 +260,7 @@ fn what_was_in_flight_of_a_socket_that_is_given_up_says_nothing_to_the_next_of_i
 
 #[test]
 fn an_accept_is_cancelled_and_begun_again_and_a_number_that_is_no_socket_is_an_error() {
-    let mut proactor = Proactor::new().expect("Asio");
+    let mut proactor = CompletionContext::new().expect("Asio");
     let (listener, at) = listener();
     proactor.accept(listener.number(), 1);
     assert_eq!(rest(&mut proactor), []);
@@ -278,7 +279,7 @@ fn an_accept_is_cancelled_and_begun_again_and_a_number_that_is_no_socket_is_an_e
 
 #[test]
 fn files_are_read_where_they_are_and_eventfds_are_heard_once_a_wait() {
-    let mut proactor = Proactor::new().expect("Asio");
+    let mut proactor = CompletionContext::new().expect("Asio");
     let event = EventFd::new().expect("descriptors");
     for tag in 1..4 {
         proactor.poll_read(event.number(), tag);
@@ -299,7 +300,7 @@ fn files_are_read_where_they_are_and_eventfds_are_heard_once_a_wait() {
 
 #[test]
 fn a_proactor_that_ends_takes_what_is_in_flight_along_and_leaves_sockets_open() {
-    let mut proactor = Proactor::new().expect("Asio");
+    let mut proactor = CompletionContext::new().expect("Asio");
     let (listener, at) = listener();
     let (socket, mut peer) = pair();
     proactor.receive(socket.number(), 1);

@@ -22,7 +22,7 @@ const CANARY: u8 = 0xa5;
 
 /// The buffers and the ring of their entries. Their memory is never unmapped: the kernel frees a ring some time after
 /// its descriptor is closed, and may write until then.
-pub(super) struct Pool {
+pub(super) struct BufferPool {
     entries: NonNull<BufRingEntry>,
     data: NonNull<u8>,
     count: u16,
@@ -43,19 +43,25 @@ fn allocate(bytes: usize) -> io::Result<NonNull<u8>> {
     Ok(NonNull::new(start.cast()).expect("a mapping does not begin at zero"))
 }
 
-impl Pool {
+impl BufferPool {
     /// Creates `count` buffers, a power of two, of `size` bytes.
     ///
     /// # Errors
     /// There is not enough memory, or an entry cannot hold the size.
-    pub(super) fn new(count: u16, size: usize) -> io::Result<Pool> {
+    pub(super) fn new(count: u16, size: usize) -> io::Result<BufferPool> {
         assert!(count.is_power_of_two() && size > 0, "a ring of buffers has a power of two of them");
         let bytes = usize::from(count).checked_mul(size).filter(|_| u32::try_from(size).is_ok());
         let bytes = bytes.ok_or(io::ErrorKind::OutOfMemory)?;
         let entries = allocate(usize::from(count) * size_of::<BufRingEntry>())?.cast();
         let data = allocate(bytes)?;
-        let pool =
-            Pool { entries, data, count, size, tail: Cell::new(0), _unforkable: Unforkable::new("io_uring") };
+        let pool = BufferPool {
+            entries,
+            data,
+            count,
+            size,
+            tail: Cell::new(0),
+            _unforkable: Unforkable::new("io_uring"),
+        };
         (0..count).for_each(|id| pool.give(id));
         Ok(pool)
     }
@@ -99,7 +105,7 @@ impl Pool {
     }
 
     /// Takes buffer `id`, which holds `length` bytes according to a completion.
-    pub(super) fn take(self: &Rc<Pool>, id: u16, length: usize) -> RingBuffer {
+    pub(super) fn take(self: &Rc<BufferPool>, id: u16, length: usize) -> RingBuffer {
         assert!(length <= self.size, "the kernel fills no more than a buffer");
         let start = self.start(id);
         if cfg!(debug_assertions) {
@@ -116,7 +122,7 @@ impl Pool {
 
 /// Received bytes, in a buffer of the ring. Dropping it gives the buffer back, so hold it for one tick at most.
 pub struct RingBuffer {
-    pool: Rc<Pool>,
+    pool: Rc<BufferPool>,
     id: u16,
     start: usize,
     length: usize,

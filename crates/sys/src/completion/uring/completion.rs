@@ -8,13 +8,13 @@ use std::time::Duration;
 use io_uring::cqueue;
 use io_uring::types::{SubmitArgs, Timespec};
 
-use super::buffers::{Pool, RingBuffer};
-use super::held::{Belongings, Outcome};
+use super::buffers::{BufferPool, RingBuffer};
+use super::held::{HeldTable, OperationResult};
 use super::ring::Ring;
-use super::word::{ACCEPT, HELD, Told};
+use super::word::{ACCEPT, Cqe, HELD};
 
 /// An operation that has completed, or an intermediate result of a multishot operation.
-pub type Completion = crate::completion::Completion<RingBuffer>;
+pub type RingCompletion = crate::completion::Completion<RingBuffer>;
 
 impl Ring {
     /// Submits everything, waits for a completion, `timeout` or a signal, and appends the completions to `into`.
@@ -22,7 +22,7 @@ impl Ring {
     /// # Errors
     /// The error of `io_uring_enter(2)`. EAGAIN and ENOMEM are a shortage ([`crate::errors::failure::is_shortage`]):
     /// `into` has the completions so far, and the next wait submits the rest.
-    pub fn wait(&mut self, timeout: Option<Duration>, into: &mut Vec<Completion>) -> io::Result<()> {
+    pub fn wait(&mut self, timeout: Option<Duration>, into: &mut Vec<RingCompletion>) -> io::Result<()> {
         debug_assert!(self.chain.is_empty(), "a chain has its end before it is handed over");
         while !self.overflow.is_empty() {
             let submitted = self.submit();
@@ -59,27 +59,27 @@ impl Ring {
     }
 
     /// Reads the results that exist.
-    pub(super) fn reap(&mut self, into: &mut Vec<Completion>) {
-        let Ring { ring, pool, belongings, in_flight, .. } = self;
-        let mut read = |told: Told| {
-            *in_flight -= usize::from(!cqueue::more(told.flags));
-            into.extend(told.read(pool, belongings));
+    pub(super) fn reap(&mut self, into: &mut Vec<RingCompletion>) {
+        let Ring { ring, pool, held_table, in_flight, .. } = self;
+        let mut read = |cqe: Cqe| {
+            *in_flight -= usize::from(!cqueue::more(cqe.flags));
+            into.extend(cqe.read(pool, held_table));
         };
         for entry in ring.completion() {
-            let told = Told { word: entry.user_data(), result: entry.result(), flags: entry.flags() };
+            let cqe = Cqe { word: entry.user_data(), result: entry.result(), flags: entry.flags() };
             #[cfg(any(test, feature = "test-layer"))]
-            let Some(told) = self.faults.told(told) else { continue };
-            read(told);
+            let Some(cqe) = self.faults.filter(cqe) else { continue };
+            read(cqe);
         }
         #[cfg(any(test, feature = "test-layer"))]
         self.faults.late().into_iter().for_each(read);
     }
 }
 
-impl Told {
+impl Cqe {
     /// Converts it to a completion; `None` if it is the notification of a send that failed.
-    fn read(self, pool: &Rc<Pool>, belongings: &mut Belongings) -> Option<Completion> {
-        let Told { word, result, flags } = self;
+    fn read(self, pool: &Rc<BufferPool>, held_table: &mut HeldTable) -> Option<RingCompletion> {
+        let Cqe { word, result, flags } = self;
         let more = cqueue::more(flags);
         let buffer = cqueue::buffer_select(flags).map(|id| pool.take(id, result.max(0) as usize));
         let mut socket = None;
@@ -88,11 +88,13 @@ impl Told {
             socket = Some(unsafe { OwnedFd::from_raw_fd(result) }.into());
         }
         let outcome = match () {
-            () if word & HELD == 0 => Outcome { tag: word & !ACCEPT, result, memory: None, released: None },
-            () if more => belongings.go_on(word, result),
-            () => belongings.end(word, result, cqueue::notif(flags))?,
+            () if word & HELD == 0 => {
+                OperationResult { tag: word & !ACCEPT, result, memory: None, released: None }
+            }
+            () if more => held_table.go_on(word, result),
+            () => held_table.end(word, result, cqueue::notif(flags))?,
         };
-        let Outcome { tag, result, memory, released } = outcome;
-        Some(Completion { tag, result, more, buffer, memory, socket, released })
+        let OperationResult { tag, result, memory, released } = outcome;
+        Some(RingCompletion { tag, result, more, buffer, memory, socket, released })
     }
 }

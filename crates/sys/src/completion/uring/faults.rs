@@ -9,11 +9,11 @@ use std::sync::{Mutex, PoisonError};
 use io_uring::cqueue;
 use io_uring::squeue::{Entry, Flags};
 
-use super::word::Told;
+use super::word::Cqe;
 
 /// An operation that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum FaultyOperation {
     /// [`super::Ring::accept`].
     Accept,
     /// [`super::Ring::receive`] and [`super::Ring::receive_on`].
@@ -34,7 +34,7 @@ pub enum Operation {
 
 /// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub enum FaultKind {
     /// The operation does nothing and returns this error number.
     Fails(i32),
     /// A send takes half of its bytes.
@@ -49,35 +49,35 @@ pub enum Wrong {
 
 /// A failure, and how often it happens.
 #[derive(Clone, Copy, Debug)]
-pub struct Fault {
+pub struct InjectedFault {
     /// The operation.
-    pub operation: Operation,
+    pub operation: FaultyOperation,
     /// The kind of failure.
-    pub wrong: Wrong,
+    pub wrong: FaultKind,
     /// Every how many operations; 1 for each of them.
     pub every: u32,
     /// How many times on each ring.
     pub times: u32,
 }
 
-static FAULTS: Mutex<Vec<Fault>> = Mutex::new(Vec::new());
+static FAULTS: Mutex<Vec<InjectedFault>> = Mutex::new(Vec::new());
 
 /// Injects these faults into every ring that this process creates from now on.
-pub fn inject(faults: &[Fault]) {
+pub fn inject(faults: &[InjectedFault]) {
     *FAULTS.lock().unwrap_or_else(PoisonError::into_inner) = faults.to_vec();
 }
 
 /// The faults of one ring.
 pub(super) struct Faults {
     /// Each fault, with the number of its operations so far.
-    faults: Vec<(Fault, u32)>,
+    faults: Vec<(InjectedFault, u32)>,
     /// Failing operations in flight, by their user words, each with its error.
     failing: Vec<(u64, i32)>,
     /// Held sends in flight with a delayed notification: their user words, and the number of results to wait for (none:
     /// for ever).
     muted: Vec<(u64, Option<u32>)>,
     /// Delayed notifications.
-    kept_back: Vec<(Told, Option<u32>)>,
+    kept_back: Vec<(Cqe, Option<u32>)>,
 }
 
 impl Faults {
@@ -86,9 +86,9 @@ impl Faults {
         Faults::of(&FAULTS.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn of(faults: &[Fault]) -> Faults {
+    pub(super) fn of(faults: &[InjectedFault]) -> Faults {
         // The result of a failed accept would otherwise be read as a descriptor.
-        let is_failure = |fault: &Fault| !matches!(fault.wrong, Wrong::Fails(..=0));
+        let is_failure = |fault: &InjectedFault| !matches!(fault.wrong, FaultKind::Fails(..=0));
         assert!(faults.iter().all(is_failure), "an error number is greater than 0");
         let faults = faults.iter().map(|&fault| (fault, 0)).collect();
         Faults { faults, failing: Vec::new(), muted: Vec::new(), kept_back: Vec::new() }
@@ -106,14 +106,14 @@ impl Faults {
                 continue;
             }
             let changed = match fault.wrong {
-                Wrong::Fails(number) => {
+                FaultKind::Fails(number) => {
                     self.failing.push((fail(&mut entry), number));
                     true
                 }
-                Wrong::Short => shorten(&mut entry),
-                Wrong::Once => once(operation, &mut entry),
-                Wrong::Late(results) => mute(operation, &mut entry, Some(results), &mut self.muted),
-                Wrong::Silent => mute(operation, &mut entry, None, &mut self.muted),
+                FaultKind::Short => shorten(&mut entry),
+                FaultKind::Once => once(operation, &mut entry),
+                FaultKind::Late(results) => mute(operation, &mut entry, Some(results), &mut self.muted),
+                FaultKind::Silent => mute(operation, &mut entry, None, &mut self.muted),
             };
             fault.times -= u32::from(changed);
             break;
@@ -122,25 +122,25 @@ impl Faults {
     }
 
     /// Changes a result before it is read; `None` if it is delayed.
-    pub(super) fn told(&mut self, told: Told) -> Option<Told> {
-        let of_it = |&(word, _): &(u64, Option<u32>)| word == told.word;
-        let last = !cqueue::more(told.flags);
+    pub(super) fn filter(&mut self, cqe: Cqe) -> Option<Cqe> {
+        let of_it = |&(word, _): &(u64, Option<u32>)| word == cqe.word;
+        let last = !cqueue::more(cqe.flags);
         let muted = self.muted.iter().position(of_it).filter(|_| last);
         let muted = muted.map(|place| self.muted.swap_remove(place).1);
         if let Some(left) = muted
-            && cqueue::notif(told.flags)
+            && cqueue::notif(cqe.flags)
         {
-            self.kept_back.push((told, left));
+            self.kept_back.push((cqe, left));
             return None;
         }
         let counts = self.kept_back.iter_mut().filter_map(|(_, left)| left.as_mut());
         counts.for_each(|left| *left = left.saturating_sub(1));
-        Some(Told { result: self.result(told.word, told.result), ..told })
+        Some(Cqe { result: self.result(cqe.word, cqe.result), ..cqe })
     }
 
     /// Returns the notifications whose delay is over.
-    pub(super) fn late(&mut self) -> Vec<Told> {
-        self.kept_back.extract_if(.., |(_, left)| *left == Some(0)).map(|(told, _)| told).collect()
+    pub(super) fn late(&mut self) -> Vec<Cqe> {
+        self.kept_back.extract_if(.., |(_, left)| *left == Some(0)).map(|(cqe, _)| cqe).collect()
     }
 
     fn result(&mut self, word: u64, result: i32) -> i32 {
@@ -166,16 +166,16 @@ fn words(entry: &mut Entry) -> &mut [u32; size_of::<Entry>() / 4] {
     unsafe { &mut *std::ptr::from_mut(entry).cast() }
 }
 
-fn operation(entry: &mut Entry) -> Option<Operation> {
+fn operation(entry: &mut Entry) -> Option<FaultyOperation> {
     Some(match words(entry)[0] & 0xff {
-        6 => Operation::Poll,
-        13 => Operation::Accept,
-        14 => Operation::Cancel,
-        19 => Operation::Close,
-        22 => Operation::Read,
-        26 => Operation::Send,
-        27 => Operation::Receive,
-        47 => Operation::SendHeld,
+        6 => FaultyOperation::Poll,
+        13 => FaultyOperation::Accept,
+        14 => FaultyOperation::Cancel,
+        19 => FaultyOperation::Close,
+        22 => FaultyOperation::Read,
+        26 => FaultyOperation::Send,
+        27 => FaultyOperation::Receive,
+        47 => FaultyOperation::SendHeld,
         _ => return None,
     })
 }
@@ -187,7 +187,7 @@ fn user_word(entry: &mut Entry) -> u64 {
 
 /// Makes the kernel find no file, or no operation to cancel; returns the user word.
 fn fail(entry: &mut Entry) -> u64 {
-    let cancels = operation(entry) == Some(Operation::Cancel);
+    let cancels = operation(entry) == Some(FaultyOperation::Cancel);
     let words = words(entry);
     words[NUMBER] = u32::MAX;
     if cancels {
@@ -197,12 +197,12 @@ fn fail(entry: &mut Entry) -> u64 {
 }
 
 fn mute(
-    operation: Operation,
+    operation: FaultyOperation,
     entry: &mut Entry,
     results: Option<u32>,
     muted: &mut Vec<(u64, Option<u32>)>,
 ) -> bool {
-    let holds = operation == Operation::SendHeld;
+    let holds = operation == FaultyOperation::SendHeld;
     if holds {
         muted.push((user_word(entry), results));
     }
@@ -220,13 +220,13 @@ fn shorten(entry: &mut Entry) -> bool {
     true
 }
 
-fn once(operation: Operation, entry: &mut Entry) -> bool {
+fn once(operation: FaultyOperation, entry: &mut Entry) -> bool {
     // IORING_ACCEPT_MULTISHOT and IORING_RECV_MULTISHOT are bits of the priority, IORING_POLL_ADD_MULTI is one
     // of the length.
     let (place, bit) = match operation {
-        Operation::Accept => (0, 1 << 16),
-        Operation::Receive => (0, 2 << 16),
-        Operation::Poll => (LENGTH, 1),
+        FaultyOperation::Accept => (0, 1 << 16),
+        FaultyOperation::Receive => (0, 2 << 16),
+        FaultyOperation::Poll => (LENGTH, 1),
         _ => return false,
     };
     let word = &mut words(entry)[place];

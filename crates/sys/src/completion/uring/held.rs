@@ -8,7 +8,7 @@ use super::word::{HELD, word_of};
 use crate::completion::{Bytes, Readable};
 
 /// The resources of an operation in flight.
-pub(super) enum Held {
+pub(super) enum HeldResource {
     Bytes(Bytes),
     /// Bytes of a held send that failed. One more notification of the kernel follows.
     Refused {
@@ -29,11 +29,11 @@ pub(super) enum Held {
     Free(u32),
 }
 
-impl Held {
+impl HeldResource {
     /// Turns a short result of a send with MSG_WAITALL into an error: the peer is lost.
     fn whole(&self, result: i32) -> i32 {
         match self {
-            Held::Bytes(bytes) if result >= 0 && (result as usize) < bytes.len() => -libc::EPIPE,
+            HeldResource::Bytes(bytes) if result >= 0 && (result as usize) < bytes.len() => -libc::EPIPE,
             _ => result,
         }
     }
@@ -41,12 +41,12 @@ impl Held {
     /// Returns reusable memory when the operation is done.
     fn give_up(self, result: i32) -> Option<Vec<u8>> {
         match self {
-            Held::Bytes(Bytes::Owned(memory, _)) | Held::Read { memory, .. } => Some(memory),
-            Held::Bytes(Bytes::Shared(..) | Bytes::Mapped(..))
-            | Held::Refused { .. }
-            | Held::Address { .. }
-            | Held::Free(_) => None,
-            Held::Socket(socket) => {
+            HeldResource::Bytes(Bytes::Owned(memory, _)) | HeldResource::Read { memory, .. } => Some(memory),
+            HeldResource::Bytes(Bytes::Shared(..) | Bytes::Mapped(..))
+            | HeldResource::Refused { .. }
+            | HeldResource::Address { .. }
+            | HeldResource::Free(_) => None,
+            HeldResource::Socket(socket) => {
                 if result == -libc::ECANCELED {
                     drop(socket);
                 } else {
@@ -60,18 +60,18 @@ impl Held {
 }
 
 /// The facts that one result tells about its operation.
-pub(super) struct Outcome {
+pub(super) struct OperationResult {
     pub(super) tag: u64,
     pub(super) result: i32,
     pub(super) memory: Option<Vec<u8>>,
-    /// See [`super::Completion::released`].
+    /// See [`super::RingCompletion::released`].
     pub(super) released: Option<bool>,
 }
 
 /// The resources of all operations of one ring. A user word names a place among them.
-pub(super) struct Belongings {
+pub(super) struct HeldTable {
     /// Each place with the tag of its operation.
-    places: Vec<(u64, Held)>,
+    places: Vec<(u64, HeldResource)>,
     /// The first free place.
     free: u32,
 }
@@ -82,15 +82,15 @@ const COPIED: u32 = 1 << 31;
 
 /// Resources of rings that ended with operations in flight. Operations may continue after a ring is closed, so this
 /// memory is never freed.
-static RETIRED: Mutex<Vec<Belongings>> = Mutex::new(Vec::new());
+static RETIRED: Mutex<Vec<HeldTable>> = Mutex::new(Vec::new());
 
-impl Belongings {
-    pub(super) fn new() -> Belongings {
-        Belongings { places: Vec::new(), free: NONE }
+impl HeldTable {
+    pub(super) fn new() -> HeldTable {
+        HeldTable { places: Vec::new(), free: NONE }
     }
 
     /// Stores `held` for an operation with this tag and returns the operation's user word.
-    pub(super) fn hold(&mut self, tag: u64, held: Held) -> u64 {
+    pub(super) fn hold(&mut self, tag: u64, held: HeldResource) -> u64 {
         let tag = word_of(tag);
         let place = match self.free {
             NONE => {
@@ -99,7 +99,7 @@ impl Belongings {
             }
             place => {
                 let slot = &mut self.places[place as usize];
-                if let Held::Free(next) = slot.1 {
+                if let HeldResource::Free(next) = slot.1 {
                     self.free = next;
                 }
                 *slot = (tag, held);
@@ -110,30 +110,30 @@ impl Belongings {
     }
 
     /// Handles an intermediate result of the operation of `word` and keeps its resources.
-    pub(super) fn go_on(&mut self, word: u64, result: i32) -> Outcome {
+    pub(super) fn go_on(&mut self, word: u64, result: i32) -> OperationResult {
         let (tag, held) = &mut self.places[(word & !HELD) as usize];
         let result = held.whole(result);
         if result < 0 {
-            *held = match std::mem::replace(held, Held::Free(NONE)) {
-                Held::Bytes(bytes) => Held::Refused { _bytes: bytes },
+            *held = match std::mem::replace(held, HeldResource::Free(NONE)) {
+                HeldResource::Bytes(bytes) => HeldResource::Refused { _bytes: bytes },
                 other => other,
             };
         }
-        Outcome { tag: *tag, result, memory: None, released: None }
+        OperationResult { tag: *tag, result, memory: None, released: None }
     }
 
     /// Handles the last completion of the operation of `word` and releases its resources. `notified` marks the
     /// notification that its bytes are no longer held. Returns `None` if no caller waits for that notification.
-    pub(super) fn end(&mut self, word: u64, result: i32, notified: bool) -> Option<Outcome> {
+    pub(super) fn end(&mut self, word: u64, result: i32, notified: bool) -> Option<OperationResult> {
         let place = (word & !HELD) as usize;
-        let (tag, held) = std::mem::replace(&mut self.places[place], (0, Held::Free(self.free)));
+        let (tag, held) = std::mem::replace(&mut self.places[place], (0, HeldResource::Free(self.free)));
         self.free = place as u32;
-        if let Held::Refused { .. } = held {
+        if let HeldResource::Refused { .. } = held {
             return None;
         }
         let released = notified.then_some(result as u32 & COPIED != 0);
         let result = if notified { 0 } else { held.whole(result) };
-        Some(Outcome { tag, result, memory: held.give_up(result), released })
+        Some(OperationResult { tag, result, memory: held.give_up(result), released })
     }
 
     /// Keeps all of it for ever: the ring ends while the kernel may still use it.
@@ -143,7 +143,7 @@ impl Belongings {
 
     /// Whether `find` matches anything that was retired.
     #[cfg(test)]
-    pub(super) fn is_retired(mut find: impl FnMut(u64, &Held) -> bool) -> bool {
+    pub(super) fn is_retired(mut find: impl FnMut(u64, &HeldResource) -> bool) -> bool {
         let retired = RETIRED.lock().unwrap_or_else(PoisonError::into_inner);
         retired.iter().flat_map(|one| &one.places).any(|(tag, held)| find(*tag, held))
     }

@@ -29,8 +29,8 @@ mod word;
 
 pub use self::address::Address;
 pub use self::buffers::RingBuffer;
-pub use self::completion::Completion;
+pub use self::completion::RingCompletion;
 pub use self::ring::{Ring, Sizes};
-pub use self::slots::Switch;
+pub use self::slots::SocketOption;
 pub use self::word::TAG_BOUND;
 pub use crate::completion::{Bytes, Readable};

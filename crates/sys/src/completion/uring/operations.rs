@@ -6,7 +6,7 @@ use io_uring::opcode;
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{CancelBuilder, Fd};
 
-use super::held::Held;
+use super::held::HeldResource;
 use super::ring::{GROUP, REPORT_USAGE, Ring};
 use super::word::{ACCEPT, word_of};
 use crate::completion::{Bytes, Readable};
@@ -50,7 +50,7 @@ impl Ring {
     pub fn send(&mut self, number: RawFd, bytes: Bytes, more: bool, linked: bool, tag: u64) {
         let (start, length) = bytes.address();
         let (length, flags) = (u32::try_from(length).unwrap_or(u32::MAX), send_flags(more));
-        let word = self.belongings.hold(tag, Held::Bytes(bytes));
+        let word = self.held_table.hold(tag, HeldResource::Bytes(bytes));
         let entry = opcode::Send::new(Fd(number), start, length).flags(flags).build().user_data(word);
         match linked {
             true => self.link(entry.flags(Flags::IO_LINK)),
@@ -67,7 +67,7 @@ impl Ring {
         assert!(self.chain.is_empty(), "nothing is linked to a send that is held");
         let (start, length) = mapped.mapping.address(&mapped.range);
         let (length, flags) = (u32::try_from(length).unwrap_or(u32::MAX), send_flags(more));
-        let word = self.belongings.hold(tag, Held::Bytes(Bytes::Mapped(mapped)));
+        let word = self.held_table.hold(tag, HeldResource::Bytes(Bytes::Mapped(mapped)));
         let send = opcode::SendZc::new(Fd(number), start, length).flags(flags).zc_flags(REPORT_USAGE);
         self.push(send.build().user_data(word));
     }
@@ -76,14 +76,14 @@ impl Ring {
     pub fn read(&mut self, file: Readable, offset: u64, mut memory: Vec<u8>, tag: u64) {
         let number = file.as_fd().as_raw_fd();
         let (start, length) = (memory.as_mut_ptr(), u32::try_from(memory.len()).unwrap_or(u32::MAX));
-        let word = self.belongings.hold(tag, Held::Read { memory, _file: file });
+        let word = self.held_table.hold(tag, HeldResource::Read { memory, _file: file });
         self.push(opcode::Read::new(Fd(number), start, length).offset(offset).build().user_data(word));
     }
 
     /// Closes `socket`.
     pub fn close(&mut self, socket: Socket, tag: u64) {
         let number = socket.number();
-        let word = self.belongings.hold(tag, Held::Socket(socket.into()));
+        let word = self.held_table.hold(tag, HeldResource::Socket(socket.into()));
         self.push(opcode::Close::new(Fd(number)).build().user_data(word));
     }
 

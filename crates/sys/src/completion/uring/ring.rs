@@ -9,10 +9,10 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::types::Fd;
 use io_uring::{IoUring, opcode};
 
-use super::buffers::Pool;
+use super::buffers::BufferPool;
 #[cfg(any(test, feature = "test-layer"))]
 use super::faults;
-use super::held::Belongings;
+use super::held::HeldTable;
 
 /// The sizes of a ring. All of it is memory of the worker.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +35,9 @@ impl Sizes {
 /// A ring, its receive buffers, and all operations in flight. It belongs to one thread.
 pub struct Ring {
     pub(super) ring: IoUring,
-    pub(super) pool: Rc<Pool>,
+    pub(super) pool: Rc<BufferPool>,
     /// The memory that the kernel uses.
-    pub(super) belongings: Belongings,
+    pub(super) held_table: HeldTable,
     pub(super) in_flight: usize,
     /// The beginning of a chain whose last operation is still missing.
     pub(super) chain: Vec<Entry>,
@@ -105,17 +105,17 @@ impl Ring {
             builder.setup_r_disabled();
         }
         let ring = builder.build(sizes.submissions).map_err(|error| ("io_uring_setup", error))?;
-        let pool = Pool::new(sizes.buffers, sizes.buffer_bytes);
+        let pool = BufferPool::new(sizes.buffers, sizes.buffer_bytes);
         let pool = Rc::new(pool.map_err(|error| ("memory for receive buffers", error))?);
         // SAFETY: the ring of entries is page-aligned, has `count` of them, and is never unmapped.
         let registered =
             unsafe { ring.submitter().register_buf_ring_with_flags(pool.address(), pool.count(), GROUP, 0) };
         registered.map_err(|error| ("IORING_REGISTER_PBUF_RING", error))?;
-        let (belongings, chain, overflow) = (Belongings::new(), Vec::new(), VecDeque::new());
+        let (held_table, chain, overflow) = (HeldTable::new(), Vec::new(), VecDeque::new());
         Ok(Ring {
             ring,
             pool,
-            belongings,
+            held_table,
             in_flight: 0,
             chain,
             overflow,
@@ -150,7 +150,7 @@ impl Drop for Ring {
         // Accepted connections that were never reported are closed.
         self.reap(&mut Vec::new());
         if self.in_flight > 0 {
-            std::mem::replace(&mut self.belongings, Belongings::new()).retire();
+            std::mem::replace(&mut self.held_table, HeldTable::new()).retire();
         }
     }
 }

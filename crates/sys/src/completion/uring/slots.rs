@@ -16,14 +16,14 @@ use io_uring::squeue::Flags;
 use io_uring::types::{CancelBuilder, DestinationSlot, Fixed};
 
 use super::address::Address;
-use super::held::Held;
+use super::held::HeldResource;
 use super::ring::{GROUP, Ring, Sizes};
 use super::word::word_of;
 use crate::completion::Bytes;
 
 /// An option enabled before a socket connects (`man 7 tcp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switch {
+pub enum SocketOption {
     /// `TCP_NODELAY`: send small segments immediately.
     NoDelay,
     /// `TCP_DEFER_ACCEPT` on the connecting side: see [`crate::net::connect::ConnectOptions::join_ack`].
@@ -57,13 +57,13 @@ impl Ring {
         let mut ring = Ring::with_slots(sizes, 2)?;
         let address = Arc::new(Address::from(SocketAddr::from(([127, 0, 0, 1], 0))));
         ring.socket(0, &address, 0);
-        ring.switch(0, Switch::NoDelay, 1);
+        ring.switch(0, SocketOption::NoDelay, 1);
         ring.connect_slot(1, &address, 2);
-        let (mut told, mut results) = (Vec::new(), [None; 3]);
+        let (mut completions, mut results) = (Vec::new(), [None; 3]);
         for _ in 0..10 {
-            ring.wait(Some(Duration::from_millis(100)), &mut told)
+            ring.wait(Some(Duration::from_millis(100)), &mut completions)
                 .map_err(|error| ("io_uring_enter", error))?;
-            told.drain(..).for_each(|one| results[one.tag as usize] = Some(one.result));
+            completions.drain(..).for_each(|one| results[one.tag as usize] = Some(one.result));
             if results.iter().all(Option::is_some) {
                 break;
             }
@@ -82,7 +82,7 @@ impl Ring {
     /// Creates a socket for the empty `slot`, enables `switches`, and connects it. The connect completes with `tag`,
     /// the steps before it with `step`. If a step fails, each later one completes with an error of its own, mostly
     /// ECANCELED.
-    pub fn connect(&mut self, slot: u32, to: &Arc<Address>, switches: &[Switch], step: u64, tag: u64) {
+    pub fn connect(&mut self, slot: u32, to: &Arc<Address>, switches: &[SocketOption], step: u64, tag: u64) {
         self.socket(slot, to, step);
         for switch in switches {
             self.switch(slot, *switch, step);
@@ -96,10 +96,10 @@ impl Ring {
         self.link(entry.build().flags(Flags::IO_LINK).user_data(word_of(tag)));
     }
 
-    fn switch(&mut self, slot: u32, switch: Switch, tag: u64) {
+    fn switch(&mut self, slot: u32, switch: SocketOption, tag: u64) {
         let name = match switch {
-            Switch::NoDelay => libc::TCP_NODELAY,
-            Switch::JoinAck => libc::TCP_DEFER_ACCEPT,
+            SocketOption::NoDelay => libc::TCP_NODELAY,
+            SocketOption::JoinAck => libc::TCP_DEFER_ACCEPT,
         };
         let (level, length) = (libc::IPPROTO_TCP as u32, size_of_val(&ON) as u32);
         let entry = opcode::SetSockOpt::new(Fixed(slot), level, name as u32, (&raw const ON).cast(), length);
@@ -108,7 +108,7 @@ impl Ring {
 
     fn connect_slot(&mut self, slot: u32, to: &Arc<Address>, tag: u64) {
         let (start, length) = to.place();
-        let word = self.belongings.hold(tag, Held::Address { _address: to.clone() });
+        let word = self.held_table.hold(tag, HeldResource::Address { _address: to.clone() });
         self.push(opcode::Connect::new(Fixed(slot), start, length).build().user_data(word));
     }
 
@@ -116,7 +116,7 @@ impl Ring {
     pub fn send_slot(&mut self, slot: u32, bytes: Bytes, tag: u64) {
         let (start, length) = bytes.address();
         let length = u32::try_from(length).unwrap_or(u32::MAX);
-        let word = self.belongings.hold(tag, Held::Bytes(bytes));
+        let word = self.held_table.hold(tag, HeldResource::Bytes(bytes));
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
         self.push(opcode::Send::new(Fixed(slot), start, length).flags(flags).build().user_data(word));
     }

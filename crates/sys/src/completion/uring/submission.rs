@@ -27,8 +27,8 @@ impl Ring {
         if !self.overflow.is_empty() {
             return self.overflow.push_back(entry);
         }
-        // SAFETY: the memory of the operation is among the belongings, or in the pool of buffers, until its completion
-        // is read; neither is freed while it is in flight.
+        // SAFETY: the memory of the operation is in the table of held resources, or in the pool of buffers, until its
+        // completion is read; neither is freed while it is in flight.
         if unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.overflow.push_back(entry);
         }

@@ -76,7 +76,7 @@ fn place(number: i64) -> Option<(usize, u64)> {
 
 /// The head of a `siginfo_t` of SIGSYS, which the `libc` crate does not define (`man 2 sigaction`).
 #[repr(C)]
-struct Refusal {
+struct SigsysInfo {
     signal: libc::c_int,
     errno: libc::c_int,
     code: libc::c_int,
@@ -89,8 +89,8 @@ struct Refusal {
 const BY_FILTER: libc::c_int = 1;
 
 extern "C" fn on_refusal(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: with SA_SIGINFO the pointer is to a live siginfo_t, which is as large as `Refusal` and aligned.
-    let refusal = unsafe { &*info.cast::<Refusal>() };
+    // SAFETY: with SA_SIGINFO the pointer is to a live siginfo_t, which is as large as `SigsysInfo` and aligned.
+    let refusal = unsafe { &*info.cast::<SigsysInfo>() };
     let Some(handling) = HANDLING.get().filter(|_| refusal.code == BY_FILTER) else { return };
     let number = i64::from(refusal.number);
     let Reports { row, refused, line } = &handling.reports;
@@ -127,12 +127,12 @@ fn answer(context: *mut libc::c_void, value: i64) {
 }
 
 /// A line on the stack. Longer text is cut.
-struct Line {
+struct StackLine {
     bytes: [u8; 256],
     length: usize,
 }
 
-impl Write for Line {
+impl Write for StackLine {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let count = text.len().min(self.bytes.len() - self.length);
         self.bytes[self.length..self.length + count].copy_from_slice(&text.as_bytes()[..count]);
@@ -142,7 +142,7 @@ impl Write for Line {
 }
 
 fn report(begin: &str, number: i64) {
-    let mut line = Line { bytes: [0; 256], length: 0 };
+    let mut line = StackLine { bytes: [0; 256], length: 0 };
     let name = Call::name_of(number).unwrap_or("of unknown name");
     let _ = writeln!(
         line,

@@ -47,21 +47,21 @@ pub enum Test {
 
 /// An allowed call, unconditional or with tests that must all pass. Several rules for one call are alternatives.
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub struct FilterRule {
     call: Call,
     tests: Vec<(u8, Test)>,
 }
 
-impl From<Call> for Rule {
-    fn from(call: Call) -> Rule {
-        Rule { call, tests: Vec::new() }
+impl From<Call> for FilterRule {
+    fn from(call: Call) -> FilterRule {
+        FilterRule { call, tests: Vec::new() }
     }
 }
 
-impl Rule {
+impl FilterRule {
     /// Allows `call` if every test passes on the argument at its index.
-    pub fn when(call: Call, tests: &[(u8, Test)]) -> Rule {
-        Rule { call, tests: tests.to_vec() }
+    pub fn when(call: Call, tests: &[(u8, Test)]) -> FilterRule {
+        FilterRule { call, tests: tests.to_vec() }
     }
 }
 
@@ -86,10 +86,10 @@ pub fn probe() -> io::Result<()> {
 ///
 /// # Errors
 /// The error of `seccomp(2)`.
-pub fn allow_only(rules: &[Rule]) -> io::Result<()> {
+pub fn allow_only(rules: &[FilterRule]) -> io::Result<()> {
     let mut numbers: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     let mut always = vec![CANCELLED];
-    for Rule { call, tests } in rules {
+    for FilterRule { call, tests } in rules {
         let Some(number) = call.number() else { continue };
         match tests.is_empty() {
             true => always.push(number),

@@ -4,20 +4,20 @@ use std::io;
 use std::os::fd::RawFd;
 
 use crate::readiness::Ready;
-use crate::readiness::libevent::interest::Interest;
+use crate::readiness::libevent::interest::LibeventInterest;
 
 /// The methods of the absent library.
 pub const METHODS: &[&str] = &[];
 
 /// An event base, which cannot be created in this build.
-pub enum Base {}
+pub enum AbsentBase {}
 
-impl Base {
+impl AbsentBase {
     /// There is no libevent in this build.
     ///
     /// # Errors
     /// Always.
-    pub fn new(_method: Option<&str>) -> io::Result<Base> {
+    pub fn new(_method: Option<&str>) -> io::Result<AbsentBase> {
         let why = "this build has no libevent; install libevent-dev and build again";
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
@@ -31,7 +31,7 @@ impl Base {
     ///
     /// # Errors
     /// Never.
-    pub fn set(&mut self, _number: RawFd, _key: u64, _interest: Interest) -> io::Result<()> {
+    pub fn set(&mut self, _number: RawFd, _key: u64, _interest: LibeventInterest) -> io::Result<()> {
         match *self {}
     }
 

@@ -10,23 +10,23 @@ use std::sync::Once;
 
 use super::declared::{self as c, Event, EventBase, EventConfig};
 use crate::readiness::Ready;
-use crate::readiness::libevent::interest::Interest;
+use crate::readiness::libevent::interest::LibeventInterest;
 
 /// The methods of libevent on Linux, in its order of preference.
 pub const METHODS: &[&str] = &["epoll", "poll", "select"];
 
 /// An event base, with at most one registration per descriptor.
-pub struct Base {
+pub struct LibeventBase {
     base: NonNull<EventBase>,
     /// Bounds a wait.
     timer: NonNull<Event>,
     /// By descriptor.
-    registrations: Vec<Option<Rc<Registration>>>,
+    registrations: Vec<Option<Rc<EventRegistration>>>,
     ready: Rc<Cell<Vec<Ready>>>,
 }
 
 /// The argument of an event's callback.
-struct Registration {
+struct EventRegistration {
     key: Cell<u64>,
     ready: Rc<Cell<Vec<Ready>>>,
     event: Cell<*mut Event>,
@@ -35,7 +35,7 @@ struct Registration {
 /// Stores a ready descriptor. A panic here ends the process, because nothing may unwind into the library.
 extern "C" fn put_aside(_number: c_int, what: c_short, registration: *mut c_void) {
     // SAFETY: the argument of an event is its registration, which outlives it and is on this thread.
-    let registration = unsafe { &*registration.cast::<Registration>() };
+    let registration = unsafe { &*registration.cast::<EventRegistration>() };
     let mut all = registration.ready.take();
     all.push(Ready {
         key: registration.key.get(),
@@ -54,12 +54,12 @@ extern "C" fn keep_quiet(_severity: c_int, _message: *const c_char) {}
 /// Does nothing: the end of the wait shows that the time has passed.
 extern "C" fn time_has_come(_number: c_int, _what: c_short, _nothing: *mut c_void) {}
 
-impl Base {
+impl LibeventBase {
     /// Creates a base that uses `method`, or the one that the library prefers here.
     ///
     /// # Errors
     /// The library lacks this method, or a resource.
-    pub fn new(method: Option<&str>) -> io::Result<Base> {
+    pub fn new(method: Option<&str>) -> io::Result<LibeventBase> {
         static QUIET: Once = Once::new();
         // SAFETY: the callback accesses nothing; it is set once, before any base exists.
         QUIET.call_once(|| unsafe { c::event_set_log_callback(keep_quiet) });
@@ -77,7 +77,7 @@ impl Base {
             unsafe { c::event_base_free(base.as_ptr()) };
             return Err(io::ErrorKind::OutOfMemory.into());
         };
-        Ok(Base { base, timer, registrations: Vec::new(), ready: Rc::default() })
+        Ok(LibeventBase { base, timer, registrations: Vec::new(), ready: Rc::default() })
     }
 
     /// The method that the library uses.
@@ -93,7 +93,7 @@ impl Base {
     ///
     /// # Errors
     /// The error of the library's system call.
-    pub fn set(&mut self, number: RawFd, key: u64, interest: Interest) -> io::Result<()> {
+    pub fn set(&mut self, number: RawFd, key: u64, interest: LibeventInterest) -> io::Result<()> {
         let place = usize::try_from(number).map_err(io::Error::other)?;
         if self.registrations.len() <= place {
             self.registrations.resize_with(place + 1, || None);
@@ -124,10 +124,10 @@ impl Base {
         }
     }
 
-    fn make(&self, number: RawFd, key: u64, what: c_short) -> io::Result<Rc<Registration>> {
+    fn make(&self, number: RawFd, key: u64, what: c_short) -> io::Result<Rc<EventRegistration>> {
         let (key, event) = (Cell::new(key), Cell::new(ptr::null_mut()));
-        let made = Rc::new(Registration { key, ready: self.ready.clone(), event });
-        // SAFETY: the base is live, and the argument outlives the event: see `Base::remove`.
+        let made = Rc::new(EventRegistration { key, ready: self.ready.clone(), event });
+        // SAFETY: the base is live, and the argument outlives the event: see `LibeventBase::remove`.
         let event = unsafe { c::event_new(self.base.as_ptr(), number, what, put_aside, argument(&made)) };
         if event.is_null() {
             return Err(io::ErrorKind::OutOfMemory.into());
@@ -182,13 +182,13 @@ impl Base {
 }
 
 /// The argument of the callback of a registration's event.
-fn argument(registration: &Rc<Registration>) -> *mut c_void {
+fn argument(registration: &Rc<EventRegistration>) -> *mut c_void {
     Rc::as_ptr(registration).cast_mut().cast()
 }
 
 /// The library's bits for an interest. The end of input is requested only with edge triggering: as a level it would
 /// persist.
-fn events(interest: Interest) -> c_short {
+fn events(interest: LibeventInterest) -> c_short {
     let flag = |on: bool, flag: c_short| if on { flag } else { 0 };
     flag(interest.read, c::EV_READ)
         | flag(interest.write, c::EV_WRITE)
@@ -197,7 +197,7 @@ fn events(interest: Interest) -> c_short {
         | flag(!interest.once, c::EV_PERSIST)
 }
 
-impl Drop for Base {
+impl Drop for LibeventBase {
     fn drop(&mut self) {
         for number in 0..self.registrations.len() {
             self.remove(number as RawFd);
@@ -248,32 +248,32 @@ mod tests {
     use super::*;
     use crate::readiness::eventfd::EventFd;
 
-    fn heard(base: &mut Base, milliseconds: u32) -> Vec<Ready> {
+    fn heard(base: &mut LibeventBase, milliseconds: u32) -> Vec<Ready> {
         let mut all = Vec::new();
         base.wait(Some(milliseconds), |ready| all.push(ready)).expect("a base can be waited for");
         all
     }
 
-    const READING: Interest = Interest { read: true, write: false, edge: false, once: false };
+    const READING: LibeventInterest = LibeventInterest { read: true, write: false, edge: false, once: false };
 
     #[test]
     fn a_method_is_the_one_that_was_asked_for_and_the_first_where_none_was() {
-        assert_eq!(Base::new(None).expect("libevent").method(), "epoll");
+        assert_eq!(LibeventBase::new(None).expect("libevent").method(), "epoll");
         for method in METHODS {
-            assert_eq!(Base::new(Some(method)).expect(method).method(), *method);
+            assert_eq!(LibeventBase::new(Some(method)).expect(method).method(), *method);
         }
-        assert!(Base::new(Some("kqueue")).is_err());
+        assert!(LibeventBase::new(Some("kqueue")).is_err());
     }
 
     #[test]
     fn a_level_is_reported_again_an_edge_once_and_what_is_once_until_it_is_set_again() {
         for (interest, again) in [
             (READING, true),
-            (Interest { edge: true, ..READING }, false),
-            (Interest { once: true, ..READING }, false),
+            (LibeventInterest { edge: true, ..READING }, false),
+            (LibeventInterest { once: true, ..READING }, false),
         ] {
             let (mut base, event) =
-                (Base::new(None).expect("libevent"), EventFd::new().expect("descriptors"));
+                (LibeventBase::new(None).expect("libevent"), EventFd::new().expect("descriptors"));
             base.set(event.number(), 7, interest).expect("it can be watched");
             assert_eq!(heard(&mut base, 0), []);
             event.signal();
@@ -290,27 +290,27 @@ mod tests {
     #[test]
     fn every_method_tells_bytes_and_room_apart_and_nothing_is_heard_without_interest() {
         for method in METHODS {
-            let mut base = Base::new(Some(method)).expect(method);
+            let mut base = LibeventBase::new(Some(method)).expect(method);
             let (ours, mut peer) = UnixStream::pair().expect("descriptors");
-            let both = Interest { write: true, ..READING };
+            let both = LibeventInterest { write: true, ..READING };
             base.set(ours.as_raw_fd(), 7, both).expect("it can be watched");
-            let heard_of = |base: &mut Base| {
+            let heard_of = |base: &mut LibeventBase| {
                 let all = heard(base, 0);
                 (all.iter().any(|ready| ready.read), all.iter().any(|ready| ready.write))
             };
             assert_eq!(heard_of(&mut base), (false, true), "{method}");
             peer.write_all(b"x").expect("a peer may send");
             assert_eq!(heard_of(&mut base), (true, true), "{method}");
-            base.set(ours.as_raw_fd(), 7, Interest::default()).expect("it is watched");
+            base.set(ours.as_raw_fd(), 7, LibeventInterest::default()).expect("it is watched");
             assert_eq!(heard_of(&mut base), (false, false), "{method}");
         }
     }
 
     #[test]
     fn an_end_behind_bytes_is_told_with_them_where_an_edge_would_hide_it() {
-        let mut base = Base::new(None).expect("libevent");
+        let mut base = LibeventBase::new(None).expect("libevent");
         let (ours, mut peer) = UnixStream::pair().expect("descriptors");
-        base.set(ours.as_raw_fd(), 7, Interest { edge: true, ..READING }).expect("it can be watched");
+        base.set(ours.as_raw_fd(), 7, LibeventInterest { edge: true, ..READING }).expect("it can be watched");
         peer.write_all(b"x").expect("a peer may send");
         drop(peer);
         assert!(heard(&mut base, 1000).iter().any(|ready| ready.ended));
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_wait_ends_in_time() {
-        let (mut base, begun) = (Base::new(None).expect("libevent"), std::time::Instant::now());
+        let (mut base, begun) = (LibeventBase::new(None).expect("libevent"), std::time::Instant::now());
         let event = EventFd::new().expect("descriptors");
         base.set(event.number(), 7, READING).expect("it can be watched");
         assert_eq!(heard(&mut base, 30), []);
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn h88_a_number_that_is_no_descriptor_is_an_error() {
         for method in ["epoll", "poll"] {
-            let mut base = Base::new(Some(method)).expect(method);
+            let mut base = LibeventBase::new(Some(method)).expect(method);
             assert!(base.set(-1, 7, READING).is_err(), "{method}");
             base.remove(-1);
             base.remove(RawFd::MAX);

@@ -2,7 +2,7 @@
 
 /// The events that a registration reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Interest {
+pub struct LibeventInterest {
     /// Input, or the end of the peer's output.
     pub read: bool,
     /// Room to write.

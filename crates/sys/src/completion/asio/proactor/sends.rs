@@ -2,32 +2,32 @@
 
 use std::os::fd::RawFd;
 
-use super::{GO_ON, Proactor, WRITTEN, key};
+use super::{CompletionContext, GO_ON, WRITTEN, key};
 use crate::completion::Bytes;
-use crate::completion::asio::buffer::Completion;
+use crate::completion::asio::buffer::AsioCompletion;
 use crate::completion::asio::declared as c;
 use crate::completion::asio::handles::success;
-use crate::completion::asio::stream::{Sending, Stream};
+use crate::completion::asio::stream::{QueuedSend, StreamOperations};
 
-impl Proactor {
+impl CompletionContext {
     /// Sends all of `bytes` (repeated `async_write_some`), after the sends already queued. `more` announces that more
     /// follows immediately (`MSG_MORE`). If a send fails, those after it are cancelled.
     pub fn send(&mut self, number: RawFd, bytes: Bytes, more: bool, tag: u64) {
         match self.stream(number) {
             Ok((place, _)) => {
                 let sends = &mut self.streams[place].sends;
-                sends.push_back(Sending { tag, bytes, sent: 0, more });
+                sends.push_back(QueuedSend { tag, bytes, sent: 0, more });
                 if sends.len() == 1 {
                     self.write(place);
                 }
             }
-            Err(result) => self.done.push(Completion::plain(tag, result)),
+            Err(result) => self.done.push(AsioCompletion::plain(tag, result)),
         }
     }
 
     /// Handles the result `value` of a write of the first send.
     pub(super) fn written(&mut self, place: usize, value: i32) {
-        let Stream { sends, exhausted, .. } = &mut self.streams[place];
+        let StreamOperations { sends, exhausted, .. } = &mut self.streams[place];
         let first = sends.front_mut().expect("what was written was being sent");
         let count = usize::try_from(value).unwrap_or(0);
         first.sent += count;
@@ -82,7 +82,7 @@ impl Proactor {
     fn close_behind(&mut self, place: usize) {
         if let Some((tag, socket)) = self.streams[place].close.take() {
             self.discard(socket);
-            self.done.push(Completion::plain(tag, 0));
+            self.done.push(AsioCompletion::plain(tag, 0));
         }
     }
 }

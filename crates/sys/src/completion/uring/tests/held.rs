@@ -5,12 +5,12 @@ use std::sync::Weak;
 use std::thread;
 
 use super::*;
-use crate::completion::uring::faults::{Operation, Wrong};
-use crate::completion::uring::held::{Belongings, Held};
+use crate::completion::uring::faults::{FaultKind, FaultyOperation};
+use crate::completion::uring::held::{HeldResource, HeldTable};
 
 /// A held send that fails every `every`th time.
-const fn fault(wrong: Wrong, every: u32) -> Fault {
-    Fault { operation: Operation::SendHeld, wrong, every, times: u32::MAX }
+const fn fault(wrong: FaultKind, every: u32) -> InjectedFault {
+    InjectedFault { operation: FaultyOperation::SendHeld, wrong, every, times: u32::MAX }
 }
 
 /// Reads until the end.
@@ -53,14 +53,15 @@ fn a_socket_without_held_sends_says_so() {
 #[test]
 fn a_held_send_that_fails_says_why_once_and_its_bytes_live_until_the_kernels_last_word() {
     for number in [libc::ENOMEM, libc::ENOBUFS, libc::EOPNOTSUPP, libc::EPIPE] {
-        let (mut ring, (peer, socket)) = (faulty_ring(&[fault(Wrong::Fails(number), 2)]), internet_pair());
+        let (mut ring, (peer, socket)) =
+            (faulty_ring(&[fault(FaultKind::Fails(number), 2)]), internet_pair());
         let (_, mapping, content) = mapped("failed", 20_000);
         let sent = |range| Mapped { mapping: mapping.clone(), range };
         ring.send_held(socket.number(), sent(0..10_000), false, 7);
         ring.send_held(socket.number(), sent(0..20_000), false, 8);
         let mut found = Vec::new();
         // No caller waits for the notification of the failed send.
-        for Completion { tag, result, released, .. } in completions(&mut ring, 3) {
+        for RingCompletion { tag, result, released, .. } in completions(&mut ring, 3) {
             found.push((tag, result, released));
         }
         found.sort_unstable();
@@ -77,7 +78,7 @@ fn a_held_send_that_fails_says_why_once_and_its_bytes_live_until_the_kernels_las
 
 #[test]
 fn a_held_send_that_is_cut_short_has_failed_and_its_bytes_are_given_back_with_the_last_word() {
-    let (mut ring, (peer, socket)) = (faulty_ring(&[fault(Wrong::Short, 1)]), internet_pair());
+    let (mut ring, (peer, socket)) = (faulty_ring(&[fault(FaultKind::Short, 1)]), internet_pair());
     let (_, mapping, content) = mapped("short", 20_000);
     ring.send_held(socket.number(), Mapped { mapping: mapping.clone(), range: 0..20_000 }, false, 7);
     let done = one(&mut ring);
@@ -90,7 +91,7 @@ fn a_held_send_that_is_cut_short_has_failed_and_its_bytes_are_given_back_with_th
 
 #[test]
 fn a_last_word_that_comes_late_is_waited_for_and_what_comes_meanwhile_is_not_held_up() {
-    let (mut ring, (peer, socket)) = (faulty_ring(&[fault(Wrong::Late(3), 1)]), internet_pair());
+    let (mut ring, (peer, socket)) = (faulty_ring(&[fault(FaultKind::Late(3), 1)]), internet_pair());
     let (_, mapping, _) = mapped("late", 20_000);
     ring.send_held(socket.number(), Mapped { mapping: mapping.clone(), range: 0..20_000 }, false, 7);
     assert_eq!(one(&mut ring).result, 20_000);
@@ -112,7 +113,7 @@ fn a_last_word_that_comes_late_is_waited_for_and_what_comes_meanwhile_is_not_hel
 #[test]
 fn without_a_last_word_bytes_outlive_their_ring() {
     const TAG: u64 = 0x51_1e27;
-    let (mut ring, (peer, socket)) = (faulty_ring(&[fault(Wrong::Silent, 1)]), internet_pair());
+    let (mut ring, (peer, socket)) = (faulty_ring(&[fault(FaultKind::Silent, 1)]), internet_pair());
     let (_, mapping, _) = mapped("silent", 20_000);
     let weak = Arc::downgrade(&mapping);
     ring.send_held(socket.number(), Mapped { mapping, range: 0..20_000 }, false, TAG);
@@ -122,11 +123,13 @@ fn without_a_last_word_bytes_outlive_their_ring() {
     assert_eq!(ring.in_flight(), 1);
     drop(ring);
     assert!(weak.upgrade().is_some(), "the kernel has not said that it is done");
-    assert!(Belongings::is_retired(|tag, held| tag == TAG && matches!(held, Held::Bytes(Bytes::Mapped(_)))));
+    assert!(HeldTable::is_retired(
+        |tag, held| tag == TAG && matches!(held, HeldResource::Bytes(Bytes::Mapped(_)))
+    ));
 }
 
 /// A send of the test below: its bytes, whether they are surely held, and whether the notification came.
-struct Sending {
+struct HeldSend {
     bytes: Weak<Mapping>,
     failed: bool,
     over: bool,
@@ -137,13 +140,13 @@ struct Sending {
 #[test]
 fn whatever_becomes_of_sends_their_bytes_live_until_the_last_word_and_no_longer() {
     let wrongs = [
-        Wrong::Fails(libc::ENOMEM),
-        Wrong::Fails(libc::ENOBUFS),
-        Wrong::Fails(libc::ECANCELED),
-        Wrong::Short,
-        Wrong::Late(1),
-        Wrong::Late(5),
-        Wrong::Silent,
+        FaultKind::Fails(libc::ENOMEM),
+        FaultKind::Fails(libc::ENOBUFS),
+        FaultKind::Fails(libc::ECANCELED),
+        FaultKind::Short,
+        FaultKind::Late(1),
+        FaultKind::Late(5),
+        FaultKind::Silent,
     ];
     let (file, _, _) = mapped("whatever", 100_000);
     for seed in 1..=60u64 {
@@ -158,11 +161,11 @@ fn whatever_becomes_of_sends_their_bytes_live_until_the_last_word_and_no_longer(
             .map(|_| fault(wrongs[random(wrongs.len() as u64) as usize], 1 + random(5) as u32))
             .collect();
         let (mut ring, (peer, socket)) = (faulty_ring(&faults), internet_pair());
-        let (reading, mut sends, mut results) = (reader(peer), Vec::<Sending>::new(), 0);
-        let mut hear = |ring: &mut Ring, sends: &mut Vec<Sending>, timeout| {
+        let (reading, mut sends, mut results) = (reader(peer), Vec::<HeldSend>::new(), 0);
+        let mut hear = |ring: &mut Ring, sends: &mut Vec<HeldSend>, timeout| {
             let mut some = Vec::new();
             ring.wait(Some(timeout), &mut some).expect("a ring can be waited for");
-            for Completion { tag, result, more, released, .. } in some {
+            for RingCompletion { tag, result, more, released, .. } in some {
                 let send = &mut sends[tag as usize];
                 results += usize::from(released.is_none());
                 send.failed |= result < 0;
@@ -179,7 +182,7 @@ fn whatever_becomes_of_sends_their_bytes_live_until_the_last_word_and_no_longer(
             let length = 1 + random(50_000);
             let mapping = Arc::new(Mapping::new(&file, 0..length).expect("a file of ours can be mapped"));
             let bytes = Arc::downgrade(&mapping);
-            sends.push(Sending { bytes, failed: false, over: false });
+            sends.push(HeldSend { bytes, failed: false, over: false });
             let mapped = Mapped { mapping, range: 0..length };
             match random(4) {
                 0 => ring.send(socket.number(), Bytes::Mapped(mapped), false, false, tag),
@@ -200,11 +203,11 @@ fn whatever_becomes_of_sends_their_bytes_live_until_the_last_word_and_no_longer(
             let event = crate::readiness::eventfd::EventFd::new().expect("descriptors");
             event.signal();
             ring.poll_read(event.number(), tag);
-            sends.push(Sending { bytes: Weak::new(), failed: true, over: false });
+            sends.push(HeldSend { bytes: Weak::new(), failed: true, over: false });
             hear(&mut ring, &mut sends, Duration::from_millis(20));
         }
         let kept = sends.iter().filter(|send| send.bytes.strong_count() > 0).count();
-        let silent = faults.iter().any(|fault| fault.wrong == Wrong::Silent);
+        let silent = faults.iter().any(|fault| fault.wrong == FaultKind::Silent);
         assert!(silent || kept == 0, "{faults:?}: {kept} sends are kept for ever");
         let bytes: Vec<_> = sends.iter().map(|send| send.bytes.clone()).collect();
         drop(ring);

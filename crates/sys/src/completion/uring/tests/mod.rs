@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::faults::{Fault, Faults};
+use super::faults::{Faults, InjectedFault};
 use super::*;
 use crate::memory::mapping::{Mapped, Mapping};
 use crate::net::socket::Socket;
@@ -33,7 +33,7 @@ fn pair() -> (UnixStream, Socket) {
 }
 
 /// Waits until `count` completions have come.
-fn completions(ring: &mut Ring, count: usize) -> Vec<Completion> {
+fn completions(ring: &mut Ring, count: usize) -> Vec<RingCompletion> {
     let (begun, mut all) = (Instant::now(), Vec::new());
     while all.len() < count {
         assert!(begun.elapsed() < Duration::from_secs(20), "{} of {count} completions came", all.len());
@@ -45,7 +45,7 @@ fn completions(ring: &mut Ring, count: usize) -> Vec<Completion> {
     all
 }
 
-fn one(ring: &mut Ring) -> Completion {
+fn one(ring: &mut Ring) -> RingCompletion {
     completions(ring, 1).remove(0)
 }
 
@@ -56,7 +56,7 @@ fn nothing_comes(ring: &mut Ring) {
 }
 
 /// Creates a ring with these faults.
-fn faulty_ring(faults: &[Fault]) -> Ring {
+fn faulty_ring(faults: &[InjectedFault]) -> Ring {
     // Rings that other tests create meanwhile would get them, too.
     let mut ring = ring();
     ring.faults = Faults::of(faults);

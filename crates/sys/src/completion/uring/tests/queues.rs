@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::rc::Rc;
 
 use super::*;
-use crate::completion::uring::buffers::Pool;
-use crate::completion::uring::held::{Belongings, Held};
+use crate::completion::uring::buffers::BufferPool;
+use crate::completion::uring::held::{HeldResource, HeldTable};
 use crate::readiness::eventfd::EventFd;
 
 #[test]
@@ -113,7 +113,7 @@ fn a_ring_may_end_with_operations_in_flight() {
     ring.wait(Some(Duration::ZERO), &mut some).expect("a ring can be waited for");
     assert!(some.is_empty() && ring.in_flight() == 2);
     drop(ring);
-    assert!(Belongings::is_retired(|tag, held| tag == 2 && matches!(held, Held::Bytes(_))));
+    assert!(HeldTable::is_retired(|tag, held| tag == 2 && matches!(held, HeldResource::Bytes(_))));
     drop((peer, socket));
 }
 
@@ -121,7 +121,7 @@ fn a_ring_may_end_with_operations_in_flight() {
 #[should_panic(expected = "written to while it was free")]
 #[cfg(debug_assertions)]
 fn a_write_to_a_buffer_that_is_free_is_found_out() {
-    let pool = Rc::new(Pool::new(2, 64).expect("there is memory"));
+    let pool = Rc::new(BufferPool::new(2, 64).expect("there is memory"));
     let mut buffer = pool.take(0, 0);
     let stale = buffer.whole().as_mut_ptr();
     drop(buffer);

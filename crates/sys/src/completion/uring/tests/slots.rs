@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use super::*;
-use crate::completion::uring::held::{Belongings, Held};
+use crate::completion::uring::held::{HeldResource, HeldTable};
 
 const STEP: u64 = 1;
 const CONNECT: u64 = 2;
@@ -43,7 +43,7 @@ fn a_connection_in_a_slot_sends_receives_throws_away_and_closes() {
     for at in ["127.0.0.1:0", "[::1]:0"] {
         let (listener, to) = listener(at);
         let mut ring = ring();
-        ring.connect(3, &to, &[Switch::NoDelay, Switch::JoinAck], STEP, CONNECT);
+        ring.connect(3, &to, &[SocketOption::NoDelay, SocketOption::JoinAck], STEP, CONNECT);
         assert_eq!(results(&mut ring, 4), [(STEP, 0), (STEP, 0), (STEP, 0), (CONNECT, 0)]);
         ring.send_slot(3, Bytes::Owned(b"xhello".to_vec(), 1), 4);
         let sent = one(&mut ring);
@@ -83,7 +83,7 @@ fn nothing_comes_of_a_connect_whose_socket_could_not_be_made() {
     let (_listener, to) = listener("127.0.0.1:0");
     let mut ring = ring();
     // The ring has four slots.
-    ring.connect(4, &to, &[Switch::NoDelay], STEP, CONNECT);
+    ring.connect(4, &to, &[SocketOption::NoDelay], STEP, CONNECT);
     let all = results(&mut ring, 3);
     assert!(all.contains(&(STEP, -libc::EINVAL)), "{all:?}");
     assert!(all.iter().all(|(_, result)| *result < 0), "{all:?}");
@@ -125,7 +125,6 @@ fn what_is_sent_and_where_it_connects_to_stays_when_the_ring_ends() {
     nothing_comes(&mut ring);
     assert_eq!(ring.in_flight(), 1);
     drop(ring);
-    let is_it =
-        |tag, held: &Held| matches!(held, Held::Bytes(bytes) if tag == 0xfeed && bytes.len() == 8 << 20);
-    assert!(Belongings::is_retired(is_it));
+    let is_it = |tag, held: &HeldResource| matches!(held, HeldResource::Bytes(bytes) if tag == 0xfeed && bytes.len() == 8 << 20);
+    assert!(HeldTable::is_retired(is_it));
 }

@@ -3,12 +3,17 @@
 use std::io::{Read, Write};
 
 use super::*;
-use crate::completion::uring::faults::{Operation, Wrong};
+use crate::completion::uring::faults::{FaultKind, FaultyOperation};
 
 #[test]
 fn an_operation_that_is_to_fail_fails_as_it_is_told_and_the_next_one_works() {
     for number in [libc::ENOBUFS, libc::ECANCELED, libc::EINTR, libc::ENOMEM] {
-        let fault = Fault { operation: Operation::Receive, wrong: Wrong::Fails(number), every: 1, times: 1 };
+        let fault = InjectedFault {
+            operation: FaultyOperation::Receive,
+            wrong: FaultKind::Fails(number),
+            every: 1,
+            times: 1,
+        };
         let (mut ring, (mut peer, socket)) = (faulty_ring(&[fault]), pair());
         peer.write_all(b"hello").expect("a peer may send");
         ring.receive_on(socket.number(), 7);
@@ -21,7 +26,12 @@ fn an_operation_that_is_to_fail_fails_as_it_is_told_and_the_next_one_works() {
 
 #[test]
 fn a_failure_within_a_chain_cancels_what_comes_behind() {
-    let fault = Fault { operation: Operation::Send, wrong: Wrong::Fails(libc::ENOMEM), every: 2, times: 1 };
+    let fault = InjectedFault {
+        operation: FaultyOperation::Send,
+        wrong: FaultKind::Fails(libc::ENOMEM),
+        every: 2,
+        times: 1,
+    };
     let (mut ring, (mut peer, socket)) = (faulty_ring(&[fault]), pair());
     for (word, linked) in [(1, true), (2, true), (3, false)] {
         ring.send(socket.number(), Bytes::Owned(vec![b'x'; 4], 0), false, linked, word);
@@ -36,13 +46,15 @@ fn a_failure_within_a_chain_cancels_what_comes_behind() {
 
 #[test]
 fn a_send_that_is_cut_short_has_failed_and_a_multishot_receive_may_end_at_once() {
-    let short = Fault { operation: Operation::Send, wrong: Wrong::Short, every: 1, times: 1 };
+    let short =
+        InjectedFault { operation: FaultyOperation::Send, wrong: FaultKind::Short, every: 1, times: 1 };
     let (mut ring, (mut peer, socket)) = (faulty_ring(&[short]), pair());
     ring.send(socket.number(), Bytes::Owned(b"12345678".to_vec(), 0), false, false, 7);
     assert_eq!(one(&mut ring).result, -libc::EPIPE);
     let mut four = [0; 4];
     peer.read_exact(&mut four).expect("half has arrived");
-    let once = Fault { operation: Operation::Receive, wrong: Wrong::Once, every: 1, times: 1 };
+    let once =
+        InjectedFault { operation: FaultyOperation::Receive, wrong: FaultKind::Once, every: 1, times: 1 };
     let (mut ring, (mut peer, socket)) = (faulty_ring(&[once]), pair());
     ring.receive_on(socket.number(), 7);
     peer.write_all(b"hello").expect("a peer may send");
@@ -54,5 +66,10 @@ fn a_send_that_is_cut_short_has_failed_and_a_multishot_receive_may_end_at_once()
 #[test]
 #[should_panic(expected = "an error number is greater than 0")]
 fn h88_a_failure_without_an_error_number_is_refused() {
-    faulty_ring(&[Fault { operation: Operation::Accept, wrong: Wrong::Fails(-5), every: 1, times: 1 }]);
+    faulty_ring(&[InjectedFault {
+        operation: FaultyOperation::Accept,
+        wrong: FaultKind::Fails(-5),
+        every: 1,
+        times: 1,
+    }]);
 }

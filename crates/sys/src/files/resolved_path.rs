@@ -1,4 +1,4 @@
-//! The place of a file: its path beneath a [`Root`] with links resolved, and every directory above it.
+//! The resolved path of a file: its path beneath a [`Root`] without links, and every directory above it.
 //!
 //! Many names and mounts may lead to a directory, but its device and inode are always the same. So ancestors are
 //! compared by these, never by name.
@@ -8,11 +8,11 @@ use rustix::fs::{Mode, OFlags};
 use crate::files::file::{FileError, Root};
 pub use crate::files::identity::Identity;
 use crate::files::identity::{directories_above, identity};
-use crate::files::links::Way;
+use crate::files::links::LinkWalk;
 
-/// The place of a file.
+/// The resolved path of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ResolvedPath {
     /// Its path with all links resolved, as far as the names are known: beneath the root, and above it unless the root
     /// was moved after it was opened. Bytes that are not UTF-8 are replaced.
     pub path: String,
@@ -20,20 +20,21 @@ pub struct Place {
     pub ancestry: Vec<Identity>,
 }
 
-impl Place {
-    /// The number of names in [`Place::path`], which correspond to the first entries of [`Place::ancestry`].
+impl ResolvedPath {
+    /// The number of names in [`ResolvedPath::path`], which correspond to the first entries of
+    /// [`ResolvedPath::ancestry`].
     pub fn depth(&self) -> usize {
         self.path.split('/').filter(|name| !name.is_empty()).count()
     }
 }
 
 impl Root {
-    /// Finds the current place of `relative`. [`Root::follow`] sets which links are followed.
+    /// Resolves the current path of `relative`. [`Root::follow`] sets which links are followed.
     ///
     /// # Errors
     /// The name does not exist beneath the root, or a resource is exhausted.
-    pub fn place(&self, relative: &str) -> Result<Place, FileError> {
-        let mut way = Way::new(&self.directory, self.links);
+    pub fn resolved_path(&self, relative: &str) -> Result<ResolvedPath, FileError> {
+        let mut way = LinkWalk::new(&self.directory, self.links);
         let found = way.open(relative, OFlags::PATH)?;
         let mut ancestry = Vec::with_capacity(way.entered.len() + self.above.len() + 2);
         if way.last.is_some() {
@@ -55,7 +56,7 @@ impl Root {
             way.entered.iter().map(|(name, _)| name).chain(&way.last).map(|name| name.to_string_lossy());
         let names_above = self.names.iter().filter(|_| !is_moved).map(|name| name.into());
         let names: Vec<_> = names_above.chain(names).collect();
-        Ok(Place { path: names.join("/"), ancestry })
+        Ok(ResolvedPath { path: names.join("/"), ancestry })
     }
 
     /// The directory that the root's path leads to now, if it differs: the path or its link has a new target.
@@ -115,33 +116,19 @@ fn unless_unreachable<T>(found: Result<T, FileError>) -> Result<Option<T>, FileE
 mod tests {
     use std::fs;
     use std::os::unix::fs::{MetadataExt, symlink};
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     use super::*;
     use crate::files::links::Links;
+    use crate::files::test_folder::TestFolder;
 
-    /// A directory that is removed with its content.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Scratch {
-            let path = std::env::temp_dir().join(format!("tenfold-place-{name}-{}", std::process::id()));
-            fs::create_dir_all(path.join("root/one/two")).expect("a temporary directory can be made");
-            fs::write(path.join("root/one/two/file"), "").expect("our own directory");
-            symlink("one/two", path.join("root/link")).expect("our own directory");
-            symlink("link/../two/file", path.join("root/round")).expect("our own directory");
-            Scratch(path)
-        }
-
-        fn root(&self) -> Root {
-            Root::open(&self.0.join("root")).expect("the directory was just made")
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn folder(name: &str) -> TestFolder {
+        let folder = TestFolder::new(&format!("place-{name}"));
+        fs::create_dir_all(folder.at("root/one/two")).expect("our own directory");
+        fs::write(folder.at("root/one/two/file"), "").expect("our own directory");
+        symlink("one/two", folder.at("root/link")).expect("our own directory");
+        symlink("link/../two/file", folder.at("root/round")).expect("our own directory");
+        folder
     }
 
     fn named(path: &Path) -> Identity {
@@ -151,33 +138,33 @@ mod tests {
 
     #[test]
     fn h83_a_place_is_the_same_by_every_way_that_leads_there() {
-        let scratch = Scratch::new("ways");
-        let root = scratch.root();
-        let file = scratch.0.join("root/one/two/file").canonicalize().expect("it is there");
+        let folder = folder("ways");
+        let root = folder.root();
+        let file = folder.at("root/one/two/file").canonicalize().expect("it is there");
         let expected: Vec<_> = file.ancestors().map(named).collect();
         for way in ["one/two/file", "link/file", "round"] {
-            let place = root.place(way).expect("it is there");
+            let place = root.resolved_path(way).expect("it is there");
             assert_eq!(Path::new("/").join(&place.path), file, "{way}");
             assert_eq!((&place.ancestry, place.depth()), (&expected, expected.len() - 1), "{way}");
         }
-        let folder = root.place("link").expect("it is there");
-        assert_eq!(Some(Path::new("/").join(&folder.path).as_path()), file.parent());
-        assert_eq!(folder.ancestry, expected[1..]);
-        let whole = root.place("").expect("it is there");
-        assert_eq!((whole.depth(), &whole.ancestry[..]), (folder.depth() - 2, &expected[3..]));
-        assert_eq!(root.place("none"), Err(FileError::Absent));
-        let mut strict = scratch.root();
+        let target = root.resolved_path("link").expect("it is there");
+        assert_eq!(Some(Path::new("/").join(&target.path).as_path()), file.parent());
+        assert_eq!(target.ancestry, expected[1..]);
+        let whole = root.resolved_path("").expect("it is there");
+        assert_eq!((whole.depth(), &whole.ancestry[..]), (target.depth() - 2, &expected[3..]));
+        assert_eq!(root.resolved_path("none"), Err(FileError::Absent));
+        let mut strict = folder.root();
         strict.follow(Links::None);
-        assert_eq!(strict.place("link/file"), Err(FileError::Absent));
+        assert_eq!(strict.resolved_path("link/file"), Err(FileError::Absent));
     }
 
     #[test]
     fn h83_of_a_root_that_was_moved_only_names_beneath_it_are_known() {
-        let scratch = Scratch::new("moved");
-        let (root, moved) = (scratch.root(), scratch.0.join("elsewhere/root"));
-        fs::create_dir(scratch.0.join("elsewhere")).expect("our own directory");
-        fs::rename(scratch.0.join("root"), &moved).expect("our own directory");
-        let place = root.place("one/two/file").expect("it is there");
+        let folder = folder("moved");
+        let (root, moved) = (folder.root(), folder.at("elsewhere/root"));
+        fs::create_dir(folder.at("elsewhere")).expect("our own directory");
+        fs::rename(folder.at("root"), &moved).expect("our own directory");
+        let place = root.resolved_path("one/two/file").expect("it is there");
         let moved = moved.join("one/two/file").canonicalize().expect("it is there");
         assert_eq!((place.path.as_str(), place.depth()), ("one/two/file", 3));
         assert_eq!(place.ancestry, moved.ancestors().map(named).collect::<Vec<_>>());
@@ -185,16 +172,16 @@ mod tests {
 
     #[test]
     fn h83_the_successor_of_a_root_is_found_by_its_path() {
-        let scratch = Scratch::new("successor");
-        let (old, new) = (scratch.0.join("root"), scratch.0.join("new"));
-        let root = scratch.root();
+        let folder = folder("successor");
+        let (old, new) = (folder.at("root"), folder.at("new"));
+        let root = folder.root();
         assert!(matches!(root.successor(), Ok(None)));
         fs::create_dir(&new).expect("our own directory");
-        fs::rename(&old, scratch.0.join("old")).expect("our own directory");
+        fs::rename(&old, folder.at("old")).expect("our own directory");
         assert!(matches!(root.successor(), Ok(None)), "nothing has the name");
         symlink("new", &old).expect("our own directory");
         let successor = root.successor().expect("it can be found").expect("another directory has the name");
         assert_eq!(successor.look("").map(|facts| facts.identity()), Ok(named(&new)));
-        assert_eq!(root.look("").map(|facts| facts.identity()), Ok(named(&scratch.0.join("old"))));
+        assert_eq!(root.look("").map(|facts| facts.identity()), Ok(named(&folder.at("old"))));
     }
 }
