@@ -178,6 +178,11 @@ where
     /// connection.
     fn admit(&mut self, socket: Socket, peer: Option<SocketAddr>) -> Option<Socket> {
         let fits = self.selector.admits(socket.number());
+        if E::AWAY && self.connections.count() >= self.plan.bounds.connections {
+            // Threads may have served many connections of this batch. Until the loop takes their tasks back, none of
+            // them counts as idle.
+            self.take_back(&mut Vec::new());
+        }
         if fits && self.connections.count() < self.plan.bounds.connections {
             return self.protocol.admit(&of_accepted(peer)).then_some(socket);
         }
