@@ -7,3 +7,4 @@ pub(crate) mod framing;
 pub(crate) mod limits;
 pub(crate) mod output;
 pub(crate) mod sandbox;
+pub(crate) mod sharing;

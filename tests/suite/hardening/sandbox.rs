@@ -32,7 +32,7 @@ fn start(config: &Config) -> Server {
 }
 
 /// Lets the server make a call, and returns whether an answer came.
-fn attempt(server: &Server, call: &str) -> bool {
+pub(super) fn attempt(server: &Server, call: &str) -> bool {
     let request = format!("GET /.attempt/{call} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     let mut wire = server.connect();
     wire.send(request);

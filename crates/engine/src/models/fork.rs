@@ -5,8 +5,10 @@
 //!
 //! At the bound the process of the longest idle connection is told to leave for a new one.
 //!
-//! System calls of a connection: accept4, fork, close in the parent; recv, send (or sendfile), …, exit in
-//! the child; wait4 in the parent, within a second.
+//! A child gives up the listening sockets of its parent, so that code in it cannot shut them down.
+//!
+//! System calls of a connection: accept4, fork, close in the parent; dup3 for each listening socket, recv,
+//! send (or sendfile), …, exit in the child; wait4 in the parent, within a second.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -52,7 +54,8 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
         match process::fork() {
             Ok(Fork::Child) => {
                 let orphaned = !process::end_with(parent, Signal::Interrupt).unwrap_or(false);
-                if !orphaned {
+                let abandoned = intake.listeners().iter().all(|listener| listener.abandon().is_ok());
+                if !orphaned && abandoned {
                     serve(&socket, peer, listener, plan, protocol, &idle);
                 }
                 protocol.drain();

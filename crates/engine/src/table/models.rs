@@ -97,6 +97,7 @@ models! {
         calls: &[
             ACCEPT,
             step(&[Call::CLONE]),
+            step(&[Call::DUP3]),
             RECEIVE,
             SEND,
             CLOSE,

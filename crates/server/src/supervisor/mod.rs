@@ -15,6 +15,7 @@ mod leave;
 pub(crate) mod open;
 pub(crate) mod privileges;
 mod reload;
+mod revive;
 mod rotate;
 mod run;
 mod sockets;

@@ -12,6 +12,7 @@ use super::accounts::Accounts;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation};
 use super::privileges;
+use super::revive::Revival;
 use super::rotate::Rotation;
 use super::sockets::Sockets;
 use super::state::{Serve, Supervisor};
@@ -123,6 +124,7 @@ impl Supervisor {
             sockets_end: None,
             reload_asked: false,
             rotation: Rotation::default(),
+            revival: Revival::default(),
             failed: false,
         })
     }

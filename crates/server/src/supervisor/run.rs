@@ -38,6 +38,7 @@ impl Supervisor {
             if std::mem::take(&mut self.reload_asked) {
                 self.reload();
             }
+            self.look_after_sockets();
             self.look_after_accounts();
             self.fork_missing();
             self.rotate();
@@ -71,7 +72,7 @@ impl Supervisor {
             by.saturating_duration_since(Instant::now()) + Duration::from_millis(1)
         });
         // Whatever it reports, everything is looked at afterwards.
-        if let Err(error) = wait::for_input(&waited_for, timeout)
+        if let Err(error) = wait::for_input_or_shutdown(&waited_for, &self.watched_sockets(), timeout)
             && error.kind() != ErrorKind::Interrupted
         {
             debug!("cannot wait for events: {error}");
@@ -85,7 +86,9 @@ impl Supervisor {
         let again = self.generations.iter().flat_map(Generation::again).min();
         let accounts = self.accounts.as_ref().and_then(Accounts::by);
         let leave = self.leaving.as_ref().and_then(Leaving::by);
-        [tick, again, accounts, leave, self.sockets_end, self.rotation_by()].into_iter().flatten().min()
+        let sockets = self.revival.by().filter(|_| self.leaving.is_none());
+        let all = [tick, again, accounts, leave, sockets, self.sockets_end, self.rotation_by()];
+        all.into_iter().flatten().min()
     }
 
     fn hear(&mut self, signal: Signal) {

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 
@@ -67,6 +68,41 @@ impl Sockets {
         let mut tcp = all.filter(|listener| matches!(listener.address(), ListenAddress::Internet(_)));
         let paced = tcp.try_for_each(|listener| listener.set_max_rate(max_rate));
         paced.map_err(|error| format!("cannot pace connections (max-rate): {error}"))
+    }
+
+    /// The sockets, to wait for their end.
+    pub(super) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.by_process.iter().flatten().map(Listener::as_fd).collect()
+    }
+
+    /// Lets sockets listen again that were shut down. Returns their addresses, and in words what failed. A Unix socket
+    /// is exchanged for another one, which workers that begin from now on get.
+    pub(super) fn revive(&mut self, options: &ListenOptions) -> Vec<(ListenAddress, Result<(), String>)> {
+        let mut revived = Vec::new();
+        let each = self.by_process.iter().enumerate();
+        let each = each.flat_map(|(process, own)| (0..own.len()).map(move |place| (process, place)));
+        for (process, place) in each.collect::<Vec<_>>() {
+            let listener = &self.by_process[process][place];
+            if !listener.is_shut_down() {
+                continue;
+            }
+            let address = listener.address().clone();
+            let listens = match address {
+                ListenAddress::Internet(_) => listener.listen_again(options.backlog),
+                ListenAddress::Unix(_) => self.exchange(&address, options),
+            };
+            revived.push((address.clone(), listens.map_err(|error| explain(&address, &error))));
+        }
+        revived
+    }
+
+    /// Binds a Unix socket again, for every process.
+    fn exchange(&mut self, address: &ListenAddress, options: &ListenOptions) -> io::Result<()> {
+        let all = self.by_process.iter_mut().flatten().filter(|listener| listener.address() == address);
+        let same: Vec<_> = all.collect();
+        let bound = bind_all(address, options, same.len())?;
+        same.into_iter().zip(bound).for_each(|(listener, bound)| *listener = bound);
+        Ok(())
     }
 
     /// Stops listening, for all processes that have these sockets: who connects is refused, and does not wait

@@ -9,6 +9,7 @@ use tenfold_sys::user::SystemUser;
 use super::accounts::Accounts;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation, Stage};
+use super::revive::Revival;
 use super::rotate::Rotation;
 use super::sockets::Sockets;
 use crate::settings::given::Given;
@@ -50,6 +51,7 @@ pub(crate) struct Supervisor {
     pub(super) sockets_end: Option<Instant>,
     pub(super) reload_asked: bool,
     pub(super) rotation: Rotation,
+    pub(super) revival: Revival,
     pub(super) failed: bool,
 }
 

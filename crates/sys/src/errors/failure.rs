@@ -33,7 +33,8 @@ pub fn after_accept(error: &io::Error) -> AfterAccept {
             | Errno::HOSTUNREACH
             | Errno::NETUNREACH,
         ) => AfterAccept::Again,
-        Some(Errno::BADF | Errno::FAULT | Errno::INVAL | Errno::NOTSOCK) => AfterAccept::GiveUp,
+        Some(Errno::BADF | Errno::FAULT | Errno::NOTSOCK) => AfterAccept::GiveUp,
+        // INVAL: the socket was shut down, and whoever owns it may let it listen again.
         _ => AfterAccept::Pause,
     }
 }
@@ -55,10 +56,12 @@ mod tests {
 
     #[test]
     fn only_what_is_no_listening_socket_ends_accepting() {
-        for number in [Errno::BADF, Errno::FAULT, Errno::INVAL, Errno::NOTSOCK] {
+        for number in [Errno::BADF, Errno::FAULT, Errno::NOTSOCK] {
             assert_eq!(after_accept(&error(number)), AfterAccept::GiveUp, "{number}");
         }
-        for number in [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::PERM, Errno::NOSPC] {
+        let for_a_while =
+            [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::PERM, Errno::NOSPC];
+        for number in for_a_while.into_iter().chain([Errno::INVAL]) {
             assert_eq!(after_accept(&error(number)), AfterAccept::Pause, "{number}");
         }
         assert_eq!(after_accept(&error(Errno::CONNABORTED)), AfterAccept::Again);

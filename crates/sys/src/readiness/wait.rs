@@ -29,7 +29,30 @@ pub fn for_input(descriptors: &[BorrowedFd<'_>], limit: Option<Duration>) -> io:
     Ok(all.iter().map(report).collect())
 }
 
-/// Waits until `descriptor` can be written, for at most `limit`. Returns whether it can, or has an error.
+/// As [`for_input`], or until one of `listening` has been shut down, of which nothing is reported.
+///
+/// # Errors
+/// What `poll(2)` says; a signal is an error, too.
+pub fn for_input_or_shutdown(
+    descriptors: &[BorrowedFd<'_>],
+    listening: &[BorrowedFd<'_>],
+    limit: Option<Duration>,
+) -> io::Result<()> {
+    let mut all: Vec<_> = descriptors.iter().map(|one| PollFd::new(one, PollFlags::IN)).collect();
+    all.extend(listening.iter().map(|one| PollFd::new(one, PollFlags::RDHUP)));
+    poll(&mut all, limit.and_then(|limit| Timespec::try_from(limit).ok()).as_ref())?;
+    Ok(())
+}
+
+/// Whether a listening socket has been shut down, as `poll(2)` tells: a TCP socket that does not listen is reported as
+/// hung up, and a Unix socket whose input is shut down as ended.
+pub fn is_shut_down(listening: BorrowedFd<'_>) -> bool {
+    let mut one = [PollFd::new(&listening, PollFlags::RDHUP)];
+    let polled = poll(&mut one, Some(&Timespec::default()));
+    polled.is_ok() && one[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP)
+}
+
+/// Waits until `descriptor` can be written, at most for `limit`. Returns whether it can, or has an error.
 ///
 /// # Errors
 /// The error of `poll(2)`; a signal is an error, too.

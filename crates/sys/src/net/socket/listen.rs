@@ -97,9 +97,9 @@ impl Default for ListenOptions {
 /// A bound and listening socket.
 #[derive(Debug)]
 pub struct Listener {
-    socket: OwnedFd,
-    address: ListenAddress,
-    /// The identity of a Unix socket's file.
+    pub(super) socket: OwnedFd,
+    pub(super) address: ListenAddress,
+    /// Of a Unix socket's file.
     file: Option<Identity>,
 }
 

@@ -2,6 +2,7 @@
 
 mod listen;
 pub(crate) mod option;
+mod shared;
 pub(crate) mod stream;
 mod unix;
 

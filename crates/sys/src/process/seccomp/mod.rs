@@ -202,6 +202,22 @@ pub fn attempt(call: Call) -> io::Result<()> {
             // SAFETY: the kernel reads three entries at address zero, and fails with EFAULT.
             unsafe { libc::syscall(number, 0, 3, 0, 0, 0, 0) }
         }
+        // Every listening socket that this process has.
+        (Call::SHUTDOWN, Some(number)) => {
+            for descriptor in 3..64 {
+                let (mut listens, mut length): (libc::c_int, libc::socklen_t) = (0, 4);
+                let (level, option) = (libc::SOL_SOCKET, libc::SO_ACCEPTCONN);
+                // SAFETY: the option is an int; the pointers are those of a live one and of its length.
+                unsafe {
+                    libc::getsockopt(descriptor, level, option, (&raw mut listens).cast(), &raw mut length)
+                };
+                if listens != 0 {
+                    // SAFETY: no memory is passed.
+                    unsafe { libc::syscall(number, descriptor, libc::SHUT_RDWR) };
+                }
+            }
+            0
+        }
         #[cfg(target_arch = "x86_64")]
         (Call::GETPID, Some(number)) => {
             // SAFETY: the call of the x32 table (`__X32_SYSCALL_BIT`) returns a number, or does not exist.

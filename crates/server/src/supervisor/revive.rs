@@ -1,0 +1,109 @@
+//! Listening sockets that a process of the server has shut down: code in a compromised worker can do that to all that
+//! have the socket. They listen again within moments, and the server need not be restarted.
+
+use std::collections::HashSet;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use tenfold_sys::signal::Signal;
+use tenfold_sys::socket::ListenAddress;
+
+use super::generation::{Generation, MOST_FORMER, Stage};
+use super::state::Supervisor;
+use crate::diagnostics::{debug, error, info, warning};
+
+/// The pause behind a revival: who shuts sockets down all the time costs no more than so many of them.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The pause behind one that failed.
+const LONG_PAUSE: Duration = Duration::from_secs(1);
+
+/// The state of revivals.
+#[derive(Debug, Default)]
+pub(super) struct Revival {
+    /// When sockets are looked at again, after a pause.
+    again: Option<Instant>,
+    /// Whether workers need the sockets that took the place of theirs.
+    renews: bool,
+    /// Addresses whose revival and failure were reported.
+    reported: HashSet<(ListenAddress, bool)>,
+}
+
+impl Revival {
+    /// When there is something to do.
+    pub(super) fn by(&self) -> Option<Instant> {
+        self.again
+    }
+}
+
+impl Supervisor {
+    /// The sockets whose end the supervisor waits for. None while it leaves, because it shuts them down itself.
+    pub(super) fn watched_sockets(&self) -> Vec<BorrowedFd<'_>> {
+        let watches = self.leaving.is_none() && self.revival.again.is_none();
+        if watches { self.sockets.descriptors() } else { Vec::new() }
+    }
+
+    /// Lets sockets that were shut down listen again, and gives workers those that had to be exchanged.
+    pub(super) fn look_after_sockets(&mut self) {
+        let now = Instant::now();
+        if self.leaving.is_some() || self.revival.again.is_some_and(|again| again > now) {
+            return;
+        }
+        self.revival.again = None;
+        let Some(newest) = self.generations.last() else { return };
+        for (address, revived) in self.sockets.revive(&newest.config.options) {
+            let pause = if revived.is_ok() { PAUSE } else { LONG_PAUSE };
+            self.revival.again = self.revival.again.max(Some(now + pause));
+            let is_news = self.revival.reported.insert((address.clone(), revived.is_ok()));
+            match revived {
+                Ok(()) if is_news => {
+                    warning!(
+                        "a process of the server shut down {address}; it listens again; repetitions are not reported"
+                    );
+                }
+                Ok(()) => debug!("{address} was shut down, and listens again"),
+                Err(why) if is_news => {
+                    error!("a process of the server shut down {address}, and it cannot listen again: {why}");
+                }
+                Err(why) => debug!("{address} cannot listen again: {why}"),
+            }
+            // A Unix socket is another one, and workers have the old one.
+            self.revival.renews |= matches!(address, ListenAddress::Unix(_));
+        }
+        if self.revival.renews {
+            self.renew();
+        }
+    }
+
+    /// Begins a generation with the configuration that runs: its workers get the sockets as they are now.
+    fn renew(&mut self) {
+        let Some((newest, former)) = self.generations.split_last() else { return };
+        // A generation that begins, or has failed, is waited for.
+        if newest.stage != Stage::Serving {
+            return;
+        }
+        if former.len() >= MOST_FORMER {
+            // A worker that does not leave is a compromised one.
+            former.iter().for_each(|generation| generation.tell(Signal::Kill));
+            return;
+        }
+        let (settings, config) = (newest.settings.clone(), newest.config.clone());
+        let (number, null) = (self.count + 1, self.serve.null.is_some());
+        let opened = Generation::open(number, settings, config, self.user.as_ref(), null);
+        let opened = opened.and_then(|mut generation| {
+            self.address_rows.give(&mut generation, &self.generations)?;
+            Ok(generation)
+        });
+        match opened {
+            Ok(generation) => {
+                self.revival.renews = false;
+                self.count = number;
+                self.generations.push(generation);
+                info!("workers are replaced, because a Unix socket was");
+            }
+            Err(why) => {
+                self.revival.again = Some(Instant::now() + LONG_PAUSE);
+                error!("{why}; workers cannot be replaced");
+            }
+        }
+    }
+}

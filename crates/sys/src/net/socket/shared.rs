@@ -1,0 +1,95 @@
+//! Listening sockets that several processes have: one gives them up, and one lets them listen again after another shut
+//! them down.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use rustix::io::Errno;
+
+use super::listen::{ListenAddress, Listener};
+use crate::readiness::wait;
+
+impl Listener {
+    /// Gives the socket up in a process that was forked and accepts nothing: code in it cannot shut it down for the
+    /// others. Its number leads to standard input from here on. A close would leave a number that is still owned.
+    ///
+    /// # Errors
+    /// What `dup3(2)` says.
+    pub fn abandon(&self) -> io::Result<()> {
+        // SAFETY: no memory is passed, and the second number is this value's own and stays open. The first is open in
+        // every program of Rust, whose runtime sees to that.
+        let result = unsafe { libc::dup3(libc::STDIN_FILENO, self.socket.as_raw_fd(), libc::O_CLOEXEC) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Whether it was shut down: nobody can connect.
+    pub fn is_shut_down(&self) -> bool {
+        wait::is_shut_down(self.socket.as_fd())
+    }
+
+    /// Lets a TCP socket that was shut down listen again, for every process that has it. It keeps its options, and its
+    /// port unless the system chose that: then it is bound again. A Unix socket stays shut down (`unix_shutdown` in
+    /// net/unix/af_unix.c), and another has to be bound.
+    ///
+    /// # Errors
+    /// What `bind(2)` and `listen(2)` say: the port was taken meanwhile.
+    pub fn listen_again(&self, backlog: i32) -> io::Result<()> {
+        if let ListenAddress::Internet(at) = &self.address {
+            match rustix::net::bind(&self.socket, at) {
+                // It has kept its port. What `getsockname(2)` tells does not show that.
+                Err(Errno::INVAL) => {}
+                bound => bound?,
+            }
+        }
+        Ok(rustix::net::listen(&self.socket, backlog)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use rustix::net::{Shutdown, shutdown, sockopt};
+
+    use super::*;
+    use crate::net::socket::ListenOptions;
+
+    #[test]
+    fn h94_a_tcp_socket_that_was_shut_down_listens_again_at_its_port() {
+        const KEPT: Duration = Duration::from_secs(77);
+        for reuse_port in [false, true] {
+            let options = ListenOptions { reuse_port, ..ListenOptions::default() };
+            let listener = Listener::bind(&"127.0.0.1:0".parse().expect("an address"), &options)
+                .expect("loopback has a free port");
+            let ListenAddress::Internet(at) = *listener.address() else { panic!("it is bound to a port") };
+            sockopt::set_tcp_keepidle(&listener, KEPT).expect("an option");
+            assert!(!listener.is_shut_down());
+            listener.shut_down();
+            assert!(listener.is_shut_down() && TcpStream::connect(at).is_err());
+            listener.listen_again(16).expect("its port is free");
+            assert!(!listener.is_shut_down());
+            assert_eq!(sockopt::tcp_keepidle(&listener).expect("an option"), KEPT);
+            let _peer = TcpStream::connect(at).expect("it listens");
+        }
+    }
+
+    #[test]
+    fn h94_a_unix_socket_that_was_shut_down_is_noticed_and_its_name_can_be_bound_again() {
+        let path = std::env::temp_dir().join(format!("tenfold-again-{}", std::process::id()));
+        let address = ListenAddress::Unix(path.clone());
+        let first = Listener::bind(&address, &ListenOptions::default()).expect("the name is free");
+        assert!(!first.is_shut_down());
+        for how in [Shutdown::Write, Shutdown::Read] {
+            shutdown(&first, how).expect("it is a socket");
+            let connects = UnixStream::connect(&path).is_ok();
+            assert_eq!(first.is_shut_down(), !connects, "{how:?}");
+        }
+        assert!(first.is_shut_down());
+        let second = Listener::bind(&address, &ListenOptions::default()).expect("nobody listens any more");
+        first.remove_file();
+        UnixStream::connect(&path).expect("another's file stays");
+        second.remove_file();
+    }
+}

@@ -1,0 +1,82 @@
+//! What processes of the server share, and code in one of them could take from the others: listening sockets.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use tenfold_engine::Engine;
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::Launch;
+use tenfold_tests::server::Server;
+use tenfold_tests::site::{self, Folder};
+use tenfold_tests::time::{SOON, becomes_true};
+
+use super::sandbox::attempt;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "hardening",
+    cases: cases![
+        Topologies Own: h94_a_listener_that_a_worker_shuts_down_is_revived;
+        Epoll Own: h94_listeners_are_revived_as_often_as_they_are_shut_down;
+    ],
+};
+
+/// Whether a server answers on its Unix socket.
+fn answers_on(path: &Path) -> bool {
+    let asked = UnixStream::connect(path).and_then(|mut stream| {
+        stream.set_read_timeout(Some(SOON))?;
+        stream.write_all(b"GET /1k.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).map(|_| answer)
+    });
+    asked.is_ok_and(|answer| answer.starts_with(b"HTTP/1.1 200 "))
+}
+
+/// Starts a server that listens on a port and on a Unix socket.
+fn on_both(config: &Config, socket: &Path) -> Server {
+    let launch = Launch::new(config, site::shared()).attempts();
+    launch.flag("--listen", format!("unix:{}", socket.display())).start()
+}
+
+/// Lets one worker shut down every listening socket that it has, and checks that the server answers on all of them.
+fn is_survived(server: &Server, socket: &Path) {
+    attempt(server, "shutdown");
+    becomes_true(SOON, &format!("it answers on the Unix socket again: {}", server.errors()), || {
+        answers_on(socket)
+    });
+    becomes_true(SOON, &format!("it answers on the port again: {}", server.errors()), || {
+        let asked = std::net::TcpStream::connect(server.address);
+        asked.is_ok() && server.get("/1k.html").status == 200
+    });
+}
+
+fn h94_a_listener_that_a_worker_shuts_down_is_revived(config: &Config) {
+    let folder = Folder::new("shared");
+    folder.allow(".", 0o777);
+    let socket = folder.at("socket");
+    let server = on_both(config, &socket);
+    assert!(answers_on(&socket));
+    is_survived(&server, &socket);
+    let name = format!("unix:{}", socket.display());
+    let reported = server.errors().matches(&format!("a process of the server shut down {name}")).count();
+    // The process of a connection has no listening socket.
+    assert_eq!(reported, usize::from(config.engine != Engine::Fork), "{}", server.errors());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    assert!(!socket.exists(), "its file was left");
+}
+
+fn h94_listeners_are_revived_as_often_as_they_are_shut_down(config: &Config) {
+    const TIMES: usize = 12;
+    let folder = Folder::new("shared-often");
+    folder.allow(".", 0o777);
+    let socket = folder.at("socket");
+    let server = on_both(config, &socket);
+    for _ in 0..TIMES {
+        is_survived(&server, &socket);
+    }
+    let reported = server.errors().matches("a process of the server shut down").count();
+    assert_eq!(reported, 2, "each listener once: {}", server.errors());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
