@@ -150,7 +150,9 @@ fn handoff<P: Protocol>(plan: &Plan, listeners: &[Listener], protocol: &P) -> Re
 /// The calls that threads that serve are denied: the waits of other models, and what is done at the start alone.
 fn denied(plan: &Plan) -> Vec<Call> {
     let start = [Call::IO_URING_REGISTER, Call::IO_URING_SETUP, Call::SECCOMP];
-    plan.others_waits().into_iter().chain(start).collect()
+    // The processes of `fork` have filters of their own.
+    let needed = |call: &Call| *call == Call::SECCOMP && plan.engine == Engine::Fork;
+    plan.others_waits().into_iter().chain(start.into_iter().filter(|call| !needed(call))).collect()
 }
 
 fn worker<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {

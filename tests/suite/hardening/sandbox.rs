@@ -27,7 +27,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-fn start(config: &Config) -> Server {
+pub(super) fn start(config: &Config) -> Server {
     Launch::new(config, site::shared()).attempts().start()
 }
 
@@ -50,7 +50,7 @@ fn opened(server: &Server, path: &str) -> String {
 
 /// Checks that a call ends the worker that makes it, and that another one serves.
 #[track_caller]
-fn is_fatal(server: &Server, call: &str, reported: &str) {
+pub(super) fn is_fatal(server: &Server, call: &str, reported: &str) {
     let before = server.workers();
     assert!(!attempt(server, call), "an answer came behind {call}");
     let line = format!("ended by its sandbox, which forbids {reported}");
@@ -193,11 +193,12 @@ fn h79_arguments_that_reach_other_processes_are_refused(config: &Config) {
     }
 }
 
-/// SO_LINGER, which makes the close of another process wait, and SO_ATTACH_REUSEPORT_CBPF, which takes its connections.
+/// SO_LINGER, which makes the close of another process wait, SO_ATTACH_REUSEPORT_CBPF, which takes its connections, and
+/// SO_PASSRIGHTS.
 fn h79_options_that_reach_other_processes_are_refused(config: &Config) {
     let server = start(config);
     assert!(attempt(&server, "setsockopt"), "it is refused, and no more");
-    becomes_true(SOON, "both are counted", || server.status()["refused_calls"] == 2);
+    becomes_true(SOON, "each is counted", || server.status()["refused_calls"] == 3);
     assert_eq!(server.get("/1k.html").status, 200);
 }
 

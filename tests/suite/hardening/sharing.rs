@@ -1,4 +1,5 @@
-//! What processes of the server share, and code in one of them could take from the others: listening sockets.
+//! What processes of the server share, and code in one of them could take from the others: listening sockets, and
+//! the calls of the process that forks.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,13 +14,15 @@ use tenfold_tests::server::Server;
 use tenfold_tests::site::{self, Folder};
 use tenfold_tests::time::{SOON, becomes_true};
 
-use super::sandbox::attempt;
+use super::sandbox::{attempt, is_fatal, start};
 
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
         Topologies Own: h94_a_listener_that_a_worker_shuts_down_is_revived;
         Epoll Own: h94_listeners_are_revived_as_often_as_they_are_shut_down;
+        Engines Own: h79_no_process_that_serves_starts_or_signals_another,
+            h79_the_process_of_a_connection_accepts_no_other;
     ],
 };
 
@@ -79,4 +82,21 @@ fn h94_listeners_are_revived_as_often_as_they_are_shut_down(config: &Config) {
     let reported = server.errors().matches("a process of the server shut down").count();
     assert_eq!(reported, 2, "each listener once: {}", server.errors());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn h79_no_process_that_serves_starts_or_signals_another(config: &Config) {
+    for (call, reported) in [("fork", "clone"), ("kill", "kill"), ("tgkill", "tgkill")] {
+        is_fatal(&start(config), call, &format!("the system call {reported} ("));
+    }
+}
+
+fn h79_the_process_of_a_connection_accepts_no_other(config: &Config) {
+    // Elsewhere a process accepts and serves.
+    if config.engine == Engine::Fork {
+        let server = start(config);
+        assert!(attempt(&server, "accept4"), "it is refused, and no more");
+        let line = "the sandbox refused the system call accept4 (";
+        becomes_true(SOON, "accept4 is reported", || server.errors().contains(line));
+        assert_eq!(server.get("/1k.html").status, 200);
+    }
 }

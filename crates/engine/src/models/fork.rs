@@ -5,9 +5,9 @@
 //!
 //! At the bound the process of the longest idle connection is told to leave for a new one.
 //!
-//! A child gives up the listening sockets of its parent, so that code in it cannot shut them down.
+//! A child gives up the listening sockets and the calls of its parent, so that code in it reaches no other connection.
 //!
-//! System calls of a connection: accept4, fork, close in the parent; dup3 for each listening socket, recv,
+//! System calls of a connection: accept4, fork, close in the parent; dup3 for each listening socket, seccomp, recv,
 //! send (or sendfile), …, exit in the child; wait4 in the parent, within a second.
 
 use std::cell::RefCell;
@@ -25,6 +25,7 @@ use crate::drivers::blocking::io::{Idle, IdleSince};
 use crate::drivers::blocking::serve::serve;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol, read_clock};
+use crate::worker::confine::of_connection;
 use crate::worker::eviction::{MOST_LEAVING, Places};
 use crate::worker::intake::{Intake, of_accepted};
 
@@ -41,7 +42,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
         })?;
     let children = Children { each: Places::default(), idle_since, reopened: lifecycle::reopened() };
     let children = RefCell::new(children);
-    let parent = process::own();
+    let (parent, filter) = (process::own(), of_connection(plan)?);
     let look_round = || children.borrow_mut().look_after(protocol);
     let accepted = accept_each(intake.listeners(), false, protocol, look_round, |socket, peer, listener| {
         let mut children = children.borrow_mut();
@@ -55,7 +56,8 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
             Ok(Fork::Child) => {
                 let orphaned = !process::end_with(parent, Signal::Interrupt).unwrap_or(false);
                 let abandoned = intake.listeners().iter().all(|listener| listener.abandon().is_ok());
-                if !orphaned && abandoned {
+                let confined = filter.as_ref().is_none_or(|filter| filter.install().is_ok());
+                if !orphaned && abandoned && confined {
                     serve(&socket, peer, listener, plan, protocol, &idle);
                 }
                 protocol.drain();

@@ -98,6 +98,7 @@ models! {
             ACCEPT,
             step(&[Call::CLONE]),
             step(&[Call::DUP3]),
+            step(&[Call::SECCOMP]),
             RECEIVE,
             SEND,
             CLOSE,

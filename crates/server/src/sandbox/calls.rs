@@ -41,12 +41,11 @@ const ACCOUNTS: &[Call] = calls! {
 /// Options that a worker sets on connections and on the sockets that it waits at, by level. An option of a listening
 /// socket could take all connections of other workers (SO_ATTACH_REUSEPORT_CBPF). SO_LINGER makes `close(2)` wait, also
 /// in another process that the socket was passed to.
-const OPTIONS: [(libc::c_int, libc::c_int); 6] = [
+const OPTIONS: [(libc::c_int, libc::c_int); 5] = [
     (libc::SOL_SOCKET, libc::SO_RCVTIMEO),
     (libc::SOL_SOCKET, libc::SO_SNDTIMEO),
     (libc::SOL_SOCKET, libc::SO_RCVTIMEO_NEW),
     (libc::SOL_SOCKET, libc::SO_SNDTIMEO_NEW),
-    (libc::SOL_SOCKET, SO_PASSRIGHTS),
     (libc::IPPROTO_TCP, libc::TCP_CORK),
 ];
 
@@ -65,7 +64,7 @@ pub(super) static DANGEROUS: &[Call] = calls! {
     IOPL IO_URING_ENTER IO_URING_REGISTER IO_URING_SETUP KCMP KEXEC_FILE_LOAD KEXEC_LOAD KEYCTL KILL
     MODIFY_LDT MOUNT NAME_TO_HANDLE_AT OPEN_BY_HANDLE_AT PERF_EVENT_OPEN PERSONALITY PIDFD_GETFD
     PIVOT_ROOT PPOLL PROCESS_MADVISE PROCESS_VM_READV PROCESS_VM_WRITEV PTRACE REBOOT REQUEST_KEY SETNS
-    SETRESUID SETUID UMOUNT2 UNSHARE USERFAULTFD VFORK
+    SETRESUID SETUID TGKILL UMOUNT2 UNSHARE USERFAULTFD VFORK
 };
 
 /// The calls that a worker of `plan` may make.
@@ -94,7 +93,9 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
     rules.push(Call::SECCOMP.into());
     // A connection is reset by an address that is none.
     rules.push(FilterRule::when(Call::CONNECT, &[(2, Test::Is(DISCONNECT_BYTES))]));
-    rules.extend(OPTIONS.map(|(level, option)| {
+    // The ends that answers of the accounts come to refuse descriptors. No filter sees whether they are permitted again.
+    let of_members = members.then_some((libc::SOL_SOCKET, SO_PASSRIGHTS));
+    rules.extend(OPTIONS.into_iter().chain(of_members).map(|(level, option)| {
         FilterRule::when(Call::SETSOCKOPT, &[(1, Test::Is(level as u32)), (2, Test::Is(option as u32))])
     }));
     let accepts_by_poll = plan.blocking() || plan.topology == Topology::Handoff;
@@ -126,7 +127,7 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
         // wait for many.
         false => FilterRule::when(Call::PPOLL, &[(1, Test::AtMost(2))]),
     });
-    rules.extend(with_conditions(plan.engine == Engine::Fork));
+    rules.extend(with_conditions());
     rules
 }
 
@@ -136,7 +137,7 @@ pub(super) fn of_accounts() -> Vec<FilterRule> {
         RUNTIME.iter().chain(FILES).chain(ACCOUNTS).map(|&call| call.into()).collect();
     rules.push(thread());
     rules.extend(UNLESS_LINGER.map(|test| FilterRule::when(Call::SETSOCKOPT, &[test])));
-    rules.extend(with_conditions(false));
+    rules.extend(with_conditions());
     rules
 }
 
@@ -162,7 +163,7 @@ fn thread() -> FilterRule {
 }
 
 /// Calls of every process that do many things, of which few are allowed. None is a request's.
-fn with_conditions(forks: bool) -> Vec<FilterRule> {
+fn with_conditions() -> Vec<FilterRule> {
     let is = |call, place: u8, values: &[u32]| -> Vec<FilterRule> {
         values.iter().map(|&value| FilterRule::when(call, &[(place, Test::Is(value))])).collect()
     };
@@ -191,14 +192,8 @@ fn with_conditions(forks: bool) -> Vec<FilterRule> {
     // Signals that the C library keeps for itself, and questions: no handler changes.
     rules.extend(is(Call::RT_SIGACTION, 0, &[32, 33]));
     rules.push(FilterRule::when(Call::RT_SIGACTION, &[(1, Test::Null)]));
-    let abort = (2, Test::Is(libc::SIGABRT as u32));
-    rules.push(match forks {
-        true => FilterRule::when(Call::TGKILL, &[abort]),
-        false => {
-            let own = process::own().as_raw_nonzero().get() as u32;
-            FilterRule::when(Call::TGKILL, &[(0, Test::Is(own)), abort])
-        }
-    });
+    let own = process::own().as_raw_nonzero().get() as u32;
+    rules.push(FilterRule::when(Call::TGKILL, &[(0, Test::Is(own)), (2, Test::Is(libc::SIGABRT as u32))]));
     // Whether a process that holds a lock is still there: signal 0 is none.
     rules.extend(is(Call::KILL, 1, &[0]));
     rules.push(FilterRule::when(Call::PRLIMIT64, &[(2, Test::Null)]));

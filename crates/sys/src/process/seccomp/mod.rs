@@ -45,7 +45,7 @@ pub enum Test {
     Null,
 }
 
-/// An allowed call, unconditional or with tests that must all pass. Several rules for one call are alternatives.
+/// A call, always or if each of its tests passes. Several rules for one call are alternatives.
 #[derive(Clone, Debug)]
 pub struct FilterRule {
     call: Call,
@@ -59,7 +59,7 @@ impl From<Call> for FilterRule {
 }
 
 impl FilterRule {
-    /// Allows `call` if every test passes on the argument at its index.
+    /// `call` if the argument at each place passes its test.
     pub fn when(call: Call, tests: &[(u8, Test)]) -> FilterRule {
         FilterRule { call, tests: tests.to_vec() }
     }
@@ -85,24 +85,15 @@ pub fn probe() -> io::Result<()> {
 /// because a filter cannot read its arguments; the C library then uses `clone`.
 ///
 /// # Errors
-/// The error of `seccomp(2)`.
+/// What `seccomp(2)` says.
 pub fn allow_only(rules: &[FilterRule]) -> io::Result<()> {
-    let mut numbers: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    let mut always = vec![CANCELLED];
-    for FilterRule { call, tests } in rules {
-        let Some(number) = call.number() else { continue };
-        match tests.is_empty() {
-            true => always.push(number),
-            false => numbers.entry(number).or_default().push(compiled(tests)?),
-        }
-    }
+    let mut numbers = by_number(rules)?;
     if let (true, Some(number)) = (rules.iter().any(|rule| rule.call == Call::CLONE), Call::CLONE3.number()) {
         let absent = SeccompAction::Errno(libc::ENOSYS as u32);
         install([(number, Vec::new())].into(), SeccompAction::Allow, absent)?;
-        always.push(number);
+        numbers.insert(number, Vec::new());
     }
-    // A call without conditions always matches.
-    numbers.extend(always.into_iter().map(|number| (number, Vec::new())));
+    numbers.insert(CANCELLED, Vec::new());
     install(numbers, SeccompAction::Trap, SeccompAction::Allow)
 }
 
@@ -113,6 +104,51 @@ pub fn allow_only(rules: &[FilterRule]) -> io::Result<()> {
 pub fn deny(calls: &[Call]) -> io::Result<()> {
     let numbers = calls.iter().filter_map(|call| call.number()).map(|number| (number, Vec::new()));
     install(numbers.collect(), SeccompAction::Allow, SeccompAction::Trap)
+}
+
+/// A filter that is compiled ahead of its use: a process that was just forked installs it by one system call.
+#[derive(Debug)]
+pub struct CompiledFilter(BpfProgram);
+
+impl CompiledFilter {
+    /// Compiles a filter that refuses the calls of `rules` and no other.
+    ///
+    /// # Errors
+    /// The filter would be too long.
+    pub fn denying(rules: &[FilterRule]) -> io::Result<CompiledFilter> {
+        compile(by_number(rules)?, SeccompAction::Allow, SeccompAction::Trap).map(CompiledFilter)
+    }
+
+    /// Installs it for this thread and those that it starts. The process has another filter already, and with it
+    /// `no_new_privs`.
+    ///
+    /// # Errors
+    /// What `seccomp(2)` says.
+    pub fn install(&self) -> io::Result<()> {
+        let length = u16::try_from(self.0.len()).map_err(io::Error::other)?;
+        let program = libc::sock_fprog { len: length, filter: self.0.as_ptr().cast_mut().cast() };
+        // SAFETY: the kernel reads `len` instructions through the pointer and writes none; both live on. The layout of an
+        // instruction is that of linux/filter.h.
+        let result = unsafe {
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, std::ptr::from_ref(&program))
+        };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+/// The rules by the number of their call. A call that a rule names without tests has no others: it is always matched.
+fn by_number(rules: &[FilterRule]) -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
+    let mut numbers: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    let mut always = Vec::new();
+    for FilterRule { call, tests } in rules {
+        let Some(number) = call.number() else { continue };
+        match tests.is_empty() {
+            true => always.push(number),
+            false => numbers.entry(number).or_default().push(compiled(tests)?),
+        }
+    }
+    numbers.extend(always.into_iter().map(|number| (number, Vec::new())));
+    Ok(numbers)
 }
 
 fn compiled(tests: &[(u8, Test)]) -> io::Result<SeccompRule> {
@@ -131,15 +167,22 @@ fn compiled(tests: &[(u8, Test)]) -> io::Result<SeccompRule> {
     SeccompRule::new(conditions).map_err(io::Error::other)
 }
 
+fn compile(
+    numbers: BTreeMap<i64, Vec<SeccompRule>>,
+    others: SeccompAction,
+    these: SeccompAction,
+) -> io::Result<BpfProgram> {
+    let target = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
+    let filter = SeccompFilter::new(numbers, others, these, target).map_err(io::Error::other)?;
+    BpfProgram::try_from(filter).map_err(io::Error::other)
+}
+
 fn install(
     numbers: BTreeMap<i64, Vec<SeccompRule>>,
     others: SeccompAction,
     these: SeccompAction,
 ) -> io::Result<()> {
-    let target = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
-    let filter = SeccompFilter::new(numbers, others, these, target).map_err(io::Error::other)?;
-    let program = BpfProgram::try_from(filter).map_err(io::Error::other)?;
-    apply_filter(&program).map_err(|error| match error {
+    apply_filter(&compile(numbers, others, these)?).map_err(|error| match error {
         seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error) => error,
         other => io::Error::other(other),
     })
@@ -152,7 +195,8 @@ fn install(
 /// The error of the system call: EPERM from a filter, otherwise that of the invalid arguments.
 #[cfg(feature = "test-layer")]
 pub fn attempt(call: Call) -> io::Result<()> {
-    const ON_NOTHING: [Call; 14] = [
+    const ON_NOTHING: [Call; 15] = [
+        Call::ACCEPT4,
         Call::BIND,
         Call::CONNECT,
         Call::EPOLL_PWAIT,
@@ -192,6 +236,7 @@ pub fn attempt(call: Call) -> io::Result<()> {
                 unsafe { libc::syscall(number, -1, libc::SOL_SOCKET, option, 0, 0) }
             };
             set(libc::SO_LINGER);
+            set(crate::net::socket::option::SO_PASSRIGHTS);
             set(libc::SO_ATTACH_REUSEPORT_CBPF)
         }
         (Call::FCNTL, Some(number)) => {
@@ -201,6 +246,22 @@ pub fn attempt(call: Call) -> io::Result<()> {
         (Call::PPOLL, Some(number)) => {
             // SAFETY: the kernel reads three entries at address zero, and fails with EFAULT.
             unsafe { libc::syscall(number, 0, 3, 0, 0, 0, 0) }
+        }
+        (Call::KILL, Some(number)) => {
+            // SAFETY: this process ignores the signal, and no memory is passed.
+            unsafe { libc::syscall(number, libc::getpid(), libc::SIGURG) }
+        }
+        (Call::TGKILL, Some(number)) => {
+            // SAFETY: no memory is passed. The parent of this process ends if no filter refuses it.
+            unsafe { libc::syscall(number, libc::getppid(), libc::getppid(), libc::SIGABRT) }
+        }
+        (Call::FORK, _) => {
+            // SAFETY: the child does nothing but end.
+            match unsafe { libc::fork() } {
+                // SAFETY: the call does not return, and runs nothing of ours.
+                0 => unsafe { libc::_exit(0) },
+                number => number.into(),
+            }
         }
         // Every listening socket that this process has.
         (Call::SHUTDOWN, Some(number)) => {
