@@ -43,6 +43,7 @@ pub(crate) struct Addresses {
     lanes: usize,
     /// Keyed, so that nobody can choose addresses that crowd each other out.
     hasher: RandomState,
+    given_up: lock::GivenUp,
 }
 
 /// An address, or the network of 64 bits that an IPv6 address is in. Neither [`FREE`] nor [`CHANGING`].
@@ -108,8 +109,9 @@ impl Addresses {
     /// When there is no memory.
     pub(crate) fn new(addresses: usize, lanes: usize) -> io::Result<Addresses> {
         let sets = addresses.div_ceil(WAYS).max(1);
-        let rows = SharedRows::new(FIRST_LANE + lanes, sets * WAYS)?;
-        Ok(Addresses { rows, sets: sets as u64, lanes, hasher: RandomState::new() })
+        let rows = Rows::new(FIRST_LANE + lanes, sets * WAYS)?;
+        let (hasher, given_up) = (RandomState::new(), lock::GivenUp::default());
+        Ok(Addresses { rows, sets: sets as u64, lanes, hasher, given_up })
     }
 
     /// Counts a connection from `key` in `lane`, unless it has `bound` already.
@@ -191,7 +193,7 @@ impl Addresses {
     fn locked<T>(&self, key: Key, work: impl FnOnce(Range<usize>) -> Option<T>) -> Option<T> {
         let set = self.set(key);
         // A holder that died has left nothing that is not seen.
-        let _held = lock::hold(&self.rows.row(LOCKS)[set.start])?;
+        let _held = lock::hold(&self.rows.row(LOCKS)[set.start], &self.given_up)?;
         work(set)
     }
 

@@ -19,6 +19,11 @@ pub(super) const FREE: u64 = 0;
 const TRIES: u32 = 10_000;
 /// The longest wait. What is done under the lock takes less than a microsecond: its holder has been stopped.
 pub(super) const LONGEST: Duration = Duration::from_secs(1);
+/// The time for which a process that has waited so long in vain hardly waits again. Code in a compromised worker can
+/// write the word of a thread that lives into every lock, and each new address would stop a loop for [`LONGEST`].
+const IMPATIENCE: Duration = Duration::from_secs(60);
+/// Attempts in that time.
+const FEW_TRIES: u32 = 1_000;
 /// Bits of the time in a holder's word. A thread's number has the others: it is less than 2^22 (`man 5 proc_sys_kernel`).
 const TIME_BITS: u32 = 42;
 /// The unit of a thread's start, `sysconf(_SC_CLK_TCK)`, which is the same on every Linux.
@@ -30,13 +35,28 @@ pub(super) struct Held<'l> {
     own: u64,
 }
 
-/// Waits for `lock` and takes it; none if a thread that lives keeps it for [`LONGEST`].
-pub(super) fn hold(lock: &AtomicU64) -> Option<Held<'_>> {
-    let own = word(task::own(), clock::since_boot());
+/// When a process last waited for a lock in vain, in milliseconds since the boot. It is the process's own.
+#[derive(Debug, Default)]
+pub(super) struct GivenUp(std::sync::atomic::AtomicU64);
+
+impl GivenUp {
+    fn is_recent(&self, now: Duration) -> bool {
+        let last = Duration::from_millis(self.0.load(SeqCst));
+        !last.is_zero() && now.saturating_sub(last) < IMPATIENCE
+    }
+}
+
+/// Waits for `lock` and takes it; none if a thread that lives keeps it for [`LONGEST`], or for a moment if this process
+/// has waited that long before.
+pub(super) fn hold<'l>(lock: &'l AtomicU64, given_up: &GivenUp) -> Option<Held<'l>> {
+    let now = clock::since_boot();
+    let own = word(task::own(), now);
+    let (tries, longest) =
+        if given_up.is_recent(now) { (FEW_TRIES, Duration::ZERO) } else { (TRIES, LONGEST) };
     let take_from = |holder| lock.compare_exchange(holder, own, SeqCst, SeqCst).is_ok();
     let mut begun = None;
     loop {
-        for _ in 0..TRIES {
+        for _ in 0..tries {
             if take_from(FREE) {
                 return Some(Held { lock, own });
             }
@@ -46,7 +66,11 @@ pub(super) fn hold(lock: &AtomicU64) -> Option<Held<'_>> {
         if holder != FREE && is_gone(holder, "/proc") && take_from(holder) {
             return Some(Held { lock, own });
         }
-        if begun.get_or_insert_with(Instant::now).elapsed() >= LONGEST {
+        if begun.get_or_insert_with(Instant::now).elapsed() >= longest {
+            if !longest.is_zero() {
+                let now = u64::try_from(clock::since_boot().as_millis()).unwrap_or(u64::MAX);
+                given_up.0.store(now, SeqCst);
+            }
             return None;
         }
     }
