@@ -109,7 +109,7 @@ impl Addresses {
     /// When there is no memory.
     pub(crate) fn new(addresses: usize, lanes: usize) -> io::Result<Addresses> {
         let sets = addresses.div_ceil(WAYS).max(1);
-        let rows = Rows::new(FIRST_LANE + lanes, sets * WAYS)?;
+        let rows = SharedRows::new(FIRST_LANE + lanes, sets * WAYS)?;
         let (hasher, given_up) = (RandomState::new(), lock::GivenUp::default());
         Ok(Addresses { rows, sets: sets as u64, lanes, hasher, given_up })
     }

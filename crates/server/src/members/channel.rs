@@ -268,7 +268,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn h76_a_socket_with_descriptors_in_its_queue_is_not_answered() {
+    fn h76_a_socket_with_unread_bytes_and_descriptors_in_its_queue_is_not_answered() {
         let (client, server) = open().expect("a pair of sockets");
         let question = serde_json::to_vec(&check()).expect("it can be written");
         for flags in [SendFlags::empty(), SendFlags::OOB] {

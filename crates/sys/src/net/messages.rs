@@ -75,9 +75,10 @@ pub fn send_bytes(stream: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
 }
 
 impl ReceivedMessage {
-    /// The only descriptor, if it is a connected Unix stream whose queue is empty. Bytes in a queue can carry
-    /// descriptors, which are closed with the socket, and such a close waits as long as the SO_LINGER of its sender. So
-    /// the stream refuses descriptors from now on, and workers may not set the option.
+    /// The only descriptor, if it is a connected Unix stream without unread bytes. Bytes in a queue can bring
+    /// descriptors, which are closed with the socket, and a close waits as long as the SO_LINGER of its sender says. So
+    /// the stream takes none from here on, and workers may not set SO_LINGER. It is no more than that: the descriptors
+    /// of urgent data that was read stay in a queue without unread bytes, and are closed with it.
     pub fn into_socket(self) -> Option<OwnedFd> {
         let [one] = <[OwnedFd; 1]>::try_from(self.descriptors).ok()?;
         refuse_descriptors(&one);
