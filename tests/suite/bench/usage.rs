@@ -1,8 +1,9 @@
 //! What is typed and what comes back: refusals in a line, exit codes, an interrupt, reports that are read again.
 
+use std::io::Write;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use tenfold_tests::time::{SOON, becomes_true};
 
 use super::peer::{Peer, ok};
 use super::ring::before;
-use super::{bench, expect_code, said};
+use super::{bench, expect_code, measured, number, said};
 
 pub(super) fn wrong_use_is_one_line_and_exit_code_2() {
     for (words, why) in [
@@ -32,12 +33,15 @@ pub(super) fn wrong_use_is_one_line_and_exit_code_2() {
         (&["localhost", "--source", "here"], "--source"),
         (&["localhost", "-c", "5000000"], "ulimit"),
         // Contradictions.
+        (&["localhost", "--http", "1.0", "--requests-per-connection", "5"], "--keep-alive"),
+        (&["localhost", "-H", "Connection: close", "--requests-per-connection", "5"], "one request"),
         (&["localhost", "--completion", "end", "--requests-per-connection", "5"], "the only one"),
         (&["localhost", "-m", "HEAD", "--expect-length", "5"], "HEAD"),
         (&["localhost", "-H", "Content-Length: 5"], "0 bytes"),
         (&["localhost", "-d", "1s", "--warm-up", "2s"], "leaves nothing"),
         (&["localhost", "-c", "0", "--idle", "1", "--hold", "1s", "--connection-rate", "5"], "nobody"),
         // What would change nothing.
+        (&["localhost", "--keep-alive"], "--http 1.0"),
         (&["localhost", "--arrivals", "constant"], "--rate or --connection-rate"),
         (&["localhost", "--seed", "5"], "--random or --arrivals"),
         (&["localhost", "--random"], "several URLs"),
@@ -111,6 +115,70 @@ pub(super) fn assertions_and_validity_are_exit_codes() {
     assert!([0, 4].contains(&output.status.code().unwrap_or(-1)), "{}", said(&output));
     let doubts = ["the generator was the limit", "the server did not keep up", "the generator was late"];
     assert!(doubts.iter().any(|doubt| said(&output).contains(doubt)), "{}", said(&output));
+}
+
+pub(super) fn a_run_ends_by_time_or_by_requests_whichever_comes_first() {
+    let peer = Peer::start(|stream, _| ok(stream, "hello"));
+    let address = peer.address.to_string();
+    for more in [&["-t", "2"][..], &["--rate", "1000"]] {
+        let begin = Instant::now();
+        let run = measured(&[&["-n", "50", "-d", "20", &address], more].concat());
+        assert_eq!(number(&run, "/answers"), 50.0, "{run:#}");
+        assert!(begin.elapsed() < Duration::from_secs(10), "-n 50 took {:?}", begin.elapsed());
+        let run = measured(&[&["-n", "1000000000", "-d", "1", &address], more].concat());
+        let elapsed = number(&run, "/elapsed");
+        assert!((0.9..10.0).contains(&elapsed) && number(&run, "/answers") > 50.0, "{run:#}");
+    }
+}
+
+pub(super) fn a_short_run_names_its_few_samples() {
+    let peer = Peer::start(|stream, _| ok(stream, "hello"));
+    let (folder, address) = (Folder::new("bench-short"), peer.address.to_string());
+    let output = expect_code(0, &["-n", "40", &address], &["no interval: too few samples (40 responses"]);
+    assert!(!said(&output).contains('±'), "{}", said(&output));
+    let short = folder.write("short.json", bench(&["--json", "-n", "1", "-c", "1", &address]).stdout);
+    let short = short.display().to_string();
+    let output = expect_code(0, &["compare", &short, &short], &[]);
+    let why = "not compared: too few samples (0 parts of a run in A, 0 in B; 2 needed)";
+    assert_eq!(said(&output).matches(why).count(), 4, "{}", said(&output));
+}
+
+pub(super) fn compare_names_the_settings_that_differ() {
+    let peer = Peer::start(|stream, head| ok(stream, "hello") && !head.contains("close"));
+    let (folder, address) = (Folder::new("bench-differs"), peer.address.to_string());
+    let report = |name: &str, words: &[&str]| {
+        let output = bench(&[&["--json", "-n", "40", "-c", "2", &address], words].concat());
+        folder.write(name, output.stdout).display().to_string()
+    };
+    let (kept, closed) = (report("kept.json", &[]), report("closed.json", &["-H", "Connection: close"]));
+    let output =
+        expect_code(0, &["compare", &kept, &closed], &["--header: none in A, Connection: close in B"]);
+    let text = said(&output);
+    let label =
+        |name: &str| text.lines().find(|line| line.starts_with(name)).map(|line| line[3..].to_owned());
+    assert_ne!(label("A "), label("B "), "{text}");
+    let output = expect_code(0, &["compare", &kept, &kept], &[]);
+    assert!(!said(&output).contains("differs"), "{}", said(&output));
+}
+
+pub(super) fn http_1_0_is_persistent_only_if_asked() {
+    let fields = Arc::new(Mutex::new(Vec::new()));
+    let heard = fields.clone();
+    let peer = Peer::start(move |stream, head| {
+        let field = head.lines().find(|line| line.to_ascii_lowercase().starts_with("connection:"));
+        heard.lock().expect("no holder panics").push(field.map(str::to_owned));
+        let keep_alive = if field.is_some() { "Connection: keep-alive\r\n" } else { "" };
+        let head = format!("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n{keep_alive}\r\nx");
+        stream.write_all(head.as_bytes()).is_ok() && field.is_some()
+    });
+    let address = peer.address.to_string();
+    let run = measured(&["--http", "1.0", "-n", "6", "-c", "2", &address]);
+    assert_eq!((number(&run, "/answers"), number(&run, "/connections/made")), (6.0, 6.0), "{run:#}");
+    assert_eq!(std::mem::take(&mut *fields.lock().expect("no holder panics")), vec![None; 6]);
+    let run = measured(&["--http", "1.0", "--keep-alive", "-n", "6", "-c", "2", &address]);
+    assert_eq!((number(&run, "/answers"), number(&run, "/connections/made")), (6.0, 2.0), "{run:#}");
+    let kept = Some("Connection: keep-alive".to_owned());
+    assert_eq!(std::mem::take(&mut *fields.lock().expect("no holder panics")), vec![kept; 6]);
 }
 
 pub(super) fn an_interrupt_prints_what_there_was() {

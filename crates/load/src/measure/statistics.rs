@@ -20,10 +20,13 @@ impl Estimate {
     }
 }
 
+/// Samples below which there is no interval.
+pub const FEWEST_SAMPLES: usize = 2;
+
 /// The mean of samples from a normal distribution, with Student's interval; none for fewer than two.
 pub fn mean(samples: &[f64]) -> Option<Estimate> {
     let count = samples.len() as f64;
-    if samples.len() < 2 {
+    if samples.len() < FEWEST_SAMPLES {
         return None;
     }
     let mean = samples.iter().sum::<f64>() / count;
@@ -51,7 +54,9 @@ fn student(degrees: usize) -> f64 {
 /// the samples, which are not paired. None when there are too few, or values that are not above zero.
 pub fn ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
     const DRAWS: usize = 4_000;
-    let usable = |all: &[f64]| all.len() >= 2 && all.iter().all(|value| *value > 0.0 && value.is_finite());
+    let usable = |all: &[f64]| {
+        all.len() >= FEWEST_SAMPLES && all.iter().all(|value| *value > 0.0 && value.is_finite())
+    };
     if !usable(a) || !usable(b) {
         return None;
     }

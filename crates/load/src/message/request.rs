@@ -129,8 +129,9 @@ mod tests {
             written("http://[::1]/", |plan| plan.requests_per_connection = Some(1)),
             "GET / HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\n\r\n"
         );
+        assert_eq!(written("h", |plan| plan.version = Version::Http10), "GET / HTTP/1.0\r\nHost: h\r\n\r\n");
         assert_eq!(
-            written("h", |plan| plan.version = Version::Http10),
+            written("h", |plan| (plan.version, plan.keep_alive) = (Version::Http10, true)),
             "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n"
         );
         assert_eq!(

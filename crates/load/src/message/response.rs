@@ -167,7 +167,7 @@ impl Reader {
             Body::Fixed(length) if asked.to_end => State::ToEnd(Some(length)),
             Body::Fixed(length) => State::Fixed(length),
             Body::Chunked => {
-                // The decoder keeps neither content nor extensions and trailers, so none of them needs a bound.
+                // The decoder stores no byte, so nothing needs a bound. With none, all it refuses is malformed bytes.
                 self.chunks = Some(Decoder::new(u64::MAX, usize::MAX));
                 State::Chunked
             }
@@ -240,7 +240,7 @@ impl Reader {
             return if at < MOST_HEAD {
                 Ok((at + END.len(), true))
             } else {
-                Err("a head is larger than 64 KB")
+                Err("the head is larger than 64 KiB")
             };
         }
         self.partial.extend_from_slice(&input[..input.len().min(MOST_HEAD - had.min(MOST_HEAD))]);
@@ -272,7 +272,7 @@ impl Reader {
                 State::ToEnd(_) => return Ok((taken + self.take(rest, u64::MAX), None)),
                 State::Chunked => {
                     let Some(decoder) = &mut self.chunks else { return Ok((taken, None)) };
-                    let piece = decoder.decode(rest).map_err(reason)?;
+                    let piece = decoder.decode(rest).map_err(Refusal::words)?;
                     self.take(&rest[piece.content], u64::MAX);
                     taken += piece.consumed;
                     if piece.done || taken == input.len() {
@@ -290,14 +290,6 @@ impl Reader {
         }
         self.length += count as u64;
         count
-    }
-}
-
-/// The reason why a body in chunks was not read.
-fn reason(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::Malformed(reason) => reason,
-        _ => "the chunks of a body are too large",
     }
 }
 

@@ -9,7 +9,7 @@ use crate::plan::expect::Expect;
 use crate::plan::pacer::Arrivals;
 use crate::plan::url::{Place, Url};
 use crate::plan::way::Way;
-use crate::plan::{Completion, Length, Order, Plan, Version, WarmUp};
+use crate::plan::{Completion, Order, Plan, Version, WarmUp};
 
 impl Plan {
     /// Sees that it makes sense as a whole.
@@ -62,11 +62,10 @@ impl Plan {
     }
 
     fn check_schedules(&self) -> Option<String> {
-        let timed = match self.length {
-            Length::For(time) => Some(time),
-            Length::Requests(_) => None,
-        };
-        let asks = self.rate.is_some() || self.hold.is_some() || timed.is_none();
+        if self.duration.is_none() && self.requests.is_none() {
+            return Some("a run needs an end: a duration, or a number of requests".into());
+        }
+        let asks = self.rate.is_some() || self.hold.is_some() || self.requests.is_some();
         if self.active() == 0 && asks {
             return Some("without an active connection there is nobody to make requests".into());
         }
@@ -74,20 +73,20 @@ impl Plan {
             if self.connection_rate.is_none() {
                 return Some("--hold needs --connection-rate: how many new connections a second?".into());
             }
-            if self.rate.is_some() || timed.is_none() {
+            if self.rate.is_some() || self.requests.is_some() {
                 return Some(
                     "with --hold each connection has a schedule of its own: no --rate, no --requests".into(),
                 );
             }
         }
         let mut rates = [self.rate, self.connection_rate].into_iter().flatten();
-        if timed.is_none() && rates.clone().any(|rate| rate.is_ramp()) {
-            return Some("a ramp goes over the time of a run: give it --duration, not --requests".into());
+        if self.duration.is_none() && rates.clone().any(|rate| rate.is_ramp()) {
+            return Some("a ramp goes over the time of a run: give it --duration".into());
         }
         if self.arrivals == Arrivals::Poisson && rates.next().is_none() {
             return Some("--arrivals spreads a schedule: give it --rate or --connection-rate".into());
         }
-        match (self.warm_up, timed) {
+        match (self.warm_up, self.duration) {
             (WarmUp::For(cut), Some(time)) if cut >= time => {
                 Some(format!("a warm-up of {cut:?} leaves nothing of a run of {time:?}"))
             }
@@ -100,6 +99,25 @@ impl Plan {
             return Some(
                 "an answer that ends with its connection is the only one on it: no --requests-per-connection"
                     .into(),
+            );
+        }
+        if self.requests_per_connection.is_some_and(|count| count > 1) || self.hold.is_some() {
+            match (self.persists(), self.version) {
+                (true, _) => {}
+                (false, Version::Http10) => {
+                    return Some(
+                        "HTTP/1.0 closes a connection after one response; add --keep-alive for more requests"
+                            .into(),
+                    );
+                }
+                (false, Version::Http11) => {
+                    return Some("'Connection: close' allows one request on a connection".into());
+                }
+            }
+        }
+        if self.keep_alive && self.version == Version::Http11 {
+            return Some(
+                "--keep-alive changes nothing without --http 1.0: HTTP/1.1 keeps connections".into(),
             );
         }
         if self.pipeline > 1 && (self.per_connection() == 1 || self.version == Version::Http10) {
@@ -209,7 +227,10 @@ mod tests {
             (|plan| (plan.pipeline, plan.version) = (2, Version::Http10), "pipelined"),
             (|plan| plan.sources = "::1".parse().expect("an address"), "IPv4"),
             (
-                |plan| (plan.rate, plan.length) = (Some(Rate { from: 1.0, to: 2.0 }), Length::Requests(1)),
+                |plan| {
+                    (plan.duration, plan.requests) = (None, Some(1));
+                    plan.rate = Some(Rate { from: 1.0, to: 2.0 });
+                },
                 "--duration",
             ),
             (

@@ -2,13 +2,13 @@
 
 mod check;
 pub(crate) mod choose;
+mod describe;
 pub mod expect;
 pub mod pacer;
 pub mod source;
 pub mod url;
 pub mod way;
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::plan::expect::Expect;
@@ -16,15 +16,6 @@ use crate::plan::pacer::{Arrivals, Rate};
 use crate::plan::source::Sources;
 use crate::plan::url::Url;
 use crate::plan::way::Way;
-
-/// When a run is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// After this time.
-    For(Duration),
-    /// When so many requests were made and answered, or failed.
-    Requests(u64),
-}
 
 /// Which of several URLs comes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,8 +74,10 @@ pub struct Plan {
     pub threads: u32,
     /// Processes; each may have as many descriptors as the limit says.
     pub processes: u32,
-    /// When it is over.
-    pub length: Length,
+    /// The run ends after this time.
+    pub duration: Option<Duration>,
+    /// The run ends after this many responses and errors; with `duration`, whichever comes first.
+    pub requests: Option<u64>,
     /// Arrivals by a schedule; without one a request follows an answer.
     pub rate: Option<Rate>,
     /// How they are spread.
@@ -101,6 +94,8 @@ pub struct Plan {
     pub body: Vec<u8>,
     /// The version of every request.
     pub version: Version,
+    /// HTTP/1.0 requests ask for a persistent connection.
+    pub keep_alive: bool,
     /// When a response is complete.
     pub completion: Completion,
     /// Connections beside that never ask.
@@ -141,7 +136,8 @@ impl Plan {
             connections: None,
             threads: 1,
             processes: 1,
-            length: Length::For(Duration::from_secs(10)),
+            duration: Some(Duration::from_secs(10)),
+            requests: None,
             rate: None,
             arrivals: Arrivals::Constant,
             requests_per_connection: None,
@@ -150,6 +146,7 @@ impl Plan {
             headers: Vec::new(),
             body: Vec::new(),
             version: Version::Http11,
+            keep_alive: false,
             completion: Completion::Length,
             idle: 0,
             slow_readers: 0,
@@ -199,10 +196,25 @@ impl Plan {
         [self.active(), self.idle, self.slow_readers, self.slow_writers].into_iter().map(u64::from).sum()
     }
 
+    /// Whether the requests allow another one on the same connection: HTTP/1.1 does unless a field says `close`,
+    /// HTTP/1.0 only if a field says `keep-alive` (RFC 9112 §9.3).
+    pub fn persists(&self) -> bool {
+        let connection = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("connection");
+        let mut options =
+            self.headers.iter().filter(connection).flat_map(|(_, value)| value.split(',').map(str::trim));
+        match self.version {
+            Version::Http11 => !options.any(|option| option.eq_ignore_ascii_case("close")),
+            Version::Http10 => {
+                self.keep_alive || options.any(|option| option.eq_ignore_ascii_case("keep-alive"))
+            }
+        }
+    }
+
     /// Requests that a connection may make; the shapes that end with the connection allow one.
     pub fn per_connection(&self) -> u64 {
         match self.completion {
             Completion::End => 1,
+            Completion::Length if !self.persists() => 1,
             Completion::Length => self.requests_per_connection.unwrap_or(match self.hold {
                 Some(_) => 1,
                 None => u64::MAX,
@@ -214,45 +226,6 @@ impl Plan {
 /// A duration in nanoseconds; a duration that does not fit counts as half the range.
 pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 1)
-}
-
-/// What a run does, in a line.
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = |count: u64, name: &str| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
-        match self.hold {
-            Some(hold) => write!(
-                f,
-                "{} new connections/s that live {:.1} s",
-                self.connection_rate.map_or_else(String::new, |rate| rate.to_string()),
-                hold.as_secs_f64()
-            )?,
-            None => f.write_str(&plural(u64::from(self.active()), "connection"))?,
-        }
-        if self.per_connection() < u64::MAX {
-            write!(f, ", {} each", plural(self.per_connection(), "request"))?;
-        }
-        if self.pipeline > 1 {
-            write!(f, ", {} pipelined", self.pipeline)?;
-        }
-        for (count, what) in
-            [(self.idle, "idle"), (self.slow_readers, "slow to read"), (self.slow_writers, "slow to write")]
-        {
-            if count > 0 {
-                write!(f, ", {count} {what} beside")?;
-            }
-        }
-        match (&self.rate, self.arrivals) {
-            (None, _) => f.write_str(", closed loop")?,
-            (Some(rate), Arrivals::Constant) => write!(f, ", {rate} requests/s at even distances")?,
-            (Some(rate), Arrivals::Poisson) => write!(f, ", {rate} requests/s, Poisson")?,
-        }
-        write!(f, ", {}", plural(u64::from(self.threads), "thread"))?;
-        if self.processes > 1 {
-            write!(f, " in each of {} processes", self.processes)?;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -39,12 +39,23 @@ pub fn compare(a: &Report, b: &Report) -> Vec<Line> {
     compare_all(a, b).into_iter().filter_map(Result::ok).collect()
 }
 
-/// Each number's comparison, or its name if a report has too few samples of it.
-fn compare_all(a: &Report, b: &Report) -> Vec<Result<Line, &'static str>> {
+/// Each number's comparison, or its name and the reason if it cannot be compared.
+fn compare_all(a: &Report, b: &Report) -> Vec<Result<Line, String>> {
     let by_runs = a.runs.len() > 1 && b.runs.len() > 1;
     let line = |(name, more_is_better): (&'static str, bool)| {
         let (a, b) = (samples(a, name, by_runs), samples(b, name, by_runs));
-        let ratio = statistics::ratio(&a, &b, 1).ok_or(name)?;
+        let ratio = statistics::ratio(&a, &b, 1).ok_or_else(|| {
+            let unit = if by_runs { "runs" } else { "parts of a run" };
+            match a.len().min(b.len()) < statistics::FEWEST_SAMPLES {
+                true => format!(
+                    "{name:<8}not compared: too few samples ({} {unit} in A, {} in B; {} needed); measure longer, or --repeat\n",
+                    a.len(),
+                    b.len(),
+                    statistics::FEWEST_SAMPLES
+                ),
+                false => format!("{name:<8}not compared: it is 0 in one of the {unit}\n"),
+            }
+        })?;
         let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
         Ok(Line { name, a: mean(&a), b: mean(&b), ratio, more_is_better })
     };
@@ -67,17 +78,35 @@ fn samples(report: &Report, name: &str, by_runs: bool) -> Vec<f64> {
     }
 }
 
+/// A line for each setting that differs; no line if an older version wrote a report without settings.
+fn differences(a: &Report, b: &Report) -> String {
+    let differs = |(key, value): &(&String, &String)| b.settings.get(*key) != Some(*value);
+    let mut text = String::new();
+    if !b.settings.is_empty() {
+        for (key, value) in a.settings.iter().filter(differs) {
+            text += &format!(
+                "differs  --{key}: {value} in A, {} in B\n",
+                b.settings.get(key).map_or("unknown", String::as_str)
+            );
+        }
+    }
+    if a.io.means != b.io.means {
+        text += &format!("differs  A: {}\ndiffers  B: {}\n", a.io, b.io);
+    }
+    text
+}
+
 /// The comparison as text.
 pub fn text(a: &Report, b: &Report) -> String {
-    let mut text = format!("A  {}: {}\nB  {}: {}\n\n", a.urls.join(" "), a.plan, b.urls.join(" "), b.plan);
+    let mut text = format!("A  {}: {}\nB  {}: {}\n", a.urls.join(" "), a.plan, b.urls.join(" "), b.plan);
+    text += &differences(a, b);
+    text.push('\n');
     text += &format!("{:<8}{:>12}{:>12}{:>8}  {:<16}\n", "", "A", "B", "B/A", "95 % interval");
     for line in compare_all(a, b) {
         let line = match line {
             Ok(line) => line,
-            Err(name) => {
-                text += &format!(
-                    "{name:<8}not compared: too few samples in A or B; measure longer, or --repeat\n"
-                );
+            Err(why) => {
+                text += &why;
                 continue;
             }
         };
@@ -119,6 +148,8 @@ pub fn text(a: &Report, b: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::plan::way::Chosen;
     use crate::report::environment::Environment;
@@ -129,6 +160,7 @@ mod tests {
         Report {
             urls: vec!["u".into()],
             plan: "p".into(),
+            settings: BTreeMap::new(),
             io: Chosen::default(),
             environment: Environment::default(),
             runs,
@@ -143,6 +175,18 @@ mod tests {
                 text.lines().any(|line| line.starts_with(name) && line.contains("too few samples"));
             assert!(reported, "{name} is missing:\n{text}");
         }
+    }
+
+    #[test]
+    fn settings_that_differ_are_named() {
+        let (mut a, mut b) = (report(&[100.0]), report(&[100.0]));
+        a.settings = [("header", "none"), ("pipeline", "1")].map(|(a, b)| (a.into(), b.into())).into();
+        assert!(!text(&a, &b).contains("differs"), "a report of an older version has no settings");
+        b.settings =
+            [("header", "Connection: close"), ("pipeline", "1")].map(|(a, b)| (a.into(), b.into())).into();
+        let text = text(&a, &b);
+        assert!(text.contains("differs  --header: none in A, Connection: close in B\n"), "{text}");
+        assert!(!text.contains("--pipeline"), "{text}");
     }
 
     #[test]

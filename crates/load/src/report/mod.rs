@@ -5,7 +5,7 @@ pub mod compare;
 pub(crate) mod environment;
 pub mod metrics;
 pub mod output;
-mod summarize;
+pub(crate) mod summarize;
 pub mod summary;
 mod validity;
 pub mod warmup;

@@ -2,20 +2,22 @@
 
 use crate::measure::histogram::{self, Counts};
 use crate::measure::record::{Record, Slice};
-use crate::measure::statistics;
-use crate::plan::{Length, Plan, WarmUp, nanoseconds};
+use crate::measure::statistics::{self, Estimate};
+use crate::plan::{Plan, WarmUp, nanoseconds};
 use crate::report::summary::{Batch, Cut, Distribution, Generator, Little, Schedule, Summary};
 use crate::report::{validity, warmup};
+
+/// Parts of a run that its rate is compared over.
+pub(crate) const BATCHES: usize = 10;
+/// Responses below which a rate has no interval: ten in each part.
+pub(crate) const FEWEST_ANSWERS: u64 = 100;
 
 impl Summary {
     /// The summary of `record`.
     pub fn new(plan: &Plan, record: &Record) -> Summary {
         let length = record.slice_length.max(1);
         // Requests are made until then; what comes later are answers to them.
-        let end = match plan.length {
-            Length::For(time) => nanoseconds(time).min(record.elapsed),
-            Length::Requests(_) => record.elapsed,
-        };
+        let end = plan.duration.map_or(record.elapsed, |time| nanoseconds(time).min(record.elapsed));
         let within = usize::try_from(end.div_ceil(length)).unwrap_or(usize::MAX).min(record.slices.len());
         let cut = cut(plan, record, within);
         let window = (end.saturating_sub(cut.slices as u64 * length)).max(1) as f64 / 1e9;
@@ -29,10 +31,7 @@ impl Summary {
             measured: window,
             answers,
             rate: answers as f64 / window,
-            // Parts of a ramp differ because they have to.
-            rate_interval: statistics::mean(&rates).filter(|_| {
-                ![plan.rate, plan.connection_rate].into_iter().flatten().any(|rate| rate.is_ramp())
-            }),
+            rate_interval: rate_interval(plan, answers, &rates),
             bytes: record.slices[cut.slices..within].iter().map(|slice| slice.bytes).sum(),
             latency_us: Distribution::of(sum(kept, |slice| &slice.latency)),
             uncorrected_us: Distribution::of(whole),
@@ -57,6 +56,14 @@ impl Summary {
     }
 }
 
+/// The interval of the rate over the parts of a run. Parts of a ramp differ by plan, and few samples give an interval
+/// that is wider than the rate.
+fn rate_interval(plan: &Plan, answers: u64, rates: &[f64]) -> Option<Estimate> {
+    let is_ramp = [plan.rate, plan.connection_rate].into_iter().flatten().any(|rate| rate.is_ramp());
+    let is_enough = rates.len() == BATCHES && answers >= FEWEST_ANSWERS;
+    statistics::mean(rates).filter(|_| is_enough && !is_ramp)
+}
+
 struct CutSlices {
     slices: usize,
     shown: Cut,
@@ -72,9 +79,7 @@ fn cut(plan: &Plan, record: &Record, within: usize) -> CutSlices {
             (usize::try_from(slices).unwrap_or(usize::MAX).min(within.saturating_sub(1)), "as long as asked")
         }
         WarmUp::Rule if plan.rate.is_some() || plan.hold.is_some() => (0, "nothing is cut from a schedule"),
-        WarmUp::Rule if matches!(plan.length, Length::Requests(_)) => {
-            (0, "nothing is cut from a number of requests")
-        }
+        WarmUp::Rule if plan.requests.is_some() => (0, "nothing is cut from a number of requests"),
         WarmUp::Rule => (warmup::cut(&done), "MSER-5, a quarter of the run at most"),
     };
     let seconds = (slices as u64 * record.slice_length) as f64 / 1e9;
@@ -96,7 +101,6 @@ fn joined(slices: &[Slice], field: impl Fn(&Slice) -> &Counts) -> Counts {
 }
 
 fn batches(slices: &[Slice], length: u64, window: f64) -> Vec<Batch> {
-    const BATCHES: usize = 10;
     let each = (slices.len() / BATCHES).max(1);
     let whole = (window * 1e9 / length as f64) as usize;
     // The last slice of a run of a number of requests is not whole.
@@ -131,12 +135,11 @@ fn generator(record: &Record) -> Generator {
         record.efforts.iter().map(|one| one.used as f64 / one.passed.max(1) as f64).collect();
     let used: u64 = record.efforts.iter().map(|one| one.used).sum();
     let answers: u64 = record.slices.iter().map(|slice| slice.answers).sum();
-    let lag = Distribution::of(record.lag.clone());
     Generator {
         busiest: shares.iter().copied().fold(0.0, f64::max),
         average: shares.iter().sum::<f64>() / shares.len().max(1) as f64,
         per_answer_us: used as f64 / 1e3 / answers.max(1) as f64,
-        lag_us: lag.map(|lag| lag.percentile("p99").unwrap_or(lag.max)),
+        delay_us: Distribution::of(record.lag.clone()),
     }
 }
 

@@ -18,6 +18,9 @@ pub struct Report {
     pub urls: Vec<String>,
     /// The plan in a line.
     pub plan: String,
+    /// Every setting of the plan by its flag; empty in reports of older versions.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
     /// How connections did I/O.
     #[serde(default)]
     pub io: Chosen,
@@ -136,7 +139,7 @@ impl Little {
 }
 
 /// What the generator itself needed.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Generator {
     /// Processor time of the busiest thread as a part of the time that went by.
     pub busiest: f64,
@@ -144,9 +147,9 @@ pub struct Generator {
     pub average: f64,
     /// Processor microseconds for each answer.
     pub per_answer_us: f64,
-    /// How late the generator was with requests for which a connection was free, at the 99th percentile, in
-    /// microseconds; only by a schedule.
-    pub lag_us: Option<f64>,
+    /// How late the generator sent requests for which a connection was free, in microseconds; only with a schedule.
+    /// Their latencies contain this delay.
+    pub delay_us: Option<Distribution>,
 }
 
 /// What a schedule asked for, and what became of it.

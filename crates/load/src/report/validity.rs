@@ -2,21 +2,26 @@
 
 use crate::measure::record::ErrorKind;
 use crate::plan::Plan;
+use crate::report::output::units;
 use crate::report::summary::Summary;
 
 /// A thread that needs more of its processor than this has no time left.
 const BUSY: f64 = 0.95;
 /// What a schedule may fall behind.
 const BEHIND: f64 = 0.97;
-/// Lateness that is never a reason, in microseconds.
-const LATE: f64 = 1_000.0;
+/// The greatest part of a reported latency that may be the generator's own delay.
+const MOST_OWN_DELAY: f64 = 0.5;
+/// The part from which that delay is worth a note, and a reason if it is longer than [`LONG_DELAY`].
+const OWN_DELAY: f64 = 0.1;
+/// Microseconds of a delay that no timer explains.
+const LONG_DELAY: f64 = 1_000.0;
 /// How far the two sides of Little's law may be apart.
 const LITTLE: f64 = 0.05;
 
 /// Says why the numbers are not to be used, and what has to be known with them.
 pub(crate) fn judge(plan: &Plan, summary: &mut Summary) {
-    let (invalid, notes) = (reasons(summary), notes(plan, summary));
-    (summary.invalid, summary.notes) = (invalid, notes);
+    summary.invalid = reasons(summary);
+    summary.notes = notes(plan, summary);
 }
 
 fn reasons(summary: &Summary) -> Vec<String> {
@@ -40,16 +45,11 @@ fn reasons(summary: &Summary) -> Vec<String> {
                 100.0 * generator.busiest
             ));
         }
-        let p99 = summary.latency_us.as_ref().and_then(|latency| latency.percentile("p99"));
-        if let (Some(lag), Some(p99)) = (generator.lag_us, p99)
-            && lag > LATE
-            && lag > p99 / 10.0
-        {
-            all.push(format!(
-                "the generator was late: {:.1} ms at p99, while a connection was free; it needs a processor of its own",
-                lag / 1e3
-            ));
-        }
+        let too_late = |delay: f64, latency: f64| {
+            delay > MOST_OWN_DELAY * latency || (delay > LONG_DELAY && delay > OWN_DELAY * latency)
+        };
+        let late = own_delay(summary, too_late);
+        all.extend(late.map(|why| format!("the generator was late: {why}; give it a processor of its own")));
     }
     for (kind, mend) in [
         (
@@ -74,6 +74,17 @@ fn reasons(summary: &Summary) -> Vec<String> {
         ));
     }
     all
+}
+
+/// The greatest percentile at which the generator's own delay is too great a part of the latency, or else the mean.
+fn own_delay(summary: &Summary, is_too_great: impl Fn(f64, f64) -> bool) -> Option<String> {
+    let (delay, latency) = (summary.generator.delay_us.as_ref()?, summary.latency_us.as_ref()?);
+    let at = |name: &'static str| Some((name, delay.percentile(name)?, latency.percentile(name)?));
+    let carried = ["p99", "p95", "p90", "p75", "p50"].into_iter().filter_map(at);
+    let mut reported = carried.chain([("the mean", delay.mean, latency.mean)]);
+    let (name, delay, latency) = reported.find(|(_, delay, latency)| is_too_great(*delay, *latency))?;
+    let (delay, latency) = (units::time(delay), units::time(latency));
+    Some(format!("at {name} its own delay is {delay}, and the latency, which contains it, is {latency}"))
 }
 
 fn notes(plan: &Plan, summary: &Summary) -> Vec<String> {
@@ -103,14 +114,20 @@ fn notes(plan: &Plan, summary: &Summary) -> Vec<String> {
         }
         _ => {}
     }
+    if summary.schedule.is_some() && !summary.invalid.iter().any(|why| why.contains("the generator was late"))
+    {
+        let noted = own_delay(summary, |delay, latency| delay > OWN_DELAY * latency);
+        all.extend(noted.map(|why| format!("a part of the latency is the generator's: {why}")));
+    }
     all
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::histogram::{self, Counts};
     use crate::measure::statistics::Shares;
-    use crate::report::summary::{Generator, Little, Schedule};
+    use crate::report::summary::{Distribution, Generator, Little, Schedule};
 
     fn summary() -> Summary {
         let mut summary = Summary { answers: 1_000, ..Summary::default() };
@@ -129,6 +146,26 @@ mod tests {
         assert!(reasons(&limited).is_empty(), "the server was the limit");
         limited.generator = Generator { busiest: 0.99, ..Generator::default() };
         assert!(reasons(&limited)[0].contains("the generator was the limit"));
+    }
+
+    #[test]
+    fn a_late_generator_makes_a_short_schedule_invalid() {
+        let times = |count: u64, microseconds: u64| {
+            let mut all = histogram::new();
+            all.saturating_record_n(microseconds * 1_000, count);
+            Distribution::of(Counts::take(&mut all))
+        };
+        let late = |count: u64, delay: u64, latency: u64| {
+            let mut late = summary();
+            late.schedule = Some(Schedule { asked: 200.0, sent: 200.0, answered: 200.0 });
+            late.latency_us = times(count, latency);
+            late.generator.delay_us = times(count, delay);
+            reasons(&late)
+        };
+        assert!(late(400, 78, 147)[0].contains("at p95 its own delay is 78"));
+        assert!(late(5, 78, 147)[0].contains("at the mean its own delay"), "no percentile is carried");
+        assert!(late(400, 3_000, 20_000)[0].contains("the generator was late"));
+        assert!(late(400, 30, 147).is_empty() && late(400, 1_500, 20_000).is_empty());
     }
 
     #[test]

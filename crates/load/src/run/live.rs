@@ -2,12 +2,12 @@
 
 use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tenfold_sys::shared::SharedRows;
 
-use crate::plan::{Length, Plan};
+use crate::plan::Plan;
 use crate::report::output::units;
 use crate::worker::Word;
 
@@ -18,7 +18,8 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// A line that changes; none where nobody looks.
 pub(crate) struct Live {
     bar: Option<ProgressBar>,
-    length: Length,
+    duration: Option<Duration>,
+    requests: Option<u64>,
     begin: Instant,
     before: Totals,
     /// Mean latencies in microseconds; 0 where nothing was answered.
@@ -49,7 +50,7 @@ impl Live {
         });
         let begin = Instant::now();
         let before = Totals { at: begin, answers: 0, errors: 0, latency: 0, open: 0 };
-        Live { bar, length: plan.length, begin, before, points: Vec::new() }
+        Live { bar, duration: plan.duration, requests: plan.requests, begin, before, points: Vec::new() }
     }
 
     /// Shows how far it is.
@@ -72,11 +73,10 @@ impl Live {
         if self.points.len() > POINTS {
             self.points.remove(0);
         }
-        let (done, of) = match self.length {
-            Length::For(time) => (self.begin.elapsed().as_secs_f64(), time.as_secs_f64()),
-            Length::Requests(count) => ((now.answers + now.errors) as f64, count as f64),
-        };
-        bar.set_position((1_000.0 * (done / of).clamp(0.0, 1.0)) as u64);
+        let by_time =
+            self.duration.map_or(0.0, |time| self.begin.elapsed().as_secs_f64() / time.as_secs_f64());
+        let by_count = self.requests.map_or(0.0, |count| (now.answers + now.errors) as f64 / count as f64);
+        bar.set_position((1_000.0 * by_time.max(by_count).clamp(0.0, 1.0)) as u64);
         let errors = if now.errors > 0 { format!("  {} errors", now.errors) } else { String::new() };
         bar.set_message(format!(
             "{}/s  {} open  {} {}{errors}",

@@ -49,7 +49,7 @@ pub fn run(plan: &Plan, live: bool) -> Result<Report, Wrong> {
         }
     }
     let urls = plan.urls.iter().map(ToString::to_string).collect();
-    Ok(Report { urls, plan: plan.to_string(), io, environment, runs })
+    Ok(Report { urls, plan: plan.to_string(), settings: plan.settings(), io, environment, runs })
 }
 
 fn see_descriptors(plan: &Plan) -> Result<(), Wrong> {

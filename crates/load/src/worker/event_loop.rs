@@ -118,8 +118,11 @@ impl<B: Backend> Worker<'_, B> {
 
     fn is_over(&self) -> bool {
         let done = || self.shared.pending == 0 && self.requests.due().is_none_or(|due| due > self.now);
+        if self.share.plan.requests.is_some() && self.shared.pending == 0 && self.requests.due().is_none() {
+            return true;
+        }
         match self.share.end {
-            None => self.shared.pending == 0 && self.requests.due().is_none(),
+            None => false,
             Some(end) if self.now < end => false,
             Some(end) => !self.requests.is_scheduled() || done() || self.now >= end + self.share.grace,
         }

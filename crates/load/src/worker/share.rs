@@ -7,7 +7,7 @@ use crate::measure::recorder::Recorder;
 use crate::message::request::{self, Image};
 use crate::message::response::Known;
 use crate::plan::pacer::{Pacer, Part};
-use crate::plan::{Length, Order, Plan, nanoseconds};
+use crate::plan::{Order, Plan, nanoseconds};
 
 /// Connects that may fail before the first succeeds, where connections come by a schedule.
 const MOST_FUTILE: u64 = 10;
@@ -69,10 +69,7 @@ pub(crate) struct Share<'a> {
 
 impl<'a> Share<'a> {
     pub(crate) fn new(plan: &'a Plan, targets: &'a Targets, index: u32, begin: u64) -> Share<'a> {
-        let length = match plan.length {
-            Length::For(time) => Some(nanoseconds(time)),
-            Length::Requests(_) => None,
-        };
+        let length = plan.duration.map(nanoseconds);
         let timeout = nanoseconds(plan.timeout);
         let workers = plan.workers();
         let per_connection = plan.per_connection();
@@ -108,7 +105,7 @@ impl<'a> Share<'a> {
 
     /// What connections share.
     pub(crate) fn shared(&self, buffer: usize) -> Shared<'a> {
-        let length = self.end.map(|end| end - self.begin);
+        let length = self.end.map(|end| end - self.begin).filter(|_| self.plan.requests.is_none());
         let slice = length.map_or(SLICE, |length| (length / SLICES).max(10_000_000));
         Shared {
             images: &self.targets.images,
@@ -124,10 +121,7 @@ impl<'a> Share<'a> {
 
     /// What lets requests begin.
     pub(crate) fn requests(&self) -> Pacer {
-        let limit = match self.plan.length {
-            Length::For(_) => u64::MAX,
-            Length::Requests(all) => self.part_of(all),
-        };
+        let limit = self.plan.requests.map_or(u64::MAX, |all| self.part_of(all));
         match self.plan.rate {
             None => Pacer::free(self.begin, self.end.unwrap_or(u64::MAX), limit),
             Some(rate) => {

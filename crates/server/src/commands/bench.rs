@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::ArgMatches;
 use tenfold_load::assertion::{Assertion, Outcome};
 use tenfold_load::pacer::{Arrivals, Rate};
-use tenfold_load::plan::{Completion, Length, Order, Plan, Version, WarmUp};
+use tenfold_load::plan::{Completion, Order, Plan, Version, WarmUp};
 use tenfold_load::url::Url;
 use tenfold_load::way::Way;
 use tenfold_load::{Report, Wrong, compare, output, request};
@@ -152,11 +152,10 @@ fn plan(matches: &ArgMatches) -> Result<Plan, Wrong> {
     plan.connections = typed.count("connections")?;
     plan.threads = typed.bounded("threads", Plan::MOST_THREADS)?.unwrap_or(plan.threads);
     plan.processes = typed.bounded("processes", Plan::MOST_PROCESSES)?.unwrap_or(plan.processes);
-    if let Some(time) = typed.time("duration")? {
-        plan.length = Length::For(time);
-    }
-    if let Some(count) = typed.parsed("requests", |text| units::number(text, 1u64..=u64::MAX >> 1))? {
-        plan.length = Length::Requests(count);
+    plan.requests = typed.parsed("requests", |text| units::number(text, 1u64..=u64::MAX >> 1))?;
+    let duration = typed.time("duration")?;
+    if duration.is_some() || plan.requests.is_some() {
+        plan.duration = duration;
     }
     plan.rate = typed.of::<Rate>("rate")?;
     plan.connection_rate = typed.of::<Rate>("connection-rate")?;
@@ -204,6 +203,7 @@ fn shape(typed: &Typed<'_>, plan: &mut Plan) -> Result<(), Wrong> {
     if typed.is("http", "1.0") {
         plan.version = Version::Http10;
     }
+    plan.keep_alive = typed.0.get_flag("keep-alive");
     if typed.is("completion", "end") {
         plan.completion = Completion::End;
     }

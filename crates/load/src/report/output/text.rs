@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::measure::statistics;
 use crate::report::metrics;
 use crate::report::output::units::{bytes, number, time};
+use crate::report::summarize::{BATCHES, FEWEST_ANSWERS};
 use crate::report::summary::{Distribution, PERCENTILES, Report, Summary};
 
 /// The report as text.
@@ -46,19 +47,7 @@ fn write_run(text: &mut String, run: &Summary) {
         "requests",
         &format!("{} answered rightly in {:.2} s", number(run.answers as f64), run.measured),
     );
-    // An interval wider than the rate itself says nothing but that.
-    let known = run.rate_interval.filter(|interval| run.rate > 0.0 && interval.relative() <= 1.0);
-    let spread = known.map_or_else(
-        || "no interval: too short, too uneven, or a ramp".to_owned(),
-        |interval| {
-            format!(
-                "± {:.1} %, 95 % over {} parts of the run",
-                100.0 * interval.relative(),
-                run.batches.len()
-            )
-        },
-    );
-    line(text, "rate", &format!("{}/s  {spread}", number(run.rate)));
+    line(text, "rate", &format!("{}/s  {}", number(run.rate), spread(run)));
     let per_second = run.bytes as f64 / run.measured;
     line(text, "received", &format!("{}, {}/s", bytes(run.bytes as f64), bytes(per_second)));
     let cut = &run.warm_up;
@@ -84,6 +73,21 @@ fn write_run(text: &mut String, run: &Summary) {
     latencies(text, run);
     connections(text, run);
     doubts(text, run);
+}
+
+/// The interval of the rate, or the reason why there is none.
+fn spread(run: &Summary) -> String {
+    let parts = run.batches.len();
+    match run.rate_interval {
+        Some(interval) if run.rate > 0.0 => {
+            format!("± {:.1} %, 95 % over {parts} parts of the run", 100.0 * interval.relative())
+        }
+        _ if parts < BATCHES || run.answers < FEWEST_ANSWERS => format!(
+            "no interval: too few samples ({} responses in {parts} parts of the run; {FEWEST_ANSWERS} in {BATCHES} needed)",
+            number(run.answers as f64)
+        ),
+        _ => "no interval: the rate changes by plan".to_owned(),
+    }
 }
 
 fn latencies(text: &mut String, run: &Summary) {
@@ -183,13 +187,19 @@ fn doubts(text: &mut String, run: &Summary) {
             100.0 * little.error()
         ),
     );
-    let generator = run.generator;
-    let lag = generator.lag_us.map_or_else(String::new, |lag| format!(", late by {} at p99", time(lag)));
+    let generator = &run.generator;
+    let delay = generator.delay_us.as_ref().map_or_else(String::new, |delay| {
+        let shown = ["p50", "p99"].iter().filter_map(|name| Some((*name, delay.percentile(name)?)));
+        let mut shown: Vec<String> =
+            shown.map(|(name, value)| format!("{} at {name}", time(value))).collect();
+        shown.push(format!("{} at most", time(delay.max)));
+        format!(", late by {}", shown.join(", "))
+    });
     line(
         text,
         "generator",
         &format!(
-            "{:.0} % of a processor (busiest thread), {:.2} us an answer{lag}",
+            "{:.0} % of a processor (busiest thread), {:.2} us an answer{delay}",
             100.0 * generator.busiest,
             generator.per_answer_us
         ),

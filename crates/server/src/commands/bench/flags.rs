@@ -45,10 +45,13 @@ fn load_arguments() -> Vec<Arg> {
         flag("connections", "N", "Connections that make requests [default: 10]").short('c'),
         flag("threads", "N", "Threads of each process [default: 1]").short('t'),
         flag("processes", "N", "Processes, each with its own limit of descriptors [default: 1]"),
-        flag("duration", "TIME", "How long; a bare number counts seconds [default: 10s]")
-            .short('d')
-            .conflicts_with("requests"),
-        flag("requests", "N", "How many requests, instead of how long").short('n'),
+        flag(
+            "duration",
+            "TIME",
+            "End after this time; a bare number is seconds [default: 10s, none with -n]",
+        )
+        .short('d'),
+        flag("requests", "N", "End after N requests; with -d, whichever comes first").short('n'),
         flag(
             "rate",
             "R|A:B",
@@ -77,6 +80,11 @@ fn shape_arguments() -> Vec<Arg> {
         flag("header", "FIELD", "A field of every request, as in 'Accept: text/html'; repeatable").short('H').action(ArgAction::Append),
         flag("body", "FILE", "The body of every request").value_parser(value_parser!(PathBuf)),
         flag("http", "VERSION", "1.0 or 1.1 [default: 1.1]").value_parser(PossibleValuesParser::new(["1.0", "1.1"])),
+        flag("keep-alive", "", "With --http 1.0, ask for persistent connections")
+            .short('k')
+            .action(ArgAction::SetTrue)
+            .num_args(0)
+            .allow_hyphen_values(false),
         flag("completion", "HOW", "An answer is complete by its length, or at the end of the connection: length or end [default: length]")
             .value_parser(PossibleValuesParser::new(["length", "end"])),
         flag("urls", "FILE", "A URL for each line, asked for in order").value_parser(value_parser!(PathBuf)),
@@ -91,7 +99,7 @@ fn beside_arguments() -> Vec<Arg> {
         flag("idle", "N", "Connections beside that never ask"),
         flag("slow-readers", "N", "Connections beside that read slowly"),
         flag("slow-writers", "N", "Connections beside that write slowly"),
-        flag("slow-rate", "BYTES", "A second, of slow ones [default: 1 KB]"),
+        flag("slow-rate", "BYTES", "A second, of slow ones [default: 1 KiB]"),
         flag(
             "source",
             "ADDRESSES",

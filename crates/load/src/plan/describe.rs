@@ -1,0 +1,133 @@
+//! A plan in words: one line for a report, and every setting by its flag for a comparison.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use crate::plan::pacer::Arrivals;
+use crate::plan::{Completion, Order, Plan, Version, WarmUp};
+
+impl Plan {
+    /// Every setting that may change a result, by its flag. URLs have a place of their own in a report.
+    pub fn settings(&self) -> BTreeMap<String, String> {
+        let optional = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+        let time = |value: Duration| format!("{} s", value.as_secs_f64());
+        let switch = |value: bool| (if value { "on" } else { "off" }).to_owned();
+        let warm_up = match self.warm_up {
+            WarmUp::Rule => "auto".to_owned(),
+            WarmUp::Nothing => "off".to_owned(),
+            WarmUp::For(value) => time(value),
+        };
+        let headers: Vec<String> = self.headers.iter().map(shown_field).collect();
+        let arrivals = if self.arrivals == Arrivals::Poisson { "poisson" } else { "constant" };
+        let completion = if self.completion == Completion::End { "end" } else { "length" };
+        let statuses: Vec<String> = self.expect.statuses.iter().map(u16::to_string).collect();
+        [
+            ("connections", self.active().to_string()),
+            ("threads", self.threads.to_string()),
+            ("processes", self.processes.to_string()),
+            ("duration", optional(self.duration.map(time))),
+            ("requests", optional(self.requests.map(|count| count.to_string()))),
+            ("rate", optional(self.rate.map(|rate| rate.to_string()))),
+            ("arrivals", arrivals.to_owned()),
+            ("connection-rate", optional(self.connection_rate.map(|rate| rate.to_string()))),
+            ("hold", optional(self.hold.map(time))),
+            ("timeout", time(self.timeout)),
+            ("repeat", self.repeat.to_string()),
+            ("warm-up", warm_up),
+            (
+                "requests-per-connection",
+                optional(
+                    Some(self.per_connection())
+                        .filter(|count| *count < u64::MAX)
+                        .map(|count| count.to_string()),
+                ),
+            ),
+            ("pipeline", self.pipeline.to_string()),
+            ("method", self.method.clone()),
+            ("header", optional(Some(headers.join("; ")).filter(|text| !text.is_empty()))),
+            ("body", format!("{} bytes", self.body.len())),
+            ("http", (if self.version == Version::Http10 { "1.0" } else { "1.1" }).to_owned()),
+            ("keep-alive", switch(self.keep_alive)),
+            ("completion", completion.to_owned()),
+            ("random", switch(self.order == Order::Random)),
+            ("seed", self.seed.to_string()),
+            ("idle", self.idle.to_string()),
+            ("slow-readers", self.slow_readers.to_string()),
+            ("slow-writers", self.slow_writers.to_string()),
+            ("slow-rate", self.slow_rate.to_string()),
+            ("source", format!("{} addresses", self.sources.count())),
+            ("join-ack", switch(self.join_ack)),
+            ("expect-status", optional(Some(statuses.join(",")).filter(|text| !text.is_empty()))),
+            ("expect-length", optional(self.expect.length.map(|length| length.to_string()))),
+            ("expect-hash", switch(self.expect.hash.is_some())),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+}
+
+/// A field as it is sent. A report is a file that people pass on, so credentials are left out.
+fn shown_field((name, value): &(String, String)) -> String {
+    let secret = ["authorization", "proxy-authorization", "cookie"];
+    match secret.iter().any(|secret| name.eq_ignore_ascii_case(secret)) {
+        true => format!("{name}: (hidden)"),
+        false => format!("{name}: {value}"),
+    }
+}
+
+/// The run in one line.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |count: u64, name: &str| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
+        match self.hold {
+            Some(hold) => write!(
+                f,
+                "{} new connections/s that live {:.1} s",
+                self.connection_rate.map_or_else(String::new, |rate| rate.to_string()),
+                hold.as_secs_f64()
+            )?,
+            None => f.write_str(&plural(u64::from(self.active()), "connection"))?,
+        }
+        if self.per_connection() < u64::MAX {
+            write!(f, ", {} each", plural(self.per_connection(), "request"))?;
+        }
+        if self.pipeline > 1 {
+            write!(f, ", {} pipelined", self.pipeline)?;
+        }
+        for (count, what) in
+            [(self.idle, "idle"), (self.slow_readers, "slow to read"), (self.slow_writers, "slow to write")]
+        {
+            if count > 0 {
+                write!(f, ", {count} {what} beside")?;
+            }
+        }
+        match (&self.rate, self.arrivals) {
+            (None, _) => f.write_str(", closed loop")?,
+            (Some(rate), Arrivals::Constant) => write!(f, ", {rate} requests/s at even distances")?,
+            (Some(rate), Arrivals::Poisson) => write!(f, ", {rate} requests/s, Poisson")?,
+        }
+        write!(f, ", {}", plural(u64::from(self.threads), "thread"))?;
+        if self.processes > 1 {
+            write!(f, " in each of {} processes", self.processes)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_show_fields_and_hide_credentials() {
+        let mut plan = Plan::new(vec!["http://127.0.0.1/".parse().expect("a URL")]);
+        plan.headers = [("Connection", "close"), ("authorization", "Bearer secret")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec();
+        let settings = plan.settings();
+        assert_eq!(settings["header"], "Connection: close; authorization: (hidden)");
+        assert_eq!(settings["requests-per-connection"], "1", "a request that says close is the last one");
+        assert!(plan.to_string().contains(", 1 request each"));
+    }
+}
