@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tenfold beside the floor and beside nginx, lighttpd and h2o: one command, one table per workload.
+"""Tenfold beside the floor and beside nginx, Apache, lighttpd and h2o: one command, one table per workload.
 
 usage: compare.py [options] [WORKLOAD ...]
 
@@ -32,11 +32,12 @@ WWW = HERE / "www"
 PEERS = {
     "nginx": ["nginx", "-p", "@RUN@", "-e", "stderr", "-c", "@RUN@/nginx.conf"],
     "lighttpd": ["lighttpd", "-D", "-f", "@RUN@/lighttpd.conf"],
+    "apache2": ["apache2", "-D", "FOREGROUND", "-f", "@RUN@/apache2.conf"],
     "h2o": ["h2o", "-c", "@RUN@/h2o.conf"],
     "evhttp": [str(HERE / "peer_evhttp"), "@PORT@", "@WWW@", "@THREADS@"],
     "asio-threads": [str(HERE / "peer_asio"), "@PORT@", "@WWW@", "@THREADS@"],
 }
-USUAL_PEERS = "nginx,lighttpd,h2o"
+USUAL_PEERS = "nginx,apache2,lighttpd,h2o"
 
 
 class Workload(NamedTuple):

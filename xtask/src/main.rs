@@ -22,7 +22,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   setup [--no-peers]  install what tests and measurements need, from Debian's packages and rustup
-                      (--no-peers: without lighttpd and h2o, which are only measured against)
+                      (--no-peers: without apache2, lighttpd and h2o, which are only measured against)
   test [--only STEP]... [--all]
                       every step, or those that are named; --all: the long suites too, among them every legal
                       combination of the switches from write to log-mode with every engine, where the tests look at

@@ -118,6 +118,7 @@ const TOOLS: &[Tool] = &[
         Debian,
     ),
     tool("nginx-light", "the proxy in front of two nodes; also measured against", Program("nginx"), Debian),
+    tool("apache2", "measured against", Program("apache2"), Peer),
     tool("lighttpd", "measured against", Program("lighttpd"), Peer),
     tool("h2o", "measured against", Program("h2o"), Peer),
 ];
@@ -231,7 +232,7 @@ fn install_packages(absent: &[&Tool]) -> Result<(), String> {
     if absent.iter().any(|tool| matches!(tool.source, Peer)) {
         println!(
             "setup: Debian may have started the peers as services; \
-             `systemctl disable --now lighttpd h2o` ends that"
+             `systemctl disable --now apache2 lighttpd h2o` ends that"
         );
     }
     Ok(())
