@@ -5,18 +5,18 @@ use std::io;
 use tenfold_sys::errno;
 
 use crate::measure::record::ErrorKind;
-use crate::message::response::Response;
+use crate::message::response::ReceivedResponse;
 use crate::plan::expect::Expect;
 
 /// Why a connection failed.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct ExchangeError {
     pub(crate) kind: ErrorKind,
-    pub(crate) said: String,
+    pub(crate) message: String,
 }
 
-/// The system's error as a fault.
-pub(crate) fn fault_of(error: &io::Error) -> Fault {
+/// The system's error as a error.
+pub(crate) fn exchange_error(error: &io::Error) -> ExchangeError {
     let kind = match error.raw_os_error() {
         Some(errno::EMFILE | errno::ENFILE) => ErrorKind::NoDescriptor,
         _ => match error.kind() {
@@ -27,11 +27,11 @@ pub(crate) fn fault_of(error: &io::Error) -> Fault {
             _ => ErrorKind::Connect,
         },
     };
-    Fault { kind, said: error.to_string() }
+    ExchangeError { kind, message: error.to_string() }
 }
 
 /// The wrong property of a response, for the example that is shown.
-pub(crate) fn shown(kind: ErrorKind, response: &Response) -> String {
+pub(crate) fn shown(kind: ErrorKind, response: &ReceivedResponse) -> String {
     match kind {
         ErrorKind::Length => format!("a body of {} bytes", response.length),
         ErrorKind::Hash => {
@@ -48,7 +48,7 @@ impl Expect {
     /// # Errors
     /// The property that is wrong.
     #[inline]
-    pub fn judge(&self, response: &Response) -> Result<(), ErrorKind> {
+    pub fn judge(&self, response: &ReceivedResponse) -> Result<(), ErrorKind> {
         let status_is_right = match self.statuses.as_slice() {
             [] => response.status < 400,
             statuses => statuses.contains(&response.status),
@@ -69,17 +69,20 @@ impl Expect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::expect::Hash;
+    use crate::plan::expect::BodyHash;
 
     #[test]
     fn each_expectation_is_an_error_of_its_own() {
-        let right = Response { status: 200, length: 5, hash: Some([7; 32]), persistent: true };
-        let expect = Expect { statuses: vec![200, 206], length: Some(5), hash: Some(Hash([7; 32])) };
+        let right = ReceivedResponse { status: 200, length: 5, hash: Some([7; 32]), persistent: true };
+        let expect = Expect { statuses: vec![200, 206], length: Some(5), hash: Some(BodyHash([7; 32])) };
         assert_eq!(expect.judge(&right), Ok(()));
-        assert_eq!(expect.judge(&Response { status: 404, ..right }), Err(ErrorKind::Status));
-        assert_eq!(expect.judge(&Response { length: 4, ..right }), Err(ErrorKind::Length));
-        assert_eq!(expect.judge(&Response { hash: None, ..right }), Err(ErrorKind::Hash));
-        assert_eq!(Expect::default().judge(&Response { status: 304, ..right }), Ok(()));
-        assert_eq!(Expect::default().judge(&Response { status: 503, ..right }), Err(ErrorKind::Status));
+        assert_eq!(expect.judge(&ReceivedResponse { status: 404, ..right }), Err(ErrorKind::Status));
+        assert_eq!(expect.judge(&ReceivedResponse { length: 4, ..right }), Err(ErrorKind::Length));
+        assert_eq!(expect.judge(&ReceivedResponse { hash: None, ..right }), Err(ErrorKind::Hash));
+        assert_eq!(Expect::default().judge(&ReceivedResponse { status: 304, ..right }), Ok(()));
+        assert_eq!(
+            Expect::default().judge(&ReceivedResponse { status: 503, ..right }),
+            Err(ErrorKind::Status)
+        );
     }
 }

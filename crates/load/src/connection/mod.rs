@@ -1,9 +1,9 @@
 //! A connection: requests go out, answers come in, and each answer is judged and timed.
 //!
 //! The one state machine for every shape of load. It makes no decision about when to ask; it sends what it was
-//! given ([`Connection::begin`]) and says when it can go on. Where it has a socket, that is non-blocking and
+//! given ([`ClientConnection::begin`]) and says when it can go on. Where it has a socket, that is non-blocking and
 //! edge-triggered: a send is tried at once, and a receive that did not fill its buffer has emptied the socket. Where
-//! it has none, somebody else sends what is [`Connection::waiting`], and says what has [`Connection::arrived`].
+//! it has none, somebody else sends what is [`ClientConnection::waiting`], and says what has [`ClientConnection::arrived`].
 
 pub(crate) mod judge;
 mod receive;
@@ -14,18 +14,18 @@ use std::io;
 
 use tenfold_sys::socket::Socket;
 
-use crate::connection::judge::Fault;
+use crate::connection::judge::ExchangeError;
 use crate::measure::recorder::Recorder;
-use crate::message::request::Image;
-use crate::message::response::{Asked, Known, Reader};
+use crate::message::request::EncodedRequest;
+use crate::message::response::{HeadCache, RequestTraits, ResponseParser};
 use crate::plan::expect::Expect;
 
 /// What the connections of a worker share.
-pub(crate) struct Shared<'a> {
-    pub(crate) images: &'a [Image],
-    pub(crate) asked: Asked,
+pub(crate) struct WorkerContext<'a> {
+    pub(crate) encoded: &'a [EncodedRequest],
+    pub(crate) traits: RequestTraits,
     pub(crate) expect: &'a Expect,
-    pub(crate) known: Vec<Known>,
+    pub(crate) known: Vec<HeadCache>,
     pub(crate) buffer: Box<[u8]>,
     pub(crate) gathered: Vec<u8>,
     pub(crate) recorder: Recorder,
@@ -35,7 +35,7 @@ pub(crate) struct Shared<'a> {
 
 /// A request between its begin and its end.
 #[derive(Clone, Copy, Debug)]
-struct Flight {
+struct PendingRequest {
     due: u64,
     /// When its first byte was sent; 0 until then.
     sent: u64,
@@ -45,7 +45,7 @@ struct Flight {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ConnectionState {
     #[default]
     Closed,
     /// Since when.
@@ -55,7 +55,7 @@ pub(crate) enum State {
 
 /// How far a send or a receive came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum IoProgress {
     /// All that there was.
     All,
     /// The kernel will say when it goes on.
@@ -68,12 +68,12 @@ pub(crate) enum Progress {
 
 /// A place for one connection after the other.
 #[derive(Debug, Default)]
-pub(crate) struct Connection {
+pub(crate) struct ClientConnection {
     /// None where it is closed, or where a ring has it.
     socket: Option<Socket>,
-    pub(crate) state: State,
-    reader: Reader,
-    flights: VecDeque<Flight>,
+    pub(crate) state: ConnectionState,
+    parser: ResponseParser,
+    requests: VecDeque<PendingRequest>,
     /// Flights whose request has been written whole; those behind wait.
     written: usize,
     /// Bytes of the next one that have been written.
@@ -92,10 +92,10 @@ pub(crate) struct Connection {
     skips: bool,
 }
 
-impl Connection {
+impl ClientConnection {
     /// One that is closed, and whose latencies count or not.
-    pub(crate) fn new(measured: bool) -> Connection {
-        Connection { measured, ..Connection::default() }
+    pub(crate) fn new(measured: bool) -> ClientConnection {
+        ClientConnection { measured, ..ClientConnection::default() }
     }
 
     /// Whether its latencies count.
@@ -108,8 +108,8 @@ impl Connection {
         self.socket = socket;
         self.skips = is_tcp;
         self.persistent = true;
-        self.state = State::Connecting(now);
-        self.reader = Reader::default();
+        self.state = ConnectionState::Connecting(now);
+        self.parser = ResponseParser::default();
     }
 
     pub(crate) fn number(&self) -> Option<i32> {
@@ -123,27 +123,27 @@ impl Connection {
 
     /// Has a request to make that was due at `due`.
     #[inline]
-    pub(crate) fn begin(&mut self, due: u64, target: u32, shared: &mut Shared<'_>) {
+    pub(crate) fn begin(&mut self, due: u64, target: u32, context: &mut WorkerContext<'_>) {
         self.begun += 1;
-        shared.pending += u64::from(self.measured);
-        self.flights.push_back(Flight { due, sent: 0, first: 0, target });
+        context.pending += u64::from(self.measured);
+        self.requests.push_back(PendingRequest { due, sent: 0, first: 0, target });
     }
 
     /// Requests that were begun and have not ended.
     #[inline]
     pub(crate) fn in_flight(&self) -> usize {
-        self.flights.len()
+        self.requests.len()
     }
 
     /// Whether a request is left to be sent.
     #[inline]
     pub(crate) fn has_unsent(&self) -> bool {
-        self.written < self.flights.len()
+        self.written < self.requests.len()
     }
 
     /// Since when the oldest request that was sent has waited.
     pub(crate) fn waiting_since(&self) -> Option<u64> {
-        self.flights.front().map(|flight| flight.sent).filter(|sent| *sent > 0)
+        self.requests.front().map(|request| request.sent).filter(|sent| *sent > 0)
     }
 
     /// Whether it can make more requests.
@@ -151,51 +151,62 @@ impl Connection {
         self.persistent
     }
 
-    /// Closes it. With a fault, the requests that were sent have failed; without, those that were sent and will
+    /// Closes it. With a error, the requests that were sent have failed; without, those that were sent and will
     /// not be answered on this connection wait to be sent on the next (RFC 9112 §9.3.2).
-    pub(crate) fn close(&mut self, shared: &mut Shared<'_>, now: u64, fault: Option<&Fault>) {
-        if self.state == State::Closed {
+    pub(crate) fn close(&mut self, context: &mut WorkerContext<'_>, now: u64, error: Option<&ExchangeError>) {
+        if self.state == ConnectionState::Closed {
             return;
         }
         self.socket = None;
-        shared.recorder.closed();
-        let sent = self.flights.iter().filter(|flight| flight.sent > 0).count();
+        context.recorder.closed();
+        let sent = self.requests.iter().filter(|request| request.sent > 0).count();
         if self.measured {
-            shared.recorder.landed(now, sent as u64);
+            context.recorder.ended(now, sent as u64);
         }
-        match fault {
-            Some(fault) => {
+        match error {
+            Some(error) => {
                 // What could not even be sent has failed with a connection that was never made.
-                let lost = if matches!(self.state, State::Connecting(_)) { self.flights.len() } else { sent };
-                self.fail(lost, shared, now, fault);
+                let lost = if matches!(self.state, ConnectionState::Connecting(_)) {
+                    self.requests.len()
+                } else {
+                    sent
+                };
+                self.fail(lost, context, now, error);
             }
-            None => self.flights.iter_mut().for_each(|flight| (flight.sent, flight.first) = (0, 0)),
+            None => self.requests.iter_mut().for_each(|request| (request.sent, request.first) = (0, 0)),
         }
         (self.written, self.offset) = (0, 0);
-        self.begun = self.flights.len() as u64;
-        self.state = State::Closed;
-        self.reader = Reader::default();
+        self.begun = self.requests.len() as u64;
+        self.state = ConnectionState::Closed;
+        self.parser = ResponseParser::default();
     }
 
     /// The first `count` requests have failed.
-    pub(crate) fn fail(&mut self, count: usize, shared: &mut Shared<'_>, now: u64, fault: &Fault) {
-        let lost = self.flights.drain(..count);
+    pub(crate) fn fail(
+        &mut self,
+        count: usize,
+        context: &mut WorkerContext<'_>,
+        now: u64,
+        error: &ExchangeError,
+    ) {
+        let lost = self.requests.drain(..count);
         if self.measured && count > 0 {
-            shared.pending -= count as u64;
-            let waited = lost.map(|flight| if flight.sent > 0 { now.saturating_sub(flight.sent) } else { 0 });
-            shared.recorder.record.lost_time += waited.sum::<u64>();
-            shared.recorder.record.fail(fault.kind, count as u64, || fault.said.clone());
+            context.pending -= count as u64;
+            let waited =
+                lost.map(|request| if request.sent > 0 { now.saturating_sub(request.sent) } else { 0 });
+            context.recorder.record.lost_time += waited.sum::<u64>();
+            context.recorder.record.fail(error.kind, count as u64, || error.message.clone());
         }
     }
 
     /// Writes down what has no answer at the end of the run.
-    pub(crate) fn abandon(&mut self, shared: &mut Shared<'_>, now: u64) {
-        let record = &mut shared.recorder.record;
-        for flight in &self.flights {
+    pub(crate) fn abandon(&mut self, context: &mut WorkerContext<'_>, now: u64) {
+        let record = &mut context.recorder.record;
+        for request in &self.requests {
             record.unfinished += 1;
-            record.longest_wait = record.longest_wait.max(now.saturating_sub(flight.due));
-            if flight.sent > 0 {
-                record.lost_time += now.saturating_sub(flight.sent);
+            record.longest_wait = record.longest_wait.max(now.saturating_sub(request.due));
+            if request.sent > 0 {
+                record.lost_time += now.saturating_sub(request.sent);
             }
         }
     }

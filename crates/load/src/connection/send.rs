@@ -3,85 +3,90 @@
 use std::collections::VecDeque;
 use std::io;
 
-use super::{Connection, Flight, Progress, Shared};
-use crate::message::request::Image;
+use super::{ClientConnection, IoProgress, PendingRequest, WorkerContext};
+use crate::message::request::EncodedRequest;
 
-impl Connection {
+impl ClientConnection {
     /// Sends what waits, at most `most` bytes of it.
     ///
     /// # Errors
     /// What `send(2)` says.
     #[inline]
-    pub(crate) fn flush(&mut self, shared: &mut Shared<'_>, now: u64, most: usize) -> io::Result<Progress> {
+    pub(crate) fn flush(
+        &mut self,
+        context: &mut WorkerContext<'_>,
+        now: u64,
+        most: usize,
+    ) -> io::Result<IoProgress> {
         let mut left = most;
         while self.has_unsent() {
-            let Some(socket) = &self.socket else { return Ok(Progress::Blocked) };
-            let bytes = self.waiting(shared, left);
+            let Some(socket) = &self.socket else { return Ok(IoProgress::Blocked) };
+            let bytes = self.waiting(context, left);
             if bytes.is_empty() {
-                return Ok(Progress::Limited);
+                return Ok(IoProgress::Limited);
             }
             let asked = bytes.len();
             match socket.send(bytes, false) {
                 Ok(count) => {
                     left -= count;
-                    self.advance(count, shared, now);
+                    self.advance(count, context, now);
                     if count < asked {
-                        return Ok(Progress::Blocked);
+                        return Ok(IoProgress::Blocked);
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Progress::Blocked),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(IoProgress::Blocked),
                 Err(error) => return Err(error),
             }
         }
-        Ok(Progress::All)
+        Ok(IoProgress::All)
     }
 
     /// The bytes to send next, at most `most` of them.
-    pub(crate) fn waiting<'s>(&self, shared: &'s mut Shared<'_>, most: usize) -> &'s [u8] {
-        let bytes = pieces(&self.flights, self.written, self.offset, shared.images, &mut shared.gathered);
+    pub(crate) fn waiting<'s>(&self, context: &'s mut WorkerContext<'_>, most: usize) -> &'s [u8] {
+        let bytes = pieces(&self.requests, self.written, self.offset, context.encoded, &mut context.gathered);
         &bytes[..bytes.len().min(most)]
     }
 
-    /// The next `count` bytes are on their way; how far they came is told to [`Connection::advance`], or they are
+    /// The next `count` bytes are on their way; how far they came is told to [`ClientConnection::advance`], or they are
     /// taken back.
-    pub(crate) fn hand_over(&mut self, count: usize, shared: &mut Shared<'_>, now: u64) {
+    pub(crate) fn mark_sent(&mut self, count: usize, context: &mut WorkerContext<'_>, now: u64) {
         let mut rest = (self.offset + count) as u64;
         let mut begun = 0;
-        for flight in self.flights.range_mut(self.written..) {
+        for request in self.requests.range_mut(self.written..) {
             if rest == 0 {
                 break;
             }
-            begun += u64::from(flight.sent == 0);
-            flight.sent = if flight.sent == 0 { now } else { flight.sent };
-            rest = rest.saturating_sub(shared.images[flight.target as usize].length() as u64);
+            begun += u64::from(request.sent == 0);
+            request.sent = if request.sent == 0 { now } else { request.sent };
+            rest = rest.saturating_sub(context.encoded[request.target as usize].length() as u64);
         }
         if self.measured && begun > 0 {
-            shared.recorder.sent(now, begun);
+            context.recorder.sent(now, begun);
         }
     }
 
     /// What was handed over and not written did not go out: it counts as not sent.
-    pub(crate) fn take_back(&mut self, shared: &mut Shared<'_>, now: u64) {
-        let from = (self.written + usize::from(self.offset > 0)).min(self.flights.len());
+    pub(crate) fn unmark_sent(&mut self, context: &mut WorkerContext<'_>, now: u64) {
+        let from = (self.written + usize::from(self.offset > 0)).min(self.requests.len());
         let mut taken = 0;
-        for flight in self.flights.range_mut(from..) {
-            taken += u64::from(std::mem::take(&mut flight.sent) > 0);
+        for request in self.requests.range_mut(from..) {
+            taken += u64::from(std::mem::take(&mut request.sent) > 0);
         }
         if self.measured {
-            shared.recorder.landed(now, taken);
+            context.recorder.ended(now, taken);
         }
     }
 
     /// `count` more bytes are written.
     #[inline]
-    pub(crate) fn advance(&mut self, count: usize, shared: &mut Shared<'_>, now: u64) {
+    pub(crate) fn advance(&mut self, count: usize, context: &mut WorkerContext<'_>, now: u64) {
         let (mut rest, mut begun) = (self.offset + count, 0);
-        while let Some(flight) = self.flights.get_mut(self.written).filter(|_| rest > 0) {
-            if flight.sent == 0 {
-                flight.sent = now;
+        while let Some(request) = self.requests.get_mut(self.written).filter(|_| rest > 0) {
+            if request.sent == 0 {
+                request.sent = now;
                 begun += 1;
             }
-            let length = shared.images[flight.target as usize].length();
+            let length = context.encoded[request.target as usize].length();
             if rest < length {
                 break;
             }
@@ -90,7 +95,7 @@ impl Connection {
         }
         self.offset = rest;
         if self.measured && begun > 0 {
-            shared.recorder.sent(now, begun);
+            context.recorder.sent(now, begun);
         }
     }
 }
@@ -99,22 +104,22 @@ impl Connection {
 /// one piece.
 #[inline]
 fn pieces<'a>(
-    flights: &VecDeque<Flight>,
+    requests: &VecDeque<PendingRequest>,
     written: usize,
     offset: usize,
-    images: &'a [Image],
+    encoded: &'a [EncodedRequest],
     gathered: &'a mut Vec<u8>,
 ) -> &'a [u8] {
     const ENOUGH: usize = 64 << 10;
-    let waiting = flights.len() - written;
-    let first = &images[flights[written].target as usize];
-    if waiting == 1 || images.len() == 1 {
+    let waiting = requests.len() - written;
+    let first = &encoded[requests[written].target as usize];
+    if waiting == 1 || encoded.len() == 1 {
         return first.piece(offset, waiting.min(first.copies()));
     }
     gathered.clear();
     let mut skip = offset;
-    for flight in flights.range(written..) {
-        gathered.extend_from_slice(images[flight.target as usize].piece(skip, 1));
+    for request in requests.range(written..) {
+        gathered.extend_from_slice(encoded[request.target as usize].piece(skip, 1));
         skip = 0;
         if gathered.len() >= ENOUGH {
             break;

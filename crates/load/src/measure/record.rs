@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::histogram::Counts;
-use crate::measure::statistics::Shares;
+use crate::measure::statistics::FairnessSums;
 
 macro_rules! error_kinds {
     ($($kind:ident = $name:literal, $about:literal;)+) => {
@@ -43,7 +43,7 @@ error_kinds! {
 
 /// What happened in a part of the run's time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Slice {
+pub struct TimeSlice {
     /// Requests that were answered rightly.
     pub answers: u64,
     /// Requests sent.
@@ -63,8 +63,8 @@ pub struct Slice {
     pub connect: Counts,
 }
 
-impl Slice {
-    fn add(&mut self, other: &Slice) {
+impl TimeSlice {
+    fn add(&mut self, other: &TimeSlice) {
         self.answers += other.answers;
         self.sent += other.sent;
         self.bytes += other.bytes;
@@ -78,10 +78,11 @@ impl Slice {
 
 /// What happened to connections.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Connections {
+pub struct ConnectionStats {
     /// Places for connections that make requests.
-    pub places: u64,
-    /// Connections that were made.
+    #[serde(rename = "places")]
+    pub slots: u64,
+    /// ConnectionStats that were made.
     pub made: u64,
     /// The most that were open at once, of every kind.
     pub most_at_once: u64,
@@ -89,7 +90,7 @@ pub struct Connections {
     pub never_answered: u64,
     /// Of those, places whose connection was never even made.
     pub never_connected: u64,
-    /// Connections that the server ended while nothing was asked on them.
+    /// ConnectionStats that the server ended while nothing was asked on them.
     pub ended_idle: u64,
     /// Idle ones that were open at the end.
     pub idle_held: u64,
@@ -98,12 +99,12 @@ pub struct Connections {
     /// New connections that were due by their schedule.
     pub due: u64,
     /// Answers for each place.
-    pub shares: Shares,
+    pub shares: FairnessSums,
 }
 
 /// A worker's processor time.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Effort {
+pub struct ProcessorTime {
     /// Nanoseconds of processor time.
     pub used: u64,
     /// Nanoseconds that went by.
@@ -116,15 +117,15 @@ pub struct Record {
     /// Nanoseconds of a slice.
     pub slice_length: u64,
     /// One after the other.
-    pub slices: Vec<Slice>,
+    pub slices: Vec<TimeSlice>,
     /// How often each went wrong.
     pub errors: BTreeMap<ErrorKind, u64>,
     /// What was said of the first of each kind.
     pub examples: BTreeMap<ErrorKind, String>,
     /// About connections.
-    pub connections: Connections,
+    pub connections: ConnectionStats,
     /// Of each worker.
-    pub efforts: Vec<Effort>,
+    pub processor_times: Vec<ProcessorTime>,
     /// Requests in flight, summed over nanoseconds.
     pub area: u64,
     /// Nanoseconds of requests that failed, and of those that were in flight at the end.
@@ -136,7 +137,7 @@ pub struct Record {
     /// Requests that were due by their schedule.
     pub due: u64,
     /// How late requests were sent for which a connection was free.
-    pub lag: Counts,
+    pub delay: Counts,
     /// Nanoseconds from the begin to the end of making requests.
     pub elapsed: u64,
     /// Whether somebody interrupted it.
@@ -148,7 +149,7 @@ pub struct Record {
 impl Record {
     /// Adds another worker's.
     pub fn add(&mut self, mut other: Record) {
-        if self.efforts.is_empty() {
+        if self.processor_times.is_empty() {
             *self = other;
             return;
         }
@@ -156,7 +157,7 @@ impl Record {
             if self.slice_length < other.slice_length { self.coarsen() } else { other.coarsen() }
         }
         if self.slices.len() < other.slices.len() {
-            self.slices.resize_with(other.slices.len(), Slice::default);
+            self.slices.resize_with(other.slices.len(), TimeSlice::default);
         }
         self.slices.iter_mut().zip(&other.slices).for_each(|(ours, theirs)| ours.add(theirs));
         for (kind, count) in other.errors {
@@ -165,13 +166,13 @@ impl Record {
         other.examples.append(&mut self.examples);
         self.examples = other.examples;
         self.connections.add(&other.connections);
-        self.efforts.append(&mut other.efforts);
+        self.processor_times.append(&mut other.processor_times);
         self.area += other.area;
         self.lost_time += other.lost_time;
         self.unfinished += other.unfinished;
         self.longest_wait = self.longest_wait.max(other.longest_wait);
         self.due += other.due;
-        self.lag.add(&other.lag);
+        self.delay.add(&other.delay);
         self.elapsed = self.elapsed.max(other.elapsed);
         self.interrupted |= other.interrupted;
         self.failure = self.failure.take().or(other.failure);
@@ -195,9 +196,9 @@ impl Record {
     }
 }
 
-impl Connections {
-    fn add(&mut self, other: &Connections) {
-        self.places += other.places;
+impl ConnectionStats {
+    fn add(&mut self, other: &ConnectionStats) {
+        self.slots += other.slots;
         self.made += other.made;
         self.most_at_once += other.most_at_once;
         self.never_answered += other.never_answered;

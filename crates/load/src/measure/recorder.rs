@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 
 use crate::measure::histogram::{self, Counts};
-use crate::measure::record::{Record, Slice};
+use crate::measure::record::{Record, TimeSlice};
 
 /// Slices at most; with more, two become one.
 const MOST_SLICES: usize = 128;
@@ -11,7 +11,7 @@ const MOST_SLICES: usize = 128;
 /// What a worker writes down while it runs. Times are nanoseconds of one clock.
 pub(crate) struct Recorder {
     pub(crate) record: Record,
-    now: Slice,
+    now: TimeSlice,
     begin: u64,
     slice_end: u64,
     same: Histogram<u64>,
@@ -19,7 +19,7 @@ pub(crate) struct Recorder {
     service: Histogram<u64>,
     first_byte: Histogram<u64>,
     connect: Histogram<u64>,
-    lag: Histogram<u64>,
+    delay: Histogram<u64>,
     in_flight: u64,
     changed: u64,
     open: u64,
@@ -33,7 +33,7 @@ impl Recorder {
     pub(crate) fn new(begin: u64, slice_length: u64) -> Recorder {
         Recorder {
             record: Record { slice_length, ..Record::default() },
-            now: Slice::default(),
+            now: TimeSlice::default(),
             begin,
             slice_end: begin + slice_length,
             same: histogram::new(),
@@ -41,7 +41,7 @@ impl Recorder {
             service: histogram::new(),
             first_byte: histogram::new(),
             connect: histogram::new(),
-            lag: histogram::new(),
+            delay: histogram::new(),
             in_flight: 0,
             changed: begin,
             open: 0,
@@ -81,7 +81,7 @@ impl Recorder {
 
     /// `count` requests that had gone out are no longer in flight.
     #[inline]
-    pub(crate) fn landed(&mut self, now: u64, count: u64) {
+    pub(crate) fn ended(&mut self, now: u64, count: u64) {
         self.area(now);
         self.in_flight -= count;
     }
@@ -112,12 +112,12 @@ impl Recorder {
         self.open
     }
 
-    pub(crate) fn lagged(&mut self, by: u64) {
-        self.lag.saturating_record(by);
+    pub(crate) fn delayed(&mut self, by: u64) {
+        self.delay.saturating_record(by);
     }
 
     /// Ends the slices that are over at `now`.
-    pub(crate) fn turn(&mut self, now: u64) {
+    pub(crate) fn end_slices(&mut self, now: u64) {
         while now >= self.slice_end {
             self.end_slice();
             if self.record.slices.len() >= MOST_SLICES {
@@ -139,10 +139,10 @@ impl Recorder {
 
     /// Ends the last slice, which may not be whole, and all of it.
     pub(crate) fn finish(mut self, now: u64) -> Record {
-        self.turn(now);
+        self.end_slices(now);
         self.area(now);
         self.end_slice();
-        self.record.lag = Counts::take(&mut self.lag);
+        self.record.delay = Counts::take(&mut self.delay);
         self.record
     }
 }
@@ -150,13 +150,13 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::record::Effort;
+    use crate::measure::record::ProcessorTime;
 
     #[test]
     fn slices_are_of_one_length_and_gaps_are_empty_ones() {
         let mut recorder = Recorder::new(1_000, 100);
         recorder.answered(1_000, 1_000, 1_050, 1_050);
-        recorder.turn(1_350);
+        recorder.end_slices(1_350);
         recorder.answered(1_300, 1_310, 1_340, 1_350);
         let record = recorder.finish(1_350);
         assert_eq!(record.slices.iter().map(|slice| slice.answers).collect::<Vec<_>>(), [1, 0, 0, 1]);
@@ -167,7 +167,7 @@ mod tests {
     fn too_many_slices_become_half_as_many_and_nothing_is_lost() {
         let mut recorder = Recorder::new(0, 10);
         for at in 0..10_000 {
-            recorder.turn(at);
+            recorder.end_slices(at);
             recorder.answered(0, 0, at, at);
         }
         let record = recorder.finish(10_000);
@@ -182,11 +182,11 @@ mod tests {
         let record = |length: u64, seconds: u64| {
             let mut recorder = Recorder::new(0, length);
             for at in 0..seconds {
-                recorder.turn(at);
+                recorder.end_slices(at);
                 recorder.answered(at, at, at, at);
             }
             let mut record = recorder.finish(seconds);
-            record.efforts.push(Effort::default());
+            record.processor_times.push(ProcessorTime::default());
             record
         };
         let mut sum = record(10, 100);
@@ -200,7 +200,7 @@ mod tests {
         let mut recorder = Recorder::new(0, 1_000);
         recorder.sent(10, 2);
         recorder.sent(20, 1);
-        recorder.landed(30, 1);
+        recorder.ended(30, 1);
         let record = recorder.finish(50);
         assert_eq!(record.area, 2 * 10 + 3 * 10 + 2 * 20);
     }

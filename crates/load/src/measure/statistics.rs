@@ -1,4 +1,4 @@
-//! Means with their intervals, ratios with theirs, fairness.
+//! IoBackend with their intervals, ratios with theirs, fairness.
 
 use serde::{Deserialize, Serialize};
 
@@ -74,21 +74,21 @@ pub fn ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
 
 /// What Jain's index of fairness is made of; adds up over workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Shares {
+pub struct FairnessSums {
     /// How many shared.
     pub count: u64,
     sum: f64,
     squares: f64,
 }
 
-impl Shares {
+impl FairnessSums {
     /// One more, which got `share`.
     pub fn push(&mut self, share: u64) {
-        self.add(&Shares { count: 1, sum: share as f64, squares: (share as f64).powi(2) });
+        self.add(&FairnessSums { count: 1, sum: share as f64, squares: (share as f64).powi(2) });
     }
 
     /// Those of another worker.
-    pub fn add(&mut self, other: &Shares) {
+    pub fn add(&mut self, other: &FairnessSums) {
         self.count += other.count;
         self.sum += other.sum;
         self.squares += other.squares;
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn fairness_goes_from_one_to_the_share_of_one() {
         let index = |shares: &[u64]| {
-            let mut all = Shares::default();
+            let mut all = FairnessSums::default();
             shares.iter().for_each(|share| all.push(*share));
             all.jain()
         };

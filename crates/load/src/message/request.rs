@@ -1,26 +1,26 @@
 //! Requests, written out once before a run, so that to send one is to send bytes that are there.
 
-use crate::message::response::Asked;
-use crate::plan::url::Url;
-use crate::plan::{Completion, Plan, Version};
+use crate::message::response::RequestTraits;
+use crate::plan::url::TargetUrl;
+use crate::plan::{LoadPlan, RequestVersion, ResponseEnd};
 
 /// Bytes of copies of a request that lie one behind the other, for pipelining.
 const MOST_COPIES: usize = 1 << 20;
 
 /// A request, written out.
 #[derive(Clone, Debug)]
-pub struct Image {
+pub struct EncodedRequest {
     bytes: Vec<u8>,
     length: usize,
 }
 
-impl Image {
+impl EncodedRequest {
     /// Writes the request for `url` out, as often in a row as it can be pipelined.
-    pub fn new(plan: &Plan, url: &Url) -> Image {
+    pub fn new(plan: &LoadPlan, url: &TargetUrl) -> EncodedRequest {
         let one = write(plan, url);
         let length = one.len();
         let copies = (plan.pipeline as usize).min((MOST_COPIES / length).max(1));
-        Image { bytes: one.repeat(copies), length }
+        EncodedRequest { bytes: one.repeat(copies), length }
     }
 
     /// Bytes of one.
@@ -43,27 +43,27 @@ impl Image {
 }
 
 /// What responses of this plan depend on.
-pub fn asked(plan: &Plan) -> Asked {
-    Asked {
+pub fn traits(plan: &LoadPlan) -> RequestTraits {
+    RequestTraits {
         head: plan.method == "HEAD",
-        to_end: plan.completion == Completion::End,
+        to_end: plan.completion == ResponseEnd::End,
         hash: plan.expect.hash.is_some(),
     }
 }
 
-fn write(plan: &Plan, url: &Url) -> Vec<u8> {
+fn write(plan: &LoadPlan, url: &TargetUrl) -> Vec<u8> {
     let given = |name: &str| plan.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
-    let version = if plan.version == Version::Http10 { "1.0" } else { "1.1" };
+    let version = if plan.version == RequestVersion::Http10 { "1.0" } else { "1.1" };
     let mut head = format!("{} {} HTTP/{version}\r\n", plan.method, url.target);
     let mut field = |name: &str, value: &str| head += &format!("{name}: {value}\r\n");
     if !given("host") {
-        field("Host", &url.place.authority());
+        field("Host", &url.server.authority());
     }
     let persistent = plan.per_connection() > 1 || plan.hold.is_some();
     match plan.version {
         _ if given("connection") => {}
-        Version::Http11 if !persistent => field("Connection", "close"),
-        Version::Http10 if persistent => field("Connection", "keep-alive"),
+        RequestVersion::Http11 if !persistent => field("Connection", "close"),
+        RequestVersion::Http10 if persistent => field("Connection", "keep-alive"),
         _ => {}
     }
     let has_body = !plan.body.is_empty() || ["POST", "PUT", "PATCH"].contains(&plan.method.as_str());
@@ -115,11 +115,11 @@ pub fn method(text: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn written(url: &str, change: impl FnOnce(&mut Plan)) -> String {
-        let url: Url = url.parse().expect("a URL");
-        let mut plan = Plan::new(vec![url.clone()]);
+    fn written(url: &str, change: impl FnOnce(&mut LoadPlan)) -> String {
+        let url: TargetUrl = url.parse().expect("a URL");
+        let mut plan = LoadPlan::new(vec![url.clone()]);
         change(&mut plan);
-        String::from_utf8(Image::new(&plan, &url).piece(0, 1).to_vec()).expect("it is text")
+        String::from_utf8(EncodedRequest::new(&plan, &url).piece(0, 1).to_vec()).expect("it is text")
     }
 
     #[test]
@@ -129,9 +129,12 @@ mod tests {
             written("http://[::1]/", |plan| plan.requests_per_connection = Some(1)),
             "GET / HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\n\r\n"
         );
-        assert_eq!(written("h", |plan| plan.version = Version::Http10), "GET / HTTP/1.0\r\nHost: h\r\n\r\n");
         assert_eq!(
-            written("h", |plan| (plan.version, plan.keep_alive) = (Version::Http10, true)),
+            written("h", |plan| plan.version = RequestVersion::Http10),
+            "GET / HTTP/1.0\r\nHost: h\r\n\r\n"
+        );
+        assert_eq!(
+            written("h", |plan| (plan.version, plan.keep_alive) = (RequestVersion::Http10, true)),
             "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n"
         );
         assert_eq!(
@@ -146,10 +149,10 @@ mod tests {
 
     #[test]
     fn several_lie_behind_each_other() {
-        let url: Url = "h".parse().expect("a URL");
-        let mut plan = Plan::new(vec![url.clone()]);
+        let url: TargetUrl = "h".parse().expect("a URL");
+        let mut plan = LoadPlan::new(vec![url.clone()]);
         plan.pipeline = 3;
-        let image = Image::new(&plan, &url);
+        let image = EncodedRequest::new(&plan, &url);
         assert_eq!(image.copies(), 3);
         assert_eq!(image.piece(2, 3).len(), 3 * image.length() - 2);
     }

@@ -17,9 +17,9 @@ const MOST_HEAD: usize = 64 << 10;
 /// Fields of a head at most.
 const MOST_FIELDS: usize = 128;
 
-/// What a request asked for, as far as the end of its response depends on it.
+/// What a request traits for, as far as the end of its response depends on it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked {
+pub struct RequestTraits {
     /// The response to HEAD has no body.
     pub head: bool,
     /// The response is complete when the server ends the connection, and not before, whatever its length says.
@@ -30,7 +30,7 @@ pub struct Asked {
 
 /// A response that has come whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Response {
+pub struct ReceivedResponse {
     /// Its status.
     pub status: u16,
     /// Bytes of its body.
@@ -43,16 +43,16 @@ pub struct Response {
 
 /// What a head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Facts {
+struct ParsedHead {
     status: u16,
-    body: Body,
+    body: BodyFraming,
     persistent: bool,
     /// Another head follows for the same request (100, 103).
     interim: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Body {
+enum BodyFraming {
     Fixed(u64),
     Chunked,
     ToEnd,
@@ -60,15 +60,15 @@ enum Body {
 
 /// The last head that was read for a target.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct HeadCache {
     bytes: Vec<u8>,
-    facts: Option<Facts>,
+    parsed: Option<ParsedHead>,
 }
 
 /// Reads the responses of one connection.
 #[derive(Debug, Default)]
-pub struct Reader {
-    state: State,
+pub struct ResponseParser {
+    state: ParserState,
     /// The beginning of a head that came in parts.
     partial: Vec<u8>,
     chunks: Option<Decoder>,
@@ -79,7 +79,7 @@ pub struct Reader {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ParserState {
     #[default]
     Head,
     Fixed(u64),
@@ -87,7 +87,7 @@ enum State {
     Chunked,
 }
 
-impl Reader {
+impl ResponseParser {
     /// Takes in the first bytes of `input`: says how many, and the response that is complete with them.
     ///
     /// # Errors
@@ -96,26 +96,26 @@ impl Reader {
     pub fn feed(
         &mut self,
         input: &[u8],
-        asked: Asked,
-        known: &mut Known,
-    ) -> Result<(usize, Option<Response>), &'static str> {
+        traits: RequestTraits,
+        known: &mut HeadCache,
+    ) -> Result<(usize, Option<ReceivedResponse>), &'static str> {
         let mut taken = 0;
-        if self.state == State::Head {
-            let (used, facts) = self.head(input, asked, known)?;
+        if self.state == ParserState::Head {
+            let (used, parsed) = self.head(input, traits, known)?;
             taken = used;
-            let Some(facts) = facts else { return Ok((taken, None)) };
+            let Some(parsed) = parsed else { return Ok((taken, None)) };
             // All of it at once, the way of nearly every answer.
-            if let Body::Fixed(length) = facts.body
+            if let BodyFraming::Fixed(length) = parsed.body
                 && length <= (input.len() - taken) as u64
-                && !(asked.to_end || asked.hash)
+                && !(traits.to_end || traits.hash)
             {
-                let Facts { status, persistent, .. } = facts;
+                let ParsedHead { status, persistent, .. } = parsed;
                 return Ok((
                     taken + length as usize,
-                    Some(Response { status, length, hash: None, persistent }),
+                    Some(ReceivedResponse { status, length, hash: None, persistent }),
                 ));
             }
-            self.begin(facts, asked);
+            self.begin(parsed, traits);
         }
         let (used, done) = self.body(&input[taken..])?;
         Ok((taken + used, done))
@@ -123,23 +123,23 @@ impl Reader {
 
     /// Whether nothing of a response has come yet.
     pub fn is_fresh(&self) -> bool {
-        self.state == State::Head && self.partial.is_empty()
+        self.state == ParserState::Head && self.partial.is_empty()
     }
 
     /// Bytes of the body that are still to come and need not be looked at.
     #[inline]
-    pub fn to_skip(&self) -> u64 {
+    pub fn skippable(&self) -> u64 {
         match self.state {
-            State::Fixed(left) if self.hasher.is_none() => left,
+            ParserState::Fixed(left) if self.hasher.is_none() => left,
             _ => 0,
         }
     }
 
     /// `count` of those bytes came and were thrown away.
-    pub fn skipped(&mut self, count: u64) -> Option<Response> {
-        let State::Fixed(left) = self.state else { return None };
+    pub fn skipped(&mut self, count: u64) -> Option<ReceivedResponse> {
+        let ParserState::Fixed(left) = self.state else { return None };
         self.length += count;
-        self.state = State::Fixed(left - count);
+        self.state = ParserState::Fixed(left - count);
         (left == count).then(|| self.finish())
     }
 
@@ -147,83 +147,83 @@ impl Reader {
     ///
     /// # Errors
     /// In words, when the end came in the middle of a response.
-    pub fn end(&mut self) -> Result<Option<Response>, &'static str> {
+    pub fn end(&mut self) -> Result<Option<ReceivedResponse>, &'static str> {
         match self.state {
-            State::Head if self.partial.is_empty() => Ok(None),
-            State::ToEnd(None) => Ok(Some(self.finish())),
-            State::ToEnd(Some(length)) if length == self.length => Ok(Some(self.finish())),
-            State::ToEnd(Some(length)) if length < self.length => {
+            ParserState::Head if self.partial.is_empty() => Ok(None),
+            ParserState::ToEnd(None) => Ok(Some(self.finish())),
+            ParserState::ToEnd(Some(length)) if length == self.length => Ok(Some(self.finish())),
+            ParserState::ToEnd(Some(length)) if length < self.length => {
                 Err("more bytes came than the head announced")
             }
             _ => Err("the connection ended in the middle of an answer"),
         }
     }
 
-    fn begin(&mut self, facts: Facts, asked: Asked) {
-        (self.status, self.length) = (facts.status, 0);
-        self.persistent = facts.persistent && !asked.to_end;
-        self.hasher = asked.hash.then(|| Box::new(Sha256::new()));
-        self.state = match facts.body {
-            Body::Fixed(length) if asked.to_end => State::ToEnd(Some(length)),
-            Body::Fixed(length) => State::Fixed(length),
-            Body::Chunked => {
+    fn begin(&mut self, parsed: ParsedHead, traits: RequestTraits) {
+        (self.status, self.length) = (parsed.status, 0);
+        self.persistent = parsed.persistent && !traits.to_end;
+        self.hasher = traits.hash.then(|| Box::new(Sha256::new()));
+        self.state = match parsed.body {
+            BodyFraming::Fixed(length) if traits.to_end => ParserState::ToEnd(Some(length)),
+            BodyFraming::Fixed(length) => ParserState::Fixed(length),
+            BodyFraming::Chunked => {
                 // The decoder stores no byte, so nothing needs a bound. With none, all it refuses is malformed bytes.
                 self.chunks = Some(Decoder::new(u64::MAX, usize::MAX));
-                State::Chunked
+                ParserState::Chunked
             }
-            Body::ToEnd => State::ToEnd(None),
+            BodyFraming::ToEnd => ParserState::ToEnd(None),
         };
     }
 
-    fn finish(&mut self) -> Response {
-        self.state = State::Head;
+    fn finish(&mut self) -> ReceivedResponse {
+        self.state = ParserState::Head;
         let hash = self.hasher.take().map(|hasher| hasher.finalize().into());
-        Response { status: self.status, length: self.length, hash, persistent: self.persistent }
+        ReceivedResponse { status: self.status, length: self.length, hash, persistent: self.persistent }
     }
 
     #[inline]
     fn head(
         &mut self,
         input: &[u8],
-        asked: Asked,
-        known: &mut Known,
-    ) -> Result<(usize, Option<Facts>), &'static str> {
+        traits: RequestTraits,
+        known: &mut HeadCache,
+    ) -> Result<(usize, Option<ParsedHead>), &'static str> {
         if self.partial.is_empty()
-            && let Some(facts) = known.facts
+            && let Some(parsed) = known.parsed
             && input.starts_with(&known.bytes)
         {
-            return Ok((known.bytes.len(), Some(facts)));
+            return Ok((known.bytes.len(), Some(parsed)));
         }
-        self.read_head(input, asked, known)
+        self.read_head(input, traits, known)
     }
 
     /// Interim heads are passed over.
     fn read_head(
         &mut self,
         input: &[u8],
-        asked: Asked,
-        known: &mut Known,
-    ) -> Result<(usize, Option<Facts>), &'static str> {
+        traits: RequestTraits,
+        known: &mut HeadCache,
+    ) -> Result<(usize, Option<ParsedHead>), &'static str> {
         let mut taken = 0;
         loop {
-            let (used, facts) = match self.up_to_body(&input[taken..])? {
+            let (used, parsed) = match self.up_to_body(&input[taken..])? {
                 (used, false) => return Ok((taken + used, None)),
                 (used, true) => {
                     let from_parts = std::mem::take(&mut self.partial);
                     let head =
                         if from_parts.is_empty() { &input[taken..taken + used] } else { &from_parts[..] };
-                    let facts = parse(head, asked)?;
-                    if !facts.interim {
+                    let parsed = parse(head, traits)?;
+                    if !parsed.interim {
                         known.bytes.clear();
                         known.bytes.extend_from_slice(head);
-                        known.facts = Some(facts);
+                        known.parsed = Some(parsed);
                     }
-                    (used, facts)
+                    (used, parsed)
                 }
             };
             taken += used;
-            if !facts.interim {
-                return Ok((taken, Some(facts)));
+            if !parsed.interim {
+                return Ok((taken, Some(parsed)));
             }
         }
     }
@@ -256,21 +256,21 @@ impl Reader {
         }
     }
 
-    fn body(&mut self, input: &[u8]) -> Result<(usize, Option<Response>), &'static str> {
+    fn body(&mut self, input: &[u8]) -> Result<(usize, Option<ReceivedResponse>), &'static str> {
         let mut taken = 0;
         loop {
             let rest = &input[taken..];
             match self.state {
-                State::Head => return Ok((taken, None)),
-                State::Fixed(left) => {
+                ParserState::Head => return Ok((taken, None)),
+                ParserState::Fixed(left) => {
                     let count = self.take(rest, left);
                     taken += count;
-                    self.state = State::Fixed(left - count as u64);
+                    self.state = ParserState::Fixed(left - count as u64);
                     let done = (left == count as u64).then(|| self.finish());
                     return Ok((taken, done));
                 }
-                State::ToEnd(_) => return Ok((taken + self.take(rest, u64::MAX), None)),
-                State::Chunked => {
+                ParserState::ToEnd(_) => return Ok((taken + self.take(rest, u64::MAX), None)),
+                ParserState::Chunked => {
                     let Some(decoder) = &mut self.chunks else { return Ok((taken, None)) };
                     let piece = decoder.decode(rest).map_err(Refusal::words)?;
                     self.take(&rest[piece.content], u64::MAX);
@@ -294,7 +294,7 @@ impl Reader {
 }
 
 /// Reads a whole head, its empty line included.
-fn parse(head: &[u8], asked: Asked) -> Result<Facts, &'static str> {
+fn parse(head: &[u8], traits: RequestTraits) -> Result<ParsedHead, &'static str> {
     if memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r') {
         return Err("a line of the head ends with a bare line feed");
     }
@@ -337,12 +337,12 @@ fn parse(head: &[u8], asked: Asked) -> Result<Facts, &'static str> {
     let interim = status < 200 && status != 101;
     let body = match (chunked, length) {
         (true, Some(_)) => return Err("there are both a length and chunks"),
-        _ if asked.head || status < 200 || status == 204 || status == 304 => Body::Fixed(0),
-        (true, None) => Body::Chunked,
-        (false, Some(length)) => Body::Fixed(length),
-        (false, None) => Body::ToEnd,
+        _ if traits.head || status < 200 || status == 204 || status == 304 => BodyFraming::Fixed(0),
+        (true, None) => BodyFraming::Chunked,
+        (false, Some(length)) => BodyFraming::Fixed(length),
+        (false, None) => BodyFraming::ToEnd,
     };
-    Ok(Facts { status, body, persistent: persistent && body != Body::ToEnd, interim })
+    Ok(ParsedHead { status, body, persistent: persistent && body != BodyFraming::ToEnd, interim })
 }
 
 fn number(value: &[u8]) -> Option<u64> {

@@ -3,27 +3,27 @@
 
 use std::net::IpAddr;
 
-use crate::error::Wrong;
-use crate::plan::choose::unserved;
+use crate::error::LoadError;
 use crate::plan::expect::Expect;
+use crate::plan::io::IoChoice;
+use crate::plan::io::unserved;
 use crate::plan::pacer::Arrivals;
-use crate::plan::url::{Place, Url};
-use crate::plan::way::Way;
-use crate::plan::{Completion, Order, Plan, Version, WarmUp};
+use crate::plan::url::{ServerAddress, TargetUrl};
+use crate::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
 
-impl Plan {
+impl LoadPlan {
     /// Sees that it makes sense as a whole.
     ///
     /// # Errors
-    /// [`Wrong::Usage`], in one line, when it does not.
-    pub fn check(&self) -> Result<(), Wrong> {
+    /// [`LoadError::Usage`], in one line, when it does not.
+    pub fn check(&self) -> Result<(), LoadError> {
         let why = self
             .check_sizes()
             .or_else(|| self.check_schedules())
             .or_else(|| self.check_shape())
             .or_else(|| self.check_asking())
             .or_else(|| self.check_ways());
-        why.map_or(Ok(()), |why| Err(Wrong::Usage(why)))
+        why.map_or(Ok(()), |why| Err(LoadError::Usage(why)))
     }
 
     fn check_sizes(&self) -> Option<String> {
@@ -34,8 +34,8 @@ impl Plan {
             return Some("threads, processes, pipelined requests and runs are 1 at least".into());
         }
         for (count, most, what) in [
-            (self.threads, Plan::MOST_THREADS, "threads in a process"),
-            (self.processes, Plan::MOST_PROCESSES, "processes"),
+            (self.threads, LoadPlan::MOST_THREADS, "threads in a process"),
+            (self.processes, LoadPlan::MOST_PROCESSES, "processes"),
         ] {
             if count > most {
                 return Some(format!("{count} {what} are too many; {most} at most"));
@@ -95,7 +95,8 @@ impl Plan {
     }
 
     fn check_shape(&self) -> Option<String> {
-        if self.completion == Completion::End && self.requests_per_connection.is_some_and(|count| count > 1) {
+        if self.completion == ResponseEnd::End && self.requests_per_connection.is_some_and(|count| count > 1)
+        {
             return Some(
                 "an answer that ends with its connection is the only one on it: no --requests-per-connection"
                     .into(),
@@ -104,32 +105,32 @@ impl Plan {
         if self.requests_per_connection.is_some_and(|count| count > 1) || self.hold.is_some() {
             match (self.persists(), self.version) {
                 (true, _) => {}
-                (false, Version::Http10) => {
+                (false, RequestVersion::Http10) => {
                     return Some(
                         "HTTP/1.0 closes a connection after one response; add --keep-alive for more requests"
                             .into(),
                     );
                 }
-                (false, Version::Http11) => {
+                (false, RequestVersion::Http11) => {
                     return Some("'Connection: close' allows one request on a connection".into());
                 }
             }
         }
-        if self.keep_alive && self.version == Version::Http11 {
+        if self.keep_alive && self.version == RequestVersion::Http11 {
             return Some(
                 "--keep-alive changes nothing without --http 1.0: HTTP/1.1 keeps connections".into(),
             );
         }
-        if self.pipeline > 1 && (self.per_connection() == 1 || self.version == Version::Http10) {
+        if self.pipeline > 1 && (self.per_connection() == 1 || self.version == RequestVersion::Http10) {
             return Some("requests are pipelined on a connection of HTTP/1.1 that stays".into());
         }
         if self.requests_per_connection == Some(0) {
             return Some("a connection makes 1 request at least".into());
         }
-        if self.slow_rate < Plan::LEAST_SLOW_RATE {
+        if self.slow_rate < LoadPlan::LEAST_SLOW_RATE {
             return Some(format!(
                 "a slow connection moves {} bytes a second at least",
-                Plan::LEAST_SLOW_RATE
+                LoadPlan::LEAST_SLOW_RATE
             ));
         }
         if self.method == "HEAD"
@@ -153,16 +154,16 @@ impl Plan {
             || self.requests_per_connection.is_some()
             || self.method != "GET"
             || !(self.headers.is_empty() && self.body.is_empty())
-            || self.version != Version::default()
-            || self.completion != Completion::default()
-            || self.order != Order::default()
+            || self.version != RequestVersion::default()
+            || self.completion != ResponseEnd::default()
+            || self.order != UrlOrder::default()
             || self.expect != Expect::default();
         if about_requests && u64::from(self.idle) == self.all_connections() {
             return Some(
                 "connections that are only idle make no requests: nothing can be said of those".into(),
             );
         }
-        if self.order == Order::Random && self.urls.len() == self.servers() {
+        if self.order == UrlOrder::Random && self.urls.len() == self.servers() {
             return Some("--random chooses among several URLs of a server, and there is one of each".into());
         }
         None
@@ -170,16 +171,16 @@ impl Plan {
 
     /// What is set on connections has to mean something where they go.
     fn check_ways(&self) -> Option<String> {
-        let only_unix = self.urls.iter().all(|url| matches!(url.place, Place::Unix(_)));
+        let only_unix = self.urls.iter().all(|url| matches!(url.server, ServerAddress::Unix(_)));
         if only_unix && (self.sources.count() > 0 || self.join_ack) {
             return Some("--source and --join-ack are for TCP, and a Unix socket is not".into());
         }
-        if let Some(why) = unserved(self).filter(|_| self.way == Way::Uring) {
+        if let Some(why) = unserved(self).filter(|_| self.way == IoChoice::Uring) {
             return Some(format!("--io uring: {why}; use --io epoll"));
         }
-        let literal = |url: &Url| match &url.place {
-            Place::Host(host, _) => host.parse::<IpAddr>().ok(),
-            Place::Unix(_) => None,
+        let literal = |url: &TargetUrl| match &url.server {
+            ServerAddress::Host(host, _) => host.parse::<IpAddr>().ok(),
+            ServerAddress::Unix(_) => None,
         };
         let from = self.sources.nth(0)?;
         let to = self.urls.iter().filter_map(literal).find(|to| to.is_ipv4() != from.is_ipv4())?;
@@ -188,7 +189,7 @@ impl Plan {
 
     /// How many servers the URLs name.
     fn servers(&self) -> usize {
-        self.urls.iter().map(|url| &url.place).collect::<std::collections::HashSet<_>>().len()
+        self.urls.iter().map(|url| &url.server).collect::<std::collections::HashSet<_>>().len()
     }
 }
 
@@ -197,18 +198,18 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::plan::pacer::Rate;
+    use crate::plan::pacer::ArrivalRate;
 
-    fn plan(change: impl FnOnce(&mut Plan)) -> Result<(), Wrong> {
-        let mut plan = Plan::new(vec!["http://127.0.0.1/".parse().expect("a URL")]);
+    fn plan(change: impl FnOnce(&mut LoadPlan)) -> Result<(), LoadError> {
+        let mut plan = LoadPlan::new(vec!["http://127.0.0.1/".parse().expect("a URL")]);
         change(&mut plan);
         plan.check()
     }
 
-    type Change = fn(&mut Plan);
+    type PlanEdit = fn(&mut LoadPlan);
 
     #[track_caller]
-    fn refused(all: &[(Change, &str)]) {
+    fn refused(all: &[(PlanEdit, &str)]) {
         for (change, why) in all {
             let said = plan(change).expect_err(why).to_string();
             assert!(said.contains(why), "{said}");
@@ -224,25 +225,26 @@ mod tests {
             (|plan| (plan.threads, plan.connections) = (4, Some(3)), "cannot be shared"),
             (|plan| plan.hold = Some(Duration::from_secs(1)), "--connection-rate"),
             (|plan| (plan.pipeline, plan.requests_per_connection) = (2, Some(1)), "pipelined"),
-            (|plan| (plan.pipeline, plan.version) = (2, Version::Http10), "pipelined"),
+            (|plan| (plan.pipeline, plan.version) = (2, RequestVersion::Http10), "pipelined"),
             (|plan| plan.sources = "::1".parse().expect("an address"), "IPv4"),
             (
                 |plan| {
                     (plan.duration, plan.requests) = (None, Some(1));
-                    plan.rate = Some(Rate { from: 1.0, to: 2.0 });
+                    plan.rate = Some(ArrivalRate { from: 1.0, to: 2.0 });
                 },
                 "--duration",
             ),
             (
-                |plan| (plan.completion, plan.requests_per_connection) = (Completion::End, Some(5)),
+                |plan| (plan.completion, plan.requests_per_connection) = (ResponseEnd::End, Some(5)),
                 "the only one",
             ),
             (|plan| (plan.method, plan.expect.length) = ("HEAD".into(), Some(5)), "HEAD"),
             (|plan| plan.headers = vec![("content-length".into(), "5".into())], "0 bytes"),
             (|plan| plan.warm_up = WarmUp::For(Duration::from_secs(10)), "leaves nothing"),
         ]);
-        let held = |plan: &mut Plan| {
-            (plan.hold, plan.connection_rate) = (Some(Duration::from_secs(1)), Some(Rate::constant(5.0)));
+        let held = |plan: &mut LoadPlan| {
+            (plan.hold, plan.connection_rate) =
+                (Some(Duration::from_secs(1)), Some(ArrivalRate::constant(5.0)));
         };
         assert!(plan(held).is_ok());
     }
@@ -251,7 +253,7 @@ mod tests {
     fn what_would_change_nothing_is_refused() {
         refused(&[
             (|plan| plan.arrivals = Arrivals::Poisson, "--rate"),
-            (|plan| plan.order = Order::Random, "several URLs"),
+            (|plan| plan.order = UrlOrder::Random, "several URLs"),
             (|plan| (plan.connections, plan.idle, plan.pipeline) = (Some(0), 5, 2), "only idle"),
             (|plan| (plan.connections, plan.idle, plan.expect.length) = (Some(0), 5, Some(1)), "only idle"),
             (
@@ -272,26 +274,26 @@ mod tests {
         assert!(plan(|plan| (plan.connections, plan.idle) = (Some(0), 5)).is_ok());
         assert!(plan(|plan| (plan.method, plan.expect.length) = ("HEAD".into(), Some(0))).is_ok());
         let two = ["a/b", "a/c"].map(|url| url.parse().expect("a URL"));
-        assert!(plan(|plan| (plan.urls, plan.order) = (two.to_vec(), Order::Random)).is_ok());
+        assert!(plan(|plan| (plan.urls, plan.order) = (two.to_vec(), UrlOrder::Random)).is_ok());
     }
 
     #[test]
     fn what_a_ring_does_not_serve_is_refused_where_it_was_asked_for() {
-        let sources = |plan: &mut Plan| plan.sources = "127.0.0.2".parse().expect("an address");
+        let sources = |plan: &mut LoadPlan| plan.sources = "127.0.0.2".parse().expect("an address");
         assert!(plan(sources).is_ok());
         refused(&[
-            (|plan| (plan.way, plan.slow_readers) = (Way::Uring, 1), "slow connections"),
-            (|plan| (plan.way, plan.slow_writers) = (Way::Uring, 1), "slow connections"),
+            (|plan| (plan.way, plan.slow_readers) = (IoChoice::Uring, 1), "slow connections"),
+            (|plan| (plan.way, plan.slow_writers) = (IoChoice::Uring, 1), "slow connections"),
             (
-                |plan| (plan.way, plan.sources) = (Way::Uring, "127.0.0.2".parse().expect("an address")),
+                |plan| (plan.way, plan.sources) = (IoChoice::Uring, "127.0.0.2".parse().expect("an address")),
                 "--source",
             ),
             (
-                |plan| (plan.way, plan.urls) = (Way::Uring, vec!["unix:/s".parse().expect("a URL")]),
+                |plan| (plan.way, plan.urls) = (IoChoice::Uring, vec!["unix:/s".parse().expect("a URL")]),
                 "Unix sockets",
             ),
         ]);
-        assert!(plan(|plan| plan.way = Way::Uring).is_ok());
+        assert!(plan(|plan| plan.way = IoChoice::Uring).is_ok());
     }
 
     #[test]
@@ -302,14 +304,14 @@ mod tests {
             (|plan| plan.slow_rate = 9, "10 bytes"),
             (
                 |plan| {
-                    (plan.threads, plan.processes) = (Plan::MOST_THREADS, Plan::MOST_PROCESSES);
+                    (plan.threads, plan.processes) = (LoadPlan::MOST_THREADS, LoadPlan::MOST_PROCESSES);
                     plan.connections = Some(10);
                 },
                 "cannot be shared",
             ),
         ]);
-        let mut plan = Plan::new(vec!["a".parse().expect("a URL")]);
-        (plan.hold, plan.connection_rate) = (Some(Duration::MAX), Some(Rate::constant(1e9)));
+        let mut plan = LoadPlan::new(vec!["a".parse().expect("a URL")]);
+        (plan.hold, plan.connection_rate) = (Some(Duration::MAX), Some(ArrivalRate::constant(1e9)));
         assert_eq!(plan.active(), u32::MAX);
     }
 }

@@ -5,9 +5,9 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::plan::pacer::Arrivals;
-use crate::plan::{Completion, Order, Plan, Version, WarmUp};
+use crate::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
 
-impl Plan {
+impl LoadPlan {
     /// Every setting that may change a result, by its flag. URLs have a place of their own in a report.
     pub fn settings(&self) -> BTreeMap<String, String> {
         let optional = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
@@ -20,7 +20,7 @@ impl Plan {
         };
         let headers: Vec<String> = self.headers.iter().map(shown_field).collect();
         let arrivals = if self.arrivals == Arrivals::Poisson { "poisson" } else { "constant" };
-        let completion = if self.completion == Completion::End { "end" } else { "length" };
+        let completion = if self.completion == ResponseEnd::End { "end" } else { "length" };
         let statuses: Vec<String> = self.expect.statuses.iter().map(u16::to_string).collect();
         [
             ("connections", self.active().to_string()),
@@ -47,10 +47,10 @@ impl Plan {
             ("method", self.method.clone()),
             ("header", optional(Some(headers.join("; ")).filter(|text| !text.is_empty()))),
             ("body", format!("{} bytes", self.body.len())),
-            ("http", (if self.version == Version::Http10 { "1.0" } else { "1.1" }).to_owned()),
+            ("http", (if self.version == RequestVersion::Http10 { "1.0" } else { "1.1" }).to_owned()),
             ("keep-alive", switch(self.keep_alive)),
             ("completion", completion.to_owned()),
-            ("random", switch(self.order == Order::Random)),
+            ("random", switch(self.order == UrlOrder::Random)),
             ("seed", self.seed.to_string()),
             ("idle", self.idle.to_string()),
             ("slow-readers", self.slow_readers.to_string()),
@@ -77,7 +77,7 @@ fn shown_field((name, value): &(String, String)) -> String {
 }
 
 /// The run in one line.
-impl fmt::Display for Plan {
+impl fmt::Display for LoadPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |count: u64, name: &str| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
         match self.hold {
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn settings_show_fields_and_hide_credentials() {
-        let mut plan = Plan::new(vec!["http://127.0.0.1/".parse().expect("a URL")]);
+        let mut plan = LoadPlan::new(vec!["http://127.0.0.1/".parse().expect("a URL")]);
         plan.headers = [("Connection", "close"), ("authorization", "Bearer secret")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .to_vec();

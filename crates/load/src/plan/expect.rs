@@ -10,17 +10,17 @@ pub struct Expect {
     /// Its body has so many bytes.
     pub length: Option<u64>,
     /// Its body has this SHA-256.
-    pub hash: Option<Hash>,
+    pub hash: Option<BodyHash>,
 }
 
 /// A SHA-256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hash(pub [u8; 32]);
+pub struct BodyHash(pub [u8; 32]);
 
-impl FromStr for Hash {
+impl FromStr for BodyHash {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Hash, String> {
+    fn from_str(text: &str) -> Result<BodyHash, String> {
         let wrong =
             || "a hash is the SHA-256 of the body, 64 hexadecimal digits, as sha256sum prints it".to_owned();
         if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -30,7 +30,7 @@ impl FromStr for Hash {
         for (place, byte) in hash.iter_mut().enumerate() {
             *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).map_err(|_| wrong())?;
         }
-        Ok(Hash(hash))
+        Ok(BodyHash(hash))
     }
 }
 
@@ -41,9 +41,9 @@ mod tests {
     #[test]
     fn a_hash_is_read() {
         let text = "00ff".repeat(16);
-        assert_eq!(text.parse::<Hash>().map(|hash| hash.0[..3].to_vec()), Ok(vec![0, 255, 0]));
+        assert_eq!(text.parse::<BodyHash>().map(|hash| hash.0[..3].to_vec()), Ok(vec![0, 255, 0]));
         for wrong in ["", "00", &"0g".repeat(32), &"é".repeat(32)] {
-            assert!(wrong.parse::<Hash>().is_err());
+            assert!(wrong.parse::<BodyHash>().is_err());
         }
     }
 }

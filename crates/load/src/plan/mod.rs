@@ -1,25 +1,24 @@
 //! What is asked of a run, in types that exist only when they are valid, and what follows from it.
 
 mod check;
-pub(crate) mod choose;
 mod describe;
 pub mod expect;
+pub mod io;
 pub mod pacer;
 pub mod source;
 pub mod url;
-pub mod way;
 
 use std::time::Duration;
 
 use crate::plan::expect::Expect;
-use crate::plan::pacer::{Arrivals, Rate};
-use crate::plan::source::Sources;
-use crate::plan::url::Url;
-use crate::plan::way::Way;
+use crate::plan::io::IoChoice;
+use crate::plan::pacer::{ArrivalRate, Arrivals};
+use crate::plan::source::SourceAddresses;
+use crate::plan::url::TargetUrl;
 
 /// Which of several URLs comes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum UrlOrder {
     /// Each in its turn.
     #[default]
     Listed,
@@ -29,7 +28,7 @@ pub enum Order {
 
 /// The version that requests name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Version {
+pub enum RequestVersion {
     /// HTTP/1.0
     Http10,
     /// HTTP/1.1
@@ -39,7 +38,7 @@ pub enum Version {
 
 /// When a response is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Completion {
+pub enum ResponseEnd {
     /// Where its framing says: by its length, by chunks, without either by the end of the connection.
     #[default]
     Length,
@@ -61,11 +60,11 @@ pub enum WarmUp {
 
 /// What is asked of a run.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct LoadPlan {
     /// What is asked for. Connections are spread over their servers in turn.
-    pub urls: Vec<Url>,
+    pub urls: Vec<TargetUrl>,
     /// Which comes next.
-    pub order: Order,
+    pub order: UrlOrder,
     /// What is at random repeats with the same number.
     pub seed: u64,
     /// Connections that make requests; with `hold`, the most at once, where there is a bound.
@@ -79,7 +78,7 @@ pub struct Plan {
     /// The run ends after this many responses and errors; with `duration`, whichever comes first.
     pub requests: Option<u64>,
     /// Arrivals by a schedule; without one a request follows an answer.
-    pub rate: Option<Rate>,
+    pub rate: Option<ArrivalRate>,
     /// How they are spread.
     pub arrivals: Arrivals,
     /// Requests after which a connection is replaced.
@@ -93,11 +92,11 @@ pub struct Plan {
     /// The body of every request.
     pub body: Vec<u8>,
     /// The version of every request.
-    pub version: Version,
+    pub version: RequestVersion,
     /// HTTP/1.0 requests ask for a persistent connection.
     pub keep_alive: bool,
     /// When a response is complete.
-    pub completion: Completion,
+    pub completion: ResponseEnd,
     /// Connections beside that never ask.
     pub idle: u32,
     /// Connections beside that read their answers slowly.
@@ -107,13 +106,13 @@ pub struct Plan {
     /// Bytes per second of slow ones.
     pub slow_rate: u64,
     /// Addresses to come from, in turn.
-    pub sources: Sources,
+    pub sources: SourceAddresses,
     /// The handshake's last acknowledgement travels with the request.
     pub join_ack: bool,
     /// How connections do I/O.
-    pub way: Way,
+    pub way: IoChoice,
     /// New connections by a schedule.
-    pub connection_rate: Option<Rate>,
+    pub connection_rate: Option<ArrivalRate>,
     /// How long a connection lives, its requests spread evenly over that time.
     pub hold: Option<Duration>,
     /// After this long without an answer a request has failed.
@@ -126,12 +125,12 @@ pub struct Plan {
     pub repeat: u32,
 }
 
-impl Plan {
+impl LoadPlan {
     /// One that asks for `urls` with the defaults.
-    pub fn new(urls: Vec<Url>) -> Plan {
-        Plan {
+    pub fn new(urls: Vec<TargetUrl>) -> LoadPlan {
+        LoadPlan {
             urls,
-            order: Order::Listed,
+            order: UrlOrder::Listed,
             seed: 1,
             connections: None,
             threads: 1,
@@ -145,16 +144,16 @@ impl Plan {
             method: "GET".to_owned(),
             headers: Vec::new(),
             body: Vec::new(),
-            version: Version::Http11,
+            version: RequestVersion::Http11,
             keep_alive: false,
-            completion: Completion::Length,
+            completion: ResponseEnd::Length,
             idle: 0,
             slow_readers: 0,
             slow_writers: 0,
             slow_rate: 1024,
-            sources: Sources::default(),
+            sources: SourceAddresses::default(),
             join_ack: false,
-            way: Way::Auto,
+            way: IoChoice::Auto,
             connection_rate: None,
             hold: None,
             timeout: Duration::from_secs(30),
@@ -187,7 +186,7 @@ impl Plan {
                 let at_once = (rate.from.max(rate.to) * hold.as_secs_f64() * 1.25).ceil() as u32;
                 at_once.saturating_add(self.workers())
             }
-            _ => Plan::DEFAULT_CONNECTIONS.max(self.workers()),
+            _ => LoadPlan::DEFAULT_CONNECTIONS.max(self.workers()),
         }
     }
 
@@ -203,8 +202,8 @@ impl Plan {
         let mut options =
             self.headers.iter().filter(connection).flat_map(|(_, value)| value.split(',').map(str::trim));
         match self.version {
-            Version::Http11 => !options.any(|option| option.eq_ignore_ascii_case("close")),
-            Version::Http10 => {
+            RequestVersion::Http11 => !options.any(|option| option.eq_ignore_ascii_case("close")),
+            RequestVersion::Http10 => {
                 self.keep_alive || options.any(|option| option.eq_ignore_ascii_case("keep-alive"))
             }
         }
@@ -213,9 +212,9 @@ impl Plan {
     /// Requests that a connection may make; the shapes that end with the connection allow one.
     pub fn per_connection(&self) -> u64 {
         match self.completion {
-            Completion::End => 1,
-            Completion::Length if !self.persists() => 1,
-            Completion::Length => self.requests_per_connection.unwrap_or(match self.hold {
+            ResponseEnd::End => 1,
+            ResponseEnd::Length if !self.persists() => 1,
+            ResponseEnd::Length => self.requests_per_connection.unwrap_or(match self.hold {
                 Some(_) => 1,
                 None => u64::MAX,
             }),
@@ -234,8 +233,8 @@ mod tests {
 
     #[test]
     fn held_connections_follow_from_their_rate_and_their_life() {
-        let mut plan = Plan::new(vec!["http://127.0.0.1/".parse().expect("a URL")]);
-        plan.connection_rate = Some(Rate::constant(1000.0));
+        let mut plan = LoadPlan::new(vec!["http://127.0.0.1/".parse().expect("a URL")]);
+        plan.connection_rate = Some(ArrivalRate::constant(1000.0));
         plan.hold = Some(Duration::from_secs(10));
         assert_eq!(plan.active(), 12_501);
         assert_eq!(plan.per_connection(), 1);

@@ -13,17 +13,17 @@ use std::str::FromStr;
 
 /// A rate that may change in the course of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
+pub struct ArrivalRate {
     /// Per second, at the begin.
     pub from: f64,
     /// Per second, at the end of the run.
     pub to: f64,
 }
 
-impl Rate {
+impl ArrivalRate {
     /// One that stays as it is.
-    pub fn constant(per_second: f64) -> Rate {
-        Rate { from: per_second, to: per_second }
+    pub fn constant(per_second: f64) -> ArrivalRate {
+        ArrivalRate { from: per_second, to: per_second }
     }
 
     /// Whether it changes.
@@ -59,14 +59,14 @@ impl Rate {
     }
 }
 
-impl FromStr for Rate {
+impl FromStr for ArrivalRate {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Rate, String> {
+    fn from_str(text: &str) -> Result<ArrivalRate, String> {
         let number = |text: &str| text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0);
         let (from, to) = text.split_once(':').unwrap_or((text, text));
         match (number(from), number(to)) {
-            (Some(from), Some(to)) if from + to > 0.0 && from.max(to) <= 1e9 => Ok(Rate { from, to }),
+            (Some(from), Some(to)) if from + to > 0.0 && from.max(to) <= 1e9 => Ok(ArrivalRate { from, to }),
             _ => {
                 Err("a rate is a number above 0 per second, as in 5000, or two for a ramp, as in 0:5000"
                     .into())
@@ -75,7 +75,7 @@ impl FromStr for Rate {
     }
 }
 
-impl fmt::Display for Rate {
+impl fmt::Display for ArrivalRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_ramp() { write!(f, "{} to {}", self.from, self.to) } else { write!(f, "{}", self.from) }
     }
@@ -93,7 +93,7 @@ pub enum Arrivals {
 
 /// Which part of a schedule a pacer has: that of one of several who share it.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct ScheduleShare {
     /// Its place, from 0.
     pub index: u32,
     /// How many share it.
@@ -103,7 +103,7 @@ pub struct Part {
 /// When the next thing may begin. Times are nanoseconds of any clock that goes on.
 #[derive(Clone, Debug)]
 pub struct Pacer {
-    law: Law,
+    law: Pacing,
     /// Nothing is due before.
     begin: u64,
     /// Nothing is due at this time or after it.
@@ -112,22 +112,29 @@ pub struct Pacer {
 }
 
 #[derive(Clone, Debug)]
-enum Law {
+enum Pacing {
     Free,
-    Schedule { next: u64, level: f64, step: f64, random: Option<fastrand::Rng>, rate: Rate, length: f64 },
+    Schedule {
+        next: u64,
+        level: f64,
+        step: f64,
+        random: Option<fastrand::Rng>,
+        rate: ArrivalRate,
+        length: f64,
+    },
 }
 
 impl Pacer {
     /// Lets everything begin at once, `limit` times, between `begin` and `end`.
     pub fn free(begin: u64, end: u64, limit: u64) -> Pacer {
-        Pacer { law: Law::Free, begin, end, left: limit }
+        Pacer { law: Pacing::Free, begin, end, left: limit }
     }
 
     /// Lets things begin at `rate`; a ramp reaches its end after `length` nanoseconds.
     pub fn scheduled(
-        rate: Rate,
+        rate: ArrivalRate,
         arrivals: Arrivals,
-        part: Part,
+        part: ScheduleShare,
         seed: u64,
         (begin, end, length): (u64, u64, u64),
         limit: u64,
@@ -136,7 +143,7 @@ impl Pacer {
             fastrand::Rng::with_seed(seed ^ u64::from(part.index).wrapping_mul(0x9e37_79b9_7f4a_7c15))
         });
         let first = if random.is_some() { 0.0 } else { f64::from(part.index) };
-        let law = Law::Schedule {
+        let law = Pacing::Schedule {
             next: 0,
             level: first,
             step: f64::from(part.of),
@@ -153,8 +160,8 @@ impl Pacer {
     #[inline]
     pub fn due(&self) -> Option<u64> {
         let at = match &self.law {
-            Law::Free => self.begin,
-            Law::Schedule { next, .. } => *next,
+            Pacing::Free => self.begin,
+            Pacing::Schedule { next, .. } => *next,
         };
         (self.left > 0 && at < self.end).then_some(at)
     }
@@ -164,12 +171,12 @@ impl Pacer {
     pub fn take(&mut self, now: u64) -> Option<u64> {
         let at = self.due().filter(|at| *at <= now)?;
         match self.law {
-            Law::Free if now >= self.end => None,
-            Law::Free => {
+            Pacing::Free if now >= self.end => None,
+            Pacing::Free => {
                 self.left -= 1;
                 Some(now)
             }
-            Law::Schedule { .. } => {
+            Pacing::Schedule { .. } => {
                 self.left -= 1;
                 self.find_next(true);
                 Some(at)
@@ -180,7 +187,7 @@ impl Pacer {
     /// Whether things are due by a schedule, whatever became of those before.
     #[inline]
     pub fn is_scheduled(&self) -> bool {
-        matches!(self.law, Law::Schedule { .. })
+        matches!(self.law, Pacing::Schedule { .. })
     }
 
     /// How many are due at `now` and have not begun. The first million is counted, which takes a moment;
@@ -190,7 +197,7 @@ impl Pacer {
         let mut ahead = self.clone();
         let counted = (0..COUNTED).take_while(|_| ahead.take(now).is_some()).count() as u64;
         match &ahead.law {
-            Law::Schedule { level, step, rate, length, .. } if counted == COUNTED => {
+            Pacing::Schedule { level, step, rate, length, .. } if counted == COUNTED => {
                 let seconds = now.min(self.end).saturating_sub(self.begin) as f64 / 1e9;
                 let rest = (rate.expected(seconds, *length) - level) / step;
                 counted + (rest.max(0.0) as u64).min(ahead.left)
@@ -200,7 +207,7 @@ impl Pacer {
     }
 
     fn find_next(&mut self, grow: bool) {
-        let Law::Schedule { next, level, step, random, rate, length } = &mut self.law else { return };
+        let Pacing::Schedule { next, level, step, random, rate, length } = &mut self.law else { return };
         if grow {
             *level += match random {
                 // 1 - f64() is above zero, and its logarithm finite.

@@ -6,16 +6,16 @@ use std::str::FromStr;
 
 /// Ranges of addresses, taken in turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sources(Vec<Range>);
+pub struct SourceAddresses(Vec<AddressRange>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
+struct AddressRange {
     first: u128,
     count: u128,
     v4: bool,
 }
 
-impl Sources {
+impl SourceAddresses {
     /// The address of the connection with this number; none when the system is to choose.
     pub fn nth(&self, number: u64) -> Option<IpAddr> {
         if self.0.is_empty() {
@@ -37,7 +37,7 @@ impl Sources {
     }
 }
 
-impl Range {
+impl AddressRange {
     fn at(&self, place: u128) -> IpAddr {
         let bits = self.first + place;
         match self.v4 {
@@ -47,22 +47,23 @@ impl Range {
     }
 }
 
-impl FromStr for Sources {
+impl FromStr for SourceAddresses {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Sources, String> {
+    fn from_str(text: &str) -> Result<SourceAddresses, String> {
         let ranges = text.split(',').map(range).collect::<Option<Vec<_>>>();
-        ranges.filter(|ranges| ranges.iter().all(|range| range.v4 == ranges[0].v4)).map(Sources).ok_or_else(
-            || {
+        ranges
+            .filter(|ranges| ranges.iter().all(|range| range.v4 == ranges[0].v4))
+            .map(SourceAddresses)
+            .ok_or_else(|| {
                 format!(
                     "{text:?} is no range of addresses; write 127.0.0.2, 127.0.0.2-127.0.0.9 or 127.1.0.0/24"
                 )
-            },
-        )
+            })
     }
 }
 
-fn range(text: &str) -> Option<Range> {
+fn range(text: &str) -> Option<AddressRange> {
     let bits = |text: &str| match text.parse().ok()? {
         IpAddr::V4(address) => Some((u128::from(u32::from(address)), true)),
         IpAddr::V6(address) => Some((u128::from(address), false)),
@@ -72,12 +73,12 @@ fn range(text: &str) -> Option<Range> {
         let host = (if v4 { 32u32 } else { 128 }).checked_sub(prefix.parse().ok()?)?;
         // A range that is too large to count is too large to use.
         let count = 1u128.checked_shl(host).filter(|_| host < 64)?;
-        return Some(Range { first: address & !(count - 1), count, v4 });
+        return Some(AddressRange { first: address & !(count - 1), count, v4 });
     }
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let ((first, v4), (last, last_v4)) = (bits(first)?, bits(last)?);
     let count = last.checked_sub(first)?.checked_add(1)?;
-    (v4 == last_v4).then_some(Range { first, count, v4 })
+    (v4 == last_v4).then_some(AddressRange { first, count, v4 })
 }
 
 #[cfg(test)]
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     fn all(text: &str) -> Vec<String> {
-        let sources: Sources = text.parse().expect(text);
+        let sources: SourceAddresses = text.parse().expect(text);
         let count = u64::try_from(sources.count()).expect("a short range");
         (0..count).filter_map(|number| sources.nth(number)).map(|address| address.to_string()).collect()
     }
@@ -97,10 +98,10 @@ mod tests {
         assert_eq!(all("10.0.0.7/31,10.9.0.1"), ["10.0.0.6", "10.0.0.7", "10.9.0.1"]);
         assert_eq!(all("::1-::2"), ["::1", "::2"]);
         assert_eq!(
-            "127.0.0.2-127.0.0.3".parse::<Sources>().expect("a range").nth(5),
+            "127.0.0.2-127.0.0.3".parse::<SourceAddresses>().expect("a range").nth(5),
             "127.0.0.3".parse().ok()
         );
-        assert_eq!(Sources::default().nth(3), None);
+        assert_eq!(SourceAddresses::default().nth(3), None);
     }
 
     #[test]
@@ -108,7 +109,7 @@ mod tests {
         for wrong in
             ["", "a", "127.0.0.2-127.0.0.1", "127.0.0.1-::1", "127.0.0.1/33", "127.0.0.1,::1", "::/0"]
         {
-            assert!(wrong.parse::<Sources>().is_err(), "{wrong}");
+            assert!(wrong.parse::<SourceAddresses>().is_err(), "{wrong}");
         }
     }
 }

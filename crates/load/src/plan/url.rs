@@ -11,28 +11,28 @@ use tenfold_sys::connect::Remote;
 
 /// An `http` URL that can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Url {
+pub struct TargetUrl {
     /// Where the server is.
-    pub place: Place,
+    pub server: ServerAddress,
     /// The request target: a path that begins with `/`, and the query where there is one.
     pub target: String,
 }
 
 /// Where a server is, by the name that was typed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum ServerAddress {
     /// A host, without the brackets of an IPv6 literal, and a port.
     Host(String, u16),
     /// A Unix socket.
     Unix(PathBuf),
 }
 
-impl Place {
+impl ServerAddress {
     /// What stands in `Host`: with brackets around an IPv6 literal, and without the port of the scheme.
     pub fn authority(&self) -> String {
         match self {
-            Place::Unix(_) => "localhost".to_owned(),
-            Place::Host(host, port) => {
+            ServerAddress::Unix(_) => "localhost".to_owned(),
+            ServerAddress::Host(host, port) => {
                 let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
                 if *port == 80 { host } else { format!("{host}:{port}") }
             }
@@ -45,8 +45,8 @@ impl Place {
     /// What the resolver says, or that the name has no address.
     pub fn resolve(&self) -> io::Result<Vec<Remote>> {
         match self {
-            Place::Unix(path) => Ok(vec![Remote::Unix(path.clone())]),
-            Place::Host(host, port) => {
+            ServerAddress::Unix(path) => Ok(vec![Remote::Unix(path.clone())]),
+            ServerAddress::Host(host, port) => {
                 let found: Vec<_> = (host.as_str(), *port).to_socket_addrs()?.map(Remote::Internet).collect();
                 if found.is_empty() { Err(io::Error::other("the name has no address")) } else { Ok(found) }
             }
@@ -54,24 +54,24 @@ impl Place {
     }
 }
 
-impl fmt::Display for Url {
+impl fmt::Display for TargetUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::Unix(path) => write!(f, "http://unix:{}:{}", path.display(), self.target),
-            Place::Host(..) => write!(f, "http://{}{}", self.place.authority(), self.target),
+        match &self.server {
+            ServerAddress::Unix(path) => write!(f, "http://unix:{}:{}", path.display(), self.target),
+            ServerAddress::Host(..) => write!(f, "http://{}{}", self.server.authority(), self.target),
         }
     }
 }
 
-impl FromStr for Url {
+impl FromStr for TargetUrl {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Url, String> {
+    fn from_str(text: &str) -> Result<TargetUrl, String> {
         parse(text).map_err(|why| format!("{text:?} is no URL that can be asked for: {why}"))
     }
 }
 
-fn parse(text: &str) -> Result<Url, String> {
+fn parse(text: &str) -> Result<TargetUrl, String> {
     let rest = match text.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
         Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
@@ -92,7 +92,7 @@ fn parse(text: &str) -> Result<Url, String> {
         if path.is_empty() {
             return Err("unix: needs the path of a socket behind it".into());
         }
-        return Ok(Url { place: Place::Unix(path.into()), target: self::target(target)? });
+        return Ok(TargetUrl { server: ServerAddress::Unix(path.into()), target: self::target(target)? });
     }
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at(end);
@@ -100,7 +100,7 @@ fn parse(text: &str) -> Result<Url, String> {
         return Err("a user name in it is not supported; send --header 'Authorization: …'".into());
     }
     let (host, port) = host_and_port(authority)?;
-    Ok(Url { place: Place::Host(host, port), target: target(tail)? })
+    Ok(TargetUrl { server: ServerAddress::Host(host, port), target: target(tail)? })
 }
 
 /// Whether `text` begins with `http:/` or `https:/`, which would name a host called after the scheme.
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        text.parse::<Url>().expect(text).to_string()
+        text.parse::<TargetUrl>().expect(text).to_string()
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
             ("http://localhost/ä", "percent-encoded"),
             ("unix:", "path of a socket"),
         ] {
-            let said = typed.parse::<Url>().expect_err(typed);
+            let said = typed.parse::<TargetUrl>().expect_err(typed);
             assert!(said.contains(why), "{typed}: {said}");
             assert_eq!(said.lines().count(), 1);
         }
@@ -222,9 +222,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_breaks_it_and_what_is_understood_is_understood_again(text in "\\PC{0,40}|[a-z:/?#\\[\\]@.0-9]{0,30}") {
-            if let Ok(url) = text.parse::<Url>() {
+            if let Ok(url) = text.parse::<TargetUrl>() {
                 prop_assert!(url.target.starts_with('/'));
-                prop_assert_eq!(url.to_string().parse::<Url>().expect("it was one before"), url);
+                prop_assert_eq!(url.to_string().parse::<TargetUrl>().expect("it was one before"), url);
             }
         }
     }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::report::metrics::{self, Unit};
-use crate::report::summary::Report;
+use crate::report::metrics::{self, MetricUnit};
+use crate::report::summary::LoadReport;
 
 /// A number of every run beside a bound.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ enum Relation {
 
 /// What became of an assertion.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum AssertionResult {
     /// Every run shows it.
     Holds,
     /// A run shows something else, in words.
@@ -38,24 +38,24 @@ pub enum Outcome {
 
 impl Assertion {
     /// Looks at every run of a report.
-    pub fn check(&self, report: &Report) -> Outcome {
+    pub fn check(&self, report: &LoadReport) -> AssertionResult {
         for run in &report.runs {
             let Some(value) = metrics::value(run, &self.name) else {
-                return Outcome::Unknown(format!(
+                return AssertionResult::Unknown(format!(
                     "{self}: {} is not carried by the {} answers of the run",
                     self.name, run.answers
                 ));
             };
             if !self.relation.holds(value, self.bound) {
-                return Outcome::Fails(format!("{self}: it is {}", self.shown(value)));
+                return AssertionResult::Fails(format!("{self}: it is {}", self.shown(value)));
             }
         }
-        Outcome::Holds
+        AssertionResult::Holds
     }
 
     fn shown(&self, value: f64) -> String {
         match metrics::unit(&self.name) {
-            Some(Unit::Time) => crate::report::output::units::time(value),
+            Some(MetricUnit::Time) => crate::report::output::units::time(value),
             _ => format!("{}", (value * 1e4).round() / 1e4),
         }
     }
@@ -110,40 +110,40 @@ impl FromStr for Assertion {
     }
 }
 
-fn bound(text: &str, unit: Unit) -> Result<f64, String> {
+fn bound(text: &str, unit: MetricUnit) -> Result<f64, String> {
     let units: &[(&str, f64)] = match unit {
-        Unit::Time => &[("ns", 1e-3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)],
-        Unit::Plain => &[("%", 0.01), ("", 1.0)],
+        MetricUnit::Time => &[("ns", 1e-3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)],
+        MetricUnit::Number => &[("%", 0.01), ("", 1.0)],
     };
     let found = units.iter().find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)));
     let value = found.and_then(|(number, factor)| Some(number.trim().parse::<f64>().ok()? * factor));
     value.filter(|value| value.is_finite()).ok_or_else(|| match unit {
-        Unit::Time => format!("{text:?} is no time; write 5ms, 250us or 1.5s"),
-        Unit::Plain => format!("{text:?} is no number"),
+        MetricUnit::Time => format!("{text:?} is no time; write 5ms, 250us or 1.5s"),
+        MetricUnit::Number => format!("{text:?} is no number"),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::summary::Summary;
+    use crate::report::summary::RunSummary;
 
-    fn check(text: &str, runs: Vec<Summary>) -> Outcome {
-        let report = Report { runs, ..Report::default() };
+    fn check(text: &str, runs: Vec<RunSummary>) -> AssertionResult {
+        let report = LoadReport { runs, ..LoadReport::default() };
         text.parse::<Assertion>().expect(text).check(&report)
     }
 
     #[test]
     fn every_run_has_to_show_it() {
-        let run = |rate: f64| Summary { rate, answers: 500, ..Summary::default() };
-        assert_eq!(check("rate >= 100", vec![run(100.0), run(101.0)]), Outcome::Holds);
+        let run = |rate: f64| RunSummary { rate, answers: 500, ..RunSummary::default() };
+        assert_eq!(check("rate >= 100", vec![run(100.0), run(101.0)]), AssertionResult::Holds);
         assert_eq!(
             check("rate>100", vec![run(101.0), run(100.0)]),
-            Outcome::Fails("rate>100: it is 100".into())
+            AssertionResult::Fails("rate>100: it is 100".into())
         );
-        assert_eq!(check("errors==0", vec![run(1.0)]), Outcome::Holds);
+        assert_eq!(check("errors==0", vec![run(1.0)]), AssertionResult::Holds);
         assert!(
-            matches!(check("p99.99<1s", vec![run(1.0)]), Outcome::Unknown(why) if why.contains("500 answers"))
+            matches!(check("p99.99<1s", vec![run(1.0)]), AssertionResult::Unknown(why) if why.contains("500 answers"))
         );
     }
 

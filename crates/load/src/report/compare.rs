@@ -2,14 +2,14 @@
 
 use crate::measure::statistics::{self, Estimate};
 use crate::report::output::units;
-use crate::report::summary::{Batch, Report, Summary};
+use crate::report::summary::{Batch, LoadReport, RunSummary};
 
 /// Which of a run's numbers are compared, and whether more is better.
 const COMPARED: [(&str, bool); 4] = [("rate", true), ("mean", false), ("p50", false), ("p99", false)];
 
 /// A number of two reports.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct ComparedMetric {
     /// Its name.
     pub name: &'static str,
     /// What the first report has: the mean over its samples.
@@ -22,7 +22,7 @@ pub struct Line {
     pub more_is_better: bool,
 }
 
-impl Line {
+impl ComparedMetric {
     /// What the interval says, in words.
     pub fn verdict(&self) -> &'static str {
         let better = |more: bool| if more == self.more_is_better { "B is better" } else { "A is better" };
@@ -35,12 +35,12 @@ impl Line {
 }
 
 /// Compares the numbers that both reports have.
-pub fn compare(a: &Report, b: &Report) -> Vec<Line> {
+pub fn compare(a: &LoadReport, b: &LoadReport) -> Vec<ComparedMetric> {
     compare_all(a, b).into_iter().filter_map(Result::ok).collect()
 }
 
 /// Each number's comparison, or its name and the reason if it cannot be compared.
-fn compare_all(a: &Report, b: &Report) -> Vec<Result<Line, String>> {
+fn compare_all(a: &LoadReport, b: &LoadReport) -> Vec<Result<ComparedMetric, String>> {
     let by_runs = a.runs.len() > 1 && b.runs.len() > 1;
     let line = |(name, more_is_better): (&'static str, bool)| {
         let (a, b) = (samples(a, name, by_runs), samples(b, name, by_runs));
@@ -57,15 +57,15 @@ fn compare_all(a: &Report, b: &Report) -> Vec<Result<Line, String>> {
             }
         })?;
         let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
-        Ok(Line { name, a: mean(&a), b: mean(&b), ratio, more_is_better })
+        Ok(ComparedMetric { name, a: mean(&a), b: mean(&b), ratio, more_is_better })
     };
     COMPARED.into_iter().map(line).collect()
 }
 
 /// Runs are the samples; where there is one only, its tenths are, and the interval knows nothing of how runs
 /// differ.
-fn samples(report: &Report, name: &str, by_runs: bool) -> Vec<f64> {
-    let of_run = |run: &Summary| crate::report::metrics::value(run, name);
+fn samples(report: &LoadReport, name: &str, by_runs: bool) -> Vec<f64> {
+    let of_run = |run: &RunSummary| crate::report::metrics::value(run, name);
     let of_batch = |batch: &Batch| match name {
         "rate" => Some(batch.rate),
         "mean" => batch.mean,
@@ -79,7 +79,7 @@ fn samples(report: &Report, name: &str, by_runs: bool) -> Vec<f64> {
 }
 
 /// A line for each setting that differs; no line if an older version wrote a report without settings.
-fn differences(a: &Report, b: &Report) -> String {
+fn differences(a: &LoadReport, b: &LoadReport) -> String {
     let differs = |(key, value): &(&String, &String)| b.settings.get(*key) != Some(*value);
     let mut text = String::new();
     if !b.settings.is_empty() {
@@ -97,7 +97,7 @@ fn differences(a: &Report, b: &Report) -> String {
 }
 
 /// The comparison as text.
-pub fn text(a: &Report, b: &Report) -> String {
+pub fn text(a: &LoadReport, b: &LoadReport) -> String {
     let mut text = format!("A  {}: {}\nB  {}: {}\n", a.urls.join(" "), a.plan, b.urls.join(" "), b.plan);
     text += &differences(a, b);
     text.push('\n');
@@ -124,7 +124,7 @@ pub fn text(a: &Report, b: &Report) -> String {
             line.verdict()
         );
     }
-    let errors = |report: &Report| report.runs.iter().map(Summary::errors).sum::<u64>();
+    let errors = |report: &LoadReport| report.runs.iter().map(RunSummary::errors).sum::<u64>();
     text += &format!("{:<8}{:>12}{:>12}\n", "errors", errors(a), errors(b));
     text += match a.runs.len() > 1 && b.runs.len() > 1 {
         true => "\nintervals: bootstrap over runs\n",
@@ -151,17 +151,17 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::plan::way::Chosen;
+    use crate::plan::io::ChosenIo;
     use crate::report::environment::Environment;
 
-    fn report(rates: &[f64]) -> Report {
-        let run = |rate: &f64| Summary { rate: *rate, ..Summary::default() };
+    fn report(rates: &[f64]) -> LoadReport {
+        let run = |rate: &f64| RunSummary { rate: *rate, ..RunSummary::default() };
         let runs = rates.iter().map(run).collect();
-        Report {
+        LoadReport {
             urls: vec!["u".into()],
             plan: "p".into(),
             settings: BTreeMap::new(),
-            io: Chosen::default(),
+            io: ChosenIo::default(),
             environment: Environment::default(),
             runs,
         }

@@ -1,19 +1,19 @@
 //! The numbers of a run by name: what assertions, the CSV and comparisons speak of.
 
 use crate::measure::record::ErrorKind;
-use crate::report::summary::{Distribution, PERCENTILES, Summary};
+use crate::report::summary::{Distribution, PERCENTILES, RunSummary};
 
 /// In what a number is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum MetricUnit {
     /// Microseconds.
     Time,
     /// Things, or a part of one.
-    Plain,
+    Number,
 }
 
 /// What latencies there are: the prefix of their names, and where they are.
-type Latencies = (&'static str, fn(&Summary) -> Option<&Distribution>);
+type Latencies = (&'static str, fn(&RunSummary) -> Option<&Distribution>);
 
 const LATENCIES: [Latencies; 4] = [
     ("", |summary| summary.latency_us.as_ref()),
@@ -23,9 +23,9 @@ const LATENCIES: [Latencies; 4] = [
 ];
 
 /// A number's name and where it is.
-type Plain = (&'static str, fn(&Summary) -> Option<f64>);
+type PlainMetric = (&'static str, fn(&RunSummary) -> Option<f64>);
 
-const PLAIN: [Plain; 13] = [
+const PLAIN: [PlainMetric; 13] = [
     ("answers", |summary| Some(summary.answers as f64)),
     ("rate", |summary| Some(summary.rate)),
     ("bytes", |summary| Some(summary.bytes as f64)),
@@ -53,14 +53,14 @@ pub fn names() -> Vec<String> {
 }
 
 /// In what the number called so is counted; none when there is none.
-pub fn unit(name: &str) -> Option<Unit> {
+pub fn unit(name: &str) -> Option<MetricUnit> {
     let known = names().iter().any(|known| known == name);
     let plain = PLAIN.iter().any(|(plain, _)| *plain == name) || name.starts_with("errors.");
-    known.then_some(if plain { Unit::Plain } else { Unit::Time })
+    known.then_some(if plain { MetricUnit::Number } else { MetricUnit::Time })
 }
 
 /// The number called so, in microseconds where it is a time; none where the run does not carry it.
-pub fn value(summary: &Summary, name: &str) -> Option<f64> {
+pub fn value(summary: &RunSummary, name: &str) -> Option<f64> {
     if let Some((_, find)) = PLAIN.iter().find(|(plain, _)| *plain == name) {
         return find(summary);
     }
@@ -88,20 +88,20 @@ mod tests {
         let mut histogram = histogram::new();
         (0..200_000).for_each(|at| histogram.saturating_record(1_000_000 + at));
         let latency = Distribution::of(Counts::take(&mut histogram));
-        let summary = Summary {
+        let summary = RunSummary {
             latency_us: latency.clone(),
             uncorrected_us: latency.clone(),
             first_byte_us: latency.clone(),
             connect_us: latency,
             fairness: Some(1.0),
             measured: 1.0,
-            ..Summary::default()
+            ..RunSummary::default()
         };
         for name in names() {
             assert!(unit(&name).is_some() && value(&summary, &name).is_some(), "{name}");
         }
         assert_eq!(unit("p98"), None);
-        assert_eq!(unit("p99"), Some(Unit::Time));
-        assert_eq!(value(&Summary::default(), "p99"), None);
+        assert_eq!(unit("p99"), Some(MetricUnit::Time));
+        assert_eq!(value(&RunSummary::default(), "p99"), None);
     }
 }

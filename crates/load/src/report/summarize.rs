@@ -1,10 +1,10 @@
 //! The summary of a record.
 
 use crate::measure::histogram::{self, Counts};
-use crate::measure::record::{Record, Slice};
+use crate::measure::record::{Record, TimeSlice};
 use crate::measure::statistics::{self, Estimate};
-use crate::plan::{Plan, WarmUp, nanoseconds};
-use crate::report::summary::{Batch, Cut, Distribution, Generator, Little, Schedule, Summary};
+use crate::plan::{LoadPlan, WarmUp, nanoseconds};
+use crate::report::summary::{Batch, Distribution, Generator, LittlesLaw, RunSummary, Schedule, WarmUpCut};
 use crate::report::{validity, warmup};
 
 /// Parts of a run that its rate is compared over.
@@ -12,27 +12,27 @@ pub(crate) const BATCHES: usize = 10;
 /// Responses below which a rate has no interval: ten in each part.
 pub(crate) const FEWEST_ANSWERS: u64 = 100;
 
-impl Summary {
+impl RunSummary {
     /// The summary of `record`.
-    pub fn new(plan: &Plan, record: &Record) -> Summary {
+    pub fn new(plan: &LoadPlan, record: &Record) -> RunSummary {
         let length = record.slice_length.max(1);
         // Requests are made until then; what comes later are answers to them.
         let end = plan.duration.map_or(record.elapsed, |time| nanoseconds(time).min(record.elapsed));
         let within = usize::try_from(end.div_ceil(length)).unwrap_or(usize::MAX).min(record.slices.len());
-        let cut = cut(plan, record, within);
-        let window = (end.saturating_sub(cut.slices as u64 * length)).max(1) as f64 / 1e9;
-        let answers: u64 = record.slices[cut.slices..within].iter().map(|slice| slice.answers).sum();
-        let kept = &record.slices[cut.slices..];
+        let (cut, warm_up) = cut(plan, record, within);
+        let window = (end.saturating_sub(cut as u64 * length)).max(1) as f64 / 1e9;
+        let answers: u64 = record.slices[cut..within].iter().map(|slice| slice.answers).sum();
+        let kept = &record.slices[cut..];
         let whole = sum(kept, |slice| &slice.service);
-        let batches = batches(&record.slices[cut.slices..within], length, window);
+        let batches = batches(&record.slices[cut..within], length, window);
         let rates: Vec<f64> = batches.iter().map(|batch| batch.rate).collect();
-        let mut summary = Summary {
+        let mut summary = RunSummary {
             elapsed: record.elapsed as f64 / 1e9,
             measured: window,
             answers,
             rate: answers as f64 / window,
             rate_interval: rate_interval(plan, answers, &rates),
-            bytes: record.slices[cut.slices..within].iter().map(|slice| slice.bytes).sum(),
+            bytes: record.slices[cut..within].iter().map(|slice| slice.bytes).sum(),
             latency_us: Distribution::of(sum(kept, |slice| &slice.latency)),
             uncorrected_us: Distribution::of(whole),
             first_byte_us: Distribution::of(sum(kept, |slice| &slice.first_byte)),
@@ -48,8 +48,8 @@ impl Summary {
             schedule: plan.rate.map(|_| schedule(record, end, within)),
             batches,
             interrupted: record.interrupted,
-            warm_up: cut.shown,
-            ..Summary::default()
+            warm_up,
+            ..RunSummary::default()
         };
         validity::judge(plan, &mut summary);
         summary
@@ -58,18 +58,13 @@ impl Summary {
 
 /// The interval of the rate over the parts of a run. Parts of a ramp differ by plan, and few samples give an interval
 /// that is wider than the rate.
-fn rate_interval(plan: &Plan, answers: u64, rates: &[f64]) -> Option<Estimate> {
+fn rate_interval(plan: &LoadPlan, answers: u64, rates: &[f64]) -> Option<Estimate> {
     let is_ramp = [plan.rate, plan.connection_rate].into_iter().flatten().any(|rate| rate.is_ramp());
     let is_enough = rates.len() == BATCHES && answers >= FEWEST_ANSWERS;
     statistics::mean(rates).filter(|_| is_enough && !is_ramp)
 }
 
-struct CutSlices {
-    slices: usize,
-    shown: Cut,
-}
-
-fn cut(plan: &Plan, record: &Record, within: usize) -> CutSlices {
+fn cut(plan: &LoadPlan, record: &Record, within: usize) -> (usize, WarmUpCut) {
     let done: Vec<u64> = record.slices[..within].iter().map(|slice| slice.answers).collect();
     let (slices, rule) = match plan.warm_up {
         WarmUp::Nothing => (0, "nothing is cut, as asked"),
@@ -83,29 +78,29 @@ fn cut(plan: &Plan, record: &Record, within: usize) -> CutSlices {
         WarmUp::Rule => (warmup::cut(&done), "MSER-5, a quarter of the run at most"),
     };
     let seconds = (slices as u64 * record.slice_length) as f64 / 1e9;
-    CutSlices { slices, shown: Cut { seconds, rule: rule.to_owned(), answers: done[..slices].iter().sum() } }
+    (slices, WarmUpCut { seconds, rule: rule.to_owned(), answers: done[..slices].iter().sum() })
 }
 
 /// Of several slices, what a field has and what all fields have in common.
-fn sum(slices: &[Slice], field: impl Fn(&Slice) -> &Counts) -> Counts {
+fn sum(slices: &[TimeSlice], field: impl Fn(&TimeSlice) -> &Counts) -> Counts {
     let mut all = joined(slices, field);
     all.add(&joined(slices, |slice| &slice.same));
     all
 }
 
 /// One histogram of all is much quicker than adding up one by one.
-fn joined(slices: &[Slice], field: impl Fn(&Slice) -> &Counts) -> Counts {
+fn joined(slices: &[TimeSlice], field: impl Fn(&TimeSlice) -> &Counts) -> Counts {
     let mut all = histogram::new();
     slices.iter().for_each(|slice| field(slice).pour(&mut all));
     Counts::take(&mut all)
 }
 
-fn batches(slices: &[Slice], length: u64, window: f64) -> Vec<Batch> {
+fn batches(slices: &[TimeSlice], length: u64, window: f64) -> Vec<Batch> {
     let each = (slices.len() / BATCHES).max(1);
     let whole = (window * 1e9 / length as f64) as usize;
     // The last slice of a run of a number of requests is not whole.
     let slices = &slices[..slices.len().min(whole)];
-    let batch = |part: &[Slice]| {
+    let batch = |part: &[TimeSlice]| {
         let latency = Distribution::of(sum(part, |slice| &slice.latency));
         let answers: u64 = part.iter().map(|slice| slice.answers).sum();
         Batch {
@@ -118,12 +113,12 @@ fn batches(slices: &[Slice], length: u64, window: f64) -> Vec<Batch> {
     slices.chunks_exact(each).take(BATCHES).map(batch).collect()
 }
 
-fn little(record: &Record) -> Little {
+fn little(record: &Record) -> LittlesLaw {
     let service = sum(&record.slices, |slice| &slice.service);
     let mut all = histogram::new();
     service.pour(&mut all);
     let elapsed = record.elapsed.max(1) as f64;
-    Little {
+    LittlesLaw {
         counted: record.area as f64 / elapsed,
         answered: all.mean() * all.len() as f64 / elapsed,
         lost: record.lost_time as f64 / elapsed,
@@ -132,14 +127,14 @@ fn little(record: &Record) -> Little {
 
 fn generator(record: &Record) -> Generator {
     let shares: Vec<f64> =
-        record.efforts.iter().map(|one| one.used as f64 / one.passed.max(1) as f64).collect();
-    let used: u64 = record.efforts.iter().map(|one| one.used).sum();
+        record.processor_times.iter().map(|one| one.used as f64 / one.passed.max(1) as f64).collect();
+    let used: u64 = record.processor_times.iter().map(|one| one.used).sum();
     let answers: u64 = record.slices.iter().map(|slice| slice.answers).sum();
     Generator {
         busiest: shares.iter().copied().fold(0.0, f64::max),
         average: shares.iter().sum::<f64>() / shares.len().max(1) as f64,
         per_answer_us: used as f64 / 1e3 / answers.max(1) as f64,
-        delay_us: Distribution::of(record.lag.clone()),
+        delay_us: Distribution::of(record.delay.clone()),
     }
 }
 

@@ -6,14 +6,14 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::histogram::{self, Counts};
-use crate::measure::record::{Connections, ErrorKind};
+use crate::measure::record::{ConnectionStats, ErrorKind};
 use crate::measure::statistics::Estimate;
-use crate::plan::way::Chosen;
+use crate::plan::io::ChosenIo;
 use crate::report::environment::Environment;
 
 /// All runs of a plan.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Report {
+pub struct LoadReport {
     /// What was asked for, of whom.
     pub urls: Vec<String>,
     /// The plan in a line.
@@ -23,14 +23,14 @@ pub struct Report {
     pub settings: BTreeMap<String, String>,
     /// How connections did I/O.
     #[serde(default)]
-    pub io: Chosen,
+    pub io: ChosenIo,
     /// Where.
     pub environment: Environment,
     /// One after the other.
-    pub runs: Vec<Summary>,
+    pub runs: Vec<RunSummary>,
 }
 
-impl Report {
+impl LoadReport {
     /// Whether somebody interrupted it.
     pub fn interrupted(&self) -> bool {
         self.runs.iter().any(|run| run.interrupted)
@@ -111,7 +111,7 @@ fn value(histogram: &Histogram<u64>, percentile: f64) -> f64 {
 
 /// What was cut from the begin.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Cut {
+pub struct WarmUpCut {
     /// Seconds.
     pub seconds: f64,
     /// By which rule.
@@ -120,9 +120,9 @@ pub struct Cut {
     pub answers: u64,
 }
 
-/// Little's law: what is in flight on average is the rate times the time that each takes.
+/// LittlesLaw's law: what is in flight on average is the rate times the time that each takes.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Little {
+pub struct LittlesLaw {
     /// In flight on average, counted.
     pub counted: f64,
     /// By the rate and the latencies of what was answered.
@@ -131,7 +131,7 @@ pub struct Little {
     pub lost: f64,
 }
 
-impl Little {
+impl LittlesLaw {
     /// How far the two are apart, as a part of what was counted.
     pub fn error(&self) -> f64 {
         if self.counted > 0.0 { (self.counted - self.answered - self.lost).abs() / self.counted } else { 0.0 }
@@ -178,13 +178,13 @@ pub struct Batch {
 
 /// What a run showed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Summary {
+pub struct RunSummary {
     /// Seconds that it took.
     pub elapsed: f64,
     /// Seconds that were measured.
     pub measured: f64,
     /// What was left out of them.
-    pub warm_up: Cut,
+    pub warm_up: WarmUpCut,
     /// Right answers in the measured time.
     pub answers: u64,
     /// Right answers per second.
@@ -206,7 +206,7 @@ pub struct Summary {
     /// What was said of the first of each kind.
     pub examples: BTreeMap<ErrorKind, String>,
     /// About connections.
-    pub connections: Connections,
+    pub connections: ConnectionStats,
     /// Jain's index over the answers of each connection.
     pub fairness: Option<f64>,
     /// Requests without an answer at the end.
@@ -214,7 +214,7 @@ pub struct Summary {
     /// Seconds that the one of those waited that waited longest.
     pub longest_wait: f64,
     /// A check of all these numbers.
-    pub little: Little,
+    pub little: LittlesLaw,
     /// What the generator needed.
     pub generator: Generator,
     /// Of requests by a schedule.
@@ -229,7 +229,7 @@ pub struct Summary {
     pub interrupted: bool,
 }
 
-impl Summary {
+impl RunSummary {
     /// Errors of all kinds.
     pub fn errors(&self) -> u64 {
         self.errors.values().sum()

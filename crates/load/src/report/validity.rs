@@ -1,9 +1,9 @@
 //! Whether a run's numbers can be believed. The rules are fixed here, before any run.
 
 use crate::measure::record::ErrorKind;
-use crate::plan::Plan;
+use crate::plan::LoadPlan;
 use crate::report::output::units;
-use crate::report::summary::Summary;
+use crate::report::summary::RunSummary;
 
 /// A thread that needs more of its processor than this has no time left.
 const BUSY: f64 = 0.95;
@@ -15,19 +15,19 @@ const MOST_OWN_DELAY: f64 = 0.5;
 const OWN_DELAY: f64 = 0.1;
 /// Microseconds of a delay that no timer explains.
 const LONG_DELAY: f64 = 1_000.0;
-/// How far the two sides of Little's law may be apart.
+/// How far the two sides of LittlesLaw's law may be apart.
 const LITTLE: f64 = 0.05;
 
 /// Says why the numbers are not to be used, and what has to be known with them.
-pub(crate) fn judge(plan: &Plan, summary: &mut Summary) {
+pub(crate) fn judge(plan: &LoadPlan, summary: &mut RunSummary) {
     summary.invalid = reasons(summary);
     summary.notes = notes(plan, summary);
 }
 
-fn reasons(summary: &Summary) -> Vec<String> {
+fn reasons(summary: &RunSummary) -> Vec<String> {
     let mut all = Vec::new();
     let generator = &summary.generator;
-    let wants_answers = summary.connections.places > 0 && !summary.interrupted;
+    let wants_answers = summary.connections.slots > 0 && !summary.interrupted;
     if wants_answers && summary.answers == 0 && summary.connections.shares.jain().is_none() {
         let only_statuses = summary.errors.keys().all(|kind| *kind == ErrorKind::Status);
         let hint = match only_statuses && !summary.errors.is_empty() {
@@ -77,7 +77,7 @@ fn reasons(summary: &Summary) -> Vec<String> {
 }
 
 /// The greatest percentile at which the generator's own delay is too great a part of the latency, or else the mean.
-fn own_delay(summary: &Summary, is_too_great: impl Fn(f64, f64) -> bool) -> Option<String> {
+fn own_delay(summary: &RunSummary, is_too_great: impl Fn(f64, f64) -> bool) -> Option<String> {
     let (delay, latency) = (summary.generator.delay_us.as_ref()?, summary.latency_us.as_ref()?);
     let at = |name: &'static str| Some((name, delay.percentile(name)?, latency.percentile(name)?));
     let carried = ["p99", "p95", "p90", "p75", "p50"].into_iter().filter_map(at);
@@ -87,14 +87,14 @@ fn own_delay(summary: &Summary, is_too_great: impl Fn(f64, f64) -> bool) -> Opti
     Some(format!("at {name} its own delay is {delay}, and the latency, which contains it, is {latency}"))
 }
 
-fn notes(plan: &Plan, summary: &Summary) -> Vec<String> {
+fn notes(plan: &LoadPlan, summary: &RunSummary) -> Vec<String> {
     let mut all = Vec::new();
     let connections = &summary.connections;
     if connections.never_answered > 0 {
         all.push(format!(
             "{} of {} connections never got an answer{}: latencies are those of the others",
             connections.never_answered,
-            connections.places,
+            connections.slots,
             match connections.never_connected {
                 0 => String::new(),
                 count => format!(" ({count} were never made)"),
@@ -126,16 +126,16 @@ fn notes(plan: &Plan, summary: &Summary) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::measure::histogram::{self, Counts};
-    use crate::measure::statistics::Shares;
-    use crate::report::summary::{Distribution, Generator, Little, Schedule};
+    use crate::measure::statistics::FairnessSums;
+    use crate::report::summary::{Distribution, Generator, LittlesLaw, Schedule};
 
-    fn summary() -> Summary {
-        let mut summary = Summary { answers: 1_000, ..Summary::default() };
-        let mut shares = Shares::default();
+    fn summary() -> RunSummary {
+        let mut summary = RunSummary { answers: 1_000, ..RunSummary::default() };
+        let mut shares = FairnessSums::default();
         shares.push(1_000);
         summary.connections.shares = shares;
-        summary.connections.places = 1;
-        summary.little = Little { counted: 2.0, answered: 1.9, lost: 0.1 };
+        summary.connections.slots = 1;
+        summary.little = LittlesLaw { counted: 2.0, answered: 1.9, lost: 0.1 };
         summary
     }
 
@@ -175,7 +175,7 @@ mod tests {
         wrong.little.answered = 1.0;
         assert!(reasons(&wrong)[0].contains("Little"));
         let mut none = summary();
-        (none.answers, none.connections.shares) = (0, Shares::default());
+        (none.answers, none.connections.shares) = (0, FairnessSums::default());
         assert_eq!(reasons(&none), ["no response was OK"]);
         none.errors.insert(ErrorKind::Status, 5);
         assert!(reasons(&none)[0].contains("--expect-status"));

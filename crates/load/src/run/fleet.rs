@@ -11,39 +11,44 @@ use tenfold_sys::process::{self, Fork, Pid};
 use tenfold_sys::shared::SharedRows;
 use tenfold_sys::signal::Signal;
 
-use crate::error::{Wrong, failed};
+use crate::error::{LoadError, failed};
 use crate::measure::record::Record;
-use crate::plan::Plan;
-use crate::plan::way::Means;
-use crate::run::live::Live;
-use crate::worker::{self, Completion, Readiness, Share, Targets};
+use crate::plan::LoadPlan;
+use crate::plan::io::IoBackend;
+use crate::run::live::LiveDisplay;
+use crate::worker::{self, EpollBackend, Share, Targets, UringBackend};
 
 /// Between the start of the workers and the begin of the run, which is the same for all.
 const LEAD: u64 = 5_000_000;
 /// The same where there are processes to be forked.
 const LEAD_OF_PROCESS: u64 = 20_000_000;
 /// Between two looks at how it goes on.
-const LOOK: Duration = Duration::from_millis(100);
+const UPDATE: Duration = Duration::from_millis(100);
 
 /// What all workers do, and by which means.
 #[derive(Clone, Copy)]
-struct Work<'a> {
-    plan: &'a Plan,
+struct Workload<'a> {
+    plan: &'a LoadPlan,
     targets: &'a Targets,
-    means: Means,
+    means: IoBackend,
 }
 
 /// Runs all workers to their end.
 ///
 /// # Errors
 /// When they cannot be started, or one of them cannot go on.
-pub(crate) fn run(plan: &Plan, targets: &Targets, means: Means, display: &mut Live) -> Result<Record, Wrong> {
-    let work = Work { plan, targets, means };
-    let rows = SharedRows::new(plan.workers() as usize, worker::WORDS)
+pub(crate) fn run(
+    plan: &LoadPlan,
+    targets: &Targets,
+    means: IoBackend,
+    display: &mut LiveDisplay,
+) -> Result<Record, LoadError> {
+    let work = Workload { plan, targets, means };
+    let rows = SharedRows::new(plan.workers() as usize, worker::LIVE_COUNTERS)
         .map_err(|error| failed("get memory for the workers to tell in", &error))?;
     if plan.processes == 1 {
         let begin = clock::monotonic() + LEAD;
-        return threads(work, (0, begin), &rows, || display.look(&rows));
+        return threads(work, (0, begin), &rows, || display.update(&rows));
     }
     let begin = clock::monotonic() + LEAD_OF_PROCESS * u64::from(plan.processes);
     processes(work, begin, &rows, display)
@@ -51,11 +56,11 @@ pub(crate) fn run(plan: &Plan, targets: &Targets, means: Means, display: &mut Li
 
 /// Runs the threads of the process with this number.
 fn threads(
-    Work { plan, targets, means }: Work<'_>,
+    Workload { plan, targets, means }: Workload<'_>,
     (process, begin): (u32, u64),
     rows: &SharedRows,
-    mut look: impl FnMut(),
-) -> Result<Record, Wrong> {
+    mut update: impl FnMut(),
+) -> Result<Record, LoadError> {
     thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
         for number in 0..plan.threads {
@@ -65,8 +70,8 @@ fn threads(
                 let share = Share::new(plan, targets, index, begin);
                 let row = rows.row(index as usize);
                 let result = match means {
-                    Means::Epoll => worker::run::<Readiness>(&share, row),
-                    Means::Uring => worker::run::<Completion>(&share, row),
+                    IoBackend::Epoll => worker::run::<EpollBackend>(&share, row),
+                    IoBackend::Uring => worker::run::<UringBackend>(&share, row),
                 };
                 // Nobody listens any more when another worker has failed.
                 let _ = sender.send(result);
@@ -79,16 +84,21 @@ fn threads(
         drop(sender);
         let mut all = Record::default();
         loop {
-            match receiver.recv_timeout(LOOK) {
+            match receiver.recv_timeout(UPDATE) {
                 Ok(result) => all.add(result.map_err(|error| failed("wait for connections", &error))?),
-                Err(RecvTimeoutError::Timeout) => look(),
+                Err(RecvTimeoutError::Timeout) => update(),
                 Err(RecvTimeoutError::Disconnected) => return Ok(all),
             }
         }
     })
 }
 
-fn processes(work: Work<'_>, begin: u64, rows: &SharedRows, display: &mut Live) -> Result<Record, Wrong> {
+fn processes(
+    work: Workload<'_>,
+    begin: u64,
+    rows: &SharedRows,
+    display: &mut LiveDisplay,
+) -> Result<Record, LoadError> {
     let parent = process::own();
     let (sender, receiver) = mpsc::channel();
     let mut children: Vec<Pid> = Vec::new();
@@ -101,7 +111,7 @@ fn processes(work: Work<'_>, begin: u64, rows: &SharedRows, display: &mut Live) 
                 // Whose parent has gone has nobody to tell.
                 let alive = process::end_with(parent, Signal::Kill).unwrap_or(true);
                 let result = threads(work, (number, begin), rows, || {});
-                let told = alive && tell(writer, &result.map_err(|wrong| wrong.to_string())).is_ok();
+                let told = alive && write_record(writer, &result.map_err(|wrong| wrong.to_string())).is_ok();
                 std::process::exit(i32::from(!told));
             }
             Fork::Parent(pid) => {
@@ -114,7 +124,7 @@ fn processes(work: Work<'_>, begin: u64, rows: &SharedRows, display: &mut Live) 
         .into_iter()
         .map(|pipe| {
             let sender = sender.clone();
-            thread::spawn(move || sender.send(hear(pipe)).is_ok())
+            thread::spawn(move || sender.send(read_record(pipe)).is_ok())
         })
         .collect();
     drop(sender);
@@ -130,15 +140,15 @@ fn gather(
     receiver: &mpsc::Receiver<Result<Record, String>>,
     children: &[Pid],
     rows: &SharedRows,
-    display: &mut Live,
-) -> Result<Record, Wrong> {
+    display: &mut LiveDisplay,
+) -> Result<Record, LoadError> {
     let (mut all, mut told) = (Record::default(), false);
     let mut failure = None;
     loop {
-        match receiver.recv_timeout(LOOK) {
+        match receiver.recv_timeout(UPDATE) {
             Ok(Ok(record)) => all.add(record),
             Ok(Err(why)) => failure = failure.or(Some(why)),
-            Err(RecvTimeoutError::Timeout) => display.look(rows),
+            Err(RecvTimeoutError::Timeout) => display.update(rows),
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if (lifecycle::phase() != Phase::Serving || failure.is_some()) && !told {
@@ -146,7 +156,7 @@ fn gather(
             children.iter().for_each(|child| process::send_signal(*child, Signal::Interrupt));
         }
     }
-    failure.map_or(Ok(all), |why| Err(Wrong::Failed(why)))
+    failure.map_or(Ok(all), |why| Err(LoadError::Failed(why)))
 }
 
 /// A thread that was joined is gone a moment later.
@@ -160,12 +170,12 @@ fn fork_when_alone() -> io::Result<Fork> {
     process::fork()
 }
 
-fn tell(mut pipe: io::PipeWriter, result: &Result<Record, String>) -> io::Result<()> {
+fn write_record(mut pipe: io::PipeWriter, result: &Result<Record, String>) -> io::Result<()> {
     let bytes = serde_json::to_vec(result).map_err(io::Error::other)?;
     pipe.write_all(&bytes)
 }
 
-fn hear(mut pipe: io::PipeReader) -> Result<Record, String> {
+fn read_record(mut pipe: io::PipeReader) -> Result<Record, String> {
     let mut bytes = Vec::new();
     pipe.read_to_end(&mut bytes).map_err(|error| format!("hear of a process: {error}"))?;
     serde_json::from_slice(&bytes)

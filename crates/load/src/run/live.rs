@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tenfold_sys::shared::SharedRows;
 
-use crate::plan::Plan;
+use crate::plan::LoadPlan;
 use crate::report::output::units;
-use crate::worker::Word;
+use crate::worker::LiveCounter;
 
 /// Points of the sparkline.
 const POINTS: usize = 24;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// A line that changes; none where nobody looks.
-pub(crate) struct Live {
+pub(crate) struct LiveDisplay {
     bar: Option<ProgressBar>,
     duration: Option<Duration>,
     requests: Option<u64>,
@@ -35,9 +35,9 @@ struct Totals {
     open: u64,
 }
 
-impl Live {
+impl LiveDisplay {
     /// For the run with this number.
-    pub(crate) fn new(plan: &Plan, number: u32, wanted: bool) -> Live {
+    pub(crate) fn new(plan: &LoadPlan, number: u32, wanted: bool) -> LiveDisplay {
         let shown = wanted && std::io::stderr().is_terminal();
         let bar = shown.then(|| {
             let bar = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr());
@@ -50,21 +50,28 @@ impl Live {
         });
         let begin = Instant::now();
         let before = Totals { at: begin, answers: 0, errors: 0, latency: 0, open: 0 };
-        Live { bar, duration: plan.duration, requests: plan.requests, begin, before, points: Vec::new() }
+        LiveDisplay {
+            bar,
+            duration: plan.duration,
+            requests: plan.requests,
+            begin,
+            before,
+            points: Vec::new(),
+        }
     }
 
     /// Shows how far it is.
-    pub(crate) fn look(&mut self, rows: &SharedRows) {
+    pub(crate) fn update(&mut self, rows: &SharedRows) {
         let Some(bar) = &self.bar else { return };
-        let sum = |word: Word| {
+        let sum = |word: LiveCounter| {
             (0..rows.rows()).map(|row| rows.row(row)[word as usize].load(Ordering::Relaxed)).sum::<u64>()
         };
         let now = Totals {
             at: Instant::now(),
-            answers: sum(Word::Answers),
-            errors: sum(Word::Errors),
-            latency: sum(Word::Latency),
-            open: sum(Word::Open),
+            answers: sum(LiveCounter::Answers),
+            errors: sum(LiveCounter::Errors),
+            latency: sum(LiveCounter::Latency),
+            open: sum(LiveCounter::Open),
         };
         let answers = now.answers.saturating_sub(self.before.answers);
         let latency = now.latency.saturating_sub(self.before.latency) as f64 / 1e3 / answers.max(1) as f64;

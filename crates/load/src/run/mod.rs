@@ -9,13 +9,13 @@ use std::time::Duration;
 use tenfold_sys::connect::Remote;
 use tenfold_sys::{lifecycle, limits};
 
-use self::live::Live;
-use crate::error::{Wrong, failed};
-use crate::message::request::Image;
-use crate::plan::Plan;
-use crate::plan::{choose, url};
+use self::live::LiveDisplay;
+use crate::error::{LoadError, failed};
+use crate::message::request::EncodedRequest;
+use crate::plan::url;
+use crate::plan::{self, LoadPlan};
 use crate::report::environment;
-use crate::report::summary::{Report, Summary};
+use crate::report::summary::{LoadReport, RunSummary};
 use crate::worker::Targets;
 
 /// Descriptors that a process needs beside its connections, and a thread beside its own.
@@ -25,23 +25,23 @@ const SPARE: (u64, u64) = (32, 4);
 /// process has to have one thread only. INT ends the run that goes on; what it showed until then is reported.
 ///
 /// # Errors
-/// [`Wrong`], when it makes no sense, when the system does not let it, or when nobody answers.
-pub fn run(plan: &Plan, live: bool) -> Result<Report, Wrong> {
+/// [`LoadError`], when it makes no sense, when the system does not let it, or when nobody answers.
+pub fn run(plan: &LoadPlan, live: bool) -> Result<LoadReport, LoadError> {
     plan.check()?;
-    let io = choose::choose(plan)?;
+    let io = plan::io::choose(plan)?;
     see_descriptors(plan)?;
     let targets = find(plan)?;
     let environment = environment::find();
     lifecycle::install_worker_signals().map_err(|error| failed("listen to signals", &error))?;
     let mut runs = Vec::new();
     for number in 1..=plan.repeat {
-        let mut display = Live::new(plan, number, live);
+        let mut display = LiveDisplay::new(plan, number, live);
         let record = fleet::run(plan, &targets, io.means, &mut display)?;
         display.end();
         if let Some(why) = record.failure {
-            return Err(Wrong::Failed(why));
+            return Err(LoadError::Failed(why));
         }
-        let summary = Summary::new(plan, &record);
+        let summary = RunSummary::new(plan, &record);
         let interrupted = summary.interrupted;
         runs.push(summary);
         if interrupted {
@@ -49,10 +49,10 @@ pub fn run(plan: &Plan, live: bool) -> Result<Report, Wrong> {
         }
     }
     let urls = plan.urls.iter().map(ToString::to_string).collect();
-    Ok(Report { urls, plan: plan.to_string(), settings: plan.settings(), io, environment, runs })
+    Ok(LoadReport { urls, plan: plan.to_string(), settings: plan.settings(), io, environment, runs })
 }
 
-fn see_descriptors(plan: &Plan) -> Result<(), Wrong> {
+fn see_descriptors(plan: &LoadPlan) -> Result<(), LoadError> {
     let most =
         limits::raise_descriptors().map_err(|error| failed("raise the limit of descriptors", &error))?;
     let (process, thread) = SPARE;
@@ -65,7 +65,7 @@ fn see_descriptors(plan: &Plan) -> Result<(), Wrong> {
     let processes = plan
         .all_connections()
         .div_ceil(most.saturating_sub(process + thread * u64::from(plan.threads)).max(1));
-    Err(Wrong::Usage(format!(
+    Err(LoadError::Usage(format!(
         "{} connections in {} process{} need {needed} descriptors each, and the limit is {most}; use --processes {processes}, or raise `ulimit -n`",
         plan.all_connections(),
         plan.processes,
@@ -74,29 +74,29 @@ fn see_descriptors(plan: &Plan) -> Result<(), Wrong> {
 }
 
 /// Resolves names and writes requests out.
-fn find(plan: &Plan) -> Result<Targets, Wrong> {
-    let mut places: Vec<&url::Place> = Vec::new();
-    let mut targets = Targets { images: Vec::new(), remotes: Vec::new(), lists: Vec::new() };
+fn find(plan: &LoadPlan) -> Result<Targets, LoadError> {
+    let mut servers: Vec<&url::ServerAddress> = Vec::new();
+    let mut targets = Targets { encoded: Vec::new(), remotes: Vec::new(), lists: Vec::new() };
     for url in &plan.urls {
-        let number = match places.iter().position(|place| **place == url.place) {
+        let number = match servers.iter().position(|server| **server == url.server) {
             Some(number) => number,
             None => {
-                targets.remotes.push(resolve(plan, &url.place)?);
+                targets.remotes.push(resolve(plan, &url.server)?);
                 targets.lists.push(Vec::new());
-                places.push(&url.place);
-                places.len() - 1
+                servers.push(&url.server);
+                servers.len() - 1
             }
         };
-        targets.lists[number].push(targets.images.len() as u32);
-        targets.images.push(Image::new(plan, url));
+        targets.lists[number].push(targets.encoded.len() as u32);
+        targets.encoded.push(EncodedRequest::new(plan, url));
     }
     Ok(targets)
 }
 
 /// The first address that can be connected to; where there is only one, whatever it is.
-fn resolve(plan: &Plan, place: &url::Place) -> Result<Remote, Wrong> {
-    let shown = place.authority();
-    let all = place.resolve().map_err(|error| failed(format!("find the address of {shown}"), &error))?;
+fn resolve(plan: &LoadPlan, server: &url::ServerAddress) -> Result<Remote, LoadError> {
+    let shown = server.authority();
+    let all = server.resolve().map_err(|error| failed(format!("find the address of {shown}"), &error))?;
     let source = plan.sources.nth(0);
     let suits = |remote: &&Remote| match (remote, source) {
         (Remote::Internet(at), Some(source)) => at.is_ipv4() == source.is_ipv4(),
@@ -114,5 +114,5 @@ fn resolve(plan: &Plan, place: &url::Place) -> Result<Remote, Wrong> {
     };
     found
         .map(|remote| (*remote).clone())
-        .ok_or_else(|| Wrong::Failed(format!("{shown} has no address of the family of --source")))
+        .ok_or_else(|| LoadError::Failed(format!("{shown} has no address of the family of --source")))
 }

@@ -1,8 +1,8 @@
 //! The event loop of a worker.
 //!
-//! Whatever the shape of the load, it goes through [`Worker::fill`]: a place takes what its pacer lets begin,
-//! and opens a connection where it has none. An answer fills its place again at once, and what is due by a
-//! schedule and found no place waits in the pacer, with its time.
+//! Whatever the shape of the load, it goes through [`LoadWorker::fill`]: a slot takes what its pacer lets begin,
+//! and opens a connection where it has none. An answer fills its slot again at once, and what is due by a
+//! schedule and found no slot waits in the pacer, with its time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tenfold_sys::clock;
 use tenfold_sys::lifecycle::{self, Phase};
 
-use crate::connection::State;
-use crate::connection::judge::Fault;
-use crate::measure::record::{Effort, ErrorKind, Record};
+use crate::connection::ConnectionState;
+use crate::connection::judge::ExchangeError;
+use crate::measure::record::{ErrorKind, ProcessorTime, Record};
 use crate::plan::pacer::Pacer;
 use crate::worker::backend::Backend;
-use crate::worker::place;
-use crate::worker::share::{Choice, Role, Share};
-use crate::worker::state::{Word, Worker};
+use crate::worker::share::{Role, Share, TargetPicker};
+use crate::worker::slot;
+use crate::worker::state::{LiveCounter, LoadWorker};
 
 /// Nanoseconds between two looks at what is not urgent: the live display, a signal, requests without answer.
 const TICK: u64 = 50_000_000;
@@ -32,12 +32,12 @@ const BUFFER: usize = 128 << 10;
 pub(crate) fn run<B: Backend>(share: &Share<'_>, row: &[AtomicU64]) -> std::io::Result<Record> {
     // Refused by a sandbox it costs precision, which the lag of requests shows.
     let _ = clock::wake_precisely();
-    let mut worker = Worker {
-        shared: share.shared(BUFFER),
-        choice: Choice::new(share),
+    let mut worker = LoadWorker {
+        context: share.context(BUFFER),
+        choice: TargetPicker::new(share),
         io: B::new(share)?,
-        places: place::places(share),
-        free: VecDeque::new(),
+        slots: slot::slots(share),
+        ready: VecDeque::new(),
         to_open: VecDeque::new(),
         vacant: Vec::new(),
         requests: share.requests(),
@@ -45,7 +45,7 @@ pub(crate) fn run<B: Backend>(share: &Share<'_>, row: &[AtomicU64]) -> std::io::
         timers: BinaryHeap::new(),
         now: share.begin,
         next_tick: 0,
-        futile: 0,
+        failed_connects: 0,
         row,
         share,
     };
@@ -60,22 +60,22 @@ pub(crate) fn run<B: Backend>(share: &Share<'_>, row: &[AtomicU64]) -> std::io::
             break;
         }
         B::begin_tick(&mut worker);
-        worker.serve_what_is_due();
-        let wait = worker.until_something_is_due();
+        worker.serve_due();
+        let wait = worker.time_until_due();
         B::wait(&mut worker, wait)?;
-        worker.shared.recorder.turn(worker.now);
+        worker.context.recorder.end_slices(worker.now);
     }
     Ok(worker.finish(used))
 }
 
-impl<B: Backend> Worker<'_, B> {
+impl<B: Backend> LoadWorker<'_, B> {
     fn start(&mut self) {
-        for number in 0..self.places.len() as u32 {
-            let place = &mut self.places[number as usize];
-            match place.role {
+        for number in 0..self.slots.len() as u32 {
+            let slot = &mut self.slots[number as usize];
+            match slot.role {
                 Role::Active => {
-                    place.queued = true;
-                    self.free.push_back(number);
+                    slot.queued = true;
+                    self.ready.push_back(number);
                     // By a schedule, connections are there before their first request.
                     if self.requests.is_scheduled() && self.share.plan.per_connection() == u64::MAX {
                         self.to_open.push_back(number);
@@ -91,34 +91,34 @@ impl<B: Backend> Worker<'_, B> {
     /// What is not urgent. Says whether the run is to end.
     fn tick(&mut self) -> bool {
         self.next_tick = self.now + TICK;
-        let recorder = &self.shared.recorder;
-        let store = |word: Word, value: u64| self.row[word as usize].store(value, Ordering::Relaxed);
-        store(Word::Answers, recorder.answers);
-        store(Word::Errors, recorder.record.errors.values().sum());
-        store(Word::Latency, recorder.latency_sum);
-        store(Word::Open, recorder.open());
+        let recorder = &self.context.recorder;
+        let store = |word: LiveCounter, value: u64| self.row[word as usize].store(value, Ordering::Relaxed);
+        store(LiveCounter::Answers, recorder.answers);
+        store(LiveCounter::Errors, recorder.record.errors.values().sum());
+        store(LiveCounter::Latency, recorder.latency_sum);
+        store(LiveCounter::Open, recorder.open());
         let timeout = self.share.timeout;
-        for number in 0..self.places.len() {
-            let connection = &self.places[number].connection;
+        for number in 0..self.slots.len() {
+            let connection = &self.slots[number].connection;
             let since = match connection.state {
-                State::Connecting(since) => Some(since),
-                State::Open => connection.waiting_since(),
-                State::Closed => None,
+                ConnectionState::Connecting(since) => Some(since),
+                ConnectionState::Open => connection.waiting_since(),
+                ConnectionState::Closed => None,
             };
             if since.is_some_and(|since| self.now.saturating_sub(since) >= timeout) {
-                let said = format!("no answer within {:.1} s", timeout as f64 / 1e9);
-                self.lose(number as u32, Fault { kind: ErrorKind::Timeout, said });
+                let message = format!("no response within {:.1} s", timeout as f64 / 1e9);
+                self.close_failed(number as u32, ExchangeError { kind: ErrorKind::Timeout, message });
             }
         }
         if lifecycle::phase() != Phase::Serving {
-            self.shared.recorder.record.interrupted = true;
+            self.context.recorder.record.interrupted = true;
         }
-        self.shared.recorder.record.interrupted || self.shared.recorder.record.failure.is_some()
+        self.context.recorder.record.interrupted || self.context.recorder.record.failure.is_some()
     }
 
     fn is_over(&self) -> bool {
-        let done = || self.shared.pending == 0 && self.requests.due().is_none_or(|due| due > self.now);
-        if self.share.plan.requests.is_some() && self.shared.pending == 0 && self.requests.due().is_none() {
+        let done = || self.context.pending == 0 && self.requests.due().is_none_or(|due| due > self.now);
+        if self.share.plan.requests.is_some() && self.context.pending == 0 && self.requests.due().is_none() {
             return true;
         }
         match self.share.end {
@@ -128,7 +128,7 @@ impl<B: Backend> Worker<'_, B> {
         }
     }
 
-    fn until_something_is_due(&self) -> u64 {
+    fn time_until_due(&self) -> u64 {
         if !self.io.may_block() {
             return 0;
         }
@@ -141,7 +141,7 @@ impl<B: Backend> Worker<'_, B> {
         let timer = self.timers.peek().map(|Reverse((at, _))| *at);
         let end = self.share.end.filter(|end| *end > self.now);
         [
-            waiting(&self.free, &self.requests),
+            waiting(&self.ready, &self.requests),
             waiting(&self.to_open, &self.connections),
             held,
             timer,
@@ -155,7 +155,7 @@ impl<B: Backend> Worker<'_, B> {
         .saturating_sub(self.now)
     }
 
-    fn serve_what_is_due(&mut self) {
+    fn serve_due(&mut self) {
         while let Some(Reverse((at, number))) = self.timers.peek().copied()
             && at <= self.now
         {
@@ -175,75 +175,75 @@ impl<B: Backend> Worker<'_, B> {
             self.begin_held();
         }
         for _ in 0..B::BURST {
-            if self.free.is_empty() || self.requests.due().is_none_or(|due| due > self.now) {
+            if self.ready.is_empty() || self.requests.due().is_none_or(|due| due > self.now) {
                 break;
             }
-            let Some(number) = self.free.pop_front() else { break };
+            let Some(number) = self.ready.pop_front() else { break };
             self.now = clock::monotonic();
-            self.places[number as usize].queued = false;
+            self.slots[number as usize].queued = false;
             // By a schedule one request for each, so that all connections are used alike.
             let most = if self.requests.is_scheduled() { 1 } else { usize::MAX };
             self.fill(number, most);
         }
-        B::go_on(self);
+        B::finish_begun(self);
     }
 
-    /// New connections that live for a time: each that is due gets a place.
+    /// New connections that live for a time: each that is due gets a slot.
     fn begin_held(&mut self) {
         for _ in 0..B::BURST {
             let Some(number) = self.vacant.last().copied() else { break };
             let Some(due) = self.connections.take(self.now) else { break };
             self.vacant.pop();
-            self.shared.recorder.record.connections.due += 1;
-            let place = &mut self.places[number as usize];
-            place.hold(self.share, due, self.now);
-            self.timers.push(Reverse((place.until, number)));
+            self.context.recorder.record.connections.due += 1;
+            let slot = &mut self.slots[number as usize];
+            slot.hold(self.share, due, self.now);
+            self.timers.push(Reverse((slot.until, number)));
             self.fill_without_opening(number, usize::MAX);
             self.open(number);
         }
     }
 
-    /// Lets a place begin what may begin, `most` requests of it, and sends it.
+    /// Lets a slot begin what may begin, `most` requests of it, and sends it.
     #[inline]
     pub(super) fn fill(&mut self, number: u32, most: usize) {
         self.fill_without_opening(number, most);
-        let place = &mut self.places[number as usize];
-        if !place.connection.has_unsent() {
+        let slot = &mut self.slots[number as usize];
+        if !slot.connection.has_unsent() {
             return;
         }
-        match place.connection.state {
-            State::Open => B::flush(self, number),
-            State::Closed if !place.opening => self.open_in_turn(number),
+        match slot.connection.state {
+            ConnectionState::Open => B::flush(self, number),
+            ConnectionState::Closed if !slot.opening => self.open_in_turn(number),
             _ => {}
         }
     }
 
     #[inline]
     pub(super) fn fill_without_opening(&mut self, number: u32, most: usize) {
-        let place = &mut self.places[number as usize];
+        let slot = &mut self.slots[number as usize];
         for _ in 0..most {
-            if !place.has_room(self.share) {
+            if !slot.has_room(self.share) {
                 break;
             }
-            let pacer = place.own.as_deref_mut().unwrap_or(&mut self.requests);
+            let pacer = slot.own.as_deref_mut().unwrap_or(&mut self.requests);
             let Some(due) = pacer.take(self.now) else { break };
-            if place.own.is_none() && self.requests.is_scheduled() {
-                self.shared.recorder.lagged(self.now.saturating_sub(due.max(place.free_since)));
+            if slot.own.is_none() && self.requests.is_scheduled() {
+                self.context.recorder.delayed(self.now.saturating_sub(due.max(slot.free_since)));
             }
-            let target = self.choice.next(place.remote);
-            place.asked = true;
-            place.connection.begin(due, target, &mut self.shared);
+            let target = self.choice.next(slot.remote);
+            slot.had_request = true;
+            slot.connection.begin(due, target, &mut self.context);
         }
-        match &place.own {
+        match &slot.own {
             Some(own) => {
                 if let Some(due) = own.due().filter(|due| *due > self.now) {
                     self.timers.push(Reverse((due, number)));
                 }
             }
-            None if place.role == Role::Active && !place.queued && place.has_room(self.share) => {
-                place.queued = true;
-                place.free_since = self.now;
-                self.free.push_back(number);
+            None if slot.role == Role::Active && !slot.queued && slot.has_room(self.share) => {
+                slot.queued = true;
+                slot.free_since = self.now;
+                self.ready.push_back(number);
             }
             None => {}
         }
@@ -252,18 +252,18 @@ impl<B: Backend> Worker<'_, B> {
     fn finish(mut self, used: u64) -> Record {
         let now = clock::monotonic();
         let scheduled = self.requests.is_scheduled();
-        for place in &mut self.places {
-            if place.connection.is_measured() {
-                place.connection.abandon(&mut self.shared, now);
+        for slot in &mut self.slots {
+            if slot.connection.is_measured() {
+                slot.connection.abandon(&mut self.context, now);
             }
-            if place.role != Role::Held || place.connection.state != State::Closed {
-                place.tell(&mut self.shared.recorder.record.connections);
+            if slot.role != Role::Held || slot.connection.state != ConnectionState::Closed {
+                slot.add_to(&mut self.context.recorder.record.connections);
             }
         }
         let overdue = if scheduled { self.requests.overdue(now) } else { 0 };
         let waited = self.requests.due().filter(|_| overdue > 0).map_or(0, |due| now.saturating_sub(due));
         let passed = now - self.share.begin.min(now);
-        let mut record = self.shared.recorder.finish(now);
+        let mut record = self.context.recorder.finish(now);
         record.unfinished += overdue;
         record.longest_wait = record.longest_wait.max(waited);
         if scheduled {
@@ -275,7 +275,7 @@ impl<B: Backend> Worker<'_, B> {
             }
         }
         record.elapsed = passed;
-        record.efforts = vec![Effort { used: clock::thread_processor_time() - used, passed }];
+        record.processor_times = vec![ProcessorTime { used: clock::thread_processor_time() - used, passed }];
         record
     }
 }

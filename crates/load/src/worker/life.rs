@@ -6,19 +6,19 @@ use std::io;
 use tenfold_sys::clock;
 use tenfold_sys::socket::Socket;
 
-use crate::connection::State;
-use crate::connection::judge::{Fault, fault_of};
+use crate::connection::judge::{ExchangeError, exchange_error};
+use crate::connection::{ConnectionState, IoProgress};
 use crate::worker::backend::Backend;
-use crate::worker::share::Role;
-use crate::worker::state::Worker;
+use crate::worker::share::{Role, SLOW_STEPS};
+use crate::worker::state::LoadWorker;
 
 /// Nanoseconds until a Unix socket is tried again whose queue is full.
 const QUEUE_FULL: u64 = 1_000_000;
 
-impl<B: Backend> Worker<'_, B> {
+impl<B: Backend> LoadWorker<'_, B> {
     /// Opens a connection, at once where no schedule says otherwise.
     pub(super) fn open_in_turn(&mut self, number: u32) {
-        self.places[number as usize].opening = true;
+        self.slots[number as usize].opening = true;
         if self.to_open.is_empty() && self.connections.take(self.now).is_some() {
             self.open(number);
         } else {
@@ -27,94 +27,94 @@ impl<B: Backend> Worker<'_, B> {
     }
 
     pub(super) fn open(&mut self, number: u32) {
-        let place = &mut self.places[number as usize];
-        place.opening = false;
-        if place.connection.state != State::Closed {
+        let slot = &mut self.slots[number as usize];
+        slot.opening = false;
+        if slot.connection.state != ConnectionState::Closed {
             return;
         }
         if self.share.plan.hold.is_none() {
-            self.shared.recorder.record.connections.due += 1;
+            self.context.recorder.record.connections.due += 1;
         }
         self.now = clock::monotonic();
         match B::open(self, number) {
             Ok(()) => {}
             // The queue of a Unix socket is full; it cannot say when it is not any more.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.places[number as usize].opening = true;
+                self.slots[number as usize].opening = true;
                 self.timers.push(Reverse((self.now + QUEUE_FULL, number)));
             }
-            Err(error) => self.not_connected(number, &fault_of(&error)),
+            Err(error) => self.not_connected(number, &exchange_error(&error)),
         }
     }
 
     /// A connection is begun, over this socket, or over one that is not the worker's.
-    pub(super) fn begun(&mut self, number: u32, socket: Option<Socket>, is_tcp: bool) {
-        self.places[number as usize].connection.connect(socket, is_tcp, self.now);
-        self.shared.recorder.opened();
+    pub(super) fn connect_begun(&mut self, number: u32, socket: Option<Socket>, is_tcp: bool) {
+        self.slots[number as usize].connection.connect(socket, is_tcp, self.now);
+        self.context.recorder.opened();
     }
 
     pub(super) fn connected(&mut self, number: u32) {
-        let place = &mut self.places[number as usize];
-        if let State::Connecting(since) = place.connection.state {
-            place.connection.state = State::Open;
-            (place.failures, place.was_connected) = (0, true);
-            self.shared.recorder.connected(self.now.saturating_sub(since));
+        let slot = &mut self.slots[number as usize];
+        if let ConnectionState::Connecting(since) = slot.connection.state {
+            slot.connection.state = ConnectionState::Open;
+            (slot.failures, slot.was_connected) = (0, true);
+            self.context.recorder.connected(self.now.saturating_sub(since));
         }
     }
 
     /// A connection is over in good order.
-    pub(super) fn part(&mut self, number: u32) {
-        let place = &mut self.places[number as usize];
-        let in_use = !place.is_spent(self.share, self.now) && place.connection.is_persistent();
-        if in_use && place.connection.in_flight() == 0 {
-            self.shared.recorder.record.connections.ended_idle += 1;
+    pub(super) fn close_finished(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        let in_use = !slot.is_spent(self.share, self.now) && slot.connection.is_persistent();
+        if in_use && slot.connection.in_flight() == 0 {
+            self.context.recorder.record.connections.ended_idle += 1;
         }
-        place.connection.close(&mut self.shared, self.now, None);
-        self.forget(number);
-        self.go_on(number);
+        slot.connection.close(&mut self.context, self.now, None);
+        self.forget_events(number);
+        self.reuse_slot(number);
     }
 
     /// A connection has failed.
-    pub(super) fn lose(&mut self, number: u32, fault: Fault) {
-        let place = &mut self.places[number as usize];
-        if place.connection.state == State::Closed {
+    pub(super) fn close_failed(&mut self, number: u32, error: ExchangeError) {
+        let slot = &mut self.slots[number as usize];
+        if slot.connection.state == ConnectionState::Closed {
             return;
         }
-        if matches!(place.connection.state, State::Connecting(_)) {
-            return self.not_connected(number, &fault);
+        if matches!(slot.connection.state, ConnectionState::Connecting(_)) {
+            return self.not_connected(number, &error);
         }
-        place.connection.close(&mut self.shared, self.now, Some(&fault));
-        self.forget(number);
-        self.go_on(number);
+        slot.connection.close(&mut self.context, self.now, Some(&error));
+        self.forget_events(number);
+        self.reuse_slot(number);
     }
 
     /// A connection could not be made. The next try waits, longer each time, up to a second.
-    pub(super) fn not_connected(&mut self, number: u32, fault: &Fault) {
-        let place = &mut self.places[number as usize];
-        if place.connection.state == State::Closed {
-            let count = place.connection.in_flight();
-            place.connection.fail(count, &mut self.shared, self.now, fault);
-            place.connection.begun = 0;
+    pub(super) fn not_connected(&mut self, number: u32, error: &ExchangeError) {
+        let slot = &mut self.slots[number as usize];
+        if slot.connection.state == ConnectionState::Closed {
+            let count = slot.connection.in_flight();
+            slot.connection.fail(count, &mut self.context, self.now, error);
+            slot.connection.begun = 0;
         } else {
-            place.connection.close(&mut self.shared, self.now, Some(fault));
+            slot.connection.close(&mut self.context, self.now, Some(error));
         }
-        self.forget(number);
-        let place = &mut self.places[number as usize];
-        place.failures = (place.failures + 1).min(7);
-        let again = self.now + (10_000_000 << place.failures.min(6)).min(1_000_000_000);
-        let role = place.role;
-        self.futile += 1;
-        let record = &mut self.shared.recorder.record;
-        if record.connections.made == 0 && self.futile >= self.share.first_wave {
-            let remote = &self.share.remotes[place.remote as usize];
-            record.failure = Some(format!("connect to {remote}: {}", fault.said));
+        self.forget_events(number);
+        let slot = &mut self.slots[number as usize];
+        slot.failures = (slot.failures + 1).min(7);
+        let again = self.now + (10_000_000 << slot.failures.min(6)).min(1_000_000_000);
+        let role = slot.role;
+        self.failed_connects += 1;
+        let record = &mut self.context.recorder.record;
+        if record.connections.made == 0 && self.failed_connects >= self.share.first_wave {
+            let remote = &self.share.remotes[slot.remote as usize];
+            record.failure = Some(format!("connect to {remote}: {}", error.message));
             self.next_tick = 0;
         }
         match role {
-            Role::Held => self.leave(number),
+            Role::Held => self.vacate(number),
             Role::Idle => {
-                record.fail(fault.kind, 1, || fault.said.clone());
-                place.opening = true;
+                record.fail(error.kind, 1, || error.message.clone());
+                slot.opening = true;
                 self.timers.push(Reverse((again, number)));
             }
             _ => self.timers.push(Reverse((again, number))),
@@ -122,24 +122,24 @@ impl<B: Backend> Worker<'_, B> {
     }
 
     /// What is still heard of a place's connection is of none that it has.
-    fn forget(&mut self, number: u32) {
-        let place = &mut self.places[number as usize];
-        place.generation = place.generation.wrapping_add(1);
+    fn forget_events(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        slot.generation = slot.generation.wrapping_add(1);
         self.io.closed(number);
     }
 
-    /// What becomes of a place whose connection is closed.
-    fn go_on(&mut self, number: u32) {
-        match self.places[number as usize].role {
+    /// What becomes of a slot whose connection is closed.
+    fn reuse_slot(&mut self, number: u32) {
+        match self.slots[number as usize].role {
             Role::Idle => {}
-            Role::Held => self.leave(number),
+            Role::Held => self.vacate(number),
             // Not from here: a server that ends every connection at once would nest calls without end.
             _ => {
-                self.places[number as usize].free_since = self.now;
+                self.slots[number as usize].free_since = self.now;
                 self.fill_without_opening(number, usize::MAX);
-                let place = &mut self.places[number as usize];
-                if place.connection.has_unsent() && !place.opening {
-                    place.opening = true;
+                let slot = &mut self.slots[number as usize];
+                if slot.connection.has_unsent() && !slot.opening {
+                    slot.opening = true;
                     self.to_open.push_back(number);
                 }
             }
@@ -147,10 +147,58 @@ impl<B: Backend> Worker<'_, B> {
     }
 
     /// A connection that lived for a time has had its life.
-    fn leave(&mut self, number: u32) {
-        let place = &mut self.places[number as usize];
-        place.tell(&mut self.shared.recorder.record.connections);
-        place.retire();
+    fn vacate(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        slot.add_to(&mut self.context.recorder.record.connections);
+        slot.retire();
         self.vacant.push(number);
+    }
+
+    /// A connection has received something, or its end. Says whether it goes on.
+    #[inline]
+    pub(super) fn received(&mut self, number: u32, result: Result<IoProgress, ExchangeError>) -> bool {
+        let slot = &mut self.slots[number as usize];
+        match result {
+            Ok(IoProgress::Over) => self.close_finished(number),
+            Ok(_) if slot.is_spent(self.share, self.now) => self.close_finished(number),
+            Ok(_) => {
+                slot.free_since = self.now;
+                self.fill(number, usize::MAX);
+                return true;
+            }
+            Err(error) => self.close_failed(number, error),
+        }
+        false
+    }
+
+    /// Whether a slot has this connection, and it is open.
+    pub(super) fn is_open(&self, number: u32, generation: u32) -> bool {
+        let slot = &self.slots[number as usize];
+        slot.generation == generation && slot.connection.state == ConnectionState::Open
+    }
+
+    /// A slow connection rests for a while.
+    pub(super) fn pause_slow(&mut self, number: u32) {
+        self.slots[number as usize].paused = true;
+        self.timers.push(Reverse((self.now + 1_000_000_000 / SLOW_STEPS, number)));
+    }
+
+    /// Whatever a slot waits for in time: to connect again, to go on slowly, its next request, its end.
+    pub(super) fn on_timer(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        if std::mem::take(&mut slot.paused) {
+            return B::resume(self, number);
+        }
+        if std::mem::take(&mut slot.opening) {
+            return self.open_in_turn(number);
+        }
+        if slot.role == Role::Held && self.now >= slot.until && slot.until > 0 {
+            if slot.connection.in_flight() == 0 {
+                self.close_finished(number);
+            }
+            return;
+        }
+        slot.free_since = self.now;
+        self.fill(number, usize::MAX);
     }
 }

@@ -4,15 +4,14 @@
 mod backend;
 mod completion;
 mod event_loop;
-mod exchange;
 mod life;
-mod place;
 mod readiness;
 mod share;
+mod slot;
 mod state;
 
-pub(crate) use self::completion::Completion;
+pub(crate) use self::completion::UringBackend;
 pub(crate) use self::event_loop::run;
-pub(crate) use self::readiness::Readiness;
+pub(crate) use self::readiness::EpollBackend;
 pub(crate) use self::share::{Share, Targets};
-pub(crate) use self::state::{WORDS, Word};
+pub(crate) use self::state::{LIVE_COUNTERS, LiveCounter};

@@ -8,12 +8,12 @@ use tenfold_sys::connect::{ConnectOptions, Remote, connect};
 use tenfold_sys::epoll::{Epoll, EpollInterest};
 use tenfold_sys::readiness::Ready;
 
-use crate::connection::judge::fault_of;
-use crate::connection::{Progress, State};
+use crate::connection::judge::exchange_error;
+use crate::connection::{ConnectionState, IoProgress};
 use crate::worker::backend::Backend;
 use crate::worker::share::Role;
 use crate::worker::share::Share;
-use crate::worker::state::Worker;
+use crate::worker::state::LoadWorker;
 
 /// Events of a wait at most.
 const BATCH: usize = 512;
@@ -21,51 +21,51 @@ const BATCH: usize = 512;
 /// the processor's caches, which made a connection 8 % cheaper. Too many would be felt in the time of a connect.
 const TOGETHER: usize = 8;
 /// Connections that are watched at once after one whose answer was looked for too early.
-const DOUBTS: u32 = 15;
+const WATCH_NEXT: u32 = 15;
 
-pub(crate) struct Readiness {
+pub(crate) struct EpollBackend {
     epoll: Epoll,
     ready: Vec<Ready>,
     /// Places whose connection was begun and is not watched yet.
     fresh: Vec<u32>,
     /// Places and generations of connections that asked and are not watched: their answers may be there by the
     /// next turn.
-    hopeful: VecDeque<(u32, u32)>,
+    unwatched: VecDeque<(u32, u32)>,
     /// Connections that are watched at once, because an answer was not there by the next turn.
-    doubts: u32,
+    watch_next: u32,
 }
 
-impl Backend for Readiness {
+impl Backend for EpollBackend {
     const BURST: usize = 128;
 
-    fn new(_: &Share<'_>) -> io::Result<Readiness> {
-        Ok(Readiness {
+    fn new(_: &Share<'_>) -> io::Result<EpollBackend> {
+        Ok(EpollBackend {
             epoll: Epoll::new(BATCH)?,
             ready: Vec::with_capacity(BATCH),
             fresh: Vec::new(),
-            hopeful: VecDeque::new(),
-            doubts: 0,
+            unwatched: VecDeque::new(),
+            watch_next: 0,
         })
     }
 
-    fn open(worker: &mut Worker<'_, Readiness>, number: u32) -> io::Result<()> {
-        let place = &mut worker.places[number as usize];
-        let remote = &worker.share.remotes[place.remote as usize];
-        let source = worker.share.plan.sources.nth(place.next_source);
-        place.next_source += u64::from(worker.share.workers);
-        let receive_buffer = (place.role == Role::SlowReader).then_some(4096);
+    fn open(worker: &mut LoadWorker<'_, EpollBackend>, number: u32) -> io::Result<()> {
+        let slot = &mut worker.slots[number as usize];
+        let remote = &worker.share.remotes[slot.remote as usize];
+        let source = worker.share.plan.sources.nth(slot.next_source);
+        slot.next_source += u64::from(worker.share.workers);
+        let receive_buffer = (slot.role == Role::SlowReader).then_some(4096);
         let (tcp_nodelay, join_ack) = (worker.share.persistent, worker.share.plan.join_ack);
         let options = ConnectOptions { source, tcp_nodelay, join_ack, receive_buffer };
         let socket = connect(remote, &options)?;
-        worker.begun(number, Some(socket), matches!(remote, Remote::Internet(_)));
+        worker.connect_begun(number, Some(socket), matches!(remote, Remote::Internet(_)));
         worker.io.fresh.push(number);
         if worker.io.fresh.len() >= TOGETHER {
-            Readiness::go_on(worker);
+            EpollBackend::finish_begun(worker);
         }
         Ok(())
     }
 
-    fn go_on(worker: &mut Worker<'_, Readiness>) {
+    fn finish_begun(worker: &mut LoadWorker<'_, EpollBackend>) {
         let mut fresh = std::mem::take(&mut worker.io.fresh);
         for number in fresh.drain(..) {
             worker.now = clock::monotonic();
@@ -74,28 +74,28 @@ impl Backend for Readiness {
         worker.io.fresh = fresh;
     }
 
-    fn flush(worker: &mut Worker<'_, Readiness>, number: u32) {
-        let place = &mut worker.places[number as usize];
-        if place.paused && place.role == Role::SlowWriter {
+    fn flush(worker: &mut LoadWorker<'_, EpollBackend>, number: u32) {
+        let slot = &mut worker.slots[number as usize];
+        if slot.paused && slot.role == Role::SlowWriter {
             return;
         }
-        let most = place.most_written(worker.share);
-        match place.connection.flush(&mut worker.shared, worker.now, most) {
+        let most = slot.most_written(worker.share);
+        match slot.connection.flush(&mut worker.context, worker.now, most) {
             Ok(_) => worker.pause(number, Role::SlowWriter),
             Err(error) => {
                 // What the server said before it hung up counts first.
                 worker.receive(number, true);
-                worker.lose(number, fault_of(&error));
+                worker.close_failed(number, exchange_error(&error));
             }
         }
     }
 
-    fn resume(worker: &mut Worker<'_, Readiness>, number: u32) {
-        let place = &worker.places[number as usize];
-        match place.role {
-            Role::SlowWriter => Readiness::flush(worker, number),
+    fn resume(worker: &mut LoadWorker<'_, EpollBackend>, number: u32) {
+        let slot = &worker.slots[number as usize];
+        match slot.role {
+            Role::SlowWriter => EpollBackend::flush(worker, number),
             _ => {
-                let ended = place.end_seen;
+                let ended = slot.end_seen;
                 worker.receive(number, ended);
             }
         }
@@ -103,54 +103,54 @@ impl Backend for Readiness {
 
     /// Receives from connections that are not watched: while others were begun, their answers came. One that
     /// has none yet is watched from now on, and so are the next ones.
-    fn begin_tick(worker: &mut Worker<'_, Readiness>) {
-        for _ in 0..worker.io.hopeful.len() {
-            let Some((number, generation)) = worker.io.hopeful.pop_front() else { break };
+    fn begin_tick(worker: &mut LoadWorker<'_, EpollBackend>) {
+        for _ in 0..worker.io.unwatched.len() {
+            let Some((number, generation)) = worker.io.unwatched.pop_front() else { break };
             if !worker.is_open(number, generation) {
                 continue;
             }
             worker.receive(number, false);
             if worker.is_open(number, generation) {
-                worker.io.doubts = DOUBTS;
+                worker.io.watch_next = WATCH_NEXT;
                 worker.watch(number, false);
             }
         }
     }
 
     fn may_block(&self) -> bool {
-        self.hopeful.is_empty()
+        self.unwatched.is_empty()
     }
 
-    fn wait(worker: &mut Worker<'_, Readiness>, nanoseconds: u64) -> io::Result<()> {
+    fn wait(worker: &mut LoadWorker<'_, EpollBackend>, nanoseconds: u64) -> io::Result<()> {
         let mut ready = std::mem::take(&mut worker.io.ready);
         ready.clear();
         worker.io.epoll.wait_precisely(Some(nanoseconds), &mut ready)?;
         ready.iter().for_each(|ready| worker.on_ready(ready));
         worker.io.ready = ready;
-        Readiness::go_on(worker);
+        EpollBackend::finish_begun(worker);
         Ok(())
     }
 }
 
-impl Worker<'_, Readiness> {
+impl LoadWorker<'_, EpollBackend> {
     #[inline]
     fn on_ready(&mut self, ready: &Ready) {
         let number = ready.key as u32;
-        let place = &mut self.places[number as usize];
-        if place.generation != (ready.key >> 32) as u32 {
+        let slot = &mut self.slots[number as usize];
+        if slot.generation != (ready.key >> 32) as u32 {
             return;
         }
-        if place.connection.state != State::Open {
+        if slot.connection.state != ConnectionState::Open {
             self.now = clock::monotonic();
-            match place.connection.connect_error() {
+            match slot.connection.connect_error() {
                 Ok(()) if ready.write || ready.read => self.connected(number),
                 Ok(()) => return,
-                Err(error) => return self.not_connected(number, &fault_of(&error)),
+                Err(error) => return self.not_connected(number, &exchange_error(&error)),
             }
         }
-        let place = &mut self.places[number as usize];
-        if ready.write && place.connection.has_unsent() {
-            Readiness::flush(self, number);
+        let slot = &mut self.slots[number as usize];
+        if ready.write && slot.connection.has_unsent() {
+            EpollBackend::flush(self, number);
         }
         if ready.read {
             self.receive(number, ready.ended || ready.gone || ready.error);
@@ -159,22 +159,22 @@ impl Worker<'_, Readiness> {
 
     #[inline]
     fn receive(&mut self, number: u32, ended: bool) {
-        let place = &mut self.places[number as usize];
-        if place.paused && place.role == Role::SlowReader {
-            place.end_seen |= ended;
+        let slot = &mut self.slots[number as usize];
+        if slot.paused && slot.role == Role::SlowReader {
+            slot.end_seen |= ended;
             return;
         }
-        let most = place.most_read(self.share);
-        let result = place.connection.receive(&mut self.shared, &mut self.now, ended, most);
-        if matches!(result, Ok(Progress::Limited)) || self.received(number, result) {
+        let most = slot.most_read(self.share);
+        let result = slot.connection.receive(&mut self.context, &mut self.now, ended, most);
+        if matches!(result, Ok(IoProgress::Limited)) || self.received(number, result) {
             self.pause(number, Role::SlowReader);
         }
     }
 
     /// A slow connection goes on a little later.
     fn pause(&mut self, number: u32, role: Role) {
-        if self.places[number as usize].role == role {
-            self.rest(number);
+        if self.slots[number as usize].role == role {
+            self.pause_slow(number);
         }
     }
 
@@ -182,41 +182,42 @@ impl Worker<'_, Readiness> {
     /// for room only where that has not come yet, or, where it ends with one answer, looked at in the next turn:
     /// the answer is there by then while others keep this thread busy, and epoll need not know of it at all.
     fn register(&mut self, number: u32) {
-        let place = &mut self.places[number as usize];
-        let mut told = place.connection.has_unsent();
-        if told {
-            match place.connection.flush(&mut self.shared, self.now, place.most_written(self.share)) {
-                Ok(progress) => told = progress != Progress::Blocked,
-                Err(error) => return self.not_connected(number, &fault_of(&error)),
+        let slot = &mut self.slots[number as usize];
+        let mut sent = slot.connection.has_unsent();
+        if sent {
+            match slot.connection.flush(&mut self.context, self.now, slot.most_written(self.share)) {
+                Ok(progress) => sent = progress != IoProgress::Blocked,
+                Err(error) => return self.not_connected(number, &exchange_error(&error)),
             }
-            if place.connection.waiting_since().is_some() {
+            if slot.connection.waiting_since().is_some() {
                 self.connected(number);
             }
-            if told {
+            if sent {
                 self.pause(number, Role::SlowWriter);
             }
         }
-        let place = &self.places[number as usize];
-        let asked_once = told && !self.share.persistent && matches!(place.role, Role::Active | Role::Held);
-        if asked_once && self.io.doubts == 0 {
-            return self.io.hopeful.push_back((number, place.generation));
+        let slot = &self.slots[number as usize];
+        let sent_only_request =
+            sent && !self.share.persistent && matches!(slot.role, Role::Active | Role::Held);
+        if sent_only_request && self.io.watch_next == 0 {
+            return self.io.unwatched.push_back((number, slot.generation));
         }
-        self.io.doubts = self.io.doubts.saturating_sub(1);
-        self.watch(number, !told);
+        self.io.watch_next = self.io.watch_next.saturating_sub(1);
+        self.watch(number, !sent);
     }
 
     /// Watches a connection, for room too where that has not come yet.
     fn watch(&mut self, number: u32, write: bool) {
-        let place = &self.places[number as usize];
+        let slot = &self.slots[number as usize];
         let interest = EpollInterest { read: true, write, edge: true, ..EpollInterest::default() };
-        let descriptor = place.connection.number().unwrap_or_default();
-        if let Err(error) = self.io.epoll.add(descriptor, key(number, place.generation), interest) {
-            self.lose(number, fault_of(&error));
+        let descriptor = slot.connection.number().unwrap_or_default();
+        if let Err(error) = self.io.epoll.add(descriptor, key(number, slot.generation), interest) {
+            self.close_failed(number, exchange_error(&error));
         }
     }
 }
 
-/// What epoll gives back with an event: the place, and which of its connections.
+/// What epoll gives back with an event: the slot, and which of its connections.
 fn key(number: u32, generation: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(number)
 }

@@ -2,15 +2,15 @@
 
 use tenfold_sys::connect::Remote;
 
-use crate::connection::Shared;
+use crate::connection::WorkerContext;
 use crate::measure::recorder::Recorder;
-use crate::message::request::{self, Image};
-use crate::message::response::Known;
-use crate::plan::pacer::{Pacer, Part};
-use crate::plan::{Order, Plan, nanoseconds};
+use crate::message::request::{self, EncodedRequest};
+use crate::message::response::HeadCache;
+use crate::plan::pacer::{Pacer, ScheduleShare};
+use crate::plan::{LoadPlan, UrlOrder, nanoseconds};
 
 /// Connects that may fail before the first succeeds, where connections come by a schedule.
-const MOST_FUTILE: u64 = 10;
+const MOST_FAILED_CONNECTS: u64 = 10;
 /// Slices of a run of known length.
 const SLICES: u64 = 100;
 /// Nanoseconds of a slice, where the length of the run is not known.
@@ -19,7 +19,7 @@ const SLICE: u64 = 20_000_000;
 /// Parts of a second in which a slow connection is served.
 pub(crate) const SLOW_STEPS: u64 = 10;
 
-/// What a place is for.
+/// What a slot is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Makes the requests of the plan.
@@ -38,15 +38,15 @@ pub(crate) enum Role {
 /// What is asked for, and of whom: found out once before a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Targets {
-    pub(crate) images: Vec<Image>,
+    pub(crate) encoded: Vec<EncodedRequest>,
     pub(crate) remotes: Vec<Remote>,
-    /// For each server, which of the images it is asked.
+    /// For each server, which of the encoded it is asked.
     pub(crate) lists: Vec<Vec<u32>>,
 }
 
 /// A worker's share of a plan. Times are nanoseconds of the monotonic clock.
 pub(crate) struct Share<'a> {
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a LoadPlan,
     pub(crate) targets: &'a Targets,
     pub(crate) remotes: &'a [Remote],
     pub(crate) index: u32,
@@ -68,7 +68,7 @@ pub(crate) struct Share<'a> {
 }
 
 impl<'a> Share<'a> {
-    pub(crate) fn new(plan: &'a Plan, targets: &'a Targets, index: u32, begin: u64) -> Share<'a> {
+    pub(crate) fn new(plan: &'a LoadPlan, targets: &'a Targets, index: u32, begin: u64) -> Share<'a> {
         let length = plan.duration.map(nanoseconds);
         let timeout = nanoseconds(plan.timeout);
         let workers = plan.workers();
@@ -87,16 +87,16 @@ impl<'a> Share<'a> {
             persistent: per_connection > 1,
             per_connection,
             slow_step: usize::try_from(plan.slow_rate / SLOW_STEPS).unwrap_or(usize::MAX).max(1),
-            first_wave: MOST_FUTILE,
+            first_wave: MOST_FAILED_CONNECTS,
         };
         if plan.hold.is_none() {
-            share.first_wave = u64::from(share.count_of_places());
+            share.first_wave = u64::from(share.slot_count());
         }
         share
     }
 
-    /// How many places there are.
-    pub(crate) fn count_of_places(&self) -> u32 {
+    /// How many slots there are.
+    pub(crate) fn slot_count(&self) -> u32 {
         [Role::Active, Role::Idle, Role::SlowReader, Role::SlowWriter]
             .into_iter()
             .map(|role| self.count(role))
@@ -104,14 +104,14 @@ impl<'a> Share<'a> {
     }
 
     /// What connections share.
-    pub(crate) fn shared(&self, buffer: usize) -> Shared<'a> {
+    pub(crate) fn context(&self, buffer: usize) -> WorkerContext<'a> {
         let length = self.end.map(|end| end - self.begin).filter(|_| self.plan.requests.is_none());
         let slice = length.map_or(SLICE, |length| (length / SLICES).max(10_000_000));
-        Shared {
-            images: &self.targets.images,
-            asked: request::asked(self.plan),
+        WorkerContext {
+            encoded: &self.targets.encoded,
+            traits: request::traits(self.plan),
             expect: &self.plan.expect,
-            known: vec![Known::default(); self.targets.images.len()],
+            known: vec![HeadCache::default(); self.targets.encoded.len()],
             buffer: vec![0; buffer].into(),
             gathered: Vec::new(),
             recorder: Recorder::new(self.begin, slice),
@@ -125,7 +125,7 @@ impl<'a> Share<'a> {
         match self.plan.rate {
             None => Pacer::free(self.begin, self.end.unwrap_or(u64::MAX), limit),
             Some(rate) => {
-                let part = Part { index: self.index, of: self.workers };
+                let part = ScheduleShare { index: self.index, of: self.workers };
                 Pacer::scheduled(rate, self.plan.arrivals, part, self.plan.seed, self.span(), limit)
             }
         }
@@ -136,7 +136,7 @@ impl<'a> Share<'a> {
         match self.plan.connection_rate {
             None => Pacer::free(self.begin, u64::MAX, u64::MAX),
             Some(rate) => {
-                let part = Part { index: self.index, of: self.workers };
+                let part = ScheduleShare { index: self.index, of: self.workers };
                 // Another seed than that of requests: the two are independent.
                 Pacer::scheduled(rate, self.plan.arrivals, part, !self.plan.seed, self.span(), u64::MAX)
             }
@@ -148,7 +148,7 @@ impl<'a> Share<'a> {
         (self.begin, end, end - self.begin)
     }
 
-    /// The number of its places with this role.
+    /// The number of its slots with this role.
     pub(super) fn count(&self, role: Role) -> u32 {
         let all = match role {
             Role::Active | Role::Held => self.plan.active(),
@@ -166,18 +166,18 @@ impl<'a> Share<'a> {
 }
 
 /// Which of a server's targets comes next.
-pub(crate) struct Choice<'a> {
+pub(crate) struct TargetPicker<'a> {
     lists: &'a [Vec<u32>],
     cursors: Vec<usize>,
     random: Option<fastrand::Rng>,
 }
 
-impl<'a> Choice<'a> {
-    pub(crate) fn new(share: &Share<'a>) -> Choice<'a> {
+impl<'a> TargetPicker<'a> {
+    pub(crate) fn new(share: &Share<'a>) -> TargetPicker<'a> {
         let lists = &share.targets.lists;
         let seed = share.plan.seed.wrapping_add(u64::from(share.index));
-        let random = (share.plan.order == Order::Random).then(|| fastrand::Rng::with_seed(seed));
-        Choice { lists, cursors: vec![0; lists.len()], random }
+        let random = (share.plan.order == UrlOrder::Random).then(|| fastrand::Rng::with_seed(seed));
+        TargetPicker { lists, cursors: vec![0; lists.len()], random }
     }
 
     #[inline]

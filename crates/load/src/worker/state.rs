@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::AtomicU64;
 
-use crate::connection::Shared;
+use crate::connection::WorkerContext;
 use crate::plan::pacer::Pacer;
-use crate::worker::place::Place;
-use crate::worker::share::{Choice, Share};
+use crate::worker::share::{Share, TargetPicker};
+use crate::worker::slot::ConnectionSlot;
 
-/// What a worker tells while it runs: words of a row of shared memory.
+/// What a worker tells while it runs: words of a row of context memory.
 #[derive(Clone, Copy)]
-pub(crate) enum Word {
+pub(crate) enum LiveCounter {
     Answers,
     Errors,
     Latency,
@@ -19,16 +19,16 @@ pub(crate) enum Word {
 }
 
 /// Words of a row.
-pub(crate) const WORDS: usize = 4;
+pub(crate) const LIVE_COUNTERS: usize = 4;
 
-pub(crate) struct Worker<'a, B> {
+pub(crate) struct LoadWorker<'a, B> {
     pub(super) share: &'a Share<'a>,
-    pub(super) shared: Shared<'a>,
-    pub(super) choice: Choice<'a>,
+    pub(super) context: WorkerContext<'a>,
+    pub(super) choice: TargetPicker<'a>,
     pub(super) io: B,
-    pub(super) places: Vec<Place>,
+    pub(super) slots: Vec<ConnectionSlot>,
     /// Places of the plan's own connections that have room for a request.
-    pub(super) free: VecDeque<u32>,
+    pub(super) ready: VecDeque<u32>,
     /// Places that wait for their turn to connect.
     pub(super) to_open: VecDeque<u32>,
     /// Places whose connection has had its life.
@@ -39,6 +39,6 @@ pub(crate) struct Worker<'a, B> {
     pub(super) now: u64,
     pub(super) next_tick: u64,
     /// Connects that failed before any succeeded.
-    pub(super) futile: u64,
+    pub(super) failed_connects: u64,
     pub(super) row: &'a [AtomicU64],
 }

@@ -11,12 +11,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ArgMatches;
-use tenfold_load::assertion::{Assertion, Outcome};
-use tenfold_load::pacer::{Arrivals, Rate};
-use tenfold_load::plan::{Completion, Order, Plan, Version, WarmUp};
-use tenfold_load::url::Url;
-use tenfold_load::way::Way;
-use tenfold_load::{Report, Wrong, compare, output, request};
+use tenfold_load::assertion::{Assertion, AssertionResult};
+use tenfold_load::io::IoChoice;
+use tenfold_load::pacer::{ArrivalRate, Arrivals};
+use tenfold_load::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
+use tenfold_load::url::TargetUrl;
+use tenfold_load::{LoadError, LoadReport, compare, output, request};
 
 pub(crate) use self::flags::command;
 use crate::settings::units;
@@ -35,8 +35,8 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        Err(Wrong::Usage(why)) => end(&why, 2),
-        Err(Wrong::Failed(why)) => end(&why, 1),
+        Err(LoadError::Usage(why)) => end(&why, 2),
+        Err(LoadError::Failed(why)) => end(&why, 1),
     }
 }
 
@@ -45,10 +45,10 @@ fn end(why: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn compare_files(matches: &ArgMatches) -> Result<ExitCode, Wrong> {
+fn compare_files(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
     let report = |name: &str| {
         let path = matches.get_one::<PathBuf>(name).expect("clap requires both");
-        output::read_json(&read(path)?).map_err(|why| Wrong::Failed(format!("{}: {why}", path.display())))
+        output::read_json(&read(path)?).map_err(|why| LoadError::Failed(format!("{}: {why}", path.display())))
     };
     let (a, b) = (report("A")?, report("B")?);
     print(&compare::text(&a, &b))?;
@@ -56,15 +56,16 @@ fn compare_files(matches: &ArgMatches) -> Result<ExitCode, Wrong> {
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(INVALID) })
 }
 
-fn bench(matches: &ArgMatches) -> Result<ExitCode, Wrong> {
+fn bench(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
     let plan = plan(matches)?;
     let mut assertions = Vec::new();
     for text in matches.get_many::<String>("assert").into_iter().flatten() {
-        assertions.push(text.parse::<Assertion>().map_err(|why| Wrong::Usage(format!("--assert: {why}")))?);
+        assertions
+            .push(text.parse::<Assertion>().map_err(|why| LoadError::Usage(format!("--assert: {why}")))?);
     }
     plan.check()?;
     // What cannot be written is said before the run, and not after it.
-    let curve = matches.get_one::<PathBuf>("hdr").map(|path| Curve::create(path)).transpose()?;
+    let curve = matches.get_one::<PathBuf>("hdr").map(|path| HdrFile::create(path)).transpose()?;
     let report = tenfold_load::run(&plan, !matches.get_flag("quiet"))?;
     let text = match (matches.get_flag("json"), matches.get_flag("csv")) {
         (true, _) => output::json(&report),
@@ -79,16 +80,16 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, Wrong> {
 }
 
 /// What is invalid proves nothing, so that comes first.
-fn judge(report: &Report, assertions: &[Assertion]) -> ExitCode {
+fn judge(report: &LoadReport, assertions: &[Assertion]) -> ExitCode {
     let mut code = 0;
     for assertion in assertions {
         match assertion.check(report) {
-            Outcome::Holds => {}
-            Outcome::Fails(why) => {
+            AssertionResult::Holds => {}
+            AssertionResult::Fails(why) => {
                 eprintln!("tenfold bench: does not hold: {why}");
                 code = code.max(ASSERTION_FAILED);
             }
-            Outcome::Unknown(why) => {
+            AssertionResult::Unknown(why) => {
                 eprintln!("tenfold bench: cannot be told: {why}");
                 code = INVALID;
             }
@@ -102,19 +103,19 @@ fn judge(report: &Report, assertions: &[Assertion]) -> ExitCode {
 }
 
 /// Where `--hdr` writes.
-struct Curve<'a> {
+struct HdrFile<'a> {
     path: &'a Path,
     file: File,
 }
 
-impl Curve<'_> {
-    fn create(path: &Path) -> Result<Curve<'_>, Wrong> {
+impl HdrFile<'_> {
+    fn create(path: &Path) -> Result<HdrFile<'_>, LoadError> {
         let file = File::create(path).map_err(|error| not_written(path, &error))?;
-        Ok(Curve { path, file })
+        Ok(HdrFile { path, file })
     }
 
     /// Writes the latencies of the last run.
-    fn write(mut self, report: &Report) -> Result<(), Wrong> {
+    fn write(mut self, report: &LoadReport) -> Result<(), LoadError> {
         let Some(run) = report.runs.last() else { return Ok(()) };
         if let Some(latency) = &run.latency_us {
             let written = self.file.write_all(output::hdr(latency).as_bytes());
@@ -129,36 +130,37 @@ impl Curve<'_> {
     }
 }
 
-fn not_written(path: &Path, error: &io::Error) -> Wrong {
-    Wrong::Failed(format!("write {}: {error}", path.display()))
+fn not_written(path: &Path, error: &io::Error) -> LoadError {
+    LoadError::Failed(format!("write {}: {error}", path.display()))
 }
 
-fn print(text: &str) -> Result<(), Wrong> {
+fn print(text: &str) -> Result<(), LoadError> {
     io::stdout()
         .write_all(text.as_bytes())
-        .map_err(|error| Wrong::Failed(format!("write the report: {error}")))
+        .map_err(|error| LoadError::Failed(format!("write the report: {error}")))
 }
 
-fn read(path: &Path) -> Result<String, Wrong> {
-    std::fs::read_to_string(path).map_err(|error| Wrong::Failed(format!("read {}: {error}", path.display())))
+fn read(path: &Path) -> Result<String, LoadError> {
+    std::fs::read_to_string(path)
+        .map_err(|error| LoadError::Failed(format!("read {}: {error}", path.display())))
 }
 
 /// What was typed as what it means.
-fn plan(matches: &ArgMatches) -> Result<Plan, Wrong> {
-    let typed = Typed(matches);
-    let mut plan = Plan::new(urls(matches)?);
+fn plan(matches: &ArgMatches) -> Result<LoadPlan, LoadError> {
+    let typed = BenchArgs(matches);
+    let mut plan = LoadPlan::new(urls(matches)?);
     typed.needs("arrivals", &["rate", "connection-rate"])?;
     typed.needs("slow-rate", &["slow-readers", "slow-writers"])?;
     plan.connections = typed.count("connections")?;
-    plan.threads = typed.bounded("threads", Plan::MOST_THREADS)?.unwrap_or(plan.threads);
-    plan.processes = typed.bounded("processes", Plan::MOST_PROCESSES)?.unwrap_or(plan.processes);
+    plan.threads = typed.bounded("threads", LoadPlan::MOST_THREADS)?.unwrap_or(plan.threads);
+    plan.processes = typed.bounded("processes", LoadPlan::MOST_PROCESSES)?.unwrap_or(plan.processes);
     plan.requests = typed.parsed("requests", |text| units::number(text, 1u64..=u64::MAX >> 1))?;
     let duration = typed.time("duration")?;
     if duration.is_some() || plan.requests.is_some() {
         plan.duration = duration;
     }
-    plan.rate = typed.of::<Rate>("rate")?;
-    plan.connection_rate = typed.of::<Rate>("connection-rate")?;
+    plan.rate = typed.of::<ArrivalRate>("rate")?;
+    plan.connection_rate = typed.of::<ArrivalRate>("connection-rate")?;
     if typed.is("arrivals", "poisson") {
         plan.arrivals = Arrivals::Poisson;
     }
@@ -174,11 +176,11 @@ fn plan(matches: &ArgMatches) -> Result<Plan, Wrong> {
     plan.idle = typed.count("idle")?.unwrap_or(0);
     plan.slow_readers = typed.count("slow-readers")?.unwrap_or(0);
     plan.slow_writers = typed.count("slow-writers")?.unwrap_or(0);
-    let size = |text: &str| units::size(text, Plan::LEAST_SLOW_RATE..=1 << 40);
+    let size = |text: &str| units::size(text, LoadPlan::LEAST_SLOW_RATE..=1 << 40);
     plan.slow_rate = typed.parsed("slow-rate", size)?.unwrap_or(plan.slow_rate);
     plan.sources = typed.of("source")?.unwrap_or_default();
     plan.join_ack = matches.get_flag("join-ack");
-    if let Some((_, way)) = Way::ALL.into_iter().find(|(name, _)| typed.is("io", name)) {
+    if let Some((_, way)) = IoChoice::ALL.into_iter().find(|(name, _)| typed.is("io", name)) {
         plan.way = way;
     }
     let statuses = |text: &str| text.split(',').map(|one| units::number(one, 100u16..=599)).collect();
@@ -188,7 +190,7 @@ fn plan(matches: &ArgMatches) -> Result<Plan, Wrong> {
     Ok(plan)
 }
 
-fn shape(typed: &Typed<'_>, plan: &mut Plan) -> Result<(), Wrong> {
+fn shape(typed: &BenchArgs<'_>, plan: &mut LoadPlan) -> Result<(), LoadError> {
     plan.requests_per_connection =
         typed.parsed("requests-per-connection", |text| units::number(text, 1u64..=u64::MAX >> 1))?;
     plan.pipeline = typed.parsed("pipeline", |text| units::number(text, 1u32..=4096))?.unwrap_or(1);
@@ -198,37 +200,39 @@ fn shape(typed: &Typed<'_>, plan: &mut Plan) -> Result<(), Wrong> {
     }
     if let Some(path) = typed.0.get_one::<PathBuf>("body") {
         let read = std::fs::read(path);
-        plan.body = read.map_err(|error| Wrong::Failed(format!("read {}: {error}", path.display())))?;
+        plan.body = read.map_err(|error| LoadError::Failed(format!("read {}: {error}", path.display())))?;
     }
     if typed.is("http", "1.0") {
-        plan.version = Version::Http10;
+        plan.version = RequestVersion::Http10;
     }
     plan.keep_alive = typed.0.get_flag("keep-alive");
     if typed.is("completion", "end") {
-        plan.completion = Completion::End;
+        plan.completion = ResponseEnd::End;
     }
     if typed.0.get_flag("random") {
-        plan.order = Order::Random;
+        plan.order = UrlOrder::Random;
     }
     if let Some(seed) = typed.parsed("seed", |text| units::number(text, 0u64..=u64::MAX))? {
-        if plan.order != Order::Random && plan.arrivals != Arrivals::Poisson {
-            return Err(Wrong::Usage("--seed changes nothing without --random or --arrivals poisson".into()));
+        if plan.order != UrlOrder::Random && plan.arrivals != Arrivals::Poisson {
+            return Err(LoadError::Usage(
+                "--seed changes nothing without --random or --arrivals poisson".into(),
+            ));
         }
         plan.seed = seed;
     }
     Ok(())
 }
 
-fn urls(matches: &ArgMatches) -> Result<Vec<Url>, Wrong> {
+fn urls(matches: &ArgMatches) -> Result<Vec<TargetUrl>, LoadError> {
     let mut urls = Vec::new();
     for text in matches.get_many::<String>("URL").into_iter().flatten() {
-        urls.push(text.parse().map_err(Wrong::Usage)?);
+        urls.push(text.parse().map_err(LoadError::Usage)?);
     }
     if let Some(path) = matches.get_one::<PathBuf>("urls") {
         for (number, line) in (1..).zip(read(path)?.lines()) {
             let line = line.trim();
             if !line.is_empty() && !line.starts_with('#') {
-                let said = |why| Wrong::Usage(format!("{}, line {number}: {why}", path.display()));
+                let said = |why| LoadError::Usage(format!("{}, line {number}: {why}", path.display()));
                 urls.push(line.parse().map_err(said)?);
             }
         }
@@ -237,41 +241,41 @@ fn urls(matches: &ArgMatches) -> Result<Vec<Url>, Wrong> {
 }
 
 /// What was typed for a flag.
-struct Typed<'a>(&'a ArgMatches);
+struct BenchArgs<'a>(&'a ArgMatches);
 
-impl Typed<'_> {
+impl BenchArgs<'_> {
     fn parsed<T, E: Display>(
         &self,
         name: &str,
         parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Result<Option<T>, Wrong> {
+    ) -> Result<Option<T>, LoadError> {
         self.0.get_one::<String>(name).map(|text| parse(text).map_err(|why| wrong(name, why))).transpose()
     }
 
-    fn of<T: FromStr<Err = String>>(&self, name: &str) -> Result<Option<T>, Wrong> {
+    fn of<T: FromStr<Err = String>>(&self, name: &str) -> Result<Option<T>, LoadError> {
         self.parsed(name, str::parse)
     }
 
-    fn count(&self, name: &str) -> Result<Option<u32>, Wrong> {
+    fn count(&self, name: &str) -> Result<Option<u32>, LoadError> {
         self.bounded(name, 10_000_000)
     }
 
-    fn bounded(&self, name: &str, most: u32) -> Result<Option<u32>, Wrong> {
+    fn bounded(&self, name: &str, most: u32) -> Result<Option<u32>, LoadError> {
         self.parsed(name, |text| units::number(text, 0..=most))
     }
 
     /// Sees that a flag which changes others was not typed without one of those.
-    fn needs(&self, name: &str, others: &[&str]) -> Result<(), Wrong> {
+    fn needs(&self, name: &str, others: &[&str]) -> Result<(), LoadError> {
         let typed = |name: &str| self.0.contains_id(name);
         if !typed(name) || others.iter().any(|other| typed(other)) {
             return Ok(());
         }
         let others: Vec<String> = others.iter().map(|other| format!("--{other}")).collect();
-        Err(Wrong::Usage(format!("--{name} changes nothing without {}", others.join(" or "))))
+        Err(LoadError::Usage(format!("--{name} changes nothing without {}", others.join(" or "))))
     }
 
     /// A duration; a bare number counts seconds, as in wrk and oha.
-    fn time(&self, name: &str) -> Result<Option<Duration>, Wrong> {
+    fn time(&self, name: &str) -> Result<Option<Duration>, LoadError> {
         let bounds = Duration::from_millis(1)..=Duration::from_secs(7 * 24 * 3600);
         let is_bare = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let with_unit = |text: &str| if is_bare(text) { format!("{text}s") } else { text.to_owned() };
@@ -283,6 +287,6 @@ impl Typed<'_> {
     }
 }
 
-fn wrong(name: &str, why: impl Display) -> Wrong {
-    Wrong::Usage(format!("--{name}: {why}"))
+fn wrong(name: &str, why: impl Display) -> LoadError {
+    LoadError::Usage(format!("--{name}: {why}"))
 }

@@ -5,13 +5,13 @@ use proptest::prelude::*;
 use super::*;
 
 /// Feeds `bytes` in pieces of the sizes given, again and again, and collects what is complete.
-fn read(bytes: &[u8], asked: Asked, sizes: &[usize]) -> Result<Vec<Response>, &'static str> {
-    let (mut reader, mut known, mut found) = (Reader::default(), Known::default(), Vec::new());
+fn read(bytes: &[u8], traits: RequestTraits, sizes: &[usize]) -> Result<Vec<ReceivedResponse>, &'static str> {
+    let (mut reader, mut known, mut found) = (ResponseParser::default(), HeadCache::default(), Vec::new());
     let mut rest = bytes;
     for size in sizes.iter().cycle() {
         let (mut piece, after) = rest.split_at((*size).min(rest.len()));
         while !piece.is_empty() {
-            let (used, done) = reader.feed(piece, asked, &mut known)?;
+            let (used, done) = reader.feed(piece, traits, &mut known)?;
             assert!(used > 0, "it has to go forward");
             piece = &piece[used..];
             found.extend(done);
@@ -25,12 +25,12 @@ fn read(bytes: &[u8], asked: Asked, sizes: &[usize]) -> Result<Vec<Response>, &'
     Ok(found)
 }
 
-fn plain(bytes: &str) -> Result<Vec<Response>, &'static str> {
-    read(bytes.as_bytes(), Asked::default(), &[usize::MAX])
+fn plain(bytes: &str) -> Result<Vec<ReceivedResponse>, &'static str> {
+    read(bytes.as_bytes(), RequestTraits::default(), &[usize::MAX])
 }
 
-fn response(status: u16, length: u64, persistent: bool) -> Response {
-    Response { status, length, hash: None, persistent }
+fn response(status: u16, length: u64, persistent: bool) -> ReceivedResponse {
+    ReceivedResponse { status, length, hash: None, persistent }
 }
 
 #[test]
@@ -56,14 +56,14 @@ fn a_body_ends_by_its_length_by_chunks_or_with_the_connection() {
 #[test]
 fn what_was_asked_decides_where_it_ends() {
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
-    let head = Asked { head: true, ..Asked::default() };
+    let head = RequestTraits { head: true, ..RequestTraits::default() };
     assert_eq!(read(bytes, head, &[9]), Ok(vec![response(200, 0, true)]));
-    let to_end = Asked { to_end: true, ..Asked::default() };
+    let to_end = RequestTraits { to_end: true, ..RequestTraits::default() };
     let whole = [&bytes[..], b"12345"].concat();
     assert_eq!(read(&whole, to_end, &[9]), Ok(vec![response(200, 5, false)]));
     assert!(read(&whole[..whole.len() - 1], to_end, &[9]).is_err());
     assert!(read(&[&whole[..], b"6"].concat(), to_end, &[9]).is_err());
-    let hash = Asked { hash: true, ..Asked::default() };
+    let hash = RequestTraits { hash: true, ..RequestTraits::default() };
     let found = read(&whole, hash, &[7]).expect("it is well-formed");
     assert_eq!(found[0].hash.map(|hash| hash[..4].to_vec()), Some(vec![0x59, 0x94, 0x47, 0x1a]));
 }
@@ -132,15 +132,15 @@ proptest! {
             }
             expected.push((if kind == 2 { 304 } else { 200 }, if kind == 2 { 0 } else { size as u64 }));
         }
-        let asked = Asked { hash, ..Asked::default() };
-        let found = read(&bytes, asked, &sizes).expect("it is well-formed");
+        let traits = RequestTraits { hash, ..RequestTraits::default() };
+        let found = read(&bytes, traits, &sizes).expect("it is well-formed");
         let found: Vec<_> = found.iter().map(|one| (one.status, one.length)).collect();
         prop_assert_eq!(found, expected);
     }
 
     #[test]
     fn no_bytes_break_it(bytes in proptest::collection::vec(any::<u8>(), 0..200), sizes in proptest::collection::vec(1usize..40, 1..8)) {
-        let _ = read(&bytes, Asked::default(), &sizes);
-        let _ = read(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &bytes[..]].concat(), Asked::default(), &sizes);
+        let _ = read(&bytes, RequestTraits::default(), &sizes);
+        let _ = read(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &bytes[..]].concat(), RequestTraits::default(), &sizes);
     }
 }

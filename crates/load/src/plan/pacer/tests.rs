@@ -5,19 +5,19 @@ use proptest::prelude::*;
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
-const WHOLE: Part = Part { index: 0, of: 1 };
+const WHOLE: ScheduleShare = ScheduleShare { index: 0, of: 1 };
 
-fn schedule(rate: Rate, arrivals: Arrivals, part: Part, seconds: u64) -> Vec<u64> {
+fn schedule(rate: ArrivalRate, arrivals: Arrivals, part: ScheduleShare, seconds: u64) -> Vec<u64> {
     let span = (0, seconds * SECOND, seconds * SECOND);
     let mut pacer = Pacer::scheduled(rate, arrivals, part, 7, span, u64::MAX);
     std::iter::from_fn(|| pacer.take(u64::MAX)).collect()
 }
 
-fn rates() -> impl Strategy<Value = Rate> {
+fn rates() -> impl Strategy<Value = ArrivalRate> {
     prop_oneof![
-        (1.0..5_000.0).prop_map(Rate::constant),
-        (0.0..5_000.0, 1.0..5_000.0).prop_map(|(from, to)| Rate { from, to }),
-        (1.0..5_000.0, 0.0..5_000.0).prop_map(|(from, to)| Rate { from, to }),
+        (1.0..5_000.0).prop_map(ArrivalRate::constant),
+        (0.0..5_000.0, 1.0..5_000.0).prop_map(|(from, to)| ArrivalRate { from, to }),
+        (1.0..5_000.0, 0.0..5_000.0).prop_map(|(from, to)| ArrivalRate { from, to }),
     ]
 }
 
@@ -38,7 +38,7 @@ proptest! {
     #[test]
     fn several_workers_have_the_schedule_of_one_between_them(rate in rates(), workers in 1u32..6) {
         let mut parts: Vec<u64> = (0..workers)
-            .flat_map(|index| schedule(rate, Arrivals::Constant, Part { index, of: workers }, 2))
+            .flat_map(|index| schedule(rate, Arrivals::Constant, ScheduleShare { index, of: workers }, 2))
             .collect();
         parts.sort_unstable();
         prop_assert_eq!(parts, schedule(rate, Arrivals::Constant, WHOLE, 2));
@@ -47,7 +47,7 @@ proptest! {
     #[test]
     fn poisson_arrivals_have_the_rate_and_the_spread_of_their_law(rate in rates(), workers in 1u32..4) {
         let mut times: Vec<u64> = (0..workers)
-            .flat_map(|index| schedule(rate, Arrivals::Poisson, Part { index, of: workers }, 3))
+            .flat_map(|index| schedule(rate, Arrivals::Poisson, ScheduleShare { index, of: workers }, 3))
             .collect();
         times.sort_unstable();
         let expected = rate.expected(3.0, 3.0);
@@ -80,7 +80,7 @@ proptest! {
     #[test]
     fn a_limit_is_kept_by_every_law(limit in 0u64..50, scheduled: bool) {
         let mut pacer = match scheduled {
-            true => Pacer::scheduled(Rate::constant(1e6), Arrivals::Constant, WHOLE, 1, (0, SECOND, SECOND), limit),
+            true => Pacer::scheduled(ArrivalRate::constant(1e6), Arrivals::Constant, WHOLE, 1, (0, SECOND, SECOND), limit),
             false => Pacer::free(0, SECOND, limit),
         };
         let taken = std::iter::from_fn(|| pacer.take(SECOND - 1)).take(100).count() as u64;
@@ -100,14 +100,20 @@ fn a_free_pacer_says_now_and_ends_at_its_end() {
 
 #[test]
 fn what_was_due_before_the_end_may_begin_after_it() {
-    let mut pacer =
-        Pacer::scheduled(Rate::constant(10.0), Arrivals::Constant, WHOLE, 1, (0, SECOND, SECOND), u64::MAX);
+    let mut pacer = Pacer::scheduled(
+        ArrivalRate::constant(10.0),
+        Arrivals::Constant,
+        WHOLE,
+        1,
+        (0, SECOND, SECOND),
+        u64::MAX,
+    );
     assert_eq!(std::iter::from_fn(|| pacer.take(100 * SECOND)).count(), 10);
 }
 
 #[test]
 fn gaps_of_poisson_arrivals_vary_as_much_as_their_mean() {
-    let times = schedule(Rate::constant(1_000.0), Arrivals::Poisson, WHOLE, 20);
+    let times = schedule(ArrivalRate::constant(1_000.0), Arrivals::Poisson, WHOLE, 20);
     let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
@@ -116,17 +122,18 @@ fn gaps_of_poisson_arrivals_vary_as_much_as_their_mean() {
 
 #[test]
 fn a_seed_repeats_its_arrivals_and_workers_differ() {
-    let of = |index| schedule(Rate::constant(100.0), Arrivals::Poisson, Part { index, of: 2 }, 5);
+    let of =
+        |index| schedule(ArrivalRate::constant(100.0), Arrivals::Poisson, ScheduleShare { index, of: 2 }, 5);
     assert_eq!(of(0), of(0));
     assert_ne!(of(0), of(1));
 }
 
 #[test]
 fn rates_are_read_and_wrong_ones_are_refused() {
-    assert_eq!("5000".parse(), Ok(Rate::constant(5000.0)));
-    assert_eq!("0:10.5".parse(), Ok(Rate { from: 0.0, to: 10.5 }));
+    assert_eq!("5000".parse(), Ok(ArrivalRate::constant(5000.0)));
+    assert_eq!("0:10.5".parse(), Ok(ArrivalRate { from: 0.0, to: 10.5 }));
     for wrong in ["", "0", "-1", "a", "1:", "inf", "nan", "0:0", "1e99"] {
-        assert!(wrong.parse::<Rate>().is_err(), "{wrong}");
+        assert!(wrong.parse::<ArrivalRate>().is_err(), "{wrong}");
     }
 }
 
@@ -136,10 +143,10 @@ fn what_a_huge_rate_leaves_behind_is_counted_without_going_through_it() {
     let hours = 3 * 3600;
     let span = (0, hours * SECOND, hours * SECOND);
     for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
-        let pacer = Pacer::scheduled(Rate::constant(1e9), arrivals, WHOLE, 7, span, u64::MAX);
+        let pacer = Pacer::scheduled(ArrivalRate::constant(1e9), arrivals, WHOLE, 7, span, u64::MAX);
         let (overdue, expected) = (pacer.overdue(u64::MAX) as f64, hours as f64 * 1e9);
         assert!((overdue / expected - 1.0).abs() < 1e-6, "{overdue} of {expected}");
-        let bounded = Pacer::scheduled(Rate::constant(1e9), arrivals, WHOLE, 7, span, 2_000_000);
+        let bounded = Pacer::scheduled(ArrivalRate::constant(1e9), arrivals, WHOLE, 7, span, 2_000_000);
         assert_eq!(bounded.overdue(u64::MAX), 2_000_000);
     }
 }

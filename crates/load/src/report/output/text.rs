@@ -6,10 +6,10 @@ use crate::measure::statistics;
 use crate::report::metrics;
 use crate::report::output::units::{bytes, number, time};
 use crate::report::summarize::{BATCHES, FEWEST_ANSWERS};
-use crate::report::summary::{Distribution, PERCENTILES, Report, Summary};
+use crate::report::summary::{Distribution, LoadReport, PERCENTILES, RunSummary};
 
 /// The report as text.
-pub fn text(report: &Report) -> String {
+pub fn text(report: &LoadReport) -> String {
     let mut text = format!("{}\n{}\n", report.urls.first().map_or("", String::as_str), report.plan);
     if report.urls.len() > 1 {
         let _ = writeln!(text, "and {} more URLs", report.urls.len() - 1);
@@ -38,7 +38,7 @@ fn line(text: &mut String, name: &str, said: &str) {
     let _ = writeln!(text, "  {name:<13}{said}");
 }
 
-fn write_run(text: &mut String, run: &Summary) {
+fn write_run(text: &mut String, run: &RunSummary) {
     if run.interrupted {
         line(text, "interrupted", &format!("after {:.1} s; this is what there was until then", run.elapsed));
     }
@@ -76,7 +76,7 @@ fn write_run(text: &mut String, run: &Summary) {
 }
 
 /// The interval of the rate, or the reason why there is none.
-fn spread(run: &Summary) -> String {
+fn spread(run: &RunSummary) -> String {
     let parts = run.batches.len();
     match run.rate_interval {
         Some(interval) if run.rate > 0.0 => {
@@ -90,7 +90,7 @@ fn spread(run: &Summary) -> String {
     }
 }
 
-fn latencies(text: &mut String, run: &Summary) {
+fn latencies(text: &mut String, run: &RunSummary) {
     let rows = [
         ("latency", &run.latency_us),
         ("  from sending", &run.uncorrected_us),
@@ -130,7 +130,7 @@ fn write_row(text: &mut String, name: &str, row: &Distribution, names: &[&str]) 
     let _ = writeln!(text, "{:>9}", time(row.max));
 }
 
-fn connections(text: &mut String, run: &Summary) {
+fn connections(text: &mut String, run: &RunSummary) {
     let all = &run.connections;
     let mut said = format!("{} made, {} at once", number(all.made as f64), number(all.most_at_once as f64));
     if all.due > all.made {
@@ -150,7 +150,7 @@ fn connections(text: &mut String, run: &Summary) {
     line(
         text,
         "starved",
-        &format!("{} of {} never answered", number(all.never_answered as f64), number(all.places as f64)),
+        &format!("{} of {} never answered", number(all.never_answered as f64), number(all.slots as f64)),
     );
     if let Some(index) = run.fairness {
         line(text, "fairness", &format!("{index:.3} (Jain's index: 1 is the same for all)"));
@@ -174,7 +174,7 @@ fn connections(text: &mut String, run: &Summary) {
     }
 }
 
-fn doubts(text: &mut String, run: &Summary) {
+fn doubts(text: &mut String, run: &RunSummary) {
     let little = run.little;
     line(
         text,
@@ -208,7 +208,7 @@ fn doubts(text: &mut String, run: &Summary) {
     run.invalid.iter().for_each(|why| line(text, "INVALID", why));
 }
 
-fn over_runs(text: &mut String, report: &Report) {
+fn over_runs(text: &mut String, report: &LoadReport) {
     let _ = writeln!(text, "\nover {} runs     mean   95 % interval", report.runs.len());
     for name in ["rate", "mean", "p50", "p99", "max"] {
         let values: Vec<f64> = report.runs.iter().filter_map(|run| metrics::value(run, name)).collect();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, value_parser};
-use tenfold_load::way::Way;
+use tenfold_load::io::IoChoice;
 
 const ABOUT_CODES: &str = "\
 Exit codes: 0 done; 1 failed, nobody answers; 2 wrong usage; 3 an assertion does not hold;
@@ -110,7 +110,7 @@ fn beside_arguments() -> Vec<Arg> {
             "WAY",
             "How connections do I/O: epoll, uring, or auto: uring where each request has its own [default: auto]",
         )
-        .value_parser(PossibleValuesParser::new(Way::ALL.map(|(name, _)| name))),
+        .value_parser(PossibleValuesParser::new(IoChoice::ALL.map(|(name, _)| name))),
         flag(
             "join-ack",
             "",

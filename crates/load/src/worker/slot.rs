@@ -1,14 +1,14 @@
-//! A place in a worker: it has one connection after the other, and a role.
+//! A slot in a worker: it has one connection after the other, and a role.
 
-use crate::connection::{Connection, State};
-use crate::measure::record::Connections;
-use crate::plan::pacer::{Arrivals, Pacer, Part, Rate};
+use crate::connection::{ClientConnection, ConnectionState};
+use crate::measure::record::ConnectionStats;
+use crate::plan::pacer::{ArrivalRate, Arrivals, Pacer, ScheduleShare};
 use crate::worker::share::{Role, Share};
 
-/// A place for one connection after the other.
+/// A slot for one connection after the other.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
-    pub(crate) connection: Connection,
+pub(crate) struct ConnectionSlot {
+    pub(crate) connection: ClientConnection,
     pub(crate) role: Role,
     /// Which server it connects to.
     pub(crate) remote: u32,
@@ -29,7 +29,7 @@ pub(crate) struct Place {
     /// It had a connection once.
     pub(crate) was_connected: bool,
     /// It had a request to make once.
-    pub(crate) asked: bool,
+    pub(crate) had_request: bool,
     /// Since when it has had room for a request.
     pub(crate) free_since: u64,
     /// When a held connection is closed; 0 where there is none.
@@ -38,7 +38,7 @@ pub(crate) struct Place {
     pub(crate) next_source: u64,
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Whether one more request may begin.
     #[inline]
     pub(crate) fn has_room(&self, share: &Share<'_>) -> bool {
@@ -72,8 +72,8 @@ impl Place {
     /// Begins the life of a held connection: its requests are spread evenly over it.
     pub(crate) fn hold(&mut self, share: &Share<'_>, due: u64, now: u64) {
         let life = share.hold;
-        let rate = Rate::constant(share.per_connection as f64 * 1e9 / life as f64);
-        let whole = Part { index: 0, of: 1 };
+        let rate = ArrivalRate::constant(share.per_connection as f64 * 1e9 / life as f64);
+        let whole = ScheduleShare { index: 0, of: 1 };
         let span = (due, u64::MAX, life);
         let own = Pacer::scheduled(rate, Arrivals::Constant, whole, 0, span, share.per_connection);
         self.own = Some(Box::new(own));
@@ -87,46 +87,46 @@ impl Place {
         self.until = 0;
         (self.connection.answers, self.connection.responses) = (0, 0);
         self.connection.begun = 0;
-        (self.was_connected, self.asked) = (false, false);
+        (self.was_connected, self.had_request) = (false, false);
     }
 
     /// Adds what became of it.
-    pub(crate) fn tell(&self, all: &mut Connections) {
+    pub(crate) fn add_to(&self, all: &mut ConnectionStats) {
         match self.role {
             Role::Active | Role::Held => {
-                all.places += 1;
+                all.slots += 1;
                 all.shares.push(self.connection.answers);
-                if self.asked && self.connection.responses == 0 {
+                if self.had_request && self.connection.responses == 0 {
                     all.never_answered += 1;
                     all.never_connected += u64::from(!self.was_connected);
                 }
             }
-            Role::Idle => all.idle_held += u64::from(self.connection.state == State::Open),
+            Role::Idle => all.idle_held += u64::from(self.connection.state == ConnectionState::Open),
             Role::SlowReader | Role::SlowWriter => {}
         }
     }
 }
 
 /// Places for all connections, spread over the servers in turn.
-pub(super) fn places(share: &Share<'_>) -> Vec<Place> {
+pub(super) fn slots(share: &Share<'_>) -> Vec<ConnectionSlot> {
     let active = if share.plan.hold.is_some() { Role::Held } else { Role::Active };
-    let mut places = Vec::new();
+    let mut slots = Vec::new();
     for role in [Role::Idle, Role::SlowReader, Role::SlowWriter, active] {
         for _ in 0..share.count(role) {
-            let number = places.len() as u64 * u64::from(share.workers) + u64::from(share.index);
+            let number = slots.len() as u64 * u64::from(share.workers) + u64::from(share.index);
             let measured = role == active;
             let slow = matches!(role, Role::SlowReader | Role::SlowWriter);
-            places.push(Place {
-                connection: Connection::new(measured),
+            slots.push(ConnectionSlot {
+                connection: ClientConnection::new(measured),
                 role,
                 remote: (number % share.remotes.len() as u64) as u32,
                 own: slow.then(|| Box::new(Pacer::free(share.begin, u64::MAX, u64::MAX))),
                 next_source: number,
-                ..Place::default()
+                ..ConnectionSlot::default()
             });
         }
     }
-    places
+    slots
 }
 
 #[cfg(test)]
@@ -136,6 +136,6 @@ mod tests {
     #[test]
     fn a_connection_that_rests_costs_a_few_hundred_bytes() {
         // A million of them are to fit into a machine, beside what the kernel needs.
-        assert!(size_of::<Place>() <= 320, "{}", size_of::<Place>());
+        assert!(size_of::<ConnectionSlot>() <= 320, "{}", size_of::<ConnectionSlot>());
     }
 }
