@@ -23,30 +23,30 @@ use tenfold_tests::site::{self, Folder};
 use tenfold_tests::{binary, tools};
 use usage::{
     a_run_ends_by_time_or_by_requests_whichever_comes_first, a_short_run_names_its_few_samples,
-    an_interrupt_prints_what_there_was, assertions_and_validity_are_exit_codes,
-    compare_names_the_settings_that_differ, files_that_can_not_be_used_are_said_before_the_run,
-    http_1_0_is_persistent_only_if_asked, reports_are_read_again_and_compared,
-    wrong_use_is_one_line_and_exit_code_2,
+    an_interrupt_prints_the_results_so_far, assertions_and_validity_are_exit_codes,
+    compare_names_the_settings_that_differ, http_1_0_is_persistent_only_if_asked,
+    reports_are_parsed_and_compared, unusable_files_are_reported_before_the_run,
+    wrong_usage_is_one_line_and_exit_code_2,
 };
 
 pub(crate) const THEME: Theme = Theme {
     name: "bench",
     cases: cases![
-        Every Once: a_stall_is_seen_from_when_requests_were_due, starved_connections_are_counted,
-            a_wrong_answer_is_no_success, every_framing_is_understood, connections_that_fail_are_errors_by_kind,
-            a_number_of_requests_is_made_exactly, a_server_in_front_of_the_generator_agrees_with_the_law_of_little,
-            every_url_form_reaches_the_server, wrong_use_is_one_line_and_exit_code_2,
-            assertions_and_validity_are_exit_codes, an_interrupt_prints_what_there_was,
-            reports_are_read_again_and_compared, files_that_can_not_be_used_are_said_before_the_run,
-            urls_are_asked_in_order_or_at_random,
-            connections_by_schedule_live_their_time, idle_and_slow_connections_stay_beside,
+        Every Once: a_stall_counts_from_the_due_time_of_requests, starved_connections_are_counted,
+            a_wrong_response_is_an_error, every_framing_is_parsed, connections_that_fail_are_errors_by_kind,
+            a_number_of_requests_is_made_exactly, a_known_server_agrees_with_littles_law,
+            every_url_form_reaches_the_server, wrong_usage_is_one_line_and_exit_code_2,
+            assertions_and_validity_are_exit_codes, an_interrupt_prints_the_results_so_far,
+            reports_are_parsed_and_compared, unusable_files_are_reported_before_the_run,
+            urls_are_requested_in_order_or_at_random,
+            scheduled_connections_live_for_their_time, idle_and_slow_connections_are_counted_apart,
             a_run_ends_by_time_or_by_requests_whichever_comes_first, a_short_run_names_its_few_samples,
             compare_names_the_settings_that_differ, http_1_0_is_persistent_only_if_asked,
-            processes_share_a_plan, the_way_of_io_is_chosen_and_said, ring_a_stall, ring_starved_connections,
+            processes_share_a_plan, the_choice_of_io_is_reported, ring_a_stall, ring_starved_connections,
             ring_wrong_answers, ring_framing, ring_errors_by_kind, ring_a_number_of_requests,
-            ring_the_law_of_little, ring_order_of_urls, ring_connections_by_schedule, ring_an_interrupt,
+            ring_littles_law, ring_order_of_urls, ring_connections_by_schedule, ring_an_interrupt,
             ring_exit_codes, ring_errors_of_connections_for_one_request, ring_connect_and_first_byte_are_apart,
-            ring_long_bodies, ring_idle_connections_stay_beside;
+            ring_long_bodies, ring_idle_connections_are_counted_apart;
     ],
 };
 
@@ -89,7 +89,7 @@ fn expect_code(code: i32, words: &[&str], says: &[&str]) -> Output {
     output
 }
 
-fn a_stall_is_seen_from_when_requests_were_due() {
+fn a_stall_counts_from_the_due_time_of_requests() {
     // It stalls for one second in ten: whatever it is asked in that time waits until the end of it.
     let (begin, stall) = (Instant::now(), Arc::new(Mutex::new(None)));
     let peer = Peer::start(move |stream, _| {
@@ -131,12 +131,12 @@ fn starved_connections_are_counted() {
         let fairness = number(&run, "/fairness");
         assert!(fairness <= f64::from(served) / 16.0 + 1e-6, "{fairness} with {served} of 16 served");
         assert!(number(&run, "/answers") > 100.0, "those who are served are served well");
-        let note = format!("{starved} of 16 connections never got an answer");
+        let note = format!("{starved} of 16 connections never got a response");
         assert!(run["notes"].to_string().contains(&note), "{run:#}");
     }
 }
 
-fn a_wrong_answer_is_no_success() {
+fn a_wrong_response_is_an_error() {
     let peer = Peer::start(|stream, head| match head {
         _ if head.contains("/missing") => {
             stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok()
@@ -146,7 +146,7 @@ fn a_wrong_answer_is_no_success() {
     let at = |path: &str| format!("{}{path}", peer.address);
     let hello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
     let right = ["-n", "20", &at("/"), "--expect-length", "5", "--expect-hash", hello];
-    expect_code(0, &right, &["20 answered rightly"]);
+    expect_code(0, &right, &["20 responses OK"]);
     for (words, kind) in [
         (vec!["--expect-length", "6"], "length"),
         (vec!["--expect-hash", &hello.replace('2', "3")], "hash"),
@@ -158,10 +158,10 @@ fn a_wrong_answer_is_no_success() {
         assert!(run["latency_us"].is_null(), "a wrong answer is timed: {run:#}");
     }
     assert_eq!(number(&measured(&["-n", "20", &at("/missing")]), "/errors/status"), 20.0);
-    expect_code(0, &["-n", "20", &at("/missing"), "--expect-status", "404"], &["20 answered rightly"]);
+    expect_code(0, &["-n", "20", &at("/missing"), "--expect-status", "404"], &["20 responses OK"]);
 }
 
-fn every_framing_is_understood() {
+fn every_framing_is_parsed() {
     let peer = Peer::start(|stream, head| {
         let answer: &[u8] = match head {
             _ if head.contains("/chunked") => {
@@ -251,7 +251,7 @@ fn a_number_of_requests_is_made_exactly() {
     assert_eq!((number(&run, "/answers"), &run["errors"]), (200.0, &serde_json::json!({})), "{run:#}");
 }
 
-fn a_server_in_front_of_the_generator_agrees_with_the_law_of_little() {
+fn a_known_server_agrees_with_littles_law() {
     let peer = Peer::start(|stream, _| {
         thread::sleep(Duration::from_millis(10));
         ok(stream, "hello")
@@ -280,7 +280,7 @@ fn every_url_form_reaches_the_server() {
         (format!("HTTP://localhost:{port}/x#y"), "GET /x ", format!("localhost:{port}")),
         (format!("http://[::1]:{other}/a"), "GET /a ", format!("[::1]:{other}")),
     ] {
-        expect_code(0, &["-n", "1", "-c", "1", &url], &["1 answered rightly"]);
+        expect_code(0, &["-n", "1", "-c", "1", &url], &["1 responses OK"]);
         let head = seen.lock().expect("no holder panics").pop().expect("a request came");
         assert!(head.starts_with(line) && head.contains(&format!("Host: {host}\r\n")), "{url}: {head}");
     }
@@ -288,11 +288,15 @@ fn every_url_form_reaches_the_server() {
     let socket = folder.at("socket");
     let listen = format!("unix:{}", socket.display());
     let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--listen", &listen).start();
-    expect_code(0, &["-n", "5", &format!("{listen}:/1k.html"), "--expect-length", "1024"], &["5 answered"]);
+    expect_code(
+        0,
+        &["-n", "5", &format!("{listen}:/1k.html"), "--expect-length", "1024"],
+        &["5 responses OK"],
+    );
     drop(server);
 }
 
-fn urls_are_asked_in_order_or_at_random() {
+fn urls_are_requested_in_order_or_at_random() {
     let folder = Folder::new("bench-urls");
     let seen = Arc::new(Mutex::new(Vec::new()));
     let heard = seen.clone();
@@ -304,7 +308,7 @@ fn urls_are_asked_in_order_or_at_random() {
     let lines: String = (0..4).map(|number| format!("http://{}/{number}\n", peer.address)).collect();
     let list = folder.write("urls", format!("# four\n\n{lines}")).display().to_string();
     let order = |words: &[&str]| {
-        expect_code(0, &[&["-n", "40", "-c", "1", "--urls", &list], words].concat(), &["40 answered"]);
+        expect_code(0, &[&["-n", "40", "-c", "1", "--urls", &list], words].concat(), &["40 responses OK"]);
         std::mem::take(&mut *seen.lock().expect("no holder panics"))
     };
     let expected: Vec<String> = (0..40).map(|number| format!("/{}", number % 4)).collect();
@@ -316,7 +320,7 @@ fn urls_are_asked_in_order_or_at_random() {
     assert_ne!(order(&["--random", "--seed", "6"]), random);
 }
 
-fn connections_by_schedule_live_their_time() {
+fn scheduled_connections_live_for_their_time() {
     let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).start();
     let url = format!("{}/1k.html", server.address);
     let run = measured(&["-d", "2s", "--connection-rate", "200", "--hold", "1s", &url]);
@@ -327,7 +331,7 @@ fn connections_by_schedule_live_their_time() {
     assert_eq!(run["errors"], serde_json::json!({}));
 }
 
-fn idle_and_slow_connections_stay_beside() {
+fn idle_and_slow_connections_are_counted_apart() {
     let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).start();
     let url = format!("{}/1k.html", server.address);
     let words = ["--idle", "50", "--slow-readers", "3", "--slow-writers", "3", "--slow-rate", "4000"];

@@ -1,13 +1,13 @@
-//! Why a run cannot be made.
+//! Errors that prevent a run.
 
 use std::fmt;
 
-/// Why a run cannot be made.
+/// The reason why a run is impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// What was asked for makes no sense: exit code 2.
+    /// The plan is contradictory or incomplete: exit code 2.
     Usage(String),
-    /// It was tried, and the system or the server said no: exit code 1.
+    /// The system or the server refused an operation: exit code 1.
     Failed(String),
 }
 
@@ -20,7 +20,7 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// A failure of the system: what was attempted, on what, and what it said.
+/// Describes a failed operation and the system's error.
 pub(crate) fn failed(attempt: impl fmt::Display, error: &std::io::Error) -> LoadError {
-    LoadError::Failed(format!("{attempt}: {error}"))
+    LoadError::Failed(format!("cannot {attempt}: {error}"))
 }

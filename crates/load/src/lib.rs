@@ -1,13 +1,13 @@
-//! A load generator for HTTP that tells the truth.
+//! A load generator for HTTP that checks responses and its own measurements.
 //!
-//! A [`LoadPlan`] describes a run, [`run()`] carries it out and returns a [`LoadReport`]. The folders follow that order:
-//! `plan` (settings, URLs, the [`pacer`] of requests), `message` (requests and responses), `connection` and `worker`
-//! (one thread, with one epoll instance or one ring of io_uring), `measure` (the [`record`] that a worker keeps), and
-//! `report` (the [`summary`], reasons to doubt it, output, comparisons, assertions).
+//! A [`LoadPlan`] describes a run, [`run()`] carries it out, and a [`LoadReport`] is the result as data. The folders
+//! follow that order: `plan` (settings, URLs, the [`pacer`] of requests), `message` (requests and responses),
+//! `connection` and `worker` (a thread with an epoll instance or an io_uring ring), `measure` (the [`record`] of a
+//! worker), and `report` (the [`summary`], validity, output, comparisons, assertions).
 //!
-//! Three things are different from most load generators. Latency counts from when a request was due, so that
-//! a server which stalls cannot hide it. An answer is checked before it counts. And the generator measures
-//! itself: processor time, lateness, LittlesLaw's law; numbers that are its own limit are called invalid.
+//! Three things differ from most load generators. Latency counts from the time at which a request was due, so a
+//! stalled server cannot hide it. A response is checked before it counts. The generator measures itself (processor
+//! time, its own delay, Little's law) and marks numbers as invalid if they show its own limit.
 
 #![forbid(unsafe_code)]
 

@@ -50,16 +50,16 @@ macro_rules! by_a_ring {
 }
 
 by_a_ring! {
-    ring_a_stall: a_stall_is_seen_from_when_requests_were_due,
+    ring_a_stall: a_stall_counts_from_the_due_time_of_requests,
     ring_starved_connections: starved_connections_are_counted,
-    ring_wrong_answers: a_wrong_answer_is_no_success,
-    ring_framing: every_framing_is_understood,
+    ring_wrong_answers: a_wrong_response_is_an_error,
+    ring_framing: every_framing_is_parsed,
     ring_errors_by_kind: connections_that_fail_are_errors_by_kind,
     ring_a_number_of_requests: a_number_of_requests_is_made_exactly,
-    ring_the_law_of_little: a_server_in_front_of_the_generator_agrees_with_the_law_of_little,
-    ring_order_of_urls: urls_are_asked_in_order_or_at_random,
-    ring_connections_by_schedule: connections_by_schedule_live_their_time,
-    ring_an_interrupt: an_interrupt_prints_what_there_was,
+    ring_littles_law: a_known_server_agrees_with_littles_law,
+    ring_order_of_urls: urls_are_requested_in_order_or_at_random,
+    ring_connections_by_schedule: scheduled_connections_live_for_their_time,
+    ring_an_interrupt: an_interrupt_prints_the_results_so_far,
     ring_exit_codes: assertions_and_validity_are_exit_codes,
 }
 
@@ -141,7 +141,7 @@ pub(super) fn ring_long_bodies() {
 /// Of the 3 MB above, by sha256sum.
 const HASH: &str = "de1cd32d15e879968b66f4f9eba25a9c8cf1c1342c21dad2154c93a1117f37e5";
 
-pub(super) fn ring_idle_connections_stay_beside() {
+pub(super) fn ring_idle_connections_are_counted_apart() {
     let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).start();
     let url = format!("{}/1k.html", server.address);
     let run = measured(&["--io", "uring", "-d", "1s", "-c", "4", "--idle", "50", &url]);
@@ -151,18 +151,18 @@ pub(super) fn ring_idle_connections_stay_beside() {
 }
 
 /// What runs is said, and it is a ring only where a connection makes one request and a ring serves the rest.
-pub(super) fn the_way_of_io_is_chosen_and_said() {
+pub(super) fn the_choice_of_io_is_reported() {
     let (peer, count) = counting(u64::MAX);
     let address = peer.address.to_string();
     let each = "each request has a connection of its own";
     for (words, means, why) in [
-        (&[][..], "epoll", "connections stay"),
+        (&[][..], "epoll", "connections persist"),
         (&EACH[..], "uring", each),
         (&["--completion", "end", "--http", "1.0", "--timeout", "1s"], "uring", each),
         (&["--requests-per-connection", "1", "--source", "127.0.0.2"], "epoll", "--source"),
         (&["--requests-per-connection", "1", "--slow-readers", "1"], "epoll", "slow"),
-        (&["--requests-per-connection", "1", "--io", "epoll"], "epoll", "as asked for"),
-        (&["--io", "uring"], "uring", "as asked for"),
+        (&["--requests-per-connection", "1", "--io", "epoll"], "epoll", "as requested"),
+        (&["--io", "uring"], "uring", "as requested"),
         (&["--requests-per-connection", "1", "--processes", "2", "--threads", "2"], "uring", each),
     ] {
         let output = bench(&[&["-n", "8", "-c", "4", "--json", &address], words].concat());
@@ -172,7 +172,7 @@ pub(super) fn the_way_of_io_is_chosen_and_said() {
         assert!(report["io"]["why"].as_str().is_some_and(|said| said.contains(why)), "{words:?}: {report:#}");
     }
     assert!(count.load(Ordering::Relaxed) > 0);
-    expect_code(0, &["-n", "5", "-c", "1", &address, "--io", "uring"], &["I/O by io_uring: as asked for"]);
+    expect_code(0, &["-n", "5", "-c", "1", &address, "--io", "uring"], &["I/O by io_uring: as requested"]);
     for words in
         [&["unix:/s"][..], &["localhost", "--source", "127.0.0.2"], &["localhost", "--slow-readers", "1"]]
     {

@@ -17,7 +17,7 @@ use super::peer::{Peer, ok};
 use super::ring::before;
 use super::{bench, expect_code, measured, number, said};
 
-pub(super) fn wrong_use_is_one_line_and_exit_code_2() {
+pub(super) fn wrong_usage_is_one_line_and_exit_code_2() {
     for (words, why) in [
         (&["http://"][..], "no host"),
         (&["https://localhost"], "https"),
@@ -35,11 +35,11 @@ pub(super) fn wrong_use_is_one_line_and_exit_code_2() {
         // Contradictions.
         (&["localhost", "--http", "1.0", "--requests-per-connection", "5"], "--keep-alive"),
         (&["localhost", "-H", "Connection: close", "--requests-per-connection", "5"], "one request"),
-        (&["localhost", "--completion", "end", "--requests-per-connection", "5"], "the only one"),
+        (&["localhost", "--completion", "end", "--requests-per-connection", "5"], "allows one request"),
         (&["localhost", "-m", "HEAD", "--expect-length", "5"], "HEAD"),
         (&["localhost", "-H", "Content-Length: 5"], "0 bytes"),
         (&["localhost", "-d", "1s", "--warm-up", "2s"], "leaves nothing"),
-        (&["localhost", "-c", "0", "--idle", "1", "--hold", "1s", "--connection-rate", "5"], "nobody"),
+        (&["localhost", "-c", "0", "--idle", "1", "--hold", "1s", "--connection-rate", "5"], "--connections"),
         // What would change nothing.
         (&["localhost", "--keep-alive"], "--http 1.0"),
         (&["localhost", "--arrivals", "constant"], "--rate or --connection-rate"),
@@ -64,7 +64,7 @@ pub(super) fn wrong_use_is_one_line_and_exit_code_2() {
     expect_code(0, &["--help"], &["--rate", "Exit codes"]);
 }
 
-pub(super) fn files_that_can_not_be_used_are_said_before_the_run() {
+pub(super) fn unusable_files_are_reported_before_the_run() {
     let folder = Folder::new("bench-files");
     let asked = Arc::new(AtomicU64::new(0));
     let counted = asked.clone();
@@ -105,10 +105,10 @@ pub(super) fn assertions_and_validity_are_exit_codes() {
         expect_code(code, &words.iter().map(String::as_str).collect::<Vec<_>>(), says);
     };
     code("errors==0", 0, &[]);
-    code("p50<1h", 2, &["no time"]);
+    code("p50<1h", 2, &["not a time"]);
     code("p50<10s", 0, &[]);
-    code("p50<1ns", 3, &["does not hold: p50<1ns: it is "]);
-    code("p99.9<10s", 4, &["not carried by the 200 answers"]);
+    code("p50<1ns", 3, &["assertion failed: p50<1ns: p50 is "]);
+    code("p99.9<10s", 4, &["cannot evaluate p99.9<10s: too few samples for p99.9 (200; 10,000 needed)"]);
     // Nobody can make a million requests a second from one connection.
     let limited = ["-d", "1s", "-c", "500", "--rate", "1000000", &address];
     let output = bench(&limited);
@@ -181,7 +181,7 @@ pub(super) fn http_1_0_is_persistent_only_if_asked() {
     assert_eq!(std::mem::take(&mut *fields.lock().expect("no holder panics")), vec![kept; 6]);
 }
 
-pub(super) fn an_interrupt_prints_what_there_was() {
+pub(super) fn an_interrupt_prints_the_results_so_far() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
     let peer = Peer::start(move |stream, _| {
@@ -204,11 +204,11 @@ pub(super) fn an_interrupt_prints_what_there_was() {
         assert!(begin.elapsed() < Duration::from_secs(10), "it took {:?} to end", begin.elapsed());
         assert_eq!(output.status.code(), Some(130), "{}", said(&output));
         let text = said(&output);
-        assert!(text.contains("interrupted") && text.contains("answered rightly"), "{text}");
+        assert!(text.contains("interrupted") && text.contains("responses OK"), "{text}");
     }
 }
 
-pub(super) fn reports_are_read_again_and_compared() {
+pub(super) fn reports_are_parsed_and_compared() {
     let folder = Folder::new("bench-reports");
     let measure = |name: &str, pause: u64| {
         let peer = Peer::start(move |stream, _| {

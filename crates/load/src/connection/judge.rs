@@ -1,4 +1,4 @@
-//! Reasons why a connection failed or a response is wrong.
+//! Errors of connections, and the check of responses.
 
 use std::io;
 
@@ -8,14 +8,14 @@ use crate::measure::record::ErrorKind;
 use crate::message::response::ReceivedResponse;
 use crate::plan::expect::Expect;
 
-/// Why a connection failed.
+/// An error of a connection or a response.
 #[derive(Debug)]
 pub(crate) struct ExchangeError {
     pub(crate) kind: ErrorKind,
     pub(crate) message: String,
 }
 
-/// The system's error as a error.
+/// Classifies an error of the system.
 pub(crate) fn exchange_error(error: &io::Error) -> ExchangeError {
     let kind = match error.raw_os_error() {
         Some(errno::EMFILE | errno::ENFILE) => ErrorKind::NoDescriptor,
@@ -30,7 +30,7 @@ pub(crate) fn exchange_error(error: &io::Error) -> ExchangeError {
     ExchangeError { kind, message: error.to_string() }
 }
 
-/// The wrong property of a response, for the example that is shown.
+/// Describes the wrong property of a response for the report.
 pub(crate) fn shown(kind: ErrorKind, response: &ReceivedResponse) -> String {
     match kind {
         ErrorKind::Length => format!("a body of {} bytes", response.length),
@@ -43,10 +43,10 @@ pub(crate) fn shown(kind: ErrorKind, response: &ReceivedResponse) -> String {
 }
 
 impl Expect {
-    /// Whether a response is right.
+    /// Checks a response.
     ///
     /// # Errors
-    /// The property that is wrong.
+    /// The first wrong property.
     #[inline]
     pub fn judge(&self, response: &ReceivedResponse) -> Result<(), ErrorKind> {
         let status_is_right = match self.statuses.as_slice() {

@@ -1,9 +1,10 @@
-//! A connection: requests go out, answers come in, and each answer is judged and timed.
+//! The state machine of a client connection: it sends requests, and checks and times responses.
 //!
-//! The one state machine for every shape of load. It makes no decision about when to ask; it sends what it was
-//! given ([`ClientConnection::begin`]) and says when it can go on. Where it has a socket, that is non-blocking and
-//! edge-triggered: a send is tried at once, and a receive that did not fill its buffer has emptied the socket. Where
-//! it has none, somebody else sends what is [`ClientConnection::waiting`], and says what has [`ClientConnection::arrived`].
+//! One state machine serves every load. It does not decide when to send; it sends the requests of
+//! [`ClientConnection::begin`] and reports its progress. Its socket, if it has one, is non-blocking and
+//! edge-triggered: a send is tried immediately, and a short receive has emptied the socket. Without a socket, an I/O
+//! backend sends the bytes of [`ClientConnection::waiting`] and passes received bytes to
+//! [`ClientConnection::arrived`].
 
 pub(crate) mod judge;
 mod receive;
@@ -20,7 +21,7 @@ use crate::message::request::EncodedRequest;
 use crate::message::response::{HeadCache, RequestTraits, ResponseParser};
 use crate::plan::expect::Expect;
 
-/// What the connections of a worker share.
+/// State shared by the connections of a worker.
 pub(crate) struct WorkerContext<'a> {
     pub(crate) encoded: &'a [EncodedRequest],
     pub(crate) traits: RequestTraits,
@@ -29,17 +30,17 @@ pub(crate) struct WorkerContext<'a> {
     pub(crate) buffer: Box<[u8]>,
     pub(crate) gathered: Vec<u8>,
     pub(crate) recorder: Recorder,
-    /// Requests that were begun on measured connections and have not ended.
+    /// Unfinished requests on measured connections.
     pub(crate) pending: u64,
 }
 
-/// A request between its begin and its end.
+/// A request without a complete response.
 #[derive(Clone, Copy, Debug)]
 struct PendingRequest {
     due: u64,
-    /// When its first byte was sent; 0 until then.
+    /// The time when its first byte was sent; 0 before.
     sent: u64,
-    /// When the first byte of its answer came; 0 until then.
+    /// The time when the first byte of its response arrived; 0 before.
     first: u64,
     target: u32,
 }
@@ -48,52 +49,52 @@ struct PendingRequest {
 pub(crate) enum ConnectionState {
     #[default]
     Closed,
-    /// Since when.
+    /// Since this time.
     Connecting(u64),
     Open,
 }
 
-/// How far a send or a receive came.
+/// The result of a send or a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IoProgress {
-    /// All that there was.
+    /// Everything was transferred.
     All,
-    /// The kernel will say when it goes on.
+    /// The kernel reports when to continue.
     Blocked,
-    /// As much as was allowed.
+    /// The limit of the call was reached.
     Limited,
-    /// The connection cannot be used any more, in good order.
+    /// The connection ended normally.
     Over,
 }
 
-/// A place for one connection after the other.
+/// A client connection. After a close it can connect again.
 #[derive(Debug, Default)]
 pub(crate) struct ClientConnection {
-    /// None where it is closed, or where a ring has it.
+    /// None if the connection is closed, or if a ring owns the socket.
     socket: Option<Socket>,
     pub(crate) state: ConnectionState,
     parser: ResponseParser,
     requests: VecDeque<PendingRequest>,
-    /// Flights whose request has been written whole; those behind wait.
+    /// Requests that are completely written; the next ones are waiting.
     written: usize,
-    /// Bytes of the next one that have been written.
+    /// Bytes written of the next request.
     offset: usize,
-    /// Requests begun since it was opened.
+    /// Requests begun since the connection was opened.
     pub(crate) begun: u64,
-    /// Whether it may go on after the answers so far.
+    /// Whether the connection persists after the responses so far.
     persistent: bool,
-    /// Answers that were right, in all its lives.
+    /// Correct responses since creation.
     pub(crate) answers: u64,
-    /// Answers of any kind, in all its lives.
+    /// Responses of any kind since creation.
     pub(crate) responses: u64,
     /// Whether its latencies count.
     measured: bool,
-    /// TCP can throw away what need not be looked at.
+    /// TCP can discard bytes in the kernel.
     skips: bool,
 }
 
 impl ClientConnection {
-    /// One that is closed, and whose latencies count or not.
+    /// A closed connection.
     pub(crate) fn new(measured: bool) -> ClientConnection {
         ClientConnection { measured, ..ClientConnection::default() }
     }
@@ -103,7 +104,7 @@ impl ClientConnection {
         self.measured
     }
 
-    /// A new socket, not known to be connected; none where another keeps it, and sends and receives for it.
+    /// Begins a connect. `socket` is none if a ring owns it.
     pub(crate) fn connect(&mut self, socket: Option<Socket>, is_tcp: bool, now: u64) {
         self.socket = socket;
         self.skips = is_tcp;
@@ -116,12 +117,12 @@ impl ClientConnection {
         self.socket.as_ref().map(Socket::number)
     }
 
-    /// Why it did not connect, where it did not.
+    /// The error of the connect, if it failed.
     pub(crate) fn connect_error(&self) -> io::Result<()> {
         self.socket.as_ref().map_or(Ok(()), Socket::take_error)
     }
 
-    /// Has a request to make that was due at `due`.
+    /// Queues a request that was due at `due`.
     #[inline]
     pub(crate) fn begin(&mut self, due: u64, target: u32, context: &mut WorkerContext<'_>) {
         self.begun += 1;
@@ -129,30 +130,30 @@ impl ClientConnection {
         self.requests.push_back(PendingRequest { due, sent: 0, first: 0, target });
     }
 
-    /// Requests that were begun and have not ended.
+    /// The number of unfinished requests.
     #[inline]
     pub(crate) fn in_flight(&self) -> usize {
         self.requests.len()
     }
 
-    /// Whether a request is left to be sent.
+    /// Whether a queued request is not completely written.
     #[inline]
     pub(crate) fn has_unsent(&self) -> bool {
         self.written < self.requests.len()
     }
 
-    /// Since when the oldest request that was sent has waited.
+    /// The time since which the oldest sent request has waited.
     pub(crate) fn waiting_since(&self) -> Option<u64> {
         self.requests.front().map(|request| request.sent).filter(|sent| *sent > 0)
     }
 
-    /// Whether it can make more requests.
+    /// Whether the connection can make more requests.
     pub(crate) fn is_persistent(&self) -> bool {
         self.persistent
     }
 
-    /// Closes it. With a error, the requests that were sent have failed; without, those that were sent and will
-    /// not be answered on this connection wait to be sent on the next (RFC 9112 §9.3.2).
+    /// Closes the connection. With an error, the sent requests have failed. Without one, sent requests wait for the
+    /// next connection (RFC 9112 §9.3.2).
     pub(crate) fn close(&mut self, context: &mut WorkerContext<'_>, now: u64, error: Option<&ExchangeError>) {
         if self.state == ConnectionState::Closed {
             return;
@@ -165,7 +166,7 @@ impl ClientConnection {
         }
         match error {
             Some(error) => {
-                // What could not even be sent has failed with a connection that was never made.
+                // If the connect failed, unsent requests have failed with it.
                 let lost = if matches!(self.state, ConnectionState::Connecting(_)) {
                     self.requests.len()
                 } else {
@@ -181,7 +182,7 @@ impl ClientConnection {
         self.parser = ResponseParser::default();
     }
 
-    /// The first `count` requests have failed.
+    /// Records the failure of the first `count` requests.
     pub(crate) fn fail(
         &mut self,
         count: usize,
@@ -199,7 +200,7 @@ impl ClientConnection {
         }
     }
 
-    /// Writes down what has no answer at the end of the run.
+    /// Records the unfinished requests at the end of the run.
     pub(crate) fn abandon(&mut self, context: &mut WorkerContext<'_>, now: u64) {
         let record = &mut context.recorder.record;
         for request in &self.requests {

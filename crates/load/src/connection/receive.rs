@@ -1,4 +1,4 @@
-//! The half of a connection that receives: what comes is read, judged and timed.
+//! The receiving half of a connection: it parses, checks and times responses.
 
 use std::io;
 
@@ -9,17 +9,17 @@ use crate::connection::judge::{ExchangeError, exchange_error, shown};
 use crate::measure::record::ErrorKind;
 use crate::message::response::ReceivedResponse;
 
-/// A body that is longer than this is thrown away in the kernel, where nothing has to be looked at.
+/// The shortest remainder of a body that the kernel discards.
 const SKIP: u64 = 64 << 10;
-/// Bytes thrown away at once.
+/// The most bytes of one discarding receive.
 const MOST_SKIPPED: u64 = 4 << 20;
 
 impl ClientConnection {
-    /// Receives what there is, at most `most` bytes of it; `ended` says that the server has ended its output,
-    /// so that it is to be read to the end. Leaves the time in `now`.
+    /// Receives at most `most` bytes. If the server has ended its output (`ended`), reads up to the end. Updates
+    /// `now`.
     ///
     /// # Errors
-    /// What went wrong, with the answer or the connection.
+    /// The error of the connection or the response.
     #[inline]
     pub(crate) fn receive(
         &mut self,
@@ -67,28 +67,28 @@ impl ClientConnection {
         }
     }
 
-    /// Bytes that may be thrown away in the kernel next; none where what comes is to be looked at.
+    /// The number of bytes that the kernel may discard next; none if they must be parsed.
     pub(crate) fn discardable(&self) -> Option<usize> {
         let skip = if self.skips { self.parser.skippable() } else { 0 };
         (skip > SKIP).then_some(skip.min(MOST_SKIPPED) as usize)
     }
 
-    /// So many bytes came and were thrown away.
+    /// Counts `count` discarded bytes.
     pub(crate) fn discarded(&mut self, count: usize, context: &mut WorkerContext<'_>, now: u64) {
         context.recorder.received(count);
         let done = self.parser.skipped(count as u64);
         done.into_iter().for_each(|response| self.answered(&response, context, now));
     }
 
-    /// Whether the answers so far were its last ones, and nothing of another has come.
+    /// Whether the last response of the connection is complete, and no byte of another has arrived.
     pub(crate) fn is_over(&self) -> bool {
         !self.persistent && self.parser.is_fresh()
     }
 
-    /// Receiving failed. Of a connection on which nothing is asked a reset is an end, however rude.
+    /// Handles a failed receive. Without a sent request, a reset counts as the end of the connection.
     ///
     /// # Errors
-    /// What went wrong, where something is asked.
+    /// The error, if a request was sent.
     pub(crate) fn broken(&self, error: &io::Error) -> Result<IoProgress, ExchangeError> {
         let asked = self.requests.iter().any(|request| request.sent > 0);
         if asked { Err(exchange_error(error)) } else { Ok(IoProgress::Over) }
@@ -106,10 +106,10 @@ impl ClientConnection {
         result
     }
 
-    /// These bytes came.
+    /// Parses received bytes.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The reason, if they are malformed.
     #[inline]
     pub(crate) fn arrived(
         &mut self,
@@ -138,7 +138,7 @@ impl ClientConnection {
                         self.answered(&response, context, now);
                     }
                 }
-                // A server that gives up on an idle connection may say so in an answer nobody asked for.
+                // A server that closes an idle connection may send an unsolicited response, such as 408.
                 _ => self.persistent = false,
             }
         }
@@ -148,7 +148,7 @@ impl ClientConnection {
     #[inline]
     fn answered(&mut self, response: &ReceivedResponse, context: &mut WorkerContext<'_>, now: u64) {
         let Some(request) = self.requests.pop_front() else { return };
-        // An answer to a request that is not written whole: the rest of it cannot follow.
+        // The response precedes the end of the request, whose rest cannot follow.
         self.persistent = response.persistent && self.written > 0;
         if self.written > 0 {
             self.written -= 1;
@@ -173,10 +173,10 @@ impl ClientConnection {
         }
     }
 
-    /// The server has ended the connection.
+    /// Handles the end of the connection.
     ///
     /// # Errors
-    /// When an answer was asked for, and is not whole.
+    /// The error, if a response is missing or incomplete.
     pub(crate) fn end(
         &mut self,
         context: &mut WorkerContext<'_>,
@@ -190,7 +190,7 @@ impl ClientConnection {
             }
             Ok(None) if asked && self.persistent => Err(ExchangeError {
                 kind: ErrorKind::Closed,
-                message: "the connection ended before the answer".into(),
+                message: "the connection ended before the response".into(),
             }),
             Ok(None) => Ok(IoProgress::Over),
             Err(why) => Err(ExchangeError { kind: ErrorKind::Closed, message: why.to_owned() }),

@@ -1,4 +1,4 @@
-//! The half of a connection that sends: requests as they wait, in pieces as large as they lie in memory.
+//! The sending half of a connection: queued requests, in pieces as large as they are contiguous.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,10 +7,10 @@ use super::{ClientConnection, IoProgress, PendingRequest, WorkerContext};
 use crate::message::request::EncodedRequest;
 
 impl ClientConnection {
-    /// Sends what waits, at most `most` bytes of it.
+    /// Sends at most `most` queued bytes.
     ///
     /// # Errors
-    /// What `send(2)` says.
+    /// The error of `send(2)`.
     #[inline]
     pub(crate) fn flush(
         &mut self,
@@ -41,14 +41,14 @@ impl ClientConnection {
         Ok(IoProgress::All)
     }
 
-    /// The bytes to send next, at most `most` of them.
+    /// Returns at most `most` bytes to send next.
     pub(crate) fn waiting<'s>(&self, context: &'s mut WorkerContext<'_>, most: usize) -> &'s [u8] {
         let bytes = pieces(&self.requests, self.written, self.offset, context.encoded, &mut context.gathered);
         &bytes[..bytes.len().min(most)]
     }
 
-    /// The next `count` bytes are on their way; how far they came is told to [`ClientConnection::advance`], or they are
-    /// taken back.
+    /// Marks the requests of the next `count` bytes as sent. [`ClientConnection::advance`] or
+    /// [`ClientConnection::unmark_sent`] follows.
     pub(crate) fn mark_sent(&mut self, count: usize, context: &mut WorkerContext<'_>, now: u64) {
         let mut rest = (self.offset + count) as u64;
         let mut begun = 0;
@@ -65,7 +65,7 @@ impl ClientConnection {
         }
     }
 
-    /// What was handed over and not written did not go out: it counts as not sent.
+    /// Marks requests as unsent if no byte of them was written.
     pub(crate) fn unmark_sent(&mut self, context: &mut WorkerContext<'_>, now: u64) {
         let from = (self.written + usize::from(self.offset > 0)).min(self.requests.len());
         let mut taken = 0;
@@ -77,7 +77,7 @@ impl ClientConnection {
         }
     }
 
-    /// `count` more bytes are written.
+    /// Counts `count` written bytes.
     #[inline]
     pub(crate) fn advance(&mut self, count: usize, context: &mut WorkerContext<'_>, now: u64) {
         let (mut rest, mut begun) = (self.offset + count, 0);
@@ -100,8 +100,7 @@ impl ClientConnection {
     }
 }
 
-/// The bytes to send next: of the first request that waits, and of all behind it as far as they lie there in
-/// one piece.
+/// Returns the bytes to send next: of the first queued request, and of the next ones if they are contiguous.
 #[inline]
 fn pieces<'a>(
     requests: &VecDeque<PendingRequest>,

@@ -1,13 +1,13 @@
-//! Latencies in nanoseconds, to three digits, from 100 ns to an hour.
+//! Histograms of latencies in nanoseconds: three digits, from 100 ns to one hour.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Finest difference, in nanoseconds.
+/// The resolution in nanoseconds.
 pub const LOWEST: u64 = 100;
-/// Greatest value, in nanoseconds; what is above counts as this.
+/// The highest value in nanoseconds; higher ones count as this.
 pub const HIGHEST: u64 = 3_600_000_000_000;
-/// Digits that are kept.
+/// The precision in decimal digits.
 pub const DIGITS: u8 = 3;
 
 /// An empty histogram.
@@ -15,12 +15,12 @@ pub fn new() -> Histogram<u64> {
     Histogram::new_with_bounds(LOWEST, HIGHEST, DIGITS).expect("the bounds are those of a histogram")
 }
 
-/// What is in a histogram: values and how often each was there. Small when few differ.
+/// The content of a histogram: values and their counts. It is small if few values differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts(Vec<(u64, u64)>);
 
 impl Counts {
-    /// Takes out what is in `histogram`.
+    /// Moves the content out of `histogram`.
     pub fn take(histogram: &mut Histogram<u64>) -> Counts {
         if histogram.is_empty() {
             return Counts::default();
@@ -31,14 +31,14 @@ impl Counts {
         Counts(counts)
     }
 
-    /// Puts it into another.
+    /// Adds the content to a histogram.
     pub fn pour(&self, into: &mut Histogram<u64>) {
         for (value, count) in &self.0 {
             into.saturating_record_n(*value, *count);
         }
     }
 
-    /// Adds what is in `other`.
+    /// Adds the content of `other`.
     pub fn add(&mut self, other: &Counts) {
         if self.0.is_empty() {
             self.0.clone_from(&other.0);
@@ -55,18 +55,18 @@ impl Counts {
         }
     }
 
-    /// How many values there are.
+    /// The number of samples.
     pub fn len(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
-    /// Whether there are none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Whether `count` samples carry a percentile: ten of them lie beyond it at least.
+/// Whether `count` samples are enough for a percentile: at least ten lie above it.
 pub fn carries(count: u64, percentile: f64) -> bool {
     count as f64 * (100.0 - percentile) / 100.0 >= 9.999_999
 }
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// The smallest sample that has at least `percentile` percent at or below it.
+    /// The smallest sample with at least `percentile` percent at or below it.
     fn by_sorting(samples: &[u64], percentile: f64) -> u64 {
         let rank = (percentile / 100.0 * samples.len() as f64).ceil().max(1.0) as usize;
         samples[rank.min(samples.len()) - 1]
@@ -85,11 +85,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn percentiles_are_those_of_sorting_within_the_digits(
+        fn percentiles_match_sorting_within_the_precision(
             mut samples in proptest::collection::vec(prop_oneof![1_000u64..1_000_000, 1_000_000u64..60_000_000_000], 1..400),
             cut in 0usize..400,
         ) {
-            // In two parts that were taken out and put together again, as several workers' are.
+            // Two parts, taken and joined as those of several workers are.
             let (first, second) = samples.split_at(cut.min(samples.len()));
             let mut counts = Counts::default();
             for part in [first, second] {

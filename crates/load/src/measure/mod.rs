@@ -1,4 +1,4 @@
-//! Measurements: histograms, the record that a worker keeps, and statistics over samples.
+//! Measurement: histograms, the record of a worker, and statistics.
 
 pub mod histogram;
 pub mod record;

@@ -1,4 +1,4 @@
-//! What happened: what a worker writes down while it runs, and what is added up afterwards.
+//! The record that a worker keeps during a run.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use crate::measure::statistics::FairnessSums;
 
 macro_rules! error_kinds {
     ($($kind:ident = $name:literal, $about:literal;)+) => {
-        /// Why a request, or a connection, failed.
+        /// The kind of an error.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum ErrorKind { $(#[doc = $about] $kind),+ }
 
         impl ErrorKind {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &[ErrorKind] = &[$(ErrorKind::$kind),+];
 
-            /// As it is written.
+            /// The name of the kind in reports.
             pub fn name(self) -> &'static str {
                 match self { $(ErrorKind::$kind => $name),+ }
             }
@@ -27,39 +27,39 @@ macro_rules! error_kinds {
 }
 
 error_kinds! {
-    Refused = "refused", "Nobody listens.";
+    Refused = "refused", "No server listens.";
     Connect = "connect", "A connect failed for another reason.";
-    NoPort = "no_port", "This machine had no port left: the generator's limit.";
-    NoDescriptor = "no_descriptor", "This process had no descriptor left: the generator's limit.";
+    NoPort = "no_port", "No local port was free: the generator's limit.";
+    NoDescriptor = "no_descriptor", "No descriptor was free: the generator's limit.";
     Reset = "reset", "The connection was reset.";
-    Closed = "closed", "The connection ended before the answer, or in the middle of it.";
-    Timeout = "timeout", "No answer in time.";
-    Unanswered = "unanswered", "A request of a schedule that was never answered.";
-    Malformed = "malformed", "The answer is no HTTP.";
-    Status = "status", "The answer has another status than expected.";
-    Length = "length", "The answer has another length than expected.";
-    Hash = "hash", "The answer has another hash than expected.";
+    Closed = "closed", "The connection ended before the response, or within it.";
+    Timeout = "timeout", "No response in time.";
+    Unanswered = "unanswered", "A scheduled request without a response.";
+    Malformed = "malformed", "The response is malformed.";
+    Status = "status", "The response has an unexpected status.";
+    Length = "length", "The response has an unexpected length.";
+    Hash = "hash", "The response has an unexpected hash.";
 }
 
-/// What happened in a part of the run's time.
+/// The events of one slice of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TimeSlice {
-    /// Requests that were answered rightly.
+    /// Correct responses.
     pub answers: u64,
     /// Requests sent.
     pub sent: u64,
     /// Bytes received.
     pub bytes: u64,
-    /// Latencies of requests that were sent when they were due and answered in one piece: one value is all
-    /// three of the next ones.
+    /// Latencies of requests that were sent when due and answered in one piece. One value then serves the next three
+    /// fields.
     pub same: Counts,
-    /// From when a request was due to the end of its answer.
+    /// Times from the due time of a request to the end of its response.
     pub latency: Counts,
-    /// From when it was sent to the end of its answer.
+    /// Times from sending a request to the end of its response.
     pub service: Counts,
-    /// From when it was sent to the first byte of its answer.
+    /// Times from sending a request to the first byte of its response.
     pub first_byte: Counts,
-    /// From a connect to the connection.
+    /// Times from the connect call to the established connection.
     pub connect: Counts,
 }
 
@@ -76,78 +76,78 @@ impl TimeSlice {
     }
 }
 
-/// What happened to connections.
+/// Counts of connections.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ConnectionStats {
-    /// Places for connections that make requests.
+    /// Slots of connections that make requests.
     #[serde(rename = "places")]
     pub slots: u64,
-    /// ConnectionStats that were made.
+    /// Connections made.
     pub made: u64,
-    /// The most that were open at once, of every kind.
+    /// The most open connections of every kind.
     pub most_at_once: u64,
-    /// Places that never got an answer, though they asked.
+    /// Slots that sent a request and never got a response.
     pub never_answered: u64,
-    /// Of those, places whose connection was never even made.
+    /// Slots among those without any connection.
     pub never_connected: u64,
-    /// ConnectionStats that the server ended while nothing was asked on them.
+    /// Connections that the server ended between requests.
     pub ended_idle: u64,
-    /// Idle ones that were open at the end.
+    /// Idle connections that were open at the end.
     pub idle_held: u64,
-    /// Answers to slow ones.
+    /// Responses to slow connections.
     pub slow_answers: u64,
-    /// New connections that were due by their schedule.
+    /// New connections due by their schedule.
     pub due: u64,
-    /// Answers for each place.
+    /// Responses of each slot.
     pub shares: FairnessSums,
 }
 
-/// A worker's processor time.
+/// The processor time of a worker.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessorTime {
-    /// Nanoseconds of processor time.
+    /// Processor time in nanoseconds.
     pub used: u64,
-    /// Nanoseconds that went by.
+    /// Elapsed time in nanoseconds.
     pub passed: u64,
 }
 
-/// What happened in a run.
+/// The events of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Record {
-    /// Nanoseconds of a slice.
+    /// The length of a slice in nanoseconds.
     pub slice_length: u64,
-    /// One after the other.
+    /// The slices in order.
     pub slices: Vec<TimeSlice>,
-    /// How often each went wrong.
+    /// Errors by kind.
     pub errors: BTreeMap<ErrorKind, u64>,
-    /// What was said of the first of each kind.
+    /// The message of the first error of each kind.
     pub examples: BTreeMap<ErrorKind, String>,
-    /// About connections.
+    /// Counts of connections.
     pub connections: ConnectionStats,
-    /// Of each worker.
+    /// The processor time of each worker.
     pub processor_times: Vec<ProcessorTime>,
-    /// Requests in flight, summed over nanoseconds.
+    /// The integral of the requests in flight over time, in nanoseconds.
     pub area: u64,
-    /// Nanoseconds of requests that failed, and of those that were in flight at the end.
+    /// Nanoseconds in flight of failed requests and of those without a response at the end.
     pub lost_time: u64,
-    /// Requests in flight at the end, or due and not sent.
+    /// Requests at the end that were in flight, or due and not sent.
     pub unfinished: u64,
-    /// The longest that one of those had waited, in nanoseconds.
+    /// The longest wait of those requests in nanoseconds.
     pub longest_wait: u64,
-    /// Requests that were due by their schedule.
+    /// Requests due by their schedule.
     pub due: u64,
-    /// How late requests were sent for which a connection was free.
+    /// Delays from the due time of a request, with a connection free, to its start.
     pub delay: Counts,
-    /// Nanoseconds from the begin to the end of making requests.
+    /// Nanoseconds from the start to the end of sending.
     pub elapsed: u64,
-    /// Whether somebody interrupted it.
+    /// Whether the run was interrupted.
     pub interrupted: bool,
-    /// Why it could not go on, where it could not.
+    /// The error that ended the run, if any.
     pub failure: Option<String>,
 }
 
 impl Record {
-    /// Adds another worker's.
+    /// Adds the record of another worker.
     pub fn add(&mut self, mut other: Record) {
         if self.processor_times.is_empty() {
             *self = other;
@@ -178,13 +178,13 @@ impl Record {
         self.failure = self.failure.take().or(other.failure);
     }
 
-    /// Counts an error.
+    /// Counts errors and keeps the first message of each kind.
     pub fn fail(&mut self, kind: ErrorKind, count: u64, said: impl FnOnce() -> String) {
         *self.errors.entry(kind).or_default() += count;
         self.examples.entry(kind).or_insert_with(said);
     }
 
-    /// Makes one slice of two, all along.
+    /// Joins pairs of slices.
     pub(crate) fn coarsen(&mut self) {
         let pairs = self.slices.chunks(2).map(|pair| {
             let mut slice = pair[0].clone();

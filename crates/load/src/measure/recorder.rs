@@ -1,14 +1,14 @@
-//! What a worker writes down while it runs: a few additions for each request, and no allocation.
+//! The recorder of a worker: a few additions per request, and no allocation.
 
 use hdrhistogram::Histogram;
 
 use crate::measure::histogram::{self, Counts};
 use crate::measure::record::{Record, TimeSlice};
 
-/// Slices at most; with more, two become one.
+/// The most slices; beyond that, pairs of slices are joined.
 const MOST_SLICES: usize = 128;
 
-/// What a worker writes down while it runs. Times are nanoseconds of one clock.
+/// The recorder of a worker. Times are nanoseconds of one clock.
 pub(crate) struct Recorder {
     pub(crate) record: Record,
     now: TimeSlice,
@@ -23,13 +23,13 @@ pub(crate) struct Recorder {
     in_flight: u64,
     changed: u64,
     open: u64,
-    /// Of all answers; for the live display.
+    /// All correct responses, for the live display.
     pub(crate) answers: u64,
     pub(crate) latency_sum: u64,
 }
 
 impl Recorder {
-    /// Begins at `begin`, with slices of `slice_length`.
+    /// Starts recording at `begin`, with slices of `slice_length`.
     pub(crate) fn new(begin: u64, slice_length: u64) -> Recorder {
         Recorder {
             record: Record { slice_length, ..Record::default() },
@@ -50,7 +50,7 @@ impl Recorder {
         }
     }
 
-    /// A request was answered rightly.
+    /// Counts a correct response.
     #[inline]
     pub(crate) fn answered(&mut self, due: u64, sent: u64, first: u64, done: u64) {
         self.now.answers += 1;
@@ -71,7 +71,7 @@ impl Recorder {
         self.now.bytes += bytes as u64;
     }
 
-    /// `count` requests went out.
+    /// Counts `count` sent requests.
     #[inline]
     pub(crate) fn sent(&mut self, now: u64, count: u64) {
         self.now.sent += count;
@@ -79,7 +79,7 @@ impl Recorder {
         self.in_flight += count;
     }
 
-    /// `count` requests that had gone out are no longer in flight.
+    /// Counts `count` requests that are no longer in flight.
     #[inline]
     pub(crate) fn ended(&mut self, now: u64, count: u64) {
         self.area(now);
@@ -88,7 +88,7 @@ impl Recorder {
 
     #[inline]
     fn area(&mut self, now: u64) {
-        // Events of a turn may be stamped before those of the last send of another connection.
+        // An event of this tick may be older than the last send on another connection.
         let passed = now.saturating_sub(self.changed);
         self.record.area += self.in_flight * passed;
         self.changed = self.changed.max(now);
@@ -137,7 +137,7 @@ impl Recorder {
         self.record.slices.push(slice);
     }
 
-    /// Ends the last slice, which may not be whole, and all of it.
+    /// Ends the last slice, which may be incomplete, and returns the record.
     pub(crate) fn finish(mut self, now: u64) -> Record {
         self.end_slices(now);
         self.area(now);
@@ -153,7 +153,7 @@ mod tests {
     use crate::measure::record::ProcessorTime;
 
     #[test]
-    fn slices_are_of_one_length_and_gaps_are_empty_ones() {
+    fn slices_have_one_length_and_gaps_are_empty_slices() {
         let mut recorder = Recorder::new(1_000, 100);
         recorder.answered(1_000, 1_000, 1_050, 1_050);
         recorder.end_slices(1_350);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_slices_become_half_as_many_and_nothing_is_lost() {
+    fn too_many_slices_are_joined_without_loss() {
         let mut recorder = Recorder::new(0, 10);
         for at in 0..10_000 {
             recorder.end_slices(at);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_different_slices_are_added_up() {
+    fn records_with_different_slices_add_up() {
         let record = |length: u64, seconds: u64| {
             let mut recorder = Recorder::new(0, length);
             for at in 0..seconds {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_area_is_what_was_in_flight_over_time() {
+    fn the_area_is_the_integral_of_requests_in_flight() {
         let mut recorder = Recorder::new(0, 1_000);
         recorder.sent(10, 2);
         recorder.sent(20, 1);

@@ -1,4 +1,4 @@
-//! IoBackend with their intervals, ratios with theirs, fairness.
+//! Means and ratios with intervals, and fairness.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,16 +14,16 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Half of the interval's width as a part of the estimate.
+    /// Half the width of the interval, relative to the estimate.
     pub fn relative(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.mean
     }
 }
 
-/// Samples below which there is no interval.
+/// The fewest samples for an interval.
 pub const FEWEST_SAMPLES: usize = 2;
 
-/// The mean of samples from a normal distribution, with Student's interval; none for fewer than two.
+/// The mean of normally distributed samples with Student's interval; none for fewer than two samples.
 pub fn mean(samples: &[f64]) -> Option<Estimate> {
     let count = samples.len() as f64;
     if samples.len() < FEWEST_SAMPLES {
@@ -45,13 +45,13 @@ fn student(degrees: usize) -> f64 {
     match degrees {
         0 => f64::INFINITY,
         1..=30 => TABLE[degrees - 1],
-        // Within 0.003 of the quantile for all that are larger.
+        // The error is below 0.003 for all larger degrees.
         _ => 1.96 + 2.4 / degrees as f64,
     }
 }
 
-/// How many times `a` the values `b` are: the ratio of the geometric means, with a percentile bootstrap over
-/// the samples, which are not paired. None when there are too few, or values that are not above zero.
+/// The ratio of the geometric means of `b` and `a`, with a percentile bootstrap over the unpaired samples. None for
+/// too few samples, or for values that are not above zero.
 pub fn ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
     const DRAWS: usize = 4_000;
     let usable = |all: &[f64]| {
@@ -72,30 +72,30 @@ pub fn ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
     Some(Estimate { mean: (average(&b) - average(&a)).exp(), low: at(0.025), high: at(0.975) })
 }
 
-/// What Jain's index of fairness is made of; adds up over workers.
+/// The sums of Jain's fairness index. Sums of several workers add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FairnessSums {
-    /// How many shared.
+    /// The number of shares.
     pub count: u64,
     sum: f64,
     squares: f64,
 }
 
 impl FairnessSums {
-    /// One more, which got `share`.
+    /// Adds one share.
     pub fn push(&mut self, share: u64) {
         self.add(&FairnessSums { count: 1, sum: share as f64, squares: (share as f64).powi(2) });
     }
 
-    /// Those of another worker.
+    /// Adds the sums of another worker.
     pub fn add(&mut self, other: &FairnessSums) {
         self.count += other.count;
         self.sum += other.sum;
         self.squares += other.squares;
     }
 
-    /// 1 when all got the same, 1/n when one of n got everything (Jain, Chiu and Hawe 1984); none when there
-    /// was nothing to share.
+    /// Returns 1 if all shares are equal, and 1/n if one of n has everything (Jain, Chiu and Hawe 1984); none if all
+    /// are zero.
     pub fn jain(&self) -> Option<f64> {
         (self.squares > 0.0).then(|| self.sum * self.sum / (self.count as f64 * self.squares))
     }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_found_within_its_interval() {
+    fn the_true_ratio_lies_in_its_interval() {
         let mut random = fastrand::Rng::with_seed(3);
         let mut noisy =
             |centre: f64| (0..12).map(|_| centre * (0.98 + 0.04 * random.f64())).collect::<Vec<_>>();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn fairness_goes_from_one_to_the_share_of_one() {
+    fn fairness_ranges_from_one_to_one_nth() {
         let index = |shares: &[u64]| {
             let mut all = FairnessSums::default();
             shares.iter().for_each(|share| all.push(*share));

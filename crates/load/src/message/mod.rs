@@ -1,4 +1,4 @@
-//! HTTP/1 as a client: requests written out before a run, and responses read.
+//! HTTP/1 as a client: requests encoded before a run, and the parser of responses.
 
 pub mod request;
 pub mod response;

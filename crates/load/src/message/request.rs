@@ -1,13 +1,13 @@
-//! Requests, written out once before a run, so that to send one is to send bytes that are there.
+//! Requests, encoded once before a run.
 
 use crate::message::response::RequestTraits;
 use crate::plan::url::TargetUrl;
 use crate::plan::{LoadPlan, RequestVersion, ResponseEnd};
 
-/// Bytes of copies of a request that lie one behind the other, for pipelining.
+/// The most bytes of consecutive copies of a request, for pipelining.
 const MOST_COPIES: usize = 1 << 20;
 
-/// A request, written out.
+/// An encoded request.
 #[derive(Clone, Debug)]
 pub struct EncodedRequest {
     bytes: Vec<u8>,
@@ -15,7 +15,7 @@ pub struct EncodedRequest {
 }
 
 impl EncodedRequest {
-    /// Writes the request for `url` out, as often in a row as it can be pipelined.
+    /// Encodes the request for `url`, and repeats it for pipelining.
     pub fn new(plan: &LoadPlan, url: &TargetUrl) -> EncodedRequest {
         let one = write(plan, url);
         let length = one.len();
@@ -23,26 +23,26 @@ impl EncodedRequest {
         EncodedRequest { bytes: one.repeat(copies), length }
     }
 
-    /// Bytes of one.
+    /// The length of one request.
     #[inline]
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// How many can be sent as one piece.
+    /// The number of copies that one call can send.
     #[inline]
     pub fn copies(&self) -> usize {
         self.bytes.len() / self.length
     }
 
-    /// `count` of them, without the first `offset` bytes.
+    /// `count` requests without the first `offset` bytes.
     #[inline]
     pub fn piece(&self, offset: usize, count: usize) -> &[u8] {
         &self.bytes[offset..count * self.length]
     }
 }
 
-/// What responses of this plan depend on.
+/// The properties of this plan's requests that the framing of responses depends on.
 pub fn traits(plan: &LoadPlan) -> RequestTraits {
     RequestTraits {
         head: plan.method == "HEAD",
@@ -78,36 +78,34 @@ fn write(plan: &LoadPlan, url: &TargetUrl) -> Vec<u8> {
     bytes
 }
 
-/// Reads a field as it is typed: `Name: value`.
+/// Parses a header field as the user typed it: `Name: value`.
 ///
 /// # Errors
-/// In words, when it is none.
+/// A reason, if the text is not a field.
 pub fn field(text: &str) -> Result<(String, String), String> {
     let (name, value) =
-        text.split_once(':').ok_or_else(|| format!("{text:?} is no field; write 'Name: value'"))?;
+        text.split_once(':').ok_or_else(|| format!("{text:?} is not a header field; use 'Name: value'"))?;
     let value = value.trim();
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
-        return Err(format!("{name:?} is no name of a field"));
+        return Err(format!("{name:?} is not a field name"));
     }
     if value.bytes().any(|byte| byte != b'\t' && (byte < b' ' || byte == 0x7f)) {
-        return Err(format!("the value of {name} holds a control character"));
+        return Err(format!("the value of {name} contains a control character"));
     }
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Reads a method.
+/// Parses a method.
 ///
 /// # Errors
-/// In words, when it is none, or one whose response is no response (CONNECT).
+/// A reason, if the text is not a method, or is CONNECT, which has no response of the server's own.
 pub fn method(text: &str) -> Result<String, String> {
     let token = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     match text {
-        "CONNECT" => {
-            Err("CONNECT opens a tunnel and is answered by what is behind it; it is not measured".into())
-        }
+        "CONNECT" => Err("CONNECT is not supported: it opens a tunnel to another server".into()),
         _ if token => Ok(text.to_owned()),
-        _ => Err(format!("{text:?} is no method")),
+        _ => Err(format!("{text:?} is not a method")),
     }
 }
 
@@ -123,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_as_it_was_asked_for() {
+    fn a_request_is_encoded_as_the_plan_says() {
         assert_eq!(written("http://h:8080/a?b", |_| {}), "GET /a?b HTTP/1.1\r\nHost: h:8080\r\n\r\n");
         assert_eq!(
             written("http://[::1]/", |plan| plan.requests_per_connection = Some(1)),
@@ -148,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn several_lie_behind_each_other() {
+    fn pipelined_copies_are_contiguous() {
         let url: TargetUrl = "h".parse().expect("a URL");
         let mut plan = LoadPlan::new(vec![url.clone()]);
         plan.pipeline = 3;
@@ -158,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_break_out_of_a_head_is_refused() {
+    fn text_that_would_end_a_head_is_refused() {
         for wrong in ["Name", ": x", "a b: c", "a: b\r\nc: d", "a: \0"] {
             assert!(field(wrong).is_err(), "{wrong:?}");
         }

@@ -1,9 +1,8 @@
-//! Reading responses strictly: heads, and bodies by length, in chunks, or to the end of the connection
-//! (RFC 9112 §6.3).
+//! A strict parser of responses: heads, and bodies with a length, in chunks, or up to the end of the connection (RFC
+//! 9112 §6.3).
 //!
-//! Most servers answer the same request with the same head, byte for byte, for as long as the clock shows the
-//! same second. So the last head that was read for a target is kept, and one that begins with the same bytes
-//! is not read again: what was strict once is strict twice.
+//! Most servers send the same head, byte for byte, until the clock shows another second. The parser therefore keeps
+//! the last head of a target, and reuses its result if a response begins with the same bytes.
 
 use std::mem::MaybeUninit;
 
@@ -12,42 +11,42 @@ use sha2::{Digest, Sha256};
 use tenfold_http::Refusal;
 use tenfold_http::h1::chunked::Decoder;
 
-/// Bytes of a head at most.
+/// The most bytes of a head.
 const MOST_HEAD: usize = 64 << 10;
-/// Fields of a head at most.
+/// The most fields of a head.
 const MOST_FIELDS: usize = 128;
 
-/// What a request traits for, as far as the end of its response depends on it.
+/// Properties of a request that the framing of its response depends on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestTraits {
     /// The response to HEAD has no body.
     pub head: bool,
-    /// The response is complete when the server ends the connection, and not before, whatever its length says.
+    /// The response ends with the connection, whatever its length says.
     pub to_end: bool,
-    /// The body's hash is wanted.
+    /// The parser computes a hash of the body.
     pub hash: bool,
 }
 
-/// A response that has come whole.
+/// A complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceivedResponse {
     /// Its status.
     pub status: u16,
-    /// Bytes of its body.
+    /// The length of its body in bytes.
     pub length: u64,
-    /// SHA-256 of its body, where that was wanted.
+    /// The SHA-256 of its body, if requested.
     pub hash: Option<[u8; 32]>,
-    /// Whether the connection goes on.
+    /// Whether the connection persists.
     pub persistent: bool,
 }
 
-/// What a head says.
+/// The result of parsing a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ParsedHead {
     status: u16,
     body: BodyFraming,
     persistent: bool,
-    /// Another head follows for the same request (100, 103).
+    /// A head that precedes the final one (100, 103).
     interim: bool,
 }
 
@@ -58,18 +57,18 @@ enum BodyFraming {
     ToEnd,
 }
 
-/// The last head that was read for a target.
+/// The last head of a target, with the result of parsing it.
 #[derive(Clone, Debug, Default)]
 pub struct HeadCache {
     bytes: Vec<u8>,
     parsed: Option<ParsedHead>,
 }
 
-/// Reads the responses of one connection.
+/// The parser of one connection's responses.
 #[derive(Debug, Default)]
 pub struct ResponseParser {
     state: ParserState,
-    /// The beginning of a head that came in parts.
+    /// The first part of an incomplete head.
     partial: Vec<u8>,
     chunks: Option<Decoder>,
     hasher: Option<Box<Sha256>>,
@@ -88,10 +87,10 @@ enum ParserState {
 }
 
 impl ResponseParser {
-    /// Takes in the first bytes of `input`: says how many, and the response that is complete with them.
+    /// Parses the start of `input`. Returns the number of bytes used, and the response that they complete.
     ///
     /// # Errors
-    /// In words, what is wrong with it; the connection cannot be used any further.
+    /// The reason why the bytes are malformed. The connection is unusable afterwards.
     #[inline]
     pub fn feed(
         &mut self,
@@ -104,7 +103,7 @@ impl ResponseParser {
             let (used, parsed) = self.head(input, traits, known)?;
             taken = used;
             let Some(parsed) = parsed else { return Ok((taken, None)) };
-            // All of it at once, the way of nearly every answer.
+            // The usual case: the whole response is in the input.
             if let BodyFraming::Fixed(length) = parsed.body
                 && length <= (input.len() - taken) as u64
                 && !(traits.to_end || traits.hash)
@@ -121,12 +120,12 @@ impl ResponseParser {
         Ok((taken + used, done))
     }
 
-    /// Whether nothing of a response has come yet.
+    /// Whether no byte of a response has arrived.
     pub fn is_fresh(&self) -> bool {
         self.state == ParserState::Head && self.partial.is_empty()
     }
 
-    /// Bytes of the body that are still to come and need not be looked at.
+    /// The remaining bytes of the body that need no parsing.
     #[inline]
     pub fn skippable(&self) -> u64 {
         match self.state {
@@ -135,7 +134,7 @@ impl ResponseParser {
         }
     }
 
-    /// `count` of those bytes came and were thrown away.
+    /// Counts `count` discarded bytes of the body. Returns the response if they complete it.
     pub fn skipped(&mut self, count: u64) -> Option<ReceivedResponse> {
         let ParserState::Fixed(left) = self.state else { return None };
         self.length += count;
@@ -143,19 +142,19 @@ impl ResponseParser {
         (left == count).then(|| self.finish())
     }
 
-    /// The server has ended the connection: the response that is complete by that, where one is.
+    /// Handles the end of the connection. Returns the response that it completes, if any.
     ///
     /// # Errors
-    /// In words, when the end came in the middle of a response.
+    /// The reason, if a response is incomplete.
     pub fn end(&mut self) -> Result<Option<ReceivedResponse>, &'static str> {
         match self.state {
             ParserState::Head if self.partial.is_empty() => Ok(None),
             ParserState::ToEnd(None) => Ok(Some(self.finish())),
             ParserState::ToEnd(Some(length)) if length == self.length => Ok(Some(self.finish())),
             ParserState::ToEnd(Some(length)) if length < self.length => {
-                Err("more bytes came than the head announced")
+                Err("the body is longer than its Content-Length")
             }
-            _ => Err("the connection ended in the middle of an answer"),
+            _ => Err("the connection ended in the middle of a response"),
         }
     }
 
@@ -167,7 +166,7 @@ impl ResponseParser {
             BodyFraming::Fixed(length) if traits.to_end => ParserState::ToEnd(Some(length)),
             BodyFraming::Fixed(length) => ParserState::Fixed(length),
             BodyFraming::Chunked => {
-                // The decoder stores no byte, so nothing needs a bound. With none, all it refuses is malformed bytes.
+                // The decoder stores no byte, so it needs no bounds. Without bounds it refuses only malformed bytes.
                 self.chunks = Some(Decoder::new(u64::MAX, usize::MAX));
                 ParserState::Chunked
             }
@@ -197,7 +196,7 @@ impl ResponseParser {
         self.read_head(input, traits, known)
     }
 
-    /// Interim heads are passed over.
+    /// Parses heads up to a final one; interim heads are skipped.
     fn read_head(
         &mut self,
         input: &[u8],
@@ -228,9 +227,8 @@ impl ResponseParser {
         }
     }
 
-    /// Looks for the end of a head in the parts that came before and in `input`: returns the number of bytes of `input`
-    /// that belong to the head, and whether its end was found. A head that came in parts is whole in `partial` then;
-    /// otherwise `partial` stays empty.
+    /// Finds the end of a head in `partial` and `input`. Returns the number of input bytes that belong to the head,
+    /// and whether it is complete. A head from several parts is whole in `partial`; otherwise `partial` stays empty.
     fn up_to_body(&mut self, input: &[u8]) -> Result<(usize, bool), &'static str> {
         const END: &[u8] = b"\r\n\r\n";
         let had = self.partial.len();
@@ -251,7 +249,7 @@ impl ResponseParser {
                 self.partial.truncate(end);
                 Ok((end - had, true))
             }
-            None if self.partial.len() >= MOST_HEAD => Err("a head has no end"),
+            None if self.partial.len() >= MOST_HEAD => Err("the head is larger than 64 KiB"),
             None => Ok((input.len(), false)),
         }
     }
@@ -293,7 +291,7 @@ impl ResponseParser {
     }
 }
 
-/// Reads a whole head, its empty line included.
+/// Parses a complete head with its empty line.
 fn parse(head: &[u8], traits: RequestTraits) -> Result<ParsedHead, &'static str> {
     if memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r') {
         return Err("a line of the head ends with a bare line feed");
@@ -305,19 +303,19 @@ fn parse(head: &[u8], traits: RequestTraits) -> Result<ParsedHead, &'static str>
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
         Ok(_) => return Err("the head does not end where it should"),
         Err(httparse::Error::TooManyHeaders) => return Err("the head has more than 128 fields"),
-        Err(_) => return Err("the head is no HTTP/1 response"),
+        Err(_) => return Err("the head is not an HTTP/1 response"),
     }
     let status = response.code.unwrap_or_default();
     if !(100..600).contains(&status) {
-        return Err("the status is none of HTTP");
+        return Err("the status is not from 100 to 599");
     }
     let (mut length, mut chunked) = (None, false);
     let mut persistent = response.version == Some(1);
     for field in response.headers.iter() {
         if field.name.eq_ignore_ascii_case("content-length") {
-            let value = number(field.value).ok_or("Content-Length is no number")?;
+            let value = number(field.value).ok_or("Content-Length is not a number")?;
             if length.replace(value).is_some_and(|before| before != value) {
-                return Err("there are two lengths");
+                return Err("the head has two different lengths");
             }
         } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
             if chunked || !field.value.eq_ignore_ascii_case(b"chunked") {
@@ -336,7 +334,7 @@ fn parse(head: &[u8], traits: RequestTraits) -> Result<ParsedHead, &'static str>
     }
     let interim = status < 200 && status != 101;
     let body = match (chunked, length) {
-        (true, Some(_)) => return Err("there are both a length and chunks"),
+        (true, Some(_)) => return Err("the head has both Content-Length and chunks"),
         _ if traits.head || status < 200 || status == 204 || status == 304 => BodyFraming::Fixed(0),
         (true, None) => BodyFraming::Chunked,
         (false, Some(length)) => BodyFraming::Fixed(length),

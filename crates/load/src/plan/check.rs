@@ -1,5 +1,5 @@
-//! Whether a plan makes sense as a whole. What contradicts itself is refused, and so is what would change
-//! nothing: a run that quietly was another one than asked for is worse than none.
+//! Consistency of a plan. Contradictions are refused, and so are settings without effect: otherwise the run would
+//! silently differ from the one that the user asked for.
 
 use std::net::IpAddr;
 
@@ -12,10 +12,10 @@ use crate::plan::url::{ServerAddress, TargetUrl};
 use crate::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
 
 impl LoadPlan {
-    /// Sees that it makes sense as a whole.
+    /// Checks the plan as a whole.
     ///
     /// # Errors
-    /// [`LoadError::Usage`], in one line, when it does not.
+    /// [`LoadError::Usage`], in one line, if the plan is inconsistent.
     pub fn check(&self) -> Result<(), LoadError> {
         let why = self
             .check_sizes()
@@ -28,33 +28,33 @@ impl LoadPlan {
 
     fn check_sizes(&self) -> Option<String> {
         if self.urls.is_empty() {
-            return Some("what is to be asked for? Name a URL, or a file of them with --urls".into());
+            return Some("a run needs a URL; name one, or a file of URLs with --urls".into());
         }
         if [self.threads, self.processes, self.pipeline, self.repeat].contains(&0) {
-            return Some("threads, processes, pipelined requests and runs are 1 at least".into());
+            return Some("threads, processes, pipelined requests and runs must be at least 1".into());
         }
         for (count, most, what) in [
             (self.threads, LoadPlan::MOST_THREADS, "threads in a process"),
             (self.processes, LoadPlan::MOST_PROCESSES, "processes"),
         ] {
             if count > most {
-                return Some(format!("{count} {what} are too many; {most} at most"));
+                return Some(format!("{count} {what} are too many; the limit is {most}"));
             }
         }
         if self.all_connections() == 0 {
-            return Some("a run needs a connection".into());
+            return Some("a run needs at least one connection".into());
         }
-        if (1..self.workers()).contains(&self.active()) {
+        let workers = self.workers();
+        if (1..workers).contains(&self.active()) {
             return Some(format!(
-                "{} connections cannot be shared by {} threads; ask for as many connections at least",
-                self.active(),
-                self.workers()
+                "{} connections cannot be shared by {workers} threads; use at least {workers} connections",
+                self.active()
             ));
         }
         let servers = self.servers();
         if (1..servers).contains(&(self.active() as usize)) {
             return Some(format!(
-                "{} connections do not reach {servers} servers; ask for as many connections at least",
+                "{} connections do not reach {servers} servers; use at least {servers} connections",
                 self.active()
             ));
         }
@@ -67,24 +67,26 @@ impl LoadPlan {
         }
         let asks = self.rate.is_some() || self.hold.is_some() || self.requests.is_some();
         if self.active() == 0 && asks {
-            return Some("without an active connection there is nobody to make requests".into());
+            return Some("without active connections nothing makes requests; use --connections".into());
         }
         if self.hold.is_some() {
             if self.connection_rate.is_none() {
-                return Some("--hold needs --connection-rate: how many new connections a second?".into());
+                return Some(
+                    "--hold needs --connection-rate, the number of new connections per second".into(),
+                );
             }
             if self.rate.is_some() || self.requests.is_some() {
                 return Some(
-                    "with --hold each connection has a schedule of its own: no --rate, no --requests".into(),
+                    "--hold gives each connection its own schedule; remove --rate and --requests".into(),
                 );
             }
         }
         let mut rates = [self.rate, self.connection_rate].into_iter().flatten();
         if self.duration.is_none() && rates.clone().any(|rate| rate.is_ramp()) {
-            return Some("a ramp goes over the time of a run: give it --duration".into());
+            return Some("a ramp needs --duration, over which the rate changes".into());
         }
         if self.arrivals == Arrivals::Poisson && rates.next().is_none() {
-            return Some("--arrivals spreads a schedule: give it --rate or --connection-rate".into());
+            return Some("--arrivals has no effect without --rate or --connection-rate".into());
         }
         match (self.warm_up, self.duration) {
             (WarmUp::For(cut), Some(time)) if cut >= time => {
@@ -98,7 +100,7 @@ impl LoadPlan {
         if self.completion == ResponseEnd::End && self.requests_per_connection.is_some_and(|count| count > 1)
         {
             return Some(
-                "an answer that ends with its connection is the only one on it: no --requests-per-connection"
+                "--completion end allows one request on a connection; remove --requests-per-connection"
                     .into(),
             );
         }
@@ -117,26 +119,24 @@ impl LoadPlan {
             }
         }
         if self.keep_alive && self.version == RequestVersion::Http11 {
-            return Some(
-                "--keep-alive changes nothing without --http 1.0: HTTP/1.1 keeps connections".into(),
-            );
+            return Some("--keep-alive has no effect without --http 1.0".into());
         }
         if self.pipeline > 1 && (self.per_connection() == 1 || self.version == RequestVersion::Http10) {
-            return Some("requests are pipelined on a connection of HTTP/1.1 that stays".into());
+            return Some("--pipeline needs persistent HTTP/1.1 connections".into());
         }
         if self.requests_per_connection == Some(0) {
-            return Some("a connection makes 1 request at least".into());
+            return Some("--requests-per-connection must be at least 1".into());
         }
         if self.slow_rate < LoadPlan::LEAST_SLOW_RATE {
             return Some(format!(
-                "a slow connection moves {} bytes a second at least",
+                "--slow-rate must be at least {} bytes per second",
                 LoadPlan::LEAST_SLOW_RATE
             ));
         }
         if self.method == "HEAD"
             && (self.expect.length.is_some_and(|length| length > 0) || self.expect.hash.is_some())
         {
-            return Some("an answer to HEAD has no body to expect anything of".into());
+            return Some("a response to HEAD has no body; remove --expect-length and --expect-hash".into());
         }
         let length = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
         if let Some((name, value)) = length.filter(|(_, value)| *value != self.body.len().to_string()) {
@@ -148,7 +148,7 @@ impl LoadPlan {
         None
     }
 
-    /// What is said of requests wants somebody who makes them, and several URLs to choose among.
+    /// Checks that settings of requests have connections that make requests, and that a random order has several URLs.
     fn check_asking(&self) -> Option<String> {
         let about_requests = self.pipeline > 1
             || self.requests_per_connection.is_some()
@@ -160,20 +160,20 @@ impl LoadPlan {
             || self.expect != Expect::default();
         if about_requests && u64::from(self.idle) == self.all_connections() {
             return Some(
-                "connections that are only idle make no requests: nothing can be said of those".into(),
+                "a run with only idle connections makes no requests; remove the settings of requests".into(),
             );
         }
         if self.order == UrlOrder::Random && self.urls.len() == self.servers() {
-            return Some("--random chooses among several URLs of a server, and there is one of each".into());
+            return Some("--random needs several URLs of a server".into());
         }
         None
     }
 
-    /// What is set on connections has to mean something where they go.
+    /// Checks that settings of connections apply to the servers of the plan.
     fn check_ways(&self) -> Option<String> {
         let only_unix = self.urls.iter().all(|url| matches!(url.server, ServerAddress::Unix(_)));
         if only_unix && (self.sources.count() > 0 || self.join_ack) {
-            return Some("--source and --join-ack are for TCP, and a Unix socket is not".into());
+            return Some("--source and --join-ack apply to TCP, not to Unix sockets".into());
         }
         if let Some(why) = unserved(self).filter(|_| self.way == IoChoice::Uring) {
             return Some(format!("--io uring: {why}; use --io epoll"));
@@ -184,10 +184,10 @@ impl LoadPlan {
         };
         let from = self.sources.nth(0)?;
         let to = self.urls.iter().filter_map(literal).find(|to| to.is_ipv4() != from.is_ipv4())?;
-        Some(format!("nobody comes from {from} to {to}: one is IPv4, the other IPv6"))
+        Some(format!("cannot connect from {from} to {to}: one is IPv4, the other IPv6"))
     }
 
-    /// How many servers the URLs name.
+    /// The number of servers that the URLs name.
     fn servers(&self) -> usize {
         self.urls.iter().map(|url| &url.server).collect::<std::collections::HashSet<_>>().len()
     }
@@ -217,15 +217,15 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused_in_words() {
+    fn contradictions_are_refused_with_a_reason() {
         assert!(plan(|_| {}).is_ok());
         refused(&[
-            (|plan| plan.urls.clear(), "Name a URL"),
-            (|plan| plan.pipeline = 0, "1 at least"),
+            (|plan| plan.urls.clear(), "needs a URL"),
+            (|plan| plan.pipeline = 0, "at least 1"),
             (|plan| (plan.threads, plan.connections) = (4, Some(3)), "cannot be shared"),
             (|plan| plan.hold = Some(Duration::from_secs(1)), "--connection-rate"),
-            (|plan| (plan.pipeline, plan.requests_per_connection) = (2, Some(1)), "pipelined"),
-            (|plan| (plan.pipeline, plan.version) = (2, RequestVersion::Http10), "pipelined"),
+            (|plan| (plan.pipeline, plan.requests_per_connection) = (2, Some(1)), "--pipeline"),
+            (|plan| (plan.pipeline, plan.version) = (2, RequestVersion::Http10), "--pipeline"),
             (|plan| plan.sources = "::1".parse().expect("an address"), "IPv4"),
             (
                 |plan| {
@@ -236,7 +236,7 @@ mod tests {
             ),
             (
                 |plan| (plan.completion, plan.requests_per_connection) = (ResponseEnd::End, Some(5)),
-                "the only one",
+                "allows one request",
             ),
             (|plan| (plan.method, plan.expect.length) = ("HEAD".into(), Some(5)), "HEAD"),
             (|plan| plan.headers = vec![("content-length".into(), "5".into())], "0 bytes"),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_change_nothing_is_refused() {
+    fn settings_without_effect_are_refused() {
         refused(&[
             (|plan| plan.arrivals = Arrivals::Poisson, "--rate"),
             (|plan| plan.order = UrlOrder::Random, "several URLs"),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_ring_does_not_serve_is_refused_where_it_was_asked_for() {
+    fn settings_that_a_ring_does_not_support_are_refused() {
         let sources = |plan: &mut LoadPlan| plan.sources = "127.0.0.2".parse().expect("an address");
         assert!(plan(sources).is_ok());
         refused(&[
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_huge_is_refused_and_not_wrapped_around() {
+    fn huge_numbers_are_refused_without_overflow() {
         refused(&[
             (|plan| plan.threads = 1_025, "too many"),
             (|plan| (plan.threads, plan.processes) = (100_000, 100_000), "too many"),

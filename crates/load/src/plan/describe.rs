@@ -8,7 +8,7 @@ use crate::plan::pacer::Arrivals;
 use crate::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
 
 impl LoadPlan {
-    /// Every setting that may change a result, by its flag. URLs have a place of their own in a report.
+    /// Every setting that may change a result, by its flag. URLs are a field of their own in a report.
     pub fn settings(&self) -> BTreeMap<String, String> {
         let optional = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
         let time = |value: Duration| format!("{} s", value.as_secs_f64());
@@ -83,7 +83,7 @@ impl fmt::Display for LoadPlan {
         match self.hold {
             Some(hold) => write!(
                 f,
-                "{} new connections/s that live {:.1} s",
+                "{} new connections/s, each open for {:.1} s",
                 self.connection_rate.map_or_else(String::new, |rate| rate.to_string()),
                 hold.as_secs_f64()
             )?,
@@ -96,15 +96,15 @@ impl fmt::Display for LoadPlan {
             write!(f, ", {} pipelined", self.pipeline)?;
         }
         for (count, what) in
-            [(self.idle, "idle"), (self.slow_readers, "slow to read"), (self.slow_writers, "slow to write")]
+            [(self.idle, "idle"), (self.slow_readers, "slow readers"), (self.slow_writers, "slow writers")]
         {
             if count > 0 {
-                write!(f, ", {count} {what} beside")?;
+                write!(f, ", {count} {what}")?;
             }
         }
         match (&self.rate, self.arrivals) {
             (None, _) => f.write_str(", closed loop")?,
-            (Some(rate), Arrivals::Constant) => write!(f, ", {rate} requests/s at even distances")?,
+            (Some(rate), Arrivals::Constant) => write!(f, ", {rate} evenly spaced requests/s")?,
             (Some(rate), Arrivals::Poisson) => write!(f, ", {rate} requests/s, Poisson")?,
         }
         write!(f, ", {}", plural(u64::from(self.threads), "thread"))?;

@@ -1,19 +1,19 @@
-//! Which answers are right. A wrong one is an error and never a success, however fast it came.
+//! Expectations of responses. A wrong response is an error and never a success.
 
 use std::str::FromStr;
 
-/// Which answers are right.
+/// The expected properties of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expect {
-    /// Its status is one of these; without any, below 400.
+    /// Accepted statuses; if empty, every status below 400.
     pub statuses: Vec<u16>,
-    /// Its body has so many bytes.
+    /// The length of the body.
     pub length: Option<u64>,
-    /// Its body has this SHA-256.
+    /// The SHA-256 of the body.
     pub hash: Option<BodyHash>,
 }
 
-/// A SHA-256.
+/// A SHA-256 digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyHash(pub [u8; 32]);
 
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_read() {
+    fn a_hash_is_parsed() {
         let text = "00ff".repeat(16);
         assert_eq!(text.parse::<BodyHash>().map(|hash| hash.0[..3].to_vec()), Ok(vec![0, 255, 0]));
         for wrong in ["", "00", &"0g".repeat(32), &"é".repeat(32)] {

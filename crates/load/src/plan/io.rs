@@ -1,4 +1,4 @@
-//! How connections do I/O: the choices, and the choice that was made.
+//! How connections do I/O: the choices of a plan, and the choice made for this kernel.
 
 use std::fmt;
 
@@ -9,41 +9,41 @@ use crate::error::LoadError;
 use crate::plan::LoadPlan;
 use crate::plan::url::ServerAddress;
 
-/// How connections are to do I/O.
+/// The I/O that a plan asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IoChoice {
-    /// `uring` where each request has a connection of its own and the kernel has what that takes, else `epoll`.
+    /// `uring` if each request has its own connection and the kernel supports it, otherwise `epoll`.
     #[default]
     Auto,
-    /// Calls are tried, and epoll says when to try again.
+    /// System calls are tried first; epoll reports when to retry.
     Epoll,
-    /// Operations are handed to `io_uring`, and come back done.
+    /// Operations are submitted to `io_uring`, which reports their completion.
     Uring,
 }
 
 impl IoChoice {
-    /// Every one, by its name.
+    /// Every choice and its name.
     pub const ALL: [(&'static str, IoChoice); 3] =
         [("auto", IoChoice::Auto), ("epoll", IoChoice::Epoll), ("uring", IoChoice::Uring)];
 }
 
-/// How connections do I/O.
+/// The I/O of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IoBackend {
-    /// As [`IoChoice::Epoll`].
+    /// See [`IoChoice::Epoll`].
     #[default]
     Epoll,
-    /// As [`IoChoice::Uring`].
+    /// See [`IoChoice::Uring`].
     Uring,
 }
 
-/// What was chosen, and why.
+/// The choice and its reason.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ChosenIo {
-    /// What runs.
+    /// The I/O of the run.
     pub means: IoBackend,
-    /// Why; empty in the reports of versions that had no choice.
+    /// The reason; empty in reports of versions without a choice.
     pub why: String,
 }
 
@@ -65,14 +65,14 @@ pub(crate) fn choose(plan: &LoadPlan) -> Result<ChosenIo, LoadError> {
     let of = |means, why: &str| Ok(ChosenIo { means, why: why.to_owned() });
     let missing = || Ring::connects().map_err(|(step, error)| format!("{step}: {error}")).err();
     match plan.way {
-        IoChoice::Epoll => of(IoBackend::Epoll, "as asked for"),
+        IoChoice::Epoll => of(IoBackend::Epoll, "as requested"),
         IoChoice::Uring => match missing() {
-            None => of(IoBackend::Uring, "as asked for"),
+            None => of(IoBackend::Uring, "as requested"),
             Some(what) => Err(LoadError::Failed(format!(
-                "--io uring needs io_uring with sockets in slots and their options (Linux 6.7): {what}; use --io epoll"
+                "--io uring needs sockets and their options in io_uring (Linux 6.7): {what}; use --io epoll"
             ))),
         },
-        IoChoice::Auto if plan.per_connection() > 1 => of(IoBackend::Epoll, "connections stay"),
+        IoChoice::Auto if plan.per_connection() > 1 => of(IoBackend::Epoll, "connections persist"),
         IoChoice::Auto => match unserved(plan).map(str::to_owned).or_else(missing) {
             None => of(IoBackend::Uring, "each request has a connection of its own"),
             Some(why) => of(IoBackend::Epoll, &why),
@@ -83,10 +83,10 @@ pub(crate) fn choose(plan: &LoadPlan) -> Result<ChosenIo, LoadError> {
 /// The reason why `io_uring` cannot serve a plan here, if there is one.
 pub(crate) fn unserved(plan: &LoadPlan) -> Option<&'static str> {
     if plan.urls.iter().any(|url| matches!(url.server, ServerAddress::Unix(_))) {
-        return Some("io_uring does not serve Unix sockets here");
+        return Some("io_uring here does not support Unix sockets");
     }
     if plan.slow_readers + plan.slow_writers > 0 {
-        return Some("io_uring does not serve slow connections here");
+        return Some("io_uring here does not support slow connections");
     }
-    (plan.sources.count() > 0).then_some("io_uring does not serve --source here")
+    (plan.sources.count() > 0).then_some("io_uring here does not support --source")
 }

@@ -1,4 +1,4 @@
-//! What is asked of a run, in types that exist only when they are valid, and what follows from it.
+//! Settings of a run, in types that exist only if they are valid.
 
 mod check;
 mod describe;
@@ -16,17 +16,17 @@ use crate::plan::pacer::{ArrivalRate, Arrivals};
 use crate::plan::source::SourceAddresses;
 use crate::plan::url::TargetUrl;
 
-/// Which of several URLs comes next.
+/// The order of requests among several URLs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UrlOrder {
-    /// Each in its turn.
+    /// In turn.
     #[default]
     Listed,
-    /// Any, with the same chance.
+    /// At random, with equal chances.
     Random,
 }
 
-/// The version that requests name.
+/// The HTTP version of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestVersion {
     /// HTTP/1.0
@@ -36,50 +36,50 @@ pub enum RequestVersion {
     Http11,
 }
 
-/// When a response is complete.
+/// The condition that completes a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponseEnd {
-    /// Where its framing says: by its length, by chunks, without either by the end of the connection.
+    /// Its framing: a length, chunks, or without either the end of the connection.
     #[default]
     Length,
-    /// When the server has ended the connection.
+    /// The end of the connection.
     End,
 }
 
-/// What of the begin of a run is left out of its numbers.
+/// The part at the start of a run that its numbers leave out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WarmUp {
-    /// What the rule of [`crate::report::warmup`] says.
+    /// The part that [`crate::report::warmup`] computes.
     #[default]
     Rule,
     /// Nothing.
     Nothing,
-    /// This much.
+    /// This duration.
     For(Duration),
 }
 
-/// What is asked of a run.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct LoadPlan {
-    /// What is asked for. Connections are spread over their servers in turn.
+    /// URLs to request. Connections are spread over their servers in turn.
     pub urls: Vec<TargetUrl>,
-    /// Which comes next.
+    /// The order of requests among the URLs.
     pub order: UrlOrder,
-    /// What is at random repeats with the same number.
+    /// The seed of random choices; the same seed repeats them.
     pub seed: u64,
-    /// Connections that make requests; with `hold`, the most at once, where there is a bound.
+    /// Connections that make requests. With `hold`, a bound on those that are open together.
     pub connections: Option<u32>,
     /// Threads of each process.
     pub threads: u32,
-    /// Processes; each may have as many descriptors as the limit says.
+    /// Processes; the limit of descriptors applies to each.
     pub processes: u32,
     /// The run ends after this time.
     pub duration: Option<Duration>,
     /// The run ends after this many responses and errors; with `duration`, whichever comes first.
     pub requests: Option<u64>,
-    /// Arrivals by a schedule; without one a request follows an answer.
+    /// The rate of requests. Without a rate, a request follows each response.
     pub rate: Option<ArrivalRate>,
-    /// How they are spread.
+    /// The distribution of arrivals.
     pub arrivals: Arrivals,
     /// Requests after which a connection is replaced.
     pub requests_per_connection: Option<u64>,
@@ -97,36 +97,36 @@ pub struct LoadPlan {
     pub keep_alive: bool,
     /// When a response is complete.
     pub completion: ResponseEnd,
-    /// Connections beside that never ask.
+    /// Additional connections that make no requests.
     pub idle: u32,
-    /// Connections beside that read their answers slowly.
+    /// Additional connections that read responses slowly.
     pub slow_readers: u32,
-    /// Connections beside that write their requests slowly.
+    /// Additional connections that write requests slowly.
     pub slow_writers: u32,
-    /// Bytes per second of slow ones.
+    /// Bytes per second of slow connections.
     pub slow_rate: u64,
-    /// Addresses to come from, in turn.
+    /// Source addresses, used in turn.
     pub sources: SourceAddresses,
-    /// The handshake's last acknowledgement travels with the request.
+    /// The last packet of the handshake carries the request.
     pub join_ack: bool,
     /// How connections do I/O.
     pub way: IoChoice,
-    /// New connections by a schedule.
+    /// The rate of new connections.
     pub connection_rate: Option<ArrivalRate>,
-    /// How long a connection lives, its requests spread evenly over that time.
+    /// The lifetime of each connection, over which its requests are spread evenly.
     pub hold: Option<Duration>,
-    /// After this long without an answer a request has failed.
+    /// The time without a response after which a request has failed.
     pub timeout: Duration,
-    /// Which answers are right.
+    /// The expected properties of responses.
     pub expect: Expect,
-    /// What of the begin is left out.
+    /// The part at the start that the numbers leave out.
     pub warm_up: WarmUp,
     /// Runs, one after the other.
     pub repeat: u32,
 }
 
 impl LoadPlan {
-    /// One that asks for `urls` with the defaults.
+    /// A plan with default settings that requests `urls`.
     pub fn new(urls: Vec<TargetUrl>) -> LoadPlan {
         LoadPlan {
             urls,
@@ -163,13 +163,13 @@ impl LoadPlan {
         }
     }
 
-    /// Connections that make requests, where there is a bound to them.
+    /// Connections that make requests, unless the plan has its own number.
     pub const DEFAULT_CONNECTIONS: u32 = 10;
-    /// Threads of a process at most.
+    /// The most threads of a process.
     pub const MOST_THREADS: u32 = 1024;
-    /// Processes at most.
+    /// The most processes.
     pub const MOST_PROCESSES: u32 = 1024;
-    /// Bytes a second of a slow connection at least: it takes or gives one ten times a second.
+    /// The lowest rate of a slow connection in bytes per second: it moves a byte ten times a second.
     pub const LEAST_SLOW_RATE: u64 = 10;
 
     /// Workers of all processes.
@@ -177,8 +177,7 @@ impl LoadPlan {
         self.threads.saturating_mul(self.processes)
     }
 
-    /// Connections that make requests: with `hold`, as many as live at once by the schedule, and a quarter
-    /// more.
+    /// Connections that make requests. With `hold`, the number that the schedule keeps open, and a quarter more.
     pub fn active(&self) -> u32 {
         match (self.connections, self.hold, self.connection_rate) {
             (Some(count), ..) => count,
@@ -209,7 +208,7 @@ impl LoadPlan {
         }
     }
 
-    /// Requests that a connection may make; the shapes that end with the connection allow one.
+    /// The number of requests that a connection may make; 1 if the connection ends with its response.
     pub fn per_connection(&self) -> u64 {
         match self.completion {
             ResponseEnd::End => 1,
@@ -222,7 +221,7 @@ impl LoadPlan {
     }
 }
 
-/// A duration in nanoseconds; a duration that does not fit counts as half the range.
+/// The duration in nanoseconds. A duration that does not fit counts as half the range.
 pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 1)
 }
@@ -232,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn held_connections_follow_from_their_rate_and_their_life() {
+    fn held_connections_follow_from_their_rate_and_lifetime() {
         let mut plan = LoadPlan::new(vec!["http://127.0.0.1/".parse().expect("a URL")]);
         plan.connection_rate = Some(ArrivalRate::constant(1000.0));
         plan.hold = Some(Duration::from_secs(10));

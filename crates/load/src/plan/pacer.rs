@@ -1,27 +1,27 @@
-//! When the next thing may begin: a request, or a connection.
+//! The times at which requests and connections may begin.
 //!
-//! One type for every law. Without a schedule it lets everything begin at once (a closed loop: who asks is
-//! bounded by what is answered). With one, arrivals are fixed before the first is sent, whatever the server
-//! does, and each one carries the time that it was due at.
+//! One type covers closed and open loops. Without a schedule everything may begin immediately; responses bound the
+//! rate (closed loop). With a schedule, arrival times are fixed in advance whatever the server does, and each arrival
+//! carries its due time.
 //!
-//! A schedule is the inverse of its expected number of arrivals: with `expected(t)` arrivals until `t`, the
-//! next one comes when `expected` has grown by one (constant), or by a number drawn from the exponential
-//! distribution (a Poisson process; the time change makes it one at any ramp, Lewis and Shedler 1979).
+//! A schedule is the inverse of its expected number of arrivals. With `expected(t)` arrivals until `t`, the next one
+//! comes when `expected` has grown by one (constant), or by an exponentially distributed number (a Poisson process;
+//! the time change keeps it one during a ramp, Lewis and Shedler 1979).
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A rate that may change in the course of a run.
+/// A rate that may change during a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArrivalRate {
-    /// Per second, at the begin.
+    /// Per second, at the start of the run.
     pub from: f64,
     /// Per second, at the end of the run.
     pub to: f64,
 }
 
 impl ArrivalRate {
-    /// One that stays as it is.
+    /// A rate that stays the same.
     pub fn constant(per_second: f64) -> ArrivalRate {
         ArrivalRate { from: per_second, to: per_second }
     }
@@ -41,7 +41,7 @@ impl ArrivalRate {
         self.from * inside + slope * inside * inside / 2.0 + self.to * (seconds - inside)
     }
 
-    /// The time at which so many arrivals are expected, in seconds; infinite where that never happens.
+    /// The time in seconds at which `level` arrivals are expected; infinite if that never happens.
     fn inverse(&self, level: f64, length: f64) -> f64 {
         if level <= 0.0 {
             return 0.0;
@@ -54,7 +54,7 @@ impl ArrivalRate {
             return length + (level - whole) / self.to;
         }
         let slope = (self.to - self.from) / length;
-        // The form of the quadratic's root that cancels nothing.
+        // This form of the quadratic's root subtracts no nearly equal numbers.
         2.0 * level / (self.from + (self.from * self.from + 2.0 * slope * level).max(0.0).sqrt())
     }
 }
@@ -67,10 +67,7 @@ impl FromStr for ArrivalRate {
         let (from, to) = text.split_once(':').unwrap_or((text, text));
         match (number(from), number(to)) {
             (Some(from), Some(to)) if from + to > 0.0 && from.max(to) <= 1e9 => Ok(ArrivalRate { from, to }),
-            _ => {
-                Err("a rate is a number above 0 per second, as in 5000, or two for a ramp, as in 0:5000"
-                    .into())
-            }
+            _ => Err("a rate is a number above 0 per second, such as 5000, or a ramp, such as 0:5000".into()),
         }
     }
 }
@@ -81,32 +78,32 @@ impl fmt::Display for ArrivalRate {
     }
 }
 
-/// How arrivals are spread around their rate.
+/// The distribution of arrivals around their rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arrivals {
     /// Evenly.
     #[default]
     Constant,
-    /// Independently of each other, as of many people.
+    /// Independent of each other, as requests of many users are.
     Poisson,
 }
 
-/// Which part of a schedule a pacer has: that of one of several who share it.
+/// One of several equal shares of a schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduleShare {
-    /// Its place, from 0.
+    /// Its index, from 0.
     pub index: u32,
-    /// How many share it.
+    /// The number of shares.
     pub of: u32,
 }
 
-/// When the next thing may begin. Times are nanoseconds of any clock that goes on.
+/// The arrivals of one worker. Times are nanoseconds of a monotonic clock.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     law: Pacing,
-    /// Nothing is due before.
+    /// The time of the first arrival at the earliest.
     begin: u64,
-    /// Nothing is due at this time or after it.
+    /// The time before which every arrival is due.
     end: u64,
     left: u64,
 }
@@ -125,12 +122,12 @@ enum Pacing {
 }
 
 impl Pacer {
-    /// Lets everything begin at once, `limit` times, between `begin` and `end`.
+    /// Allows `limit` arrivals without a schedule between `begin` and `end`.
     pub fn free(begin: u64, end: u64, limit: u64) -> Pacer {
         Pacer { law: Pacing::Free, begin, end, left: limit }
     }
 
-    /// Lets things begin at `rate`; a ramp reaches its end after `length` nanoseconds.
+    /// Allows arrivals at `rate`; a ramp reaches its end after `length` nanoseconds.
     pub fn scheduled(
         rate: ArrivalRate,
         arrivals: Arrivals,
@@ -156,7 +153,7 @@ impl Pacer {
         pacer
     }
 
-    /// When the next one is due; none when there is none any more.
+    /// The time at which the next arrival is due, if there is one.
     #[inline]
     pub fn due(&self) -> Option<u64> {
         let at = match &self.law {
@@ -166,7 +163,7 @@ impl Pacer {
         (self.left > 0 && at < self.end).then_some(at)
     }
 
-    /// Lets one begin that is due at `now`, and says when it was due: without a schedule, now.
+    /// Takes one arrival that is due at `now`. Returns its due time; without a schedule, that is `now`.
     #[inline]
     pub fn take(&mut self, now: u64) -> Option<u64> {
         let at = self.due().filter(|at| *at <= now)?;
@@ -184,14 +181,14 @@ impl Pacer {
         }
     }
 
-    /// Whether things are due by a schedule, whatever became of those before.
+    /// Whether a schedule fixes the arrivals.
     #[inline]
     pub fn is_scheduled(&self) -> bool {
         matches!(self.law, Pacing::Schedule { .. })
     }
 
-    /// How many are due at `now` and have not begun. The first million is counted, which takes a moment;
-    /// of a rate that leaves more behind, what is expected behind those is added.
+    /// The number of arrivals that are due at `now` and not taken. The first million is counted, and the rest is
+    /// estimated.
     pub fn overdue(&self, now: u64) -> u64 {
         const COUNTED: u64 = 1_000_000;
         let mut ahead = self.clone();
@@ -210,13 +207,13 @@ impl Pacer {
         let Pacing::Schedule { next, level, step, random, rate, length } = &mut self.law else { return };
         if grow {
             *level += match random {
-                // 1 - f64() is above zero, and its logarithm finite.
+                // 1 - f64() is above zero, so its logarithm is finite.
                 Some(random) => -(1.0 - random.f64()).ln() * *step,
                 None => *step,
             };
         }
         let seconds = rate.inverse(*level, *length);
-        // A float that is too large, or infinite, becomes the greatest number: never.
+        // A float that is too large or infinite becomes the largest integer, which means never.
         *next = self.begin.saturating_add((seconds * 1e9) as u64);
     }
 }

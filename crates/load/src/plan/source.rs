@@ -1,10 +1,10 @@
-//! Addresses to come from: one address has about 28,000 ports towards one server, so many connections need
-//! several.
+//! Source addresses. One address has about 28,000 ports towards one server, so many connections need several
+//! addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Ranges of addresses, taken in turn.
+/// Ranges of addresses, used in turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceAddresses(Vec<AddressRange>);
 
@@ -16,7 +16,7 @@ struct AddressRange {
 }
 
 impl SourceAddresses {
-    /// The address of the connection with this number; none when the system is to choose.
+    /// The source address of connection `number`; none if the system chooses.
     pub fn nth(&self, number: u64) -> Option<IpAddr> {
         if self.0.is_empty() {
             return None;
@@ -31,7 +31,7 @@ impl SourceAddresses {
         None
     }
 
-    /// How many there are; 0 when the system is to choose.
+    /// The number of addresses; 0 if the system chooses.
     pub fn count(&self) -> u128 {
         self.0.iter().fold(0, |sum, range| sum.saturating_add(range.count))
     }
@@ -57,7 +57,7 @@ impl FromStr for SourceAddresses {
             .map(SourceAddresses)
             .ok_or_else(|| {
                 format!(
-                    "{text:?} is no range of addresses; write 127.0.0.2, 127.0.0.2-127.0.0.9 or 127.1.0.0/24"
+                    "{text:?} is not a range of addresses; use 127.0.0.2, 127.0.0.2-127.0.0.9 or 127.1.0.0/24"
                 )
             })
     }
@@ -71,7 +71,7 @@ fn range(text: &str) -> Option<AddressRange> {
     if let Some((address, prefix)) = text.split_once('/') {
         let (address, v4) = bits(address)?;
         let host = (if v4 { 32u32 } else { 128 }).checked_sub(prefix.parse().ok()?)?;
-        // A range that is too large to count is too large to use.
+        // A range that cannot be counted cannot be used.
         let count = 1u128.checked_shl(host).filter(|_| host < 64)?;
         return Some(AddressRange { first: address & !(count - 1), count, v4 });
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_read_and_taken_in_turn() {
+    fn every_form_of_range_is_parsed_and_used_in_turn() {
         assert_eq!(all("127.0.0.2"), ["127.0.0.2"]);
         assert_eq!(all("127.0.0.9-127.0.0.11"), ["127.0.0.9", "127.0.0.10", "127.0.0.11"]);
         assert_eq!(all("10.0.0.7/31,10.9.0.1"), ["10.0.0.6", "10.0.0.7", "10.9.0.1"]);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_ones_are_refused() {
+    fn invalid_ranges_are_refused() {
         for wrong in
             ["", "a", "127.0.0.2-127.0.0.1", "127.0.0.1-::1", "127.0.0.1/33", "127.0.0.1,::1", "::/0"]
         {

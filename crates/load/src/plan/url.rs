@@ -1,5 +1,5 @@
-//! URLs in every form that people type: without a scheme, a port, a path; with a query, an IPv6 literal, a
-//! Unix socket. A wrong one gets one line that says what is wrong.
+//! URLs in every form that people type: without a scheme, port or path; with a query, an IPv6 literal or a Unix
+//! socket. A wrong URL gets a one-line reason.
 
 use std::fmt;
 use std::io;
@@ -9,16 +9,16 @@ use std::str::FromStr;
 
 use tenfold_sys::connect::Remote;
 
-/// An `http` URL that can be asked for.
+/// An `http` URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetUrl {
-    /// Where the server is.
+    /// The server's address.
     pub server: ServerAddress,
-    /// The request target: a path that begins with `/`, and the query where there is one.
+    /// The request target: a path that begins with `/`, and the query if there is one.
     pub target: String,
 }
 
-/// Where a server is, by the name that was typed.
+/// The address of a server as the user typed it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ServerAddress {
     /// A host, without the brackets of an IPv6 literal, and a port.
@@ -28,7 +28,7 @@ pub enum ServerAddress {
 }
 
 impl ServerAddress {
-    /// What stands in `Host`: with brackets around an IPv6 literal, and without the port of the scheme.
+    /// The value of `Host`: brackets around an IPv6 literal, and no port if it is the scheme's.
     pub fn authority(&self) -> String {
         match self {
             ServerAddress::Unix(_) => "localhost".to_owned(),
@@ -39,10 +39,10 @@ impl ServerAddress {
         }
     }
 
-    /// The addresses that the name has, in the system's order.
+    /// Resolves the name. Returns the addresses in the system's order.
     ///
     /// # Errors
-    /// What the resolver says, or that the name has no address.
+    /// The resolver's error; or the name has no address.
     pub fn resolve(&self) -> io::Result<Vec<Remote>> {
         match self {
             ServerAddress::Unix(path) => Ok(vec![Remote::Unix(path.clone())]),
@@ -67,7 +67,7 @@ impl FromStr for TargetUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<TargetUrl, String> {
-        parse(text).map_err(|why| format!("{text:?} is no URL that can be asked for: {why}"))
+        parse(text).map_err(|why| format!("cannot use the URL {text:?}: {why}"))
     }
 }
 
@@ -75,35 +75,35 @@ fn parse(text: &str) -> Result<TargetUrl, String> {
     let rest = match text.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
         Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
-            return Err("https is not spoken, only http".into());
+            return Err("https is not supported, only http".into());
         }
         Some((scheme, _)) if !scheme.contains(['/', '?', '#', ':']) => {
-            return Err(format!("{scheme:?} is not spoken, only http"));
+            return Err(format!("{scheme:?} is not supported, only http"));
         }
         _ if is_scheme_with_one_slash(text) => {
             return Err("two slashes follow the scheme, as in http://localhost/".into());
         }
         _ => text,
     };
-    // A fragment is the reader's own business and never sent (RFC 9110 §4.2.5).
+    // A fragment is never sent (RFC 9110 §4.2.5).
     let rest = rest.split('#').next().unwrap_or_default();
     if let Some(rest) = rest.strip_prefix("unix:") {
         let (path, target) = rest.split_once(':').unwrap_or((rest, ""));
         if path.is_empty() {
-            return Err("unix: needs the path of a socket behind it".into());
+            return Err("unix: needs the path of a socket".into());
         }
         return Ok(TargetUrl { server: ServerAddress::Unix(path.into()), target: self::target(target)? });
     }
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at(end);
     if authority.contains('@') {
-        return Err("a user name in it is not supported; send --header 'Authorization: …'".into());
+        return Err("a user name is not supported; use --header 'Authorization: …'".into());
     }
     let (host, port) = host_and_port(authority)?;
     Ok(TargetUrl { server: ServerAddress::Host(host, port), target: target(tail)? })
 }
 
-/// Whether `text` begins with `http:/` or `https:/`, which would name a host called after the scheme.
+/// Whether `text` begins with `http:/` or `https:/`, which would otherwise name a host `http`.
 fn is_scheme_with_one_slash(text: &str) -> bool {
     let scheme = text.split_once(":/").map(|(scheme, _)| scheme).unwrap_or_default();
     ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
@@ -114,17 +114,17 @@ fn host_and_port(authority: &str) -> Result<(String, u16), String> {
         Some(rest) => {
             let (literal, port) =
                 rest.split_once(']').ok_or("the bracket of an IPv6 address is not closed")?;
-            literal.parse::<Ipv6Addr>().map_err(|_| format!("{literal:?} is no IPv6 address"))?;
+            literal.parse::<Ipv6Addr>().map_err(|_| format!("{literal:?} is not an IPv6 address"))?;
             let port = match port {
                 "" => None,
                 _ => {
-                    Some(port.strip_prefix(':').ok_or("what follows an IPv6 address is a colon and a port")?)
+                    Some(port.strip_prefix(':').ok_or("only a colon and a port may follow an IPv6 address")?)
                 }
             };
             (literal, port)
         }
         None if authority.matches(':').count() > 1 => {
-            return Err("an IPv6 address stands in brackets, as in http://[::1]:8080/".into());
+            return Err("an IPv6 address needs brackets, as in http://[::1]:8080/".into());
         }
         None => match authority.split_once(':') {
             Some((host, port)) => (host, Some(port)),
@@ -133,26 +133,26 @@ fn host_and_port(authority: &str) -> Result<(String, u16), String> {
     };
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte);
     if host.is_empty() {
-        return Err("it names no host".into());
+        return Err("it has no host".into());
     }
     if !host.bytes().all(allowed) {
-        return Err(format!("{host:?} is no host name"));
+        return Err(format!("{host:?} is not a host name"));
     }
     match port {
-        // An empty port is the scheme's (RFC 3986 §6.2.3).
+        // An empty port means the scheme's port (RFC 3986 §6.2.3).
         None | Some("") => Ok((host.to_owned(), 80)),
         Some(port) => match port.parse() {
             Ok(number @ 1..) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Ok((host.to_owned(), number))
             }
-            _ => Err(format!("{port:?} is no port: 1 to 65535")),
+            _ => Err(format!("{port:?} is not a port from 1 to 65535")),
         },
     }
 }
 
 fn target(tail: &str) -> Result<String, String> {
     if let Some(wrong) = tail.chars().find(|character| !character.is_ascii_graphic()) {
-        return Err(format!("{wrong:?} has to be percent-encoded in it"));
+        return Err(format!("{wrong:?} must be percent-encoded"));
     }
     Ok(if tail.starts_with('/') { tail.to_owned() } else { format!("/{tail}") })
 }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_understood() {
+    fn every_form_of_url_is_parsed() {
         for (typed, meant) in [
             ("http://localhost", "http://localhost/"),
             ("localhost", "http://localhost/"),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_one_is_said_in_one_line() {
+    fn a_wrong_url_gets_a_reason_in_one_line() {
         for (typed, why) in [
             ("", "no host"),
             ("http://", "no host"),
@@ -201,14 +201,14 @@ mod tests {
             ("https://localhost", "only http"),
             ("ftp://localhost", "only http"),
             ("http://[::1", "not closed"),
-            ("http://[::x]/", "no IPv6"),
+            ("http://[::x]/", "not an IPv6"),
             ("http://[::1]8080/", "colon and a port"),
             ("http://::1/", "brackets"),
-            ("http://localhost:0/", "no port"),
-            ("http://localhost:65536/", "no port"),
-            ("http://localhost:+80/", "no port"),
+            ("http://localhost:0/", "not a port"),
+            ("http://localhost:65536/", "not a port"),
+            ("http://localhost:+80/", "not a port"),
             ("http://user@localhost/", "Authorization"),
-            ("http://local host/", "no host name"),
+            ("http://local host/", "not a host name"),
             ("http://localhost/a b", "percent-encoded"),
             ("http://localhost/ä", "percent-encoded"),
             ("unix:", "path of a socket"),
@@ -221,7 +221,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_breaks_it_and_what_is_understood_is_understood_again(text in "\\PC{0,40}|[a-z:/?#\\[\\]@.0-9]{0,30}") {
+        fn any_text_is_handled_and_a_printed_url_is_parsed_again(text in "\\PC{0,40}|[a-z:/?#\\[\\]@.0-9]{0,30}") {
             if let Ok(url) = text.parse::<TargetUrl>() {
                 prop_assert!(url.target.starts_with('/'));
                 prop_assert_eq!(url.to_string().parse::<TargetUrl>().expect("it was one before"), url);

@@ -1,12 +1,13 @@
-//! `--assert 'p99<5ms'`: what a run has to show.
+//! Assertions such as `--assert 'p99<5ms'`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::report::metrics::{self, MetricUnit};
+use crate::report::output::units;
 use crate::report::summary::LoadReport;
 
-/// A number of every run beside a bound.
+/// A bound on a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assertion {
     text: String,
@@ -25,29 +26,35 @@ enum Relation {
     Different,
 }
 
-/// What became of an assertion.
+/// The result of an assertion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AssertionResult {
-    /// Every run shows it.
+    /// The assertion holds in every run.
     Holds,
-    /// A run shows something else, in words.
+    /// It fails in a run; with the reason.
     Fails(String),
-    /// A run has no such number, in words.
+    /// A run lacks the metric; with the reason.
     Unknown(String),
 }
 
 impl Assertion {
-    /// Looks at every run of a report.
+    /// Checks every run of a report.
     pub fn check(&self, report: &LoadReport) -> AssertionResult {
         for run in &report.runs {
             let Some(value) = metrics::value(run, &self.name) else {
-                return AssertionResult::Unknown(format!(
-                    "{self}: {} is not carried by the {} answers of the run",
-                    self.name, run.answers
-                ));
+                let why = match metrics::fewest_samples(&self.name) {
+                    Some(needed) => format!(
+                        "too few samples for {} ({}; {} needed)",
+                        self.name,
+                        units::number(run.answers as f64),
+                        units::number(needed)
+                    ),
+                    None => format!("the run has no {}", self.name),
+                };
+                return AssertionResult::Unknown(format!("{self}: {why}"));
             };
             if !self.relation.holds(value, self.bound) {
-                return AssertionResult::Fails(format!("{self}: it is {}", self.shown(value)));
+                return AssertionResult::Fails(format!("{self}: {} is {}", self.name, self.shown(value)));
             }
         }
         AssertionResult::Holds
@@ -55,14 +62,14 @@ impl Assertion {
 
     fn shown(&self, value: f64) -> String {
         match metrics::unit(&self.name) {
-            Some(MetricUnit::Time) => crate::report::output::units::time(value),
+            Some(MetricUnit::Time) => units::time(value),
             _ => format!("{}", (value * 1e4).round() / 1e4),
         }
     }
 }
 
 impl Relation {
-    /// Longer ones first: `<=` begins with `<`.
+    /// The longer signs precede their prefixes: `<=` begins with `<`.
     const ALL: [(&str, Relation); 7] = [
         ("<=", Relation::AtMost),
         (">=", Relation::AtLeast),
@@ -96,15 +103,15 @@ impl FromStr for Assertion {
 
     fn from_str(text: &str) -> Result<Assertion, String> {
         let at = text.find(['<', '>', '=', '!']).ok_or_else(|| {
-            format!("{text:?} asserts nothing; write a name, a relation and a bound, as in 'p99<5ms' or 'errors==0'")
+            format!("{text:?} is not an assertion; use a metric, a relation and a bound, as in 'p99<5ms' or 'errors==0'")
         })?;
         let (name, rest) = (text[..at].trim(), &text[at..]);
         let (sign, relation) = Relation::ALL
             .into_iter()
             .find(|(sign, _)| rest.starts_with(sign))
-            .ok_or_else(|| format!("{text:?} has no relation: < <= > >= == !="))?;
+            .ok_or_else(|| format!("{text:?} has no relation; use one of < <= > >= == !="))?;
         let unit = metrics::unit(name)
-            .ok_or_else(|| format!("{name:?} is none of {}", metrics::names().join(", ")))?;
+            .ok_or_else(|| format!("{name:?} is not a metric; use one of {}", metrics::names().join(", ")))?;
         let bound = bound(rest[sign.len()..].trim(), unit)?;
         Ok(Assertion { text: text.to_owned(), name: name.to_owned(), relation, bound })
     }
@@ -118,8 +125,8 @@ fn bound(text: &str, unit: MetricUnit) -> Result<f64, String> {
     let found = units.iter().find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)));
     let value = found.and_then(|(number, factor)| Some(number.trim().parse::<f64>().ok()? * factor));
     value.filter(|value| value.is_finite()).ok_or_else(|| match unit {
-        MetricUnit::Time => format!("{text:?} is no time; write 5ms, 250us or 1.5s"),
-        MetricUnit::Number => format!("{text:?} is no number"),
+        MetricUnit::Time => format!("{text:?} is not a time; use 5ms, 250us or 1.5s"),
+        MetricUnit::Number => format!("{text:?} is not a number"),
     })
 }
 
@@ -134,21 +141,21 @@ mod tests {
     }
 
     #[test]
-    fn every_run_has_to_show_it() {
+    fn every_run_must_meet_an_assertion() {
         let run = |rate: f64| RunSummary { rate, answers: 500, ..RunSummary::default() };
         assert_eq!(check("rate >= 100", vec![run(100.0), run(101.0)]), AssertionResult::Holds);
         assert_eq!(
             check("rate>100", vec![run(101.0), run(100.0)]),
-            AssertionResult::Fails("rate>100: it is 100".into())
+            AssertionResult::Fails("rate>100: rate is 100".into())
         );
         assert_eq!(check("errors==0", vec![run(1.0)]), AssertionResult::Holds);
         assert!(
-            matches!(check("p99.99<1s", vec![run(1.0)]), AssertionResult::Unknown(why) if why.contains("500 answers"))
+            matches!(check("p99.99<1s", vec![run(1.0)]), AssertionResult::Unknown(why) if why.contains("too few samples for p99.99 (500; 100,000 needed)"))
         );
     }
 
     #[test]
-    fn units_are_read_and_nonsense_is_refused() {
+    fn units_are_parsed_and_invalid_assertions_refused() {
         let bound = |text: &str| text.parse::<Assertion>().map(|assertion| assertion.bound);
         assert_eq!(bound("p99<5ms"), Ok(5_000.0));
         assert_eq!(bound("uncorrected.p50 <= 1.5s"), Ok(1_500_000.0));

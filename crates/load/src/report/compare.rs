@@ -1,45 +1,45 @@
-//! `compare A.json B.json`: how many times A's numbers B's are, with intervals.
+//! `compare A.json B.json`: ratios of B to A, with intervals.
 
 use crate::measure::statistics::{self, Estimate};
 use crate::report::output::units;
 use crate::report::summary::{Batch, LoadReport, RunSummary};
 
-/// Which of a run's numbers are compared, and whether more is better.
+/// The compared metrics, and whether a higher value is better.
 const COMPARED: [(&str, bool); 4] = [("rate", true), ("mean", false), ("p50", false), ("p99", false)];
 
-/// A number of two reports.
+/// A metric in both reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedMetric {
     /// Its name.
     pub name: &'static str,
-    /// What the first report has: the mean over its samples.
+    /// The mean over the samples of report A.
     pub a: f64,
-    /// What the second has.
+    /// The mean over the samples of report B.
     pub b: f64,
-    /// How many times the first the second is.
+    /// The ratio of B to A.
     pub ratio: Estimate,
-    /// Whether more of it is better.
+    /// Whether a higher value is better.
     pub more_is_better: bool,
 }
 
 impl ComparedMetric {
-    /// What the interval says, in words.
+    /// Interprets the interval.
     pub fn verdict(&self) -> &'static str {
         let better = |more: bool| if more == self.more_is_better { "B is better" } else { "A is better" };
         match (self.ratio.low > 1.0, self.ratio.high < 1.0) {
             (true, _) => better(true),
             (_, true) => better(false),
-            _ => "no difference seen",
+            _ => "no measurable difference",
         }
     }
 }
 
-/// Compares the numbers that both reports have.
+/// Compares the metrics that both reports have.
 pub fn compare(a: &LoadReport, b: &LoadReport) -> Vec<ComparedMetric> {
     compare_all(a, b).into_iter().filter_map(Result::ok).collect()
 }
 
-/// Each number's comparison, or its name and the reason if it cannot be compared.
+/// The comparison of each metric, or the reason why it is impossible.
 fn compare_all(a: &LoadReport, b: &LoadReport) -> Vec<Result<ComparedMetric, String>> {
     let by_runs = a.runs.len() > 1 && b.runs.len() > 1;
     let line = |(name, more_is_better): (&'static str, bool)| {
@@ -62,8 +62,7 @@ fn compare_all(a: &LoadReport, b: &LoadReport) -> Vec<Result<ComparedMetric, Str
     COMPARED.into_iter().map(line).collect()
 }
 
-/// Runs are the samples; where there is one only, its tenths are, and the interval knows nothing of how runs
-/// differ.
+/// The samples of a metric: runs, or the tenths of a single run. Tenths do not show how runs differ.
 fn samples(report: &LoadReport, name: &str, by_runs: bool) -> Vec<f64> {
     let of_run = |run: &RunSummary| crate::report::metrics::value(run, name);
     let of_batch = |batch: &Batch| match name {
@@ -78,7 +77,7 @@ fn samples(report: &LoadReport, name: &str, by_runs: bool) -> Vec<f64> {
     }
 }
 
-/// A line for each setting that differs; no line if an older version wrote a report without settings.
+/// A line for each setting that differs. Reports of older versions have no settings.
 fn differences(a: &LoadReport, b: &LoadReport) -> String {
     let differs = |(key, value): &(&String, &String)| b.settings.get(*key) != Some(*value);
     let mut text = String::new();
@@ -129,7 +128,7 @@ pub fn text(a: &LoadReport, b: &LoadReport) -> String {
     text += match a.runs.len() > 1 && b.runs.len() > 1 {
         true => "\nintervals: bootstrap over runs\n",
         false => {
-            "\nintervals: bootstrap over the tenths of one run; how runs differ is not in them (--repeat)\n"
+            "\nintervals: bootstrap over the tenths of one run; they do not show how runs differ (use --repeat)\n"
         }
     };
     for (name, report) in [("A", a), ("B", b)] {
@@ -141,7 +140,7 @@ pub fn text(a: &LoadReport, b: &LoadReport) -> String {
         && (&a.environment.kernel, &a.environment.processor)
             != (&b.environment.kernel, &b.environment.processor)
     {
-        text += "the two were not measured on the same machine and kernel\n";
+        text += "A and B were measured on different machines or kernels\n";
     }
     text
 }
@@ -190,12 +189,12 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_told_from_noise() {
+    fn a_difference_is_distinguished_from_noise() {
         let (a, b) = (report(&[100.0, 101.0, 99.0, 100.0]), report(&[121.0, 119.0, 120.0, 120.0]));
         let lines = compare(&a, &b);
         assert_eq!((lines[0].name, lines[0].verdict()), ("rate", "B is better"));
         assert!((1.19..1.21).contains(&lines[0].ratio.mean));
-        assert_eq!(compare(&a, &a)[0].verdict(), "no difference seen");
+        assert_eq!(compare(&a, &a)[0].verdict(), "no measurable difference");
         assert!(text(&a, &b).contains("over runs"));
     }
 }

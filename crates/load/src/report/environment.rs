@@ -1,26 +1,26 @@
-//! Where a measurement was made: without that, a number says little.
+//! The environment of a measurement.
 
 use std::fs;
 use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a measurement was made.
+/// The machine and the versions of a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Of this program.
+    /// The version of this program.
     pub version: String,
-    /// Of Linux.
+    /// The version of Linux.
     pub kernel: String,
-    /// The processor's name.
+    /// The processor model.
     pub processor: String,
-    /// Processors that this process may run on.
+    /// The processors that this process may use.
     pub processors: usize,
-    /// Processes that wanted to run before the run began, averaged over a minute.
+    /// The load average of the last minute before the run.
     pub load: String,
 }
 
-/// What can be found out; what cannot is empty.
+/// Reads the environment. Unknown values are empty.
 pub(crate) fn find() -> Environment {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let processor = read("/proc/cpuinfo")

@@ -1,18 +1,18 @@
-//! The numbers of a run by name: what assertions, the CSV and comparisons speak of.
+//! Metrics of a run by name, for assertions, CSV and comparisons.
 
 use crate::measure::record::ErrorKind;
 use crate::report::summary::{Distribution, PERCENTILES, RunSummary};
 
-/// In what a number is counted.
+/// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricUnit {
     /// Microseconds.
     Time,
-    /// Things, or a part of one.
+    /// A count or a ratio.
     Number,
 }
 
-/// What latencies there are: the prefix of their names, and where they are.
+/// A prefix of metric names, and the distribution that it names.
 type Latencies = (&'static str, fn(&RunSummary) -> Option<&Distribution>);
 
 const LATENCIES: [Latencies; 4] = [
@@ -22,7 +22,7 @@ const LATENCIES: [Latencies; 4] = [
     ("connect.", |summary| summary.connect_us.as_ref()),
 ];
 
-/// A number's name and where it is.
+/// The name of a metric, and its value in a summary.
 type PlainMetric = (&'static str, fn(&RunSummary) -> Option<f64>);
 
 const PLAIN: [PlainMetric; 13] = [
@@ -41,7 +41,7 @@ const PLAIN: [PlainMetric; 13] = [
     ("generator_us", |summary| Some(summary.generator.per_answer_us)),
 ];
 
-/// The names of all numbers.
+/// The names of all metrics.
 pub fn names() -> Vec<String> {
     let mut all: Vec<String> = PLAIN.iter().map(|(name, _)| (*name).to_owned()).collect();
     all.extend(ErrorKind::ALL.iter().map(|kind| format!("errors.{}", kind.name())));
@@ -52,14 +52,21 @@ pub fn names() -> Vec<String> {
     all
 }
 
-/// In what the number called so is counted; none when there is none.
+/// The unit of the metric `name`, if there is such a metric.
 pub fn unit(name: &str) -> Option<MetricUnit> {
     let known = names().iter().any(|known| known == name);
     let plain = PLAIN.iter().any(|(plain, _)| *plain == name) || name.starts_with("errors.");
     known.then_some(if plain { MetricUnit::Number } else { MetricUnit::Time })
 }
 
-/// The number called so, in microseconds where it is a time; none where the run does not carry it.
+/// The number of samples that the percentile `name` needs; none for other metrics.
+pub fn fewest_samples(name: &str) -> Option<f64> {
+    let (prefix, _) = LATENCIES.iter().rev().find(|(prefix, _)| name.starts_with(prefix))?;
+    let (_, at) = PERCENTILES.iter().find(|(known, _)| *known == &name[prefix.len()..])?;
+    Some(10.0 / (1.0 - at / 100.0))
+}
+
+/// The value of the metric `name`, times in microseconds; none if the run lacks it.
 pub fn value(summary: &RunSummary, name: &str) -> Option<f64> {
     if let Some((_, find)) = PLAIN.iter().find(|(plain, _)| *plain == name) {
         return find(summary);
@@ -84,7 +91,7 @@ mod tests {
     use crate::measure::histogram::{self, Counts};
 
     #[test]
-    fn every_name_has_a_unit_and_a_value_where_the_run_has_one() {
+    fn every_metric_has_a_unit_and_a_value() {
         let mut histogram = histogram::new();
         (0..200_000).for_each(|at| histogram.saturating_record(1_000_000 + at));
         let latency = Distribution::of(Counts::take(&mut histogram));

@@ -1,4 +1,4 @@
-//! The report of a run: its summary, reasons to doubt it, and its output.
+//! The report of a run: its summary, validity and output.
 
 pub mod assertion;
 pub mod compare;

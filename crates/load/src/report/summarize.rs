@@ -1,4 +1,4 @@
-//! The summary of a record.
+//! The computation of a summary from a record.
 
 use crate::measure::histogram::{self, Counts};
 use crate::measure::record::{Record, TimeSlice};
@@ -7,16 +7,16 @@ use crate::plan::{LoadPlan, WarmUp, nanoseconds};
 use crate::report::summary::{Batch, Distribution, Generator, LittlesLaw, RunSummary, Schedule, WarmUpCut};
 use crate::report::{validity, warmup};
 
-/// Parts of a run that its rate is compared over.
+/// The parts of a run whose rates give an interval.
 pub(crate) const BATCHES: usize = 10;
-/// Responses below which a rate has no interval: ten in each part.
+/// The fewest responses for an interval of the rate: ten in each part.
 pub(crate) const FEWEST_ANSWERS: u64 = 100;
 
 impl RunSummary {
-    /// The summary of `record`.
+    /// Summarizes `record`.
     pub fn new(plan: &LoadPlan, record: &Record) -> RunSummary {
         let length = record.slice_length.max(1);
-        // Requests are made until then; what comes later are answers to them.
+        // The end of sending; only responses come later.
         let end = plan.duration.map_or(record.elapsed, |time| nanoseconds(time).min(record.elapsed));
         let within = usize::try_from(end.div_ceil(length)).unwrap_or(usize::MAX).min(record.slices.len());
         let (cut, warm_up) = cut(plan, record, within);
@@ -56,8 +56,8 @@ impl RunSummary {
     }
 }
 
-/// The interval of the rate over the parts of a run. Parts of a ramp differ by plan, and few samples give an interval
-/// that is wider than the rate.
+/// The interval of the rate over the parts of a run. There is none for a ramp, whose parts differ by plan, or for few
+/// samples, whose interval would be wider than the rate.
 fn rate_interval(plan: &LoadPlan, answers: u64, rates: &[f64]) -> Option<Estimate> {
     let is_ramp = [plan.rate, plan.connection_rate].into_iter().flatten().any(|rate| rate.is_ramp());
     let is_enough = rates.len() == BATCHES && answers >= FEWEST_ANSWERS;
@@ -67,28 +67,28 @@ fn rate_interval(plan: &LoadPlan, answers: u64, rates: &[f64]) -> Option<Estimat
 fn cut(plan: &LoadPlan, record: &Record, within: usize) -> (usize, WarmUpCut) {
     let done: Vec<u64> = record.slices[..within].iter().map(|slice| slice.answers).collect();
     let (slices, rule) = match plan.warm_up {
-        WarmUp::Nothing => (0, "nothing is cut, as asked"),
+        WarmUp::Nothing => (0, "none, as requested"),
         WarmUp::For(time) => {
             let slices = nanoseconds(time).div_ceil(record.slice_length.max(1));
-            // A run that was interrupted before that keeps what there is.
-            (usize::try_from(slices).unwrap_or(usize::MAX).min(within.saturating_sub(1)), "as long as asked")
+            // An interrupted run may be shorter than its warm-up.
+            (usize::try_from(slices).unwrap_or(usize::MAX).min(within.saturating_sub(1)), "as requested")
         }
-        WarmUp::Rule if plan.rate.is_some() || plan.hold.is_some() => (0, "nothing is cut from a schedule"),
-        WarmUp::Rule if plan.requests.is_some() => (0, "nothing is cut from a number of requests"),
-        WarmUp::Rule => (warmup::cut(&done), "MSER-5, a quarter of the run at most"),
+        WarmUp::Rule if plan.rate.is_some() || plan.hold.is_some() => (0, "none with a schedule"),
+        WarmUp::Rule if plan.requests.is_some() => (0, "none with a number of requests"),
+        WarmUp::Rule => (warmup::cut(&done), "MSER-5, at most a quarter of the run"),
     };
     let seconds = (slices as u64 * record.slice_length) as f64 / 1e9;
     (slices, WarmUpCut { seconds, rule: rule.to_owned(), answers: done[..slices].iter().sum() })
 }
 
-/// Of several slices, what a field has and what all fields have in common.
+/// The sum of a field over slices, with the latencies that all fields share.
 fn sum(slices: &[TimeSlice], field: impl Fn(&TimeSlice) -> &Counts) -> Counts {
     let mut all = joined(slices, field);
     all.add(&joined(slices, |slice| &slice.same));
     all
 }
 
-/// One histogram of all is much quicker than adding up one by one.
+/// One histogram for all slices is faster than repeated addition.
 fn joined(slices: &[TimeSlice], field: impl Fn(&TimeSlice) -> &Counts) -> Counts {
     let mut all = histogram::new();
     slices.iter().for_each(|slice| field(slice).pour(&mut all));
@@ -98,7 +98,7 @@ fn joined(slices: &[TimeSlice], field: impl Fn(&TimeSlice) -> &Counts) -> Counts
 fn batches(slices: &[TimeSlice], length: u64, window: f64) -> Vec<Batch> {
     let each = (slices.len() / BATCHES).max(1);
     let whole = (window * 1e9 / length as f64) as usize;
-    // The last slice of a run of a number of requests is not whole.
+    // The last slice of a run with a number of requests is incomplete.
     let slices = &slices[..slices.len().min(whole)];
     let batch = |part: &[TimeSlice]| {
         let latency = Distribution::of(sum(part, |slice| &slice.latency));

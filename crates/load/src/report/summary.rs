@@ -1,4 +1,4 @@
-//! The numbers of a run: rates, latencies, and the reasons to doubt them.
+//! The results of a run as data.
 
 use std::collections::BTreeMap;
 
@@ -11,32 +11,32 @@ use crate::measure::statistics::Estimate;
 use crate::plan::io::ChosenIo;
 use crate::report::environment::Environment;
 
-/// All runs of a plan.
+/// The results of all runs of a plan.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LoadReport {
-    /// What was asked for, of whom.
+    /// The requested URLs.
     pub urls: Vec<String>,
-    /// The plan in a line.
+    /// The plan in one line.
     pub plan: String,
     /// Every setting of the plan by its flag; empty in reports of older versions.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
-    /// How connections did I/O.
+    /// The I/O of the connections, and the reason for it.
     #[serde(default)]
     pub io: ChosenIo,
-    /// Where.
+    /// The environment of the measurement.
     pub environment: Environment,
-    /// One after the other.
+    /// The runs in order.
     pub runs: Vec<RunSummary>,
 }
 
 impl LoadReport {
-    /// Whether somebody interrupted it.
+    /// Whether a run was interrupted.
     pub fn interrupted(&self) -> bool {
         self.runs.iter().any(|run| run.interrupted)
     }
 
-    /// Why its numbers are not to be used; empty where they are.
+    /// The reasons why the numbers are invalid; empty if they are valid.
     pub fn invalid(&self) -> Vec<String> {
         let mut all: Vec<String> = self.runs.iter().flat_map(|run| run.invalid.clone()).collect();
         all.dedup();
@@ -44,27 +44,27 @@ impl LoadReport {
     }
 }
 
-/// Latencies, in microseconds.
+/// A distribution of latencies in microseconds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Distribution {
-    /// How many there are.
+    /// The number of samples.
     pub count: u64,
-    /// The shortest.
+    /// The minimum.
     pub min: f64,
-    /// Their mean.
+    /// The mean.
     pub mean: f64,
-    /// Their standard deviation.
+    /// The standard deviation.
     pub deviation: f64,
-    /// The longest.
+    /// The maximum.
     pub max: f64,
-    /// By name, as far as the samples carry: `p50`, `p99.9`.
+    /// Percentiles by name, such as `p50` or `p99.9`, if there are enough samples.
     pub percentiles: BTreeMap<String, f64>,
-    /// All of them.
+    /// All samples.
     #[serde(skip)]
     pub counts: Counts,
 }
 
-/// Percentiles that are shown, where samples carry them.
+/// The reported percentiles.
 pub const PERCENTILES: [(&str, f64); 7] = [
     ("p50", 50.0),
     ("p75", 75.0),
@@ -76,7 +76,7 @@ pub const PERCENTILES: [(&str, f64); 7] = [
 ];
 
 impl Distribution {
-    /// Of what is in `counts`; none where that is nothing.
+    /// The distribution of `counts`, unless they are empty.
     pub fn of(counts: Counts) -> Option<Distribution> {
         let mut all = histogram::new();
         counts.pour(&mut all);
@@ -95,7 +95,7 @@ impl Distribution {
         })
     }
 
-    /// A percentile, where samples carry it.
+    /// A percentile, if there are enough samples.
     pub fn percentile(&self, name: &str) -> Option<f64> {
         self.percentiles.get(name).copied()
     }
@@ -109,128 +109,128 @@ fn value(histogram: &Histogram<u64>, percentile: f64) -> f64 {
     microseconds(histogram.value_at_percentile(percentile))
 }
 
-/// What was cut from the begin.
+/// The warm-up that the numbers leave out.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WarmUpCut {
-    /// Seconds.
+    /// Its length in seconds.
     pub seconds: f64,
-    /// By which rule.
+    /// The rule that determined it.
     pub rule: String,
-    /// Answers that came in it.
+    /// Correct responses during the warm-up.
     pub answers: u64,
 }
 
-/// LittlesLaw's law: what is in flight on average is the rate times the time that each takes.
+/// Little's law: the mean number of requests in flight is the rate times the mean latency.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct LittlesLaw {
-    /// In flight on average, counted.
+    /// The mean number of requests in flight, counted.
     pub counted: f64,
-    /// By the rate and the latencies of what was answered.
+    /// The rate times the latency of correct responses.
     pub answered: f64,
-    /// By the time of what failed or was never answered.
+    /// The same for failed and unanswered requests.
     pub lost: f64,
 }
 
 impl LittlesLaw {
-    /// How far the two are apart, as a part of what was counted.
+    /// The relative difference of both sides.
     pub fn error(&self) -> f64 {
         if self.counted > 0.0 { (self.counted - self.answered - self.lost).abs() / self.counted } else { 0.0 }
     }
 }
 
-/// What the generator itself needed.
+/// The resources that the generator used.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Generator {
-    /// Processor time of the busiest thread as a part of the time that went by.
+    /// Processor time of the busiest thread, relative to the elapsed time.
     pub busiest: f64,
-    /// The same of all threads on average.
+    /// The mean over all threads.
     pub average: f64,
-    /// Processor microseconds for each answer.
+    /// Processor time per response in microseconds.
     pub per_answer_us: f64,
-    /// How late the generator sent requests for which a connection was free, in microseconds; only with a schedule.
-    /// Their latencies contain this delay.
+    /// The generator's own delay in microseconds, with a schedule: the time from the due time of a request, with a
+    /// connection free, to its start. Latencies contain it.
     pub delay_us: Option<Distribution>,
 }
 
-/// What a schedule asked for, and what became of it.
+/// The rates of a schedule.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Per second, that were due.
+    /// Requests due per second.
     pub asked: f64,
-    /// Per second, that were sent while they were due.
+    /// Requests sent per second before the end.
     pub sent: f64,
-    /// Per second, that were answered in that time.
+    /// Correct responses per second before the end.
     pub answered: f64,
 }
 
-/// A tenth of a run: what intervals within a run are made of.
+/// A tenth of a run, for intervals within a run.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Batch {
-    /// Answers per second.
+    /// Correct responses per second.
     pub rate: f64,
     /// Mean latency in microseconds.
     pub mean: Option<f64>,
     /// Median in microseconds.
     pub p50: Option<f64>,
-    /// 99th percentile in microseconds, where samples carry it.
+    /// 99th percentile in microseconds, if there are enough samples.
     pub p99: Option<f64>,
 }
 
-/// What a run showed.
+/// The results of one run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// Seconds that it took.
+    /// The duration in seconds.
     pub elapsed: f64,
-    /// Seconds that were measured.
+    /// The measured time in seconds.
     pub measured: f64,
-    /// What was left out of them.
+    /// The warm-up, which the numbers leave out.
     pub warm_up: WarmUpCut,
-    /// Right answers in the measured time.
+    /// Correct responses in the measured time.
     pub answers: u64,
-    /// Right answers per second.
+    /// Correct responses per second.
     pub rate: f64,
-    /// Its interval, over ten parts of the run.
+    /// The interval of the rate, over ten parts of the run.
     pub rate_interval: Option<Estimate>,
     /// Bytes received in the measured time.
     pub bytes: u64,
-    /// From when a request was due to the end of its answer.
+    /// Times from the due time of a request to the end of its response.
     pub latency_us: Option<Distribution>,
-    /// From when it was sent: what a tool shows that waits for the server before it asks again.
+    /// Times from sending a request to the end of its response, as a closed loop reports them.
     pub uncorrected_us: Option<Distribution>,
-    /// From when it was sent to the first byte of the answer.
+    /// Times from sending a request to the first byte of its response.
     pub first_byte_us: Option<Distribution>,
-    /// From the connect to the connection.
+    /// Times from the connect call to the established connection.
     pub connect_us: Option<Distribution>,
-    /// What went wrong in the whole run, by kind.
+    /// Errors of the whole run by kind.
     pub errors: BTreeMap<ErrorKind, u64>,
-    /// What was said of the first of each kind.
+    /// The message of the first error of each kind.
     pub examples: BTreeMap<ErrorKind, String>,
-    /// About connections.
+    /// Counts of connections.
     pub connections: ConnectionStats,
-    /// Jain's index over the answers of each connection.
+    /// Jain's index over the responses of each connection.
     pub fairness: Option<f64>,
-    /// Requests without an answer at the end.
+    /// Requests without a response at the end.
     pub unfinished: u64,
-    /// Seconds that the one of those waited that waited longest.
+    /// The longest wait of those requests in seconds.
     pub longest_wait: f64,
-    /// A check of all these numbers.
+    /// The check of the measurement by Little's law.
     pub little: LittlesLaw,
-    /// What the generator needed.
+    /// The resources that the generator used.
     pub generator: Generator,
-    /// Of requests by a schedule.
+    /// The rates of the schedule, if there is one.
     pub schedule: Option<Schedule>,
-    /// Tenths of it.
+    /// The tenths of the run.
     pub batches: Vec<Batch>,
-    /// Why its numbers are not to be used.
+    /// The reasons why the numbers are invalid.
     pub invalid: Vec<String>,
-    /// What has to be known with them.
+    /// Remarks for the interpretation of the numbers.
     pub notes: Vec<String>,
-    /// Whether somebody interrupted it.
+    /// Whether the run was interrupted.
     pub interrupted: bool,
 }
 
 impl RunSummary {
-    /// Errors of all kinds.
+    /// The number of errors of all kinds.
     pub fn errors(&self) -> u64 {
         self.errors.values().sum()
     }

@@ -1,24 +1,24 @@
-//! Whether a run's numbers can be believed. The rules are fixed here, before any run.
+//! The validity of a run's numbers. The rules are fixed before any run.
 
 use crate::measure::record::ErrorKind;
 use crate::plan::LoadPlan;
 use crate::report::output::units;
 use crate::report::summary::RunSummary;
 
-/// A thread that needs more of its processor than this has no time left.
+/// The part of a processor above which a thread is saturated.
 const BUSY: f64 = 0.95;
-/// What a schedule may fall behind.
+/// The part of the scheduled rate below which a run has fallen behind.
 const BEHIND: f64 = 0.97;
-/// The greatest part of a reported latency that may be the generator's own delay.
+/// The largest part of a reported latency that may be the generator's own delay.
 const MOST_OWN_DELAY: f64 = 0.5;
-/// The part from which that delay is worth a note, and a reason if it is longer than [`LONG_DELAY`].
+/// The part from which that delay is noted. If it also exceeds [`LONG_DELAY`], the numbers are invalid.
 const OWN_DELAY: f64 = 0.1;
-/// Microseconds of a delay that no timer explains.
+/// A delay in microseconds that timer precision does not explain.
 const LONG_DELAY: f64 = 1_000.0;
-/// How far the two sides of LittlesLaw's law may be apart.
+/// The largest relative difference between the two sides of Little's law.
 const LITTLE: f64 = 0.05;
 
-/// Says why the numbers are not to be used, and what has to be known with them.
+/// Adds the reasons why the numbers are invalid, and the notes on their interpretation.
 pub(crate) fn judge(plan: &LoadPlan, summary: &mut RunSummary) {
     summary.invalid = reasons(summary);
     summary.notes = notes(plan, summary);
@@ -31,7 +31,7 @@ fn reasons(summary: &RunSummary) -> Vec<String> {
     if wants_answers && summary.answers == 0 && summary.connections.shares.jain().is_none() {
         let only_statuses = summary.errors.keys().all(|kind| *kind == ErrorKind::Status);
         let hint = match only_statuses && !summary.errors.is_empty() {
-            true => "; name the statuses that you expect with --expect-status",
+            true => "; if these statuses are expected, name them with --expect-status",
             false => "",
         };
         all.push(format!("no response was OK{hint}"));
@@ -76,7 +76,8 @@ fn reasons(summary: &RunSummary) -> Vec<String> {
     all
 }
 
-/// The greatest percentile at which the generator's own delay is too great a part of the latency, or else the mean.
+/// Finds the highest percentile, or else the mean, at which the generator's own delay is too large a part of the
+/// latency.
 fn own_delay(summary: &RunSummary, is_too_great: impl Fn(f64, f64) -> bool) -> Option<String> {
     let (delay, latency) = (summary.generator.delay_us.as_ref()?, summary.latency_us.as_ref()?);
     let at = |name: &'static str| Some((name, delay.percentile(name)?, latency.percentile(name)?));
@@ -92,12 +93,12 @@ fn notes(plan: &LoadPlan, summary: &RunSummary) -> Vec<String> {
     let connections = &summary.connections;
     if connections.never_answered > 0 {
         all.push(format!(
-            "{} of {} connections never got an answer{}: latencies are those of the others",
+            "{} of {} connections never got a response{}: latencies are those of the others",
             connections.never_answered,
             connections.slots,
             match connections.never_connected {
                 0 => String::new(),
-                count => format!(" ({count} were never made)"),
+                count => format!(" ({count} never connected)"),
             }
         ));
     }
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_is_invalid() {
+    fn impossible_numbers_are_invalid() {
         assert!(reasons(&summary()).is_empty());
         let mut wrong = summary();
         wrong.little.answered = 1.0;

@@ -1,16 +1,16 @@
-//! What of the begin of a run is left out.
+//! The warm-up that the numbers of a run leave out.
 //!
-//! The rule is the marginal standard error rule on batches of five (MSER-5; White 1997, Spratt 1998): of all
-//! cuts up to a quarter of the run, the one after which the mean rate is known best. It applies to closed loops
-//! that run for a time. With a schedule nothing is cut, because a stall at the begin is the server's and not
-//! the measurement's; nor is anything in runs of a number of requests.
+//! The rule is the marginal standard error rule on batches of five (MSER-5; White 1997, Spratt 1998). Of all cuts up
+//! to a quarter of the run, it takes the one with the least standard error of the mean rate. It applies to closed
+//! loops with a duration. A schedule has no warm-up, because a stall at the start is the server's, and a run with a
+//! number of requests has none either.
 
 /// Slices of a batch.
 const BATCH: usize = 5;
-/// Batches below which the rule says nothing.
+/// The fewest batches to which the rule applies.
 const FEWEST: usize = 8;
 
-/// How many of the first slices are cut, given what was done in each.
+/// The number of slices to cut, given the responses in each slice.
 pub fn cut(slices: &[u64]) -> usize {
     let batches: Vec<f64> =
         slices.chunks_exact(BATCH).map(|batch| batch.iter().sum::<u64>() as f64).collect();
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_begin_is_cut_and_a_steady_run_is_not() {
+    fn a_slow_start_is_cut_and_a_steady_run_is_kept() {
         let steady: Vec<u64> = (0..100).map(|at| 1_000 + at % 3).collect();
         assert_eq!(cut(&steady), 0);
         let slow: Vec<u64> = (0..100).map(|at| if at < 13 { 300 } else { 1_000 + at % 3 }).collect();

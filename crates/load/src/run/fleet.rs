@@ -1,4 +1,4 @@
-//! The workers of a run: threads, in this process or in several.
+//! The workers of a run: threads in one or several processes.
 
 use std::io::{self, Read, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -18,14 +18,14 @@ use crate::plan::io::IoBackend;
 use crate::run::live::LiveDisplay;
 use crate::worker::{self, EpollBackend, Share, Targets, UringBackend};
 
-/// Between the start of the workers and the begin of the run, which is the same for all.
+/// Nanoseconds from the start of the workers to the common start of the run.
 const LEAD: u64 = 5_000_000;
-/// The same where there are processes to be forked.
+/// The same for each forked process.
 const LEAD_OF_PROCESS: u64 = 20_000_000;
-/// Between two looks at how it goes on.
+/// The interval between updates of the live display.
 const UPDATE: Duration = Duration::from_millis(100);
 
-/// What all workers do, and by which means.
+/// The plan, its targets and its I/O.
 #[derive(Clone, Copy)]
 struct Workload<'a> {
     plan: &'a LoadPlan,
@@ -36,7 +36,7 @@ struct Workload<'a> {
 /// Runs all workers to their end.
 ///
 /// # Errors
-/// When they cannot be started, or one of them cannot go on.
+/// A worker cannot be started, or fails.
 pub(crate) fn run(
     plan: &LoadPlan,
     targets: &Targets,
@@ -45,7 +45,7 @@ pub(crate) fn run(
 ) -> Result<Record, LoadError> {
     let work = Workload { plan, targets, means };
     let rows = SharedRows::new(plan.workers() as usize, worker::LIVE_COUNTERS)
-        .map_err(|error| failed("get memory for the workers to tell in", &error))?;
+        .map_err(|error| failed("allocate shared memory for the workers", &error))?;
     if plan.processes == 1 {
         let begin = clock::monotonic() + LEAD;
         return threads(work, (0, begin), &rows, || display.update(&rows));
@@ -54,7 +54,7 @@ pub(crate) fn run(
     processes(work, begin, &rows, display)
 }
 
-/// Runs the threads of the process with this number.
+/// Runs the threads of process `process`.
 fn threads(
     Workload { plan, targets, means }: Workload<'_>,
     (process, begin): (u32, u64),
@@ -73,7 +73,7 @@ fn threads(
                     IoBackend::Epoll => worker::run::<EpollBackend>(&share, row),
                     IoBackend::Uring => worker::run::<UringBackend>(&share, row),
                 };
-                // Nobody listens any more when another worker has failed.
+                // The receiver is gone if another worker has failed.
                 let _ = sender.send(result);
             };
             thread::Builder::new()
@@ -104,11 +104,11 @@ fn processes(
     let mut children: Vec<Pid> = Vec::new();
     let mut pipes = Vec::new();
     for number in 0..work.plan.processes {
-        let (reader, writer) = io::pipe().map_err(|error| failed("make a pipe", &error))?;
+        let (reader, writer) = io::pipe().map_err(|error| failed("create a pipe", &error))?;
         match fork_when_alone().map_err(|error| failed("start a process", &error))? {
             Fork::Child => {
                 drop((reader, pipes));
-                // Whose parent has gone has nobody to tell.
+                // Without its parent, the process has no reader.
                 let alive = process::end_with(parent, Signal::Kill).unwrap_or(true);
                 let result = threads(work, (number, begin), rows, || {});
                 let told = alive && write_record(writer, &result.map_err(|wrong| wrong.to_string())).is_ok();
@@ -159,7 +159,7 @@ fn gather(
     failure.map_or(Ok(all), |why| Err(LoadError::Failed(why)))
 }
 
-/// A thread that was joined is gone a moment later.
+/// A joined thread disappears from the process a moment later.
 fn fork_when_alone() -> io::Result<Fork> {
     for _ in 0..50 {
         if process::threads()? == 1 {
@@ -177,7 +177,7 @@ fn write_record(mut pipe: io::PipeWriter, result: &Result<Record, String>) -> io
 
 fn read_record(mut pipe: io::PipeReader) -> Result<Record, String> {
     let mut bytes = Vec::new();
-    pipe.read_to_end(&mut bytes).map_err(|error| format!("hear of a process: {error}"))?;
+    pipe.read_to_end(&mut bytes).map_err(|error| format!("cannot read the results of a process: {error}"))?;
     serde_json::from_slice(&bytes)
-        .unwrap_or_else(|_| Err("a process of the generator ended before its run".into()))
+        .unwrap_or_else(|_| Err("a generator process ended before it sent its results".into()))
 }

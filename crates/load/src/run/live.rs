@@ -1,4 +1,4 @@
-//! What is shown on a terminal while a run goes on: how far it is, the rate, latency as a sparkline.
+//! The live display on a terminal: progress, rate, and latency as a sparkline.
 
 use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
@@ -11,18 +11,18 @@ use crate::plan::LoadPlan;
 use crate::report::output::units;
 use crate::worker::LiveCounter;
 
-/// Points of the sparkline.
+/// The points of the sparkline.
 const POINTS: usize = 24;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A line that changes; none where nobody looks.
+/// The display; none without a terminal.
 pub(crate) struct LiveDisplay {
     bar: Option<ProgressBar>,
     duration: Option<Duration>,
     requests: Option<u64>,
     begin: Instant,
     before: Totals,
-    /// Mean latencies in microseconds; 0 where nothing was answered.
+    /// Mean latencies in microseconds; 0 without responses.
     points: Vec<f64>,
 }
 
@@ -36,7 +36,7 @@ struct Totals {
 }
 
 impl LiveDisplay {
-    /// For the run with this number.
+    /// The display of run `number`.
     pub(crate) fn new(plan: &LoadPlan, number: u32, wanted: bool) -> LiveDisplay {
         let shown = wanted && std::io::stderr().is_terminal();
         let bar = shown.then(|| {
@@ -60,7 +60,7 @@ impl LiveDisplay {
         }
     }
 
-    /// Shows how far it is.
+    /// Shows the current counters.
     pub(crate) fn update(&mut self, rows: &SharedRows) {
         let Some(bar) = &self.bar else { return };
         let sum = |word: LiveCounter| {
@@ -95,7 +95,7 @@ impl LiveDisplay {
         self.before = now;
     }
 
-    /// Takes the line away.
+    /// Removes the display.
     pub(crate) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -103,7 +103,7 @@ impl LiveDisplay {
     }
 }
 
-/// Heights from nothing to the greatest.
+/// Draws bars from zero to the highest point.
 fn sparkline(points: &[f64]) -> String {
     let most = points.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     points.iter().map(|point| BARS[((point / most) * (BARS.len() - 1) as f64).round() as usize]).collect()
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sparkline_goes_up_to_its_greatest() {
+    fn a_sparkline_reaches_the_top_at_its_maximum() {
         assert_eq!(sparkline(&[0.0, 5.0, 10.0]), "▁▅█");
         assert_eq!(sparkline(&[0.0, 0.0]), "▁▁");
         assert_eq!(sparkline(&[]), "");

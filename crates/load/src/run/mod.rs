@@ -1,4 +1,4 @@
-//! Carrying a plan out.
+//! The execution of a plan.
 
 mod fleet;
 mod live;
@@ -18,21 +18,22 @@ use crate::report::environment;
 use crate::report::summary::{LoadReport, RunSummary};
 use crate::worker::Targets;
 
-/// Descriptors that a process needs beside its connections, and a thread beside its own.
+/// Descriptors that a process, and each of its threads, needs in addition to connections.
 const SPARE: (u64, u64) = (32, 4);
 
-/// Carries `plan` out, once or as often as it says. `live` shows what happens on standard error meanwhile. The
-/// process has to have one thread only. INT ends the run that goes on; what it showed until then is reported.
+/// Runs `plan`, once or repeatedly, and returns the results. `live` shows progress on standard error. With several
+/// processes, the calling process must have a single thread. Handlers for INT and TERM are installed: a signal ends
+/// the current run, whose results so far are reported.
 ///
 /// # Errors
-/// [`LoadError`], when it makes no sense, when the system does not let it, or when nobody answers.
+/// [`LoadError`], if the plan is inconsistent, the system refuses an operation, or no connect succeeds.
 pub fn run(plan: &LoadPlan, live: bool) -> Result<LoadReport, LoadError> {
     plan.check()?;
     let io = plan::io::choose(plan)?;
     see_descriptors(plan)?;
     let targets = find(plan)?;
     let environment = environment::find();
-    lifecycle::install_worker_signals().map_err(|error| failed("listen to signals", &error))?;
+    lifecycle::install_worker_signals().map_err(|error| failed("install signal handlers", &error))?;
     let mut runs = Vec::new();
     for number in 1..=plan.repeat {
         let mut display = LiveDisplay::new(plan, number, live);
@@ -73,7 +74,7 @@ fn see_descriptors(plan: &LoadPlan) -> Result<(), LoadError> {
     )))
 }
 
-/// Resolves names and writes requests out.
+/// Resolves names and encodes requests.
 fn find(plan: &LoadPlan) -> Result<Targets, LoadError> {
     let mut servers: Vec<&url::ServerAddress> = Vec::new();
     let mut targets = Targets { encoded: Vec::new(), remotes: Vec::new(), lists: Vec::new() };
@@ -93,10 +94,10 @@ fn find(plan: &LoadPlan) -> Result<Targets, LoadError> {
     Ok(targets)
 }
 
-/// The first address that can be connected to; where there is only one, whatever it is.
+/// Returns the first address that accepts a connection. A single address is not tried.
 fn resolve(plan: &LoadPlan, server: &url::ServerAddress) -> Result<Remote, LoadError> {
     let shown = server.authority();
-    let all = server.resolve().map_err(|error| failed(format!("find the address of {shown}"), &error))?;
+    let all = server.resolve().map_err(|error| failed(format!("resolve {shown}"), &error))?;
     let source = plan.sources.nth(0);
     let suits = |remote: &&Remote| match (remote, source) {
         (Remote::Internet(at), Some(source)) => at.is_ipv4() == source.is_ipv4(),
@@ -114,5 +115,5 @@ fn resolve(plan: &LoadPlan, server: &url::ServerAddress) -> Result<Remote, LoadE
     };
     found
         .map(|remote| (*remote).clone())
-        .ok_or_else(|| LoadError::Failed(format!("{shown} has no address of the family of --source")))
+        .ok_or_else(|| LoadError::Failed(format!("{shown} has no address of the same family as --source")))
 }

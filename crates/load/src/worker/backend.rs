@@ -1,13 +1,13 @@
-//! The I/O of a worker's connections: the part of a worker that has several implementations.
+//! The interface between a worker and its I/O, which has several implementations.
 
 use std::io;
 
 use crate::worker::share::Share;
 use crate::worker::state::LoadWorker;
 
-/// Connects, sends, receives and waits for the connections of a worker. It reports events to [`LoadWorker::begun`],
-/// [`LoadWorker::connected`], [`LoadWorker::not_connected`], [`LoadWorker::received`] and [`LoadWorker::close_failed`]; the worker decides
-/// what follows from them.
+/// The I/O of a worker's connections. It reports events to [`LoadWorker::connect_begun`], [`LoadWorker::connected`],
+/// [`LoadWorker::not_connected`], [`LoadWorker::received`] and [`LoadWorker::close_failed`]; the worker decides how to
+/// continue.
 pub(crate) trait Backend: Sized {
     /// The most slots that are served between two waits, so that responses are read in between.
     const BURST: usize;
@@ -18,22 +18,22 @@ pub(crate) trait Backend: Sized {
     /// The system's error.
     fn new(share: &Share<'_>) -> io::Result<Self>;
 
-    /// Begins to connect a slot that is closed.
+    /// Begins the connect of a closed slot.
     ///
     /// # Errors
-    /// The connect could not be begun; `WouldBlock` if it should be tried again soon.
+    /// The system's error, if the connect cannot begin; `WouldBlock` asks for a retry.
     fn open(worker: &mut LoadWorker<'_, Self>, number: u32) -> io::Result<()>;
 
-    /// Continues with the connections that were begun since the last call.
+    /// Continues with the connections begun since the last call.
     fn finish_begun(_worker: &mut LoadWorker<'_, Self>) {}
 
-    /// Sends the connection's unsent requests, as far as it can without waiting.
+    /// Sends unsent requests, as far as possible without waiting.
     fn flush(worker: &mut LoadWorker<'_, Self>, number: u32);
 
     /// Resumes a slow connection that was paused. A backend without slow connections never pauses one.
     fn resume(_worker: &mut LoadWorker<'_, Self>, _number: u32) {}
 
-    /// Does the work at the start of a tick that needs no wait.
+    /// Does the work of a tick that precedes the wait.
     fn begin_tick(_worker: &mut LoadWorker<'_, Self>) {}
 
     /// Whether the next wait may block.
@@ -47,6 +47,6 @@ pub(crate) trait Backend: Sized {
     /// The system's error.
     fn wait(worker: &mut LoadWorker<'_, Self>, nanoseconds: u64) -> io::Result<()>;
 
-    /// Forgets a connection that was closed: its later events are ignored.
+    /// Ignores later events of a closed connection.
     fn closed(&mut self, _number: u32) {}
 }

@@ -1,11 +1,11 @@
-//! I/O by completion: operations are handed to one ring, with all that was begun in the same turn, and come back
-//! done. The ring makes the sockets, too, and keeps them in slots numbered as the slots are.
+//! I/O by completion: operations are submitted to a ring in batches, and the ring reports their results. The ring also
+//! creates the sockets, and keeps each in the file slot with the number of its connection slot.
 //!
-//! A connection has one send and one receive in flight at most. The receive is handed over when the send has
-//! come back: the answer is mostly there by then, and nothing has to wait for it in the kernel.
+//! A connection has at most one send and one receive in flight. The receive follows the completion of the send: the
+//! response has usually arrived by then, so the receive does not wait in the kernel.
 //!
-//! Times are those at which this thread heard of something. A turn has one, after its wait, so a time is never
-//! shorter than it was; a request is sent at the time when it is handed over.
+//! All completions of one wait have the time after that wait. A measured time is therefore never too short. A request
+//! is sent at the time of its submission.
 
 use std::io;
 use std::sync::Arc;
@@ -22,19 +22,19 @@ use crate::worker::backend::Backend;
 use crate::worker::share::Share;
 use crate::worker::state::LoadWorker;
 
-/// Of the ring of a thread: 1 MB of buffers, of which one is used for a receive and free again at once.
+/// The ring of a thread: 1 MiB of buffers, each free again after its receive.
 const SIZES: Sizes = Sizes { submissions: 256, completions: 2048, buffers: 64, buffer_bytes: 16 << 10 };
-/// Bytes of a send at most; what is left follows.
+/// The most bytes of one send; the rest follows.
 const MOST_SENT: usize = 64 << 10;
-/// Bytes of a send behind which nothing is received until it has come back: they fit into any send buffer, so
-/// that comes soon. A longer one may wait for a server that answers first.
+/// The longest send that must complete before the receive is submitted. It fits any send buffer, so it completes soon.
+/// A longer one may wait for a server that responds first.
 const SHORT: usize = 4 << 10;
-/// Vectors of sends that are kept to be used again.
+/// The most buffers kept for reuse.
 const STOCK: usize = 256;
-/// Bytes of such a vector at most.
+/// The most bytes of such a buffer.
 const KEPT: usize = 16 << 10;
 
-/// What an operation was, in its tag.
+/// The kind of an operation, in its tag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RingOperation {
     /// A step before the connect.
@@ -43,7 +43,7 @@ enum RingOperation {
     Send,
     Receive,
     Discard,
-    /// A cancellation, or a close.
+    /// A cancellation or a close.
     End,
 }
 
@@ -56,20 +56,20 @@ const RING_OPERATIONS: [RingOperation; 6] = [
     RingOperation::End,
 ];
 
-/// Bits of the generation in a tag: an operation is over long before a slot has had so many connections.
+/// The bits of the generation in a tag. An operation ends long before they repeat.
 const GENERATION: u32 = (1 << 27) - 1;
 
 fn tag(kind: RingOperation, number: u32, generation: u32) -> u64 {
     (kind as u64) << 59 | u64::from(generation & GENERATION) << 32 | u64::from(number)
 }
 
-/// What a slot has in the ring.
+/// The operations of a slot in the ring.
 #[derive(Clone, Copy, Default)]
 struct RingState {
-    /// A socket is in its slot.
+    /// The file slot has a socket.
     made: bool,
     connecting: bool,
-    /// Bytes of the send that is in flight; 0 where there is none.
+    /// Bytes of the send in flight; 0 without one.
     sending: usize,
     receiving: bool,
 }
@@ -77,7 +77,7 @@ struct RingState {
 pub(crate) struct UringBackend {
     ring: Ring,
     ring_states: Vec<RingState>,
-    /// Where the servers are, by their numbers.
+    /// The servers' addresses by number.
     addresses: Vec<Arc<Address>>,
     switches: Vec<SocketOption>,
     done: Vec<uring::RingCompletion>,
@@ -85,8 +85,8 @@ pub(crate) struct UringBackend {
 }
 
 impl Backend for UringBackend {
-    /// All of them are handed over at once, and the first is heard of when the last has been: many would be felt in
-    /// the time of a connect.
+    /// Connects are submitted together, and their completions share one time. A larger burst would lengthen the
+    /// measured connect times.
     const BURST: usize = 16;
 
     fn new(share: &Share<'_>) -> io::Result<UringBackend> {
@@ -96,7 +96,7 @@ impl Backend for UringBackend {
         };
         let addresses = share.remotes.iter().map(address).collect::<io::Result<_>>()?;
         let slots = share.slot_count();
-        // Where there are more threads than idle connections, one has no slot, and a table has a slot.
+        // A thread without connections still needs a table of one file slot.
         let ring = Ring::with_slots(SIZES, slots.max(1))
             .map_err(|(step, error)| io::Error::new(error.kind(), format!("{step}: {error}")))?;
         let no_delay = share.persistent.then_some(SocketOption::NoDelay);
@@ -123,7 +123,7 @@ impl Backend for UringBackend {
         Ok(())
     }
 
-    /// Hands over what is to be sent, or, where nothing is, a receive.
+    /// Submits a send, or without unsent bytes a receive.
     fn flush(worker: &mut LoadWorker<'_, UringBackend>, number: u32) {
         let LoadWorker { io, slots, context, now, .. } = worker;
         let (ring_state, slot) = (&mut io.ring_states[number as usize], &mut slots[number as usize]);
@@ -165,7 +165,7 @@ impl Backend for UringBackend {
         worker.now = clock::monotonic();
         done.drain(..).for_each(|one| worker.on_done(one));
         worker.io.done = done;
-        // What was not taken for want of memory is handed over by the next wait.
+        // Operations that failed for lack of memory are submitted again by the next wait.
         result.or_else(|error| if failure::is_shortage(&error) { Ok(()) } else { Err(error) })
     }
 
@@ -228,7 +228,7 @@ impl LoadWorker<'_, UringBackend> {
             }
             Err(error) => {
                 connection.unmark_sent(&mut self.context, self.now);
-                // What the server said before it hung up counts first.
+                // The server's last response counts before the hang-up.
                 let hung_up = matches!(error.raw_os_error(), Some(errno::EPIPE | errno::ECONNRESET));
                 match hung_up {
                     true => self.receive_rest(number),
@@ -238,7 +238,7 @@ impl LoadWorker<'_, UringBackend> {
         }
     }
 
-    /// Receives on a connection that cannot send any more.
+    /// Receives on a connection whose output is closed.
     fn receive_rest(&mut self, number: u32) {
         let (ring_state, slot) = (&mut self.io.ring_states[number as usize], &self.slots[number as usize]);
         if !std::mem::replace(&mut ring_state.receiving, true) {
@@ -246,7 +246,7 @@ impl LoadWorker<'_, UringBackend> {
         }
     }
 
-    /// Says whether the connection goes on.
+    /// Handles a completed receive. Returns whether the connection continues.
     fn on_received(
         &mut self,
         number: u32,
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_says_what_it_is_of() {
+    fn a_tag_holds_operation_slot_and_generation() {
         for kind in RING_OPERATIONS {
             let word = tag(kind, u32::MAX, u32::MAX);
             assert!(word < uring::TAG_BOUND);

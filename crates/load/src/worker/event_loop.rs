@@ -1,8 +1,8 @@
 //! The event loop of a worker.
 //!
-//! Whatever the shape of the load, it goes through [`LoadWorker::fill`]: a slot takes what its pacer lets begin,
-//! and opens a connection where it has none. An answer fills its slot again at once, and what is due by a
-//! schedule and found no slot waits in the pacer, with its time.
+//! Every load goes through [`LoadWorker::fill`]: a slot takes the requests that its pacer allows, and connects if
+//! necessary. A response fills its slot again immediately. Requests that are due without a free slot wait in the pacer
+//! with their due times.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -20,17 +20,17 @@ use crate::worker::share::{Role, Share, TargetPicker};
 use crate::worker::slot;
 use crate::worker::state::{LiveCounter, LoadWorker};
 
-/// Nanoseconds between two looks at what is not urgent: the live display, a signal, requests without answer.
+/// Nanoseconds between the checks that are not urgent: the live display, signals, timeouts.
 const TICK: u64 = 50_000_000;
-/// Bytes of the receive buffer.
+/// The size of the receive buffer.
 const BUFFER: usize = 128 << 10;
 
-/// Runs a share of a plan to its end.
+/// Runs a worker's share of a plan to its end.
 ///
 /// # Errors
-/// When the means of I/O cannot be made, or waiting fails.
+/// The system's error, if the I/O cannot be created or a wait fails.
 pub(crate) fn run<B: Backend>(share: &Share<'_>, row: &[AtomicU64]) -> std::io::Result<Record> {
-    // Refused by a sandbox it costs precision, which the lag of requests shows.
+    // If a sandbox refuses it, timers are less precise, which the measured delay shows.
     let _ = clock::wake_precisely();
     let mut worker = LoadWorker {
         context: share.context(BUFFER),
@@ -76,7 +76,7 @@ impl<B: Backend> LoadWorker<'_, B> {
                 Role::Active => {
                     slot.queued = true;
                     self.ready.push_back(number);
-                    // By a schedule, connections are there before their first request.
+                    // With a schedule, connections are open before their first request.
                     if self.requests.is_scheduled() && self.share.plan.per_connection() == u64::MAX {
                         self.to_open.push_back(number);
                     }
@@ -88,7 +88,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         }
     }
 
-    /// What is not urgent. Says whether the run is to end.
+    /// Does the work that is not urgent. Returns whether the run ends.
     fn tick(&mut self) -> bool {
         self.next_tick = self.now + TICK;
         let recorder = &self.context.recorder;
@@ -181,14 +181,14 @@ impl<B: Backend> LoadWorker<'_, B> {
             let Some(number) = self.ready.pop_front() else { break };
             self.now = clock::monotonic();
             self.slots[number as usize].queued = false;
-            // By a schedule one request for each, so that all connections are used alike.
+            // With a schedule, each slot takes one request, so that all connections are used equally.
             let most = if self.requests.is_scheduled() { 1 } else { usize::MAX };
             self.fill(number, most);
         }
         B::finish_begun(self);
     }
 
-    /// New connections that live for a time: each that is due gets a slot.
+    /// Opens the connections that are due and live for a fixed time.
     fn begin_held(&mut self) {
         for _ in 0..B::BURST {
             let Some(number) = self.vacant.last().copied() else { break };
@@ -203,7 +203,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         }
     }
 
-    /// Lets a slot begin what may begin, `most` requests of it, and sends it.
+    /// Begins at most `most` requests of a slot, and sends them.
     #[inline]
     pub(super) fn fill(&mut self, number: u32, most: usize) {
         self.fill_without_opening(number, most);
@@ -271,7 +271,7 @@ impl<B: Backend> LoadWorker<'_, B> {
             record.due = answers + record.errors.values().sum::<u64>() + record.unfinished;
             if record.unfinished > 0 && !record.interrupted {
                 let count = record.unfinished;
-                record.fail(ErrorKind::Unanswered, count, || "no answer by the end of the run".to_owned());
+                record.fail(ErrorKind::Unanswered, count, || "no response by the end of the run".to_owned());
             }
         }
         record.elapsed = passed;

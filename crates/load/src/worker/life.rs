@@ -1,4 +1,4 @@
-//! The life of a worker's connections: opened, known to be connected, parted from, lost.
+//! The life of a worker's connections: connect, use, close, failure, timers.
 
 use std::cmp::Reverse;
 use std::io;
@@ -12,11 +12,11 @@ use crate::worker::backend::Backend;
 use crate::worker::share::{Role, SLOW_STEPS};
 use crate::worker::state::LoadWorker;
 
-/// Nanoseconds until a Unix socket is tried again whose queue is full.
+/// Nanoseconds before a connect to a Unix socket with a full queue is retried.
 const QUEUE_FULL: u64 = 1_000_000;
 
 impl<B: Backend> LoadWorker<'_, B> {
-    /// Opens a connection, at once where no schedule says otherwise.
+    /// Opens a connection, immediately unless a schedule delays it.
     pub(super) fn open_in_turn(&mut self, number: u32) {
         self.slots[number as usize].opening = true;
         if self.to_open.is_empty() && self.connections.take(self.now).is_some() {
@@ -38,7 +38,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         self.now = clock::monotonic();
         match B::open(self, number) {
             Ok(()) => {}
-            // The queue of a Unix socket is full; it cannot say when it is not any more.
+            // A Unix socket does not report that its queue has room again.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.slots[number as usize].opening = true;
                 self.timers.push(Reverse((self.now + QUEUE_FULL, number)));
@@ -47,7 +47,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         }
     }
 
-    /// A connection is begun, over this socket, or over one that is not the worker's.
+    /// Records the start of a connect. `socket` is none if a ring owns it.
     pub(super) fn connect_begun(&mut self, number: u32, socket: Option<Socket>, is_tcp: bool) {
         self.slots[number as usize].connection.connect(socket, is_tcp, self.now);
         self.context.recorder.opened();
@@ -62,7 +62,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         }
     }
 
-    /// A connection is over in good order.
+    /// Closes a connection that ended normally.
     pub(super) fn close_finished(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
         let in_use = !slot.is_spent(self.share, self.now) && slot.connection.is_persistent();
@@ -74,7 +74,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         self.reuse_slot(number);
     }
 
-    /// A connection has failed.
+    /// Closes a connection that failed.
     pub(super) fn close_failed(&mut self, number: u32, error: ExchangeError) {
         let slot = &mut self.slots[number as usize];
         if slot.connection.state == ConnectionState::Closed {
@@ -88,7 +88,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         self.reuse_slot(number);
     }
 
-    /// A connection could not be made. The next try waits, longer each time, up to a second.
+    /// Handles a failed connect. The delay before the next one grows up to a second.
     pub(super) fn not_connected(&mut self, number: u32, error: &ExchangeError) {
         let slot = &mut self.slots[number as usize];
         if slot.connection.state == ConnectionState::Closed {
@@ -107,7 +107,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         let record = &mut self.context.recorder.record;
         if record.connections.made == 0 && self.failed_connects >= self.share.first_wave {
             let remote = &self.share.remotes[slot.remote as usize];
-            record.failure = Some(format!("connect to {remote}: {}", error.message));
+            record.failure = Some(format!("cannot connect to {remote}: {}", error.message));
             self.next_tick = 0;
         }
         match role {
@@ -121,19 +121,20 @@ impl<B: Backend> LoadWorker<'_, B> {
         }
     }
 
-    /// What is still heard of a place's connection is of none that it has.
+    /// Ignores later events of the slot's former connection.
     fn forget_events(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
         slot.generation = slot.generation.wrapping_add(1);
         self.io.closed(number);
     }
 
-    /// What becomes of a slot whose connection is closed.
+    /// Continues with a slot whose connection is closed.
     fn reuse_slot(&mut self, number: u32) {
         match self.slots[number as usize].role {
             Role::Idle => {}
             Role::Held => self.vacate(number),
-            // Not from here: a server that ends every connection at once would nest calls without end.
+            // The connect is deferred: a server that closes every connection immediately would cause unbounded
+            // recursion.
             _ => {
                 self.slots[number as usize].free_since = self.now;
                 self.fill_without_opening(number, usize::MAX);
@@ -146,7 +147,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         }
     }
 
-    /// A connection that lived for a time has had its life.
+    /// Vacates the slot of a connection whose lifetime is over.
     fn vacate(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
         slot.add_to(&mut self.context.recorder.record.connections);
@@ -154,7 +155,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         self.vacant.push(number);
     }
 
-    /// A connection has received something, or its end. Says whether it goes on.
+    /// Handles the result of a receive. Returns whether the connection continues.
     #[inline]
     pub(super) fn received(&mut self, number: u32, result: Result<IoProgress, ExchangeError>) -> bool {
         let slot = &mut self.slots[number as usize];
@@ -171,19 +172,19 @@ impl<B: Backend> LoadWorker<'_, B> {
         false
     }
 
-    /// Whether a slot has this connection, and it is open.
+    /// Whether the slot still has this connection, and it is open.
     pub(super) fn is_open(&self, number: u32, generation: u32) -> bool {
         let slot = &self.slots[number as usize];
         slot.generation == generation && slot.connection.state == ConnectionState::Open
     }
 
-    /// A slow connection rests for a while.
+    /// Pauses a slow connection.
     pub(super) fn pause_slow(&mut self, number: u32) {
         self.slots[number as usize].paused = true;
         self.timers.push(Reverse((self.now + 1_000_000_000 / SLOW_STEPS, number)));
     }
 
-    /// Whatever a slot waits for in time: to connect again, to go on slowly, its next request, its end.
+    /// Handles the timer of a slot: a connect, a slow connection, the next request, or the end of a lifetime.
     pub(super) fn on_timer(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
         if std::mem::take(&mut slot.paused) {

@@ -1,5 +1,5 @@
-//! A worker: one thread, and a share of the plan's connections. Its [`backend::Backend`] does their I/O: one epoll
-//! instance, or one ring.
+//! A worker: one thread with a share of the plan's connections. Its [`backend::Backend`] does their I/O by epoll or
+//! io_uring.
 
 mod backend;
 mod completion;

@@ -1,4 +1,4 @@
-//! I/O by readiness: calls are tried, and one epoll instance says when to try again.
+//! I/O by readiness: system calls are tried first, and epoll reports when to retry.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,23 +15,23 @@ use crate::worker::share::Role;
 use crate::worker::share::Share;
 use crate::worker::state::LoadWorker;
 
-/// Events of a wait at most.
+/// The most events of one wait.
 const BATCH: usize = 512;
-/// Connections that are begun together before their requests are sent: each call finds its code and its data in
-/// the processor's caches, which made a connection 8 % cheaper. Too many would be felt in the time of a connect.
+/// Connects that are begun before their requests are sent. Repeating one call keeps its code and data in the
+/// processor's caches, which made a connection 8 % cheaper. A larger number would lengthen connect times.
 const TOGETHER: usize = 8;
-/// Connections that are watched at once after one whose answer was looked for too early.
+/// The number of next connections to watch after a response that was not there in the next tick.
 const WATCH_NEXT: u32 = 15;
 
 pub(crate) struct EpollBackend {
     epoll: Epoll,
     ready: Vec<Ready>,
-    /// Places whose connection was begun and is not watched yet.
+    /// Slots whose connect has begun and that are not watched.
     fresh: Vec<u32>,
-    /// Places and generations of connections that asked and are not watched: their answers may be there by the
-    /// next turn.
+    /// Slots and generations of unwatched connections with a sent request: their responses may arrive before the next
+    /// tick.
     unwatched: VecDeque<(u32, u32)>,
-    /// Connections that are watched at once, because an answer was not there by the next turn.
+    /// The number of next connections to watch immediately.
     watch_next: u32,
 }
 
@@ -83,7 +83,7 @@ impl Backend for EpollBackend {
         match slot.connection.flush(&mut worker.context, worker.now, most) {
             Ok(_) => worker.pause(number, Role::SlowWriter),
             Err(error) => {
-                // What the server said before it hung up counts first.
+                // The server's last response counts before the hang-up.
                 worker.receive(number, true);
                 worker.close_failed(number, exchange_error(&error));
             }
@@ -101,8 +101,8 @@ impl Backend for EpollBackend {
         }
     }
 
-    /// Receives from connections that are not watched: while others were begun, their answers came. One that
-    /// has none yet is watched from now on, and so are the next ones.
+    /// Receives from unwatched connections, whose responses arrived while others were begun. If a response is missing,
+    /// its connection and the next ones are watched.
     fn begin_tick(worker: &mut LoadWorker<'_, EpollBackend>) {
         for _ in 0..worker.io.unwatched.len() {
             let Some((number, generation)) = worker.io.unwatched.pop_front() else { break };
@@ -171,16 +171,16 @@ impl LoadWorker<'_, EpollBackend> {
         }
     }
 
-    /// A slow connection goes on a little later.
+    /// Pauses a slow connection.
     fn pause(&mut self, number: u32, role: Role) {
         if self.slots[number as usize].role == role {
             self.pause_slow(number);
         }
     }
 
-    /// Sends at once what there is to send: on a fast way the connection is there already. Then it is watched,
-    /// for room only where that has not come yet, or, where it ends with one answer, looked at in the next turn:
-    /// the answer is there by then while others keep this thread busy, and epoll need not know of it at all.
+    /// Sends immediately: on a fast path the connection is already established. Then the connection is watched, for
+    /// room only if it is not yet established. A connection for a single request stays unwatched until the next tick:
+    /// while other connections keep this thread busy, the response arrives, and epoll is not needed.
     fn register(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
         let mut sent = slot.connection.has_unsent();
@@ -206,7 +206,7 @@ impl LoadWorker<'_, EpollBackend> {
         self.watch(number, !sent);
     }
 
-    /// Watches a connection, for room too where that has not come yet.
+    /// Watches a connection; `write` includes its establishment.
     fn watch(&mut self, number: u32, write: bool) {
         let slot = &self.slots[number as usize];
         let interest = EpollInterest { read: true, write, edge: true, ..EpollInterest::default() };
@@ -217,7 +217,7 @@ impl LoadWorker<'_, EpollBackend> {
     }
 }
 
-/// What epoll gives back with an event: the slot, and which of its connections.
+/// The key of an event: the slot and its generation.
 fn key(number: u32, generation: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(number)
 }

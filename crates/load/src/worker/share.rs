@@ -1,4 +1,4 @@
-//! A worker's share of a plan: which connections, which part of the schedules, on which clock.
+//! A worker's share of a plan: its connections, its share of the schedules, and its times.
 
 use tenfold_sys::connect::Remote;
 
@@ -9,38 +9,38 @@ use crate::message::response::HeadCache;
 use crate::plan::pacer::{Pacer, ScheduleShare};
 use crate::plan::{LoadPlan, UrlOrder, nanoseconds};
 
-/// Connects that may fail before the first succeeds, where connections come by a schedule.
+/// The failed connects before the first success that end a run whose connections follow a schedule.
 const MOST_FAILED_CONNECTS: u64 = 10;
-/// Slices of a run of known length.
+/// The slices of a run with a duration.
 const SLICES: u64 = 100;
-/// Nanoseconds of a slice, where the length of the run is not known.
+/// The length of a slice in nanoseconds for a run with a number of requests.
 const SLICE: u64 = 20_000_000;
 
-/// Parts of a second in which a slow connection is served.
+/// The steps per second of a slow connection.
 pub(crate) const SLOW_STEPS: u64 = 10;
 
-/// What a slot is for.
+/// The purpose of a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Makes the requests of the plan.
     #[default]
     Active,
-    /// Is opened by a schedule, makes its requests, is closed when its time has come.
+    /// Opens by a schedule, makes requests during its lifetime, and closes.
     Held,
-    /// Is open.
+    /// Stays open without a request.
     Idle,
-    /// Asks, and reads slowly.
+    /// Makes requests and reads responses slowly.
     SlowReader,
-    /// Asks slowly.
+    /// Writes requests slowly.
     SlowWriter,
 }
 
-/// What is asked for, and of whom: found out once before a run.
+/// Encoded requests and server addresses, prepared before a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Targets {
     pub(crate) encoded: Vec<EncodedRequest>,
     pub(crate) remotes: Vec<Remote>,
-    /// For each server, which of the encoded it is asked.
+    /// The indexes of each server's requests in `encoded`.
     pub(crate) lists: Vec<Vec<u32>>,
 }
 
@@ -52,18 +52,18 @@ pub(crate) struct Share<'a> {
     pub(crate) index: u32,
     pub(crate) workers: u32,
     pub(crate) begin: u64,
-    /// When no more requests are begun; none where their number ends the run.
+    /// The time after which no request begins; none without a duration.
     pub(crate) end: Option<u64>,
-    /// How long after the end answers to a schedule are waited for.
+    /// Nanoseconds after the end in which responses to a schedule still count.
     pub(crate) grace: u64,
     pub(crate) timeout: u64,
     pub(crate) hold: u64,
     /// Whether connections make more than one request.
     pub(crate) persistent: bool,
     pub(crate) per_connection: u64,
-    /// Bytes that a slow connection takes or gives at a time.
+    /// Bytes of each step of a slow connection.
     pub(crate) slow_step: usize,
-    /// Connects that may fail before the first succeeds.
+    /// The failed connects before the first success that end the run.
     pub(crate) first_wave: u64,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Share<'a> {
         share
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub(crate) fn slot_count(&self) -> u32 {
         [Role::Active, Role::Idle, Role::SlowReader, Role::SlowWriter]
             .into_iter()
@@ -103,7 +103,7 @@ impl<'a> Share<'a> {
             .sum()
     }
 
-    /// What connections share.
+    /// The state that the connections share.
     pub(crate) fn context(&self, buffer: usize) -> WorkerContext<'a> {
         let length = self.end.map(|end| end - self.begin).filter(|_| self.plan.requests.is_none());
         let slice = length.map_or(SLICE, |length| (length / SLICES).max(10_000_000));
@@ -119,7 +119,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// What lets requests begin.
+    /// The arrivals of requests.
     pub(crate) fn requests(&self) -> Pacer {
         let limit = self.plan.requests.map_or(u64::MAX, |all| self.part_of(all));
         match self.plan.rate {
@@ -131,13 +131,13 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// What lets connections begin.
+    /// The arrivals of connections.
     pub(crate) fn connections(&self) -> Pacer {
         match self.plan.connection_rate {
             None => Pacer::free(self.begin, u64::MAX, u64::MAX),
             Some(rate) => {
                 let part = ScheduleShare { index: self.index, of: self.workers };
-                // Another seed than that of requests: the two are independent.
+                // The seed differs from that of requests, so the two are independent.
                 Pacer::scheduled(rate, self.plan.arrivals, part, !self.plan.seed, self.span(), u64::MAX)
             }
         }
@@ -148,7 +148,7 @@ impl<'a> Share<'a> {
         (self.begin, end, end - self.begin)
     }
 
-    /// The number of its slots with this role.
+    /// The number of slots with this role.
     pub(super) fn count(&self, role: Role) -> u32 {
         let all = match role {
             Role::Active | Role::Held => self.plan.active(),
@@ -165,7 +165,7 @@ impl<'a> Share<'a> {
     }
 }
 
-/// Which of a server's targets comes next.
+/// The choice of the next request among those of a server.
 pub(crate) struct TargetPicker<'a> {
     lists: &'a [Vec<u32>],
     cursors: Vec<usize>,

@@ -1,45 +1,45 @@
-//! A slot in a worker: it has one connection after the other, and a role.
+//! A slot of a worker: a role, and one connection at a time.
 
 use crate::connection::{ClientConnection, ConnectionState};
 use crate::measure::record::ConnectionStats;
 use crate::plan::pacer::{ArrivalRate, Arrivals, Pacer, ScheduleShare};
 use crate::worker::share::{Role, Share};
 
-/// A slot for one connection after the other.
+/// A slot for one connection at a time.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionSlot {
     pub(crate) connection: ClientConnection,
     pub(crate) role: Role,
-    /// Which server it connects to.
+    /// The number of its server.
     pub(crate) remote: u32,
-    /// Which of its connections this is; what epoll says of another is not meant.
+    /// The number of its current connection; events of former ones are ignored.
     pub(crate) generation: u32,
-    /// What lets its requests begin, where that is not the worker's pacer.
+    /// Its own arrivals, instead of the worker's.
     pub(crate) own: Option<Box<Pacer>>,
-    /// It stands among those that have room for a request.
+    /// It is in the queue of slots with room for a request.
     pub(crate) queued: bool,
-    /// It waits for its turn to connect.
+    /// It waits to connect.
     pub(crate) opening: bool,
-    /// A slow one that rests until its timer.
+    /// A slow connection that waits for its timer.
     pub(crate) paused: bool,
-    /// The server ended its output while it rested.
+    /// The server ended its output during a pause.
     pub(crate) end_seen: bool,
-    /// Connects that failed in a row.
+    /// Consecutive failed connects.
     pub(crate) failures: u32,
-    /// It had a connection once.
+    /// It was connected at least once.
     pub(crate) was_connected: bool,
-    /// It had a request to make once.
+    /// It had at least one request.
     pub(crate) had_request: bool,
-    /// Since when it has had room for a request.
+    /// The time since which it has had room for a request.
     pub(crate) free_since: u64,
-    /// When a held connection is closed; 0 where there is none.
+    /// The time when a held connection closes; 0 without one.
     pub(crate) until: u64,
-    /// Number of the next source address.
+    /// The number of the next source address.
     pub(crate) next_source: u64,
 }
 
 impl ConnectionSlot {
-    /// Whether one more request may begin.
+    /// Whether another request may begin.
     #[inline]
     pub(crate) fn has_room(&self, share: &Share<'_>) -> bool {
         self.connection.in_flight() < share.plan.pipeline as usize
@@ -47,7 +47,7 @@ impl ConnectionSlot {
             && (self.role != Role::Held || self.own.is_some())
     }
 
-    /// Whether its connection has done all that it was for.
+    /// Whether its connection is finished.
     #[inline]
     pub(crate) fn is_spent(&self, share: &Share<'_>, now: u64) -> bool {
         self.connection.in_flight() == 0
@@ -57,19 +57,19 @@ impl ConnectionSlot {
             }
     }
 
-    /// Bytes that it may send now.
+    /// The most bytes that it may send now.
     #[inline]
     pub(crate) fn most_written(&self, share: &Share<'_>) -> usize {
         if self.role == Role::SlowWriter { share.slow_step } else { usize::MAX }
     }
 
-    /// Bytes that it may receive now.
+    /// The most bytes that it may receive now.
     #[inline]
     pub(crate) fn most_read(&self, share: &Share<'_>) -> usize {
         if self.role == Role::SlowReader { share.slow_step } else { usize::MAX }
     }
 
-    /// Begins the life of a held connection: its requests are spread evenly over it.
+    /// Starts the lifetime of a held connection, with its requests spread evenly.
     pub(crate) fn hold(&mut self, share: &Share<'_>, due: u64, now: u64) {
         let life = share.hold;
         let rate = ArrivalRate::constant(share.per_connection as f64 * 1e9 / life as f64);
@@ -81,7 +81,7 @@ impl ConnectionSlot {
         self.free_since = now;
     }
 
-    /// Ends the life of a held connection.
+    /// Ends the lifetime of a held connection.
     pub(crate) fn retire(&mut self) {
         self.own = None;
         self.until = 0;
@@ -90,7 +90,7 @@ impl ConnectionSlot {
         (self.was_connected, self.had_request) = (false, false);
     }
 
-    /// Adds what became of it.
+    /// Adds its results to the counts.
     pub(crate) fn add_to(&self, all: &mut ConnectionStats) {
         match self.role {
             Role::Active | Role::Held => {
@@ -107,7 +107,7 @@ impl ConnectionSlot {
     }
 }
 
-/// Places for all connections, spread over the servers in turn.
+/// The slots of all connections, spread over the servers in turn.
 pub(super) fn slots(share: &Share<'_>) -> Vec<ConnectionSlot> {
     let active = if share.plan.hold.is_some() { Role::Held } else { Role::Active };
     let mut slots = Vec::new();
@@ -134,8 +134,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_that_rests_costs_a_few_hundred_bytes() {
-        // A million of them are to fit into a machine, beside what the kernel needs.
+    fn an_idle_connection_costs_a_few_hundred_bytes() {
+        // A million of them must fit in memory beside the kernel's own.
         assert!(size_of::<ConnectionSlot>() <= 320, "{}", size_of::<ConnectionSlot>());
     }
 }

@@ -1,4 +1,4 @@
-//! The state of a worker, and the words that it shows while it runs.
+//! The state of a worker, and its counters for the live display.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -9,7 +9,7 @@ use crate::plan::pacer::Pacer;
 use crate::worker::share::{Share, TargetPicker};
 use crate::worker::slot::ConnectionSlot;
 
-/// What a worker tells while it runs: words of a row of context memory.
+/// A counter for the live display, in a row of shared memory.
 #[derive(Clone, Copy)]
 pub(crate) enum LiveCounter {
     Answers,
@@ -18,7 +18,7 @@ pub(crate) enum LiveCounter {
     Open,
 }
 
-/// Words of a row.
+/// The counters of a row.
 pub(crate) const LIVE_COUNTERS: usize = 4;
 
 pub(crate) struct LoadWorker<'a, B> {
@@ -27,18 +27,18 @@ pub(crate) struct LoadWorker<'a, B> {
     pub(super) choice: TargetPicker<'a>,
     pub(super) io: B,
     pub(super) slots: Vec<ConnectionSlot>,
-    /// Places of the plan's own connections that have room for a request.
+    /// Slots of the plan's own connections with room for a request.
     pub(super) ready: VecDeque<u32>,
-    /// Places that wait for their turn to connect.
+    /// Slots that wait to connect.
     pub(super) to_open: VecDeque<u32>,
-    /// Places whose connection has had its life.
+    /// Slots of held connections without one.
     pub(super) vacant: Vec<u32>,
     pub(super) requests: Pacer,
     pub(super) connections: Pacer,
     pub(super) timers: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) now: u64,
     pub(super) next_tick: u64,
-    /// Connects that failed before any succeeded.
+    /// Failed connects before the first success.
     pub(super) failed_connects: u64,
     pub(super) row: &'a [AtomicU64],
 }

@@ -1,4 +1,4 @@
-//! `tenfold bench`: the command line of the load generator, and what it says when it is done.
+//! `tenfold bench`: the command line and the exit codes of the load generator.
 
 mod flags;
 
@@ -21,13 +21,13 @@ use tenfold_load::{LoadError, LoadReport, compare, output, request};
 pub(crate) use self::flags::command;
 use crate::settings::units;
 
-/// Exit codes beside 0 to 2, which mean what they always do.
+/// Exit codes in addition to 0, 1 and 2.
 const ASSERTION_FAILED: u8 = 3;
 const INVALID: u8 = 4;
-/// 128 and the number of SIGINT, as shells have it.
+/// 128 plus the number of SIGINT, as in shells.
 const INTERRUPTED: u8 = 130;
 
-/// Measures, or compares.
+/// Runs a measurement or a comparison.
 pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let result = match matches.subcommand() {
         Some((_, files)) => compare_files(files),
@@ -64,7 +64,7 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
             .push(text.parse::<Assertion>().map_err(|why| LoadError::Usage(format!("--assert: {why}")))?);
     }
     plan.check()?;
-    // What cannot be written is said before the run, and not after it.
+    // An unwritable file fails before the run, not after it.
     let curve = matches.get_one::<PathBuf>("hdr").map(|path| HdrFile::create(path)).transpose()?;
     let report = tenfold_load::run(&plan, !matches.get_flag("quiet"))?;
     let text = match (matches.get_flag("json"), matches.get_flag("csv")) {
@@ -79,18 +79,18 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
     Ok(judge(&report, &assertions))
 }
 
-/// What is invalid proves nothing, so that comes first.
+/// The exit code of a report. Invalid numbers prove nothing, so they take precedence over a failed assertion.
 fn judge(report: &LoadReport, assertions: &[Assertion]) -> ExitCode {
     let mut code = 0;
     for assertion in assertions {
         match assertion.check(report) {
             AssertionResult::Holds => {}
             AssertionResult::Fails(why) => {
-                eprintln!("tenfold bench: does not hold: {why}");
+                eprintln!("tenfold bench: assertion failed: {why}");
                 code = code.max(ASSERTION_FAILED);
             }
             AssertionResult::Unknown(why) => {
-                eprintln!("tenfold bench: cannot be told: {why}");
+                eprintln!("tenfold bench: cannot evaluate {why}");
                 code = INVALID;
             }
         }
@@ -102,7 +102,7 @@ fn judge(report: &LoadReport, assertions: &[Assertion]) -> ExitCode {
     ExitCode::from(if report.interrupted() { INTERRUPTED } else { code })
 }
 
-/// Where `--hdr` writes.
+/// The output file of `--hdr`.
 struct HdrFile<'a> {
     path: &'a Path,
     file: File,
@@ -131,21 +131,21 @@ impl HdrFile<'_> {
 }
 
 fn not_written(path: &Path, error: &io::Error) -> LoadError {
-    LoadError::Failed(format!("write {}: {error}", path.display()))
+    LoadError::Failed(format!("cannot write {}: {error}", path.display()))
 }
 
 fn print(text: &str) -> Result<(), LoadError> {
     io::stdout()
         .write_all(text.as_bytes())
-        .map_err(|error| LoadError::Failed(format!("write the report: {error}")))
+        .map_err(|error| LoadError::Failed(format!("cannot write the report: {error}")))
 }
 
 fn read(path: &Path) -> Result<String, LoadError> {
     std::fs::read_to_string(path)
-        .map_err(|error| LoadError::Failed(format!("read {}: {error}", path.display())))
+        .map_err(|error| LoadError::Failed(format!("cannot read {}: {error}", path.display())))
 }
 
-/// What was typed as what it means.
+/// The plan that the arguments describe.
 fn plan(matches: &ArgMatches) -> Result<LoadPlan, LoadError> {
     let typed = BenchArgs(matches);
     let mut plan = LoadPlan::new(urls(matches)?);
@@ -200,7 +200,8 @@ fn shape(typed: &BenchArgs<'_>, plan: &mut LoadPlan) -> Result<(), LoadError> {
     }
     if let Some(path) = typed.0.get_one::<PathBuf>("body") {
         let read = std::fs::read(path);
-        plan.body = read.map_err(|error| LoadError::Failed(format!("read {}: {error}", path.display())))?;
+        plan.body =
+            read.map_err(|error| LoadError::Failed(format!("cannot read {}: {error}", path.display())))?;
     }
     if typed.is("http", "1.0") {
         plan.version = RequestVersion::Http10;
@@ -215,7 +216,7 @@ fn shape(typed: &BenchArgs<'_>, plan: &mut LoadPlan) -> Result<(), LoadError> {
     if let Some(seed) = typed.parsed("seed", |text| units::number(text, 0u64..=u64::MAX))? {
         if plan.order != UrlOrder::Random && plan.arrivals != Arrivals::Poisson {
             return Err(LoadError::Usage(
-                "--seed changes nothing without --random or --arrivals poisson".into(),
+                "--seed has no effect without --random or --arrivals poisson".into(),
             ));
         }
         plan.seed = seed;
@@ -240,7 +241,7 @@ fn urls(matches: &ArgMatches) -> Result<Vec<TargetUrl>, LoadError> {
     Ok(urls)
 }
 
-/// What was typed for a flag.
+/// The values of flags as typed.
 struct BenchArgs<'a>(&'a ArgMatches);
 
 impl BenchArgs<'_> {
@@ -264,14 +265,14 @@ impl BenchArgs<'_> {
         self.parsed(name, |text| units::number(text, 0..=most))
     }
 
-    /// Sees that a flag which changes others was not typed without one of those.
+    /// Refuses a flag without any of the flags that it modifies.
     fn needs(&self, name: &str, others: &[&str]) -> Result<(), LoadError> {
         let typed = |name: &str| self.0.contains_id(name);
         if !typed(name) || others.iter().any(|other| typed(other)) {
             return Ok(());
         }
         let others: Vec<String> = others.iter().map(|other| format!("--{other}")).collect();
-        Err(LoadError::Usage(format!("--{name} changes nothing without {}", others.join(" or "))))
+        Err(LoadError::Usage(format!("--{name} has no effect without {}", others.join(" or "))))
     }
 
     /// A duration; a bare number counts seconds, as in wrk and oha.

@@ -12,7 +12,7 @@ fn read(bytes: &[u8], traits: RequestTraits, sizes: &[usize]) -> Result<Vec<Rece
         let (mut piece, after) = rest.split_at((*size).min(rest.len()));
         while !piece.is_empty() {
             let (used, done) = reader.feed(piece, traits, &mut known)?;
-            assert!(used > 0, "it has to go forward");
+            assert!(used > 0, "the parser makes progress");
             piece = &piece[used..];
             found.extend(done);
         }
@@ -34,7 +34,7 @@ fn response(status: u16, length: u64, persistent: bool) -> ReceivedResponse {
 }
 
 #[test]
-fn a_body_ends_by_its_length_by_chunks_or_with_the_connection() {
+fn a_body_ends_by_length_by_chunks_or_with_the_connection() {
     let ok = |head: &str, body: &str| plain(&format!("HTTP/1.1 200 OK\r\n{head}\r\n{body}"));
     assert_eq!(ok("Content-Length: 5\r\n", "12345"), Ok(vec![response(200, 5, true)]));
     assert_eq!(ok("Content-Length: 5\r\nConnection: close\r\n", "12345"), Ok(vec![response(200, 5, false)]));
@@ -54,7 +54,7 @@ fn a_body_ends_by_its_length_by_chunks_or_with_the_connection() {
 }
 
 #[test]
-fn what_was_asked_decides_where_it_ends() {
+fn the_request_determines_the_end_of_the_response() {
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
     let head = RequestTraits { head: true, ..RequestTraits::default() };
     assert_eq!(read(bytes, head, &[9]), Ok(vec![response(200, 0, true)]));
@@ -69,14 +69,14 @@ fn what_was_asked_decides_where_it_ends() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn malformed_responses_have_a_reason() {
     for (bytes, why) in [
-        ("HTTP/2 200 OK\r\n\r\n", "no HTTP/1"),
-        ("hello\r\n\r\n", "no HTTP/1"),
+        ("HTTP/2 200 OK\r\n\r\n", "not an HTTP/1"),
+        ("hello\r\n\r\n", "not an HTTP/1"),
         ("HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n", "bare line feed"),
         ("HTTP/1.1 999 OK\r\n\r\n", "status"),
-        ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "no number"),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", "two lengths"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "not a number"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", "two different lengths"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\nx", "both"),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nx", "not chunked"),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", "size of a chunk"),
@@ -95,7 +95,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn a_head_that_is_known_is_the_same_as_one_that_is_read() {
+fn a_cached_head_equals_a_parsed_one() {
     let one = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
     let other = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
     let all = [one, one, other, one, other, other].concat();
@@ -105,7 +105,7 @@ fn a_head_that_is_known_is_the_same_as_one_that_is_read() {
 
 proptest! {
     #[test]
-    fn it_does_not_matter_how_the_bytes_come(
+    fn the_result_does_not_depend_on_how_bytes_are_split(
         bodies in proptest::collection::vec((0usize..60, 0u8..3), 1..6),
         sizes in proptest::collection::vec(1usize..40, 1..8),
         hash: bool,
@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_break_it(bytes in proptest::collection::vec(any::<u8>(), 0..200), sizes in proptest::collection::vec(1usize..40, 1..8)) {
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), sizes in proptest::collection::vec(1usize..40, 1..8)) {
         let _ = read(&bytes, RequestTraits::default(), &sizes);
         let _ = read(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &bytes[..]].concat(), RequestTraits::default(), &sizes);
     }

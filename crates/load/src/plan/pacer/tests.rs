@@ -25,7 +25,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn constant_arrivals_never_stray_from_what_is_expected_by_more_than_one(rate in rates(), seconds in 1u64..4) {
+    fn constant_arrivals_differ_from_the_expected_number_by_at_most_one(rate in rates(), seconds in 1u64..4) {
         let times = schedule(rate, Arrivals::Constant, WHOLE, seconds);
         for (before, at) in times.iter().enumerate() {
             let expected = rate.expected(*at as f64 / 1e9, seconds as f64);
@@ -36,7 +36,7 @@ proptest! {
     }
 
     #[test]
-    fn several_workers_have_the_schedule_of_one_between_them(rate in rates(), workers in 1u32..6) {
+    fn several_workers_share_the_schedule_of_one(rate in rates(), workers in 1u32..6) {
         let mut parts: Vec<u64> = (0..workers)
             .flat_map(|index| schedule(rate, Arrivals::Constant, ScheduleShare { index, of: workers }, 2))
             .collect();
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn poisson_arrivals_have_the_rate_and_the_spread_of_their_law(rate in rates(), workers in 1u32..4) {
+    fn poisson_arrivals_have_the_expected_rate_and_variance(rate in rates(), workers in 1u32..4) {
         let mut times: Vec<u64> = (0..workers)
             .flat_map(|index| schedule(rate, Arrivals::Poisson, ScheduleShare { index, of: workers }, 3))
             .collect();
@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_begins_before_its_time_and_nothing_is_left_out(
+    fn no_arrival_is_early_and_none_is_lost(
         rate in rates(), poisson: bool, steps in proptest::collection::vec(0u64..50_000_000, 1..80),
     ) {
         let arrivals = if poisson { Arrivals::Poisson } else { Arrivals::Constant };
@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn a_limit_is_kept_by_every_law(limit in 0u64..50, scheduled: bool) {
+    fn a_limit_holds_with_and_without_a_schedule(limit in 0u64..50, scheduled: bool) {
         let mut pacer = match scheduled {
             true => Pacer::scheduled(ArrivalRate::constant(1e6), Arrivals::Constant, WHOLE, 1, (0, SECOND, SECOND), limit),
             false => Pacer::free(0, SECOND, limit),
@@ -90,7 +90,7 @@ proptest! {
 }
 
 #[test]
-fn a_free_pacer_says_now_and_ends_at_its_end() {
+fn a_pacer_without_a_schedule_allows_arrivals_until_its_end() {
     let mut pacer = Pacer::free(10, 20, u64::MAX);
     assert_eq!(pacer.take(9), None);
     assert_eq!(pacer.take(10), Some(10));
@@ -99,7 +99,7 @@ fn a_free_pacer_says_now_and_ends_at_its_end() {
 }
 
 #[test]
-fn what_was_due_before_the_end_may_begin_after_it() {
+fn arrivals_due_before_the_end_may_begin_after_it() {
     let mut pacer = Pacer::scheduled(
         ArrivalRate::constant(10.0),
         Arrivals::Constant,
@@ -112,7 +112,7 @@ fn what_was_due_before_the_end_may_begin_after_it() {
 }
 
 #[test]
-fn gaps_of_poisson_arrivals_vary_as_much_as_their_mean() {
+fn poisson_gaps_have_a_deviation_equal_to_their_mean() {
     let times = schedule(ArrivalRate::constant(1_000.0), Arrivals::Poisson, WHOLE, 20);
     let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
@@ -129,7 +129,7 @@ fn a_seed_repeats_its_arrivals_and_workers_differ() {
 }
 
 #[test]
-fn rates_are_read_and_wrong_ones_are_refused() {
+fn rates_are_parsed_and_invalid_ones_refused() {
     assert_eq!("5000".parse(), Ok(ArrivalRate::constant(5000.0)));
     assert_eq!("0:10.5".parse(), Ok(ArrivalRate { from: 0.0, to: 10.5 }));
     for wrong in ["", "0", "-1", "a", "1:", "inf", "nan", "0:0", "1e99"] {
@@ -138,7 +138,7 @@ fn rates_are_read_and_wrong_ones_are_refused() {
 }
 
 #[test]
-fn what_a_huge_rate_leaves_behind_is_counted_without_going_through_it() {
+fn overdue_arrivals_of_a_huge_rate_are_estimated() {
     // Three hours at a billion a second would take hours to count one by one.
     let hours = 3 * 3600;
     let span = (0, hours * SECOND, hours * SECOND);

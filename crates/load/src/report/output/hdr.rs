@@ -1,12 +1,12 @@
-//! The percentile distribution of HdrHistogram, which its plotter and others read (`.hgrm`).
+//! The percentile distribution of HdrHistogram in the format of its plotter (`.hgrm`).
 
 use crate::measure::histogram;
 use crate::report::summary::Distribution;
 
-/// Percentile steps in each halving of the distance to 100 %.
+/// The percentile steps in each halving of the distance to 100 %.
 const TICKS: u32 = 5;
 
-/// All latencies of a distribution, in milliseconds.
+/// Formats a distribution, with latencies in milliseconds.
 pub fn hdr(distribution: &Distribution) -> String {
     let mut all = histogram::new();
     distribution.counts.pour(&mut all);
@@ -39,7 +39,7 @@ mod tests {
     use crate::measure::histogram::Counts;
 
     #[test]
-    fn it_goes_from_the_first_to_the_last() {
+    fn the_distribution_covers_all_samples_in_order() {
         let mut histogram = histogram::new();
         (1..=1_000u64).for_each(|at| histogram.saturating_record(at * 1_000_000));
         let distribution = Distribution::of(Counts::take(&mut histogram)).expect("there are samples");

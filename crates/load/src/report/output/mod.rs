@@ -1,4 +1,4 @@
-//! What a report looks like: for people, and for programs.
+//! The output of a report as text, JSON, CSV and HdrHistogram percentiles.
 
 mod hdr;
 mod text;
@@ -10,25 +10,25 @@ use crate::report::summary::LoadReport;
 pub use hdr::hdr;
 pub use text::text;
 
-/// The report as JSON. Times in names that end with `_us` are microseconds, others seconds.
+/// Formats the report as JSON. Names that end with `_us` are microseconds, other times seconds.
 pub fn json(report: &LoadReport) -> String {
     let mut text = serde_json::to_string_pretty(report).expect("numbers and strings can be written");
     text.push('\n');
     text
 }
 
-/// Reads what [`json`] wrote.
+/// Parses the output of [`json`].
 ///
 /// # Errors
-/// In words, when it is something else.
+/// A reason, if the text is not such a report.
 pub fn read_json(text: &str) -> Result<LoadReport, String> {
-    let no = |why: &dyn std::fmt::Display| format!("this is no report of `tenfold bench --json`: {why}");
+    let no = |why: &dyn std::fmt::Display| format!("not a report of `tenfold bench --json`: {why}");
     let report: LoadReport = serde_json::from_str(text).map_err(|error| no(&error))?;
-    if report.runs.is_empty() { Err(no(&"it has no run")) } else { Ok(report) }
+    if report.runs.is_empty() { Err(no(&"it has no runs")) } else { Ok(report) }
 }
 
-/// The report as CSV: run, seconds, validity, then every number by its name; times in microseconds. A number
-/// that a run does not carry is empty.
+/// Formats the report as CSV: run, seconds, validity, then every metric, with times in microseconds. A metric that a
+/// run lacks is empty.
 pub fn csv(report: &LoadReport) -> String {
     let names = metrics::names();
     let mut text = format!("run,elapsed,measured,valid,{}\n", names.join(","));

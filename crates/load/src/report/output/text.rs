@@ -1,4 +1,4 @@
-//! The report for people.
+//! The report as text.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::report::output::units::{bytes, number, time};
 use crate::report::summarize::{BATCHES, FEWEST_ANSWERS};
 use crate::report::summary::{Distribution, LoadReport, PERCENTILES, RunSummary};
 
-/// The report as text.
+/// Formats the report.
 pub fn text(report: &LoadReport) -> String {
     let mut text = format!("{}\n{}\n", report.urls.first().map_or("", String::as_str), report.plan);
     if report.urls.len() > 1 {
@@ -40,20 +40,21 @@ fn line(text: &mut String, name: &str, said: &str) {
 
 fn write_run(text: &mut String, run: &RunSummary) {
     if run.interrupted {
-        line(text, "interrupted", &format!("after {:.1} s; this is what there was until then", run.elapsed));
+        line(text, "interrupted", &format!("after {:.1} s; results so far", run.elapsed));
     }
-    line(
-        text,
-        "requests",
-        &format!("{} answered rightly in {:.2} s", number(run.answers as f64), run.measured),
-    );
+    line(text, "requests", &format!("{} responses OK in {:.2} s", number(run.answers as f64), run.measured));
     line(text, "rate", &format!("{}/s  {}", number(run.rate), spread(run)));
     let per_second = run.bytes as f64 / run.measured;
     line(text, "received", &format!("{}, {}/s", bytes(run.bytes as f64), bytes(per_second)));
     let cut = &run.warm_up;
     let left_out = match cut.seconds > 0.0 {
         true => {
-            format!("{:.2} s and {} answers left out: {}", cut.seconds, number(cut.answers as f64), cut.rule)
+            format!(
+                "{:.2} s and {} responses left out: {}",
+                cut.seconds,
+                number(cut.answers as f64),
+                cut.rule
+            )
         }
         false => cut.rule.clone(),
     };
@@ -63,7 +64,7 @@ fn write_run(text: &mut String, run: &RunSummary) {
             text,
             "schedule",
             &format!(
-                "{}/s asked, {}/s sent, {}/s answered",
+                "{}/s due, {}/s sent, {}/s answered",
                 number(schedule.asked),
                 number(schedule.sent),
                 number(schedule.answered)
@@ -115,7 +116,7 @@ fn latencies(text: &mut String, run: &RunSummary) {
     if run.schedule.is_some() {
         let _ = writeln!(
             text,
-            "  latency counts from when a request was due; from sending is what a closed loop would show"
+            "  latency: from the due time of a request; from sending: as a closed loop reports it"
         );
     }
     text.push('\n');
@@ -132,12 +133,13 @@ fn write_row(text: &mut String, name: &str, row: &Distribution, names: &[&str]) 
 
 fn connections(text: &mut String, run: &RunSummary) {
     let all = &run.connections;
-    let mut said = format!("{} made, {} at once", number(all.made as f64), number(all.most_at_once as f64));
+    let mut said =
+        format!("{} made, {} open at most", number(all.made as f64), number(all.most_at_once as f64));
     if all.due > all.made {
         let _ = write!(said, ", {} tried", number(all.due as f64));
     }
     for (count, what) in
-        [(all.idle_held, "idle to the end"), (all.ended_idle, "ended by the server between requests")]
+        [(all.idle_held, "idle until the end"), (all.ended_idle, "ended by the server between requests")]
     {
         if count > 0 {
             let _ = write!(said, ", {} {what}", number(count as f64));
@@ -145,12 +147,16 @@ fn connections(text: &mut String, run: &RunSummary) {
     }
     line(text, "connections", &said);
     if all.slow_answers > 0 {
-        line(text, "slow ones", &format!("{} answers", number(all.slow_answers as f64)));
+        line(text, "slow", &format!("{} responses", number(all.slow_answers as f64)));
     }
     line(
         text,
         "starved",
-        &format!("{} of {} never answered", number(all.never_answered as f64), number(all.slots as f64)),
+        &format!(
+            "{} of {} never got a response",
+            number(all.never_answered as f64),
+            number(all.slots as f64)
+        ),
     );
     if let Some(index) = run.fairness {
         line(text, "fairness", &format!("{index:.3} (Jain's index: 1 is the same for all)"));
@@ -158,7 +164,7 @@ fn connections(text: &mut String, run: &RunSummary) {
     let unfinished = match run.unfinished {
         0 => String::new(),
         count => format!(
-            "; {} without answer at the end, the oldest for {:.2} s",
+            "; {} without a response at the end, the oldest after {:.2} s",
             number(count as f64),
             run.longest_wait
         ),
@@ -199,7 +205,7 @@ fn doubts(text: &mut String, run: &RunSummary) {
         text,
         "generator",
         &format!(
-            "{:.0} % of a processor (busiest thread), {:.2} us an answer{delay}",
+            "{:.0} % of a processor (busiest thread), {:.2} us per response{delay}",
             100.0 * generator.busiest,
             generator.per_answer_us
         ),

@@ -1,6 +1,6 @@
-//! Numbers as people read them.
+//! Numbers with units.
 
-/// Microseconds with a unit that suits them.
+/// Formats microseconds with a suitable unit.
 pub(crate) fn time(microseconds: f64) -> String {
     let (value, unit) = match microseconds {
         value if value < 1e3 => (value, "us"),
@@ -15,7 +15,7 @@ pub(crate) fn time(microseconds: f64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// A number with its thousands apart.
+/// Formats a number with a comma between thousands.
 pub(crate) fn number(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = String::new();
@@ -28,7 +28,7 @@ pub(crate) fn number(value: f64) -> String {
     text
 }
 
-/// Bytes with a unit that suits them.
+/// Formats bytes with a suitable decimal unit.
 pub(crate) fn bytes(value: f64) -> String {
     match value {
         value if value < 1e3 => format!("{value:.0} B"),
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_units_and_as_many_digits_as_help() {
+    fn numbers_have_units_and_three_digits() {
         assert_eq!(time(0.5), "0.50 us");
         assert_eq!(time(12.34), "12.3 us");
         assert_eq!(time(2_345.0), "2.35 ms");
