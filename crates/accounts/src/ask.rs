@@ -1,81 +1,81 @@
-//! What is asked of the accounts, and what they answer: plain data, so that it can go to another process.
+//! Queries to the accounts and their replies: plain data, which can be sent to another process.
 
 use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
 
-/// A question or an order. Secrets of visitors are in it, so it is never printed.
+/// A query or a command. It contains secrets of visitors, so it is never printed.
 #[derive(Clone, Deserialize, Serialize)]
 #[cfg_attr(test, derive(Debug))]
 pub enum Query {
     /// The filter of session cookies.
     Filter,
-    /// Whose session is this?
+    /// Looks up the member of a session.
     Check {
-        /// What is kept of the session's number: [`crate::token::digest`].
+        /// The stored digest of the session's token: [`crate::token::digest`].
         session: String,
     },
-    /// The same, with what the account page shows.
+    /// Looks up the member of a session, with the data of the account page.
     Overview {
-        /// As above.
+        /// The digest of the session's token.
         session: String,
     },
-    /// Name and password.
+    /// Logs in with name and password.
     Login {
-        /// As it was typed.
+        /// The name as typed.
         name: String,
-        /// As it was typed.
+        /// The password as typed.
         password: String,
-        /// Who guesses, where somebody does.
+        /// The client that logs in, for throttling.
         from: From,
-        /// The session that this browser had, which ends.
+        /// The former session of this browser, which ends.
         former: Option<String>,
     },
-    /// A new account.
+    /// Creates an account.
     Register {
-        /// As it was typed.
+        /// The name as typed.
         name: String,
-        /// As it was typed.
+        /// The password as typed.
         password: String,
-        /// The code of an invitation, where one was typed.
+        /// The code of an invitation, if one was typed.
         invitation: Option<String>,
-        /// Who asks.
+        /// The client that registers, for throttling.
         from: From,
     },
-    /// The end of a session.
+    /// Ends a session.
     Logout {
-        /// What is kept of its number.
+        /// The digest of the session's token.
         session: String,
     },
-    /// The end of all other sessions of its member.
+    /// Ends all other sessions of the member.
     EndOthers {
-        /// The one that stays.
+        /// The session that continues.
         session: String,
     },
-    /// Another password; every session ends, and one begins.
+    /// Sets another password; every session ends, and a new one begins.
     ChangePassword {
-        /// The session in which it is asked.
+        /// The session that sends the query.
         session: String,
-        /// The password so far.
+        /// The current password.
         old: String,
-        /// The one from now on.
+        /// The new password.
         new: String,
-        /// Who asks.
+        /// The client, for throttling.
         from: From,
     },
-    /// The end of the account.
+    /// Removes the account.
     Remove {
-        /// The session in which it is asked.
+        /// The session that sends the query.
         session: String,
         /// The password.
         password: String,
-        /// Who asks.
+        /// The client, for throttling.
         from: From,
     },
 }
 
 impl Query {
-    /// Whether a password is hashed for it: some tens of milliseconds of a processor.
+    /// Whether it hashes a password, which takes some tens of milliseconds of a processor.
     pub fn hashes(&self) -> bool {
         match self {
             Query::Login { .. }
@@ -91,12 +91,12 @@ impl Query {
     }
 }
 
-/// Who asks, as far as throttling is concerned.
+/// The client of a query, as far as throttling needs it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct From {
     /// The client's address; for IPv6 its network.
     pub address: String,
-    /// What this browser was given at its last login.
+    /// The marker that this browser received at its last login.
     pub known: Option<String>,
 }
 
@@ -105,55 +105,55 @@ pub struct From {
 pub enum Reply {
     /// The filter of session cookies.
     Filter(Filter),
-    /// The session is this member's.
+    /// The session belongs to this member.
     Member {
-        /// The name as it is shown.
+        /// The name as displayed.
         name: String,
     },
-    /// The session is nobody's, or no longer.
+    /// The session does not exist, or has ended.
     Nobody,
-    /// What the account page shows.
+    /// The data of the account page.
     Overview {
-        /// The name as it is shown.
+        /// The name as displayed.
         name: String,
         /// When the account was made, in seconds since 1970.
         since: i64,
-        /// Sessions beside this one.
+        /// The number of other sessions.
         others: u64,
     },
     /// A session has begun.
     Welcome {
-        /// Its number: for the cookie and for nothing else.
+        /// Its token, for the cookie only.
         token: String,
-        /// What the browser shows at its next login.
+        /// The marker that the browser sends at its next login.
         known: String,
     },
-    /// It was done.
+    /// The command succeeded.
     Done,
-    /// It was not done, and why.
+    /// The command was rejected, with the reason.
     Refused(Refused),
-    /// Too many attempts: again after so many seconds.
+    /// Too many attempts; retry later.
     Throttled {
-        /// Seconds.
+        /// The delay in seconds.
         after: u64,
     },
-    /// As much waits as may wait, or the database does not answer.
+    /// The queue is full, or the database does not answer.
     Unavailable,
 }
 
-/// Why a form is not accepted: what is shown beside a field.
+/// The reason why a form is rejected, shown beside a field.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub enum Refused {
-    /// Nobody has this name and this password. Which of the two is wrong is not said.
+    /// Wrong name or password. The reply does not tell which.
     Wrong,
-    /// Somebody has this name, or one that looks like it.
+    /// The name is taken, or looks like one that is.
     NameTaken,
-    /// It is no name.
+    /// The name is invalid.
     NameUnfit(crate::names::Unfit),
-    /// It is no password.
+    /// The password is invalid.
     PasswordUnfit(crate::passwords::Unfit),
-    /// The code is not one, was used, or is too old.
+    /// The code is invalid, used, or expired.
     Invitation,
-    /// Nobody can register.
+    /// Registration is closed.
     Closed,
 }

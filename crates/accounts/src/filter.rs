@@ -1,29 +1,29 @@
-//! The filter of session cookies: a worker rejects invented ones without asking the accounts.
+//! The filter of session cookies, with which workers reject forged ones without asking the accounts.
 //!
-//! A cookie is `NONCE.MAC`. The key of the MAC is known to workers, so a MAC that is right proves nothing: the accounts
-//! decide about the session. It is in the database, so that nodes accept each other's cookies.
+//! A cookie is `NONCE.MAC`. Workers know the key of the MAC, so a valid MAC proves nothing: the accounts decide about
+//! the session. The key is in the database, so that nodes accept each other's cookies.
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::seconds;
 use crate::token;
 
-/// The key of the filter, and until when there are cookies from before it.
+/// The key of the filter, and the end of the time in which older cookies are valid.
 #[derive(Clone, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Filter {
     key: String,
-    /// In seconds since 1970.
+    /// Seconds since 1970.
     unsigned_until: i64,
 }
 
-/// The filter's judgement of a cookie.
+/// The result of checking a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was never issued.
+    /// The server never issued it.
     Invented,
-    /// Its maker knows the key.
+    /// It has a valid MAC.
     Signed,
-    /// It has no MAC and may have been issued before the filter had a key.
+    /// It has no MAC, but may be older than the filter's key.
     Unsigned,
 }
 
@@ -34,22 +34,22 @@ impl std::fmt::Debug for Filter {
 }
 
 impl Filter {
-    /// A filter with this key, which was made at `made` and at 0 if there were no cookies before. A session lives for
-    /// `longest` seconds at most.
+    /// Creates a filter with a key from the time `made`, which is 0 if no earlier cookies exist. A session lives for at
+    /// most `longest` seconds.
     pub(crate) fn new(key: &str, made: i64, longest: i64) -> Filter {
         let unsigned_until = if made == 0 { 0 } else { made.saturating_add(longest) };
         Filter { key: key.to_owned(), unsigned_until }
     }
 
-    /// A new cookie.
+    /// Returns a new cookie.
     ///
     /// # Errors
-    /// In words, if the system has no random numbers.
+    /// The system has no random numbers.
     pub(crate) fn issue(&self) -> Result<String, String> {
         Ok(self.signed(&token::random()?))
     }
 
-    /// Judges a cookie.
+    /// Checks a cookie.
     pub fn judge(&self, cookie: &str) -> Verdict {
         match cookie.split_once('.') {
             Some((nonce, _)) if token::same(&self.signed(nonce), cookie) => Verdict::Signed,

@@ -1,8 +1,8 @@
 //! Members of a site: registration, login, sessions, and the databases that keep them.
 //!
-//! Two halves that need not be in one process. [`Accounts`] answers a [`Query`] with a [`Reply`]: it has the
-//! database, hashes passwords, throttles. [`web::Web`] makes requests of what browsers send, and pages of what
-//! comes back: it has no state and waits for nothing.
+//! Two halves that may run in different processes. [`Accounts`] answers a [`Query`] with a [`Reply`]: it owns the
+//! database, hashes passwords, and throttles. [`web::Web`] turns browser requests into queries, and replies into pages:
+//! it has no state and never blocks.
 
 #![forbid(unsafe_code)]
 

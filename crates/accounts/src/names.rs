@@ -1,39 +1,39 @@
-//! Names of members: what may be one, and when two are the same.
+//! Names of members: their syntax and equality.
 //!
-//! A name is shown as it was typed, in Unicode's composed form, and looked up by its *key*, in which case,
-//! compatibility forms and letters that look alike (UTS #39, confusable skeletons) are one.
+//! A name is displayed as typed, in Unicode's composed form, and looked up by its *key*. The key ignores case,
+//! compatibility forms and confusable letters (UTS #39 skeletons).
 
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::confusable_detection::skeleton;
 
-/// Characters of a name.
+/// The least number of characters of a name.
 pub const SHORTEST: usize = 2;
-/// Characters of a name at most.
+/// The greatest number of characters of a name.
 pub const LONGEST: usize = 32;
-/// Bytes of a key at most: one letter may look like three.
+/// The greatest length of a key in bytes: one letter may look like three.
 const LONGEST_KEY: usize = 190;
 
-/// A name that can be registered.
+/// A valid name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     shown: String,
     key: String,
 }
 
-/// Why a text is no name.
+/// The reason why a text is not a valid name.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub enum Unfit {
     /// Fewer than [`SHORTEST`] characters.
     Short,
-    /// More than [`LONGEST`].
+    /// More than [`LONGEST`] characters.
     Long,
-    /// Something else than letters, digits and `-_.+@`.
+    /// Characters other than letters, digits and `-_.+@`.
     Characters,
 }
 
 impl Unfit {
-    /// For whoever typed it.
+    /// The explanation for the visitor.
     pub fn words(self) -> &'static str {
         match self {
             Unfit::Short => "A name has at least 2 characters.",
@@ -44,10 +44,10 @@ impl Unfit {
 }
 
 impl Name {
-    /// Reads a name as it was typed.
+    /// Parses a name as typed.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why it is invalid.
     pub fn parse(typed: &str) -> Result<Name, Unfit> {
         if typed.len() > 8 * LONGEST {
             return Err(Unfit::Long);
@@ -67,18 +67,18 @@ impl Name {
         }
     }
 
-    /// As it is shown.
+    /// The name as displayed.
     pub fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// What it is looked up by.
+    /// The key for lookups.
     pub fn key(&self) -> &str {
         &self.key
     }
 }
 
-/// The skeleton is taken of lower case, and made lower case again: some skeletons are capital letters.
+/// The skeleton of the lower-case name, in lower case again, because some skeletons are capital letters.
 fn key(shown: &str) -> String {
     let lower: String = shown.to_lowercase().nfkc().collect();
     skeleton(&lower).collect::<String>().to_lowercase().nfkc().collect()

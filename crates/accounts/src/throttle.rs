@@ -1,8 +1,8 @@
-//! Attempts that may be made: at a name, and from an address.
+//! Limits of attempts, per name and per address.
 //!
-//! Each has so many at once and one more every so often (the generic cell rate algorithm: one number for
-//! each). Attempts at a name by strangers are counted apart from those of a browser that has logged in with
-//! it before, so that who guesses does not lock the owner out. Only those that failed count in the end.
+//! Each has a burst and a rate (the generic cell rate algorithm, with one number per entry). Attempts at a name from
+//! unknown browsers are counted apart from those of browsers that have logged in with it. So guessing does not lock the
+//! owner out. Only failed attempts count in the end.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -10,14 +10,14 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::ask::From;
 
-/// Entries of each kind that are remembered; past it those that have waited longest are forgotten. A name is entered
-/// by an attempt that costs a hash, so nobody can make a server forget names quickly.
+/// The most entries of each kind; beyond it the ones with the oldest state are dropped. Adding a name requires an
+/// attempt that costs a hash, so a server cannot be made to forget names quickly.
 const REMEMBERED: usize = 65_536;
 
-/// How many attempts at once, and the milliseconds after which there is one more.
+/// The burst, and the milliseconds per further attempt.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
-    /// The table for this kind of entry.
+    /// The index of the table for this kind.
     table: usize,
     burst: u64,
     every: u64,
@@ -27,34 +27,33 @@ const BY_ADDRESS: Rate = Rate { table: 0, burst: 20, every: 5_000 };
 const BY_NAME: Rate = Rate { table: 1, burst: 10, every: 30_000 };
 const NEW_ACCOUNTS: Rate = Rate { table: 2, burst: 10, every: 60_000 };
 
-/// For each key the time when it has as many attempts as at the start, in milliseconds.
+/// For each key, the time at which its whole burst is available, in milliseconds.
 type Table = HashMap<u64, u64>;
 
-/// What is remembered of attempts, in this process.
+/// The attempts that this process remembers.
 #[derive(Debug, Default)]
 pub struct Throttle {
     off: bool,
-    /// The key is a hash under a secret of this process: what a worker sends as an address may be long, and must not
-    /// stay in memory.
+    /// The key is a hash under a secret of this process, because addresses from workers may be long and must not stay
+    /// in memory.
     tables: Mutex<[Table; 3]>,
     hasher: RandomState,
 }
 
-/// An attempt that was admitted: what to give back where it succeeds.
+/// An admitted attempt, which is refunded on success.
 #[derive(Debug)]
 pub struct Admitted(Vec<(u64, Rate)>);
 
 impl Throttle {
-    /// Counts attempts, or admits all of them.
+    /// Creates a throttle; it admits everything unless `on`.
     pub fn new(on: bool) -> Throttle {
         Throttle { off: !on, ..Throttle::default() }
     }
 
-    /// Whether a password may be tried for the name with this key; `known` where the browser has logged in
-    /// with it before.
+    /// Admits a login attempt for the name with this key; `known` if the browser has logged in with it before.
     ///
     /// # Errors
-    /// The seconds after which it may be tried again.
+    /// The seconds after which to retry.
     pub fn login(&self, from: &From, key: &str, known: bool, now: u64) -> Result<Admitted, u64> {
         let name = match (&from.known, known) {
             (Some(shown), true) => ("known", shown.as_str()),
@@ -67,15 +66,15 @@ impl Throttle {
         )
     }
 
-    /// Whether an account may be made from this address.
+    /// Admits a registration from this address.
     ///
     /// # Errors
-    /// The seconds after which one may.
+    /// The seconds after which to retry.
     pub(crate) fn register(&self, from: &From, now: u64) -> Result<Admitted, u64> {
         self.admit(vec![(self.hasher.hash_one(("new", from.address.as_str())), NEW_ACCOUNTS)], now)
     }
 
-    /// Gives back what an attempt has used up.
+    /// Refunds an attempt.
     pub fn give_back(&self, Admitted(used): Admitted) {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         for (what, rate) in used {
@@ -110,7 +109,7 @@ impl Throttle {
     }
 }
 
-/// Forgets those that have all their attempts again; where that is too few, the half that has most.
+/// Drops entries with a whole burst; if these are too few, the half with the greatest burst.
 fn forget(full_at: &mut Table, now: u64) {
     full_at.retain(|_, at| *at > now);
     if full_at.len() > REMEMBERED / 2 {
@@ -187,7 +186,7 @@ mod tests {
         for number in 0..2 * REMEMBERED {
             let _ = throttle.login(&at(&format!("a{number}")), &format!("n{number}"), false, 0);
         }
-        // Each of these costs no hash, and has used up more time than the name.
+        // Each of these costs no hash, and delays its key more than the name's.
         for number in 0..2 * REMEMBERED {
             for _ in 0..NEW_ACCOUNTS.burst {
                 let _ = throttle.register(&at(&format!("b{number}")), 0);

@@ -1,4 +1,4 @@
-//! Random numbers that open something, and what is kept of them.
+//! Secret random tokens and their stored digests.
 
 use data_encoding::{BASE32_NOPAD, BASE64URL_NOPAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -8,21 +8,21 @@ use subtle::ConstantTimeEq;
 /// 256 random bits as text: 43 characters that a cookie may hold.
 ///
 /// # Errors
-/// In words, where the system has no random numbers.
+/// The system has no random numbers.
 pub fn random() -> Result<String, String> {
     let mut bytes = [0; 32];
     fill(&mut bytes)?;
     Ok(BASE64URL_NOPAD.encode(&bytes))
 }
 
-/// A number that nobody has yet, for a row of the database: 63 random bits.
+/// A new row id: 63 random bits.
 pub(crate) fn row_number() -> Result<i64, String> {
     let mut bytes = [0; 8];
     fill(&mut bytes)?;
     Ok((u64::from_ne_bytes(bytes) >> 1) as i64)
 }
 
-/// An invitation as it is written on paper: 100 bits in groups of five, without letters that look alike.
+/// An invitation code for humans: 100 bits in groups of five, without confusable letters.
 pub(crate) fn invitation() -> Result<String, String> {
     let mut bytes = [0; 13];
     fill(&mut bytes)?;
@@ -31,42 +31,42 @@ pub(crate) fn invitation() -> Result<String, String> {
     Ok(groups.join("-"))
 }
 
-/// An invitation as it was typed, in the one spelling that it has.
+/// Normalises an invitation code as typed.
 pub(crate) fn spelled_invitation(typed: &str) -> String {
     typed.chars().filter(char::is_ascii_alphanumeric).take(64).map(|c| c.to_ascii_uppercase()).collect()
 }
 
-/// What is kept of a token: whoever reads the database cannot use it. A token has 256 random bits, so one
-/// hash without salt is enough.
+/// The digest of a token: a reader of the database cannot use it. A token has 256 random bits, so one hash without salt
+/// is enough.
 pub fn digest(token: &str) -> String {
     BASE64URL_NOPAD.encode(&Sha256::digest(token.as_bytes()))
 }
 
-/// The token of a form: who can read these cookies can say it, and a page of another site cannot.
+/// The token of a form. It requires reading these cookies, which pages of other sites cannot.
 pub(crate) fn of_form(cookie: &str, session: Option<&str>) -> String {
     BASE64URL_NOPAD.encode(&Sha256::digest(format!("form\0{cookie}\0{}", session.unwrap_or(""))))
 }
 
-/// What a browser shows that somebody has logged in with before: it may go on where strangers have used up
-/// the attempts at that name.
+/// The marker of a browser that has logged in as this name. It is still admitted after unknown browsers have exhausted
+/// the attempts at the name.
 pub(crate) fn known(secret: &str, nonce: &str, key: &str) -> String {
     signed(secret, "known", nonce, key)
 }
 
-/// The nonce, and the MAC of the nonce for this purpose and subject.
+/// The nonce, and its MAC for this purpose and subject.
 pub(crate) fn signed(key: &str, purpose: &str, nonce: &str, subject: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
     mac.update(format!("{purpose}\0{nonce}\0{subject}").as_bytes());
     format!("{nonce}.{}", BASE64URL_NOPAD.encode(&mac.finalize().into_bytes()))
 }
 
-/// Whether it was given for this name.
+/// Whether the marker was issued for this name.
 pub(crate) fn is_known(secret: &str, shown: &str, key: &str) -> bool {
     let Some((nonce, _)) = shown.split_once('.') else { return false };
     same(&known(secret, nonce, key), shown)
 }
 
-/// Whether two texts are the same, in a time that does not tell where they differ.
+/// Compares two texts in constant time.
 pub(crate) fn same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }

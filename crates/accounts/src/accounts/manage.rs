@@ -1,4 +1,4 @@
-//! What whoever runs the site does with members: `tenfold users`.
+//! Administration of members: `tenfold users`.
 
 use crate::accounts::Accounts;
 use crate::clock::seconds;
@@ -10,10 +10,10 @@ use crate::token;
 const DAY: i64 = 24 * 60 * 60;
 
 impl Accounts {
-    /// Makes an account, whoever can register.
+    /// Creates an account, regardless of the registration policy.
     ///
     /// # Errors
-    /// One line: name or password are not accepted, the name is taken, or what the database says.
+    /// One line: the name or password is rejected, the name is taken, or the error of the database.
     pub fn add_member(&self, name: &str, password: &str) -> Result<(), String> {
         let parsed =
             Name::parse(name).map_err(|why| format!("{name:?} cannot be a name. {}", why.words()))?;
@@ -25,18 +25,18 @@ impl Accounts {
         }
     }
 
-    /// All members.
+    /// Returns all members.
     ///
     /// # Errors
-    /// What the database says.
+    /// The error of the database.
     pub fn members(&self) -> Result<Vec<User>, String> {
         self.store.users().map_err(|fault| fault.to_string())
     }
 
-    /// Lets a member log in, or not any more; then every session ends, too.
+    /// Disables or enables the login of a member; disabling also ends every session.
     ///
     /// # Errors
-    /// There is no such member, or what the database says.
+    /// The member does not exist, or the error of the database.
     pub fn set_disabled(&self, name: &str, disabled: bool) -> Result<(), String> {
         let user = self.named(name)?;
         let set = || -> Result<(), Fault> {
@@ -46,10 +46,10 @@ impl Accounts {
         set().map_err(|fault| fault.to_string())
     }
 
-    /// Gives a member another password; every session ends.
+    /// Sets another password of a member and ends every session.
     ///
     /// # Errors
-    /// There is no such member, the password is not accepted, or what the database says.
+    /// The member does not exist, the password is rejected, or the error of the database.
     pub fn set_password(&self, name: &str, password: &str) -> Result<(), String> {
         let user = self.named(name)?;
         passwords::check(password, &user.name, self.policy.least_password).map_err(|why| why.words())?;
@@ -59,7 +59,7 @@ impl Accounts {
     /// Removes a member.
     ///
     /// # Errors
-    /// There is no such member, or what the database says.
+    /// The member does not exist, or the error of the database.
     pub fn remove_member(&self, name: &str) -> Result<(), String> {
         let user = self.named(name)?;
         let remove = || -> Result<(), Fault> {
@@ -69,11 +69,11 @@ impl Accounts {
         remove().map_err(|fault| fault.to_string())
     }
 
-    /// The code of a new invitation for one account, good for so many days. It is kept hashed and cannot be
+    /// Returns the code of a new invitation for one account, valid for `days`. Only its hash is stored, so it cannot be
     /// shown again.
     ///
     /// # Errors
-    /// What the database says.
+    /// The error of the database.
     pub fn invite(&self, days: u32) -> Result<String, String> {
         let code = token::invitation()?;
         let (digest, now) = (token::digest(&token::spelled_invitation(&code)), seconds());

@@ -1,5 +1,5 @@
-//! The accounts themselves: every [`Query`] and what comes of it. It waits for the database and for hashes, so
-//! it is called where waiting harms nobody.
+//! The accounts themselves: every [`Query`] and its reply. Calls block on the database and on hashes, so call them from
+//! threads that may block.
 
 mod manage;
 
@@ -14,30 +14,30 @@ use crate::store::{Fault, Store, User};
 use crate::throttle::Throttle;
 use crate::token;
 
-/// Who can register.
+/// The visitors that can register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Registration {
-    /// Everybody.
+    /// All visitors.
     #[default]
     Open,
-    /// Who has an invitation.
+    /// Visitors with an invitation.
     Invitation,
-    /// Nobody: accounts are made with `tenfold users add`.
+    /// None: `tenfold users add` creates accounts.
     Closed,
 }
 
-/// How members are kept.
+/// The rules for accounts.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// Who can register.
+    /// The visitors that can register.
     pub registration: Registration,
-    /// Characters that a password has at least.
+    /// The least number of characters of a password.
     pub least_password: usize,
-    /// What a hash costs.
+    /// The cost of a password hash.
     pub cost: Cost,
-    /// How long sessions live.
+    /// The lifetimes of a session.
     pub lifetime: Lifetime,
-    /// The URL of a Valkey or Redis for the sessions; none for the database.
+    /// The URL of a Valkey or Redis server for the sessions; `None` keeps them in the database.
     pub sessions: Option<String>,
     /// Whether attempts are throttled.
     pub throttle: bool,
@@ -54,14 +54,14 @@ pub struct Accounts {
     filter: Filter,
 }
 
-/// A reply; and what the database said, for the log, where it is [`Reply::Unavailable`].
+/// A reply, or the error of the database for the log; the client then receives [`Reply::Unavailable`].
 pub type Answered = Result<Reply, String>;
 
 impl Accounts {
-    /// Opens the database, with `connections` at most, and the store of the sessions.
+    /// Opens the database with at most `connections`, and the session store.
     ///
     /// # Errors
-    /// One line: which of them cannot be used, and why.
+    /// One line: the store that failed, and the reason.
     pub fn open(url: &Url, connections: usize, policy: Policy) -> Result<Accounts, String> {
         let hasher = Hasher::new(policy.cost)?;
         let store = Store::open(url, connections)?;
@@ -80,10 +80,10 @@ impl Accounts {
         Ok(Accounts { store, sessions, hasher, policy, throttle, filter })
     }
 
-    /// Answers.
+    /// Answers a query.
     ///
     /// # Errors
-    /// What the database or the system says; whoever asked is told [`Reply::Unavailable`].
+    /// The error of the database or the system; the client receives [`Reply::Unavailable`].
     pub fn answer(&self, request: Query) -> Answered {
         let answered = match request {
             Query::Filter => Ok(Reply::Filter(self.filter.clone())),
@@ -118,7 +118,7 @@ impl Accounts {
         Ok(Reply::Overview { name: user.name, since: user.created, others })
     }
 
-    /// The member whose session it is, unless the member has been changed since it began, disabled or removed.
+    /// The member of the session; `None` if the member was changed, disabled or removed after it began.
     fn member(&self, session: &str) -> Result<Option<User>, Fault> {
         let Some(found) = self.sessions.find(&self.store, session, seconds())? else { return Ok(None) };
         let user = self.store.user(found.user)?.filter(|user| user.admits(&found));
@@ -128,12 +128,12 @@ impl Accounts {
         Ok(user)
     }
 
-    /// A name that nobody has takes the way of one that somebody has, to the same end and in the same time.
+    /// Verifies a login. An unknown name takes the same steps and the same time as a known one.
     fn login(&self, name: &str, password: &str, from: &From, former: Option<&str>) -> Result<Reply, Fault> {
         if password.len() > passwords::LONGEST {
             return Ok(Reply::Refused(Refused::Wrong));
         }
-        // What is no name is looked up all the same, as one that nobody can have.
+        // Invalid names are looked up too, as a key that no member can have.
         let key = Name::parse(name).map_or_else(|_| " ".into(), |name| name.key().to_owned());
         let known =
             from.known.as_ref().is_some_and(|shown| token::is_known(self.store.secret(), shown, &key));
@@ -156,7 +156,7 @@ impl Accounts {
         self.welcome(&user)
     }
 
-    /// Begins a session of a member who was verified, unless the member has changed since `user` was read.
+    /// Begins a session of a verified member, unless the member has changed since `user` was read.
     fn welcome(&self, user: &User) -> Result<Reply, Fault> {
         let token = self.filter.issue().map_err(Fault::Failed)?;
         let nonce = token::random().map_err(Fault::Failed)?;
@@ -191,13 +191,13 @@ impl Accounts {
         match self.add(&name, password, invitation.as_deref()) {
             Ok(true) => Ok(Reply::Done),
             Ok(false) => refused(Refused::Invitation),
-            // Somebody was faster.
+            // Another request registered the name meanwhile.
             Err(Fault::Taken) => refused(Refused::NameTaken),
             Err(fault) => Err(fault),
         }
     }
 
-    /// Keeps a new member; says whether the invitation, where there has to be one, was good.
+    /// Stores a new member. Returns false if an invitation is required and invalid.
     pub(crate) fn add(&self, name: &Name, password: &str, invitation: Option<&str>) -> Result<bool, Fault> {
         let user = User {
             id: token::row_number().map_err(Fault::Failed)?,
@@ -250,10 +250,10 @@ impl Accounts {
         self.sessions.end_others(&self.store, user.id, "").map(|()| Reply::Done)
     }
 
-    /// The member of a session who has typed the password, too; or what else there is to say.
+    /// The member of a session who also typed the right password, or the reply to send.
     fn verified(&self, session: &str, password: &str, from: &From) -> Result<Result<User, Reply>, Fault> {
         let Some(user) = self.member(session)? else { return Ok(Err(Reply::Nobody)) };
-        // A session is as good as a browser that is known.
+        // A session counts as a known browser.
         let from = From { known: Some(session.to_owned()), ..from.clone() };
         let admitted = match self.throttle.login(&from, &user.key, true, milliseconds()) {
             Ok(admitted) => admitted,

@@ -1,4 +1,4 @@
-//! Argon2id (RFC 9106), in PHC strings that carry their own cost.
+//! Argon2id (RFC 9106), in PHC strings that contain their own cost.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use unicode_normalization::UnicodeNormalization;
 
-/// What a hash costs.
+/// The cost of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Memory in KiB.
@@ -27,14 +27,13 @@ impl Default for Cost {
 
 /// Hashes and verifies passwords.
 ///
-/// Its memory is kept from one hash to the next. The system's costs a third of a hash in page faults, an allocator's
-/// none where it has some left; and what it has left follows from what was asked for before, as by a row that was
-/// found. Whether a name is known could be told from that.
+/// It reuses its memory. Fresh memory of the system costs a third of a hash in page faults, and allocators reuse memory
+/// depending on earlier requests, such as a row that was found. Such timing would reveal whether a name exists.
 pub struct Hasher {
     params: Params,
-    /// The hash of a password that nobody knows: for names that nobody has.
+    /// A hash without a known password, for names that do not exist.
     dummy: String,
-    /// Memory that no hash has at the moment: of as many as were made at once, each of this hasher's cost.
+    /// Memory not in use by a hash: one block list per concurrent hash, each of this hasher's cost.
     rested: Mutex<Vec<Vec<Block>>>,
 }
 
@@ -45,10 +44,10 @@ impl fmt::Debug for Hasher {
 }
 
 impl Hasher {
-    /// With this cost for new hashes.
+    /// Creates a hasher with this cost for new hashes.
     ///
     /// # Errors
-    /// In words: a cost that Argon2 does not know, or a system without random numbers.
+    /// A message: Argon2 rejects the cost, or the system has no random numbers.
     pub fn new(cost: Cost) -> Result<Hasher, String> {
         let Cost { memory, passes, lanes } = cost;
         let params = Params::new(memory, passes, lanes, None).map_err(|error| {
@@ -59,10 +58,10 @@ impl Hasher {
         Ok(hasher)
     }
 
-    /// The hash of a password, with a salt of its own.
+    /// Returns the hash of a password, with a new salt.
     ///
     /// # Errors
-    /// In words: no memory, or no random numbers.
+    /// A message: no memory, or no random numbers.
     pub(crate) fn hash(&self, password: &str) -> Result<String, String> {
         let mut salt = [0; 16];
         getrandom::fill(&mut salt)
@@ -82,7 +81,7 @@ impl Hasher {
         hash().map(|hash| hash.to_string()).map_err(failed)
     }
 
-    /// Whether `password` is the one behind `kept`. Without one it takes as long, and it is not.
+    /// Whether `password` matches the stored hash. Without a hash it takes as long and returns false.
     pub(crate) fn verify(&self, password: &str, kept: Option<&str>) -> bool {
         let text = kept.unwrap_or(&self.dummy);
         let Ok(hash) = PasswordHash::new(text) else { return false };
@@ -90,18 +89,18 @@ impl Hasher {
         same && kept.is_some()
     }
 
-    /// Whether `password` is behind `hash`; nothing where it cannot be told.
+    /// Whether `password` matches `hash`; `None` if the hash is unusable.
     fn is_behind(&self, password: &str, hash: &PasswordHash) -> Option<bool> {
         let (salt, expected) = (hash.salt?, hash.hash?);
         let algorithm = Algorithm::try_from(hash.algorithm.as_str()).ok()?;
         let version = hash.version.map_or(Ok(Version::default()), Version::try_from).ok()?;
         let argon2 = Argon2::new(algorithm, version, Params::try_from(hash).ok()?);
         let output = self.output(&argon2, password, &salt, expected.len()).ok()?;
-        // Compared in a time that does not depend on where they differ.
+        // Constant-time comparison.
         Some(output == expected)
     }
 
-    /// So many bytes of hash.
+    /// Computes `length` bytes of hash.
     fn output(
         &self,
         argon2: &Argon2<'_>,
@@ -110,7 +109,7 @@ impl Hasher {
         length: usize,
     ) -> Result<Output, Failed> {
         let (needed, own) = (argon2.params().block_count(), self.params.block_count());
-        // One of a larger cost than ours is on its way out: its memory is not kept.
+        // A hash with a greater cost is about to be replaced, so its memory is not kept.
         let is_ours = needed <= own;
         let rested = if is_ours { self.rested().pop() } else { None };
         let mut memory = rested.map_or_else(|| blocks(needed.max(own)), Ok)?;
@@ -133,7 +132,7 @@ impl Hasher {
         self.rested.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether `kept` was made at another cost than what new ones get.
+    /// Whether the stored hash has another cost than new ones.
     pub(crate) fn is_outdated(&self, kept: &str) -> bool {
         let Ok(hash) = PasswordHash::new(kept) else { return true };
         let params = Params::try_from(&hash);
@@ -145,7 +144,7 @@ impl Hasher {
     }
 }
 
-/// Why there is no hash, in the words of who knows.
+/// The cause of a missing hash, with the library's message.
 type Failed = Box<dyn std::error::Error>;
 
 /// Memory for a hash.
@@ -156,7 +155,7 @@ fn blocks(count: usize) -> Result<Vec<Block>, Failed> {
     Ok(blocks)
 }
 
-/// A password as it is hashed: what one keyboard composes, another types in pieces.
+/// Normalises a password: some keyboards send composed characters, others their parts.
 pub(super) fn normalised(password: &str) -> String {
     password.nfkc().collect()
 }
@@ -225,7 +224,7 @@ mod tests {
         assert!(Hasher::new(Cost { memory: 1, ..CHEAP }).is_err());
     }
 
-    /// Pages that this thread had to be given so far (minor faults: field 10 of `man 5 proc_pid_stat`).
+    /// The minor page faults of this thread (field 10 of `man 5 proc_pid_stat`).
     fn pages_given() -> u64 {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("the system says it");
         let behind = stat.rsplit(')').next().expect("the name stands in parentheses");

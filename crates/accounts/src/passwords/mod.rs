@@ -1,4 +1,4 @@
-//! Passwords: which are accepted, and how they are kept.
+//! Passwords: rules for accepting them, and their hashes.
 
 mod hash;
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use hash::normalised;
 pub use hash::{Cost, Hasher};
 
-/// Bytes of a password at most: all of them are hashed.
+/// The greatest length of a password in bytes; all of them are hashed.
 pub const LONGEST: usize = 1024;
 
-/// Words that the commonest passwords are made of.
+/// Words in the commonest passwords.
 const COMMON: &str = include_str!("common.txt");
-/// Rows of keys, and other orders that fingers know.
+/// Keyboard rows and other common sequences.
 const WALKS: &[&str] = &[
     "01234567890123456789",
     "abcdefghijklmnopqrstuvwxyz",
@@ -24,21 +24,21 @@ const WALKS: &[&str] = &[
     "zaq12wsxcde34rfvbgt56yhnmju7",
 ];
 
-/// Why a text is no password.
+/// The reason why a text is rejected as a password.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub enum Unfit {
     /// Fewer characters than this.
     Short(usize),
     /// More than [`LONGEST`] bytes.
     Long,
-    /// One of those that are tried first.
+    /// One of the commonest passwords.
     Common,
-    /// It is the name, or nearly.
+    /// It equals the name, or nearly.
     Name,
 }
 
 impl Unfit {
-    /// For whoever typed it.
+    /// The explanation for the visitor.
     pub fn words(self) -> String {
         match self {
             Unfit::Short(least) => format!("A password has at least {least} characters."),
@@ -49,11 +49,11 @@ impl Unfit {
     }
 }
 
-/// Whether `password` is one that may be taken for the account `name`: of `least` characters or more, and
-/// none of the commonest.
+/// Checks whether `password` is acceptable for the account `name`: at least `least` characters, and none of the
+/// commonest.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why it is rejected.
 pub fn check(password: &str, name: &str, least: usize) -> Result<(), Unfit> {
     if password.len() > LONGEST {
         return Err(Unfit::Long);
@@ -63,7 +63,7 @@ pub fn check(password: &str, name: &str, least: usize) -> Result<(), Unfit> {
         return Err(Unfit::Short(least));
     }
     let lower = normal.to_lowercase();
-    // A password of digits has no word in it.
+    // A password of digits contains no word.
     let word = Some(unmasked(trimmed(&lower))).filter(|word| !word.is_empty());
     if is_common(&lower) || is_common(&unmasked(&lower)) || word.is_some_and(|word| is_common(&word)) {
         return Err(Unfit::Common);
@@ -79,7 +79,7 @@ fn is_common(lower: &str) -> bool {
     let (core, first) = (trimmed(lower), lower.chars().next());
     let is_word = |word: &str| COMMON.lines().any(|line| line == word);
     let repeated = |text: &str| {
-        // The same piece again and again: aaaaaaaa, 12121212, passpasspass.
+        // A repeated piece: aaaaaaaa, 12121212, passpasspass.
         (1..=text.len() / 2).any(|size| {
             text.len().is_multiple_of(size)
                 && text.is_char_boundary(size)
@@ -95,12 +95,12 @@ fn is_common(lower: &str) -> bool {
         || [lower, core].iter().any(|text| is_word(text) || repeated(text) || walks(text))
 }
 
-/// Without the digits and signs that are put around a word.
+/// Removes the digits and signs around a word.
 fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| !c.is_alphabetic())
 }
 
-/// With the letters that signs stand for.
+/// Replaces signs by the letters that they imitate.
 fn unmasked(lower: &str) -> String {
     lower
         .chars()

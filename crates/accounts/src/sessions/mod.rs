@@ -1,4 +1,4 @@
-//! Sessions: where they are kept, and how long they live.
+//! Sessions: their storage and lifetimes.
 
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
@@ -8,26 +8,26 @@ use std::time::Duration;
 
 use crate::store::{Fault, Session, Store, User};
 
-/// How long a session lives.
+/// The lifetimes of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// Without being used.
+    /// The idle timeout.
     pub idle: Duration,
-    /// In all.
+    /// The greatest age.
     pub absolute: Duration,
 }
 
-/// Between two cleanings of the table.
+/// The interval between cleanups of the table.
 const CLEANED_EVERY: i64 = 600;
-/// Live sessions of a member at most; a login beyond ends the oldest.
+/// The most live sessions of a member; another login ends the oldest.
 pub(crate) const MOST: usize = 32;
-/// The longest time for which uses of a session are not written, in seconds: each would be a write otherwise.
+/// The longest interval, in seconds, in which further uses are not written, because each would be a write.
 const LONGEST_GRAIN: i64 = 60;
 
-/// Where sessions are kept.
+/// The store of sessions.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// In the database of the members.
+    /// The database of the members.
     Database,
     #[cfg(feature = "redis")]
     Redis(Box<redis::Redis>),
@@ -38,9 +38,9 @@ pub(crate) struct Sessions {
     place: Place,
     idle: i64,
     absolute: i64,
-    /// Seconds after a written use in which others are not written.
+    /// The seconds after a written use in which further uses are not written.
     grain: i64,
-    /// When the table was last cleaned.
+    /// The time of the last cleanup.
     cleaned: Mutex<i64>,
 }
 
@@ -52,10 +52,10 @@ impl Sessions {
         Sessions { place, idle, absolute, grain, cleaned: Mutex::new(0) }
     }
 
-    /// The latest second before which a live session cannot have begun, and before which it cannot have been seen.
+    /// The oldest creation time and the oldest last use that a live session can have.
     ///
-    /// Times are whole seconds, and the last use may be up to `grain` later than the one written. Both count in the
-    /// member's favour: a session outlives `idle` by at most `grain`, and `absolute` by at most a second.
+    /// Times are whole seconds, and the real last use may be up to `grain` later than the written one. Both favour the
+    /// member: a session outlives `idle` by at most `grain`, and `absolute` by at most a second.
     fn horizon(&self, now: i64) -> (i64, i64) {
         (now - self.absolute, now - self.idle - self.grain + 1)
     }
@@ -90,8 +90,8 @@ impl Sessions {
         Ok(Some(session))
     }
 
-    /// Begins a session of a member whose password was verified when `user` was read. Returns whether it began: not
-    /// if the member has been changed, disabled or removed since.
+    /// Begins a session of a member whose password was verified when `user` was read. Returns false if the member was
+    /// changed, disabled or removed since then.
     pub(crate) fn begin(&self, store: &Store, digest: &str, user: &User, now: i64) -> Result<bool, Fault> {
         let session = Session { user: user.id, created: now, seen: now, epoch: user.epoch };
         match &self.place {
@@ -101,7 +101,7 @@ impl Sessions {
             }
             #[cfg(feature = "redis")]
             Place::Redis(redis) => {
-                // A change after this look ends the session all the same: its epoch is compared with each use.
+                // A later change still ends the session, because each use compares its epoch.
                 if !store.user(user.id)?.is_some_and(|user| user.admits(&session)) {
                     return Ok(false);
                 }
@@ -113,7 +113,7 @@ impl Sessions {
         }
     }
 
-    /// Those of a member's sessions that end if one more begins: all that are over, and the oldest beyond the bound.
+    /// The sessions of a member that end if one more begins: expired ones, and the oldest beyond the bound.
     fn surplus(&self, others: Vec<(String, Session)>, now: i64) -> Vec<String> {
         let (mut live, mut over): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|(_, session)| self.is_live(session, now));
@@ -130,7 +130,7 @@ impl Sessions {
         }
     }
 
-    /// Ends all sessions of a member but the one that is `kept`.
+    /// Ends all sessions of a member except `kept`.
     pub(crate) fn end_others(&self, store: &Store, user: i64, kept: &str) -> Result<(), Fault> {
         match &self.place {
             Place::Database => store.remove_sessions(user, kept).map(drop),
@@ -143,7 +143,7 @@ impl Sessions {
         }
     }
 
-    /// How many live sessions a member has.
+    /// The number of live sessions of a member.
     pub(crate) fn count(&self, store: &Store, user: i64, now: i64) -> Result<u64, Fault> {
         match &self.place {
             Place::Database => {
@@ -155,7 +155,7 @@ impl Sessions {
         }
     }
 
-    /// Removes what has outlived itself, now and then.
+    /// Removes expired sessions at intervals.
     fn clean(&self, store: &Store, now: i64) -> Result<(), Fault> {
         {
             let mut cleaned = self.cleaned.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -168,7 +168,7 @@ impl Sessions {
         store.remove_old_sessions(created, seen).map(drop)
     }
 
-    /// Seconds until a session is over if nobody uses it again.
+    /// Seconds until a session expires without further use.
     #[cfg(feature = "redis")]
     fn left(&self, session: Session, now: i64) -> i64 {
         let (created, seen) = self.horizon(now);
@@ -181,10 +181,10 @@ mod tests {
     use super::*;
     use crate::store::url::Url;
 
-    /// Sessions of one member that is stored.
+    /// Creates sessions of one stored member.
     fn sessions(idle: u64, absolute: u64) -> (Store, Sessions, User) {
         let url: Url = "sqlite::memory:".parse().expect("a legal URL");
-        // One connection: each has a database of its own.
+        // One connection, because each has a database of its own.
         let store = Store::open(&url, 1).expect("a database in memory");
         let text = String::from("ann");
         let (name, key, password) = (text.clone(), text.clone(), text);

@@ -1,7 +1,7 @@
-//! Sessions in Valkey or Redis, where several nodes share them.
+//! Sessions in Valkey or Redis, which several nodes can share.
 //!
-//! A session is `tenfold:session:DIGEST`, which the store forgets by itself when its time is over;
-//! `tenfold:member:ID` is the set of those of a member.
+//! A session is `tenfold:session:DIGEST`, which the server expires; `tenfold:member:ID` is the set of a member's
+//! sessions.
 
 use std::fmt;
 use std::path::Path;
@@ -13,11 +13,11 @@ use redis::{Client, Commands, Connection, ExistenceCheck, RedisError, RedisResul
 use crate::store::url::{self, without_password};
 use crate::store::{Fault, Session};
 
-/// How long a connection may take to begin, and an answer to come.
+/// The timeout for a connect and for a reply.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Connections that are kept.
+/// The most idle connections.
 const KEPT: usize = 8;
-/// How long the set of a member's sessions is kept after the last of them began: longer than any session lives.
+/// The lifetime of the set of a member's sessions after the last began, longer than any session.
 const SET_LIVES: i64 = 366 * 24 * 60 * 60;
 
 pub(crate) struct Redis {
@@ -33,10 +33,10 @@ impl fmt::Debug for Redis {
 }
 
 impl Redis {
-    /// Opens the store at `url` and asks whether it is there.
+    /// Opens the store at `url` and checks that it answers.
     pub(crate) fn open(url: &str) -> Result<Redis, String> {
         let read = url.strip_prefix("file:").map(|path| url::read(Path::new(path))).transpose()?;
-        // The path alone: a file may hold a password that is no URL.
+        // Only the path, because an invalid URL in a file may contain a password.
         let name = if read.is_some() { url.to_owned() } else { without_password(url) };
         let url = read.as_deref().unwrap_or(url);
         let client = Client::open(url).map_err(|error| format!("cannot use the sessions {name}: {error}"))?;
@@ -52,7 +52,7 @@ impl Redis {
         Ok(kept.as_deref().and_then(read))
     }
 
-    /// Adds a session that is over in so many seconds.
+    /// Adds a session that expires after `seconds`.
     pub(crate) fn begin(&self, digest: &str, session: Session, seconds: i64) -> Result<(), Fault> {
         let set = member_key(session.user);
         self.with(|connection| {
@@ -68,7 +68,7 @@ impl Redis {
         })
     }
 
-    /// Replaces a session, unless it has ended meanwhile.
+    /// Replaces a session, unless it has ended.
     pub(crate) fn touch(&self, digest: &str, session: Session, seconds: i64) -> Result<(), Fault> {
         let options = SetOptions::default()
             .conditional_set(ExistenceCheck::XX)
@@ -105,12 +105,12 @@ impl Redis {
         })
     }
 
-    /// The digests of a member's sessions, and of some that are over.
+    /// The digests of a member's sessions, including some that have expired.
     pub(crate) fn digests(&self, user: i64) -> Result<Vec<String>, Fault> {
         self.with(|connection| connection.smembers(member_key(user)))
     }
 
-    /// A member's sessions; those that are over are taken out of the set.
+    /// A member's sessions; expired ones are removed from the set.
     pub(crate) fn sessions(&self, user: i64) -> Result<Vec<(String, Session)>, Fault> {
         let digests = self.digests(user)?;
         if digests.is_empty() {
@@ -128,7 +128,7 @@ impl Redis {
         self.end_all(user, &over).map(|()| live)
     }
 
-    /// Runs a command on a connection of its own; one that fails is not kept.
+    /// Runs a command on a connection of its own, which is dropped after an error.
     fn with<T>(&self, mut command: impl FnMut(&mut Connection) -> RedisResult<T>) -> Result<T, Fault> {
         let lost = |error: RedisError| Fault::Lost(error.to_string());
         let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -138,7 +138,7 @@ impl Redis {
                     self.give_back(connection);
                     return Ok(value);
                 }
-                // The server may have gone and come back; every command here can be run again.
+                // The server may have restarted; every command here can be repeated.
                 Err(_) => self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear(),
             }
         }
@@ -171,7 +171,7 @@ fn text(session: Session) -> String {
     format!("{user} {created} {seen} {epoch}")
 }
 
-/// Sessions from before there were epochs have none: theirs is the first.
+/// Sessions from versions without epochs have the first epoch.
 fn read(kept: &str) -> Option<Session> {
     let mut numbers = kept.split(' ').map(str::parse);
     let mut number = || numbers.next()?.ok();

@@ -1,4 +1,4 @@
-//! What a database has to be able to do: run one statement with its values.
+//! The interface of a database: statements with values.
 
 use std::fmt;
 
@@ -14,10 +14,10 @@ pub(crate) type Row = Vec<Value>;
 
 /// An open connection. Statements have `?` where values go.
 pub(crate) trait Connection: Send {
-    /// Runs a statement that gives rows.
+    /// Runs a statement that returns rows.
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Fault>;
 
-    /// Runs any other, and says how many rows it changed.
+    /// Runs any other statement, and returns the number of changed rows.
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Fault>;
 
     /// Begins a transaction that will write.
@@ -25,42 +25,41 @@ pub(crate) trait Connection: Send {
         self.execute("BEGIN", &[]).map(drop)
     }
 
-    /// Lets nobody else change the tables until the connection ends or says otherwise.
+    /// Prevents other connections from changing the schema until the connection ends or unlocks it.
     fn lock_schema(&mut self) -> Result<(), Fault>;
 
     /// Undoes [`Connection::lock_schema`].
     fn unlock_schema(&mut self) -> Result<(), Fault>;
 
-    /// Whether it still leads to what its URL names. A file can be taken away, or another one put in its place.
+    /// Whether it still uses the file of its URL, which may have been removed or replaced.
     fn is_current(&self) -> bool {
         true
     }
 
-    /// What a query ends with that locks its rows until the transaction ends. Nothing if transactions run one at a
-    /// time.
+    /// The suffix of a query that locks its rows until the transaction ends; empty if transactions are serialised.
     fn row_lock(&self) -> &'static str {
         " FOR UPDATE"
     }
 
-    /// Whether a foreign key gets an index without being told.
+    /// Whether the database creates an index for each foreign key.
     fn indexes_foreign_keys(&self) -> bool {
         false
     }
 
-    /// What stands behind the closing bracket of a new table.
+    /// The text after the closing bracket of a new table.
     fn table_suffix(&self) -> &'static str {
         ""
     }
 }
 
-/// Why a statement was not run.
+/// The reason why a statement failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A row with this key is there already.
+    /// A row with this key exists.
     Taken,
-    /// The database is gone, or was never there; the connection is of no use any more.
+    /// The database is unreachable, and the connection is unusable.
     Lost(String),
-    /// The database refuses, is locked or is full.
+    /// The database rejects the statement, is locked, or is full.
     Failed(String),
 }
 
@@ -68,7 +67,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Taken => f.write_str("a row with this key is there already"),
-            // What several lines say stands in one.
+            // Joins the lines of the message.
             Fault::Lost(why) | Fault::Failed(why) => {
                 f.write_str(&why.split_whitespace().collect::<Vec<_>>().join(" "))
             }

@@ -1,8 +1,8 @@
-//! What is kept of members, in a database.
+//! The stored data of members, in a database.
 //!
 //! Every statement is written once, here and in [`schema`], in the SQL that SQLite, PostgreSQL, MySQL and MariaDB
-//! share. What differs is a [`Connection`]: a file for each. Values are parameters, always: no statement is put
-//! together from what a visitor typed.
+//! share. A [`Connection`] hides the differences, one file each. Values are always parameters: no statement contains
+//! text from a visitor.
 
 mod connection;
 #[cfg(feature = "mysql")]
@@ -23,35 +23,35 @@ use url::Url;
 /// A member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The row.
+    /// The id of the row.
     pub(crate) id: i64,
-    /// As it is shown.
+    /// The name as displayed.
     pub name: String,
     pub(crate) key: String,
     /// The hash of the password, as a PHC string.
     pub(crate) password: String,
     /// When the account was made, in seconds since 1970.
     pub created: i64,
-    /// Whether it cannot log in.
+    /// Whether login is disabled.
     pub disabled: bool,
     /// Grows with each change that ends all sessions: another password, disabling, enabling.
     pub(crate) epoch: i64,
 }
 
 impl User {
-    /// Whether this session is valid for the member as stored now.
+    /// Whether this session is valid for the current state of the member.
     pub(crate) fn admits(&self, session: &Session) -> bool {
         self.epoch == session.epoch && !self.disabled
     }
 }
 
-/// A session as it is kept.
+/// A stored session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Session {
     pub(crate) user: i64,
-    /// When it began, in seconds since 1970.
+    /// Creation time, in seconds since 1970.
     pub(crate) created: i64,
-    /// When it was last used, as exactly as [`crate::sessions`] keeps it.
+    /// The last use, as exactly as [`crate::sessions`] stores it.
     pub(crate) seen: i64,
     /// The epoch in which the member was verified. A session of another epoch is over.
     pub(crate) epoch: i64,
@@ -68,10 +68,10 @@ const USER: &str = "SELECT id, name, name_key, password, created, disabled, epoc
 const SESSION: &str = "SELECT digest, user_id, created, seen, epoch FROM tenfold_sessions";
 
 impl Store {
-    /// Opens the database, with `connections` at most, and brings its tables up to date.
+    /// Opens the database with at most `connections`, and migrates its tables.
     ///
     /// # Errors
-    /// One line: it cannot be reached, refuses, or is of a newer version of this program.
+    /// One line: it is unreachable, rejects access, or belongs to a newer version of this program.
     pub fn open(url: &Url, connections: usize) -> Result<Store, String> {
         let pool = Pool::new(url.clone(), connections);
         let keys = pool
@@ -80,12 +80,12 @@ impl Store {
         Ok(Store { pool, keys })
     }
 
-    /// What nodes that share the database sign with.
+    /// The signing key of all nodes that share the database.
     pub(crate) fn secret(&self) -> &str {
         &self.keys.secret
     }
 
-    /// The key of the session filter, and when it was made; 0 if there were no sessions before it.
+    /// The key of the session filter and its creation time; 0 if there were no sessions before it.
     pub(crate) fn filter(&self) -> (&str, i64) {
         (&self.keys.filter, self.keys.filter_made)
     }
@@ -95,7 +95,7 @@ impl Store {
         self.user_where("name_key = ?", key.into())
     }
 
-    /// The member of this row.
+    /// The member with this row id.
     pub(crate) fn user(&self, id: i64) -> Result<Option<User>, Fault> {
         self.user_where("id = ?", id.into())
     }
@@ -106,21 +106,21 @@ impl Store {
         rows.into_iter().next().map(user).transpose()
     }
 
-    /// All members, by the key of their names.
+    /// All members, ordered by the key of their names.
     ///
     /// # Errors
-    /// What the database says.
+    /// The error of the database.
     pub fn users(&self) -> Result<Vec<User>, Fault> {
         let sql = format!("{USER} ORDER BY name_key");
         let rows = self.pool.read(|connection| connection.query(&sql, &[]))?;
         rows.into_iter().map(user).collect()
     }
 
-    /// Keeps a new member, and uses up the invitation with this digest where one is needed. Says whether there
-    /// was one.
+    /// Stores a new member, and consumes the invitation with this digest if one is required. Returns whether it
+    /// existed.
     ///
     /// # Errors
-    /// [`Fault::Taken`] where somebody has the name.
+    /// [`Fault::Taken`] if the name exists.
     pub(crate) fn add_user(&self, user: &User, invitation: Option<&str>, now: i64) -> Result<bool, Fault> {
         self.transaction(|connection| {
             if let Some(digest) = invitation {
@@ -148,20 +148,20 @@ impl Store {
         })
     }
 
-    /// Sets another password; returns how many members have this row. Sessions of the former epoch are over.
+    /// Sets another password; returns the number of members with this id. Sessions of earlier epochs end.
     pub(crate) fn set_password(&self, id: i64, password: &str) -> Result<u64, Fault> {
         let values = [password.into(), id.into()];
         self.write("UPDATE tenfold_users SET password = ?, epoch = epoch + 1 WHERE id = ?", &values)
     }
 
-    /// The same, unless the member changed since `user` was read; returns whether it was set.
+    /// Sets another password, unless the member changed since `user` was read; returns whether it was set.
     pub(crate) fn change_password(&self, user: &User, password: &str) -> Result<bool, Fault> {
         let values = [password.into(), user.id.into(), user.epoch.into()];
         let sql = "UPDATE tenfold_users SET password = ?, epoch = epoch + 1 WHERE id = ? AND epoch = ?";
         Ok(self.write(sql, &values)? > 0)
     }
 
-    /// Stores another hash of the same password, unless the password was changed since `user` was read.
+    /// Stores a new hash of the same password, unless the password was changed since `user` was read.
     pub(crate) fn renew_hash(&self, user: &User, password: &str) -> Result<(), Fault> {
         let values = [password.into(), user.id.into(), user.epoch.into()];
         self.write("UPDATE tenfold_users SET password = ? WHERE id = ? AND epoch = ?", &values).map(drop)
@@ -172,12 +172,12 @@ impl Store {
         self.write("UPDATE tenfold_users SET disabled = ?, epoch = epoch + 1 WHERE id = ?", &values)
     }
 
-    /// Removes a member, with all sessions.
+    /// Removes a member and all sessions.
     pub(crate) fn remove_user(&self, id: i64) -> Result<u64, Fault> {
         self.write("DELETE FROM tenfold_users WHERE id = ?", &[id.into()])
     }
 
-    /// The same, unless the member changed since `user` was read; returns whether the member was removed.
+    /// Removes a member, unless it changed since `user` was read; returns whether it was removed.
     pub(crate) fn remove_unchanged_user(&self, user: &User) -> Result<bool, Fault> {
         let values = [user.id.into(), user.epoch.into()];
         Ok(self.write("DELETE FROM tenfold_users WHERE id = ? AND epoch = ?", &values)? > 0)
@@ -196,8 +196,8 @@ impl Store {
         Ok(rows.into_iter().next().map(session).transpose()?.map(|(_, session)| session))
     }
 
-    /// Adds a session, unless its member has changed since the session's epoch. `surplus` chooses among the member's
-    /// other sessions those that end for it. Returns whether the session was added.
+    /// Adds a session, unless its member has changed since the session's epoch. `surplus` selects the member's other
+    /// sessions that end in return. Returns whether the session was added.
     pub(crate) fn add_session(
         &self,
         digest: &str,
@@ -213,7 +213,8 @@ impl Store {
             }
             let others = connection.query(&format!("{SESSION} WHERE user_id = ?"), &[new.user.into()])?;
             let others = others.into_iter().map(session).collect::<Result<_, _>>()?;
-            // One at a time, by primary key: MySQL locks the gaps of a range, and other logins would deadlock.
+            // One statement per row, by primary key: MySQL locks the gaps of a range, and concurrent logins would
+            // deadlock.
             for ended in surplus(others) {
                 let values = [ended.as_str().into()];
                 connection.execute("DELETE FROM tenfold_sessions WHERE digest = ?", &values)?;
@@ -234,13 +235,13 @@ impl Store {
         self.write("DELETE FROM tenfold_sessions WHERE digest = ?", &[digest.into()])
     }
 
-    /// Removes the sessions of a member, but for the one with the digest `kept`.
+    /// Removes the sessions of a member, except the one with the digest `kept`.
     pub(crate) fn remove_sessions(&self, user: i64, kept: &str) -> Result<u64, Fault> {
         let values = [user.into(), kept.into()];
         self.write("DELETE FROM tenfold_sessions WHERE user_id = ? AND digest <> ?", &values)
     }
 
-    /// Removes sessions that began or were used before these moments.
+    /// Removes sessions that began or were last used before these times.
     pub(crate) fn remove_old_sessions(&self, created: i64, seen: i64) -> Result<u64, Fault> {
         let values = [created.into(), seen.into()];
         self.write("DELETE FROM tenfold_sessions WHERE created < ? OR seen < ?", &values)
@@ -258,7 +259,7 @@ impl Store {
         self.pool.with(|connection| connection.execute(sql, values))
     }
 
-    /// All of `steps` or nothing. What was done is undone where they say no.
+    /// Runs `steps` in a transaction, which is rolled back if they return false or an error.
     fn transaction(
         &self,
         steps: impl FnOnce(&mut dyn Connection) -> Result<bool, Fault>,

@@ -7,29 +7,29 @@ use mysql::{Conn, Error, Opts, OptsBuilder, Params};
 
 use super::connection::{Connection, Fault, Row, Value};
 
-/// How long a connection may take to begin, and an answer to come.
+/// The timeout for a connect and for a reply.
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(10);
-/// What the server does first. A table that somebody has locked is waited for less long than for an answer: else a
-/// connection would be lost for it.
+/// The first statements of a connection. The timeout for a locked table is shorter than that for a reply: otherwise
+/// each lock would cost a connection.
 const FIRST: [&str; 4] = [
     "SET NAMES utf8mb4",
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
     "SET SESSION innodb_lock_wait_timeout = 5",
     "SET SESSION lock_wait_timeout = 5",
 ];
-/// A row that is there already (ER_DUP_ENTRY).
+/// Duplicate key (ER_DUP_ENTRY).
 const DUPLICATE: u16 = 1062;
 
-/// Whether `url` is one that this library reads, and asks for nothing that is not done.
+/// Checks that this library can parse `url`, and that it has no unsupported options.
 pub(super) fn check(url: &str) -> Result<(), String> {
     match Opts::from_url(url) {
-        // The library would panic where the server has TLS.
+        // The library would panic if the server has TLS.
         Ok(options) if options.get_ssl_opts().is_some() => {
             Err("connections to MySQL are not encrypted here, so its URL cannot ask for it".into())
         }
         Ok(_) => Ok(()),
-        // The library's own words may hold what was typed.
+        // The library's message may contain the typed URL.
         Err(_) => Err("this is no MySQL database such as mysql://USER:PASSWORD@HOST/NAME".into()),
     }
 }
@@ -37,7 +37,7 @@ pub(super) fn check(url: &str) -> Result<(), String> {
 pub(super) fn open(url: &str) -> Result<Box<dyn Connection>, Fault> {
     let options = Opts::from_url(url).map_err(|error| Fault::Failed(error.to_string()))?;
     let options = OptsBuilder::from_opts(options)
-        // What the URL names is what is used.
+        // Use the address of the URL, not a local socket.
         .prefer_socket(false)
         .tcp_connect_timeout(Some(CONNECT))
         .read_timeout(Some(ANSWER))
@@ -53,7 +53,7 @@ impl Connection for Conn {
     }
 
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Fault> {
-        // Transactions are none of a prepared statement's business.
+        // Prepared statements cannot control transactions.
         match values {
             [] => self.query_drop(sql),
             values => self.exec_drop(sql, parameters(values)),
@@ -65,7 +65,7 @@ impl Connection for Conn {
     fn lock_schema(&mut self) -> Result<(), Fault> {
         match self.query_first("SELECT GET_LOCK('tenfold_schema', 5)").map_err(fault)? {
             Some(Some(1i64)) => Ok(()),
-            // NULL is an error of the server's, 0 a lock that another node holds.
+            // NULL is an error of the server, 0 a lock held by another node.
             _ => Err(Fault::Failed("another node holds the lock of the schema".into())),
         }
     }
@@ -78,7 +78,7 @@ impl Connection for Conn {
         true
     }
 
-    /// Two texts are the same where their bytes are: what is alike is for the keys to say.
+    /// Texts are equal if their bytes are; keys handle similarity.
     fn table_suffix(&self) -> &'static str {
         " ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
     }

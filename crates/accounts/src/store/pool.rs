@@ -1,4 +1,4 @@
-//! Connections that are kept open: so many at most, and none before it is needed.
+//! A pool of connections: bounded, and opened on demand.
 
 use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::connection::{Connection, Fault};
 use super::url::Url;
 
-/// How long somebody waits for a connection that others have.
+/// The longest wait for a connection while all are in use.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) struct Pool {
@@ -20,7 +20,7 @@ pub(super) struct Pool {
 #[derive(Default)]
 struct State {
     idle: Vec<Box<dyn Connection>>,
-    /// Those that somebody has.
+    /// The number of connections in use.
     lent: usize,
 }
 
@@ -35,8 +35,7 @@ impl Pool {
         Pool { url, most: most.max(1), state: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// Lends a connection. One that fails is not kept, and where it was lost, neither are those that wait: they
-    /// were opened before.
+    /// Lends a connection. After an error it is dropped; if it was lost, so are the idle ones, which are older.
     pub(super) fn with<T>(
         &self,
         use_it: impl FnOnce(&mut dyn Connection) -> Result<T, Fault>,
@@ -44,7 +43,7 @@ impl Pool {
         self.lend(use_it).0
     }
 
-    /// The same for statements that only read: once more on a new connection where an old one was lost.
+    /// Lends a connection for reading statements, and retries once on a new connection if an old one was lost.
     pub(super) fn read<T>(
         &self,
         use_it: impl Fn(&mut dyn Connection) -> Result<T, Fault>,
@@ -55,7 +54,7 @@ impl Pool {
         }
     }
 
-    /// Says also whether the connection had been used before.
+    /// Lends a connection; also returns whether it had been used before.
     fn lend<T>(
         &self,
         use_it: impl FnOnce(&mut dyn Connection) -> Result<T, Fault>,
@@ -64,7 +63,7 @@ impl Pool {
             Ok(idle) => idle,
             Err(fault) => return (Err(fault), false),
         };
-        // Counts it as returned even where `use_it` panics.
+        // Counts the connection as returned even if `use_it` panics.
         let place = Lent(self);
         let used = idle.is_some();
         let mut connection = match idle.map_or_else(|| self.url.connect(), Ok) {
@@ -78,13 +77,13 @@ impl Pool {
             Err(Fault::Lost(_)) => state.idle.clear(),
             Err(Fault::Failed(_)) => {}
         }
-        // In the same moment: until then the connection would be counted twice.
+        // Returned under the same lock: otherwise it would count as idle and as in use.
         std::mem::forget(place);
         self.give_back(state);
         (result, used)
     }
 
-    /// One that was lent is not any more.
+    /// Counts a connection as returned.
     fn give_back(&self, mut state: MutexGuard<'_, State>) {
         state.lent -= 1;
         drop(state);
@@ -105,7 +104,7 @@ impl Pool {
         state.lent += 1;
         let idle = state.idle.pop();
         if idle.as_ref().is_some_and(|connection| !connection.is_current()) {
-            // Neither are those that were opened before it was.
+            // The idle ones are older, so they are lost, too.
             state.idle.clear();
             return Ok(None);
         }
@@ -117,7 +116,7 @@ impl Pool {
     }
 }
 
-/// The place of a connection that somebody has.
+/// The place of a connection in use.
 struct Lent<'p>(&'p Pool);
 
 impl Drop for Lent<'_> {

@@ -10,22 +10,22 @@ use postgres::{Client, Config, Error, NoTls, Statement};
 
 use super::connection::{Connection, Fault, Row, Value};
 
-/// How long a connection may take to begin, and bytes to be acknowledged.
+/// The timeout for a connect and for acknowledgements.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What the server gives a statement, and a wait for a lock.
+/// The server's timeouts for a statement and for a lock.
 const STATEMENT: &str = "-c statement_timeout=10000 -c lock_timeout=5000";
 const NOT_ENCRYPTED: &str = "connections to PostgreSQL are not encrypted here, so its URL cannot ask for it";
-/// The lock that is held while tables change: a number that others are unlikely to choose.
+/// The lock held during migrations: a number that other programs are unlikely to choose.
 const LOCK: i64 = 0x7465_6e66_6f6c_6431;
 
-/// Whether `url` is one that this library reads, and asks for nothing that is not done.
+/// Checks that this library can parse `url`, and that it has no unsupported options.
 pub(super) fn check(url: &str) -> Result<(), String> {
     match config(url) {
         Ok(config) if matches!(config.get_ssl_mode(), SslMode::Disable | SslMode::Prefer) => Ok(()),
-        // `verify-full` and its like are none that the library knows.
+        // The library does not know `verify-full` and similar modes.
         Ok(_) => Err(NOT_ENCRYPTED.into()),
         Err(_) if url.contains("sslmode=") => Err(NOT_ENCRYPTED.into()),
-        // The library's own words may hold what was typed.
+        // The library's message may contain the typed URL.
         Err(_) => Err("this is no PostgreSQL database such as postgres://USER:PASSWORD@HOST/NAME".into()),
     }
 }
@@ -47,7 +47,7 @@ fn config(url: &str) -> Result<Config, Error> {
 
 struct Postgres {
     client: Client,
-    /// Statements that the server knows, by what is asked for here.
+    /// Prepared statements, by their text in this crate.
     prepared: HashMap<String, Statement>,
 }
 
@@ -88,7 +88,7 @@ impl Connection for Postgres {
     }
 }
 
-/// The statement with `$1`, `$2` where it has `?`. No statement of ours has one elsewhere.
+/// Replaces `?` by `$1`, `$2`. Our statements contain `?` nowhere else.
 fn numbered(sql: &str) -> String {
     let mut pieces = sql.split('?');
     let first = pieces.next().unwrap_or_default().to_owned();
@@ -116,13 +116,13 @@ fn value(row: &postgres::Row, column: usize) -> Result<Value, Fault> {
 
 fn fault(error: Error) -> Fault {
     let Some(said) = error.as_db_error() else {
-        // The error's own words are few: the cause has the system's.
+        // The error's own message is short; its cause has that of the system.
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         return Fault::Lost(format!("{error}{cause}"));
     };
     match said.code() {
         &SqlState::UNIQUE_VIOLATION => Fault::Taken,
-        // 57P: the server is going or coming.
+        // 57P: the server is starting or stopping.
         code if code.code().starts_with("57P") => Fault::Lost(said.message().to_owned()),
         _ => Fault::Failed(said.message().to_owned()),
     }

@@ -1,11 +1,10 @@
-//! The tables, and how a database gets from one version to the next.
+//! The tables, and the migrations between versions.
 
 use super::connection::{Connection, Fault};
 use crate::clock::seconds;
 use crate::token;
 
-/// The changes from each version to the next. A change runs again without harm: MySQL does not undo a new table
-/// with its transaction.
+/// The migrations of each version. Each can be repeated without harm, because MySQL does not roll back a new table.
 const VERSIONS: &[&[Change]] = &[
     &[
         Table(
@@ -33,7 +32,7 @@ const VERSIONS: &[&[Change]] = &[
         used BIGINT NOT NULL)",
         ),
     ],
-    // A session ends if its epoch is not that of its member. Nodes of version 1 insert neither column.
+    // A session ends if its epoch differs from its member's. Nodes of version 1 insert neither column.
     &[
         Column { table: "tenfold_users", name: "epoch", definition: "BIGINT NOT NULL DEFAULT 0" },
         Column { table: "tenfold_sessions", name: "epoch", definition: "BIGINT NOT NULL DEFAULT 0" },
@@ -41,11 +40,11 @@ const VERSIONS: &[&[Change]] = &[
     ],
 ];
 
-/// A change of the tables.
+/// A migration of the tables.
 enum Change {
     /// `CREATE TABLE IF NOT EXISTS`.
     Table(&'static str),
-    /// A column, unless the table has it: neither SQLite nor MySQL knows `ADD COLUMN IF NOT EXISTS`.
+    /// A column, if it is missing: neither SQLite nor MySQL supports `ADD COLUMN IF NOT EXISTS`.
     Column { table: &'static str, name: &'static str, definition: &'static str },
     /// `CREATE INDEX IF NOT EXISTS` on a foreign key.
     ForeignKeyIndex(&'static str),
@@ -75,25 +74,25 @@ const FACTS: &str = "CREATE TABLE IF NOT EXISTS tenfold_facts (
     name VARCHAR(32) NOT NULL PRIMARY KEY,
     content VARCHAR(255) NOT NULL)";
 
-/// The keys of a database, which all nodes that use it share.
+/// The keys of a database, shared by all nodes.
 #[derive(Debug)]
 pub(super) struct Keys {
-    /// Known to the accounts processes alone.
+    /// Known only to the accounts processes.
     pub(super) secret: String,
-    /// The key of the session filter, which workers know, too.
+    /// The key of the session filter, also known to workers.
     pub(super) filter: String,
-    /// When the filter key was made, in seconds since 1970; 0 if there were no sessions before it.
+    /// The creation time of the filter key, in seconds since 1970; 0 if there were no sessions before it.
     pub(super) filter_made: i64,
 }
 
-/// Brings the tables up to date and returns the keys of this database.
+/// Migrates the tables and returns the keys of this database.
 ///
 /// # Errors
-/// What the database says; and where its tables are newer than this program.
+/// The error of the database, or its tables are newer than this program.
 pub(super) fn prepare(connection: &mut dyn Connection) -> Result<Keys, Fault> {
     connection.lock_schema()?;
     let keys = update(connection);
-    // Where it failed, the connection is not kept, and the lock goes with it.
+    // After an error the connection is dropped, which releases the lock.
     if keys.is_ok() {
         connection.unlock_schema()?;
     }
@@ -128,7 +127,7 @@ fn update(connection: &mut dyn Connection) -> Result<Keys, Fault> {
     Ok(Keys { secret, filter: key.to_owned(), filter_made })
 }
 
-/// A fact of the database, which is made if it is missing.
+/// Reads a fact of the database, and creates it if it is missing.
 fn fact_or(
     connection: &mut dyn Connection,
     name: &str,

@@ -1,4 +1,4 @@
-//! SQLite: a file, opened by this process.
+//! SQLite: a file opened by this process.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,16 +10,15 @@ use rusqlite::{ErrorCode, OpenFlags, ToSql, params_from_iter};
 
 use super::connection::{Connection, Fault, Row, Value};
 
-/// How long a statement waits for another process that writes.
+/// The longest wait of a statement for another process that writes.
 const LOCKED: Duration = Duration::from_secs(5);
 
-/// Opens the file at `path`, which whoever starts the accounts has made: a file that is taken away later is not
-/// replaced by an empty one. A symbolic link in its place is not followed.
+/// Opens the file at `path`, which the parent process created. A file that is removed later is not replaced by an empty
+/// one. A symbolic link in its place is not followed.
 ///
-/// What was committed has been synced (`synchronous=FULL`): an account that was acknowledged is there after the
-/// power has failed.
+/// Commits are synchronous (`synchronous=FULL`): an acknowledged account survives a power failure.
 pub(super) fn open(path: &Path) -> Result<Box<dyn Connection>, Fault> {
-    // Looked at before: should another file come in between, the connection is not current, and is opened again.
+    // Read before opening: if the file is replaced in between, the connection is not current, and is reopened.
     let file = file(path);
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -32,7 +31,7 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn Connection>, Fault> {
     Ok(Box::new(Sqlite { connection, path: path.to_owned(), file }))
 }
 
-/// The same path with the links of its folder resolved: `SQLITE_OPEN_NOFOLLOW` refuses links anywhere in a path.
+/// Resolves links in the folder of the path: `SQLITE_OPEN_NOFOLLOW` rejects links anywhere in a path.
 fn in_real_folder(path: &Path) -> PathBuf {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match (folder.map(fs::canonicalize), path.file_name()) {
@@ -44,14 +43,14 @@ fn in_real_folder(path: &Path) -> PathBuf {
 struct Sqlite {
     connection: rusqlite::Connection,
     path: PathBuf,
-    /// The file that stood at the path when it was opened.
+    /// The file at the path when it was opened.
     file: Option<File>,
 }
 
-/// A file, whatever its name: device and inode.
+/// The identity of a file: device and inode.
 type File = (u64, u64);
 
-/// The file at a path; none where there is none, as of a database in memory.
+/// The identity of the file at a path; `None` if there is none, as for a database in memory.
 fn file(path: &Path) -> Option<File> {
     fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
 }
@@ -80,7 +79,7 @@ impl Connection for Sqlite {
         statement.execute(params_from_iter(values)).map(|count| count as u64).map_err(fault)
     }
 
-    /// A transaction that reads first and writes later could find somebody else's change in between.
+    /// A deferred transaction that reads first and writes later could miss another writer's change.
     fn begin(&mut self) -> Result<(), Fault> {
         self.execute("BEGIN IMMEDIATE", &[]).map(drop)
     }
@@ -97,7 +96,7 @@ impl Connection for Sqlite {
         ""
     }
 
-    /// What is written to a file that was removed is acknowledged and gone.
+    /// Writes to a removed file would be acknowledged and lost.
     fn is_current(&self) -> bool {
         file(&self.path) == self.file
     }

@@ -1,4 +1,4 @@
-//! Where the members are kept, as it is written.
+//! The URL of a database.
 
 use std::fmt;
 use std::fs::File;
@@ -8,20 +8,20 @@ use std::str::FromStr;
 
 use super::connection::{Connection, Fault};
 
-/// A database.
+/// The URL of a database.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(Kind);
 
 #[derive(Clone, PartialEq, Eq)]
 enum Kind {
     Sqlite(PathBuf),
-    /// A file that holds the URL of a database server.
+    /// A file that contains the URL of a database server.
     InFile(PathBuf),
     Postgres(String),
     Mysql(String),
 }
 
-/// A cargo feature that a client of a database stands behind.
+/// A database client behind a cargo feature.
 struct Client {
     database: &'static str,
     feature: &'static str,
@@ -68,7 +68,7 @@ impl FromStr for Url {
                 super::mysql::check(&url)?;
                 Kind::Mysql(url)
             }
-            // What was typed may hold a password.
+            // The typed text may contain a password.
             _ => {
                 return Err("a database is sqlite:PATH, postgres://USER:PASSWORD@HOST/NAME, \
                             mysql://USER:PASSWORD@HOST/NAME, or file:PATH of a file that holds one of the last two"
@@ -88,7 +88,7 @@ impl Url {
         Ok(Url(Kind::Sqlite(path.to_owned())))
     }
 
-    /// The file, where it is one.
+    /// The file, if the database is one.
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
             Kind::Sqlite(path) => Some(path),
@@ -96,7 +96,7 @@ impl Url {
         }
     }
 
-    /// With the path of a file, where it is one, from this folder on.
+    /// Resolves the path of a file relative to `base`.
     #[must_use]
     pub fn beneath(self, base: &Path) -> Url {
         match self.0 {
@@ -124,7 +124,7 @@ impl Url {
             Kind::Postgres(url) => super::postgres::open(url),
             #[cfg(feature = "mysql")]
             Kind::Mysql(url) => super::mysql::open(url),
-            // A URL is read only if its client was built.
+            // A URL is only parsed if its client is part of the build.
             #[cfg(not(feature = "sqlite"))]
             Kind::Sqlite(_) => Err(Fault::Failed(SQLITE.missing())),
             #[cfg(not(feature = "postgresql"))]
@@ -136,7 +136,7 @@ impl Url {
 }
 
 impl fmt::Display for Url {
-    /// Without the password.
+    /// Omits the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
@@ -160,11 +160,11 @@ fn path_behind(scheme: &str, rest: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Reads a URL from a file, at most 4 KiB, without the white space around it. A URL in a file stays out of command
-/// lines, of the configuration and of the memory of processes that only pass its path on.
+/// Reads a URL from a file, at most 4 KiB, without surrounding white space. The file keeps the URL out of command
+/// lines, the configuration, and the memory of processes that only pass the path on.
 ///
 /// # Errors
-/// In words, with the path and without what the file holds.
+/// A message with the path, but without the content of the file.
 pub fn read(path: &Path) -> Result<String, String> {
     const LONGEST: u64 = 4096;
     let wrong = |why: &dyn fmt::Display| {
@@ -179,8 +179,8 @@ pub fn read(path: &Path) -> Result<String, String> {
     Ok(text.trim().to_owned())
 }
 
-/// A URL without its password and its query, which may hold one too. Of a text that is no URL, only the scheme is left;
-/// the path of a file that holds one is shown. Without a user, text behind the host's colon is shown if it is a port.
+/// Removes the password and the query, which may contain one, from a URL. An invalid URL is reduced to its scheme,
+/// except the path of a file. Without a user, text after the host's colon is shown only if it is a port.
 pub fn without_password(url: &str) -> String {
     const QUERY: [char; 2] = ['?', '#'];
     if url.starts_with("file:") && !url.contains("://") {
@@ -297,7 +297,7 @@ mod tests {
         let mut all =
             vec![failure(None), failure(Some("sqlite:x")), failure(Some("oracle://ann:secret@db/x"))];
         all.push(failure(Some(&"x".repeat(5000))));
-        // Nothing listens on port 1: the URL was understood.
+        // Port 1 is closed, so the URL was parsed.
         #[cfg(feature = "postgresql")]
         all.push(failure(Some("postgres://ann:secret@127.0.0.1:1/x\n")));
         std::fs::remove_file(&path).expect("our own file");

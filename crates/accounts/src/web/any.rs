@@ -1,5 +1,5 @@
-//! Any bytes as a form or as cookies, against readers that are slow and simple. Fuzz harnesses, too:
-//! `cargo xtask fuzz --minutes 10 form cookie`.
+//! Arbitrary bytes as forms and cookies, compared with slow and simple parsers. The fuzz harnesses use it, too: `cargo
+//! xtask fuzz --minutes 10 form cookie`.
 
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
@@ -24,7 +24,7 @@ fn connection() -> Connection {
     Connection::plaintext(peer, Local { listener: 0 })
 }
 
-/// Joins pieces by choice; the last choices are bytes of their own.
+/// Joins chosen pieces; the last choices are literal bytes.
 fn assemble(pieces: &[&str], choices: &[u8]) -> Vec<u8> {
     let piece = |choice: &u8| match choice {
         0..248 => pieces[usize::from(*choice) % pieces.len()].as_bytes().to_vec(),
@@ -58,7 +58,7 @@ fn decoded(mut text: &[u8]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The page that a login gets whose password is wrong is made, whatever was typed.
+/// Renders the page for a wrong password, whatever was typed.
 fn is_answered(wanted: Wanted, head: &Request<'_>) {
     let page = match wanted {
         Wanted::Page(page) => page,
@@ -130,11 +130,12 @@ fn any_form_is_read_as_a_slow_reader_reads_it() {
             });
         },
     );
-    // Else this shows nothing.
+    // Otherwise the test proves nothing.
     assert!(asked.into_inner() > 100, "hardly any form was a login");
 }
 
-/// Reads the session of cookie lines: the value of the only pair of that name, of characters that a session may have.
+/// Reads the session from cookie lines: the value of the only pair of that name, if its characters are valid in a
+/// session.
 fn session<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<String> {
     let mut found = Vec::new();
     for line in lines {

@@ -1,4 +1,4 @@
-//! The settings and templates that every page needs, and the answers to a request.
+//! The settings and templates of all pages, and the results of a request.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::ask::{Query, Reply};
 /// The settings of the pages.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Folders that are for members.
+    /// The protected folders.
     pub protect: Vec<Folder>,
     /// The visitors that can register.
     pub registration: Registration,
-    /// Characters that a password has at least.
+    /// The least number of characters of a password.
     pub least_password: usize,
-    /// How long the cookie of a session is kept.
+    /// The lifetime of a session's cookie.
     pub absolute: Duration,
     /// Trusted proxies.
     pub trusted: Vec<TrustedProxy>,
-    /// A folder with templates that are used in place of the built-in ones.
+    /// A folder with templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
 }
 
@@ -38,31 +38,31 @@ pub struct Web {
 
 /// The next step of a request.
 pub enum Wanted {
-    /// It is none of the members' business.
+    /// The request does not concern members.
     Nothing,
-    /// Its body, of at most so many bytes: then [`Web::submit`].
+    /// Receive its body, of at most so many bytes, then call [`Web::submit`].
     Body(u64),
-    /// This page.
+    /// Send this page.
     Page(Page),
-    /// An answer of the accounts.
+    /// Send a query to the accounts.
     Ask(Ask),
 }
 
-/// A question to the accounts, and what follows the answer.
+/// A query to the accounts, with the handler of its reply.
 pub struct Ask {
-    /// The question.
+    /// The query.
     pub request: Query,
-    /// The cookie of the session in which it is asked: [`Reply::Nobody`] is the answer if the cookie was invented.
+    /// The session cookie of the request. If it is forged, the reply is [`Reply::Nobody`].
     pub session: Option<String>,
-    /// Makes of the answer what is to be done.
+    /// Turns the reply into the next step.
     pub then: Box<dyn FnOnce(Reply) -> Outcome + Send>,
 }
 
-/// The consequence of the accounts' reply.
+/// The next step after a reply of the accounts.
 pub enum Outcome {
-    /// The visitor is a member: the site answers, and nobody else may keep the answer.
+    /// The visitor is a member: the site responds, and shared caches must not store the response.
     Serve,
-    /// This page.
+    /// Send this page.
     Page(Page),
 }
 
@@ -70,13 +70,13 @@ impl Web {
     /// Loads the built-in templates, or those of the folder that the settings name.
     ///
     /// # Errors
-    /// One line: a template cannot be read, or is none.
+    /// One line: a template is unreadable or invalid.
     pub fn new(settings: Settings) -> Result<Web, String> {
         let templates = Templates::load(settings.templates.as_deref())?;
         Ok(Web { settings, templates })
     }
 
-    /// The page to show after a login that names none.
+    /// The page after a login without `next=`.
     pub(super) fn home(&self) -> String {
         match self.settings.protect.first() {
             Some(folder) => folder.url(),
@@ -84,7 +84,7 @@ impl Web {
         }
     }
 
-    /// The template `name` filled.
+    /// Renders the template `name`.
     pub(super) fn render(&self, status: u16, name: &str, view: &View) -> Page {
         let view = View {
             place: format!("/{PLACE}/"),
@@ -99,14 +99,14 @@ impl Web {
         };
         match self.templates.render(&format!("{name}.html"), &view) {
             Ok(body) => Page::html(status, body),
-            // A template that somebody wrote; it was filled once when it was read.
+            // A custom template; it was rendered once when it was loaded.
             Err(why) => {
                 Page::html(500, format!("<!DOCTYPE html><title>500</title><pre>{}</pre>", escaped(&why)))
             }
         }
     }
 
-    /// The page to show when the accounts have no answer.
+    /// The page for an unusable reply.
     pub(super) fn trouble(&self, reply: &Reply) -> Page {
         let (status, seconds, heading, text) = match reply {
             Reply::Throttled { after } => {

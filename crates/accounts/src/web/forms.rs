@@ -1,4 +1,4 @@
-//! What forms order.
+//! Handlers of the forms.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::ask::{Query, Refused, Reply};
 use crate::names;
 use crate::token;
 
-/// How long a browser remembers that somebody has logged in with it, in seconds.
+/// The lifetime of the marker of a known browser, in seconds.
 const KNOWN_FOR: u64 = 365 * 24 * 60 * 60;
-/// Whether something can be ordered there.
+/// Whether `place` has a form.
 pub(super) fn is_one(place: &str) -> bool {
     matches!(place, "login" | "register" | "logout" | "password" | "sessions" | "delete")
 }
@@ -28,14 +28,14 @@ impl Fields {
         Fields(form_urlencoded::parse(body).into_owned().take(16).collect())
     }
 
-    /// The first field of this name; empty where there is none.
+    /// The first field of this name; empty if it is absent.
     fn of(&self, name: &str) -> String {
         self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.clone()).unwrap_or_default()
     }
 }
 
 impl Web {
-    /// Takes a form; where it was sent from another site, it is not looked at.
+    /// Handles a form, unless another site sent it.
     pub(super) fn take(
         self: &Arc<Web>,
         form: &str,
@@ -102,7 +102,7 @@ impl Web {
         })
     }
 
-    /// A session begins: its number goes into the cookie.
+    /// Begins a session and sets its cookie.
     fn welcome(&self, token: &str, known: &str, visitor: &Visitor, next: &str) -> Page {
         let seconds = self.settings.absolute.as_secs();
         Page::see(next).cookie(Cookie::Session, visitor.secure, token, seconds).cookie(
@@ -185,7 +185,7 @@ impl Web {
         })
     }
 
-    /// The form again, with what was wrong beside the field.
+    /// Shows the form again, with the error beside its field.
     fn refused(&self, form: &str, mut view: View, reply: &Reply) -> Page {
         let Reply::Refused(why) = reply else { return self.not_done(reply) };
         let errors = &mut view.errors;
@@ -206,7 +206,7 @@ impl Web {
         self.render(422, form, &view)
     }
 
-    /// What is left to say where nothing was done.
+    /// The page for a reply that completes nothing.
     fn not_done(&self, reply: &Reply) -> Page {
         match reply {
             Reply::Nobody => Page::see(&format!("/{PLACE}/login")),
@@ -214,7 +214,7 @@ impl Web {
         }
     }
 
-    /// A form that another site may have sent, or whose cookie is gone: the same again, with a new token.
+    /// Shows a form again with a new token, because another site may have sent it or its cookie is missing.
     fn foreign(&self, form: &str, fields: &Fields, visitor: Visitor) -> Page {
         const WHY: &str = "This form was not sent from this site, or is too old. Please send it again.";
         if form == "sessions" {
@@ -236,7 +236,7 @@ impl Web {
     }
 }
 
-/// What was typed, as far as it is shown again.
+/// Cuts typed text to the length that is shown again.
 fn shortened(text: &str) -> String {
     text.chars().take(4 * names::LONGEST).collect()
 }

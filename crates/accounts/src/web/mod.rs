@@ -1,9 +1,9 @@
-//! Members in the browser: which paths are theirs, the forms, the pages.
+//! Members in the browser: their paths, forms and pages.
 //!
-//! Nothing here waits. [`Web::begin`] and [`Web::submit`] say what a request needs: nothing, its body, an answer of
-//! the accounts ([`Ask`]), or none of it, because the page is known. [`protect`] decides what is protected,
-//! [`visitor`] reads cookies and the client's address, [`origin`] and the token of a form keep other sites out, [`forms`]
-//! carries out the forms, [`pages`] shows the pages, both with the settings and templates of [`context`].
+//! Nothing here blocks. [`Web::begin`] and [`Web::submit`] return the next step of a request: none, its body, a query
+//! to the accounts ([`Ask`]), or a page. [`protect`] decides which paths are protected, [`visitor`] reads cookies and
+//! the client's address. [`origin`] and the token of a form keep other sites out. [`forms`] handles the forms and
+//! [`pages`] shows the pages, both with the settings and templates of [`context`].
 
 #[cfg(test)]
 mod any;
@@ -27,16 +27,16 @@ pub use page::{PLACE, Page};
 use visitor::Visitor;
 pub use visitor::counted_address;
 
-/// Bytes of a form at most.
+/// The greatest size of a form in bytes.
 const LONGEST_FORM: u64 = 16 * 1024;
 
 impl Web {
-    /// Whether a path, decoded and without a slash at either end, is for members or about them.
+    /// Whether a decoded path without outer slashes is for members or about them.
     pub fn concerns(&self, path: &str) -> bool {
         place(path).is_some() || self.settings.protect.iter().any(|folder| folder.holds(path))
     }
 
-    /// What `head` needs, whose path means `path`.
+    /// The next step of the request `head` for the normalised `path`.
     pub fn begin(self: &Arc<Web>, path: &str, head: &Request<'_>, connection: &Connection) -> Wanted {
         let visitor = Visitor::read(head, connection, &self.settings.trusted);
         let reads = matches!(head.method, Method::Get | Method::Head);
@@ -51,7 +51,7 @@ impl Web {
         }
     }
 
-    /// What a form needs, whose fields are `body`.
+    /// The next step of a form with the fields in `body`.
     pub fn submit(
         self: &Arc<Web>,
         path: &str,
@@ -66,12 +66,12 @@ impl Web {
         }
     }
 
-    /// What `head` needs, whose file is for members though its path is not.
+    /// The next step of `head`, whose file is protected although its path is not.
     pub fn begin_for_file(self: &Arc<Web>, head: &Request<'_>, connection: &Connection) -> Wanted {
         self.admit(head, Visitor::read(head, connection, &self.settings.trusted))
     }
 
-    /// Asks whether the visitor is a member.
+    /// Asks the accounts whether the visitor is a member.
     fn admit(self: &Arc<Web>, head: &Request<'_>, visitor: Visitor) -> Wanted {
         let refusal = self.refusal(head);
         let Some(session) = visitor.session_digest() else { return Wanted::Page(refusal) };
@@ -87,7 +87,7 @@ impl Web {
         })
     }
 
-    /// What who is no member gets in place of what is protected: the login for a page, 401 for the rest.
+    /// The response to anonymous requests for protected paths: the login for a page, 401 otherwise.
     fn refusal(&self, head: &Request<'_>) -> Page {
         match visitor::wants_page(head) {
             true => Page::to_login(head),
@@ -96,7 +96,7 @@ impl Web {
     }
 }
 
-/// What a path asks of the pages of members: `login` of `account/login`; nothing of `account` itself.
+/// The name of a page of members: `login` of `account/login`; `None` for `account` itself.
 fn place(path: &str) -> Option<&str> {
     let rest = path.strip_prefix(PLACE)?;
     if rest.is_empty() { Some("") } else { rest.strip_prefix('/') }

@@ -1,12 +1,12 @@
-//! Whether a form was sent from a page of this site, and whether `next=` leads to one.
+//! Whether a page of this site sent a form, and whether `next=` leads to this site.
 
 use tenfold_http::Request;
 
-/// The most characters of a `next=`.
+/// The greatest length of `next=` in characters.
 const LONGEST_NEXT: usize = 2048;
 
-/// What browsers say of where a request comes from: `Sec-Fetch-Site`, which no page can set, or `Origin`. One that
-/// says neither is no browser that somebody else's page could use; the token of the form is checked all the same.
+/// Checks the origin that browsers report: `Sec-Fetch-Site`, which no page can set, or `Origin`. Without both, the
+/// client is no browser that another site could use; the form's token is checked anyway.
 pub(super) fn is_own(head: &Request<'_>) -> bool {
     let mut sites = head.values("sec-fetch-site").peekable();
     if sites.peek().is_some() {
@@ -20,15 +20,15 @@ pub(super) fn is_own(head: &Request<'_>) -> bool {
     })
 }
 
-/// An authority without the port that is usual, in lower case.
+/// An authority in lower case, without the default port.
 fn without_port(authority: &str) -> String {
     let lower = authority.to_ascii_lowercase();
     let usual = lower.strip_suffix(":80").or_else(|| lower.strip_suffix(":443"));
     usual.unwrap_or(&lower).to_owned()
 }
 
-/// The path to continue at, if it is on this site: browsers take `//` and `/\` for another one, and pass over
-/// tabs and line ends.
+/// The path to continue at, if it is on this site: browsers treat `//` and `/\` as another one, and ignore tabs and
+/// line ends.
 pub(super) fn safe_next(text: &str) -> Option<String> {
     let own = text.starts_with('/') && !text.starts_with("//");
     let plain = text.len() <= LONGEST_NEXT && text.chars().all(|c| c.is_ascii_graphic() && c != '\\');

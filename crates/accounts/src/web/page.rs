@@ -1,4 +1,4 @@
-//! A page on its way: status, fields and body.
+//! A response of the pages: status, fields and body.
 
 use tenfold_http::{FieldName, FieldValue, Method, PLAIN_TEXT, Request, ResponseWriter, reason};
 
@@ -11,7 +11,7 @@ const HTML: FieldValue<'static> = FieldValue::constant("text/html; charset=utf-8
 const CSS: FieldValue<'static> = FieldValue::constant("text/css; charset=utf-8");
 const PRIVATE: FieldValue<'static> = FieldValue::constant("private, no-store");
 const NOSNIFF: FieldValue<'static> = FieldValue::constant("nosniff");
-/// No script runs, no other site frames the page or gets what is typed into it.
+/// Forbids scripts, framing, and forms to other sites.
 const POLICY: FieldValue<'static> = FieldValue::constant(
     "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
 );
@@ -21,7 +21,7 @@ const SECURITY_POLICY: FieldName<'static> = FieldName::constant("Content-Securit
 const REFERRER_POLICY: FieldName<'static> = FieldName::constant("Referrer-Policy");
 const AUTHENTICATE: FieldName<'static> = FieldName::constant("WWW-Authenticate");
 
-/// A whole response, but for its head's date and connection.
+/// A whole response, except the date and the connection fields.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// Its status code.
@@ -49,7 +49,7 @@ impl Page {
         Page::plain(303).with(FieldName::LOCATION, location.to_owned())
     }
 
-    /// 303 to the login, which comes back here.
+    /// 303 to the login, which returns here.
     pub(super) fn to_login(head: &Request<'_>) -> Page {
         let mut next = head.target.path.to_owned();
         if let Some(query) = head.target.query {
@@ -59,7 +59,7 @@ impl Page {
         Page::see(&format!("/{PLACE}/login?next={next}"))
     }
 
-    /// 401, for what is no page. There is no scheme for cookies: the value says where one logs in.
+    /// 401, for anything but a page. There is no scheme for cookies, so the value names the login page.
     pub(super) fn unauthorized() -> Page {
         let how = format!("Cookie realm=\"members\", form-action=\"/{PLACE}/login\"");
         Page::plain(401).with(AUTHENTICATE, how)
@@ -82,13 +82,13 @@ impl Page {
         Page::plain(415)
     }
 
-    /// With a field more. One that could break out of its line is left out.
+    /// Adds a field, unless its value could break out of its line.
     pub(super) fn with(mut self, name: FieldName<'static>, value: String) -> Page {
         self.fields.push((name, value));
         self
     }
 
-    /// With a cookie that lives so many seconds; 0 removes it.
+    /// Adds a cookie that lives `seconds`; 0 removes it.
     pub(super) fn cookie(self, cookie: Cookie, secure: bool, value: &str, seconds: u64) -> Page {
         let name = cookie.name(secure);
         let secure = if secure { "; Secure" } else { "" };
@@ -96,7 +96,7 @@ impl Page {
         self.with(SET_COOKIE, line)
     }
 
-    /// Stages it as the answer to `request`, and says how many bytes of body follow the head.
+    /// Stages it as the response to `request`; returns the length of the body after the head.
     pub fn stage(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> u64 {
         let mut head = response.head(self.status);
         head.content_type(self.kind);

@@ -1,4 +1,4 @@
-//! The pages that are shown.
+//! The pages without form handlers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::visitor::{Cookie, Visitor};
 use crate::ask::{Query, Reply};
 
 impl Web {
-    /// The page at `place`.
+    /// Shows the page at `place`.
     pub(super) fn show(self: &Arc<Web>, place: &str, head: &Request<'_>, visitor: Visitor) -> Wanted {
         let query = head.target.query.unwrap_or_default().as_bytes();
         let parameter = |name: &str| {
@@ -32,7 +32,7 @@ impl Web {
         }
     }
 
-    /// A page with a form, and the cookie that its token is made of.
+    /// A page with a form, and the cookie behind its token.
     fn form(&self, name: &str, visitor: &Visitor, view: View) -> Page {
         let Ok((own, cookie)) = View::with_token(visitor) else { return self.trouble(&Reply::Unavailable) };
         let page = self.render(200, name, &View { token: own.token, ..view });
@@ -72,7 +72,7 @@ impl Web {
     }
 }
 
-/// The notice for a value of `said=`. Unknown values have none: anybody can write the query.
+/// The notice for a value of `said=`. Unknown values have none, because every visitor can write the query.
 fn notice(said: &str) -> Option<&'static str> {
     match said {
         "registered" => Some("Your account is there. Log in with it."),
@@ -84,7 +84,7 @@ fn notice(said: &str) -> Option<&'static str> {
     }
 }
 
-/// The day of a moment, as HTTP writes it: `21 Nov 2026`.
+/// The date in HTTP's format: `21 Nov 2026`.
 fn day(seconds: i64) -> String {
     let date = clock::format_date(seconds.unsigned_abs());
     String::from_utf8_lossy(&date[5..16]).into_owned()

@@ -1,4 +1,4 @@
-//! Which paths are for members only.
+//! The paths that are for members only.
 
 use std::str::FromStr;
 
@@ -6,11 +6,11 @@ use super::page::PLACE;
 
 /// A folder of the site, with everything beneath it.
 ///
-/// It is compared with a path that is decoded and has one spelling, and without regard to case: where the file
-/// system makes no difference between `members` and `MEMBERS`, neither does this.
+/// It is compared with a decoded, normalised path, ignoring case, because some file systems treat `members` and
+/// `MEMBERS` alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
-    /// Decoded, in lower case, without a slash at either end; empty for the whole site.
+    /// Decoded, in lower case, without outer slashes; empty for the whole site.
     lower: String,
     written: String,
 }
@@ -23,7 +23,7 @@ impl FromStr for Folder {
         let inner = text.trim_matches('/');
         match () {
             () if !text.starts_with('/') => wrong("it begins with a slash"),
-            // A file may be there under several names, compressed or without its ending; a folder is not.
+            // A file may have several names, compressed or without its suffix; a folder has one.
             () if !text.ends_with('/') => wrong("it ends with a slash"),
             () if text.contains(['%', '\\', '?', '#']) => {
                 wrong("it is written as it is read, without % and query")
@@ -41,7 +41,7 @@ impl FromStr for Folder {
 }
 
 impl Folder {
-    /// Whether a path, decoded and without a slash at either end, is this folder or something in it.
+    /// Whether a decoded path without outer slashes is this folder or inside it.
     pub fn holds(&self, path: &str) -> bool {
         if self.lower.is_empty() {
             return true;
@@ -56,12 +56,12 @@ impl Folder {
         path.strip_prefix(&self.lower).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Its path beneath a root, as it was written, without a slash at either end.
+    /// Its path beneath a root as written, without outer slashes.
     pub fn name(&self) -> &str {
         self.written.trim_matches('/')
     }
 
-    /// As a URL writes it.
+    /// Its URL path.
     pub fn url(&self) -> String {
         let encode = |name: &str| {
             form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>().replace('+', "%20")

@@ -8,7 +8,7 @@ use tenfold_http::Peer;
 /// A trusted proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustedProxy {
-    /// Every process that connects to a Unix socket of the server.
+    /// Every client of a Unix socket of the server.
     Unix,
     /// Every address of a network.
     Network(Network),
@@ -23,7 +23,7 @@ impl FromStr for TrustedProxy {
 }
 
 impl TrustedProxy {
-    /// Whether the other end of a connection is this proxy.
+    /// Whether the peer of a connection is this proxy.
     pub fn is(&self, peer: &Peer) -> bool {
         match (self, peer) {
             (TrustedProxy::Unix, Peer::Unix) => true,
@@ -32,13 +32,13 @@ impl TrustedProxy {
         }
     }
 
-    /// Whether an address is this proxy's.
+    /// Whether an address belongs to this proxy.
     pub fn holds(&self, address: IpAddr) -> bool {
         matches!(self, TrustedProxy::Network(network) if network.holds(address))
     }
 }
 
-/// An address, or all of a network.
+/// An address, or a whole network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     bits: u128,
@@ -63,7 +63,7 @@ impl FromStr for Network {
 }
 
 impl Network {
-    /// Whether the address is in it.
+    /// Whether the network contains the address.
     pub fn holds(&self, address: IpAddr) -> bool {
         let shift = 128 - self.length;
         let head = |bits: u128| bits.checked_shr(shift).unwrap_or(0);
@@ -71,7 +71,7 @@ impl Network {
     }
 }
 
-/// IPv4 addresses as IPv6 maps them, so that a socket for both sees one.
+/// IPv4 addresses in their IPv6-mapped form, so that a dual-stack socket sees one.
 fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
@@ -79,7 +79,7 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// Whom attempts are counted for: an address, or the network that one IPv6 client has.
+/// The key for counting attempts: an address, or the network of an IPv6 client.
 pub(super) fn counted(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.to_string(),

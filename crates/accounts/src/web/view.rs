@@ -1,4 +1,4 @@
-//! The templates, and the values that they are filled with.
+//! The templates and their values.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::visitor::Visitor;
 use crate::token;
 
-/// The templates, and what is in them where nobody has their own. `base.html` is what the others extend.
+/// The built-in templates. The others extend `base.html`.
 const BUILT_IN: &[(&str, &str)] = &[
     ("base.html", include_str!("templates/base.html")),
     ("login.html", include_str!("templates/login.html")),
@@ -30,7 +30,7 @@ pub(super) struct Templates {
 }
 
 impl Templates {
-    /// The built-in ones, but for those that have a file of their name in `folder`.
+    /// Loads the built-in templates, except those with a file of their name in `folder`.
     pub(super) fn load(folder: Option<&Path>) -> Result<Templates, String> {
         let own = |name: &str, built_in: &str| -> Result<String, String> {
             let Some(path) = folder.map(|folder| folder.join(name)) else { return Ok(built_in.to_owned()) };
@@ -61,10 +61,10 @@ impl Templates {
     }
 }
 
-/// The values that a template can use.
+/// The values for a template.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct View {
-    /// The folder of these pages, with a slash at both ends.
+    /// The folder of these pages, with outer slashes.
     pub(super) place: String,
     /// `open`, `invitation` or `closed`.
     pub(super) registration: &'static str,
@@ -79,13 +79,13 @@ pub(super) struct View {
     pub(super) values: Values,
     /// The errors, by field.
     pub(super) errors: Errors,
-    /// Of the account.
+    /// The name of the account.
     pub(super) name: String,
     pub(super) since: String,
     pub(super) others: u64,
     /// The first protected folder.
     pub(super) home: String,
-    /// Of a message.
+    /// The heading of a message.
     pub(super) heading: Option<&'static str>,
     pub(super) text: Option<String>,
 }
@@ -107,7 +107,7 @@ pub(super) struct Errors {
 }
 
 impl View {
-    /// For a visitor whose browser has what the token of a form is made of.
+    /// The values for a visitor whose browser has the cookie behind the form token.
     pub(super) fn of(visitor: &Visitor) -> View {
         View { token: visitor.token().unwrap_or_default(), ..View::default() }
     }
@@ -116,7 +116,7 @@ impl View {
         View { heading: Some(heading), text: Some(text), ..View::default() }
     }
 
-    /// For any visitor; with the cookie to set where the browser has none.
+    /// The values for any visitor, with the cookie to set if the browser has none.
     pub(super) fn with_token(visitor: &Visitor) -> Result<(View, Option<String>), String> {
         if visitor.form.is_some() {
             return Ok((View::of(visitor), None));

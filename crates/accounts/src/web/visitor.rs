@@ -1,4 +1,4 @@
-//! Who asks: cookies, address, and whether the way to the browser is encrypted.
+//! The client of a request: cookies, address, and whether its connection is encrypted.
 
 use std::net::IpAddr;
 
@@ -8,19 +8,19 @@ use super::trust::{TrustedProxy, counted};
 use crate::ask::From;
 use crate::token;
 
-/// The cookies, by what they are for.
+/// The cookies, by purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cookie {
     /// The session of a member.
     Session,
-    /// What the token of a form is made of.
+    /// The secret behind the token of a form.
     Form,
-    /// That this browser has logged in before.
+    /// The marker of a browser that has logged in before.
     Known,
 }
 
 impl Cookie {
-    /// Its name. What begins with `__Host-` a browser takes over an encrypted way only, for this host alone.
+    /// Its name. Browsers accept the prefix `__Host-` only from encrypted connections, and for this host alone.
     pub(super) fn name(self, secure: bool) -> &'static str {
         match (self, secure) {
             (Cookie::Session, true) => "__Host-session",
@@ -33,16 +33,16 @@ impl Cookie {
     }
 }
 
-/// Characters of a cookie's value at most that is looked at.
+/// The greatest length of a cookie value; longer ones are ignored.
 const LONGEST: usize = 256;
 
-/// What a request says of who makes it.
+/// The client of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Visitor {
     pub(super) session: Option<String>,
     pub(super) form: Option<String>,
     known: Option<String>,
-    /// Whether the way to the browser is encrypted.
+    /// Whether the connection to the browser is encrypted.
     pub(super) secure: bool,
     address: String,
 }
@@ -60,12 +60,12 @@ impl Visitor {
         }
     }
 
-    /// What the accounts know of the session that the browser shows.
+    /// The digest of the session that the browser sent.
     pub(super) fn session_digest(&self) -> Option<String> {
         self.session.as_deref().map(token::digest)
     }
 
-    /// The token that a form of this browser says.
+    /// The form token for this browser.
     pub(super) fn token(&self) -> Option<String> {
         self.form.as_deref().map(|form| token::of_form(form, self.session.as_deref()))
     }
@@ -75,7 +75,7 @@ impl Visitor {
     }
 }
 
-/// The value of a cookie that is there once: of two, one may be somebody else's.
+/// The value of a cookie that occurs once: of two, another site may have set one.
 fn value(head: &Request<'_>, name: &str) -> Option<String> {
     let lines = head.values("cookie").filter_map(|line| std::str::from_utf8(line).ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -86,13 +86,13 @@ fn value(head: &Request<'_>, name: &str) -> Option<String> {
     (values.next().is_none() && good).then(|| first.to_owned())
 }
 
-/// The address that the attempts of a client are counted by.
+/// The address for counting attempts of a client.
 pub fn counted_address(head: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy]) -> String {
     client(head, connection, trusted).0
 }
 
-/// The address that attempts are counted for, and whether the way to the browser is encrypted: those of the peer, unless
-/// it is a trusted proxy.
+/// The address for counting attempts, and whether the connection to the browser is encrypted. Both are the peer's,
+/// unless it is a trusted proxy.
 fn client(head: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy]) -> (String, bool) {
     let Connection { peer, scheme, .. } = connection;
     let own = match peer {
@@ -106,14 +106,14 @@ fn client(head: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy])
     let text = |name| head.values(name).last().and_then(|value| std::str::from_utf8(value).ok());
     let forwarded = text("x-forwarded-proto");
     let secure = forwarded.map_or(encrypted, |proto| proto.trim().eq_ignore_ascii_case("https"));
-    // Each proxy appends the address that it was called from: the last that is no trusted proxy is the client.
+    // Each proxy appends its client's address: the last one that is no trusted proxy is the client.
     let hops = text("x-forwarded-for").unwrap_or_default().rsplit(',');
     let mut hops = hops.map_while(|hop| hop.trim().parse::<IpAddr>().ok());
     let client = hops.find(|hop| !trusted.iter().any(|proxy| proxy.holds(*hop)));
     (client.map_or(own, counted), secure)
 }
 
-/// Whether somebody looks at what is asked for, and not a part of a page or a program.
+/// Whether the request is for a page to display, not for a part of one or from a program.
 pub(super) fn wants_page(head: &Request<'_>) -> bool {
     if !matches!(head.method, Method::Get | Method::Head) {
         return false;
