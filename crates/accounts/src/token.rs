@@ -72,7 +72,7 @@ pub(crate) fn same(one: &str, other: &str) -> bool {
 }
 
 fn fill(bytes: &mut [u8]) -> Result<(), String> {
-    getrandom::fill(bytes).map_err(|error| format!("this system gives no random numbers: {error}"))
+    getrandom::fill(bytes).map_err(|error| format!("cannot read random numbers: {error}"))
 }
 
 #[cfg(test)]

@@ -80,10 +80,10 @@ pub(super) fn a_browser_goes_all_the_way(config: &Config) {
     tour.look("login");
     tour.page.go_by("document.querySelector('a[href*=\"register\"]').click()");
     tour.fill(&[("name", "Ann"), ("password", "password123"), ("again", "password123")]);
-    tour.says("among those that are tried first");
+    tour.says("too common");
     tour.look("weak");
     tour.fill(&[("name", "Ann"), ("password", GOOD), ("again", GOOD)]);
-    tour.says("Your account is there");
+    tour.says("Your account has been created");
     tour.go("/account/register");
     tour.fill(&[("name", "ANN"), ("password", GOOD), ("again", GOOD)]);
     tour.says("is taken");
@@ -91,7 +91,7 @@ pub(super) fn a_browser_goes_all_the_way(config: &Config) {
 
     tour.go("/members/");
     tour.fill(&[("name", "ann"), ("password", "violet tractor")]);
-    tour.says("Name or password is wrong");
+    tour.says("Wrong name or password");
     tour.fill(&[("name", "ann"), ("password", GOOD)]);
     tour.is_at("/members/");
     tour.says("You are logged in");

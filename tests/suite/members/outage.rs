@@ -151,7 +151,7 @@ pub(super) fn a_database_that_can_not_be_used_is_one_line() {
         (postgres.replace("secret", "wrong"), "password authentication failed"),
         (mariadb.replace("secret", "wrong"), "Access denied"),
         ("sqlite:/nonexistent/members.db".into(), "/nonexistent/members.db"),
-        (newer, "its tables are of version 99"),
+        (newer, "its schema version is 99"),
     ] {
         let begin = Instant::now();
         let output = launch(&config, &folder, &url).refused();

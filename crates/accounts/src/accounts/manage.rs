@@ -16,11 +16,11 @@ impl Accounts {
     /// One line: the name or password is rejected, the name is taken, or the error of the database.
     pub fn add_member(&self, name: &str, password: &str) -> Result<(), String> {
         let parsed =
-            Name::parse(name).map_err(|why| format!("{name:?} cannot be a name. {}", why.words()))?;
+            Name::parse(name).map_err(|why| format!("{name:?} is not a valid name: {}", why.words()))?;
         passwords::check(password, parsed.shown(), self.policy.least_password).map_err(|why| why.words())?;
         match self.add(&parsed, password, None) {
             Ok(_) => Ok(()),
-            Err(Fault::Taken) => Err(format!("{name} is taken, or looks like a name that is")),
+            Err(Fault::Taken) => Err(format!("the name {name} is taken, or looks like one that is")),
             Err(fault) => Err(fault.to_string()),
         }
     }
@@ -82,7 +82,7 @@ impl Accounts {
     }
 
     fn named(&self, name: &str) -> Result<User, String> {
-        let none = || format!("there is no member {name}");
+        let none = || format!("no member is called {name}");
         let parsed = Name::parse(name).map_err(|_| none())?;
         self.store.user_by_key(parsed.key()).map_err(|fault| fault.to_string())?.ok_or_else(none)
     }

@@ -51,7 +51,7 @@ impl Hasher {
     pub fn new(cost: Cost) -> Result<Hasher, String> {
         let Cost { memory, passes, lanes } = cost;
         let params = Params::new(memory, passes, lanes, None).map_err(|error| {
-            format!("Argon2id cannot have {memory} KiB, {passes} passes, {lanes} lanes: {error}")
+            format!("Argon2id rejects {memory} KiB, {passes} passes, {lanes} lanes: {error}")
         })?;
         let mut hasher = Hasher { params, dummy: String::new(), rested: Mutex::default() };
         hasher.dummy = hasher.hash(&crate::token::random()?)?;
@@ -64,8 +64,7 @@ impl Hasher {
     /// A message: no memory, or no random numbers.
     pub(crate) fn hash(&self, password: &str) -> Result<String, String> {
         let mut salt = [0; 16];
-        getrandom::fill(&mut salt)
-            .map_err(|error| format!("this system gives no random numbers: {error}"))?;
+        getrandom::fill(&mut salt).map_err(|error| format!("cannot read random numbers: {error}"))?;
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, self.params.clone());
         let hash = || {
             let salt = Salt::new(&salt)?;

@@ -43,8 +43,8 @@ impl Unfit {
         match self {
             Unfit::Short(least) => format!("A password has at least {least} characters."),
             Unfit::Long => format!("A password has at most {LONGEST} bytes."),
-            Unfit::Common => "This password is among those that are tried first. Take another one.".into(),
-            Unfit::Name => "This password is much like the name. Take another one.".into(),
+            Unfit::Common => "This password is too common. Choose another one.".into(),
+            Unfit::Name => "This password resembles the name. Choose another one.".into(),
         }
     }
 }

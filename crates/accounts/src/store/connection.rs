@@ -66,7 +66,7 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Taken => f.write_str("a row with this key is there already"),
+            Fault::Taken => f.write_str("a row with this key exists"),
             // Joins the lines of the message.
             Fault::Lost(why) | Fault::Failed(why) => {
                 f.write_str(&why.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -81,14 +81,14 @@ impl Value {
     pub(crate) fn number(self) -> Result<i64, Fault> {
         match self {
             Value::Number(number) => Ok(number),
-            Value::Text(_) => Err(Fault::Failed("a text stands where a number should".into())),
+            Value::Text(_) => Err(Fault::Failed("expected a number, found text".into())),
         }
     }
 
     pub(crate) fn text(self) -> Result<String, Fault> {
         match self {
             Value::Text(text) => Ok(text),
-            Value::Number(_) => Err(Fault::Failed("a number stands where a text should".into())),
+            Value::Number(_) => Err(Fault::Failed("expected text, found a number".into())),
         }
     }
 }

@@ -298,5 +298,6 @@ fn session(row: Row) -> Result<(String, Session), Fault> {
 }
 
 fn columns<const N: usize>(row: Row) -> Result<[Value; N], Fault> {
-    row.try_into().map_err(|row: Row| Fault::Failed(format!("a row has {} columns, not {N}", row.len())))
+    row.try_into()
+        .map_err(|row: Row| Fault::Failed(format!("a row has {} columns instead of {N}", row.len())))
 }

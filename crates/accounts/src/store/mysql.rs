@@ -26,11 +26,11 @@ pub(super) fn check(url: &str) -> Result<(), String> {
     match Opts::from_url(url) {
         // The library would panic if the server has TLS.
         Ok(options) if options.get_ssl_opts().is_some() => {
-            Err("connections to MySQL are not encrypted here, so its URL cannot ask for it".into())
+            Err("connections to MySQL are never encrypted, so its URL must not request encryption".into())
         }
         Ok(_) => Ok(()),
         // The library's message may contain the typed URL.
-        Err(_) => Err("this is no MySQL database such as mysql://USER:PASSWORD@HOST/NAME".into()),
+        Err(_) => Err("not a URL of a MySQL database such as mysql://USER:PASSWORD@HOST/NAME".into()),
     }
 }
 
@@ -100,7 +100,7 @@ fn value(value: mysql::Value) -> Result<Value, Fault> {
         mysql::Value::Int(number) => Ok(Value::Number(number)),
         mysql::Value::UInt(number) => Ok(Value::Number(number.try_into().unwrap_or(i64::MAX))),
         mysql::Value::Bytes(bytes) => Ok(Value::Text(String::from_utf8_lossy(&bytes).into_owned())),
-        _ => Err(Fault::Failed("a value is neither a number nor a text".into())),
+        _ => Err(Fault::Failed("expected a number or text, found another type".into())),
     }
 }
 

@@ -14,7 +14,8 @@ use super::connection::{Connection, Fault, Row, Value};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The server's timeouts for a statement and for a lock.
 const STATEMENT: &str = "-c statement_timeout=10000 -c lock_timeout=5000";
-const NOT_ENCRYPTED: &str = "connections to PostgreSQL are not encrypted here, so its URL cannot ask for it";
+const NOT_ENCRYPTED: &str =
+    "connections to PostgreSQL are never encrypted, so its URL must not request encryption";
 /// The lock held during migrations: a number that other programs are unlikely to choose.
 const LOCK: i64 = 0x7465_6e66_6f6c_6431;
 
@@ -26,7 +27,7 @@ pub(super) fn check(url: &str) -> Result<(), String> {
         Ok(_) => Err(NOT_ENCRYPTED.into()),
         Err(_) if url.contains("sslmode=") => Err(NOT_ENCRYPTED.into()),
         // The library's message may contain the typed URL.
-        Err(_) => Err("this is no PostgreSQL database such as postgres://USER:PASSWORD@HOST/NAME".into()),
+        Err(_) => Err("not a URL of a PostgreSQL database such as postgres://USER:PASSWORD@HOST/NAME".into()),
     }
 }
 

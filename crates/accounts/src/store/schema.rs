@@ -104,12 +104,14 @@ fn update(connection: &mut dyn Connection) -> Result<Keys, Fault> {
     connection.execute(&format!("{FACTS}{suffix}"), &[])?;
     let there = match fact(connection, "version")? {
         None => 0,
-        Some(text) => text.parse().map_err(|_| Fault::Failed(format!("its version is {text:?}")))?,
+        Some(text) => {
+            text.parse().map_err(|_| Fault::Failed(format!("its schema version {text:?} is not a number")))?
+        }
     };
     let known = VERSIONS.len();
     if there > known {
         return Err(Fault::Failed(format!(
-            "its tables are of version {there}, and this program knows them up to {known}; use a newer one"
+            "its schema version is {there}, newer than {known}, the newest that this program supports; use a newer program"
         )));
     }
     for change in VERSIONS[there..].iter().copied().flatten() {

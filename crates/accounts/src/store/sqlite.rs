@@ -66,7 +66,9 @@ impl Connection for Sqlite {
                 Ok(match row.get_ref(column).map_err(fault)? {
                     ValueRef::Integer(number) => Value::Number(number),
                     ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-                    other => return Err(Fault::Failed(format!("a value is {}", other.data_type()))),
+                    other => {
+                        return Err(Fault::Failed(format!("unexpected value of type {}", other.data_type())));
+                    }
                 })
             };
             all.push((0..count).map(value).collect::<Result<_, _>>()?);

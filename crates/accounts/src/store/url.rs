@@ -154,7 +154,7 @@ impl fmt::Debug for Url {
 
 fn path_behind(scheme: &str, rest: &str) -> Result<PathBuf, String> {
     match rest.strip_prefix("//").unwrap_or(rest) {
-        "" => Err(format!("the path behind {scheme} is missing")),
+        "" => Err(format!("{scheme} requires a path")),
         path if path.contains("://") => Err(format!("{scheme} wants a path, and a URL is behind it")),
         path => Ok(PathBuf::from(path)),
     }
@@ -168,13 +168,13 @@ fn path_behind(scheme: &str, rest: &str) -> Result<PathBuf, String> {
 pub fn read(path: &Path) -> Result<String, String> {
     const LONGEST: u64 = 4096;
     let wrong = |why: &dyn fmt::Display| {
-        format!("cannot read the URL in {}: {why}; let the accounts user read it", path.display())
+        format!("cannot read the URL in {}: {why}; make it readable for the accounts user", path.display())
     };
     let mut text = String::new();
     let file = File::open(path).map_err(|error| wrong(&error))?;
     file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| wrong(&error))?;
     if text.len() as u64 > LONGEST {
-        return Err(format!("{} holds more than {LONGEST} bytes: it holds no URL", path.display()));
+        return Err(format!("{} is longer than {LONGEST} bytes, so it cannot be a URL", path.display()));
     }
     Ok(text.trim().to_owned())
 }
@@ -276,7 +276,7 @@ mod tests {
             "mysql://ann:secret@db/x?root_cert_path=/etc/ssl/certs/ca.pem",
         ] {
             let why = wrong.parse::<Url>().expect_err("it asks for TLS");
-            assert!(why.contains("not encrypted") && !why.contains("secret"), "{why}");
+            assert!(why.contains("never encrypted") && !why.contains("secret"), "{why}");
         }
         for right in ["postgres://ann@db/x?sslmode=prefer", "postgres://ann@db/x?sslmode=disable"] {
             assert!(right.parse::<Url>().is_ok(), "{right}");

@@ -125,7 +125,7 @@ impl Web {
             Wanted::Page(self.render(422, "register", &view))
         };
         if password != fields.of("again") {
-            return refuse("The two passwords are not the same.");
+            return refuse("The two passwords differ.");
         }
         let request = Query::Register { name: name.clone(), password, invitation, from: visitor.from() };
         self.ask(request, None, move |web, reply| match reply {
@@ -157,7 +157,7 @@ impl Web {
         let (old, new) = (fields.of("old"), fields.of("new"));
         let mut view = View::of(&visitor);
         if new != fields.of("again") {
-            view.errors.again = Some("The two passwords are not the same.".into());
+            view.errors.again = Some("The two passwords differ.".into());
             return Wanted::Page(self.render(422, "password", &view));
         }
         let request = Query::ChangePassword { session, old, new, from: visitor.from() };
@@ -190,18 +190,18 @@ impl Web {
         let Reply::Refused(why) = reply else { return self.not_done(reply) };
         let errors = &mut view.errors;
         match why {
-            Refused::Wrong if form == "login" => errors.form = Some("Name or password is wrong.".into()),
-            Refused::Wrong => errors.password = Some("The password is wrong.".into()),
+            Refused::Wrong if form == "login" => errors.form = Some("Wrong name or password.".into()),
+            Refused::Wrong => errors.password = Some("Wrong password.".into()),
             Refused::NameTaken => {
-                errors.name = Some("This name, or one that looks like it, is taken.".into());
+                errors.name = Some("This name is taken, or looks like one that is.".into());
             }
             Refused::NameUnfit(why) => errors.name = Some(why.words().into()),
             Refused::PasswordUnfit(why) if form == "password" => errors.new = Some(why.words()),
             Refused::PasswordUnfit(why) => errors.password = Some(why.words()),
             Refused::Invitation => {
-                errors.invitation = Some("This invitation is not one, was used, or is too old.".into());
+                errors.invitation = Some("This invitation is invalid, used, or expired.".into());
             }
-            Refused::Closed => errors.form = Some("Nobody can register here.".into()),
+            Refused::Closed => errors.form = Some("Registration is closed.".into()),
         }
         self.render(422, form, &view)
     }
@@ -216,7 +216,7 @@ impl Web {
 
     /// Shows a form again with a new token, because another site may have sent it or its cookie is missing.
     fn foreign(&self, form: &str, fields: &Fields, visitor: Visitor) -> Page {
-        const WHY: &str = "This form was not sent from this site, or is too old. Please send it again.";
+        const WHY: &str = "This form came from another site, or is too old. Please send it again.";
         if form == "sessions" {
             return self.render(403, "message", &View::message("Not done", WHY.into()));
         }

@@ -75,11 +75,11 @@ impl Web {
 /// The notice for a value of `said=`. Unknown values have none, because every visitor can write the query.
 fn notice(said: &str) -> Option<&'static str> {
     match said {
-        "registered" => Some("Your account is there. Log in with it."),
+        "registered" => Some("Your account has been created. Please log in."),
         "out" => Some("You are logged out."),
-        "deleted" => Some("Your account is deleted."),
-        "password" => Some("Your password is changed, and other sessions are ended."),
-        "others" => Some("Other sessions are ended."),
+        "deleted" => Some("Your account has been deleted."),
+        "password" => Some("Your password has been changed. All other sessions have ended."),
+        "others" => Some("All other sessions have ended."),
         _ => None,
     }
 }

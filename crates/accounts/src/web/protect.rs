@@ -19,22 +19,22 @@ impl FromStr for Folder {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Folder, String> {
-        let wrong = |why: &str| Err(format!("{text:?} is no folder of the site such as /members/: {why}"));
+        let wrong = |why: &str| Err(format!("{text:?} is not a folder of the site such as /members/: {why}"));
         let inner = text.trim_matches('/');
         match () {
-            () if !text.starts_with('/') => wrong("it begins with a slash"),
+            () if !text.starts_with('/') => wrong("it must begin with a slash"),
             // A file may have several names, compressed or without its suffix; a folder has one.
-            () if !text.ends_with('/') => wrong("it ends with a slash"),
-            () if text.contains(['%', '\\', '?', '#']) => {
-                wrong("it is written as it is read, without % and query")
+            () if !text.ends_with('/') => wrong("it must end with a slash"),
+            () if text.contains(['%', '\\', '?', '#']) => wrong("it must be decoded, without % and query"),
+            () if text.chars().any(|c| c.is_control() || c == '"') => {
+                wrong("it contains a control character or a quotation mark")
             }
-            () if text.chars().any(|c| c.is_control() || c == '"') => wrong("it holds a control character"),
             () if inner.split('/').any(|name| name.is_empty() || name.starts_with('.'))
                 && !inner.is_empty() =>
             {
-                wrong("no name in it is empty or begins with a dot")
+                wrong("its names must not be empty or begin with a dot")
             }
-            () if inner.eq_ignore_ascii_case(PLACE) => wrong("nobody could log in there"),
+            () if inner.eq_ignore_ascii_case(PLACE) => wrong("it contains the login pages"),
             () => Ok(Folder { lower: inner.to_lowercase(), written: text.to_owned() }),
         }
     }

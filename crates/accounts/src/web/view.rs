@@ -41,12 +41,12 @@ impl Templates {
             }
         };
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-            return Err(format!("there is no folder of templates {}", folder.display()));
+            return Err(format!("the template folder {} does not exist", folder.display()));
         }
         let mut environment = Environment::new();
         for (name, built_in) in BUILT_IN {
             let added = environment.add_template_owned(*name, own(name, built_in)?);
-            added.map_err(|error| format!("the template {name} is none: {error}"))?;
+            added.map_err(|error| format!("the template {name} is invalid: {error}"))?;
         }
         let templates = Templates { environment, style: own("style.css", STYLE)? };
         for (name, _) in BUILT_IN.iter().skip(1) {
@@ -57,7 +57,7 @@ impl Templates {
 
     pub(super) fn render(&self, name: &str, view: &View) -> Result<String, String> {
         let rendered = self.environment.get_template(name).and_then(|template| template.render(Serde(view)));
-        rendered.map_err(|error| format!("the template {name} cannot be filled: {error}"))
+        rendered.map_err(|error| format!("cannot render the template {name}: {error}"))
     }
 }
 

@@ -141,7 +141,11 @@ const WRONG: &[(&str, &str, &str)] = &[
         "oracle://x",
         "a database is sqlite:PATH, postgres://USER:PASSWORD@HOST/NAME, mysql://USER:PASSWORD@HOST/NAME, or file:PATH of a file that holds one of the last two",
     ),
-    ("protect", "members", "\"members\" is no folder of the site such as /members/: it begins with a slash"),
+    (
+        "protect",
+        "members",
+        "\"members\" is not a folder of the site such as /members/: it must begin with a slash",
+    ),
     ("registration", "maybe", "there is no registration \"maybe\"; there are open, invitation, closed"),
     ("sessions", "memory", "sessions are kept in database, redis://HOST:PORT or file:PATH"),
     ("session-idle", "0s", "\"0s\" is not a duration from 1s to 8760h, such as 250ms, 10s, 2m or 1h"),
