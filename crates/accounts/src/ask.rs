@@ -27,7 +27,7 @@ pub enum Query {
         /// The password as typed.
         password: String,
         /// The client that logs in, for throttling.
-        from: From,
+        from: ClientIdentity,
         /// The former session of this browser, which ends.
         former: Option<String>,
     },
@@ -40,7 +40,7 @@ pub enum Query {
         /// The code of an invitation, if one was typed.
         invitation: Option<String>,
         /// The client that registers, for throttling.
-        from: From,
+        from: ClientIdentity,
     },
     /// Ends a session.
     Logout {
@@ -61,7 +61,7 @@ pub enum Query {
         /// The new password.
         new: String,
         /// The client, for throttling.
-        from: From,
+        from: ClientIdentity,
     },
     /// Removes the account.
     Remove {
@@ -70,7 +70,7 @@ pub enum Query {
         /// The password.
         password: String,
         /// The client, for throttling.
-        from: From,
+        from: ClientIdentity,
     },
 }
 
@@ -93,7 +93,7 @@ impl Query {
 
 /// The client of a query, as far as throttling needs it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct From {
+pub struct ClientIdentity {
     /// The client's address; for IPv6 its network.
     pub address: String,
     /// The marker that this browser received at its last login.
@@ -149,9 +149,9 @@ pub enum Refused {
     /// The name is taken, or looks like one that is.
     NameTaken,
     /// The name is invalid.
-    NameUnfit(crate::names::Unfit),
+    InvalidName(crate::names::InvalidName),
     /// The password is invalid.
-    PasswordUnfit(crate::passwords::Unfit),
+    InvalidPassword(crate::passwords::InvalidPassword),
     /// The code is invalid, used, or expired.
     Invitation,
     /// Registration is closed.

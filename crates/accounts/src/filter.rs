@@ -18,9 +18,9 @@ pub struct Filter {
 
 /// The result of checking a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CookieCheck {
     /// The server never issued it.
-    Invented,
+    Forged,
     /// It has a valid MAC.
     Signed,
     /// It has no MAC, but may be older than the filter's key.
@@ -50,11 +50,11 @@ impl Filter {
     }
 
     /// Checks a cookie.
-    pub fn judge(&self, cookie: &str) -> Verdict {
+    pub fn judge(&self, cookie: &str) -> CookieCheck {
         match cookie.split_once('.') {
-            Some((nonce, _)) if token::same(&self.signed(nonce), cookie) => Verdict::Signed,
-            None if seconds() <= self.unsigned_until => Verdict::Unsigned,
-            _ => Verdict::Invented,
+            Some((nonce, _)) if token::same(&self.signed(nonce), cookie) => CookieCheck::Signed,
+            None if seconds() <= self.unsigned_until => CookieCheck::Unsigned,
+            _ => CookieCheck::Forged,
         }
     }
 
@@ -71,12 +71,12 @@ mod tests {
     fn h81_a_cookie_of_another_key_is_invented() {
         let (filter, other) = (Filter::new("key", 0, 100), Filter::new("other", 0, 100));
         let cookie = filter.issue().expect("random numbers");
-        assert_eq!(filter.judge(&cookie), Verdict::Signed);
-        assert_eq!(other.judge(&cookie), Verdict::Invented);
+        assert_eq!(filter.judge(&cookie), CookieCheck::Signed);
+        assert_eq!(other.judge(&cookie), CookieCheck::Forged);
         let (nonce, mac) = cookie.split_once('.').expect("a nonce and a MAC");
         let changed = [format!("{nonce}."), format!(".{mac}"), format!("x{cookie}"), format!("{cookie}x")];
         for invented in changed.iter().map(String::as_str).chain([nonce, mac, "", ".", "..", "a.b.c"]) {
-            assert_eq!(filter.judge(invented), Verdict::Invented, "{invented}");
+            assert_eq!(filter.judge(invented), CookieCheck::Forged, "{invented}");
         }
     }
 
@@ -84,8 +84,8 @@ mod tests {
     fn cookies_without_a_mac_are_accepted_until_the_last_of_them_expired() {
         let now = seconds();
         let judge = |made, longest| Filter::new("key", made, longest).judge("unsigned");
-        assert_eq!(judge(now - 50, 100), Verdict::Unsigned);
-        assert_eq!(judge(now - 150, 100), Verdict::Invented);
-        assert_eq!(judge(0, i64::MAX), Verdict::Invented, "a new database had no sessions before the key");
+        assert_eq!(judge(now - 50, 100), CookieCheck::Unsigned);
+        assert_eq!(judge(now - 150, 100), CookieCheck::Forged);
+        assert_eq!(judge(0, i64::MAX), CookieCheck::Forged, "a new database had no sessions before the key");
     }
 }

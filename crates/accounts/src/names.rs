@@ -16,14 +16,14 @@ const LONGEST_KEY: usize = 190;
 
 /// A valid name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name {
+pub struct MemberName {
     shown: String,
     key: String,
 }
 
 /// The reason why a text is not a valid name.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub enum Unfit {
+pub enum InvalidName {
     /// Fewer than [`SHORTEST`] characters.
     Short,
     /// More than [`LONGEST`] characters.
@@ -32,37 +32,37 @@ pub enum Unfit {
     Characters,
 }
 
-impl Unfit {
+impl InvalidName {
     /// The explanation for the visitor.
     pub fn words(self) -> &'static str {
         match self {
-            Unfit::Short => "A name has at least 2 characters.",
-            Unfit::Long => "A name has at most 32 characters.",
-            Unfit::Characters => "A name has letters, digits and - _ . + @ only.",
+            InvalidName::Short => "A name has at least 2 characters.",
+            InvalidName::Long => "A name has at most 32 characters.",
+            InvalidName::Characters => "A name has letters, digits and - _ . + @ only.",
         }
     }
 }
 
-impl Name {
+impl MemberName {
     /// Parses a name as typed.
     ///
     /// # Errors
     /// The reason why it is invalid.
-    pub fn parse(typed: &str) -> Result<Name, Unfit> {
+    pub fn parse(typed: &str) -> Result<MemberName, InvalidName> {
         if typed.len() > 8 * LONGEST {
-            return Err(Unfit::Long);
+            return Err(InvalidName::Long);
         }
         let shown: String = typed.trim().nfkc().collect();
         let count = shown.chars().count();
         match () {
-            () if count < SHORTEST => Err(Unfit::Short),
-            () if count > LONGEST => Err(Unfit::Long),
+            () if count < SHORTEST => Err(InvalidName::Short),
+            () if count > LONGEST => Err(InvalidName::Long),
             () if !shown.chars().all(|c| c.is_alphanumeric() || "-_.+@".contains(c)) => {
-                Err(Unfit::Characters)
+                Err(InvalidName::Characters)
             }
             () => {
                 let key = key(&shown);
-                if key.len() > LONGEST_KEY { Err(Unfit::Long) } else { Ok(Name { shown, key }) }
+                if key.len() > LONGEST_KEY { Err(InvalidName::Long) } else { Ok(MemberName { shown, key }) }
             }
         }
     }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn key_of(typed: &str) -> String {
-        Name::parse(typed).unwrap_or_else(|why| panic!("{typed:?}: {why:?}")).key
+        MemberName::parse(typed).unwrap_or_else(|why| panic!("{typed:?}: {why:?}")).key
     }
 
     #[test]
@@ -114,21 +114,21 @@ mod tests {
     #[test]
     fn what_is_no_name_is_refused() {
         for (typed, why) in [
-            ("", Unfit::Short),
-            (" a ", Unfit::Short),
-            (&"x".repeat(33), Unfit::Long),
-            (&"x".repeat(100_000), Unfit::Long),
-            ("a b", Unfit::Characters),
-            ("a\u{200b}b", Unfit::Characters),
-            ("a\u{202e}b", Unfit::Characters),
-            ("a\0b", Unfit::Characters),
-            ("<b>ann</b>", Unfit::Characters),
-            ("' OR 1=1 --", Unfit::Characters),
+            ("", InvalidName::Short),
+            (" a ", InvalidName::Short),
+            (&"x".repeat(33), InvalidName::Long),
+            (&"x".repeat(100_000), InvalidName::Long),
+            ("a b", InvalidName::Characters),
+            ("a\u{200b}b", InvalidName::Characters),
+            ("a\u{202e}b", InvalidName::Characters),
+            ("a\0b", InvalidName::Characters),
+            ("<b>ann</b>", InvalidName::Characters),
+            ("' OR 1=1 --", InvalidName::Characters),
         ] {
-            assert_eq!(Name::parse(typed), Err(why), "{typed:?}");
+            assert_eq!(MemberName::parse(typed), Err(why), "{typed:?}");
         }
-        assert!(Name::parse(&"x".repeat(32)).is_ok());
-        assert_eq!(Name::parse(" Zoë ").expect("a name").shown(), "Zoë");
-        assert!(Name::parse("ann@example.org").is_ok());
+        assert!(MemberName::parse(&"x".repeat(32)).is_ok());
+        assert_eq!(MemberName::parse(" Zoë ").expect("a name").shown(), "Zoë");
+        assert!(MemberName::parse("ann@example.org").is_ok());
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 
-use crate::ask::From;
+use crate::ask::ClientIdentity;
 
 /// The most entries of each kind; beyond it the ones with the oldest state are dropped. Adding a name requires an
 /// attempt that costs a hash, so a server cannot be made to forget names quickly.
@@ -16,19 +16,19 @@ const REMEMBERED: usize = 65_536;
 
 /// The burst, and the milliseconds per further attempt.
 #[derive(Clone, Copy, Debug)]
-struct Rate {
+struct AttemptRate {
     /// The index of the table for this kind.
     table: usize,
     burst: u64,
     every: u64,
 }
 
-const BY_ADDRESS: Rate = Rate { table: 0, burst: 20, every: 5_000 };
-const BY_NAME: Rate = Rate { table: 1, burst: 10, every: 30_000 };
-const NEW_ACCOUNTS: Rate = Rate { table: 2, burst: 10, every: 60_000 };
+const BY_ADDRESS: AttemptRate = AttemptRate { table: 0, burst: 20, every: 5_000 };
+const BY_NAME: AttemptRate = AttemptRate { table: 1, burst: 10, every: 30_000 };
+const NEW_ACCOUNTS: AttemptRate = AttemptRate { table: 2, burst: 10, every: 60_000 };
 
 /// For each key, the time at which its whole burst is available, in milliseconds.
-type Table = HashMap<u64, u64>;
+type RefillTimes = HashMap<u64, u64>;
 
 /// The attempts that this process remembers.
 #[derive(Debug, Default)]
@@ -36,13 +36,13 @@ pub struct Throttle {
     off: bool,
     /// The key is a hash under a secret of this process, because addresses from workers may be long and must not stay
     /// in memory.
-    tables: Mutex<[Table; 3]>,
+    tables: Mutex<[RefillTimes; 3]>,
     hasher: RandomState,
 }
 
 /// An admitted attempt, which is refunded on success.
 #[derive(Debug)]
-pub struct Admitted(Vec<(u64, Rate)>);
+pub struct AdmittedAttempt(Vec<(u64, AttemptRate)>);
 
 impl Throttle {
     /// Creates a throttle; it admits everything unless `on`.
@@ -54,7 +54,13 @@ impl Throttle {
     ///
     /// # Errors
     /// The seconds after which to retry.
-    pub fn login(&self, from: &From, key: &str, known: bool, now: u64) -> Result<Admitted, u64> {
+    pub fn login(
+        &self,
+        from: &ClientIdentity,
+        key: &str,
+        known: bool,
+        now: u64,
+    ) -> Result<AdmittedAttempt, u64> {
         let name = match (&from.known, known) {
             (Some(shown), true) => ("known", shown.as_str()),
             _ => ("name", key),
@@ -70,12 +76,12 @@ impl Throttle {
     ///
     /// # Errors
     /// The seconds after which to retry.
-    pub(crate) fn register(&self, from: &From, now: u64) -> Result<Admitted, u64> {
+    pub(crate) fn register(&self, from: &ClientIdentity, now: u64) -> Result<AdmittedAttempt, u64> {
         self.admit(vec![(self.hasher.hash_one(("new", from.address.as_str())), NEW_ACCOUNTS)], now)
     }
 
     /// Refunds an attempt.
-    pub fn give_back(&self, Admitted(used): Admitted) {
+    pub fn give_back(&self, AdmittedAttempt(used): AdmittedAttempt) {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         for (what, rate) in used {
             if let Some(at) = tables[rate.table].get_mut(&what) {
@@ -84,12 +90,12 @@ impl Throttle {
         }
     }
 
-    fn admit(&self, wanted: Vec<(u64, Rate)>, now: u64) -> Result<Admitted, u64> {
+    fn admit(&self, wanted: Vec<(u64, AttemptRate)>, now: u64) -> Result<AdmittedAttempt, u64> {
         if self.off {
-            return Ok(Admitted(Vec::new()));
+            return Ok(AdmittedAttempt(Vec::new()));
         }
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        let after = |(what, rate): &(u64, Rate)| {
+        let after = |(what, rate): &(u64, AttemptRate)| {
             let at = tables[rate.table].get(what).copied().unwrap_or(0).max(now);
             (at + rate.every).saturating_sub(now + rate.burst * rate.every)
         };
@@ -105,12 +111,12 @@ impl Throttle {
             let at = table.entry(*what).or_default();
             *at = (*at).max(now) + rate.every;
         }
-        Ok(Admitted(wanted))
+        Ok(AdmittedAttempt(wanted))
     }
 }
 
 /// Drops entries with a whole burst; if these are too few, the half with the greatest burst.
-fn forget(full_at: &mut Table, now: u64) {
+fn forget(full_at: &mut RefillTimes, now: u64) {
     full_at.retain(|_, at| *at > now);
     if full_at.len() > REMEMBERED / 2 {
         let mut all: Vec<_> = full_at.values().copied().collect();
@@ -125,14 +131,14 @@ fn forget(full_at: &mut Table, now: u64) {
 mod tests {
     use super::*;
 
-    fn at(address: &str) -> From {
-        From { address: address.into(), known: None }
+    fn at(address: &str) -> ClientIdentity {
+        ClientIdentity { address: address.into(), known: None }
     }
 
     #[test]
     fn h76_a_long_address_or_name_is_not_kept() {
         let throttle = Throttle::new(true);
-        let from = From { address: "a".repeat(100_000), known: Some("k".repeat(100_000)) };
+        let from = ClientIdentity { address: "a".repeat(100_000), known: Some("k".repeat(100_000)) };
         throttle.login(&from, "ann", true, 0).expect("the first one");
         throttle.login(&from, &"n".repeat(100_000), false, 0).expect("the first one");
         throttle.register(&from, 0).expect("the first one");
@@ -155,7 +161,7 @@ mod tests {
     fn h63_an_owner_who_is_known_is_not_locked_out() {
         let throttle = Throttle::new(true);
         while throttle.login(&at("10.0.0.1"), "ann", false, 0).is_ok() {}
-        let owner = From { address: "10.0.0.2".into(), known: Some("shown".into()) };
+        let owner = ClientIdentity { address: "10.0.0.2".into(), known: Some("shown".into()) };
         assert!(throttle.login(&owner, "ann", false, 0).is_err(), "what is shown is not true");
         assert!(throttle.login(&owner, "ann", true, 0).is_ok());
     }

@@ -2,9 +2,9 @@
 
 use crate::accounts::Accounts;
 use crate::clock::seconds;
-use crate::names::Name;
+use crate::names::MemberName;
 use crate::passwords;
-use crate::store::{Fault, User};
+use crate::store::{Member, StoreError};
 use crate::token;
 
 const DAY: i64 = 24 * 60 * 60;
@@ -15,12 +15,12 @@ impl Accounts {
     /// # Errors
     /// One line: the name or password is rejected, the name is taken, or the error of the database.
     pub fn add_member(&self, name: &str, password: &str) -> Result<(), String> {
-        let parsed =
-            Name::parse(name).map_err(|why| format!("{name:?} is not a valid name: {}", why.words()))?;
+        let parsed = MemberName::parse(name)
+            .map_err(|why| format!("{name:?} is not a valid name: {}", why.words()))?;
         passwords::check(password, parsed.shown(), self.policy.least_password).map_err(|why| why.words())?;
         match self.add(&parsed, password, None) {
             Ok(_) => Ok(()),
-            Err(Fault::Taken) => Err(format!("the name {name} is taken, or looks like one that is")),
+            Err(StoreError::Taken) => Err(format!("the name {name} is taken, or looks like one that is")),
             Err(fault) => Err(fault.to_string()),
         }
     }
@@ -29,7 +29,7 @@ impl Accounts {
     ///
     /// # Errors
     /// The error of the database.
-    pub fn members(&self) -> Result<Vec<User>, String> {
+    pub fn members(&self) -> Result<Vec<Member>, String> {
         self.store.users().map_err(|fault| fault.to_string())
     }
 
@@ -39,7 +39,7 @@ impl Accounts {
     /// The member does not exist, or the error of the database.
     pub fn set_disabled(&self, name: &str, disabled: bool) -> Result<(), String> {
         let user = self.named(name)?;
-        let set = || -> Result<(), Fault> {
+        let set = || -> Result<(), StoreError> {
             self.store.set_disabled(user.id, disabled)?;
             if disabled { self.sessions.end_others(&self.store, user.id, "") } else { Ok(()) }
         };
@@ -62,7 +62,7 @@ impl Accounts {
     /// The member does not exist, or the error of the database.
     pub fn remove_member(&self, name: &str) -> Result<(), String> {
         let user = self.named(name)?;
-        let remove = || -> Result<(), Fault> {
+        let remove = || -> Result<(), StoreError> {
             self.store.remove_user(user.id)?;
             self.sessions.end_others(&self.store, user.id, "")
         };
@@ -81,9 +81,9 @@ impl Accounts {
         kept.map(|_| code).map_err(|fault| fault.to_string())
     }
 
-    fn named(&self, name: &str) -> Result<User, String> {
+    fn named(&self, name: &str) -> Result<Member, String> {
         let none = || format!("no member is called {name}");
-        let parsed = Name::parse(name).map_err(|_| none())?;
+        let parsed = MemberName::parse(name).map_err(|_| none())?;
         self.store.user_by_key(parsed.key()).map_err(|fault| fault.to_string())?.ok_or_else(none)
     }
 }

@@ -3,14 +3,14 @@
 
 mod manage;
 
-use crate::ask::{From, Query, Refused, Reply};
+use crate::ask::{ClientIdentity, Query, Refused, Reply};
 use crate::clock::{milliseconds, seconds};
 use crate::filter::Filter;
-use crate::names::Name;
+use crate::names::MemberName;
 use crate::passwords::{self, Cost, Hasher};
-use crate::sessions::{Lifetime, Place, Sessions};
-use crate::store::url::Url;
-use crate::store::{Fault, Store, User};
+use crate::sessions::{Lifetime, SessionStore, Sessions};
+use crate::store::url::DatabaseUrl;
+use crate::store::{Member, MemberStore, StoreError};
 use crate::throttle::Throttle;
 use crate::token;
 
@@ -28,7 +28,7 @@ pub enum Registration {
 
 /// The rules for accounts.
 #[derive(Clone, Debug)]
-pub struct Policy {
+pub struct AccountPolicy {
     /// The visitors that can register.
     pub registration: Registration,
     /// The least number of characters of a password.
@@ -46,29 +46,29 @@ pub struct Policy {
 /// The members of a site.
 #[derive(Debug)]
 pub struct Accounts {
-    pub(crate) store: Store,
+    pub(crate) store: MemberStore,
     pub(crate) sessions: Sessions,
     pub(crate) hasher: Hasher,
-    pub(crate) policy: Policy,
+    pub(crate) policy: AccountPolicy,
     throttle: Throttle,
     filter: Filter,
 }
 
 /// A reply, or the error of the database for the log; the client then receives [`Reply::Unavailable`].
-pub type Answered = Result<Reply, String>;
+pub type QueryResult = Result<Reply, String>;
 
 impl Accounts {
     /// Opens the database with at most `connections`, and the session store.
     ///
     /// # Errors
     /// One line: the store that failed, and the reason.
-    pub fn open(url: &Url, connections: usize, policy: Policy) -> Result<Accounts, String> {
+    pub fn open(url: &DatabaseUrl, connections: usize, policy: AccountPolicy) -> Result<Accounts, String> {
         let hasher = Hasher::new(policy.cost)?;
-        let store = Store::open(url, connections)?;
+        let store = MemberStore::open(url, connections)?;
         let place = match &policy.sessions {
-            None => Place::Database,
+            None => SessionStore::Database,
             #[cfg(feature = "redis")]
-            Some(url) => Place::Redis(Box::new(crate::sessions::redis::Redis::open(url)?)),
+            Some(url) => SessionStore::Redis(Box::new(crate::sessions::redis::Redis::open(url)?)),
             #[cfg(not(feature = "redis"))]
             Some(_) => return Err("this build has no Redis: build with the cargo feature `redis`".into()),
         };
@@ -84,7 +84,7 @@ impl Accounts {
     ///
     /// # Errors
     /// The error of the database or the system; the client receives [`Reply::Unavailable`].
-    pub fn answer(&self, request: Query) -> Answered {
+    pub fn answer(&self, request: Query) -> QueryResult {
         let answered = match request {
             Query::Filter => Ok(Reply::Filter(self.filter.clone())),
             Query::Check { session } => self.check(&session),
@@ -105,21 +105,21 @@ impl Accounts {
         answered.map_err(|fault| fault.to_string())
     }
 
-    fn check(&self, session: &str) -> Result<Reply, Fault> {
+    fn check(&self, session: &str) -> Result<Reply, StoreError> {
         Ok(match self.member(session)? {
             Some(user) => Reply::Member { name: user.name },
             None => Reply::Nobody,
         })
     }
 
-    fn overview(&self, session: &str) -> Result<Reply, Fault> {
+    fn overview(&self, session: &str) -> Result<Reply, StoreError> {
         let Some(user) = self.member(session)? else { return Ok(Reply::Nobody) };
         let others = self.sessions.count(&self.store, user.id, seconds())?.saturating_sub(1);
         Ok(Reply::Overview { name: user.name, since: user.created, others })
     }
 
     /// The member of the session; `None` if the member was changed, disabled or removed after it began.
-    fn member(&self, session: &str) -> Result<Option<User>, Fault> {
+    fn member(&self, session: &str) -> Result<Option<Member>, StoreError> {
         let Some(found) = self.sessions.find(&self.store, session, seconds())? else { return Ok(None) };
         let user = self.store.user(found.user)?.filter(|user| user.admits(&found));
         if user.is_none() {
@@ -129,12 +129,18 @@ impl Accounts {
     }
 
     /// Verifies a login. An unknown name takes the same steps and the same time as a known one.
-    fn login(&self, name: &str, password: &str, from: &From, former: Option<&str>) -> Result<Reply, Fault> {
+    fn login(
+        &self,
+        name: &str,
+        password: &str,
+        from: &ClientIdentity,
+        former: Option<&str>,
+    ) -> Result<Reply, StoreError> {
         if password.len() > passwords::LONGEST {
             return Ok(Reply::Refused(Refused::Wrong));
         }
         // Invalid names are looked up too, as a key that no member can have.
-        let key = Name::parse(name).map_or_else(|_| " ".into(), |name| name.key().to_owned());
+        let key = MemberName::parse(name).map_or_else(|_| " ".into(), |name| name.key().to_owned());
         let known =
             from.known.as_ref().is_some_and(|shown| token::is_known(self.store.secret(), shown, &key));
         let admitted = match self.throttle.login(from, &key, known, milliseconds()) {
@@ -157,16 +163,22 @@ impl Accounts {
     }
 
     /// Begins a session of a verified member, unless the member has changed since `user` was read.
-    fn welcome(&self, user: &User) -> Result<Reply, Fault> {
-        let token = self.filter.issue().map_err(Fault::Failed)?;
-        let nonce = token::random().map_err(Fault::Failed)?;
+    fn welcome(&self, user: &Member) -> Result<Reply, StoreError> {
+        let token = self.filter.issue().map_err(StoreError::Failed)?;
+        let nonce = token::random().map_err(StoreError::Failed)?;
         if !self.sessions.begin(&self.store, &token::digest(&token), user, seconds())? {
             return Ok(Reply::Refused(Refused::Wrong));
         }
         Ok(Reply::Welcome { token, known: token::known(self.store.secret(), &nonce, &user.key) })
     }
 
-    fn register(&self, name: &str, password: &str, code: Option<&str>, from: &From) -> Result<Reply, Fault> {
+    fn register(
+        &self,
+        name: &str,
+        password: &str,
+        code: Option<&str>,
+        from: &ClientIdentity,
+    ) -> Result<Reply, StoreError> {
         let refused = |why| Ok(Reply::Refused(why));
         let invitation = match (self.policy.registration, code) {
             (Registration::Closed, _) => return refused(Refused::Closed),
@@ -175,12 +187,12 @@ impl Accounts {
                 Some(token::digest(&token::spelled_invitation(code.unwrap_or_default())))
             }
         };
-        let name = match Name::parse(name) {
+        let name = match MemberName::parse(name) {
             Ok(name) => name,
-            Err(why) => return refused(Refused::NameUnfit(why)),
+            Err(why) => return refused(Refused::InvalidName(why)),
         };
         if let Err(why) = passwords::check(password, name.shown(), self.policy.least_password) {
-            return refused(Refused::PasswordUnfit(why));
+            return refused(Refused::InvalidPassword(why));
         }
         if let Err(after) = self.throttle.register(from, milliseconds()) {
             return Ok(Reply::Throttled { after });
@@ -192,15 +204,20 @@ impl Accounts {
             Ok(true) => Ok(Reply::Done),
             Ok(false) => refused(Refused::Invitation),
             // Another request registered the name meanwhile.
-            Err(Fault::Taken) => refused(Refused::NameTaken),
+            Err(StoreError::Taken) => refused(Refused::NameTaken),
             Err(fault) => Err(fault),
         }
     }
 
     /// Stores a new member. Returns false if an invitation is required and invalid.
-    pub(crate) fn add(&self, name: &Name, password: &str, invitation: Option<&str>) -> Result<bool, Fault> {
-        let user = User {
-            id: token::row_number().map_err(Fault::Failed)?,
+    pub(crate) fn add(
+        &self,
+        name: &MemberName,
+        password: &str,
+        invitation: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let user = Member {
+            id: token::row_number().map_err(StoreError::Failed)?,
             name: name.shown().to_owned(),
             key: name.key().to_owned(),
             password: self.hash(password)?,
@@ -211,19 +228,25 @@ impl Accounts {
         self.store.add_user(&user, invitation, seconds())
     }
 
-    fn end_others(&self, session: &str) -> Result<Reply, Fault> {
+    fn end_others(&self, session: &str) -> Result<Reply, StoreError> {
         let Some(user) = self.member(session)? else { return Ok(Reply::Nobody) };
         self.sessions.end_others(&self.store, user.id, session)?;
         Ok(Reply::Done)
     }
 
-    fn change_password(&self, session: &str, old: &str, new: &str, from: &From) -> Result<Reply, Fault> {
+    fn change_password(
+        &self,
+        session: &str,
+        old: &str,
+        new: &str,
+        from: &ClientIdentity,
+    ) -> Result<Reply, StoreError> {
         let mut user = match self.verified(session, old, from)? {
             Ok(user) => user,
             Err(reply) => return Ok(reply),
         };
         if let Err(why) = passwords::check(new, &user.name, self.policy.least_password) {
-            return Ok(Reply::Refused(Refused::PasswordUnfit(why)));
+            return Ok(Reply::Refused(Refused::InvalidPassword(why)));
         }
         if !self.store.change_password(&user, &self.hash(new)?)? {
             return Ok(Reply::Nobody);
@@ -234,12 +257,12 @@ impl Accounts {
     }
 
     /// Sets another password and ends all sessions.
-    pub(crate) fn replace_password(&self, user: &User, password: &str) -> Result<(), Fault> {
+    pub(crate) fn replace_password(&self, user: &Member, password: &str) -> Result<(), StoreError> {
         self.store.set_password(user.id, &self.hash(password)?)?;
         self.sessions.end_others(&self.store, user.id, "")
     }
 
-    fn remove(&self, session: &str, password: &str, from: &From) -> Result<Reply, Fault> {
+    fn remove(&self, session: &str, password: &str, from: &ClientIdentity) -> Result<Reply, StoreError> {
         let user = match self.verified(session, password, from)? {
             Ok(user) => user,
             Err(reply) => return Ok(reply),
@@ -251,10 +274,15 @@ impl Accounts {
     }
 
     /// The member of a session who also typed the right password, or the reply to send.
-    fn verified(&self, session: &str, password: &str, from: &From) -> Result<Result<User, Reply>, Fault> {
+    fn verified(
+        &self,
+        session: &str,
+        password: &str,
+        from: &ClientIdentity,
+    ) -> Result<Result<Member, Reply>, StoreError> {
         let Some(user) = self.member(session)? else { return Ok(Err(Reply::Nobody)) };
         // A session counts as a known browser.
-        let from = From { known: Some(session.to_owned()), ..from.clone() };
+        let from = ClientIdentity { known: Some(session.to_owned()), ..from.clone() };
         let admitted = match self.throttle.login(&from, &user.key, true, milliseconds()) {
             Ok(admitted) => admitted,
             Err(after) => return Ok(Err(Reply::Throttled { after })),
@@ -266,7 +294,7 @@ impl Accounts {
         Ok(Ok(user))
     }
 
-    fn hash(&self, password: &str) -> Result<String, Fault> {
-        self.hasher.hash(password).map_err(Fault::Failed)
+    fn hash(&self, password: &str) -> Result<String, StoreError> {
+        self.hasher.hash(password).map_err(StoreError::Failed)
     }
 }

@@ -76,7 +76,7 @@ impl Hasher {
                 salt: Some(salt),
             })
         };
-        let failed = |error: Failed| format!("cannot hash a password: {error}");
+        let failed = |error: HashError| format!("cannot hash a password: {error}");
         hash().map(|hash| hash.to_string()).map_err(failed)
     }
 
@@ -106,7 +106,7 @@ impl Hasher {
         password: &str,
         salt: &Salt,
         length: usize,
-    ) -> Result<Output, Failed> {
+    ) -> Result<Output, HashError> {
         let (needed, own) = (argon2.params().block_count(), self.params.block_count());
         // A hash with a greater cost is about to be replaced, so its memory is not kept.
         let is_ours = needed <= own;
@@ -144,10 +144,10 @@ impl Hasher {
 }
 
 /// The cause of a missing hash, with the library's message.
-type Failed = Box<dyn std::error::Error>;
+type HashError = Box<dyn std::error::Error>;
 
 /// Memory for a hash.
-fn blocks(count: usize) -> Result<Vec<Block>, Failed> {
+fn blocks(count: usize) -> Result<Vec<Block>, HashError> {
     let mut blocks = Vec::new();
     blocks.try_reserve_exact(count)?;
     blocks.resize(count, Block::new());

@@ -26,7 +26,7 @@ const WALKS: &[&str] = &[
 
 /// The reason why a text is rejected as a password.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub enum Unfit {
+pub enum InvalidPassword {
     /// Fewer characters than this.
     Short(usize),
     /// More than [`LONGEST`] bytes.
@@ -37,14 +37,14 @@ pub enum Unfit {
     Name,
 }
 
-impl Unfit {
+impl InvalidPassword {
     /// The explanation for the visitor.
     pub fn words(self) -> String {
         match self {
-            Unfit::Short(least) => format!("A password has at least {least} characters."),
-            Unfit::Long => format!("A password has at most {LONGEST} bytes."),
-            Unfit::Common => "This password is too common. Choose another one.".into(),
-            Unfit::Name => "This password resembles the name. Choose another one.".into(),
+            InvalidPassword::Short(least) => format!("A password has at least {least} characters."),
+            InvalidPassword::Long => format!("A password has at most {LONGEST} bytes."),
+            InvalidPassword::Common => "This password is too common. Choose another one.".into(),
+            InvalidPassword::Name => "This password resembles the name. Choose another one.".into(),
         }
     }
 }
@@ -54,23 +54,23 @@ impl Unfit {
 ///
 /// # Errors
 /// The reason why it is rejected.
-pub fn check(password: &str, name: &str, least: usize) -> Result<(), Unfit> {
+pub fn check(password: &str, name: &str, least: usize) -> Result<(), InvalidPassword> {
     if password.len() > LONGEST {
-        return Err(Unfit::Long);
+        return Err(InvalidPassword::Long);
     }
     let normal = normalised(password);
     if normal.chars().count() < least {
-        return Err(Unfit::Short(least));
+        return Err(InvalidPassword::Short(least));
     }
     let lower = normal.to_lowercase();
     // A password of digits contains no word.
     let word = Some(unmasked(trimmed(&lower))).filter(|word| !word.is_empty());
     if is_common(&lower) || is_common(&unmasked(&lower)) || word.is_some_and(|word| is_common(&word)) {
-        return Err(Unfit::Common);
+        return Err(InvalidPassword::Common);
     }
     let name = name.to_lowercase();
     if trimmed(&lower) == trimmed(&name) || lower == name {
-        return Err(Unfit::Name);
+        return Err(InvalidPassword::Name);
     }
     Ok(())
 }
@@ -144,7 +144,7 @@ mod tests {
             "!!!!!!!!!!",
             "passpass",
         ] {
-            assert_eq!(check(common, "somebody", 8), Err(Unfit::Common), "{common}");
+            assert_eq!(check(common, "somebody", 8), Err(InvalidPassword::Common), "{common}");
         }
     }
 
@@ -163,17 +163,17 @@ mod tests {
 
     #[test]
     fn length_is_counted_in_characters_and_bounded_in_bytes() {
-        assert_eq!(check("xk7-Tqm", "ann", 8), Err(Unfit::Short(8)));
+        assert_eq!(check("xk7-Tqm", "ann", 8), Err(InvalidPassword::Short(8)));
         assert_eq!(check("xk7-Tqmä", "ann", 8), Ok(()));
         let long = "xk7-Tqm2".repeat(LONGEST / 8);
-        assert_ne!(check(&long, "ann", 8), Err(Unfit::Long));
-        assert_eq!(check(&format!("{long}x"), "ann", 8), Err(Unfit::Long));
+        assert_ne!(check(&long, "ann", 8), Err(InvalidPassword::Long));
+        assert_eq!(check(&format!("{long}x"), "ann", 8), Err(InvalidPassword::Long));
     }
 
     #[test]
     fn the_name_is_no_password() {
         for password in ["Elisabetta", "elisabetta99", "!elisabetta!"] {
-            assert_eq!(check(password, "Elisabetta", 8), Err(Unfit::Name), "{password}");
+            assert_eq!(check(password, "Elisabetta", 8), Err(InvalidPassword::Name), "{password}");
         }
     }
 

@@ -6,7 +6,7 @@ pub(crate) mod redis;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::store::{Fault, Session, Store, User};
+use crate::store::{Member, MemberStore, StoreError, StoredSession};
 
 /// The lifetimes of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ const LONGEST_GRAIN: i64 = 60;
 
 /// The store of sessions.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum SessionStore {
     /// The database of the members.
     Database,
     #[cfg(feature = "redis")]
@@ -35,7 +35,7 @@ pub(crate) enum Place {
 
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    place: Place,
+    place: SessionStore,
     idle: i64,
     absolute: i64,
     /// The seconds after a written use in which further uses are not written.
@@ -45,7 +45,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(place: Place, lifetime: Lifetime) -> Sessions {
+    pub(crate) fn new(place: SessionStore, lifetime: Lifetime) -> Sessions {
         let seconds = |length: Duration| i64::try_from(length.as_secs()).unwrap_or(i64::MAX / 4).max(1);
         let (idle, absolute) = (seconds(lifetime.idle), seconds(lifetime.absolute));
         let grain = (idle / 8).clamp(1, LONGEST_GRAIN);
@@ -60,17 +60,22 @@ impl Sessions {
         (now - self.absolute, now - self.idle - self.grain + 1)
     }
 
-    fn is_live(&self, session: &Session, now: i64) -> bool {
+    fn is_live(&self, session: &StoredSession, now: i64) -> bool {
         let (created, seen) = self.horizon(now);
         session.created >= created && session.seen >= seen
     }
 
     /// The session with this digest, if it is live.
-    pub(crate) fn find(&self, store: &Store, digest: &str, now: i64) -> Result<Option<Session>, Fault> {
+    pub(crate) fn find(
+        &self,
+        store: &MemberStore,
+        digest: &str,
+        now: i64,
+    ) -> Result<Option<StoredSession>, StoreError> {
         let found = match &self.place {
-            Place::Database => store.session(digest)?,
+            SessionStore::Database => store.session(digest)?,
             #[cfg(feature = "redis")]
-            Place::Redis(redis) => redis.find(digest)?,
+            SessionStore::Redis(redis) => redis.find(digest)?,
         };
         let Some(session) = found else { return Ok(None) };
         if !self.is_live(&session, now) {
@@ -79,10 +84,10 @@ impl Sessions {
         }
         if now - session.seen >= self.grain {
             match &self.place {
-                Place::Database => store.touch_session(digest, now).map(drop)?,
+                SessionStore::Database => store.touch_session(digest, now).map(drop)?,
                 #[cfg(feature = "redis")]
-                Place::Redis(redis) => {
-                    let session = Session { seen: now, ..session };
+                SessionStore::Redis(redis) => {
+                    let session = StoredSession { seen: now, ..session };
                     redis.touch(digest, session, self.left(session, now))?;
                 }
             }
@@ -92,15 +97,21 @@ impl Sessions {
 
     /// Begins a session of a member whose password was verified when `user` was read. Returns false if the member was
     /// changed, disabled or removed since then.
-    pub(crate) fn begin(&self, store: &Store, digest: &str, user: &User, now: i64) -> Result<bool, Fault> {
-        let session = Session { user: user.id, created: now, seen: now, epoch: user.epoch };
+    pub(crate) fn begin(
+        &self,
+        store: &MemberStore,
+        digest: &str,
+        user: &Member,
+        now: i64,
+    ) -> Result<bool, StoreError> {
+        let session = StoredSession { user: user.id, created: now, seen: now, epoch: user.epoch };
         match &self.place {
-            Place::Database => {
+            SessionStore::Database => {
                 self.clean(store, now)?;
                 store.add_session(digest, session, |others| self.surplus(others, now))
             }
             #[cfg(feature = "redis")]
-            Place::Redis(redis) => {
+            SessionStore::Redis(redis) => {
                 // A later change still ends the session, because each use compares its epoch.
                 if !store.user(user.id)?.is_some_and(|user| user.admits(&session)) {
                     return Ok(false);
@@ -114,7 +125,7 @@ impl Sessions {
     }
 
     /// The sessions of a member that end if one more begins: expired ones, and the oldest beyond the bound.
-    fn surplus(&self, others: Vec<(String, Session)>, now: i64) -> Vec<String> {
+    fn surplus(&self, others: Vec<(String, StoredSession)>, now: i64) -> Vec<String> {
         let (mut live, mut over): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|(_, session)| self.is_live(session, now));
         live.sort_by_key(|(_, session)| std::cmp::Reverse((session.created, session.seen)));
@@ -122,20 +133,20 @@ impl Sessions {
         over.into_iter().map(|(digest, _)| digest).collect()
     }
 
-    pub(crate) fn end(&self, store: &Store, digest: &str) -> Result<(), Fault> {
+    pub(crate) fn end(&self, store: &MemberStore, digest: &str) -> Result<(), StoreError> {
         match &self.place {
-            Place::Database => store.remove_session(digest).map(drop),
+            SessionStore::Database => store.remove_session(digest).map(drop),
             #[cfg(feature = "redis")]
-            Place::Redis(redis) => redis.end(digest),
+            SessionStore::Redis(redis) => redis.end(digest),
         }
     }
 
     /// Ends all sessions of a member except `kept`.
-    pub(crate) fn end_others(&self, store: &Store, user: i64, kept: &str) -> Result<(), Fault> {
+    pub(crate) fn end_others(&self, store: &MemberStore, user: i64, kept: &str) -> Result<(), StoreError> {
         match &self.place {
-            Place::Database => store.remove_sessions(user, kept).map(drop),
+            SessionStore::Database => store.remove_sessions(user, kept).map(drop),
             #[cfg(feature = "redis")]
-            Place::Redis(redis) => {
+            SessionStore::Redis(redis) => {
                 let mut digests = redis.digests(user)?;
                 digests.retain(|digest| digest != kept);
                 redis.end_all(user, &digests)
@@ -144,19 +155,19 @@ impl Sessions {
     }
 
     /// The number of live sessions of a member.
-    pub(crate) fn count(&self, store: &Store, user: i64, now: i64) -> Result<u64, Fault> {
+    pub(crate) fn count(&self, store: &MemberStore, user: i64, now: i64) -> Result<u64, StoreError> {
         match &self.place {
-            Place::Database => {
+            SessionStore::Database => {
                 let (created, seen) = self.horizon(now);
                 store.count_sessions(user, created, seen)
             }
             #[cfg(feature = "redis")]
-            Place::Redis(redis) => redis.sessions(user).map(|sessions| sessions.len() as u64),
+            SessionStore::Redis(redis) => redis.sessions(user).map(|sessions| sessions.len() as u64),
         }
     }
 
     /// Removes expired sessions at intervals.
-    fn clean(&self, store: &Store, now: i64) -> Result<(), Fault> {
+    fn clean(&self, store: &MemberStore, now: i64) -> Result<(), StoreError> {
         {
             let mut cleaned = self.cleaned.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             if now - *cleaned < CLEANED_EVERY {
@@ -170,7 +181,7 @@ impl Sessions {
 
     /// Seconds until a session expires without further use.
     #[cfg(feature = "redis")]
-    fn left(&self, session: Session, now: i64) -> i64 {
+    fn left(&self, session: StoredSession, now: i64) -> i64 {
         let (created, seen) = self.horizon(now);
         (session.created - created).min(session.seen - seen) + 1
     }
@@ -179,19 +190,19 @@ impl Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::url::Url;
+    use crate::store::url::DatabaseUrl;
 
     /// Creates sessions of one stored member.
-    fn sessions(idle: u64, absolute: u64) -> (Store, Sessions, User) {
-        let url: Url = "sqlite::memory:".parse().expect("a legal URL");
+    fn sessions(idle: u64, absolute: u64) -> (MemberStore, Sessions, Member) {
+        let url: DatabaseUrl = "sqlite::memory:".parse().expect("a legal URL");
         // One connection, because each has a database of its own.
-        let store = Store::open(&url, 1).expect("a database in memory");
+        let store = MemberStore::open(&url, 1).expect("a database in memory");
         let text = String::from("ann");
         let (name, key, password) = (text.clone(), text.clone(), text);
-        let user = User { id: 1, name, key, password, created: 0, disabled: false, epoch: 0 };
+        let user = Member { id: 1, name, key, password, created: 0, disabled: false, epoch: 0 };
         store.add_user(&user, None, 0).expect("the table is empty");
         let lifetime = Lifetime { idle: Duration::from_secs(idle), absolute: Duration::from_secs(absolute) };
-        (store, Sessions::new(Place::Database, lifetime), user)
+        (store, Sessions::new(SessionStore::Database, lifetime), user)
     }
 
     #[test]
@@ -219,7 +230,7 @@ mod tests {
     #[test]
     fn h80_a_session_of_a_former_epoch_does_not_begin() {
         let (store, sessions, former) = sessions(60, 60);
-        let begin = |user: &User| sessions.begin(&store, "digest", user, 0);
+        let begin = |user: &Member| sessions.begin(&store, "digest", user, 0);
         store.renew_hash(&former, "hash").expect("a database");
         store.set_password(1, "new").expect("a database");
         store.renew_hash(&former, "hash of the former").expect("a database");

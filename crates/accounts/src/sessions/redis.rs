@@ -11,7 +11,7 @@ use std::time::Duration;
 use redis::{Client, Commands, Connection, ExistenceCheck, RedisError, RedisResult, SetExpiry, SetOptions};
 
 use crate::store::url::{self, without_password};
-use crate::store::{Fault, Session};
+use crate::store::{StoreError, StoredSession};
 
 /// The timeout for a connect and for a reply.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -47,13 +47,13 @@ impl Redis {
         Ok(redis)
     }
 
-    pub(crate) fn find(&self, digest: &str) -> Result<Option<Session>, Fault> {
+    pub(crate) fn find(&self, digest: &str) -> Result<Option<StoredSession>, StoreError> {
         let kept: Option<String> = self.with(|connection| connection.get(session_key(digest)))?;
         Ok(kept.as_deref().and_then(read))
     }
 
     /// Adds a session that expires after `seconds`.
-    pub(crate) fn begin(&self, digest: &str, session: Session, seconds: i64) -> Result<(), Fault> {
+    pub(crate) fn begin(&self, digest: &str, session: StoredSession, seconds: i64) -> Result<(), StoreError> {
         let set = member_key(session.user);
         self.with(|connection| {
             redis::pipe()
@@ -69,14 +69,14 @@ impl Redis {
     }
 
     /// Replaces a session, unless it has ended.
-    pub(crate) fn touch(&self, digest: &str, session: Session, seconds: i64) -> Result<(), Fault> {
+    pub(crate) fn touch(&self, digest: &str, session: StoredSession, seconds: i64) -> Result<(), StoreError> {
         let options = SetOptions::default()
             .conditional_set(ExistenceCheck::XX)
             .with_expiration(SetExpiry::EX(seconds.unsigned_abs()));
         self.with(|connection| connection.set_options(session_key(digest), text(session), options.clone()))
     }
 
-    pub(crate) fn end(&self, digest: &str) -> Result<(), Fault> {
+    pub(crate) fn end(&self, digest: &str) -> Result<(), StoreError> {
         let user = self.find(digest)?.map(|session| session.user);
         self.with(|connection| {
             let mut pipe = redis::pipe();
@@ -89,7 +89,7 @@ impl Redis {
     }
 
     /// Ends these sessions of a member.
-    pub(crate) fn end_all(&self, user: i64, digests: &[String]) -> Result<(), Fault> {
+    pub(crate) fn end_all(&self, user: i64, digests: &[String]) -> Result<(), StoreError> {
         if digests.is_empty() {
             return Ok(());
         }
@@ -106,12 +106,12 @@ impl Redis {
     }
 
     /// The digests of a member's sessions, including some that have expired.
-    pub(crate) fn digests(&self, user: i64) -> Result<Vec<String>, Fault> {
+    pub(crate) fn digests(&self, user: i64) -> Result<Vec<String>, StoreError> {
         self.with(|connection| connection.smembers(member_key(user)))
     }
 
     /// A member's sessions; expired ones are removed from the set.
-    pub(crate) fn sessions(&self, user: i64) -> Result<Vec<(String, Session)>, Fault> {
+    pub(crate) fn sessions(&self, user: i64) -> Result<Vec<(String, StoredSession)>, StoreError> {
         let digests = self.digests(user)?;
         if digests.is_empty() {
             return Ok(Vec::new());
@@ -129,8 +129,8 @@ impl Redis {
     }
 
     /// Runs a command on a connection of its own, which is dropped after an error.
-    fn with<T>(&self, mut command: impl FnMut(&mut Connection) -> RedisResult<T>) -> Result<T, Fault> {
-        let lost = |error: RedisError| Fault::Lost(error.to_string());
+    fn with<T>(&self, mut command: impl FnMut(&mut Connection) -> RedisResult<T>) -> Result<T, StoreError> {
+        let lost = |error: RedisError| StoreError::Lost(error.to_string());
         let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         if let Some(mut connection) = kept {
             match command(&mut connection) {
@@ -166,17 +166,17 @@ fn member_key(user: i64) -> String {
     format!("tenfold:member:{user}")
 }
 
-fn text(session: Session) -> String {
-    let Session { user, created, seen, epoch } = session;
+fn text(session: StoredSession) -> String {
+    let StoredSession { user, created, seen, epoch } = session;
     format!("{user} {created} {seen} {epoch}")
 }
 
 /// Sessions from versions without epochs have the first epoch.
-fn read(kept: &str) -> Option<Session> {
+fn read(kept: &str) -> Option<StoredSession> {
     let mut numbers = kept.split(' ').map(str::parse);
     let mut number = || numbers.next()?.ok();
     let (user, created, seen) = (number()?, number()?, number()?);
-    Some(Session { user, created, seen, epoch: number().unwrap_or(0) })
+    Some(StoredSession { user, created, seen, epoch: number().unwrap_or(0) })
 }
 
 #[cfg(test)]

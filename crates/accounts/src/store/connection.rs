@@ -10,26 +10,26 @@ pub(crate) enum Value {
 }
 
 /// The values of a row, in the order of its columns.
-pub(crate) type Row = Vec<Value>;
+pub(crate) type RowValues = Vec<Value>;
 
 /// An open connection. Statements have `?` where values go.
-pub(crate) trait Connection: Send {
+pub(crate) trait DatabaseConnection: Send {
     /// Runs a statement that returns rows.
-    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Fault>;
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<RowValues>, StoreError>;
 
     /// Runs any other statement, and returns the number of changed rows.
-    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Fault>;
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StoreError>;
 
     /// Begins a transaction that will write.
-    fn begin(&mut self) -> Result<(), Fault> {
+    fn begin(&mut self) -> Result<(), StoreError> {
         self.execute("BEGIN", &[]).map(drop)
     }
 
     /// Prevents other connections from changing the schema until the connection ends or unlocks it.
-    fn lock_schema(&mut self) -> Result<(), Fault>;
+    fn lock_schema(&mut self) -> Result<(), StoreError>;
 
-    /// Undoes [`Connection::lock_schema`].
-    fn unlock_schema(&mut self) -> Result<(), Fault>;
+    /// Undoes [`DatabaseConnection::lock_schema`].
+    fn unlock_schema(&mut self) -> Result<(), StoreError>;
 
     /// Whether it still uses the file of its URL, which may have been removed or replaced.
     fn is_current(&self) -> bool {
@@ -54,7 +54,7 @@ pub(crate) trait Connection: Send {
 
 /// The reason why a statement failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum StoreError {
     /// A row with this key exists.
     Taken,
     /// The database is unreachable, and the connection is unusable.
@@ -63,32 +63,32 @@ pub enum Fault {
     Failed(String),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Taken => f.write_str("a row with this key exists"),
+            StoreError::Taken => f.write_str("a row with this key exists"),
             // Joins the lines of the message.
-            Fault::Lost(why) | Fault::Failed(why) => {
+            StoreError::Lost(why) | StoreError::Failed(why) => {
                 f.write_str(&why.split_whitespace().collect::<Vec<_>>().join(" "))
             }
         }
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for StoreError {}
 
 impl Value {
-    pub(crate) fn number(self) -> Result<i64, Fault> {
+    pub(crate) fn number(self) -> Result<i64, StoreError> {
         match self {
             Value::Number(number) => Ok(number),
-            Value::Text(_) => Err(Fault::Failed("expected a number, found text".into())),
+            Value::Text(_) => Err(StoreError::Failed("expected a number, found text".into())),
         }
     }
 
-    pub(crate) fn text(self) -> Result<String, Fault> {
+    pub(crate) fn text(self) -> Result<String, StoreError> {
         match self {
             Value::Text(text) => Ok(text),
-            Value::Number(_) => Err(Fault::Failed("expected text, found a number".into())),
+            Value::Number(_) => Err(StoreError::Failed("expected text, found a number".into())),
         }
     }
 }

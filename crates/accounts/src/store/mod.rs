@@ -1,8 +1,8 @@
 //! The stored data of members, in a database.
 //!
 //! Every statement is written once, here and in [`schema`], in the SQL that SQLite, PostgreSQL, MySQL and MariaDB
-//! share. A [`Connection`] hides the differences, one file each. Values are always parameters: no statement contains
-//! text from a visitor.
+//! share. A [`DatabaseConnection`] hides the differences, one file each. Values are always parameters: no statement
+//! contains text from a visitor.
 
 mod connection;
 #[cfg(feature = "mysql")]
@@ -15,14 +15,14 @@ mod schema;
 mod sqlite;
 pub mod url;
 
-pub use connection::Fault;
-use connection::{Connection, Row, Value};
-use pool::Pool;
-use url::Url;
+pub use connection::StoreError;
+use connection::{DatabaseConnection, RowValues, Value};
+use pool::ConnectionPool;
+use url::DatabaseUrl;
 
 /// A member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
+pub struct Member {
     /// The id of the row.
     pub(crate) id: i64,
     /// The name as displayed.
@@ -38,16 +38,16 @@ pub struct User {
     pub(crate) epoch: i64,
 }
 
-impl User {
+impl Member {
     /// Whether this session is valid for the current state of the member.
-    pub(crate) fn admits(&self, session: &Session) -> bool {
+    pub(crate) fn admits(&self, session: &StoredSession) -> bool {
         self.epoch == session.epoch && !self.disabled
     }
 }
 
 /// A stored session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Session {
+pub(crate) struct StoredSession {
     pub(crate) user: i64,
     /// Creation time, in seconds since 1970.
     pub(crate) created: i64,
@@ -59,25 +59,25 @@ pub(crate) struct Session {
 
 /// The database of the members.
 #[derive(Debug)]
-pub struct Store {
-    pool: Pool,
-    keys: schema::Keys,
+pub struct MemberStore {
+    pool: ConnectionPool,
+    keys: schema::DatabaseKeys,
 }
 
 const USER: &str = "SELECT id, name, name_key, password, created, disabled, epoch FROM tenfold_users";
 const SESSION: &str = "SELECT digest, user_id, created, seen, epoch FROM tenfold_sessions";
 
-impl Store {
+impl MemberStore {
     /// Opens the database with at most `connections`, and migrates its tables.
     ///
     /// # Errors
     /// One line: it is unreachable, rejects access, or belongs to a newer version of this program.
-    pub fn open(url: &Url, connections: usize) -> Result<Store, String> {
-        let pool = Pool::new(url.clone(), connections);
+    pub fn open(url: &DatabaseUrl, connections: usize) -> Result<MemberStore, String> {
+        let pool = ConnectionPool::new(url.clone(), connections);
         let keys = pool
             .with(|connection| schema::prepare(connection))
             .map_err(|fault| format!("cannot use the database {url}: {fault}"))?;
-        Ok(Store { pool, keys })
+        Ok(MemberStore { pool, keys })
     }
 
     /// The signing key of all nodes that share the database.
@@ -91,16 +91,16 @@ impl Store {
     }
 
     /// The member whose name has this key.
-    pub(crate) fn user_by_key(&self, key: &str) -> Result<Option<User>, Fault> {
+    pub(crate) fn user_by_key(&self, key: &str) -> Result<Option<Member>, StoreError> {
         self.user_where("name_key = ?", key.into())
     }
 
     /// The member with this row id.
-    pub(crate) fn user(&self, id: i64) -> Result<Option<User>, Fault> {
+    pub(crate) fn user(&self, id: i64) -> Result<Option<Member>, StoreError> {
         self.user_where("id = ?", id.into())
     }
 
-    fn user_where(&self, condition: &'static str, value: Value) -> Result<Option<User>, Fault> {
+    fn user_where(&self, condition: &'static str, value: Value) -> Result<Option<Member>, StoreError> {
         let sql = format!("{USER} WHERE {condition}");
         let rows = self.pool.read(|connection| connection.query(&sql, std::slice::from_ref(&value)))?;
         rows.into_iter().next().map(user).transpose()
@@ -110,7 +110,7 @@ impl Store {
     ///
     /// # Errors
     /// The error of the database.
-    pub fn users(&self) -> Result<Vec<User>, Fault> {
+    pub fn users(&self) -> Result<Vec<Member>, StoreError> {
         let sql = format!("{USER} ORDER BY name_key");
         let rows = self.pool.read(|connection| connection.query(&sql, &[]))?;
         rows.into_iter().map(user).collect()
@@ -120,8 +120,13 @@ impl Store {
     /// existed.
     ///
     /// # Errors
-    /// [`Fault::Taken`] if the name exists.
-    pub(crate) fn add_user(&self, user: &User, invitation: Option<&str>, now: i64) -> Result<bool, Fault> {
+    /// [`StoreError::Taken`] if the name exists.
+    pub(crate) fn add_user(
+        &self,
+        user: &Member,
+        invitation: Option<&str>,
+        now: i64,
+    ) -> Result<bool, StoreError> {
         self.transaction(|connection| {
             if let Some(digest) = invitation {
                 let used = connection.execute(
@@ -149,48 +154,48 @@ impl Store {
     }
 
     /// Sets another password; returns the number of members with this id. Sessions of earlier epochs end.
-    pub(crate) fn set_password(&self, id: i64, password: &str) -> Result<u64, Fault> {
+    pub(crate) fn set_password(&self, id: i64, password: &str) -> Result<u64, StoreError> {
         let values = [password.into(), id.into()];
         self.write("UPDATE tenfold_users SET password = ?, epoch = epoch + 1 WHERE id = ?", &values)
     }
 
     /// Sets another password, unless the member changed since `user` was read; returns whether it was set.
-    pub(crate) fn change_password(&self, user: &User, password: &str) -> Result<bool, Fault> {
+    pub(crate) fn change_password(&self, user: &Member, password: &str) -> Result<bool, StoreError> {
         let values = [password.into(), user.id.into(), user.epoch.into()];
         let sql = "UPDATE tenfold_users SET password = ?, epoch = epoch + 1 WHERE id = ? AND epoch = ?";
         Ok(self.write(sql, &values)? > 0)
     }
 
     /// Stores a new hash of the same password, unless the password was changed since `user` was read.
-    pub(crate) fn renew_hash(&self, user: &User, password: &str) -> Result<(), Fault> {
+    pub(crate) fn renew_hash(&self, user: &Member, password: &str) -> Result<(), StoreError> {
         let values = [password.into(), user.id.into(), user.epoch.into()];
         self.write("UPDATE tenfold_users SET password = ? WHERE id = ? AND epoch = ?", &values).map(drop)
     }
 
-    pub(crate) fn set_disabled(&self, id: i64, disabled: bool) -> Result<u64, Fault> {
+    pub(crate) fn set_disabled(&self, id: i64, disabled: bool) -> Result<u64, StoreError> {
         let values = [i64::from(disabled).into(), id.into()];
         self.write("UPDATE tenfold_users SET disabled = ?, epoch = epoch + 1 WHERE id = ?", &values)
     }
 
     /// Removes a member and all sessions.
-    pub(crate) fn remove_user(&self, id: i64) -> Result<u64, Fault> {
+    pub(crate) fn remove_user(&self, id: i64) -> Result<u64, StoreError> {
         self.write("DELETE FROM tenfold_users WHERE id = ?", &[id.into()])
     }
 
     /// Removes a member, unless it changed since `user` was read; returns whether it was removed.
-    pub(crate) fn remove_unchanged_user(&self, user: &User) -> Result<bool, Fault> {
+    pub(crate) fn remove_unchanged_user(&self, user: &Member) -> Result<bool, StoreError> {
         let values = [user.id.into(), user.epoch.into()];
         Ok(self.write("DELETE FROM tenfold_users WHERE id = ? AND epoch = ?", &values)? > 0)
     }
 
-    pub(crate) fn add_invitation(&self, digest: &str, now: i64, expires: i64) -> Result<u64, Fault> {
+    pub(crate) fn add_invitation(&self, digest: &str, now: i64, expires: i64) -> Result<u64, StoreError> {
         self.write(
             "INSERT INTO tenfold_invitations (digest, created, expires, used) VALUES (?, ?, ?, 0)",
             &[digest.into(), now.into(), expires.into()],
         )
     }
 
-    pub(crate) fn session(&self, digest: &str) -> Result<Option<Session>, Fault> {
+    pub(crate) fn session(&self, digest: &str) -> Result<Option<StoredSession>, StoreError> {
         let (sql, values) = (format!("{SESSION} WHERE digest = ?"), [digest.into()]);
         let rows = self.pool.read(|connection| connection.query(&sql, &values))?;
         Ok(rows.into_iter().next().map(session).transpose()?.map(|(_, session)| session))
@@ -201,9 +206,9 @@ impl Store {
     pub(crate) fn add_session(
         &self,
         digest: &str,
-        new: Session,
-        surplus: impl FnOnce(Vec<(String, Session)>) -> Vec<String>,
-    ) -> Result<bool, Fault> {
+        new: StoredSession,
+        surplus: impl FnOnce(Vec<(String, StoredSession)>) -> Vec<String>,
+    ) -> Result<bool, StoreError> {
         self.transaction(|connection| {
             let member = format!("{USER} WHERE id = ?{}", connection.row_lock());
             let member = connection.query(&member, &[new.user.into()])?;
@@ -227,27 +232,27 @@ impl Store {
         })
     }
 
-    pub(crate) fn touch_session(&self, digest: &str, now: i64) -> Result<u64, Fault> {
+    pub(crate) fn touch_session(&self, digest: &str, now: i64) -> Result<u64, StoreError> {
         self.write("UPDATE tenfold_sessions SET seen = ? WHERE digest = ?", &[now.into(), digest.into()])
     }
 
-    pub(crate) fn remove_session(&self, digest: &str) -> Result<u64, Fault> {
+    pub(crate) fn remove_session(&self, digest: &str) -> Result<u64, StoreError> {
         self.write("DELETE FROM tenfold_sessions WHERE digest = ?", &[digest.into()])
     }
 
     /// Removes the sessions of a member, except the one with the digest `kept`.
-    pub(crate) fn remove_sessions(&self, user: i64, kept: &str) -> Result<u64, Fault> {
+    pub(crate) fn remove_sessions(&self, user: i64, kept: &str) -> Result<u64, StoreError> {
         let values = [user.into(), kept.into()];
         self.write("DELETE FROM tenfold_sessions WHERE user_id = ? AND digest <> ?", &values)
     }
 
     /// Removes sessions that began or were last used before these times.
-    pub(crate) fn remove_old_sessions(&self, created: i64, seen: i64) -> Result<u64, Fault> {
+    pub(crate) fn remove_old_sessions(&self, created: i64, seen: i64) -> Result<u64, StoreError> {
         let values = [created.into(), seen.into()];
         self.write("DELETE FROM tenfold_sessions WHERE created < ? OR seen < ?", &values)
     }
 
-    pub(crate) fn count_sessions(&self, user: i64, created: i64, seen: i64) -> Result<u64, Fault> {
+    pub(crate) fn count_sessions(&self, user: i64, created: i64, seen: i64) -> Result<u64, StoreError> {
         let values = [user.into(), created.into(), seen.into()];
         let sql = "SELECT COUNT(*) FROM tenfold_sessions WHERE user_id = ? AND created >= ? AND seen >= ?";
         let rows = self.pool.read(|connection| connection.query(sql, &values))?;
@@ -255,15 +260,15 @@ impl Store {
         count.map_or(Ok(0), |count| count.number().map(i64::unsigned_abs))
     }
 
-    fn write(&self, sql: &str, values: &[Value]) -> Result<u64, Fault> {
+    fn write(&self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
         self.pool.with(|connection| connection.execute(sql, values))
     }
 
     /// Runs `steps` in a transaction, which is rolled back if they return false or an error.
     fn transaction(
         &self,
-        steps: impl FnOnce(&mut dyn Connection) -> Result<bool, Fault>,
-    ) -> Result<bool, Fault> {
+        steps: impl FnOnce(&mut dyn DatabaseConnection) -> Result<bool, StoreError>,
+    ) -> Result<bool, StoreError> {
         self.pool.with(|connection| {
             connection.begin()?;
             match steps(connection) {
@@ -278,9 +283,9 @@ impl Store {
     }
 }
 
-fn user(row: Row) -> Result<User, Fault> {
+fn user(row: RowValues) -> Result<Member, StoreError> {
     let [id, name, key, password, created, disabled, epoch] = columns(row)?;
-    Ok(User {
+    Ok(Member {
         id: id.number()?,
         name: name.text()?,
         key: key.text()?,
@@ -291,13 +296,14 @@ fn user(row: Row) -> Result<User, Fault> {
     })
 }
 
-fn session(row: Row) -> Result<(String, Session), Fault> {
+fn session(row: RowValues) -> Result<(String, StoredSession), StoreError> {
     let [digest, user, created, seen, epoch] = columns(row)?;
     let (user, epoch) = (user.number()?, epoch.number()?);
-    Ok((digest.text()?, Session { user, created: created.number()?, seen: seen.number()?, epoch }))
+    Ok((digest.text()?, StoredSession { user, created: created.number()?, seen: seen.number()?, epoch }))
 }
 
-fn columns<const N: usize>(row: Row) -> Result<[Value; N], Fault> {
-    row.try_into()
-        .map_err(|row: Row| Fault::Failed(format!("a row has {} columns instead of {N}", row.len())))
+fn columns<const N: usize>(row: RowValues) -> Result<[Value; N], StoreError> {
+    row.try_into().map_err(|row: RowValues| {
+        StoreError::Failed(format!("a row has {} columns instead of {N}", row.len()))
+    })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Error, Opts, OptsBuilder, Params};
 
-use super::connection::{Connection, Fault, Row, Value};
+use super::connection::{DatabaseConnection, RowValues, StoreError, Value};
 
 /// The timeout for a connect and for a reply.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -34,8 +34,8 @@ pub(super) fn check(url: &str) -> Result<(), String> {
     }
 }
 
-pub(super) fn open(url: &str) -> Result<Box<dyn Connection>, Fault> {
-    let options = Opts::from_url(url).map_err(|error| Fault::Failed(error.to_string()))?;
+pub(super) fn open(url: &str) -> Result<Box<dyn DatabaseConnection>, StoreError> {
+    let options = Opts::from_url(url).map_err(|error| StoreError::Failed(error.to_string()))?;
     let options = OptsBuilder::from_opts(options)
         // Use the address of the URL, not a local socket.
         .prefer_socket(false)
@@ -43,16 +43,16 @@ pub(super) fn open(url: &str) -> Result<Box<dyn Connection>, Fault> {
         .read_timeout(Some(ANSWER))
         .write_timeout(Some(ANSWER))
         .init(FIRST.to_vec());
-    Conn::new(options).map(|connection| Box::new(connection) as Box<dyn Connection>).map_err(fault)
+    Conn::new(options).map(|connection| Box::new(connection) as Box<dyn DatabaseConnection>).map_err(fault)
 }
 
-impl Connection for Conn {
-    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Fault> {
+impl DatabaseConnection for Conn {
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<RowValues>, StoreError> {
         let rows: Vec<mysql::Row> = self.exec(sql, parameters(values)).map_err(fault)?;
         rows.into_iter().map(|row| row.unwrap().into_iter().map(value).collect()).collect()
     }
 
-    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Fault> {
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
         // Prepared statements cannot control transactions.
         match values {
             [] => self.query_drop(sql),
@@ -62,15 +62,15 @@ impl Connection for Conn {
         Ok(self.affected_rows())
     }
 
-    fn lock_schema(&mut self) -> Result<(), Fault> {
+    fn lock_schema(&mut self) -> Result<(), StoreError> {
         match self.query_first("SELECT GET_LOCK('tenfold_schema', 5)").map_err(fault)? {
             Some(Some(1i64)) => Ok(()),
             // NULL is an error of the server, 0 a lock held by another node.
-            _ => Err(Fault::Failed("another node holds the lock of the schema".into())),
+            _ => Err(StoreError::Failed("another node holds the lock of the schema".into())),
         }
     }
 
-    fn unlock_schema(&mut self) -> Result<(), Fault> {
+    fn unlock_schema(&mut self) -> Result<(), StoreError> {
         self.query_drop("SELECT RELEASE_LOCK('tenfold_schema')").map_err(fault)
     }
 
@@ -95,19 +95,19 @@ fn parameters(values: &[Value]) -> Params {
     }
 }
 
-fn value(value: mysql::Value) -> Result<Value, Fault> {
+fn value(value: mysql::Value) -> Result<Value, StoreError> {
     match value {
         mysql::Value::Int(number) => Ok(Value::Number(number)),
         mysql::Value::UInt(number) => Ok(Value::Number(number.try_into().unwrap_or(i64::MAX))),
         mysql::Value::Bytes(bytes) => Ok(Value::Text(String::from_utf8_lossy(&bytes).into_owned())),
-        _ => Err(Fault::Failed("expected a number or text, found another type".into())),
+        _ => Err(StoreError::Failed("expected a number or text, found another type".into())),
     }
 }
 
-fn fault(error: Error) -> Fault {
+fn fault(error: Error) -> StoreError {
     match error {
-        Error::MySqlError(said) if said.code == DUPLICATE => Fault::Taken,
-        Error::MySqlError(said) => Fault::Failed(said.message),
-        other => Fault::Lost(other.to_string()),
+        Error::MySqlError(said) if said.code == DUPLICATE => StoreError::Taken,
+        Error::MySqlError(said) => StoreError::Failed(said.message),
+        other => StoreError::Lost(other.to_string()),
     }
 }

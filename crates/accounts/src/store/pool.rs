@@ -4,52 +4,52 @@ use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::connection::{Connection, Fault};
-use super::url::Url;
+use super::connection::{DatabaseConnection, StoreError};
+use super::url::DatabaseUrl;
 
 /// The longest wait for a connection while all are in use.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) struct Pool {
-    url: Url,
+pub(super) struct ConnectionPool {
+    url: DatabaseUrl,
     most: usize,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     returned: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    idle: Vec<Box<dyn Connection>>,
+struct PoolState {
+    idle: Vec<Box<dyn DatabaseConnection>>,
     /// The number of connections in use.
     lent: usize,
 }
 
-impl fmt::Debug for Pool {
+impl fmt::Debug for ConnectionPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool").field("url", &self.url).field("most", &self.most).finish_non_exhaustive()
     }
 }
 
-impl Pool {
-    pub(super) fn new(url: Url, most: usize) -> Pool {
-        Pool { url, most: most.max(1), state: Mutex::default(), returned: Condvar::new() }
+impl ConnectionPool {
+    pub(super) fn new(url: DatabaseUrl, most: usize) -> ConnectionPool {
+        ConnectionPool { url, most: most.max(1), state: Mutex::default(), returned: Condvar::new() }
     }
 
     /// Lends a connection. After an error it is dropped; if it was lost, so are the idle ones, which are older.
     pub(super) fn with<T>(
         &self,
-        use_it: impl FnOnce(&mut dyn Connection) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        use_it: impl FnOnce(&mut dyn DatabaseConnection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         self.lend(use_it).0
     }
 
     /// Lends a connection for reading statements, and retries once on a new connection if an old one was lost.
     pub(super) fn read<T>(
         &self,
-        use_it: impl Fn(&mut dyn Connection) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        use_it: impl Fn(&mut dyn DatabaseConnection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         match self.lend(&use_it) {
-            (Err(Fault::Lost(_)), true) => self.lend(use_it).0,
+            (Err(StoreError::Lost(_)), true) => self.lend(use_it).0,
             (result, _) => result,
         }
     }
@@ -57,14 +57,14 @@ impl Pool {
     /// Lends a connection; also returns whether it had been used before.
     fn lend<T>(
         &self,
-        use_it: impl FnOnce(&mut dyn Connection) -> Result<T, Fault>,
-    ) -> (Result<T, Fault>, bool) {
+        use_it: impl FnOnce(&mut dyn DatabaseConnection) -> Result<T, StoreError>,
+    ) -> (Result<T, StoreError>, bool) {
         let idle = match self.take() {
             Ok(idle) => idle,
             Err(fault) => return (Err(fault), false),
         };
         // Counts the connection as returned even if `use_it` panics.
-        let place = Lent(self);
+        let place = LentConnection(self);
         let used = idle.is_some();
         let mut connection = match idle.map_or_else(|| self.url.connect(), Ok) {
             Ok(connection) => connection,
@@ -73,9 +73,9 @@ impl Pool {
         let result = use_it(&mut *connection);
         let mut state = self.lock();
         match &result {
-            Ok(_) | Err(Fault::Taken) => state.idle.push(connection),
-            Err(Fault::Lost(_)) => state.idle.clear(),
-            Err(Fault::Failed(_)) => {}
+            Ok(_) | Err(StoreError::Taken) => state.idle.push(connection),
+            Err(StoreError::Lost(_)) => state.idle.clear(),
+            Err(StoreError::Failed(_)) => {}
         }
         // Returned under the same lock: otherwise it would count as idle and as in use.
         std::mem::forget(place);
@@ -84,19 +84,19 @@ impl Pool {
     }
 
     /// Counts a connection as returned.
-    fn give_back(&self, mut state: MutexGuard<'_, State>) {
+    fn give_back(&self, mut state: MutexGuard<'_, PoolState>) {
         state.lent -= 1;
         drop(state);
         self.returned.notify_one();
     }
 
-    fn take(&self) -> Result<Option<Box<dyn Connection>>, Fault> {
+    fn take(&self) -> Result<Option<Box<dyn DatabaseConnection>>, StoreError> {
         let by = Instant::now() + PATIENCE;
         let mut state = self.lock();
         while state.lent >= self.most {
             let left = by.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Fault::Failed(format!("all {} connections are busy", self.most)));
+                return Err(StoreError::Failed(format!("all {} connections are busy", self.most)));
             }
             let waited = self.returned.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -111,15 +111,15 @@ impl Pool {
         Ok(idle)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The place of a connection in use.
-struct Lent<'p>(&'p Pool);
+struct LentConnection<'p>(&'p ConnectionPool);
 
-impl Drop for Lent<'_> {
+impl Drop for LentConnection<'_> {
     fn drop(&mut self) {
         self.0.give_back(self.0.lock());
     }
@@ -129,8 +129,8 @@ impl Drop for Lent<'_> {
 mod tests {
     use super::*;
 
-    fn pool(most: usize) -> Pool {
-        Pool::new("sqlite::memory:".parse().expect("a legal URL"), most)
+    fn pool(most: usize) -> ConnectionPool {
+        ConnectionPool::new("sqlite::memory:".parse().expect("a legal URL"), most)
     }
 
     #[test]
@@ -160,13 +160,13 @@ mod tests {
         let (path, aside) = (folder.join("members.db"), folder.join("aside.db"));
         std::fs::create_dir_all(&folder).expect("a new folder");
         std::fs::write(&path, "").expect("our own folder");
-        let pool = Pool::new(Url::sqlite(&path).expect("this build has SQLite"), 2);
+        let pool = ConnectionPool::new(DatabaseUrl::sqlite(&path).expect("this build has SQLite"), 2);
         let write =
             || pool.with(|connection| connection.execute("INSERT INTO a (b) VALUES (?)", &[1_i64.into()]));
         pool.with(|connection| connection.execute("CREATE TABLE a (b BIGINT)", &[])).expect("it is writable");
         assert_eq!(write(), Ok(1));
         std::fs::rename(&path, &aside).expect("our own file");
-        assert!(matches!(write(), Err(Fault::Failed(_))) && !path.exists(), "nor is an empty one made");
+        assert!(matches!(write(), Err(StoreError::Failed(_))) && !path.exists(), "nor is an empty one made");
         std::fs::rename(&aside, &path).expect("our own file");
         assert_eq!(write(), Ok(1), "it is back");
         let count = pool.read(|connection| connection.query("SELECT COUNT(*) FROM a", &[]));
@@ -179,7 +179,7 @@ mod tests {
         let pool = pool(1);
         pool.with(|_| Ok(())).expect("it opens");
         let tries = std::cell::Cell::new(0);
-        let lost = || Err::<(), _>(Fault::Lost("gone".into()));
+        let lost = || Err::<(), _>(StoreError::Lost("gone".into()));
         let read = pool.read(|_| {
             tries.set(tries.get() + 1);
             if tries.get() == 1 { lost() } else { Ok(()) }

@@ -8,7 +8,7 @@ use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, Error, NoTls, Statement};
 
-use super::connection::{Connection, Fault, Row, Value};
+use super::connection::{DatabaseConnection, RowValues, StoreError, Value};
 
 /// The timeout for a connect and for acknowledgements.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -31,8 +31,8 @@ pub(super) fn check(url: &str) -> Result<(), String> {
     }
 }
 
-pub(super) fn open(url: &str) -> Result<Box<dyn Connection>, Fault> {
-    let mut config = config(url).map_err(|error| Fault::Failed(error.to_string()))?;
+pub(super) fn open(url: &str) -> Result<Box<dyn DatabaseConnection>, StoreError> {
+    let mut config = config(url).map_err(|error| StoreError::Failed(error.to_string()))?;
     config.connect_timeout(PATIENCE).tcp_user_timeout(PATIENCE).application_name("tenfold");
     if config.get_options().is_none() {
         config.options(STATEMENT);
@@ -53,7 +53,7 @@ struct Postgres {
 }
 
 impl Postgres {
-    fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
+    fn prepare(&mut self, sql: &str) -> Result<Statement, StoreError> {
         if let Some(statement) = self.prepared.get(sql) {
             return Ok(statement.clone());
         }
@@ -63,14 +63,14 @@ impl Postgres {
     }
 }
 
-impl Connection for Postgres {
-    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Fault> {
+impl DatabaseConnection for Postgres {
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<RowValues>, StoreError> {
         let statement = self.prepare(sql)?;
         let rows = self.client.query(&statement, &parameters(values)).map_err(fault)?;
         rows.iter().map(|row| (0..row.len()).map(|column| value(row, column)).collect()).collect()
     }
 
-    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Fault> {
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
         if values.is_empty() {
             return self.client.batch_execute(sql).map(|()| 0).map_err(fault);
         }
@@ -78,12 +78,12 @@ impl Connection for Postgres {
         self.client.execute(&statement, &parameters(values)).map_err(fault)
     }
 
-    fn lock_schema(&mut self) -> Result<(), Fault> {
+    fn lock_schema(&mut self) -> Result<(), StoreError> {
         let lock = format!("SELECT pg_advisory_lock({LOCK})");
         self.client.batch_execute(&lock).map_err(fault)
     }
 
-    fn unlock_schema(&mut self) -> Result<(), Fault> {
+    fn unlock_schema(&mut self) -> Result<(), StoreError> {
         let unlock = format!("SELECT pg_advisory_unlock({LOCK})");
         self.client.batch_execute(&unlock).map_err(fault)
     }
@@ -107,7 +107,7 @@ fn parameter(value: &Value) -> &(dyn ToSql + Sync) {
     }
 }
 
-fn value(row: &postgres::Row, column: usize) -> Result<Value, Fault> {
+fn value(row: &postgres::Row, column: usize) -> Result<Value, StoreError> {
     let kind = row.columns()[column].type_();
     match *kind {
         Type::INT8 => row.try_get(column).map(Value::Number).map_err(fault),
@@ -115,17 +115,17 @@ fn value(row: &postgres::Row, column: usize) -> Result<Value, Fault> {
     }
 }
 
-fn fault(error: Error) -> Fault {
+fn fault(error: Error) -> StoreError {
     let Some(said) = error.as_db_error() else {
         // The error's own message is short; its cause has that of the system.
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        return Fault::Lost(format!("{error}{cause}"));
+        return StoreError::Lost(format!("{error}{cause}"));
     };
     match said.code() {
-        &SqlState::UNIQUE_VIOLATION => Fault::Taken,
+        &SqlState::UNIQUE_VIOLATION => StoreError::Taken,
         // 57P: the server is starting or stopping.
-        code if code.code().starts_with("57P") => Fault::Lost(said.message().to_owned()),
-        _ => Fault::Failed(said.message().to_owned()),
+        code if code.code().starts_with("57P") => StoreError::Lost(said.message().to_owned()),
+        _ => StoreError::Failed(said.message().to_owned()),
     }
 }
 

@@ -1,11 +1,11 @@
 //! The tables, and the migrations between versions.
 
-use super::connection::{Connection, Fault};
+use super::connection::{DatabaseConnection, StoreError};
 use crate::clock::seconds;
 use crate::token;
 
 /// The migrations of each version. Each can be repeated without harm, because MySQL does not roll back a new table.
-const VERSIONS: &[&[Change]] = &[
+const VERSIONS: &[&[Migration]] = &[
     &[
         Table(
             "CREATE TABLE IF NOT EXISTS tenfold_users (
@@ -41,7 +41,7 @@ const VERSIONS: &[&[Change]] = &[
 ];
 
 /// A migration of the tables.
-enum Change {
+enum Migration {
     /// `CREATE TABLE IF NOT EXISTS`.
     Table(&'static str),
     /// A column, if it is missing: neither SQLite nor MySQL supports `ADD COLUMN IF NOT EXISTS`.
@@ -49,17 +49,17 @@ enum Change {
     /// `CREATE INDEX IF NOT EXISTS` on a foreign key.
     ForeignKeyIndex(&'static str),
 }
-use Change::{Column, ForeignKeyIndex, Table};
+use Migration::{Column, ForeignKeyIndex, Table};
 
-impl Change {
-    fn apply(&self, connection: &mut dyn Connection) -> Result<(), Fault> {
+impl Migration {
+    fn apply(&self, connection: &mut dyn DatabaseConnection) -> Result<(), StoreError> {
         let statement = match self {
             Table(statement) => format!("{statement}{}", connection.table_suffix()),
             Column { table, name, definition } => {
                 let has_it = connection.query(&format!("SELECT {name} FROM {table} WHERE 1 = 0"), &[]);
                 match has_it {
                     Ok(_) => return Ok(()),
-                    Err(lost @ Fault::Lost(_)) => return Err(lost),
+                    Err(lost @ StoreError::Lost(_)) => return Err(lost),
                     Err(_) => format!("ALTER TABLE {table} ADD COLUMN {name} {definition}"),
                 }
             }
@@ -76,7 +76,7 @@ const FACTS: &str = "CREATE TABLE IF NOT EXISTS tenfold_facts (
 
 /// The keys of a database, shared by all nodes.
 #[derive(Debug)]
-pub(super) struct Keys {
+pub(super) struct DatabaseKeys {
     /// Known only to the accounts processes.
     pub(super) secret: String,
     /// The key of the session filter, also known to workers.
@@ -89,7 +89,7 @@ pub(super) struct Keys {
 ///
 /// # Errors
 /// The error of the database, or its tables are newer than this program.
-pub(super) fn prepare(connection: &mut dyn Connection) -> Result<Keys, Fault> {
+pub(super) fn prepare(connection: &mut dyn DatabaseConnection) -> Result<DatabaseKeys, StoreError> {
     connection.lock_schema()?;
     let keys = update(connection);
     // After an error the connection is dropped, which releases the lock.
@@ -99,19 +99,20 @@ pub(super) fn prepare(connection: &mut dyn Connection) -> Result<Keys, Fault> {
     keys
 }
 
-fn update(connection: &mut dyn Connection) -> Result<Keys, Fault> {
+fn update(connection: &mut dyn DatabaseConnection) -> Result<DatabaseKeys, StoreError> {
     let suffix = connection.table_suffix();
     connection.execute(&format!("{FACTS}{suffix}"), &[])?;
     let there = match fact(connection, "version")? {
         None => 0,
-        Some(text) => {
-            text.parse().map_err(|_| Fault::Failed(format!("its schema version {text:?} is not a number")))?
-        }
+        Some(text) => text
+            .parse()
+            .map_err(|_| StoreError::Failed(format!("its schema version {text:?} is not a number")))?,
     };
     let known = VERSIONS.len();
     if there > known {
-        return Err(Fault::Failed(format!(
-            "its schema version is {there}, newer than {known}, the newest that this program supports; use a newer program"
+        return Err(StoreError::Failed(format!(
+            "its schema version is {there}, newer than {known}, the newest that this program supports; use \
+             a newer program"
         )));
     }
     for change in VERSIONS[there..].iter().copied().flatten() {
@@ -120,21 +121,21 @@ fn update(connection: &mut dyn Connection) -> Result<Keys, Fault> {
     if there < known {
         set_fact(connection, "version", &known.to_string())?;
     }
-    let random = || token::random().map_err(Fault::Failed);
+    let random = || token::random().map_err(StoreError::Failed);
     let secret = fact_or(connection, "secret", random)?;
     let made = if there == 0 { 0 } else { seconds() };
     let filter = fact_or(connection, "filter", || Ok(format!("{} {made}", random()?)))?;
     let (key, made) = filter.split_once(' ').unwrap_or((&filter, ""));
-    let filter_made = made.parse().map_err(|_| Fault::Failed("its filter key has no date".into()))?;
-    Ok(Keys { secret, filter: key.to_owned(), filter_made })
+    let filter_made = made.parse().map_err(|_| StoreError::Failed("its filter key has no date".into()))?;
+    Ok(DatabaseKeys { secret, filter: key.to_owned(), filter_made })
 }
 
 /// Reads a fact of the database, and creates it if it is missing.
 fn fact_or(
-    connection: &mut dyn Connection,
+    connection: &mut dyn DatabaseConnection,
     name: &str,
-    make: impl FnOnce() -> Result<String, Fault>,
-) -> Result<String, Fault> {
+    make: impl FnOnce() -> Result<String, StoreError>,
+) -> Result<String, StoreError> {
     if let Some(content) = fact(connection, name)? {
         return Ok(content);
     }
@@ -143,12 +144,12 @@ fn fact_or(
     Ok(content)
 }
 
-fn fact(connection: &mut dyn Connection, name: &str) -> Result<Option<String>, Fault> {
+fn fact(connection: &mut dyn DatabaseConnection, name: &str) -> Result<Option<String>, StoreError> {
     let rows = connection.query("SELECT content FROM tenfold_facts WHERE name = ?", &[name.into()])?;
     rows.into_iter().next().and_then(|mut row| row.pop()).map(|value| value.text()).transpose()
 }
 
-fn set_fact(connection: &mut dyn Connection, name: &str, content: &str) -> Result<(), Fault> {
+fn set_fact(connection: &mut dyn DatabaseConnection, name: &str, content: &str) -> Result<(), StoreError> {
     connection.execute("DELETE FROM tenfold_facts WHERE name = ?", &[name.into()])?;
     let values = [name.into(), content.into()];
     connection.execute("INSERT INTO tenfold_facts (name, content) VALUES (?, ?)", &values).map(drop)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{ErrorCode, OpenFlags, ToSql, params_from_iter};
 
-use super::connection::{Connection, Fault, Row, Value};
+use super::connection::{DatabaseConnection, RowValues, StoreError, Value};
 
 /// The longest wait of a statement for another process that writes.
 const LOCKED: Duration = Duration::from_secs(5);
@@ -17,7 +17,7 @@ const LOCKED: Duration = Duration::from_secs(5);
 /// one. A symbolic link in its place is not followed.
 ///
 /// Commits are synchronous (`synchronous=FULL`): an acknowledged account survives a power failure.
-pub(super) fn open(path: &Path) -> Result<Box<dyn Connection>, Fault> {
+pub(super) fn open(path: &Path) -> Result<Box<dyn DatabaseConnection>, StoreError> {
     // Read before opening: if the file is replaced in between, the connection is not current, and is reopened.
     let file = file(path);
     let flags =
@@ -44,19 +44,19 @@ struct Sqlite {
     connection: rusqlite::Connection,
     path: PathBuf,
     /// The file at the path when it was opened.
-    file: Option<File>,
+    file: Option<FileIdentity>,
 }
 
 /// The identity of a file: device and inode.
-type File = (u64, u64);
+type FileIdentity = (u64, u64);
 
 /// The identity of the file at a path; `None` if there is none, as for a database in memory.
-fn file(path: &Path) -> Option<File> {
+fn file(path: &Path) -> Option<FileIdentity> {
     fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
 }
 
-impl Connection for Sqlite {
-    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Fault> {
+impl DatabaseConnection for Sqlite {
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<RowValues>, StoreError> {
         let mut statement = self.connection.prepare_cached(sql).map_err(fault)?;
         let count = statement.column_count();
         let mut rows = statement.query(params_from_iter(values)).map_err(fault)?;
@@ -67,7 +67,10 @@ impl Connection for Sqlite {
                     ValueRef::Integer(number) => Value::Number(number),
                     ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
                     other => {
-                        return Err(Fault::Failed(format!("unexpected value of type {}", other.data_type())));
+                        return Err(StoreError::Failed(format!(
+                            "unexpected value of type {}",
+                            other.data_type()
+                        )));
                     }
                 })
             };
@@ -76,21 +79,21 @@ impl Connection for Sqlite {
         Ok(all)
     }
 
-    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Fault> {
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
         let mut statement = self.connection.prepare_cached(sql).map_err(fault)?;
         statement.execute(params_from_iter(values)).map(|count| count as u64).map_err(fault)
     }
 
     /// A deferred transaction that reads first and writes later could miss another writer's change.
-    fn begin(&mut self) -> Result<(), Fault> {
+    fn begin(&mut self) -> Result<(), StoreError> {
         self.execute("BEGIN IMMEDIATE", &[]).map(drop)
     }
 
-    fn lock_schema(&mut self) -> Result<(), Fault> {
+    fn lock_schema(&mut self) -> Result<(), StoreError> {
         self.begin()
     }
 
-    fn unlock_schema(&mut self) -> Result<(), Fault> {
+    fn unlock_schema(&mut self) -> Result<(), StoreError> {
         self.execute("COMMIT", &[]).map(drop)
     }
 
@@ -113,9 +116,9 @@ impl ToSql for Value {
     }
 }
 
-fn fault(error: rusqlite::Error) -> Fault {
+fn fault(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
-        Some(ErrorCode::ConstraintViolation) => Fault::Taken,
-        _ => Fault::Failed(error.to_string()),
+        Some(ErrorCode::ConstraintViolation) => StoreError::Taken,
+        _ => StoreError::Failed(error.to_string()),
     }
 }

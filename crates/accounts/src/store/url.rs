@@ -6,14 +6,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::connection::{Connection, Fault};
+use super::connection::{DatabaseConnection, StoreError};
 
 /// The URL of a database.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Url(Kind);
+pub struct DatabaseUrl(DatabaseKind);
 
 #[derive(Clone, PartialEq, Eq)]
-enum Kind {
+enum DatabaseKind {
     Sqlite(PathBuf),
     /// A file that contains the URL of a database server.
     InFile(PathBuf),
@@ -22,51 +22,53 @@ enum Kind {
 }
 
 /// A database client behind a cargo feature.
-struct Client {
+struct ClientFeature {
     database: &'static str,
     feature: &'static str,
     built: bool,
 }
 
-const SQLITE: Client = Client { database: "SQLite", feature: "sqlite", built: cfg!(feature = "sqlite") };
-const POSTGRES: Client =
-    Client { database: "PostgreSQL", feature: "postgresql", built: cfg!(feature = "postgresql") };
-const MYSQL: Client = Client { database: "MySQL", feature: "mysql", built: cfg!(feature = "mysql") };
+const SQLITE: ClientFeature =
+    ClientFeature { database: "SQLite", feature: "sqlite", built: cfg!(feature = "sqlite") };
+const POSTGRES: ClientFeature =
+    ClientFeature { database: "PostgreSQL", feature: "postgresql", built: cfg!(feature = "postgresql") };
+const MYSQL: ClientFeature =
+    ClientFeature { database: "MySQL", feature: "mysql", built: cfg!(feature = "mysql") };
 
-impl Client {
+impl ClientFeature {
     fn require(&self) -> Result<(), String> {
         if self.built { Ok(()) } else { Err(self.missing()) }
     }
 
     fn missing(&self) -> String {
-        let Client { database, feature, .. } = self;
+        let ClientFeature { database, feature, .. } = self;
         format!("this build has no {database}: build with the cargo feature `{feature}`")
     }
 }
 
-impl FromStr for Url {
+impl FromStr for DatabaseUrl {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Url, String> {
+    fn from_str(text: &str) -> Result<DatabaseUrl, String> {
         let (scheme, rest) = text.split_once(':').unwrap_or((text, ""));
-        Ok(Url(match scheme {
+        Ok(DatabaseUrl(match scheme {
             "sqlite" => {
                 SQLITE.require()?;
-                Kind::Sqlite(path_behind("sqlite:", rest)?)
+                DatabaseKind::Sqlite(path_behind("sqlite:", rest)?)
             }
-            "file" => Kind::InFile(path_behind("file:", rest)?),
+            "file" => DatabaseKind::InFile(path_behind("file:", rest)?),
             "postgres" | "postgresql" => {
                 POSTGRES.require()?;
                 #[cfg(feature = "postgresql")]
                 super::postgres::check(text)?;
-                Kind::Postgres(text.to_owned())
+                DatabaseKind::Postgres(text.to_owned())
             }
             "mysql" | "mariadb" => {
                 MYSQL.require()?;
                 let url = format!("mysql:{rest}");
                 #[cfg(feature = "mysql")]
                 super::mysql::check(&url)?;
-                Kind::Mysql(url)
+                DatabaseKind::Mysql(url)
             }
             // The typed text may contain a password.
             _ => {
@@ -78,75 +80,78 @@ impl FromStr for Url {
     }
 }
 
-impl Url {
+impl DatabaseUrl {
     /// The SQLite database in this file.
     ///
     /// # Errors
     /// This build has no SQLite.
-    pub fn sqlite(path: &Path) -> Result<Url, String> {
+    pub fn sqlite(path: &Path) -> Result<DatabaseUrl, String> {
         SQLITE.require()?;
-        Ok(Url(Kind::Sqlite(path.to_owned())))
+        Ok(DatabaseUrl(DatabaseKind::Sqlite(path.to_owned())))
     }
 
     /// The file, if the database is one.
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
-            Kind::Sqlite(path) => Some(path),
-            Kind::InFile(_) | Kind::Postgres(_) | Kind::Mysql(_) => None,
+            DatabaseKind::Sqlite(path) => Some(path),
+            DatabaseKind::InFile(_) | DatabaseKind::Postgres(_) | DatabaseKind::Mysql(_) => None,
         }
     }
 
     /// Resolves the path of a file relative to `base`.
     #[must_use]
-    pub fn beneath(self, base: &Path) -> Url {
+    pub fn beneath(self, base: &Path) -> DatabaseUrl {
         match self.0 {
-            Kind::Sqlite(path) if path != Path::new(":memory:") => Url(Kind::Sqlite(base.join(path))),
-            Kind::InFile(path) => Url(Kind::InFile(base.join(path))),
-            other => Url(other),
+            DatabaseKind::Sqlite(path) if path != Path::new(":memory:") => {
+                DatabaseUrl(DatabaseKind::Sqlite(base.join(path)))
+            }
+            DatabaseKind::InFile(path) => DatabaseUrl(DatabaseKind::InFile(base.join(path))),
+            other => DatabaseUrl(other),
         }
     }
 
-    pub(super) fn connect(&self) -> Result<Box<dyn Connection>, Fault> {
+    pub(super) fn connect(&self) -> Result<Box<dyn DatabaseConnection>, StoreError> {
         match &self.0 {
             #[cfg(feature = "sqlite")]
-            Kind::Sqlite(path) => super::sqlite::open(path),
-            Kind::InFile(path) => {
-                let url: Url = read(path).and_then(|text| text.parse()).map_err(Fault::Failed)?;
+            DatabaseKind::Sqlite(path) => super::sqlite::open(path),
+            DatabaseKind::InFile(path) => {
+                let url: DatabaseUrl =
+                    read(path).and_then(|text| text.parse()).map_err(StoreError::Failed)?;
                 match url.0 {
-                    Kind::Sqlite(_) | Kind::InFile(_) => Err(Fault::Failed(format!(
+                    DatabaseKind::Sqlite(_) | DatabaseKind::InFile(_) => Err(StoreError::Failed(format!(
                         "{} does not hold the URL of a database server; write postgres://… or mysql://… into it",
                         path.display()
                     ))),
-                    Kind::Postgres(_) | Kind::Mysql(_) => url.connect(),
+                    DatabaseKind::Postgres(_) | DatabaseKind::Mysql(_) => url.connect(),
                 }
             }
             #[cfg(feature = "postgresql")]
-            Kind::Postgres(url) => super::postgres::open(url),
+            DatabaseKind::Postgres(url) => super::postgres::open(url),
             #[cfg(feature = "mysql")]
-            Kind::Mysql(url) => super::mysql::open(url),
+            DatabaseKind::Mysql(url) => super::mysql::open(url),
             // A URL is only parsed if its client is part of the build.
             #[cfg(not(feature = "sqlite"))]
-            Kind::Sqlite(_) => Err(Fault::Failed(SQLITE.missing())),
+            DatabaseKind::Sqlite(_) => Err(StoreError::Failed(SQLITE.missing())),
             #[cfg(not(feature = "postgresql"))]
-            Kind::Postgres(_) => Err(Fault::Failed(POSTGRES.missing())),
+            DatabaseKind::Postgres(_) => Err(StoreError::Failed(POSTGRES.missing())),
             #[cfg(not(feature = "mysql"))]
-            Kind::Mysql(_) => Err(Fault::Failed(MYSQL.missing())),
+            DatabaseKind::Mysql(_) => Err(StoreError::Failed(MYSQL.missing())),
         }
     }
 }
 
-impl fmt::Display for Url {
+impl fmt::Display for DatabaseUrl {
     /// Omits the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Kind::InFile(path) => write!(f, "file:{}", path.display()),
-            Kind::Postgres(url) | Kind::Mysql(url) => f.write_str(&without_password(url)),
+            DatabaseKind::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            DatabaseKind::InFile(path) => write!(f, "file:{}", path.display()),
+            DatabaseKind::Postgres(url) | DatabaseKind::Mysql(url) => f.write_str(&without_password(url)),
         }
     }
 }
 
-impl fmt::Debug for Url {
+impl fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -221,7 +226,7 @@ mod tests {
             ("mariadb://ann:se:cr@et@db:3306/members", "mysql://ann@db:3306/members"),
             ("sqlite:members.db", "sqlite:members.db"),
         ] {
-            let url: Url = url.parse().expect("a legal URL");
+            let url: DatabaseUrl = url.parse().expect("a legal URL");
             assert_eq!((format!("{url}"), format!("{url:?}")), (shown.into(), shown.into()));
         }
     }
@@ -250,19 +255,19 @@ mod tests {
     #[test]
     fn h78_a_url_behind_the_scheme_of_a_path_is_refused_and_not_shown() {
         for wrong in ["sqlite:postgres://ann:hunter2@db/x", "file:postgres://ann:hunter2@db/x"] {
-            let why = wrong.parse::<Url>().err();
+            let why = wrong.parse::<DatabaseUrl>().err();
             assert!(why.is_some_and(|why| !why.contains("hunter2")), "{wrong}");
         }
     }
 
     #[test]
     fn a_client_that_is_not_built_is_named_with_its_feature() {
-        let absent = Client { built: false, ..SQLITE };
+        let absent = ClientFeature { built: false, ..SQLITE };
         let why = absent.require().expect_err("it is not built");
         assert_eq!(why, "this build has no SQLite: build with the cargo feature `sqlite`");
         for (url, client) in [("sqlite:a.db", SQLITE), ("postgres://db/x", POSTGRES), ("mysql://db/x", MYSQL)]
         {
-            assert_eq!(url.parse::<Url>().is_ok(), client.built, "{url}");
+            assert_eq!(url.parse::<DatabaseUrl>().is_ok(), client.built, "{url}");
         }
     }
 
@@ -275,18 +280,18 @@ mod tests {
             "mysql://ann:secret@db/x?danger_accept_invalid_certs=true",
             "mysql://ann:secret@db/x?root_cert_path=/etc/ssl/certs/ca.pem",
         ] {
-            let why = wrong.parse::<Url>().expect_err("it asks for TLS");
+            let why = wrong.parse::<DatabaseUrl>().expect_err("it asks for TLS");
             assert!(why.contains("never encrypted") && !why.contains("secret"), "{why}");
         }
         for right in ["postgres://ann@db/x?sslmode=prefer", "postgres://ann@db/x?sslmode=disable"] {
-            assert!(right.parse::<Url>().is_ok(), "{right}");
+            assert!(right.parse::<DatabaseUrl>().is_ok(), "{right}");
         }
     }
 
     #[test]
     fn a_url_in_a_file_is_read_by_the_process_that_connects() {
         let path = std::env::temp_dir().join(format!("tenfold-url-{}", std::process::id()));
-        let named: Url = format!("file:{}", path.display()).parse().expect("a legal URL");
+        let named: DatabaseUrl = format!("file:{}", path.display()).parse().expect("a legal URL");
         let failure = |content: Option<&str>| {
             let _ = std::fs::remove_file(&path);
             if let Some(content) = content {
@@ -312,7 +317,7 @@ mod tests {
     #[test]
     fn what_is_no_database_is_refused_without_being_repeated() {
         for wrong in ["", "sqlite:", "oracle://ann:secret@db/x", "secret"] {
-            let why = wrong.parse::<Url>().expect_err("it is none");
+            let why = wrong.parse::<DatabaseUrl>().expect_err("it is none");
             assert!(!why.contains("secret"), "{why}");
         }
     }

@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tenfold_http::h1::parse_request;
 use tenfold_http::{Connection, Local, Out, Peer, Request, ResponseWriter};
 
-use super::{LONGEST_FORM, Outcome, Settings, Wanted, Web};
+use super::{LONGEST_FORM, ReplyAction, RequestAction, Web, WebSettings};
 use crate::ask::{Query, Refused, Reply};
 use crate::token;
 
 fn web() -> AssertUnwindSafe<Arc<Web>> {
-    let settings =
-        Settings { protect: vec!["/members/".parse().expect("a folder of the site")], ..Settings::default() };
+    let settings = WebSettings {
+        protect: vec!["/members/".parse().expect("a folder of the site")],
+        ..WebSettings::default()
+    };
     AssertUnwindSafe(Arc::new(Web::new(settings).expect("the built-in templates are good")))
 }
 
@@ -59,14 +61,14 @@ fn decoded(mut text: &[u8]) -> String {
 }
 
 /// Renders the page for a wrong password, whatever was typed.
-fn is_answered(wanted: Wanted, head: &Request<'_>) {
+fn is_answered(wanted: RequestAction, head: &Request<'_>) {
     let page = match wanted {
-        Wanted::Page(page) => page,
-        Wanted::Ask(ask) => match (ask.then)(Reply::Refused(Refused::Wrong)) {
-            Outcome::Page(page) => page,
-            Outcome::Serve => panic!("a form serves no file"),
+        RequestAction::Page(page) => page,
+        RequestAction::Query(ask) => match (ask.then)(Reply::Refused(Refused::Wrong)) {
+            ReplyAction::Page(page) => page,
+            ReplyAction::Serve => panic!("a form serves no file"),
         },
-        Wanted::Nothing | Wanted::Body(_) => panic!("a form is answered by a page"),
+        RequestAction::Nothing | RequestAction::Body(_) => panic!("a form is answered by a page"),
     };
     let mut out = Out::new();
     page.stage(head, &mut ResponseWriter::http1(&mut out));
@@ -117,7 +119,7 @@ fn any_form_is_read_as_a_slow_reader_reads_it() {
             parse_request(&mut bytes, |head| {
                 let head = head.expect("the head is good");
                 let wanted = web.submit("account/login", &head, &body, &connection());
-                if let Wanted::Ask(ask) = &wanted {
+                if let RequestAction::Query(ask) = &wanted {
                     let Query::Login { name, password, .. } = &ask.request else {
                         panic!("a login asks nothing else")
                     };
@@ -189,12 +191,12 @@ fn any_cookie_is_one_session_or_none() {
                 let Ok(head) = head else { return };
                 let expected = session(head.values("cookie"));
                 match (web.begin("members/a", &head, &connection()), &expected) {
-                    (Wanted::Ask(ask), Some(value)) => {
+                    (RequestAction::Query(ask), Some(value)) => {
                         let Query::Check { session } = ask.request else { panic!("nothing else is asked") };
                         assert_eq!(session, token::digest(value));
                         sessions.fetch_add(1, Ordering::Relaxed);
                     }
-                    (Wanted::Page(page), None) => {
+                    (RequestAction::Page(page), None) => {
                         assert!(matches!(page.status, 303 | 401), "{}", page.status)
                     }
                     _ => {

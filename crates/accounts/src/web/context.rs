@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tenfold_http::FieldName;
 
-use super::page::{PLACE, Page};
-use super::protect::Folder;
+use super::page::{MemberPage, PLACE};
+use super::protect::ProtectedFolder;
 use super::trust::TrustedProxy;
 use super::view::{Templates, View};
 use crate::accounts::Registration;
@@ -14,9 +14,9 @@ use crate::ask::{Query, Reply};
 
 /// The settings of the pages.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct WebSettings {
     /// The protected folders.
-    pub protect: Vec<Folder>,
+    pub protect: Vec<ProtectedFolder>,
     /// The visitors that can register.
     pub registration: Registration,
     /// The least number of characters of a password.
@@ -32,38 +32,38 @@ pub struct Settings {
 /// The pages of the members.
 #[derive(Debug)]
 pub struct Web {
-    pub(super) settings: Settings,
+    pub(super) settings: WebSettings,
     pub(super) templates: Templates,
 }
 
 /// The next step of a request.
-pub enum Wanted {
+pub enum RequestAction {
     /// The request does not concern members.
     Nothing,
     /// Receive its body, of at most so many bytes, then call [`Web::submit`].
     Body(u64),
     /// Send this page.
-    Page(Page),
+    Page(MemberPage),
     /// Send a query to the accounts.
-    Ask(Ask),
+    Query(PendingQuery),
 }
 
 /// A query to the accounts, with the handler of its reply.
-pub struct Ask {
+pub struct PendingQuery {
     /// The query.
     pub request: Query,
     /// The session cookie of the request. If it is forged, the reply is [`Reply::Nobody`].
     pub session: Option<String>,
     /// Turns the reply into the next step.
-    pub then: Box<dyn FnOnce(Reply) -> Outcome + Send>,
+    pub then: Box<dyn FnOnce(Reply) -> ReplyAction + Send>,
 }
 
 /// The next step after a reply of the accounts.
-pub enum Outcome {
+pub enum ReplyAction {
     /// The visitor is a member: the site responds, and shared caches must not store the response.
     Serve,
     /// Send this page.
-    Page(Page),
+    Page(MemberPage),
 }
 
 impl Web {
@@ -71,7 +71,7 @@ impl Web {
     ///
     /// # Errors
     /// One line: a template is unreadable or invalid.
-    pub fn new(settings: Settings) -> Result<Web, String> {
+    pub fn new(settings: WebSettings) -> Result<Web, String> {
         let templates = Templates::load(settings.templates.as_deref())?;
         Ok(Web { settings, templates })
     }
@@ -85,7 +85,7 @@ impl Web {
     }
 
     /// Renders the template `name`.
-    pub(super) fn render(&self, status: u16, name: &str, view: &View) -> Page {
+    pub(super) fn render(&self, status: u16, name: &str, view: &View) -> MemberPage {
         let view = View {
             place: format!("/{PLACE}/"),
             registration: match self.settings.registration {
@@ -98,16 +98,17 @@ impl Web {
             ..view.clone()
         };
         match self.templates.render(&format!("{name}.html"), &view) {
-            Ok(body) => Page::html(status, body),
+            Ok(body) => MemberPage::html(status, body),
             // A custom template; it was rendered once when it was loaded.
-            Err(why) => {
-                Page::html(500, format!("<!DOCTYPE html><title>500</title><pre>{}</pre>", escaped(&why)))
-            }
+            Err(why) => MemberPage::html(
+                500,
+                format!("<!DOCTYPE html><title>500</title><pre>{}</pre>", escaped(&why)),
+            ),
         }
     }
 
     /// The page for an unusable reply.
-    pub(super) fn trouble(&self, reply: &Reply) -> Page {
+    pub(super) fn trouble(&self, reply: &Reply) -> MemberPage {
         let (status, seconds, heading, text) = match reply {
             Reply::Throttled { after } => {
                 (429, *after, "Too many attempts", format!("Please try again in {after} seconds."))

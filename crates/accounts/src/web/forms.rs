@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tenfold_http::Request;
 
-use super::context::{Ask, Outcome, Wanted, Web};
+use super::context::{PendingQuery, ReplyAction, RequestAction, Web};
 use super::origin::{self, safe_next};
-use super::page::{PLACE, Page};
+use super::page::{MemberPage, PLACE};
 use super::view::View;
 use super::visitor::{Cookie, Visitor};
 use crate::ask::{Query, Refused, Reply};
@@ -21,11 +21,11 @@ pub(super) fn is_one(place: &str) -> bool {
 }
 
 /// The fields of a form.
-struct Fields(Vec<(String, String)>);
+struct FormFields(Vec<(String, String)>);
 
-impl Fields {
-    fn read(body: &[u8]) -> Fields {
-        Fields(form_urlencoded::parse(body).into_owned().take(16).collect())
+impl FormFields {
+    fn read(body: &[u8]) -> FormFields {
+        FormFields(form_urlencoded::parse(body).into_owned().take(16).collect())
     }
 
     /// The first field of this name; empty if it is absent.
@@ -42,33 +42,33 @@ impl Web {
         head: &Request<'_>,
         body: &[u8],
         visitor: Visitor,
-    ) -> Wanted {
+    ) -> RequestAction {
         let is_form = head.only("content-type").is_some_and(|kind| {
             let kind = kind.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
             kind.eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
         });
         if !is_form {
-            return Wanted::Page(Page::unsupported());
+            return RequestAction::Page(MemberPage::unsupported());
         }
-        let fields = Fields::read(body);
+        let fields = FormFields::read(body);
         let good = visitor.token().is_some_and(|token| token::same(&token, &fields.of("token")));
         if !origin::is_own(head) || !good {
-            return Wanted::Page(self.foreign(form, &fields, visitor));
+            return RequestAction::Page(self.foreign(form, &fields, visitor));
         }
         match (form, visitor.session_digest()) {
             ("login", former) => self.log_in(&fields, former, visitor),
             ("register", _) => self.register(&fields, visitor),
-            (_, None) => Wanted::Page(Page::see(&format!("/{PLACE}/login"))),
+            (_, None) => RequestAction::Page(MemberPage::see(&format!("/{PLACE}/login"))),
             ("logout", Some(session)) => self.log_out(session, visitor),
             ("password", Some(session)) => self.change_password(&fields, session, visitor),
             ("sessions", Some(session)) => {
                 self.ask(Query::EndOthers { session }, visitor.session, |web, reply| match reply {
-                    Reply::Done => Page::see(&format!("/{PLACE}/?said=others")),
+                    Reply::Done => MemberPage::see(&format!("/{PLACE}/?said=others")),
                     other => web.not_done(&other),
                 })
             }
             ("delete", Some(session)) => self.delete(&fields, session, visitor),
-            _ => Wanted::Page(Page::not_found()),
+            _ => RequestAction::Page(MemberPage::not_found()),
         }
     }
 
@@ -76,13 +76,22 @@ impl Web {
         self: &Arc<Web>,
         request: Query,
         session: Option<String>,
-        then: impl FnOnce(&Arc<Web>, Reply) -> Page + Send + 'static,
-    ) -> Wanted {
+        then: impl FnOnce(&Arc<Web>, Reply) -> MemberPage + Send + 'static,
+    ) -> RequestAction {
         let web = self.clone();
-        Wanted::Ask(Ask { request, session, then: Box::new(move |reply| Outcome::Page(then(&web, reply))) })
+        RequestAction::Query(PendingQuery {
+            request,
+            session,
+            then: Box::new(move |reply| ReplyAction::Page(then(&web, reply))),
+        })
     }
 
-    fn log_in(self: &Arc<Web>, fields: &Fields, former: Option<String>, visitor: Visitor) -> Wanted {
+    fn log_in(
+        self: &Arc<Web>,
+        fields: &FormFields,
+        former: Option<String>,
+        visitor: Visitor,
+    ) -> RequestAction {
         let (name, next) = (fields.of("name"), safe_next(&fields.of("next")));
         let request = Query::Login {
             name: name.clone(),
@@ -103,9 +112,9 @@ impl Web {
     }
 
     /// Begins a session and sets its cookie.
-    fn welcome(&self, token: &str, known: &str, visitor: &Visitor, next: &str) -> Page {
+    fn welcome(&self, token: &str, known: &str, visitor: &Visitor, next: &str) -> MemberPage {
         let seconds = self.settings.absolute.as_secs();
-        Page::see(next).cookie(Cookie::Session, visitor.secure, token, seconds).cookie(
+        MemberPage::see(next).cookie(Cookie::Session, visitor.secure, token, seconds).cookie(
             Cookie::Known,
             visitor.secure,
             known,
@@ -113,7 +122,7 @@ impl Web {
         )
     }
 
-    fn register(self: &Arc<Web>, fields: &Fields, visitor: Visitor) -> Wanted {
+    fn register(self: &Arc<Web>, fields: &FormFields, visitor: Visitor) -> RequestAction {
         let (name, code) = (fields.of("name"), fields.of("invitation"));
         let (password, next) = (fields.of("password"), safe_next(&fields.of("next")));
         let invitation = Some(code.clone()).filter(|code| !code.is_empty());
@@ -122,7 +131,7 @@ impl Web {
             (view.values.name, view.values.invitation, view.next) =
                 (shortened(&name), shortened(&code), next.clone());
             view.errors.again = Some(why.to_owned());
-            Wanted::Page(self.render(422, "register", &view))
+            RequestAction::Page(self.render(422, "register", &view))
         };
         if password != fields.of("again") {
             return refuse("The two passwords differ.");
@@ -133,7 +142,7 @@ impl Web {
                 let mut query = form_urlencoded::Serializer::new(String::new());
                 query.append_pair("said", "registered");
                 query.extend_pairs(next.map(|next| ("next", next)));
-                Page::see(&format!("/{PLACE}/login?{}", query.finish()))
+                MemberPage::see(&format!("/{PLACE}/login?{}", query.finish()))
             }
             reply => {
                 let mut view = View::of(&visitor);
@@ -144,21 +153,29 @@ impl Web {
         })
     }
 
-    fn log_out(self: &Arc<Web>, session: String, visitor: Visitor) -> Wanted {
+    fn log_out(self: &Arc<Web>, session: String, visitor: Visitor) -> RequestAction {
         self.ask(Query::Logout { session }, visitor.session.clone(), move |web, reply| match reply {
-            Reply::Done => {
-                Page::see(&format!("/{PLACE}/login?said=out")).cookie(Cookie::Session, visitor.secure, "", 0)
-            }
+            Reply::Done => MemberPage::see(&format!("/{PLACE}/login?said=out")).cookie(
+                Cookie::Session,
+                visitor.secure,
+                "",
+                0,
+            ),
             other => web.not_done(&other),
         })
     }
 
-    fn change_password(self: &Arc<Web>, fields: &Fields, session: String, visitor: Visitor) -> Wanted {
+    fn change_password(
+        self: &Arc<Web>,
+        fields: &FormFields,
+        session: String,
+        visitor: Visitor,
+    ) -> RequestAction {
         let (old, new) = (fields.of("old"), fields.of("new"));
         let mut view = View::of(&visitor);
         if new != fields.of("again") {
             view.errors.again = Some("The two passwords differ.".into());
-            return Wanted::Page(self.render(422, "password", &view));
+            return RequestAction::Page(self.render(422, "password", &view));
         }
         let request = Query::ChangePassword { session, old, new, from: visitor.from() };
         self.ask(request, visitor.session.clone(), move |web, reply| match reply {
@@ -169,11 +186,11 @@ impl Web {
         })
     }
 
-    fn delete(self: &Arc<Web>, fields: &Fields, session: String, visitor: Visitor) -> Wanted {
+    fn delete(self: &Arc<Web>, fields: &FormFields, session: String, visitor: Visitor) -> RequestAction {
         let request = Query::Remove { session, password: fields.of("password"), from: visitor.from() };
         self.ask(request, visitor.session.clone(), move |web, reply| match reply {
             Reply::Done => {
-                let gone = Page::see(&format!("/{PLACE}/login?said=deleted"));
+                let gone = MemberPage::see(&format!("/{PLACE}/login?said=deleted"));
                 gone.cookie(Cookie::Session, visitor.secure, "", 0).cookie(
                     Cookie::Known,
                     visitor.secure,
@@ -186,7 +203,7 @@ impl Web {
     }
 
     /// Shows the form again, with the error beside its field.
-    fn refused(&self, form: &str, mut view: View, reply: &Reply) -> Page {
+    fn refused(&self, form: &str, mut view: View, reply: &Reply) -> MemberPage {
         let Reply::Refused(why) = reply else { return self.not_done(reply) };
         let errors = &mut view.errors;
         match why {
@@ -195,9 +212,9 @@ impl Web {
             Refused::NameTaken => {
                 errors.name = Some("This name is taken, or looks like one that is.".into());
             }
-            Refused::NameUnfit(why) => errors.name = Some(why.words().into()),
-            Refused::PasswordUnfit(why) if form == "password" => errors.new = Some(why.words()),
-            Refused::PasswordUnfit(why) => errors.password = Some(why.words()),
+            Refused::InvalidName(why) => errors.name = Some(why.words().into()),
+            Refused::InvalidPassword(why) if form == "password" => errors.new = Some(why.words()),
+            Refused::InvalidPassword(why) => errors.password = Some(why.words()),
             Refused::Invitation => {
                 errors.invitation = Some("This invitation is invalid, used, or expired.".into());
             }
@@ -207,15 +224,15 @@ impl Web {
     }
 
     /// The page for a reply that completes nothing.
-    fn not_done(&self, reply: &Reply) -> Page {
+    fn not_done(&self, reply: &Reply) -> MemberPage {
         match reply {
-            Reply::Nobody => Page::see(&format!("/{PLACE}/login")),
+            Reply::Nobody => MemberPage::see(&format!("/{PLACE}/login")),
             other => self.trouble(other),
         }
     }
 
     /// Shows a form again with a new token, because another site may have sent it or its cookie is missing.
-    fn foreign(&self, form: &str, fields: &Fields, visitor: Visitor) -> Page {
+    fn foreign(&self, form: &str, fields: &FormFields, visitor: Visitor) -> MemberPage {
         const WHY: &str = "This form came from another site, or is too old. Please send it again.";
         if form == "sessions" {
             return self.render(403, "message", &View::message("Not done", WHY.into()));

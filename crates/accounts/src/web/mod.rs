@@ -1,9 +1,9 @@
 //! Members in the browser: their paths, forms and pages.
 //!
 //! Nothing here blocks. [`Web::begin`] and [`Web::submit`] return the next step of a request: none, its body, a query
-//! to the accounts ([`Ask`]), or a page. [`protect`] decides which paths are protected, [`visitor`] reads cookies and
-//! the client's address. [`origin`] and the token of a form keep other sites out. [`forms`] handles the forms and
-//! [`pages`] shows the pages, both with the settings and templates of [`context`].
+//! to the accounts ([`PendingQuery`]), or a page. [`protect`] decides which paths are protected, [`visitor`] reads
+//! cookies and the client's address. [`origin`] and the token of a form keep other sites out. [`forms`] handles the
+//! forms and [`pages`] shows the pages, both with the settings and templates of [`context`].
 
 #[cfg(test)]
 mod any;
@@ -22,8 +22,8 @@ use std::sync::Arc;
 use tenfold_http::{Connection, Method, Request};
 
 use crate::ask::{Query, Reply};
-pub use context::{Ask, Outcome, Settings, Wanted, Web};
-pub use page::{PLACE, Page};
+pub use context::{PendingQuery, ReplyAction, RequestAction, Web, WebSettings};
+pub use page::{MemberPage, PLACE};
 use visitor::Visitor;
 pub use visitor::counted_address;
 
@@ -37,17 +37,19 @@ impl Web {
     }
 
     /// The next step of the request `head` for the normalised `path`.
-    pub fn begin(self: &Arc<Web>, path: &str, head: &Request<'_>, connection: &Connection) -> Wanted {
+    pub fn begin(self: &Arc<Web>, path: &str, head: &Request<'_>, connection: &Connection) -> RequestAction {
         let visitor = Visitor::read(head, connection, &self.settings.trusted);
         let reads = matches!(head.method, Method::Get | Method::Head);
         match place(path) {
-            Some(form) if head.method == Method::Post && forms::is_one(form) => Wanted::Body(LONGEST_FORM),
+            Some(form) if head.method == Method::Post && forms::is_one(form) => {
+                RequestAction::Body(LONGEST_FORM)
+            }
             Some(page) if reads => self.show(page, head, visitor),
-            Some(page) => Wanted::Page(Page::method_not_allowed(page, forms::is_one(page))),
+            Some(page) => RequestAction::Page(MemberPage::method_not_allowed(page, forms::is_one(page))),
             None if self.settings.protect.iter().any(|folder| folder.holds(path)) => {
                 self.admit(head, visitor)
             }
-            None => Wanted::Nothing,
+            None => RequestAction::Nothing,
         }
     }
 
@@ -58,40 +60,40 @@ impl Web {
         head: &Request<'_>,
         body: &[u8],
         connection: &Connection,
-    ) -> Wanted {
+    ) -> RequestAction {
         let visitor = Visitor::read(head, connection, &self.settings.trusted);
         match place(path) {
             Some(form) => self.take(form, head, body, visitor),
-            None => Wanted::Nothing,
+            None => RequestAction::Nothing,
         }
     }
 
     /// The next step of `head`, whose file is protected although its path is not.
-    pub fn begin_for_file(self: &Arc<Web>, head: &Request<'_>, connection: &Connection) -> Wanted {
+    pub fn begin_for_file(self: &Arc<Web>, head: &Request<'_>, connection: &Connection) -> RequestAction {
         self.admit(head, Visitor::read(head, connection, &self.settings.trusted))
     }
 
     /// Asks the accounts whether the visitor is a member.
-    fn admit(self: &Arc<Web>, head: &Request<'_>, visitor: Visitor) -> Wanted {
+    fn admit(self: &Arc<Web>, head: &Request<'_>, visitor: Visitor) -> RequestAction {
         let refusal = self.refusal(head);
-        let Some(session) = visitor.session_digest() else { return Wanted::Page(refusal) };
+        let Some(session) = visitor.session_digest() else { return RequestAction::Page(refusal) };
         let web = self.clone();
-        Wanted::Ask(Ask {
+        RequestAction::Query(PendingQuery {
             request: Query::Check { session },
             session: visitor.session,
             then: Box::new(move |reply| match reply {
-                Reply::Member { .. } => Outcome::Serve,
-                Reply::Nobody => Outcome::Page(refusal),
-                other => Outcome::Page(web.trouble(&other)),
+                Reply::Member { .. } => ReplyAction::Serve,
+                Reply::Nobody => ReplyAction::Page(refusal),
+                other => ReplyAction::Page(web.trouble(&other)),
             }),
         })
     }
 
     /// The response to anonymous requests for protected paths: the login for a page, 401 otherwise.
-    fn refusal(&self, head: &Request<'_>) -> Page {
+    fn refusal(&self, head: &Request<'_>) -> MemberPage {
         match visitor::wants_page(head) {
-            true => Page::to_login(head),
-            false => Page::unauthorized(),
+            true => MemberPage::to_login(head),
+            false => MemberPage::unauthorized(),
         }
     }
 }

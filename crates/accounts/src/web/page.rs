@@ -23,7 +23,7 @@ const AUTHENTICATE: FieldName<'static> = FieldName::constant("WWW-Authenticate")
 
 /// A whole response, except the date and the connection fields.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct MemberPage {
     /// Its status code.
     pub status: u16,
     kind: FieldValue<'static>,
@@ -31,65 +31,70 @@ pub struct Page {
     body: String,
 }
 
-impl Page {
-    pub(super) fn html(status: u16, body: String) -> Page {
-        Page { status, kind: HTML, fields: Vec::new(), body }
+impl MemberPage {
+    pub(super) fn html(status: u16, body: String) -> MemberPage {
+        MemberPage { status, kind: HTML, fields: Vec::new(), body }
     }
 
-    pub(super) fn css(body: String) -> Page {
-        Page { status: 200, kind: CSS, fields: Vec::new(), body }
+    pub(super) fn css(body: String) -> MemberPage {
+        MemberPage { status: 200, kind: CSS, fields: Vec::new(), body }
     }
 
-    fn plain(status: u16) -> Page {
-        Page { status, kind: PLAIN_TEXT, fields: Vec::new(), body: format!("{status} {}\n", reason(status)) }
+    fn plain(status: u16) -> MemberPage {
+        MemberPage {
+            status,
+            kind: PLAIN_TEXT,
+            fields: Vec::new(),
+            body: format!("{status} {}\n", reason(status)),
+        }
     }
 
     /// 303 to another page of this site.
-    pub(super) fn see(location: &str) -> Page {
-        Page::plain(303).with(FieldName::LOCATION, location.to_owned())
+    pub(super) fn see(location: &str) -> MemberPage {
+        MemberPage::plain(303).with(FieldName::LOCATION, location.to_owned())
     }
 
     /// 303 to the login, which returns here.
-    pub(super) fn to_login(head: &Request<'_>) -> Page {
+    pub(super) fn to_login(head: &Request<'_>) -> MemberPage {
         let mut next = head.target.path.to_owned();
         if let Some(query) = head.target.query {
             next = format!("{next}?{query}");
         }
         let next: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
-        Page::see(&format!("/{PLACE}/login?next={next}"))
+        MemberPage::see(&format!("/{PLACE}/login?next={next}"))
     }
 
     /// 401, for anything but a page. There is no scheme for cookies, so the value names the login page.
-    pub(super) fn unauthorized() -> Page {
+    pub(super) fn unauthorized() -> MemberPage {
         let how = format!("Cookie realm=\"members\", form-action=\"/{PLACE}/login\"");
-        Page::plain(401).with(AUTHENTICATE, how)
+        MemberPage::plain(401).with(AUTHENTICATE, how)
     }
 
-    pub(super) fn not_found() -> Page {
-        Page::plain(404)
+    pub(super) fn not_found() -> MemberPage {
+        MemberPage::plain(404)
     }
 
-    pub(super) fn method_not_allowed(place: &str, is_form: bool) -> Page {
+    pub(super) fn method_not_allowed(place: &str, is_form: bool) -> MemberPage {
         let allowed = match (place, is_form) {
             ("login" | "register" | "logout", _) => "GET, HEAD, POST",
             (_, true) => "POST",
             (_, false) => "GET, HEAD",
         };
-        Page::plain(405).with(FieldName::ALLOW, allowed.into())
+        MemberPage::plain(405).with(FieldName::ALLOW, allowed.into())
     }
 
-    pub(super) fn unsupported() -> Page {
-        Page::plain(415)
+    pub(super) fn unsupported() -> MemberPage {
+        MemberPage::plain(415)
     }
 
     /// Adds a field, unless its value could break out of its line.
-    pub(super) fn with(mut self, name: FieldName<'static>, value: String) -> Page {
+    pub(super) fn with(mut self, name: FieldName<'static>, value: String) -> MemberPage {
         self.fields.push((name, value));
         self
     }
 
     /// Adds a cookie that lives `seconds`; 0 removes it.
-    pub(super) fn cookie(self, cookie: Cookie, secure: bool, value: &str, seconds: u64) -> Page {
+    pub(super) fn cookie(self, cookie: Cookie, secure: bool, value: &str, seconds: u64) -> MemberPage {
         let name = cookie.name(secure);
         let secure = if secure { "; Secure" } else { "" };
         let line = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use tenfold_http::{Request, clock};
 
-use super::context::{Ask, Outcome, Wanted, Web};
+use super::context::{PendingQuery, ReplyAction, RequestAction, Web};
 use super::origin::safe_next;
-use super::page::{PLACE, Page};
+use super::page::{MemberPage, PLACE};
 use super::view::View;
 use super::visitor::{Cookie, Visitor};
 use crate::ask::{Query, Reply};
 
 impl Web {
     /// Shows the page at `place`.
-    pub(super) fn show(self: &Arc<Web>, place: &str, head: &Request<'_>, visitor: Visitor) -> Wanted {
+    pub(super) fn show(self: &Arc<Web>, place: &str, head: &Request<'_>, visitor: Visitor) -> RequestAction {
         let query = head.target.query.unwrap_or_default().as_bytes();
         let parameter = |name: &str| {
             let mut pairs = form_urlencoded::parse(query);
@@ -22,18 +22,20 @@ impl Web {
         let next = safe_next(&parameter("next"));
         let notice = notice(&parameter("said"));
         match place {
-            "style.css" => Wanted::Page(Page::css(self.templates.style.clone())),
-            "" if !head.target.path.ends_with('/') => Wanted::Page(Page::see(&format!("/{PLACE}/"))),
+            "style.css" => RequestAction::Page(MemberPage::css(self.templates.style.clone())),
+            "" if !head.target.path.ends_with('/') => {
+                RequestAction::Page(MemberPage::see(&format!("/{PLACE}/")))
+            }
             "login" | "register" | "logout" => {
-                Wanted::Page(self.form(place, &visitor, View { next, notice, ..View::default() }))
+                RequestAction::Page(self.form(place, &visitor, View { next, notice, ..View::default() }))
             }
             "" | "password" | "delete" => self.account(place, head, visitor, notice),
-            _ => Wanted::Page(Page::not_found()),
+            _ => RequestAction::Page(MemberPage::not_found()),
         }
     }
 
     /// A page with a form, and the cookie behind its token.
-    fn form(&self, name: &str, visitor: &Visitor, view: View) -> Page {
+    fn form(&self, name: &str, visitor: &Visitor, view: View) -> MemberPage {
         let Ok((own, cookie)) = View::with_token(visitor) else { return self.trouble(&Reply::Unavailable) };
         let page = self.render(200, name, &View { token: own.token, ..view });
         match cookie {
@@ -50,15 +52,15 @@ impl Web {
         head: &Request<'_>,
         visitor: Visitor,
         notice: Option<&'static str>,
-    ) -> Wanted {
-        let refusal = Page::to_login(head);
-        let Some(session) = visitor.session_digest() else { return Wanted::Page(refusal) };
+    ) -> RequestAction {
+        let refusal = MemberPage::to_login(head);
+        let Some(session) = visitor.session_digest() else { return RequestAction::Page(refusal) };
         let (web, template) = (self.clone(), if place.is_empty() { "account" } else { place }.to_owned());
-        Wanted::Ask(Ask {
+        RequestAction::Query(PendingQuery {
             request: Query::Overview { session },
             session: visitor.session.clone(),
             then: Box::new(move |reply| {
-                Outcome::Page(match reply {
+                ReplyAction::Page(match reply {
                     Reply::Overview { name, since, others } => {
                         let since = day(since);
                         let view = View { name, since, others, notice, ..View::default() };

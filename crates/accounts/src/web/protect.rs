@@ -9,16 +9,16 @@ use super::page::PLACE;
 /// It is compared with a decoded, normalised path, ignoring case, because some file systems treat `members` and
 /// `MEMBERS` alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder {
+pub struct ProtectedFolder {
     /// Decoded, in lower case, without outer slashes; empty for the whole site.
     lower: String,
     written: String,
 }
 
-impl FromStr for Folder {
+impl FromStr for ProtectedFolder {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Folder, String> {
+    fn from_str(text: &str) -> Result<ProtectedFolder, String> {
         let wrong = |why: &str| Err(format!("{text:?} is not a folder of the site such as /members/: {why}"));
         let inner = text.trim_matches('/');
         match () {
@@ -35,12 +35,12 @@ impl FromStr for Folder {
                 wrong("its names must not be empty or begin with a dot")
             }
             () if inner.eq_ignore_ascii_case(PLACE) => wrong("it contains the login pages"),
-            () => Ok(Folder { lower: inner.to_lowercase(), written: text.to_owned() }),
+            () => Ok(ProtectedFolder { lower: inner.to_lowercase(), written: text.to_owned() }),
         }
     }
 }
 
-impl Folder {
+impl ProtectedFolder {
     /// Whether a decoded path without outer slashes is this folder or inside it.
     pub fn holds(&self, path: &str) -> bool {
         if self.lower.is_empty() {
@@ -74,7 +74,7 @@ impl Folder {
 mod tests {
     use super::*;
 
-    fn folder(text: &str) -> Folder {
+    fn folder(text: &str) -> ProtectedFolder {
         text.parse().unwrap_or_else(|why| panic!("{why}"))
     }
 
@@ -97,7 +97,7 @@ mod tests {
         for wrong in
             ["", "members/", "/members", "/a%20b/", "/../", "/a//b/", "/.git/", "/account/", "/a\\b/"]
         {
-            assert!(wrong.parse::<Folder>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ProtectedFolder>().is_err(), "{wrong}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use tenfold_http::{Connection, Method, Peer, Request, Scheme};
 
 use super::trust::{TrustedProxy, counted};
-use crate::ask::From;
+use crate::ask::ClientIdentity;
 use crate::token;
 
 /// The cookies, by purpose.
@@ -70,8 +70,8 @@ impl Visitor {
         self.form.as_deref().map(|form| token::of_form(form, self.session.as_deref()))
     }
 
-    pub(super) fn from(&self) -> From {
-        From { address: self.address.clone(), known: self.known.clone() }
+    pub(super) fn from(&self) -> ClientIdentity {
+        ClientIdentity { address: self.address.clone(), known: self.known.clone() }
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use serde_json::json;
 use tenfold_accounts::Accounts;
-use tenfold_accounts::store::url::Url;
+use tenfold_accounts::store::url::DatabaseUrl;
 use tenfold_sys::process;
 use tenfold_sys::terminal::Hidden;
 use tenfold_sys::user::{self, SystemUser};
@@ -147,7 +147,7 @@ fn open_as_keeper(at: &Place, settings: &Settings) -> Result<Accounts, String> {
 }
 
 /// The owner of the database; if it is missing, or is root's, the user of the server's accounts process.
-fn keeper(url: &Url, settings: &Settings) -> Result<SystemUser, String> {
+fn keeper(url: &DatabaseUrl, settings: &Settings) -> Result<SystemUser, String> {
     match database::owner(url)?.filter(|owner| *owner != 0) {
         Some(id) => {
             let found =

@@ -6,7 +6,7 @@ pub(crate) mod filter;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use tenfold_accounts::filter::Verdict;
+use tenfold_accounts::filter::CookieCheck;
 use tenfold_accounts::web::Web;
 use tenfold_accounts::{Query, Reply};
 use tenfold_engine::Plan;
@@ -78,13 +78,13 @@ impl Members {
     pub(crate) fn ask(&self, request: Query, session: Option<String>) -> Result<Coming<Reply>, Busy> {
         let known = session.as_deref().map(|cookie| self.filter.judge(cookie));
         let lane = match known {
-            Some(Some(Verdict::Invented)) => {
+            Some(Some(CookieCheck::Forged)) => {
                 let (promise, coming) = promise();
                 promise.keep(Reply::Nobody);
                 return Ok(coming);
             }
-            Some(Some(Verdict::Unsigned) | None) => &self.unjudged,
-            Some(Some(Verdict::Signed)) | None => &self.quick,
+            Some(Some(CookieCheck::Unsigned) | None) => &self.unjudged,
+            Some(Some(CookieCheck::Signed)) | None => &self.quick,
         };
         match &self.slow {
             _ if !request.hashes() => {
@@ -92,7 +92,7 @@ impl Members {
                 // Judged again if the filter was not known before.
                 let unknown = session.filter(|_| known == Some(None));
                 lane.run(move || match unknown {
-                    Some(cookie) if filter.learn(&client).judge(&cookie) == Some(Verdict::Invented) => {
+                    Some(cookie) if filter.learn(&client).judge(&cookie) == Some(CookieCheck::Forged) => {
                         Reply::Nobody
                     }
                     _ => client.ask(&request),

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
 use tenfold_accounts::Accounts;
-use tenfold_accounts::store::url::Url;
+use tenfold_accounts::store::url::DatabaseUrl;
 use tenfold_sys::folder::{self, OpenFolder};
 use tenfold_sys::user::SystemUser;
 
@@ -35,7 +35,7 @@ pub(crate) struct Users<'u> {
 ///
 /// # Errors
 /// In words: which folder or file cannot be made or given away, and why.
-pub(crate) fn prepare(place: &Place, users: Option<Users<'_>>) -> Result<Url, String> {
+pub(crate) fn prepare(place: &Place, users: Option<Users<'_>>) -> Result<DatabaseUrl, String> {
     let url = place.url()?;
     if *place == Place::Usual {
         let folder = usual_folder()?;
@@ -56,7 +56,7 @@ pub(crate) fn prepare(place: &Place, users: Option<Users<'_>>) -> Result<Url, St
 /// # Errors
 /// In words: the file is not acceptable or cannot be made, or the accounts cannot be opened.
 pub(crate) fn open_accounts(
-    url: &Url,
+    url: &DatabaseUrl,
     create: bool,
     user: Option<&SystemUser>,
     settings: &Members,
@@ -78,7 +78,7 @@ pub(crate) fn open_accounts(
 ///
 /// # Errors
 /// In words: the file is not one that a database is kept in.
-pub(crate) fn owner(url: &Url) -> Result<Option<u32>, String> {
+pub(crate) fn owner(url: &DatabaseUrl) -> Result<Option<u32>, String> {
     let Some(path) = file_of(url) else { return Ok(None) };
     let Ok((folder, name)) = OpenFolder::around(path) else { return Ok(None) };
     match folder.look(&name) {
@@ -88,7 +88,7 @@ pub(crate) fn owner(url: &Url) -> Result<Option<u32>, String> {
 }
 
 /// A warning if the workers can replace the database of another user.
-pub(crate) fn exposure(url: &Url, users: Users<'_>) -> Option<String> {
+pub(crate) fn exposure(url: &DatabaseUrl, users: Users<'_>) -> Option<String> {
     let path = file_of(url).filter(|_| users.accounts.id != users.workers.id)?;
     let path = std::path::absolute(path).ok()?;
     let (accounts, workers) = (&users.accounts.name, &users.workers.name);
@@ -114,7 +114,7 @@ pub(crate) fn exposure(url: &Url, users: Users<'_>) -> Option<String> {
 }
 
 /// The file of a database that is one.
-fn file_of(url: &Url) -> Option<&Path> {
+fn file_of(url: &DatabaseUrl) -> Option<&Path> {
     url.file().filter(|path| *path != Path::new(":memory:"))
 }
 
@@ -239,7 +239,7 @@ mod tests {
         let base = std::env::temp_dir().join(format!("tenfold-place-{}", std::process::id()));
         let folder = base.join("inner");
         fs::create_dir_all(&folder).expect("a temporary folder");
-        let url = Url::sqlite(&folder.join("members.db")).expect("tests are built with SQLite");
+        let url = DatabaseUrl::sqlite(&folder.join("members.db")).expect("tests are built with SQLite");
         let (own, other) = (fs::metadata(&folder).expect("it is there").uid(), 65_533);
         let (keeper, owner, stranger) = (user("keeper", 65_532), user("owner", own), user("stranger", other));
         let warning = |workers| exposure(&url, Users { accounts: &keeper, workers });
@@ -265,7 +265,8 @@ mod tests {
         set(&base, 0o757);
         let elsewhere = std::env::temp_dir().join(format!("tenfold-link-{}", std::process::id()));
         std::os::unix::fs::symlink(&folder, &elsewhere).expect("a temporary folder");
-        let by_link = Url::sqlite(&elsewhere.join("members.db")).expect("tests are built with SQLite");
+        let by_link =
+            DatabaseUrl::sqlite(&elsewhere.join("members.db")).expect("tests are built with SQLite");
         let warned = exposure(&by_link, Users { accounts: &keeper, workers: &stranger });
         assert!(warned.is_some_and(|warning| warning.contains("tenfold-place-")), "behind a link");
         fs::remove_file(elsewhere).expect("our own link");

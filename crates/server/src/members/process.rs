@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tenfold_accounts::store::url::Url;
+use tenfold_accounts::store::url::DatabaseUrl;
 use tenfold_accounts::{Accounts, Query, Reply};
 use tenfold_sys::lifecycle::{self, Phase, PhaseWatch};
 use tenfold_sys::task;
@@ -43,7 +43,7 @@ const BEAT: Duration = Duration::from_secs(2);
 /// The resources of the process.
 pub(crate) struct Work<'w> {
     pub(crate) settings: &'w Members,
-    pub(crate) url: &'w Url,
+    pub(crate) url: &'w DatabaseUrl,
     /// The user that this process has become, if it was started as root.
     pub(crate) user: Option<&'w SystemUser>,
     /// Whether a missing database is made: at the start of the server, and never later in place of one that was moved.

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tenfold_accounts::passwords::Cost;
-use tenfold_accounts::store::url::Url;
-use tenfold_accounts::web::protect::Folder;
+use tenfold_accounts::store::url::DatabaseUrl;
+use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_accounts::web::trust::TrustedProxy;
-use tenfold_accounts::{Lifetime, Policy, Registration};
+use tenfold_accounts::{AccountPolicy, Lifetime, Registration};
 
 /// What is said about members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) struct Members {
     /// The user of the accounts process, where one is named.
     pub(crate) user: Option<String>,
     pub(crate) connections: usize,
-    pub(crate) protect: Vec<Folder>,
+    pub(crate) protect: Vec<ProtectedFolder>,
     pub(crate) registration: Registration,
     pub(crate) templates: Option<PathBuf>,
     /// The URL of a Valkey or Redis; none for the database.
@@ -38,7 +38,7 @@ pub(crate) struct Members {
 pub(crate) enum Place {
     /// An SQLite database where this system keeps such files.
     Usual,
-    At(Url),
+    At(DatabaseUrl),
 }
 
 impl Place {
@@ -46,10 +46,10 @@ impl Place {
     ///
     /// # Errors
     /// In words, where this system has no place for it.
-    pub(crate) fn url(&self) -> Result<Url, String> {
+    pub(crate) fn url(&self) -> Result<DatabaseUrl, String> {
         match self {
             Place::At(url) => Ok(url.clone()),
-            Place::Usual => Url::sqlite(&usual_folder()?.join("members.db")),
+            Place::Usual => DatabaseUrl::sqlite(&usual_folder()?.join("members.db")),
         }
     }
 }
@@ -71,8 +71,8 @@ pub(crate) fn usual_folder() -> Result<PathBuf, String> {
 
 impl Members {
     /// How accounts are kept.
-    pub(crate) fn policy(&self) -> Policy {
-        Policy {
+    pub(crate) fn policy(&self) -> AccountPolicy {
+        AccountPolicy {
             registration: self.registration,
             least_password: self.least_password,
             cost: Cost { memory: (self.memory / 1024) as u32, passes: self.passes, lanes: 1 },
@@ -83,8 +83,8 @@ impl Members {
     }
 
     /// What the pages need to know.
-    pub(crate) fn web(&self) -> tenfold_accounts::web::Settings {
-        tenfold_accounts::web::Settings {
+    pub(crate) fn web(&self) -> tenfold_accounts::web::WebSettings {
+        tenfold_accounts::web::WebSettings {
             protect: self.protect.clone(),
             registration: self.registration,
             least_password: self.least_password,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tenfold_accounts::store::url::Url;
+use tenfold_accounts::store::url::DatabaseUrl;
 use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::seccomp::REPORT_WORDS;
 use tenfold_sys::shared::SharedRows;
@@ -44,7 +44,7 @@ const LOOKS: u32 = 4;
 pub(super) struct Accounts {
     settings: Members,
     /// Where they are.
-    pub(super) url: Url,
+    pub(super) url: DatabaseUrl,
     /// The user of the process, if the server was started as root.
     pub(super) user: Option<SystemUser>,
     /// None in the process of the accounts itself, which would not hear the end of all askers otherwise.
@@ -103,7 +103,7 @@ impl Accounts {
         }
     }
 
-    fn new(settings: &Settings, url: Url, user: Option<SystemUser>) -> Result<Accounts, String> {
+    fn new(settings: &Settings, url: DatabaseUrl, user: Option<SystemUser>) -> Result<Accounts, String> {
         let (client, server) =
             channel::open().map_err(|error| format!("cannot open the channel to the accounts: {error}"))?;
         let starts = Starts::new()

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::Path;
 
-use tenfold_accounts::store::url::{Url, without_password};
-use tenfold_accounts::web::protect::Folder;
+use tenfold_accounts::store::url::{DatabaseUrl, without_password};
+use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_engine::{Dispatch, Engine, Sender, libevent_method};
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::ListenAddress;
@@ -26,7 +26,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) config: &'a ResolvedConfig,
     pub(crate) addresses: &'a [ListenAddress],
     /// Where members are kept, and the user of the accounts process if the server was started as root.
-    pub(crate) accounts: Option<(&'a Url, Option<&'a SystemUser>)>,
+    pub(crate) accounts: Option<(&'a DatabaseUrl, Option<&'a SystemUser>)>,
     pub(crate) user: Option<&'a SystemUser>,
     pub(crate) control: Option<&'a Path>,
     pub(crate) null: Option<NullResponse>,
@@ -102,7 +102,7 @@ fn members(facts: &Facts<'_>) -> Option<String> {
         folders => write!(
             text,
             ", for them alone: {}",
-            folders.iter().map(Folder::url).collect::<Vec<_>>().join(" ")
+            folders.iter().map(ProtectedFolder::url).collect::<Vec<_>>().join(" ")
         ),
     };
     text += match said.trusted.as_slice() {

@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tenfold_accounts::web::protect::Folder;
+use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_engine::{Dispatch, Engine, Plan, Protocol, run};
 use tenfold_site::{Hosts, MemberFolders, Site};
 use tenfold_sys::file::Root;
@@ -70,7 +70,7 @@ fn serve(work: Work, user: Option<&SystemUser>, how: &Serve) -> Result<(), Strin
     for (root, site) in roots.iter_mut().zip(std::iter::once(&config.site).chain(&config.hosts)) {
         root.follow(site.routes.links);
         let of_auth = site.paths_of_auth();
-        root.remember(of_auth.iter().map(String::as_str).chain(protect.iter().map(Folder::name)));
+        root.remember(of_auth.iter().map(String::as_str).chain(protect.iter().map(ProtectedFolder::name)));
     }
     if !privileges::give_up(user, supervisor)? {
         return Ok(());
@@ -135,7 +135,7 @@ fn hosts(
 }
 
 /// The folders that members alone see, for the site to recognise their files by.
-fn member_folders(protect: &[Folder]) -> MemberFolders {
+fn member_folders(protect: &[ProtectedFolder]) -> MemberFolders {
     let (names, folders) = (protect.iter().map(|folder| folder.name().to_owned()), protect.to_vec());
     MemberFolders::new(names.collect(), move |path| folders.iter().any(|folder| folder.holds(path)))
 }

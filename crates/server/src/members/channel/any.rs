@@ -4,14 +4,14 @@
 use std::io::{ErrorKind, Read};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tenfold_accounts::ask::From;
+use tenfold_accounts::ask::ClientIdentity;
 
 use super::*;
 
 /// What a text may say, in a form that a worker writes.
 fn written(choice: u8, text: &str) -> Vec<u8> {
     let text = || text.to_owned();
-    let from = || From { address: text(), known: Some(text()) };
+    let from = || ClientIdentity { address: text(), known: Some(text()) };
     let request = match choice % 8 {
         0 => Query::Check { session: text() },
         1 => Query::Overview { session: text() },

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use tenfold_accounts::filter::{Filter, Verdict};
+use tenfold_accounts::filter::{CookieCheck, Filter};
 use tenfold_accounts::{Query, Reply};
 use tenfold_sys::shared::SharedRows;
 
@@ -49,7 +49,7 @@ impl WorkerFilter {
     }
 
     /// Judges a cookie; none while the filter is not known.
-    pub(super) fn judge(&self, cookie: &str) -> Option<Verdict> {
+    pub(super) fn judge(&self, cookie: &str) -> Option<CookieCheck> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let (_, filter) = known.as_ref().filter(|(start, _)| *start == self.starts.number())?;
         Some(filter.judge(cookie))
@@ -102,7 +102,7 @@ mod tests {
                 });
                 worker.learn(&client);
             });
-            assert_eq!(worker.judge("cookie"), Some(Verdict::Invented), "{key}");
+            assert_eq!(worker.judge("cookie"), Some(CookieCheck::Forged), "{key}");
         }
     }
 

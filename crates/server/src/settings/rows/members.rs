@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenfold_accounts::Registration;
-use tenfold_accounts::store::url::Url;
+use tenfold_accounts::store::url::DatabaseUrl;
 
 use super::read::{count, each_or_off, name, number, rows, size, switch, time, word};
 use crate::settings::members::Place;
@@ -77,7 +77,7 @@ fn accounts(given: Text<'_>) -> Result<Option<Place>, String> {
     Ok(match given.text {
         "off" => None,
         "sqlite" => Some(Place::Usual),
-        url => Some(Place::At(url.parse::<Url>()?.beneath(given.base))),
+        url => Some(Place::At(url.parse::<DatabaseUrl>()?.beneath(given.base))),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Members in the way of a request: what is theirs waits for the accounts and is answered then.
 
-use tenfold_accounts::Reply as Said;
-use tenfold_accounts::web::{Ask, Outcome as Comes, Page, Wanted};
+use tenfold_accounts::Reply as AccountsReply;
+use tenfold_accounts::web::{MemberPage, PendingQuery, ReplyAction, RequestAction};
 use tenfold_http::{Answer, Connection, OwnedRequest, Reply, Request, ResponseWriter};
 use tenfold_site::{Answered, ResponseSummary};
 
@@ -13,19 +13,21 @@ impl Shared {
     pub(super) fn member(
         &self,
         members: &Members,
-        wanted: Wanted,
+        wanted: RequestAction,
         head: &Request<'_>,
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Option<Answer> {
         match wanted {
-            Wanted::Nothing => None,
-            Wanted::Body(max) => Some(Answer::NeedBody { max }),
-            Wanted::Page(page) => {
+            RequestAction::Nothing => None,
+            RequestAction::Body(max) => Some(Answer::NeedBody { max }),
+            RequestAction::Page(page) => {
                 self.page(&page, head, connection, response);
                 Some(Answer::Done)
             }
-            Wanted::Ask(ask) => Some(self.ask(members, ask, head.to_owned(), connection.clone(), response)),
+            RequestAction::Query(ask) => {
+                Some(self.ask(members, ask, head.to_owned(), connection.clone(), response))
+            }
         }
     }
 
@@ -33,18 +35,18 @@ impl Shared {
     fn ask(
         &self,
         members: &Members,
-        ask: Ask,
+        ask: PendingQuery,
         head: OwnedRequest,
         connection: Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        let Ask { request, session, then } = ask;
+        let PendingQuery { request, session, then } = ask;
         let coming = members.ask(request, session);
         let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
-            return self.said(then(Said::Unavailable), head, connection, response);
+            return self.said(then(AccountsReply::Unavailable), head, connection, response);
         };
         Answer::later(async move {
-            let said = coming.await.unwrap_or(Said::Unavailable);
+            let said = coming.await.unwrap_or(AccountsReply::Unavailable);
             let reply: Reply = Box::new(move |response| this.said(then(said), head, connection, response));
             reply
         })
@@ -53,12 +55,12 @@ impl Shared {
     /// Answers with what the accounts said.
     fn said(
         &self,
-        comes: Comes,
+        comes: ReplyAction,
         head: OwnedRequest,
         connection: Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        if let Comes::Page(page) = comes {
+        if let ReplyAction::Page(page) = comes {
             head.read(|head| self.page(&page, head, &connection, response));
             return Answer::Done;
         }
@@ -85,7 +87,7 @@ impl Shared {
 
     fn page(
         &self,
-        page: &Page,
+        page: &MemberPage,
         head: &Request<'_>,
         connection: &Connection,
         response: &mut ResponseWriter<'_>,

@@ -6,10 +6,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tenfold_accounts::ask::From;
+use tenfold_accounts::ask::ClientIdentity;
 use tenfold_accounts::web::counted_address;
 use tenfold_accounts::web::trust::TrustedProxy;
-use tenfold_accounts::{Admitted, Throttle};
+use tenfold_accounts::{AdmittedAttempt, Throttle};
 use tenfold_engine::offload::Lane;
 use tenfold_engine::{Engine, Plan};
 use tenfold_http::{Connection, Request, clock};
@@ -34,7 +34,7 @@ struct Client {
     throttle: Arc<Throttle>,
     address: String,
     now: u64,
-    admitted: RefCell<Option<Admitted>>,
+    admitted: RefCell<Option<AdmittedAttempt>>,
     running: Option<Arc<Running>>,
     /// The place in `running` that this attempt has.
     place: Cell<Option<usize>>,
@@ -96,7 +96,7 @@ impl Attempts for Client {
         if let Some(running) = &self.running {
             self.place.set(Some(running.begin().ok_or(1u64)?));
         }
-        let from = From { address: self.address.clone(), known: user.known.clone() };
+        let from = ClientIdentity { address: self.address.clone(), known: user.known.clone() };
         let admitted = self.throttle.login(&from, &user.name, user.known.is_some(), self.now)?;
         self.admitted.replace(Some(admitted));
         Ok(())
