@@ -96,7 +96,7 @@ fn what_is_compressed_comes_back(config: &Config) {
     assert_eq!(wire.response().field("Content-Encoding"), None, "a picture is compressed in itself");
 }
 
-/// What a client that is not ours makes of it.
+/// What an independent client makes of it.
 fn decoded(server: &Server, target: &str, coding: &str) -> Vec<u8> {
     let (url, accept) = (format!("http://{}{target}", server.address), format!("Accept-Encoding: {coding}"));
     let output =

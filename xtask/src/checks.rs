@@ -1,5 +1,5 @@
-//! Steps that look at the build itself: dependencies, features, sanitizers, the interpreter, and the protections of
-//! the built program.
+//! Steps that check the build itself: dependencies, features, sanitizers, the interpreter, and the protections of the
+//! built program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,20 +7,20 @@ use std::process::Command;
 use crate::fuzz;
 use crate::shell::{self, Failed};
 
-/// Words of package names that a server of files alone must not have.
+/// Parts of package names that a server for files alone must not link.
 const DATABASE_CLIENTS: &[&str] = &["sqlite", "postgres", "mysql", "redis"];
 
-/// Looks at what comes in with dependencies; at known vulnerabilities if a database of them was fetched before.
+/// Checks dependencies, and known vulnerabilities if their database was fetched before.
 ///
 /// # Errors
-/// `cargo deny` printed what is wrong.
+/// `cargo deny` printed the violations.
 pub(crate) fn deny(root: &Path) -> Result<(), Failed> {
     let quiet = ["deny", "check", "--hide-inclusion-graph", "--allow", "duplicate"];
     shell::run(root, "cargo", &[&quiet[..], &["bans", "licenses", "sources"]].concat(), &[])?;
     match advisories() {
         Some(_) => shell::run(root, "cargo", &["deny", "check", "advisories", "--disable-fetch"], &[]),
         None => {
-            println!("advisories: NOT RUN: no database is at hand; `cargo deny fetch db` gets it");
+            println!("advisories: NOT RUN: no advisory database; `cargo deny fetch db` downloads it");
             Ok(())
         }
     }
@@ -34,10 +34,10 @@ fn advisories() -> Option<PathBuf> {
     has_entries.then_some(folder)
 }
 
-/// Builds the server without any client of a database and looks whether one comes in all the same.
+/// Builds the server without database clients and checks that none is linked anyway.
 ///
 /// # Errors
-/// It does not build, or names the clients.
+/// It does not build, or it links the named clients.
 pub(crate) fn files_only(root: &Path) -> Result<(), Failed> {
     const BUILD: &[&str] = &["-p", "tenfold", "--no-default-features"];
     shell::run(root, "cargo", &[&["clippy"], BUILD, &["--", "-D", "warnings"]].concat(), &[])?;
@@ -51,48 +51,48 @@ pub(crate) fn files_only(root: &Path) -> Result<(), Failed> {
     }
 }
 
-/// The clients of databases in what `cargo tree` prints.
+/// The database clients in the output of `cargo tree`.
 fn database_clients(tree: &str) -> Vec<&str> {
     let names = tree.lines().filter_map(|line| line.split(' ').next());
     names.filter(|name| DATABASE_CLIENTS.iter().any(|word| name.contains(word))).collect()
 }
 
-/// Runs tests under the address sanitizer; the prebuilt standard library does. SQLite is compiled with it, too, and so
-/// is what `crates/sys` has of C++.
+/// Runs tests under the address sanitizer; the prebuilt standard library suffices. SQLite and the C++ part of
+/// `crates/sys` are compiled with it, too.
 ///
 /// # Errors
-/// A test fails, or the sanitizer found something and printed it.
+/// A test fails, or the sanitizer printed a finding.
 pub(crate) fn address_sanitizer(root: &Path) -> Result<(), Failed> {
     let platform = shell::platform();
     let cargo = ["run", "nightly", "cargo", "test", "--lib", "--tests", "--target", &platform];
     let packages =
         ["-p", "tenfold-http", "-p", "tenfold-sys", "-p", "tenfold-engine", "-p", "tenfold-accounts"];
-    // Clients of database servers are Rust without `unsafe` of ours around them: they cost build time only.
+    // Clients of database servers contain no `unsafe` code of ours: they would cost only build time.
     let features = ["--no-default-features", "--features", "tenfold-accounts/sqlite"];
-    // Fortified functions are none that the sanitizer watches.
+    // The sanitizer does not intercept fortified functions.
     let flags = "-fsanitize=address -fno-omit-frame-pointer -U_FORTIFY_SOURCE";
     let flags_of_c = format!("CFLAGS_{}", platform.replace('-', "_"));
     let vars = [("RUSTFLAGS", "-Zsanitizer=address"), (flags_of_c.as_str(), flags)];
-    // The harnesses run under this sanitizer in a step of their own.
+    // The harnesses run under this sanitizer in a separate step.
     let skipped: Vec<&str> = fuzz::tests().flat_map(|test| ["--skip", test]).collect();
     let args = [&cargo[..], &packages, &features, &["--"], &skipped].concat();
     shell::run(root, "rustup", &args, &vars)
 }
 
-/// Runs the unit tests of what makes no system calls in the interpreter, which sees undefined behaviour.
+/// Runs the unit tests of crates without system calls in the interpreter, which detects undefined behaviour.
 ///
 /// # Errors
-/// A test fails, or the interpreter printed what is undefined.
+/// A test fails, or the interpreter printed a finding.
 pub(crate) fn miri(root: &Path) -> Result<(), Failed> {
     let cargo = ["run", "nightly", "cargo", "miri", "test", "-p", "tenfold-http", "--lib"];
     let vars = [("MIRIFLAGS", "-Zmiri-disable-isolation"), ("BOLERO_RANDOM_ITERATIONS", "10")];
     shell::run(root, "rustup", &cargo, &vars)
 }
 
-/// Runs the unit tests of what has threads under the thread sanitizer, which needs a standard library of its own.
+/// Runs the unit tests of crates with threads under the thread sanitizer, which needs a standard library of its own.
 ///
 /// # Errors
-/// A test fails, or the sanitizer found a race and printed it.
+/// A test fails, or the sanitizer printed a data race.
 pub(crate) fn thread_sanitizer(root: &Path) -> Result<(), Failed> {
     let platform = shell::platform();
     let cargo = ["run", "nightly", "cargo", "test", "-Zbuild-std", "--lib", "--target", &platform];
@@ -101,10 +101,10 @@ pub(crate) fn thread_sanitizer(root: &Path) -> Result<(), Failed> {
     shell::run(root, "rustup", &[&cargo[..], &packages].concat(), &vars)
 }
 
-/// Builds the server as the whole-server tests do, and looks at the program.
+/// Builds the server as the whole-server tests do, and checks its protections.
 ///
 /// # Errors
-/// It does not build, or names the protections that are missing.
+/// It does not build, or it lacks the named protections.
 pub(crate) fn protections(root: &Path) -> Result<(), Failed> {
     let build = ["build", "-p", "tenfold", "--features", "test-layer", "--profile", "suite"];
     shell::run(root, "cargo", &build, &[])?;
@@ -120,10 +120,10 @@ pub(crate) fn protections(root: &Path) -> Result<(), Failed> {
     }
 }
 
-/// The protections that a program does not have, by what `readelf` prints of it.
+/// The missing protections of a program, according to the output of `readelf`.
 fn unprotected(said: &str) -> Vec<&'static str> {
     let has = |words: &[&str]| said.lines().any(|line| words.iter().all(|word| line.contains(word)));
-    // `GNU_STACK 0x0 0x0 0x0 0x0 0x0 RW 0x10`: the flags stand apart from each other where it can be executed.
+    // `GNU_STACK 0x0 0x0 0x0 0x0 0x0 RW 0x10`: the flags contain E if the stack is executable.
     let executable = said.lines().any(|line| line.contains("GNU_STACK") && line.contains("RWE"));
     let fortified = |symbol: &str| {
         let name = symbol.split('@').next().unwrap_or_default();
@@ -140,7 +140,7 @@ fn unprotected(said: &str) -> Vec<&'static str> {
     all.into_iter().filter(|(there, _)| !there).map(|(_, name)| name).collect()
 }
 
-/// What a program prints.
+/// The output of a program.
 fn output(command: &mut Command) -> Result<String, Failed> {
     let failed = |command: &Command, why: &str| Failed::from(format!("run {command:?}: {why}"));
     let output = match command.output() {

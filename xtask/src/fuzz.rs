@@ -1,16 +1,16 @@
-//! The fuzz harnesses: properties of the tests that are guided by coverage, for as long as one likes, under the
-//! address sanitizer. What `cargo bolero` does, without having to install it.
+//! The fuzz harnesses: properties of the tests, guided by coverage, for any duration, under the address sanitizer. They
+//! replace `cargo bolero`, which need not be installed.
 
 use std::fs;
 use std::path::Path;
 
 use crate::shell;
 
-/// A property, and where it stands.
+/// A property and its test.
 struct Harness {
     name: &'static str,
     package: &'static str,
-    /// The words by which cargo finds the program with the test.
+    /// The arguments with which cargo selects the program of the test.
     target: &'static [&'static str],
     test: &'static str,
 }
@@ -66,38 +66,38 @@ const HARNESSES: &[Harness] = &[
     },
 ];
 
-/// The harnesses that build within a minute: the server's build takes longer than all of these. The step `unit` runs
+/// The harnesses that build within a minute; building the server takes longer than all of these. The step `unit` runs
 /// every harness as a property.
 pub(crate) const BRIEF: &[&str] = &["head", "target", "ranges", "chunked", "form", "cookie"];
 
-/// What the compiler is told: the engine of bolero, coverage for it (SanitizerCoverage of LLVM), the sanitizer.
+/// The compiler flags: bolero's engine, its coverage (SanitizerCoverage of LLVM), and the sanitizer.
 const FLAGS: &str = "--cfg fuzzing --cfg fuzzing_libfuzzer -Cpasses=sancov-module \
      -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
      -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
      -Cdebug-assertions -Zsanitizer=address";
 
-/// The names of all harnesses, for an error.
+/// The names of all harnesses, for errors.
 pub(crate) fn names() -> String {
     HARNESSES.iter().map(|harness| harness.name).collect::<Vec<_>>().join(", ")
 }
 
-/// The tests that are harnesses.
+/// The tests of the harnesses.
 pub(crate) fn tests() -> impl Iterator<Item = &'static str> {
     HARNESSES.iter().map(|harness| harness.test)
 }
 
-/// Whether there is a harness of that name.
+/// Whether a harness has this name.
 pub(crate) fn knows(name: &str) -> bool {
     HARNESSES.iter().any(|harness| harness.name == name)
 }
 
-/// How a harness is built, and how long it runs.
+/// The build and the duration of a harness.
 #[derive(Clone, Copy)]
 pub(crate) enum Length {
-    /// Optimised, with everything that a server has.
+    /// Optimised, with every feature of the server.
     Minutes(u64),
-    /// Our crates are hardly optimised, others not but for the engine, and clients of databases are left out: the build
-    /// takes most of the time.
+    /// Hardly optimised and without database clients, because the build takes most of the time. The engine of the
+    /// fuzzer is optimised.
     Seconds(u64),
 }
 
@@ -109,10 +109,10 @@ impl Length {
         }
     }
 
-    /// The words and the variables that cargo gets.
+    /// The arguments and the environment variables of cargo.
     fn build(self) -> (&'static [&'static str], &'static [(&'static str, &'static str)]) {
         match self {
-            // Not optimised across crates: what is built for one run need not be the fastest.
+            // No link-time optimisation: a single run does not repay it.
             Length::Minutes(_) => (&["--release"], &[("CARGO_PROFILE_RELEASE_LTO", "off")]),
             Length::Seconds(_) => (
                 &[
@@ -128,11 +128,11 @@ impl Length {
     }
 }
 
-/// Runs the harnesses that are named, or all, for so long each. Inputs that found new code stay in
-/// `target/fuzz/NAME`, and an input that fails is kept there.
+/// Runs the named harnesses, or all, for this duration each. Inputs that reached new code stay in `target/fuzz/NAME`,
+/// and so does an input that fails.
 ///
 /// # Errors
-/// Says which one found something; the input and the failure were printed.
+/// The harnesses with findings; each printed the input and the failure.
 pub(crate) fn fuzz(root: &Path, length: Length, only: &[&str]) -> Result<(), String> {
     let wanted = |harness: &&Harness| only.is_empty() || only.contains(&harness.name);
     let mut found = Vec::new();
@@ -163,10 +163,11 @@ fn run(root: &Path, harness: &Harness, length: Length) -> Result<(), String> {
     let args = [&cargo[..], build, harness.target, &test].concat();
     let vars = [
         ("RUSTFLAGS", FLAGS),
-        // A folder of its own: nothing that is built for something else has these flags.
+        // A separate folder, because no other build uses these flags.
         ("CARGO_TARGET_DIR", "target/fuzz/build"),
         ("BOLERO_LIBFUZZER_ARGS", &how),
-        // Two functions of SQLite have a table of the same name each; the sanitizer takes them for one that stands twice.
+        // Two functions of SQLite have a table of the same name each, which the sanitizer mistakes for a duplicate
+        // definition.
         ("ASAN_OPTIONS", "detect_odr_violation=0"),
     ];
     Ok(shell::run(root, "rustup", &args, &[&vars, build_vars].concat())?)

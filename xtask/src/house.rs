@@ -1,6 +1,5 @@
-//! The rules of the house that neither rustc nor clippy checks by itself: where `unsafe` may stand, that the
-//! lints which guard it are on, which crate may use which, how long a file may be, how the files of a crate depend on
-//! each other.
+//! Rules that neither rustc nor clippy checks: the place of `unsafe` and the lints that guard it, the arrows between
+//! crates, the length of files, and the imports inside a crate.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,14 +8,13 @@ use std::path::{Path, PathBuf};
 use crate::imports::code;
 use crate::structure;
 
-/// Lines of a file that are worth a second look; more is a warning, not a failure.
+/// The length of a file above which a warning is printed.
 const LONG_FILE: usize = 400;
 
-/// The folder of the I/O models, and the most lines that one may have: who wants to see what a model costs reads
-/// one small file.
+/// The folder of the I/O models, and the most lines of one: one small file shows the cost of a model.
 const MODELS: (&str, usize) = ("crates/engine/src/models", 200);
 
-/// Which of our own crates each crate may use outside its tests; arrows point one way.
+/// The crates of ours that each crate may use outside its tests; arrows point one way.
 const ARROWS: &[(&str, &[&str])] = &[
     ("http", &[]),
     ("sys", &[]),
@@ -37,10 +35,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Checks every rule on every source file of the repository; long files are listed, the rest must hold.
+/// Checks every rule on every source file of the repository. Long files are warnings, every other violation is an
+/// error.
 ///
 /// # Errors
-/// Lists each place where a rule is broken, or the file that could not be read.
+/// All violations, or a file that could not be read.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let mut broken = Vec::new();
     let mut crates: BTreeMap<String, Vec<(PathBuf, String)>> = BTreeMap::new();
@@ -67,16 +66,15 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     if broken.is_empty() { Ok(()) } else { Err(broken.join("\n")) }
 }
 
-/// The folder of the crate that a file is a source of, and its path beneath `src`. The crate of the whole-server tests
-/// is none whose structure is checked.
+/// The folder of a source file's crate, and its path beneath `src`. The structure of the test crate is not checked.
 fn inside_crate(file: &Path) -> Option<(String, PathBuf)> {
     let text = file.to_str()?;
     let (folder, inside) = text.split_once("/src/").filter(|_| !text.starts_with("tests/"))?;
     Some((folder.to_owned(), PathBuf::from(inside)))
 }
 
-/// `unsafe` outside `crates/sys`, and lints switched off that keep it honest inside. That each block there has
-/// its `SAFETY:` comment is clippy's to check, as long as nobody tells it not to.
+/// Finds `unsafe` outside `crates/sys`, and disabled lints inside. Clippy checks that each block has a `SAFETY:`
+/// comment, unless it is disabled.
 fn misplaced_unsafe(file: &Path, text: &str) -> Vec<String> {
     const GUARDS: [&str; 2] = ["undocumented_unsafe_blocks", "unsafe_op_in_unsafe_fn"];
     let in_sys = file.starts_with("crates/sys");
@@ -86,24 +84,24 @@ fn misplaced_unsafe(file: &Path, text: &str) -> Vec<String> {
         let words: Vec<&str> = code.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
         let place = || format!("{}:{number}", file.display());
         if !in_sys && words.iter().any(|word| ["unsafe", "unsafe_code"].contains(word)) && !forbids(line) {
-            broken.push(format!("{}: unsafe belongs in crates/sys alone", place()));
+            broken.push(format!("{}: unsafe is only allowed in crates/sys", place()));
         }
         if let Some(guard) = words.iter().find(|word| GUARDS.contains(word)) {
-            broken.push(format!("{}: {guard} is not to be switched off or loosened", place()));
+            broken.push(format!("{}: {guard} must not be disabled or weakened", place()));
         }
     }
     broken
 }
 
-/// `#![forbid(unsafe_code)]` and its milder form say the opposite of what is looked for.
+/// Whether the line forbids or denies the lint, which is the opposite of disabling it.
 fn forbids(line: &str) -> bool {
     ["#![forbid(unsafe_code)]", "#![deny(unsafe_code)]"].contains(&line.trim())
 }
 
-/// A manifest that leaves out the workspace's lints, or that uses a crate which arrows do not reach.
+/// Finds a manifest without the workspace's lints, or with a crate that the arrows exclude.
 fn wrong_manifest(name: &str, text: &str) -> Vec<String> {
     let mut broken = Vec::new();
-    // The workspace denies unsafe code, so the crate that has it keeps lints of its own.
+    // The workspace denies unsafe code, so the crate with unsafe code has lints of its own.
     let (table, line) = match name {
         "sys" => ("[lints.clippy]", "undocumented_unsafe_blocks = \"deny\""),
         _ => ("[lints]", "workspace = true"),
@@ -112,7 +110,7 @@ fn wrong_manifest(name: &str, text: &str) -> Vec<String> {
         broken.push(format!("crates/{name}/Cargo.toml: {table} {line} is missing"));
     }
     let Some((_, may_use)) = ARROWS.iter().find(|(of, _)| *of == name) else {
-        broken.push(format!("crates/{name}: xtask/src/house.rs does not say which crates it may use"));
+        broken.push(format!("crates/{name}: add the crates that it may use to xtask/src/house.rs"));
         return broken;
     };
     for line in section(text, "[dependencies]") {
@@ -130,7 +128,7 @@ fn section<'a>(text: &'a str, header: &'a str) -> impl Iterator<Item = &'a str> 
     from.take_while(|line| !line.starts_with('['))
 }
 
-/// Every Rust file of the repository, relative to its root; built files are not looked at.
+/// Every Rust file of the repository, relative to its root, except build output.
 fn sources(root: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> =

@@ -1,4 +1,4 @@
-//! The imports between the files of a crate, as its source code states them.
+//! The imports between the files of a crate, according to its source code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The path of a module from the root of its crate; empty for the root itself.
 pub(crate) type Module = Vec<String>;
 
-/// The files of a crate, without those of tests, each with the files that it imports from.
+/// The files of a crate without tests, each with the files that it imports from.
 #[derive(Debug, Default)]
 pub(crate) struct Imports {
     /// The file of each module, relative to `src`.
@@ -16,7 +16,7 @@ pub(crate) struct Imports {
 }
 
 impl Imports {
-    /// Reads files, each with its path relative to `src` and its text.
+    /// Reads files, each as its path relative to `src` and its text.
     pub(crate) fn of(sources: &[(PathBuf, String)]) -> Imports {
         let has_library = sources.iter().any(|(file, _)| file == Path::new("lib.rs"));
         let (mut files, mut codes, mut tests) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -39,7 +39,7 @@ impl Imports {
     }
 }
 
-/// The part of a line before a comment, without the insides of plain string literals.
+/// The part of a line before a comment, without the content of plain string literals.
 pub(crate) fn code(line: &str) -> String {
     let line = line.replace("\\\"", "");
     let before_comment = line.split("//").next().unwrap_or_default();
@@ -61,7 +61,7 @@ fn module_of(file: &Path, has_library: bool) -> Module {
     module
 }
 
-/// The code of a file up to its tests, and the names of its modules that are compiled for tests alone.
+/// The code of a file before its tests, and the names of its test-only modules.
 fn without_tests(text: &str) -> (String, Vec<String>) {
     let (mut kept, mut tests) = (String::new(), Vec::new());
     let mut lines = text.lines();
@@ -73,7 +73,7 @@ fn without_tests(text: &str) -> (String, Vec<String>) {
         }
         let item = lines.find(|line| !line.trim_start().starts_with("#[")).unwrap_or_default();
         match item.split_once("mod ").map(|(_, name)| name) {
-            // Inline tests are the end of a file.
+            // Inline tests end a file.
             Some(name) if name.ends_with('{') => break,
             Some(name) => tests.push(name.trim_end_matches(';').to_owned()),
             None => {}
@@ -82,7 +82,7 @@ fn without_tests(text: &str) -> (String, Vec<String>) {
     (kept, tests)
 }
 
-/// Every path in the code: those of `use` declarations, one for each name, and those that stand elsewhere.
+/// Every path in the code: one for each name of a `use` declaration, and those in expressions.
 fn paths(code: &str) -> Vec<Module> {
     let tokens = tokens(code);
     let (mut found, mut at) = (Vec::new(), 0);
@@ -108,7 +108,7 @@ fn paths(code: &str) -> Vec<Module> {
     found
 }
 
-/// Reads the tree of a `use` declaration behind `prefix`; returns the place behind it.
+/// Reads the tree of a `use` declaration after `prefix`; returns the index after it.
 fn tree(tokens: &[&str], mut at: usize, prefix: &Module, found: &mut Vec<Module>) -> usize {
     let mut path = prefix.clone();
     while let Some(&token) = tokens.get(at) {
@@ -136,7 +136,7 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|first: char| first.is_alphabetic() || first == '_')
 }
 
-/// Names, `::`, and every other character that is no white space.
+/// Names, `::`, and every other character except white space.
 fn tokens(code: &str) -> Vec<&str> {
     let (mut found, mut rest) = (Vec::new(), code.trim_start());
     while let Some(first) = rest.chars().next() {
@@ -153,7 +153,7 @@ fn tokens(code: &str) -> Vec<&str> {
     found
 }
 
-/// The module whose file defines or re-exports what `path` names; none for a path that leaves the crate.
+/// The module whose file defines or re-exports `path`; `None` for a path that leaves the crate.
 fn resolve(module: &Module, path: &[String], files: &BTreeMap<Module, PathBuf>) -> Option<Module> {
     let supers = path.iter().take_while(|name| *name == "super").count();
     let (base, rest) = match path.first()?.as_str() {

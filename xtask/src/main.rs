@@ -1,5 +1,5 @@
-//! What a contributor runs, as `cargo xtask COMMAND`: the tools that tests need, every test, the book, the
-//! measuring tools. `.ci/run` calls the same commands and nothing else.
+//! The commands of contributors, as `cargo xtask COMMAND`: tools for the tests, all tests, the book, and the measuring
+//! tools. `.ci/run` calls only these commands.
 
 mod checks;
 mod fuzz;
@@ -21,31 +21,30 @@ use steps::Selection;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  setup [--no-peers]  install what tests and measurements need, from Debian's packages and rustup
-                      (--no-peers: without apache2, lighttpd and h2o, which are only measured against)
+  setup [--no-peers]  install the tools for tests and measurements, from Debian's packages and rustup
+                      (--no-peers: without apache2, lighttpd and h2o, which serve only for comparison)
   test [--only STEP]... [--all]
-                      every step, or those that are named; --all: the long suites too, among them every legal
-                      combination of the switches from write to log-mode with every engine, where the tests look at
-                      every pair of all switches; some hours
-  test --list         the steps of `test`
-  lint                format, clippy and the rules of the house
-  site [--check]      render docs/ into examples/site/book, or say what is out of date there
-  browser             the whole-server tests that drive a browser
+                      run all steps, or the named ones; --all: also the long suites, which take some hours: among
+                      them every legal combination of the switches from write to log-mode with every engine,
+                      instead of every pair of switches
+  test --list         list the steps of `test`
+  lint                check the format, clippy and the rules of the house
+  site [--check]      render docs/ into examples/site/book, or list the outdated pages
+  browser             run the whole-server tests that drive a browser
   compare [REQUESTS] [PART]
-                      the same requests, 100000 where no number is given, to every engine in every topology with
-                      every sender that go together, or to those with PART in their name (epoll+single+auto): the
-                      same bytes
-  fuzz [CASES]        parsers against generated input, many more cases than in `test`
+                      send the same requests (default: 100000) to every legal combination of engine, topology and
+                      sender, or to those with PART in their name (epoll+single+auto), and compare all bytes
+  fuzz [CASES]        test parsers with generated input, with many more cases than `test`
   fuzz --minutes N [HARNESS]...
-                      guided by coverage, under the address sanitizer: head, target, ranges, chunked, form,
+                      fuzz guided by coverage, under the address sanitizer: head, target, ranges, chunked, form,
                       cookie, configuration, accounts
-  bench               build the floor programs and the files that measurements ask for";
+  bench               build the floor programs and the files for measurements";
 
-/// Why a command did not end well; each kind has its exit code.
+/// The reason why a command failed; each kind has its exit code.
 enum Failure {
-    /// The command line is wrong: exit code 2.
+    /// The command line is invalid: exit code 2.
     Usage(String),
-    /// Something was tried and failed: exit code 1.
+    /// The command failed: exit code 1.
     Failed(String),
 }
 
@@ -77,7 +76,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The folder of the workspace: this package lies directly in it.
+/// The folder of the workspace, which is the parent of this package.
 fn root() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.parent().expect("the package's folder has a parent, the workspace").to_owned()
@@ -101,13 +100,13 @@ fn command(root: &Path, words: &[&str]) -> Result<(), Failure> {
         ["fuzz", "--minutes", minutes, names @ ..] => {
             if let Some(unknown) = names.iter().find(|name| !fuzz::knows(name)) {
                 let all = fuzz::names();
-                return Err(Failure::Usage(format!("there is no harness `{unknown}`; there are {all}")));
+                return Err(Failure::Usage(format!("unknown harness `{unknown}`; the harnesses are {all}")));
             }
             fuzz::fuzz(root, Length::Minutes(number(minutes)?.into()), names)?;
         }
         ["fuzz", cases] => steps::fuzz(root, number(cases)?)?,
         ["bench"] => make_bench(root)?,
-        [other, ..] => return Err(Failure::Usage(format!("`{other}` cannot be run that way"))),
+        [other, ..] => return Err(Failure::Usage(format!("unknown command or option `{other}`"))),
     }
     Ok(())
 }
@@ -119,20 +118,18 @@ fn selection(options: &[&str]) -> Result<Selection, Failure> {
         match (*option, rest.len()) {
             ("--all", _) => selection.all = true,
             ("--only", 1..) => selection.names.extend(rest.next().map(|name| (*name).to_owned())),
-            ("--only", 0) => return Err(Failure::Usage("--only needs the name of a step".to_owned())),
-            (other, _) => return Err(Failure::Usage(format!("`{other}` is no option of test"))),
+            ("--only", 0) => return Err(Failure::Usage("--only requires the name of a step".to_owned())),
+            (other, _) => return Err(Failure::Usage(format!("unknown option `{other}` of test"))),
         }
     }
     match selection.unknown() {
         None => Ok(selection),
-        Some(name) => {
-            Err(Failure::Usage(format!("there is no step `{name}`; the steps are {}", steps::names())))
-        }
+        Some(name) => Err(Failure::Usage(format!("unknown step `{name}`; the steps are {}", steps::names()))),
     }
 }
 
 fn number(text: &str) -> Result<u32, Failure> {
-    text.parse().map_err(|_| Failure::Usage(format!("`{text}` is no number of cases")))
+    text.parse().map_err(|_| Failure::Usage(format!("`{text}` is not a number of cases")))
 }
 
 fn render_site(root: &Path) -> Result<(), String> {

@@ -1,12 +1,11 @@
-//! The tools that tests and measurements need beyond cargo: what each is for, whether it is there, and how
-//! it is installed.
+//! The tools of tests and measurements besides cargo: their purpose, detection and installation.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::shell;
 
-/// A tool, by the name that steps ask for it.
+/// A tool, by the name that steps use.
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
     why: &'static str,
@@ -14,7 +13,7 @@ pub(crate) struct Tool {
     source: Source,
 }
 
-/// How it is seen that a tool is there, wherever it came from.
+/// The way to detect a tool, whatever its origin.
 enum Probe {
     Program(&'static str),
     File(&'static str),
@@ -24,13 +23,13 @@ enum Probe {
 enum Source {
     /// A package of Debian.
     Debian,
-    /// A package of Debian that is a server to be measured against.
+    /// A package of Debian with a server for comparisons.
     Peer,
-    /// What `rustup` is told.
+    /// Arguments of `rustup`.
     Rustup(&'static [&'static str]),
-    /// What `cargo` is told.
+    /// Arguments of `cargo`.
     Cargo(&'static [&'static str]),
-    /// Never installed by `setup`, because not every mirror has it: the command that does.
+    /// Not installed by `setup`, because some mirrors lack it: the command that installs it.
     ByHand(&'static str),
 }
 
@@ -83,8 +82,8 @@ const TOOLS: &[Tool] = &[
         Debian,
     ),
     tool("iproute2", "ss: which processes listen on a port", Program("ss"), Debian),
-    tool("curl", "a client that is not ours", Program("curl"), Debian),
-    tool("wget", "a client that is not ours", Program("wget"), Debian),
+    tool("curl", "an independent client", Program("curl"), Debian),
+    tool("wget", "an independent client", Program("wget"), Debian),
     tool("aria2", "a client that takes a file in pieces", Program("aria2c"), Debian),
     tool("git", "a client that clones over files alone", Program("git"), Debian),
     tool("ffmpeg", "ffprobe: a client that seeks in a film", Program("ffprobe"), Debian),
@@ -100,13 +99,13 @@ const TOOLS: &[Tool] = &[
     tool("postgresql", "members in a real PostgreSQL", File("/usr/lib/postgresql"), Debian),
     tool(
         "mariadb-server",
-        "members in a real MariaDB, which stands for MySQL, too",
+        "members in a real MariaDB, which also represents MySQL",
         Program("mariadbd"),
         Debian,
     ),
     tool(
         "redis-server",
-        "sessions in a real Redis, which stands for Valkey, too",
+        "sessions in a real Redis, which also represents Valkey",
         Program("redis-server"),
         Debian,
     ),
@@ -126,7 +125,7 @@ const TOOLS: &[Tool] = &[
 const COMPONENTS: Source = Rustup(&["component", "add", "rustfmt", "clippy"]);
 const NIGHTLY: Source = Rustup(&["toolchain", "install", "nightly", "--profile", "minimal"]);
 
-/// Not optimised, which takes a third of the time: it runs for seconds.
+/// Unoptimised, which builds in a third of the time: it runs for seconds.
 const DENY: Source = Cargo(&["install", "cargo-deny", "--version", "0.20.2", "--locked", "--debug"]);
 
 const fn tool(name: &'static str, why: &'static str, probe: Probe, source: Source) -> Tool {
@@ -144,13 +143,13 @@ impl Tool {
     }
 }
 
-/// Whether the table has a row of that name.
+/// Whether the table has a row of this name.
 #[cfg(test)]
 pub(crate) fn knows(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name == name)
 }
 
-/// Those of the named tools that are missing, each as a line that says what to do.
+/// The missing ones among the named tools, each as a line that says how to install it.
 pub(crate) fn missing(names: &[&str]) -> Vec<String> {
     let asked = |name: &&str| {
         let known = TOOLS.iter().find(|tool| tool.name == *name);
@@ -164,10 +163,10 @@ pub(crate) fn missing(names: &[&str]) -> Vec<String> {
     absent.map(line).collect()
 }
 
-/// Installs what is not there yet; one line when everything is.
+/// Installs missing tools; prints one line if none is missing.
 ///
 /// # Errors
-/// Says which installation failed, or which tool is still missing after all of them.
+/// A failed installation, or a tool that is still missing afterwards.
 pub(crate) fn setup(with_peers: bool) -> Result<(), String> {
     let is_wanted = |tool: &&Tool| match tool.source {
         ByHand(_) => false,
@@ -177,7 +176,7 @@ pub(crate) fn setup(with_peers: bool) -> Result<(), String> {
     let wanted = || TOOLS.iter().filter(is_wanted);
     let absent: Vec<&Tool> = wanted().filter(|tool| !tool.is_there()).collect();
     if absent.is_empty() {
-        println!("setup: all {} tools are there", wanted().count());
+        println!("setup: all {} tools are installed", wanted().count());
         return Ok(());
     }
     for tool in &absent {
@@ -186,7 +185,7 @@ pub(crate) fn setup(with_peers: bool) -> Result<(), String> {
     install_toolchains(&absent)?;
     install_packages(&absent)?;
     for tool in &absent {
-        // Debug information of a tool is never looked at.
+        // Debug information of a tool is never used.
         let vars = [("CARGO_PROFILE_DEV_DEBUG", "0")];
         let Cargo(args) = tool.source else { continue };
         shell::run(Path::new("/"), "cargo", args, &vars)?;
@@ -224,7 +223,7 @@ fn install_packages(absent: &[&Tool]) -> Result<(), String> {
     if !shell::on_path("apt-get") {
         let list = packages.join(", ");
         return Err(format!(
-            "there is no apt-get here; install by this system's means what Debian calls {list}"
+            "this system has no apt-get; install the equivalents of these Debian packages: {list}"
         ));
     }
     apt_get(&["update", "-q"])?;
@@ -238,7 +237,7 @@ fn install_packages(absent: &[&Tool]) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs apt-get as root, waiting for another one that is at work.
+/// Runs apt-get as root, waiting for a concurrent one.
 fn apt_get(args: &[&str]) -> Result<(), String> {
     const ENV: &[&str] =
         &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=300"];

@@ -1,4 +1,4 @@
-//! Other programs, run in the foreground with their output as it comes.
+//! Other programs, run in the foreground with their output passed on.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
@@ -8,17 +8,17 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Lines that are kept of what a program that failed said last.
+/// The number of last lines kept for a failed program.
 const KEPT: usize = 40;
 
-/// How long output is waited for behind the end of a program: something that it left running may keep the pipe.
+/// The longest wait for output after a program has ended: a process that it left running may hold the pipe.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// What a failed program said last and why it is called failed.
+/// The last output of a failed program, and the failure.
 pub(crate) struct Failed {
-    /// The line that a person would type, and how it ended.
+    /// The command line and its exit status.
     pub(crate) why: String,
-    /// Its last lines, without those that say nothing of a failure.
+    /// Its last lines, without those that cannot explain a failure.
     pub(crate) said: Vec<String>,
 }
 
@@ -34,10 +34,10 @@ impl From<Failed> for String {
     }
 }
 
-/// Runs a program in `folder` with further variables, after printing the line that a person would type.
+/// Runs a program in `folder` with additional variables, after printing its command line.
 ///
 /// # Errors
-/// Says what was run, how it ended, and what it said last.
+/// The command line, its exit status, and its last output.
 pub(crate) fn run(folder: &Path, program: &str, args: &[&str], vars: &[(&str, &str)]) -> Result<(), Failed> {
     let line = line(program, args, vars);
     println!("$ {line}");
@@ -53,19 +53,19 @@ pub(crate) fn run(folder: &Path, program: &str, args: &[&str], vars: &[(&str, &s
     if status.success() { Ok(()) } else { Err(Failed { why: format!("`{line}` failed: {status}"), said }) }
 }
 
-/// Starts a program whose output and errors come out of one pipe, in their order.
+/// Starts a program with output and errors in one pipe, in order.
 fn start(command: &mut Command) -> io::Result<(Child, io::PipeReader)> {
     let (reader, writer) = io::pipe()?;
     if io::stdout().is_terminal() {
         command.env("CARGO_TERM_COLOR", "always");
     }
     let child = command.stdout(writer.try_clone()?).stderr(writer).spawn();
-    // The pipe ends with the last who can write to it: the command's own ends must not stay open here.
+    // The pipe ends when its last writer closes it, so the command's own ends must not stay open here.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     Ok((child?, reader))
 }
 
-/// What comes out of a pipe, printed by a thread of its own; it ends with the pipe.
+/// The output of a pipe, printed by a separate thread, which ends with the pipe.
 struct Output {
     last: Arc<Mutex<VecDeque<String>>>,
     ended: Receiver<()>,
@@ -77,21 +77,21 @@ impl Output {
         let (end, ended) = channel();
         let lines = Arc::clone(&last);
         std::thread::spawn(move || {
-            // Nobody is left to tell where what this program prints is not read.
+            // If this program's output is closed, there is no place to report the error.
             let _ = pass_on(pipe, &lines);
             let _ = end.send(());
         });
         Output { last, ended }
     }
 
-    /// The end of it, once the program that printed it is gone.
+    /// Its last lines, after the program has ended.
     fn last(self) -> Vec<String> {
         let _ = self.ended.recv_timeout(LAST_WORDS);
         self.last.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
     }
 }
 
-/// Prints what comes and keeps the last lines of it.
+/// Prints lines as they arrive and keeps the last ones.
 fn pass_on(pipe: io::PipeReader, last: &Mutex<VecDeque<String>>) -> io::Result<()> {
     let mut pipe = BufReader::new(pipe);
     let mut line = Vec::new();
@@ -110,7 +110,7 @@ fn pass_on(pipe: io::PipeReader, last: &Mutex<VecDeque<String>>) -> io::Result<(
     Ok(())
 }
 
-/// Whether a line may say why something failed: tests that passed, and the frames of a backtrace, do not.
+/// Whether a line may explain a failure; passed tests and backtrace frames cannot.
 fn tells(line: &str) -> bool {
     let text = line.trim_start();
     let number = text.split(':').next().unwrap_or_default();
@@ -120,14 +120,14 @@ fn tells(line: &str) -> bool {
     !(text.is_empty() || is_frame || passed)
 }
 
-/// Whether a program runs and reports success; what it prints is not shown.
+/// Whether a program runs and reports success; its output is discarded.
 pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.env_remove("LD_LIBRARY_PATH").status().is_ok_and(|status| status.success())
 }
 
-/// Whether a program is on the search path, or where Debian keeps the administrator's programs.
+/// Whether a program is on the search path, or in Debian's folders for administrators.
 pub(crate) fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
@@ -139,8 +139,8 @@ fn line(program: &str, args: &[&str], vars: &[(&str, &str)]) -> String {
     format!("{}{program} {}", vars.collect::<String>(), args.join(" "))
 }
 
-/// The platform by name. With a named target, flags do not reach build scripts and procedural macros, which are
-/// loaded by a compiler without a sanitizer.
+/// The name of the platform. With an explicit target, flags do not reach build scripts and procedural macros, which a
+/// compiler without a sanitizer loads.
 pub(crate) fn platform() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }

@@ -1,13 +1,12 @@
 //! The book on the demonstration site: every Markdown page of `docs/` as a page of `examples/site/book/`.
 //!
-//! `docs/README.md` is the table of contents: its second-level headings are the groups of the navigation,
-//! the first link of each list item is a page, and the order is the order of "previous" and "next". A page
-//! that is not listed, a link that leads nowhere and a heading that does not exist are errors, so that the
-//! text and its table of contents cannot drift apart. Links that leave `docs/` (to source files) are for
-//! who reads the repository; the site shows their text only.
+//! `docs/README.md` is the table of contents: its second-level headings are the groups of the navigation, the first
+//! link of each list item is a page, in the order of "previous" and "next". Unlisted pages, broken links and missing
+//! headings are errors, so the text and its table of contents cannot drift apart. Links out of `docs/` (to source
+//! files) are for readers of the repository; the site shows only their text.
 //!
-//! Nothing in the output depends on anything but `docs/`: no date, no version, no absolute path. The files
-//! are committed, and [`check`] says which of them is not what the text gives.
+//! The output depends only on `docs/`: no date, no version, no absolute path. The files are committed, and [`check`]
+//! reports outdated ones.
 
 mod document;
 mod text;
@@ -21,15 +20,14 @@ use self::text::{
     CONTENTS, DOCS, html_path, links_to_missing_files, parse_contents, parse_page, render_body,
 };
 
-/// Where the pages go, below the root of the repository.
+/// The folder of the pages, below the root of the repository.
 const BOOK: &str = "examples/site/book";
 
-/// Renders every page of `docs/` below `examples/site/book/`, removes pages whose text is gone, and returns
-/// the files that were written.
+/// Renders every page of `docs/` below `examples/site/book/`, removes pages without a text, and returns the written
+/// files.
 ///
 /// # Errors
-/// Says which text cannot be read, is not listed, or links to something that does not exist, or which file
-/// cannot be written.
+/// A text that cannot be read, is unlisted, or has a broken link, or a file that cannot be written.
 pub fn render(root: &Path) -> Result<Vec<PathBuf>, String> {
     let pages = book(root)?;
     let mut written = Vec::new();
@@ -47,18 +45,17 @@ pub fn render(root: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(written)
 }
 
-/// Compares the committed pages with what `docs/` gives, and looks whether the source files that the text
-/// names are there.
+/// Compares the committed pages with `docs/`, and checks that linked source files exist.
 ///
 /// # Errors
-/// Lists every page that differs, is missing or has no text, and every link to a file that does not exist.
+/// All pages that differ, are missing or have no text, and all links to missing files.
 pub fn check(root: &Path) -> Result<(), String> {
     let pages = book(root)?;
     let mut wrong = Vec::new();
     for (output, text) in &pages {
         match fs::read_to_string(root.join(BOOK).join(output)) {
             Ok(found) if found == *text => {}
-            Ok(_) => wrong.push(format!("{BOOK}/{output} is not what {DOCS}/ gives")),
+            Ok(_) => wrong.push(format!("{BOOK}/{output} does not match {DOCS}/")),
             Err(e) => wrong.push(format!("read {BOOK}/{output}: {e}")),
         }
     }
@@ -106,8 +103,7 @@ fn book(root: &Path) -> Result<BTreeMap<String, String>, String> {
     Ok(rendered)
 }
 
-/// The files with this extension below a folder, as paths relative to it with `/`, sorted. A folder that
-/// does not exist has none.
+/// The files with this extension below a folder, as sorted relative paths with `/`. A missing folder has none.
 fn files_below(folder: &Path, extension: &str) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     let mut waiting = vec![folder.to_path_buf()];
@@ -142,7 +138,7 @@ fn slashed(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// A repository of these files, in a folder of its own.
+    /// A repository with these files, in a temporary folder.
     fn repository(name: &str, files: &[(&str, &str)]) -> PathBuf {
         let root = std::env::temp_dir().join(format!("tenfold-book-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
@@ -174,7 +170,7 @@ mod tests {
         let page = fs::read_to_string(root.join(BOOK).join("b.html")).expect("the page was rendered");
         assert!(page.contains("<p><a href=\"c/index.html#more\">c</a> code</p>"), "{page}");
         fs::write(root.join("docs/b.md"), "# B\n\nchanged\n").expect("a file can be written");
-        assert!(check(&root).is_err_and(|e| e.contains("book/b.html is not what docs/ gives")));
+        assert!(check(&root).is_err_and(|e| e.contains("book/b.html does not match docs/")));
         fs::remove_dir_all(root).expect("the folder was made by this test");
     }
 
@@ -183,8 +179,8 @@ mod tests {
         let contents = ("docs/README.md", "# A\n\n## Part\n\n- [B](b.md)\n");
         for (name, files, says) in [
             ("unlisted", vec![contents, ("docs/b.md", "# B"), ("docs/x.md", "# X")], "x.md is not listed"),
-            ("absent", vec![contents], "links to b.md, which is no page"),
-            ("dead", vec![contents, ("docs/b.md", "# B\n\n[x](x.md)")], "links to x.md, which is no page"),
+            ("absent", vec![contents], "links to b.md, which is not a page"),
+            ("dead", vec![contents, ("docs/b.md", "# B\n\n[x](x.md)")], "links to x.md, which is not a page"),
             ("anchor", vec![contents, ("docs/b.md", "# B\n\n[x](#x)")], "has no such heading"),
             ("raw", vec![contents, ("docs/b.md", "# B\n\n<b>x</b>")], "raw HTML is not part of the book"),
         ] {

@@ -1,5 +1,5 @@
-//! The steps of `cargo xtask test`: a table, and how one after the other is run. A step whose tool is missing
-//! fails and says so; none is left out silently.
+//! The steps of `cargo xtask test`: a table, and the loop that runs them. A step fails if its tool is missing; none is
+//! skipped silently.
 
 use std::path::Path;
 use std::time::Instant;
@@ -8,22 +8,22 @@ use crate::fuzz::Length;
 use crate::shell::Failed;
 use crate::{checks, fuzz, house, setup, shell, site};
 
-/// One step: it passes, it fails, or it is reported as not run.
+/// A step, which passes, fails, or is reported as not run.
 struct Step {
     name: &'static str,
     about: &'static str,
-    /// Tools of [`setup`] without which it fails.
+    /// The tools of [`setup`] without which it fails.
     needs: &'static [&'static str],
-    /// Tools of [`setup`] without which it does not run: `setup` does not install them.
+    /// The tools of [`setup`] without which it does not run, because `setup` does not install them.
     only_with: &'static [&'static str],
     run: fn(&Path, &Selection) -> Result<(), Failed>,
 }
 
-/// Tools of the floor programs.
+/// The tools for the floor programs.
 const BENCH_TOOLS: &[&str] =
     &["gcc", "g++", "libc6-dev", "make", "liburing-dev", "libevent-dev", "libasio-dev", "python3"];
 
-/// Tools of the whole-server tests.
+/// The tools for the whole-server tests.
 const SERVER_TOOLS: &[&str] = &[
     "gcc",
     "g++",
@@ -55,8 +55,8 @@ const SERVER_TOOLS: &[&str] = &[
 
 const STEPS: &[Step] = &[
     step("format", "the sources are formatted", &["rustfmt"], format),
-    step("house", "the rules of the house that no compiler knows", &[], rules),
-    step("book", "the demonstration site says what docs/ says", &[], book),
+    step("house", "the rules of the house that compilers do not check", &[], rules),
+    step("book", "the pages of the demonstration site match docs/", &[], book),
     step("deny", "bans, licences and sources of dependencies", &["cargo-deny"], |root, _| checks::deny(root)),
     step("bench", "the floor programs compile, the measuring tools parse", BENCH_TOOLS, |root, _| {
         bench(root)
@@ -110,18 +110,18 @@ const fn step(
     Step { name, about, needs, only_with: &[], run }
 }
 
-/// Cases per property of `cargo xtask fuzz` where no number is given: some minutes.
+/// The default number of cases per property of `cargo xtask fuzz`: some minutes.
 pub(crate) const FUZZ_CASES: u32 = 200_000;
 
-/// Requests of `cargo xtask compare` where no number is given.
+/// The default number of requests of `cargo xtask compare`.
 pub(crate) const COMPARED: u32 = 100_000;
 
-/// Which steps are run, and how much of them.
+/// The selected steps and suites.
 #[derive(Default)]
 pub(crate) struct Selection {
     /// Steps by name; none means every one.
     pub(crate) names: Vec<String>,
-    /// The long suites too.
+    /// Whether to run the long suites.
     pub(crate) all: bool,
 }
 
@@ -130,7 +130,7 @@ impl Selection {
         Selection { names: names.iter().map(|name| (*name).to_owned()).collect(), all: false }
     }
 
-    /// The first name that no step has.
+    /// The first name without a step.
     pub(crate) fn unknown(&self) -> Option<&str> {
         self.names.iter().map(String::as_str).find(|name| STEPS.iter().all(|step| step.name != *name))
     }
@@ -140,7 +140,7 @@ impl Selection {
     }
 }
 
-/// The names of all steps, for an error.
+/// The names of all steps, for errors.
 pub(crate) fn names() -> String {
     STEPS.iter().map(|step| step.name).collect::<Vec<_>>().join(", ")
 }
@@ -152,11 +152,11 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs the selected steps, all of them even when one fails, and says how many passed. What the failed ones said last
-/// comes again at the end, where it is looked for.
+/// Runs the selected steps, even after a failure, and prints how many passed. The last output of failed steps is
+/// repeated at the end.
 ///
 /// # Errors
-/// Names the steps that failed.
+/// The names of the failed steps.
 pub(crate) fn test(root: &Path, selection: &Selection) -> Result<(), String> {
     let (mut passed, mut failed, mut not_run) = (0, Vec::new(), Vec::new());
     for step in STEPS.iter().filter(|step| selection.has(step)) {
@@ -182,11 +182,11 @@ pub(crate) fn test(root: &Path, selection: &Selection) -> Result<(), String> {
         }
     }
     for (name, why) in failed.iter().filter(|(_, why)| !why.said.is_empty()) {
-        println!("\n== {name} said last:\n{}", why.said.join("\n"));
+        println!("\n== last output of {name}:\n{}", why.said.join("\n"));
     }
     println!("\nsteps: {passed} passed, {} failed, {} not run", failed.len(), not_run.len());
     if !not_run.is_empty() {
-        println!("not run, for want of tools that setup does not install: {}", not_run.join(", "));
+        println!("not run, because setup does not install their tools: {}", not_run.join(", "));
     }
     let names: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
     if names.is_empty() { Ok(()) } else { Err(format!("failed: {}", names.join(", "))) }
@@ -221,36 +221,36 @@ fn bench(root: &Path) -> Result<(), Failed> {
     shell::run(root, "python3", &["-c", PARSE], &[])
 }
 
-/// Builds the floor programs of `bench/`; a warning of the C compiler is an error.
+/// Builds the floor programs of `bench/`; warnings of the C compiler are errors.
 pub(crate) fn make_bench(root: &Path) -> Result<(), Failed> {
     shell::run(root, "make", &["--silent", "-C", "bench", "CFLAGS=-O2 -Wall -Wextra -Werror"], &[])
 }
 
 fn rustdoc(root: &Path, _: &Selection) -> Result<(), Failed> {
     let args = ["doc", "--workspace", "--no-deps", "--document-private-items"];
-    // Who reads it reads private items too, so a link to one leads somewhere.
+    // This documentation includes private items, so links to them work.
     let flags = "-D warnings -A rustdoc::private-intra-doc-links";
     shell::run(root, "cargo", &args, &[("RUSTDOCFLAGS", flags)])
 }
 
-/// The tests of engine take minutes, and the step `sanitizer` runs all of them; here they are part of the long suites.
+/// The tests of engine take minutes, and the step `sanitizer` runs all of them; here only the long suites run them.
 fn unit(root: &Path, selection: &Selection) -> Result<(), Failed> {
     let crates = ["test", "--workspace", "--exclude", "tenfold-tests"];
     let without: &[&str] = if selection.all { &[] } else { &["--exclude", "tenfold-engine"] };
     shell::run(root, "cargo", &[&crates[..], without].concat(), &[])
 }
 
-/// The suites of `tests/`; they ask for the floor programs to compare system calls with.
+/// The suites of `tests/`; they compare system calls with the floor programs.
 fn server(root: &Path, selection: &Selection) -> Result<(), Failed> {
     make_bench(root)?;
     let vars: &[(&str, &str)] = if selection.all { &[("TENFOLD_TEST_ALL", "1")] } else { &[] };
     shell::run(root, "cargo", &["test", "--package", "tenfold-tests"], vars)
 }
 
-/// The whole-server tests that drive a browser, alone.
+/// Only the whole-server tests that drive a browser.
 ///
 /// # Errors
-/// Says what is missing or which run failed.
+/// A missing tool, or a failed run.
 pub(crate) fn browser(root: &Path) -> Result<(), Failed> {
     match setup::missing(&["chromium", "fonts-liberation"]).as_slice() {
         [] => shell::run(root, "cargo", &["test", "--package", "tenfold-tests", "--", "browser"], &[]),
@@ -258,11 +258,11 @@ pub(crate) fn browser(root: &Path) -> Result<(), Failed> {
     }
 }
 
-/// The comparison of engines with so many requests to each configuration that has `part` in its name. The suite is
-/// optimised here: it makes as many requests as all servers answer.
+/// Compares engines with `requests` requests to each configuration whose name contains `part`. The suite is optimised,
+/// because it makes as many requests as all servers answer.
 ///
 /// # Errors
-/// Says that a run failed; the suite says where an answer differs.
+/// A run failed; the suite printed the difference.
 pub(crate) fn compare(root: &Path, requests: u32, part: &str) -> Result<(), Failed> {
     let filter = format!("compare::{part}");
     let cargo = ["test", "--profile", "suite", "--package", "tenfold-tests", "--test", "suite"];
@@ -270,15 +270,15 @@ pub(crate) fn compare(root: &Path, requests: u32, part: &str) -> Result<(), Fail
     shell::run(root, "cargo", &args, &[("TENFOLD_TEST_REQUESTS", &requests.to_string())])
 }
 
-/// The tests of the crates whose parsers meet what strangers send, optimised, with so many generated cases for
-/// each property.
+/// Runs the tests of the crates whose parsers read untrusted input, optimised, with `cases` generated cases per
+/// property.
 ///
 /// # Errors
-/// Says that a case failed; its harness printed the smallest one that does.
+/// A case failed; its harness printed the smallest failing one.
 pub(crate) fn fuzz(root: &Path, cases: u32) -> Result<(), Failed> {
     let args = ["test", "--release", "-p", "tenfold-http", "-p", "tenfold-site", "--lib", "--tests"];
     let cases = cases.to_string();
-    // Two harnesses: each has a variable of its own.
+    // The two harnesses have a variable each.
     shell::run(root, "cargo", &args, &[("PROPTEST_CASES", &cases), ("BOLERO_RANDOM_ITERATIONS", &cases)])
 }
 

@@ -1,4 +1,4 @@
-//! The structure inside each crate: few files and folders at its top, few levels, no import that runs back up.
+//! The structure inside each crate: few files and folders at its top, few levels, no upward imports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ const MOST_LEVELS: usize = 8;
 /// The most circles of files in the whole workspace.
 const MOST_CIRCLES: usize = 3;
 
-/// Checks crates, each with its folder and its sources (paths relative to `src`, with their text).
+/// Checks crates, each given by its folder and its sources (paths relative to `src`, with text).
 pub(crate) fn check(crates: &BTreeMap<String, Vec<(PathBuf, String)>>) -> Vec<String> {
     let (mut broken, mut all_circles) = (Vec::new(), Vec::new());
     for (folder, sources) in crates {
@@ -33,7 +33,7 @@ pub(crate) fn check(crates: &BTreeMap<String, Vec<(PathBuf, String)>>) -> Vec<St
     broken
 }
 
-/// The rules that the entries at the top of one crate break.
+/// The violations among the entries at the top of one crate.
 fn entries(folder: &str, imports: &Imports) -> Vec<String> {
     let top = |module: &Module| module.first().cloned().unwrap_or_else(|| "the root".to_owned());
     let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -73,7 +73,7 @@ fn shown(imports: &Imports, module: &Module) -> String {
     imports.files[module].display().to_string()
 }
 
-/// The groups of nodes of which each reaches every other one.
+/// The groups of nodes in which each node reaches every other.
 fn circles<N: Ord + Clone>(arrows: &BTreeMap<N, BTreeSet<N>>) -> BTreeSet<BTreeSet<N>> {
     let reached: BTreeMap<&N, BTreeSet<N>> = arrows.keys().map(|from| (from, reach(from, arrows))).collect();
     let of = |node: &N| -> BTreeSet<N> {
@@ -86,7 +86,7 @@ fn circles<N: Ord + Clone>(arrows: &BTreeMap<N, BTreeSet<N>>) -> BTreeSet<BTreeS
     arrows.keys().map(of).filter(|circle| !circle.is_empty()).collect()
 }
 
-/// The nodes that arrows lead to from `from`.
+/// The nodes reachable from `from`.
 fn reach<N: Ord + Clone>(from: &N, arrows: &BTreeMap<N, BTreeSet<N>>) -> BTreeSet<N> {
     let (mut found, mut left) = (BTreeSet::new(), vec![from]);
     while let Some(node) = left.pop() {

@@ -1,4 +1,4 @@
-//! A page of the book as a whole document: its head, the navigation beside it, the way to the next.
+//! A page of the book as a whole document: its head, its navigation, and the links to its neighbours.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The whole document. No inline script and no inline style: the pages live under a strict
-/// Content-Security-Policy.
+/// The whole document. It has no inline script or style, because of the strict Content-Security-Policy.
 pub(super) fn document(
     path: &str,
     page: &Page,

@@ -1,4 +1,4 @@
-//! What the text of `docs/` says: pages, their headings, the links between them.
+//! The content of `docs/`: pages, their headings, and the links between them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,23 +11,23 @@ pub(super) const DOCS: &str = "docs";
 /// The page that is also the table of contents.
 pub(super) const CONTENTS: &str = "README.md";
 
-/// A text of `docs/`, parsed as far as other pages need to know it.
+/// A text of `docs/`, with the parts that other pages need.
 pub(super) struct Page {
     /// The text of its first-level heading.
     pub(super) title: String,
-    /// The identifiers of its headings, which links may name.
+    /// The identifiers of its headings, for links.
     pub(super) anchors: Vec<String>,
     pub(super) markdown: String,
 }
 
-/// One heading of the navigation with the pages below it.
+/// A heading of the navigation with the pages below it.
 pub(super) struct Group {
     pub(super) title: String,
-    /// Pages, as paths below `docs/`, in the order in which they are read.
+    /// Pages in reading order, as paths below `docs/`.
     pub(super) pages: Vec<String>,
 }
 
-/// Markdown with what the book uses beyond CommonMark: tables.
+/// Markdown with the extension that the book uses: tables.
 fn events(markdown: &str) -> Parser<'_> {
     Parser::new_ext(markdown, Options::ENABLE_TABLES)
 }
@@ -87,8 +87,7 @@ pub(super) fn parse_contents(markdown: &str) -> Vec<Group> {
     groups
 }
 
-/// The page's own text as HTML: headings that can be linked to, tables that scroll on a narrow screen,
-/// links between pages.
+/// The page's text as HTML: headings with anchors, tables that scroll on narrow screens, and links between pages.
 pub(super) fn render_body(path: &str, page: &Page, pages: &BTreeMap<String, Page>) -> Result<String, String> {
     let mut anchors = page.anchors.iter();
     let mut output = Vec::new();
@@ -132,7 +131,7 @@ pub(super) fn render_body(path: &str, page: &Page, pages: &BTreeMap<String, Page
     Ok(body)
 }
 
-/// What a link of the text becomes on the site; `None` where it leaves the book.
+/// The target of a link on the site; `None` if it leaves the book.
 fn rewrite_link(
     path: &str,
     page: &Page,
@@ -147,7 +146,7 @@ fn rewrite_link(
         (path.to_owned(), page)
     } else {
         let Some(to) = resolve(path, target) else { return Ok(None) };
-        let linked = pages.get(&to).ok_or(format!("{DOCS}/{path} links to {link}, which is no page"))?;
+        let linked = pages.get(&to).ok_or(format!("{DOCS}/{path} links to {link}, which is not a page"))?;
         (to, linked)
     };
     if let Some(fragment) = fragment
@@ -159,7 +158,7 @@ fn rewrite_link(
     Ok(Some(if target.is_empty() { suffix } else { format!("{}{suffix}", relative(path, &to)) }))
 }
 
-/// Links that lead out of `docs/` to a file of the repository that is not there.
+/// Links out of `docs/` to missing files of the repository.
 pub(super) fn links_to_missing_files(root: &Path, path: &str) -> Result<Vec<String>, String> {
     let file = root.join(DOCS).join(path);
     let markdown = fs::read_to_string(&file).map_err(|e| format!("read {DOCS}/{path}: {e}"))?;
@@ -177,7 +176,7 @@ pub(super) fn links_to_missing_files(root: &Path, path: &str) -> Result<Vec<Stri
     Ok(missing)
 }
 
-/// The path below `docs/` that a relative link means; `None` when it leaves `docs/`.
+/// The path below `docs/` that a relative link means; `None` if it leaves `docs/`.
 fn resolve(from: &str, link: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -203,7 +202,7 @@ pub(super) fn relative(from: &str, to: &str) -> String {
     }
 }
 
-/// `models/epoll.md` is `models/epoll.html`, and a folder's `README.md` its `index.html`.
+/// Turns `models/epoll.md` into `models/epoll.html`, and a folder's `README.md` into its `index.html`.
 pub(super) fn html_path(markdown: &str) -> String {
     let stem = markdown.strip_suffix(".md").unwrap_or(markdown);
     match stem.strip_suffix("README") {
@@ -212,7 +211,7 @@ pub(super) fn html_path(markdown: &str) -> String {
     }
 }
 
-/// A heading's identifier, as common forges make it: lower case, words joined by hyphens.
+/// A heading's identifier, as forges generate it: lower case, words joined by hyphens.
 fn slug(text: &str) -> String {
     let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
