@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// What the suite tests: the program, and whether the test layer was built into it.
+/// The program under test, and whether it contains the test layer.
 #[derive(Debug)]
 pub struct Binary {
     /// The program.
@@ -18,18 +18,17 @@ pub fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the suite stands in the workspace")
 }
 
-/// The folder that cargo builds into: the one this program came from.
+/// The target directory of cargo, in which this program lies.
 pub fn target() -> PathBuf {
     let me = std::env::current_exe().expect("a running program has a path");
     // target/debug/deps/suite-0123456789abcdef
     me.ancestors().nth(3).expect("cargo puts a test three folders deep").to_owned()
 }
 
-/// The server: the one that `TENFOLD_BIN` names, or one that is built now, optimised, with assertions on
-/// and with the test layer.
+/// The server: the one that `TENFOLD_BIN` names, or one built now, optimised, with assertions and the test layer.
 ///
 /// # Errors
-/// Says what failed.
+/// The reason of the failure.
 pub fn server() -> Result<&'static Binary, String> {
     static SERVER: OnceLock<Result<Binary, String>> = OnceLock::new();
     SERVER.get_or_init(find).as_ref().map_err(Clone::clone)
@@ -56,7 +55,7 @@ fn build() -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("building the server failed: {status}")) }
 }
 
-/// Without a folder that exists it fails either way; only one that does not know the flag names it.
+/// A missing root makes both fail; only a program without the flag names the flag.
 fn knows_the_layer(path: &Path) -> Result<bool, String> {
     let mut command = Command::new(path);
     command.args(["serve", "/nonexistent", "--layer", "framed"]).stdin(Stdio::null());

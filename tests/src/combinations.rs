@@ -1,8 +1,8 @@
-//! Combinations of settings: rows in which every pair of values stands at least once, or all rows there are.
+//! Combinations of settings: rows that cover every pair of values, or all rows.
 
 use crate::generate::Random;
 
-/// A setting, and values of it that are worth a difference. The first is its default.
+/// A setting and its values of interest. The first value is its default.
 #[derive(Clone, Debug)]
 pub struct Parameter {
     /// Its name.
@@ -11,12 +11,11 @@ pub struct Parameter {
     pub values: Vec<String>,
 }
 
-/// A row that is being made: the place of a value for each parameter, where one is chosen.
+/// A row under construction: the index of each parameter's value, if chosen.
 pub type Partial = Vec<Option<usize>>;
 
-/// Rows that hold every pair of values which some legal row can hold (a covering array of strength two), made
-/// greedily: always the same ones, and not many more than the least. `legal` says whether a row can still
-/// become legal.
+/// Rows that cover every pair of values of any legal row (a covering array of strength two). The greedy construction is
+/// deterministic and nearly minimal. `legal` tells whether a partial row can still become legal.
 pub fn pairwise(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> Vec<Vec<usize>> {
     let mut missing = pairs(parameters, legal);
     let mut rows = Vec::new();
@@ -29,7 +28,7 @@ pub fn pairwise(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> V
             }
         }
         let Some(row) = row.into_iter().collect::<Option<Vec<usize>>>() else {
-            // Each half can be had, and both together cannot.
+            // Each value alone is possible, and both together are not.
             missing.remove(0);
             continue;
         };
@@ -39,7 +38,7 @@ pub fn pairwise(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> V
     rows
 }
 
-/// A value of a parameter, by their places.
+/// A value of a parameter, by their indexes.
 type Choice = (usize, usize);
 
 fn pairs(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> Vec<[Choice; 2]> {
@@ -60,7 +59,7 @@ fn pairs(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> Vec<[Cho
     pairs
 }
 
-/// The legal value of `parameter` with which `row` holds most pairs that are missing.
+/// The legal value of `parameter` with which `row` covers most missing pairs.
 fn best(
     parameter: usize,
     row: &Partial,
@@ -82,8 +81,7 @@ fn best(
     values.max_by_key(|&value| held(&with(value)))
 }
 
-/// `row` with a value for each parameter behind it: by chance, and always the same for the same `number`. None where
-/// no value is legal.
+/// Completes `row` with pseudo-random values that depend only on `number`. `None` if no value is legal.
 pub fn completed(
     row: &[usize],
     number: u64,
@@ -106,7 +104,7 @@ pub fn completed(
     whole.into_iter().collect()
 }
 
-/// Every legal row.
+/// All legal rows.
 pub fn product(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> Vec<Vec<usize>> {
     let mut rows: Vec<Partial> = vec![vec![None; parameters.len()]];
     for (place, parameter) in parameters.iter().enumerate() {
@@ -131,7 +129,7 @@ mod tests {
         let of =
             |name, count: usize| Parameter { name, values: (0..count).map(|at| at.to_string()).collect() };
         let parameters = [of("a", 2), of("b", 3), of("c", 3)];
-        // The last two are never the same.
+        // The last two values are never equal.
         let legal = |row: &Partial| row[1].is_none() || row[1] != row[2];
         let whole = |number| completed(&[1], number, &parameters, &legal).expect("there is a legal one");
         let rows: Vec<_> = (0..100).map(whole).collect();

@@ -1,72 +1,70 @@
-//! Every configuration that is legal, from the table of models.
+//! All legal configurations, from the table of models.
 
 use std::fmt;
 
 use tenfold_engine::{Bounds, Dispatch, Driver, Engine, MODELS, Plan, Sender, Topology, Triggers, probe};
 
-/// Threads of a pool where nothing is said.
+/// The default number of threads of a pool.
 pub const POOL_THREADS: usize = 16;
 
-/// Workers in the topologies that have several.
+/// The number of workers in topologies with several.
 pub const WORKERS: usize = 2;
 
-/// Engines that stand for their driver where a case is about topologies: what a topology does is the
-/// driver's code, not the engine's.
+/// Representative engines for cases about topologies, because the driver implements topologies, not the engine.
 pub const EVERY_TOPOLOGY: [Engine; 2] = [Engine::Epoll, Engine::Uring];
 
-/// Engines over a library. A build can be without it; all else of them is their driver's, so that two topologies
-/// are enough but for a long comparison.
+/// Engines over a library. A build may lack them; everything else is their driver's code. So two topologies are enough,
+/// except for a long comparison.
 const LIBRARIES: [Engine; 3] = [Engine::Libevent, Engine::Asio, Engine::AsioProactor];
 
-/// What one server of the suite runs.
+/// The configuration of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     /// The I/O model.
     pub engine: Engine,
-    /// How workers stand to listening sockets.
+    /// The relation of workers to listening sockets.
     pub topology: Topology,
-    /// How files are sent.
+    /// The mechanism that sends files.
     pub sender: Sender,
-    /// Who does the work of a connection.
+    /// The threads that serve a connection.
     pub dispatch: Dispatch,
-    /// The triggers, where they are not the default.
+    /// The triggers, unless they are the default.
     pub triggers: Option<Triggers>,
-    /// Whether the test layer stands between the protocol and the socket.
+    /// Whether the test layer is between the protocol and the socket.
     pub layer: bool,
 }
 
-/// On how many configurations a case is worth its time. `TENFOLD_TEST_ALL=1` runs a case on all that it can be about;
-/// what is stated of an engine as it is by itself stays with it.
+/// The configurations that a case runs on. `TENFOLD_TEST_ALL=1` extends it to all that the case may concern; statements
+/// about an engine alone stay with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breadth {
     /// Every topology and every trigger with the first sender, and every sender in the first topology.
     Every,
     /// Every engine with every sender, in its first topology.
     Senders,
-    /// Every engine in its first topology, and the engines of [`EVERY_TOPOLOGY`] in each; with the first
-    /// sender.
+    /// Every engine in its first topology, and the engines of [`EVERY_TOPOLOGY`] in each; with the first sender.
     Topologies,
-    /// Every engine with every sender, in its first topology; in every topology where
-    /// `TENFOLD_TEST_REQUESTS` asks for a long comparison, and then without the layer.
+    /// Every engine with every sender, in its first topology. `TENFOLD_TEST_REQUESTS` requests a long comparison in
+    /// every topology, without the layer.
     Compared,
     /// Every engine once.
     Engines,
-    /// Every engine that serves as many connections at once as it is allowed to, once.
+    /// Every engine that may serve an unlimited number of concurrent connections, once.
     Concurrent,
     /// Every engine in topologies with several processes.
     Processes,
-    /// Engines with triggers with each pair of them, in their first topology.
+    /// Every engine with triggers, with each pair of triggers, in its first topology.
     Triggers,
-    /// Engines that can have a pool for their connections, with each kind of it.
+    /// Every engine that can have a pool for its connections, with each kind of pool.
     Dispatches,
-    /// `epoll` once, for what only it does.
+    /// `epoll` once, for its peculiarities.
     Epoll,
-    /// `uring` once, for what only it does.
+    /// `uring` once, for its peculiarities.
     Uring,
 }
 
 impl Config {
-    /// The first of an engine: first topology, first sender, default triggers.
+    /// The first configuration of an engine: first topology, first sender, default triggers.
     pub fn of(engine: Engine) -> Config {
         let model = engine.model();
         Config {
@@ -98,22 +96,22 @@ impl Config {
         all
     }
 
-    /// What a pool does to a connection has nothing to do with topologies and senders.
+    /// A pool does not depend on topologies and senders.
     fn is_worth_it(&self) -> bool {
         let model = self.engine.model();
         let first = self.topology == model.topologies[0] && self.sender == model.senders[0];
         self.dispatch == Dispatch::Inline || first
     }
 
-    /// The same with the layer.
+    /// The same configuration with the layer.
     pub fn layered(self) -> Config {
         Config { layer: true, ..self }
     }
 
-    /// The plan of it, where it is legal.
+    /// Its plan, if it is legal.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The reason why it is illegal.
     pub fn plan(&self) -> Result<Plan, String> {
         let workers = Some(self.workers());
         let plan = Plan::new(
@@ -127,22 +125,22 @@ impl Config {
         plan?.with_dispatch(self.dispatch)
     }
 
-    /// How many processes serve.
+    /// The number of processes that serve.
     pub fn processes(&self) -> usize {
         self.plan().map_or(0, |plan| plan.processes())
     }
 
-    /// How many workers it is started with.
+    /// The number of workers on its command line.
     pub fn workers(&self) -> usize {
         if self.topology == Topology::Single { 1 } else { WORKERS }
     }
 
-    /// Whether it serves one connection at a time, so that cases have to wait for each other.
+    /// Whether it serves one connection at a time, so that cases must take turns.
     pub fn serial(&self) -> bool {
         self.at_once() == Some(1)
     }
 
-    /// How many connections it serves at once, where that is few: others wait until one of them ends.
+    /// The greatest number of concurrent connections, if it is small: others wait until one ends.
     pub fn at_once(&self) -> Option<usize> {
         match self.engine.model().name {
             "naive" => Some(1),
@@ -151,18 +149,18 @@ impl Config {
         }
     }
 
-    /// Whether it locks so much memory, of which its user has little (RLIMIT_MEMLOCK), that a second one beside it
-    /// may not start: rings, and what the kernel holds for a send.
+    /// Whether it locks much memory, so that a second server may exceed the user's limit (RLIMIT_MEMLOCK): rings, and
+    /// zero-copy sends.
     pub fn locks_memory(&self) -> bool {
         self.engine == Engine::Uring && self.sender == Sender::Zerocopy
     }
 
-    /// Whether a process serves each connection and ends with it.
+    /// Whether each connection has its own process.
     pub fn process_per_connection(&self) -> bool {
         self.engine == Engine::Fork
     }
 
-    /// The flags that ask for it.
+    /// Its flags.
     pub fn flags(&self) -> Vec<String> {
         let mut flags = vec!["--engine".into(), self.engine.to_string()];
         flags.extend(["--topology".into(), self.topology.to_string()]);
@@ -174,7 +172,7 @@ impl Config {
             flags.extend(["--dispatch".into(), self.dispatch.to_string()]);
         }
         if self.sender == Sender::Zerocopy && rustix::process::geteuid().is_root() {
-            // What is held counts as locked memory of the user, of which rings have to be had, too.
+            // Memory held by sends counts as locked memory of the user, which rings need, too.
             let user = if self.engine == Engine::Uring { "bin" } else { "daemon" };
             flags.extend(["--user".into(), user.into()]);
         }
@@ -201,29 +199,29 @@ impl fmt::Display for Config {
     }
 }
 
-/// Whether this build has the engine; CI builds with all of them (`TENFOLD_LIBRARIES=require`).
+/// Whether this build has the engine; CI builds have all of them (`TENFOLD_LIBRARIES=require`).
 fn there(engine: Engine) -> bool {
     !LIBRARIES.contains(&engine) || probe(engine).is_ok()
 }
 
-/// Whether a case is worth its time in this topology of this engine.
+/// Whether cases run in this topology of this engine.
 fn tried(engine: Engine, topology: Topology) -> bool {
     !LIBRARIES.contains(&engine) || everything() || [Topology::Single, Topology::Threads].contains(&topology)
 }
 
-/// Whether a long comparison is asked for: of every configuration, whatever else is worth its time there.
+/// Whether a long comparison of all configurations is requested.
 fn compares() -> bool {
     std::env::var_os("TENFOLD_TEST_REQUESTS").is_some()
 }
 
-/// Whether everything is to be tested, however long it takes: `TENFOLD_TEST_ALL=1`.
+/// Whether all long cases are requested: `TENFOLD_TEST_ALL=1`.
 pub fn everything() -> bool {
     std::env::var_os("TENFOLD_TEST_ALL").is_some_and(|value| value == "1")
 }
 
 impl Breadth {
-    /// Whether a case of this breadth runs on `config`. The layer is crossed with engines only, because it reads files
-    /// itself; where everything is to be tested, also with senders, topologies and triggers.
+    /// Whether a case of this breadth runs on `config`. The layer is combined with engines only, because it reads files
+    /// itself. With `TENFOLD_TEST_ALL` it is also combined with senders, topologies and triggers.
     pub fn covers(self, config: &Config) -> bool {
         let model = config.engine.model();
         let first_topology = config.topology == model.topologies[0];
@@ -261,12 +259,12 @@ impl Breadth {
             return false;
         }
         if config.dispatch != Dispatch::Inline && config.engine != Engine::Epoll {
-            // The driver is the same, and `epoll` goes through everything.
+            // The driver is the same, and `epoll` runs all cases.
             let smoke = [Breadth::Compared, Breadth::Concurrent, Breadth::Dispatches].contains(&self);
             return smoke && default_triggers && !config.layer;
         }
         if config.locks_memory() && self == Breadth::Every {
-            // Many rings at once, and what they hold, are more locked memory than a user has.
+            // Many rings at once exceed the user's limit of locked memory.
             return false;
         }
         // Who does the sending is the readiness driver, or the library.

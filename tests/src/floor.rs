@@ -1,4 +1,4 @@
-//! The floor programs of `bench/`: servers that make the system calls and nothing else.
+//! The floor programs of `bench/`: servers that make only the required system calls.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -11,11 +11,11 @@ use crate::process::Process;
 use crate::time::{SOON, eventually};
 use crate::tools;
 
-/// A floor program that runs until its value goes.
+/// A floor program that runs until this value is dropped.
 #[derive(Debug)]
 pub struct Floor {
     child: Child,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
 }
 
@@ -23,7 +23,7 @@ impl Floor {
     /// Compiles `bench/null_uring.c` and starts it.
     ///
     /// # Panics
-    /// When the compiler or liburing is missing, or it does not start.
+    /// If the compiler or liburing is missing, or the program does not start.
     #[track_caller]
     pub fn uring() -> Floor {
         let source = binary::workspace().join("bench/null_uring.c");

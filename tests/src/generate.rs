@@ -1,13 +1,13 @@
-//! Requests from a seed: half of them as clients send them, half of them mutated.
+//! Requests from a seed: half of them well-formed, half of them mutated.
 
 use crate::site::MODIFIED_DATE;
 
-/// Numbers from a seed (splitmix64), the same on every machine.
+/// Pseudo-random numbers (splitmix64), the same on every machine.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of this seed.
+    /// Starts the sequence of this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -27,23 +27,23 @@ impl Random {
         usize::try_from(self.number() % bound).expect("it is below a length")
     }
 
-    /// True once in `times`.
+    /// Returns true once in `times`, on average.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these.
+    /// One of the items.
     pub fn of<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
         all[self.below(all.len())]
     }
 }
 
-/// What is sent on one connection.
+/// The input of one connection.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// How many requests they were made from.
+    /// The number of requests from which they were made.
     pub requests: usize,
 }
 
@@ -164,9 +164,9 @@ const ODD_FIELDS: &[&str] = &[
     "Connection: upgrade",
 ];
 
-/// Makes exchange `index` of this seed: one request, or several pipelined. Half of all requests are mutated:
-/// those stand in short exchanges, because most of them end their connection; in the long ones none but the
-/// last says that it does.
+/// Makes exchange `index` of this seed: one request, or several pipelined ones. Half of all requests are mutated.
+/// Mutated requests are in short exchanges, because most of them end their connection. In long exchanges only the last
+/// request may close.
 pub fn exchange(seed: u64, index: usize) -> Exchange {
     let index = u64::try_from(index).expect("a number of exchanges fits 64 bits");
     let mut random = Random::new(Random::new(seed ^ index.wrapping_mul(0xd6e8_feb8_6659_fd93)).number());
@@ -190,7 +190,7 @@ pub fn exchange(seed: u64, index: usize) -> Exchange {
     Exchange { bytes, requests }
 }
 
-/// A request as clients send it; one that ends its connection, where it may be the last.
+/// A well-formed request; one with `Connection: close` only if it is the last.
 fn well_formed(random: &mut Random, last: bool) -> Vec<u8> {
     let method = random.of(METHODS);
     let version = if last { random.of(VERSIONS) } else { "HTTP/1.1" };

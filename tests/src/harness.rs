@@ -1,4 +1,4 @@
-//! Every case on every configuration, as a test with a name: `theme::configuration::case`.
+//! Every case on every configuration, as a test named `theme::configuration::case`.
 
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
@@ -14,48 +14,48 @@ use crate::part::Part;
 use crate::server::Server;
 use crate::{binary, databases, left, pool, site};
 
-/// Cases at once where the command line does not say: most of them wait more than they work.
+/// The default number of concurrent cases, most of which mainly wait.
 const THREADS: usize = 4;
 
 /// A statement about the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What it states.
+    /// The statement.
     pub name: &'static str,
-    /// Where.
+    /// The configurations.
     pub on: Breadth,
-    /// How it is checked.
+    /// The check.
     pub run: Run,
 }
 
-/// How a case gets its server.
+/// The server of a case.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
-    /// It does no harm: one that others use too. Runs through the test layer as well.
+    /// A harmless case on a shared server. It also runs through the test layer.
     Shared(fn(&Server)),
-    /// It starts its own.
+    /// A case with a server of its own.
     Own(fn(&Config)),
-    /// It starts its own, and is worth running through the test layer as well.
+    /// A case with a server of its own that also runs through the test layer.
     OwnLayered(fn(&Config)),
-    /// It starts its own, and only root can do it.
+    /// A case with a server of its own, for root only.
     OwnAsRoot(fn(&Config)),
-    /// It is many, each with a configuration and a name of its own.
+    /// Many cases, each with a configuration and a name of its own.
     Many(fn() -> Vec<Named>),
-    /// It is about no configuration.
+    /// A case without a configuration.
     Once(fn()),
-    /// It is about no configuration, and only root can do it.
+    /// A case without a configuration, for root only.
     OnceAsRoot(fn()),
 }
 
-/// One of many tests that one case stands for.
+/// One of many tests of a case.
 pub struct Named {
     /// The last part of its name.
     pub name: String,
-    /// How it is checked.
+    /// The check.
     pub run: Box<dyn FnOnce() + Send>,
 }
 
-/// Cases about one thing.
+/// Cases about one topic.
 #[derive(Clone, Copy, Debug)]
 pub struct Theme {
     /// The first part of their names.
@@ -76,7 +76,7 @@ macro_rules! cases {
     };
 }
 
-/// Runs what the command line selects of `themes`.
+/// Runs the tests of `themes` that the command line selects.
 pub fn main(themes: &[Theme]) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);
@@ -87,7 +87,7 @@ pub fn main(themes: &[Theme]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Listing needs no server.
+    // Listing requires no server.
     let layered = arguments.list || {
         match binary::server() {
             Ok(server) => server.layered,
@@ -117,7 +117,7 @@ pub fn main(themes: &[Theme]) -> ExitCode {
     if conclusion.has_failed() || !complaints.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Ordered by configuration, so that few servers run at a time.
+/// Ordered by configuration, so that few servers run concurrently.
 fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
     let mut trials = Vec::new();
     let all = |f: &mut dyn FnMut(&Theme, &Case)| {
@@ -160,17 +160,17 @@ fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
     trials
 }
 
-/// Runs a case that starts a server of its own; one after another where two at once are too many for the system.
+/// Runs a case with a server of its own; cases run in turn if two such servers would exceed a limit of the system.
 fn with_own(config: &Config, run: fn(&Config)) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = config.locks_memory().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
     run(config);
 }
 
-/// Runs `part` of a case for each of `items`, each on a thread of its own, and fails as the first one does.
+/// Runs `part` for each of `items` on separate threads, and fails as the first one does.
 ///
 /// # Panics
-/// When any of them does.
+/// If any of them panics.
 pub fn each_at_once<T: Send>(items: impl IntoIterator<Item = T>, part: impl Fn(T) + Sync) {
     let part = &part;
     let failed: Vec<String> = thread::scope(|scope| {
@@ -191,10 +191,10 @@ fn trial(name: String, run: impl FnOnce() + Send + 'static) -> Trial {
     })
 }
 
-/// A thousand connections have two ends, and cases run side by side.
+/// A thousand connections have two ends, and cases run concurrently.
 fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
-    // Where it cannot be raised, the case that needs more says so.
+    // If the limit cannot be raised, the case that needs more reports it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
@@ -202,7 +202,7 @@ thread_local! {
     static SAID: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Keeps what a panic says for the report at the end, instead of writing it between the results.
+/// Stores panic messages for the final report, instead of printing them between the results.
 fn remember_panics() {
     panic::set_hook(Box::new(|info| {
         let what = info.payload_as_str().unwrap_or("a panic without words");

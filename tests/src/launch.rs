@@ -19,7 +19,7 @@ use crate::site::Folder;
 use crate::time::{SOON, becomes_true, eventually};
 use crate::tools;
 
-/// How a server is to be started.
+/// The command line of a server.
 #[derive(Debug)]
 pub struct Launch {
     config: Config,
@@ -32,24 +32,24 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A server of this configuration on this folder, with an access log of its own.
+    /// A server with this configuration and root, and with an access log of its own.
     pub fn new(config: &Config, root: &Path) -> Launch {
         Launch::bare(config).word(root.display())
     }
 
-    /// A server of this configuration that has to be told what to serve.
+    /// A server with this configuration and without a root.
     pub fn bare(config: &Config) -> Launch {
         let (wrapper, flags) = (Vec::new(), config.flags());
         Launch { config: *config, wrapper, flags, logs: true, says: true, accounts: false, attempts: false }
     }
 
-    /// With one more word on the command line.
+    /// Adds a word to the command line.
     pub fn word(mut self, word: impl ToString) -> Launch {
         self.flags.push(word.to_string());
         self
     }
 
-    /// With a flag and its value.
+    /// Adds a flag and its value.
     pub fn flag(mut self, name: &str, value: impl ToString) -> Launch {
         let value = value.to_string();
         self.logs &= name != "--access-log";
@@ -58,7 +58,7 @@ impl Launch {
         self
     }
 
-    /// Without a flag that its configuration has: a file says what it is.
+    /// Removes a flag of its configuration, because a file sets it.
     pub fn without(mut self, name: &str) -> Launch {
         if let Some(place) = self.flags.iter().position(|flag| flag == name) {
             self.flags.drain(place..place + 2);
@@ -66,46 +66,46 @@ impl Launch {
         self
     }
 
-    /// With members in a database in its own folder.
+    /// Adds members in a database in its own folder.
     pub fn members(mut self) -> Launch {
         self.accounts = true;
         self
     }
 
-    /// Whose sandbox will refuse calls: for a test that makes them.
+    /// Expects the sandbox to refuse calls, for tests that make them.
     pub fn attempts(mut self) -> Launch {
         self.attempts = true;
         self
     }
 
-    /// Started by another program, which becomes it.
+    /// Starts it through another program, which executes it.
     pub fn through(mut self, program: &str, words: &[&str]) -> Launch {
         self.wrapper.push(tools::program(program).display().to_string());
         self.wrapper.extend(words.iter().map(|&word| word.to_owned()));
         self
     }
 
-    /// With so many descriptors for each of its processes.
+    /// Limits the descriptors of each process.
     pub fn descriptors(self, count: u32) -> Launch {
         let limit = format!("--nofile={count}:{count}");
         self.through("prlimit", &[&limit])
     }
 
-    /// Starts it on an address of its own and waits until it listens.
+    /// Starts it on a free address and waits until it listens.
     ///
     /// # Panics
-    /// When it ends instead; with what it said.
+    /// If the server ends; the message contains its output.
     #[track_caller]
     pub fn start(self) -> Server {
         let address = free_address();
         self.flag("--listen", address).start_at(address)
     }
 
-    /// Starts it and waits until it says that it listens at this address, which it knows already; where its level
-    /// keeps it from saying so, until its status says that it serves.
+    /// Starts it and waits until it reports that it listens at this address. If its log level hides that, waits until
+    /// its status reports that it serves.
     ///
     /// # Panics
-    /// When it ends instead; with what it said.
+    /// If the server ends; the message contains its output.
     #[track_caller]
     pub fn start_at(self, address: SocketAddr) -> Server {
         let folder = Folder::new("server");
@@ -115,7 +115,7 @@ impl Launch {
             command.arg("--access-log").arg(folder.at("access.log"));
         }
         if self.accounts {
-            // Who serves is somebody else where this runs as root.
+            // If this runs as root, the workers are another user.
             folder.allow(".", 0o777);
             command.arg("--accounts").arg(format!("sqlite:{}", folder.at("members.db").display()));
         }
@@ -126,7 +126,7 @@ impl Launch {
         let process = Process(child.id());
         let (config, child, attempts) = (self.config, Mutex::new(child), self.attempts);
         let server = Server { config, process, address, child, folder, errors, attempts };
-        // What cannot be listened on is named, too.
+        // Addresses that it cannot listen on are printed, too.
         let sign = format!(":{}/", address.port());
         let is_up = || match self.says {
             true => server.errors().contains(&sign),
@@ -134,7 +134,7 @@ impl Launch {
         };
         eventually(SOON, &format!("{command:?} says that it listens"), || {
             if let Some(status) = server.ended() {
-                // Its last words may be on their way.
+                // Its last output may still be in the pipe.
                 becomes_true(SOON, "all that it said is read", || reader.is_finished());
                 panic!("{command:?} ended at once, {status}, and said:\n{}", server.errors());
             }
@@ -143,10 +143,10 @@ impl Launch {
         server
     }
 
-    /// Runs it to its end: for command lines that it refuses.
+    /// Runs it to its end, for invalid command lines.
     ///
     /// # Panics
-    /// When it does not end.
+    /// If it does not end.
     #[track_caller]
     pub fn refused(self) -> Output {
         let mut command = self.command();
@@ -164,17 +164,17 @@ impl Launch {
     }
 }
 
-/// Whether a server that is asked for its status says that it serves.
+/// Whether the status of a server reports that it serves.
 fn says_it_serves(control: &Path) -> bool {
     let mut said = String::new();
     let asked = UnixStream::connect(control).and_then(|mut stream| stream.read_to_string(&mut said));
     asked.is_ok() && said.contains("\"state\":\"serving\"")
 }
 
-/// Runs another of the server's commands to its end.
+/// Runs another command of the server to its end.
 ///
 /// # Panics
-/// When it cannot be run, or does not end.
+/// If it cannot be run, or does not end.
 #[track_caller]
 pub fn tenfold(words: &[&str]) -> Output {
     let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
@@ -201,8 +201,7 @@ fn run(command: &mut Command) -> Output {
     Output { status, stdout: lock(&out).clone().into_bytes(), stderr: lock(&err).clone().into_bytes() }
 }
 
-/// An address that no other server of this run has, and that is free now. Below the ports that the system
-/// gives to clients.
+/// A free address that no other server of this run has, below the range of ephemeral ports.
 pub fn free_address() -> SocketAddr {
     const FIRST: u16 = 12_000;
     const COUNT: u16 = 20_000;
@@ -213,7 +212,7 @@ pub fn free_address() -> SocketAddr {
         assert!(step < COUNT, "no port is free");
         let port = FIRST + (start + step) % COUNT;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        // Nothing is bound to find out: a process that begins meanwhile would have it, too, until it is another program.
+        // A bind would test it, but a process forked meanwhile would inherit the socket until its exec.
         if TcpStream::connect(address).is_err() {
             return address;
         }

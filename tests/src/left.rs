@@ -1,4 +1,4 @@
-//! What runs of the suite have left that were killed: folders of some hundred megabytes, and servers at work in them.
+//! Remains of killed runs: folders of some hundred megabytes, and servers that use them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use crate::process::Process;
 
-/// Programs that a run starts and that outlive it when it is killed.
+/// Programs that outlive a killed run.
 const SERVERS: [&str; 5] = ["tenfold", "postgres", "mariadbd", "redis-server", "nginx"];
 
-/// Removes folders of runs whose process is gone from `temporary`, where they are this user's and have names as
-/// [`crate::site::Folder::new`] makes them; servers that are at work there end before. What cannot be removed stays.
+/// Removes folders of dead runs from `temporary`, if they belong to this user and are named as by
+/// [`crate::site::Folder::new`]. It first ends servers that use them. Failures to remove are ignored.
 ///
-/// The process is looked for by its number: a run in another container that shares the folder looks dead from here.
+/// The run is looked up by its process number, so a run in another container that shares the folder looks dead.
 pub fn remove(temporary: &Path) {
     let own = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(run) = name.to_str().and_then(run) else { continue };
-        // Of a link this is about the link.
+        // The metadata of a link itself.
         let is_ours = entry.metadata().is_ok_and(|facts| facts.is_dir() && facts.uid() == own);
         if is_ours && !run.is_running() {
             end_servers(&entry.path());
@@ -29,7 +29,7 @@ pub fn remove(temporary: &Path) {
     }
 }
 
-/// The run whose folder has this name: `tenfold-PID-NUMBER-WHAT`.
+/// The process of the run whose folder has this name: `tenfold-PID-NUMBER-WHAT`.
 fn run(name: &str) -> Option<Process> {
     let mut parts = name.strip_prefix("tenfold-")?.splitn(3, '-');
     let (process, number) = (parts.next()?.parse().ok()?, parts.next()?);
@@ -48,7 +48,7 @@ fn end_servers(folder: &Path) {
     }
 }
 
-/// Whether it is one of our servers and has the folder, or a place in it, as its own or among its words.
+/// Whether it is one of our servers and uses the folder as working directory or in its arguments.
 fn works_in(process: Process, folder: &Path) -> bool {
     let is_server = process.status("Name").is_some_and(|name| SERVERS.contains(&name.as_str()));
     let inside = |path: &Path| path.starts_with(folder);

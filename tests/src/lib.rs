@@ -1,11 +1,11 @@
 //! The whole server, tested from outside: the real binary, real sockets, bytes on the wire.
 //!
-//! The table of models drives it. [`config`] lists every combination of engine, topology, sender and
-//! trigger that a plan can be made of; [`harness`] makes a named test of every case on every one of them,
-//! `theme::configuration::case`; a model that enters the table is tested from then on.
+//! The table of models determines the tests. [`config`] lists every legal combination of engine, topology, sender and
+//! trigger. [`harness`] turns every case on every combination into a named test, `theme::configuration::case`, so new
+//! models are tested automatically.
 //!
-//! A case gets a [`server::Server`] (shared with others of its configuration, or its own), talks to it
-//! through a [`wire::Wire`], and panics when what came is not what has to come.
+//! A case gets a [`server::Server`], shared or its own, talks to it through a [`wire::Wire`], and panics on an
+//! unexpected response.
 
 #![forbid(unsafe_code)]
 

@@ -1,33 +1,33 @@
-//! A part of all tests, for runs that would take hours as a whole.
+//! A part of all tests, for runs that would otherwise take hours.
 
 use std::str::FromStr;
 
 use crate::generate::Random;
 
-/// One of so many parts of equal chance. A test is in exactly one of them, by its name alone: each part is a random
-/// sample of all tests, the same on every machine, and all parts together are the whole.
+/// One of several equal parts. The name of a test decides its part: each part is a random sample, the same on every
+/// machine, and all parts together contain all tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Which one; from 1 to `of`.
+    /// The number of this part, from 1 to `of`.
     number: usize,
-    /// How many there are; at least 1.
+    /// The number of parts, at least 1.
     of: usize,
 }
 
 impl Part {
-    /// What `TENFOLD_TEST_PART` asks for; none where it is not set.
+    /// The part in `TENFOLD_TEST_PART`; `None` if it is unset.
     ///
     /// # Errors
-    /// It is no part.
+    /// It is not a valid part.
     pub fn asked_for() -> Result<Option<Part>, String> {
         let Some(value) = std::env::var_os("TENFOLD_TEST_PART") else { return Ok(None) };
         let part = value.to_string_lossy().parse().map_err(|why| format!("TENFOLD_TEST_PART: {why}"))?;
         Ok(Some(part))
     }
 
-    /// Whether the test of this name is in it.
+    /// Whether the part contains the test of this name.
     pub fn has(self, name: &str) -> bool {
-        // FNV-1a, and mixed: names differ in few bytes, many of them in the last ones.
+        // FNV-1a with a final mix, because names differ in few bytes, mostly the last ones.
         let sum = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
             (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });

@@ -1,5 +1,5 @@
-//! Servers that cases of one configuration share: started when the first asks, stopped when many others
-//! have been started since, or at the end.
+//! Servers shared by the cases of one configuration: started on first use, stopped after many others were started or at
+//! the end.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -8,12 +8,12 @@ use crate::launch::Launch;
 use crate::server::Server;
 use crate::site;
 
-/// Servers that run at once at most, beyond those in use.
+/// The most concurrent servers, besides those in use.
 const KEPT: usize = 6;
 
 #[derive(Default)]
 struct Pool {
-    /// The one asked for longest ago first.
+    /// The least recently used one first.
     shared: Vec<Arc<Shared>>,
     complaints: Vec<String>,
 }
@@ -21,7 +21,7 @@ struct Pool {
 struct Shared {
     config: Config,
     server: OnceLock<Server>,
-    /// Held while a case uses a server that serves one connection at a time.
+    /// Locked while a case uses a server that serves one connection at a time.
     turn: Mutex<()>,
 }
 
@@ -30,7 +30,7 @@ static POOL: Mutex<Option<Pool>> = Mutex::new(None);
 /// Runs `case` on a shared server of this configuration.
 ///
 /// # Panics
-/// When `case` does, when the server cannot be started, and when it ended or panicked meanwhile.
+/// If `case` panics, the server does not start, or it ended or panicked meanwhile.
 pub fn with_server(config: &Config, case: impl FnOnce(&Server)) {
     let shared = take(config);
     let _turn = config.serial().then(|| lock(&shared.turn));
@@ -43,7 +43,7 @@ pub fn with_server(config: &Config, case: impl FnOnce(&Server)) {
     assert!(!server.was_refused(), "its sandbox refused a call; it said:\n{said}");
 }
 
-/// Stops all servers, and says what was wrong with any that were shared.
+/// Stops all servers, and returns the errors of shared ones.
 pub fn close() -> Vec<String> {
     let pool = lock(&POOL).take().unwrap_or_default();
     let mut complaints = pool.complaints;
@@ -56,7 +56,7 @@ fn take(config: &Config) -> Arc<Shared> {
     let pool = pool.get_or_insert_default();
     let at = pool.shared.iter().position(|shared| shared.config == *config);
     let known = at.map(|at| pool.shared.remove(at));
-    // One that ended harms the case in which it did, and not all that follow.
+    // A server that ended fails the case in which it did, but no later ones.
     let ended = |shared: &Arc<Shared>| shared.server.get().is_some_and(|server| server.ended().is_some());
     let shared = known.filter(|shared| !ended(shared)).unwrap_or_else(|| {
         Arc::new(Shared { config: *config, server: OnceLock::new(), turn: Mutex::new(()) })

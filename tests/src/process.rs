@@ -1,4 +1,4 @@
-//! What `/proc` says of processes, and signals to them (`man 5 proc`).
+//! Processes according to `/proc`, and signals to them (`man 5 proc`).
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -12,14 +12,14 @@ use rustix::process::{Pid, Signal, kill_process};
 pub struct Process(pub u32);
 
 impl Process {
-    /// Every process that there is.
+    /// All processes.
     pub fn all() -> Vec<Process> {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
         numbers.map(Process).collect()
     }
 
-    /// Those that it started, directly, and that have not ended. A zombie has ended.
+    /// Its live direct children. A zombie has ended.
     pub fn children(self) -> Vec<Process> {
         let mut found: Vec<Process> = Process::all()
             .into_iter()
@@ -30,7 +30,7 @@ impl Process {
         found
     }
 
-    /// It and everything below it.
+    /// It and all its descendants.
     pub fn with_descendants(self) -> Vec<Process> {
         let mut all = vec![self];
         let mut at = 0;
@@ -41,12 +41,12 @@ impl Process {
         all
     }
 
-    /// Whether it is there and has not ended.
+    /// Whether it exists and has not ended.
     pub fn is_running(self) -> bool {
         self.stat(0).is_some_and(|state| state != "Z" && state != "X")
     }
 
-    /// Whether a signal has stopped it, and it has noticed.
+    /// Whether a signal has already stopped it.
     pub fn is_stopped(self) -> bool {
         self.stat(0).as_deref() == Some("T")
     }
@@ -54,31 +54,30 @@ impl Process {
     /// A field of `/proc/PID/stat`, counted from the state: 0 is the state, 1 the parent.
     fn stat(self, field: usize) -> Option<String> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.0)).ok()?;
-        // The name stands in parentheses and may hold anything.
+        // The name is in parentheses and may contain anything.
         let behind = &stat[stat.rfind(')')? + 1..];
         behind.split_ascii_whitespace().nth(field).map(str::to_owned)
     }
 
-    /// A line of `/proc/PID/status`, without its name.
+    /// The value of a line of `/proc/PID/status`.
     pub fn status(self, name: &str) -> Option<String> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0)).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         Some(line.trim().to_owned())
     }
 
-    /// Its working folder; none when it is gone or somebody else's.
+    /// Its working directory; `None` if it has ended or belongs to another user.
     pub fn folder(self) -> Option<PathBuf> {
         fs::read_link(format!("/proc/{}/cwd", self.0)).ok()
     }
 
-    /// The words of its command line; empty when it is gone.
+    /// Its command line; empty if it has ended.
     pub fn words(self) -> Vec<String> {
         let line = fs::read(format!("/proc/{}/cmdline", self.0)).unwrap_or_default();
         line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
     }
 
-    /// Memory in KB that it shares with nobody, clean and dirty (`/proc/PID/smaps_rollup`); none when it is
-    /// gone.
+    /// Private memory in KiB, clean and dirty (`/proc/PID/smaps_rollup`); `None` if it has ended.
     pub fn private_memory(self) -> Option<u64> {
         let parts = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.0)).ok()?;
         let private =
@@ -86,10 +85,10 @@ impl Process {
         Some(parts.lines().filter_map(private).sum::<u64>())
     }
 
-    /// Whether `needle` is somewhere in its writable memory (`/proc/PID/mem`), which root may read.
+    /// Whether its writable memory contains `needle` (`/proc/PID/mem`), which root may read.
     ///
     /// # Panics
-    /// When its memory cannot be read.
+    /// If its memory cannot be read.
     #[track_caller]
     pub fn remembers(self, needle: &[u8]) -> bool {
         let at = |name| format!("/proc/{}/{name}", self.0);
@@ -103,27 +102,27 @@ impl Process {
         })
     }
 
-    /// What its open descriptors are, as `/proc/PID/fd` shows them; empty when it is gone.
+    /// The targets of its open descriptors, as in `/proc/PID/fd`; empty if it has ended.
     pub fn descriptors(self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", self.0)) else { return Vec::new() };
         let links = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
         links.map(|link| link.to_string_lossy().into_owned()).collect()
     }
 
-    /// The lowest number that no open descriptor of it has: with this as its limit it can open nothing more.
+    /// The lowest unused descriptor number: with this limit it cannot open anything.
     pub fn first_free_descriptor(self) -> usize {
         let taken = |number: &usize| fs::symlink_metadata(format!("/proc/{}/fd/{number}", self.0)).is_ok();
         (0..).find(|number| !taken(number)).expect("descriptors have a limit")
     }
 
-    /// Processor time used so far, by it and by children that it waited for.
+    /// Processor time used so far, including children that it waited for.
     pub fn processor_time(self) -> Duration {
         // Fields 14 to 17 of the manual, in ticks of 10 ms: user and system, own and children's.
         let ticks: u64 = (11..15).filter_map(|field| self.stat(field)?.parse::<u64>().ok()).sum();
         Duration::from_millis(ticks * 10)
     }
 
-    /// Sends a signal. That it is gone already is not an error.
+    /// Sends a signal. An ended process is ignored.
     pub fn signal(self, signal: Signal) {
         let number = i32::try_from(self.0).ok().and_then(Pid::from_raw);
         let _ = kill_process(number.expect("a process has a positive number"), signal);

@@ -1,4 +1,4 @@
-//! nginx in front of servers, where a case is about what goes through a proxy.
+//! nginx in front of servers, for cases about proxies.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Stdio};
@@ -10,7 +10,7 @@ use crate::site::Folder;
 use crate::time::{SOON, eventually};
 use crate::tools;
 
-/// A proxy that runs until its value goes.
+/// A proxy that runs until this value is dropped.
 #[derive(Debug)]
 pub struct Proxy {
     child: Child,
@@ -18,10 +18,10 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts one with these lines in its block `http`, which let it listen at `address`.
+    /// Starts a proxy with these lines in its block `http`, which must contain `address`.
     ///
     /// # Panics
-    /// When it is not installed or does not start.
+    /// If it is not installed or does not start.
     #[track_caller]
     pub fn start(address: SocketAddr, http: &str) -> Proxy {
         let folder = Folder::new("proxy");
@@ -35,7 +35,7 @@ impl Proxy {
         );
         let file = folder.write("nginx.conf", text);
         let mut command = tools::as_nobody(&tools::program("nginx"));
-        // Its working folder says whose it is.
+        // Its working directory shows its owner.
         command.current_dir(&own).args(["-p", &own, "-e", "stderr", "-c"]).arg(file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));

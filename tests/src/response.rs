@@ -1,13 +1,13 @@
 //! A response as it came over the wire.
 
-/// A whole response. The head is kept as bytes, so that it can be compared to the last of them.
+/// A whole response. The head is kept as bytes, so that every byte can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The three digits.
     pub status: u16,
     /// Status line and fields, each with its CR LF, without the empty line.
     pub head: String,
-    /// What followed.
+    /// The bytes after the head.
     pub body: Vec<u8>,
 }
 
@@ -15,7 +15,7 @@ impl Response {
     /// Parses a head that ends with its empty line.
     ///
     /// # Panics
-    /// When it is not one of HTTP/1 to the letter: a server may be asked to be strict with itself.
+    /// If it is not strict HTTP/1: the tests hold the server to its own standard.
     #[track_caller]
     pub fn of_head(bytes: &[u8]) -> Response {
         let text =
@@ -36,10 +36,10 @@ impl Response {
         Response { status, head, body: Vec::new() }
     }
 
-    /// The value of a field that stands once at most.
+    /// The value of a field that occurs at most once.
     ///
     /// # Panics
-    /// When it stands twice.
+    /// If it occurs twice.
     #[track_caller]
     pub fn field(&self, name: &str) -> Option<&str> {
         let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
@@ -49,35 +49,35 @@ impl Response {
         first
     }
 
-    /// The value of a field that has to be there.
+    /// The value of a required field.
     ///
     /// # Panics
-    /// When it is not.
+    /// If it is missing.
     #[track_caller]
     pub fn need(&self, name: &str) -> &str {
         self.field(name).unwrap_or_else(|| panic!("{name} is missing in {}", self.head))
     }
 
-    /// The length that the head promises, 0 where it promises none.
+    /// The announced length of the body, 0 without one.
     ///
     /// # Panics
-    /// When the promise is no number.
+    /// If the announced length is not a number.
     #[track_caller]
     pub fn promised(&self) -> usize {
         self.field("content-length").map_or(0, |value| value.parse().expect("Content-Length is a number"))
     }
 
-    /// Whether bytes follow the head, where the request was not a HEAD.
+    /// Whether a body follows the head, unless the request was HEAD.
     pub fn has_body(&self) -> bool {
         !matches!(self.status, 100..=199 | 204 | 304)
     }
 
-    /// Whether the head says that the connection ends.
+    /// Whether the head announces the end of the connection.
     pub fn closes(&self) -> bool {
         self.field("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
-    /// Head and body with the date blotted out: what every engine has to send alike.
+    /// Head and body without the date, which must be the same on every engine.
     pub fn dateless(&self) -> Vec<u8> {
         let mut bytes = format!("{}\r\n", self.head).into_bytes();
         bytes.extend_from_slice(&self.body);
@@ -86,7 +86,7 @@ impl Response {
     }
 }
 
-/// Overwrites the values of all `Date` fields in a stretch of responses.
+/// Overwrites the values of all `Date` fields in a sequence of responses.
 pub fn blot_dates(bytes: &mut [u8]) {
     const NAME: &[u8] = b"\r\nDate: ";
     const DATE: usize = 29;

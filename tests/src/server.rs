@@ -1,4 +1,4 @@
-//! A running server: asked, watched, stopped.
+//! A running server: requests, observations, shutdown.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,43 +18,43 @@ use crate::site::{self, Folder};
 use crate::time::eventually;
 use crate::wire::{BEGUN, Wire, request};
 
-/// A server that runs until its value goes.
+/// A server that runs until this value is dropped.
 #[derive(Debug)]
 pub struct Server {
-    /// What it runs.
+    /// Its configuration.
     pub config: Config,
     /// Its supervisor.
     pub process: Process,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
     pub(crate) child: Mutex<Child>,
     pub(crate) folder: Folder,
     pub(crate) errors: Arc<Mutex<String>>,
-    /// Whether a test lets it make calls that its sandbox refuses.
+    /// Whether a test makes it attempt calls that its sandbox refuses.
     pub(crate) attempts: bool,
 }
 
 impl Server {
-    /// A new connection.
+    /// Opens a connection.
     #[track_caller]
     pub fn connect(&self) -> Wire {
         Wire::connect(self.address, self.config.layer).sends_early(self.config.at_once().is_some())
     }
 
-    /// A connection that was served once and is idle; none if the server closed it instead.
+    /// A connection that is idle after one request; `None` if the server closed it instead.
     #[track_caller]
     pub fn idle(&self) -> Option<Wire> {
         self.served(b"")
     }
 
-    /// A connection that was served once and has begun its next request, for [`Wire::response_between`]; none if the
-    /// server closed it instead.
+    /// A connection that has begun its second request, for [`Wire::response_between`]; `None` if the server closed it
+    /// instead.
     #[track_caller]
     pub fn busy(&self) -> Option<Wire> {
         self.served(BEGUN)
     }
 
-    /// Sends the next bytes with the first request, so that in between the connection is not idle.
+    /// Sends `next` with the first request, so that the connection is not idle in between.
     #[track_caller]
     fn served(&self, next: &[u8]) -> Option<Wire> {
         let mut wire = self.connect();
@@ -64,13 +64,13 @@ impl Server {
         Some(wire)
     }
 
-    /// Asks for `target` on a connection of its own, and closes it.
+    /// Requests `target` on a new connection, and closes it.
     #[track_caller]
     pub fn get(&self, target: &str) -> Response {
         self.ask("GET", target, &[])
     }
 
-    /// Makes a request without body on a connection of its own, and closes it.
+    /// Makes a request without a body on a new connection, and closes it.
     #[track_caller]
     pub fn ask(&self, method: &str, target: &str, fields: &[(&str, &str)]) -> Response {
         let mut wire = self.connect();
@@ -78,7 +78,7 @@ impl Server {
         if method == "HEAD" { wire.head() } else { wire.response() }
     }
 
-    /// Sends bytes on a connection of their own, ends the output, and gives back all that came.
+    /// Sends bytes on a new connection, ends the output, and returns all bytes received.
     #[track_caller]
     pub fn exchange(&self, bytes: &[u8]) -> Vec<u8> {
         let mut wire = self.connect();
@@ -87,7 +87,7 @@ impl Server {
         wire.rest().0
     }
 
-    /// What `tenfold status --json` says of it.
+    /// The output of `tenfold status --json`.
     #[track_caller]
     pub fn status(&self) -> Value {
         let control = self.folder.at("control").display().to_string();
@@ -102,27 +102,27 @@ impl Server {
         }
     }
 
-    /// Where its access log is.
+    /// The path of its access log.
     pub fn log_path(&self) -> PathBuf {
         self.folder.at("access.log")
     }
 
-    /// A place in its own folder.
+    /// A path in its own folder.
     pub fn at(&self, name: &str) -> PathBuf {
         self.folder.at(name)
     }
 
-    /// What is in its access log now.
+    /// The current content of its access log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
-    /// What it has said on standard error so far.
+    /// Its output on standard error so far.
     pub fn errors(&self) -> String {
         lock(&self.errors).clone()
     }
 
-    /// Its processes that serve: those below the supervisor.
+    /// Its serving processes: the descendants of the supervisor.
     pub fn workers(&self) -> Vec<Process> {
         self.process.children()
     }
@@ -143,14 +143,14 @@ impl Server {
         self.process.with_descendants().into_iter().map(Process::processor_time).sum()
     }
 
-    /// Whether its sandbox refused a call that it has a reason to make: the list of its calls has a gap.
+    /// Whether its sandbox refused a call that it legitimately makes: the list of its calls has a gap.
     pub fn was_refused(&self) -> bool {
         let errors = self.errors();
         let signs = ["the sandbox refused the system call", "ended by its sandbox"];
         !self.attempts && signs.iter().any(|sign| errors.contains(sign))
     }
 
-    /// How it ended, where it has.
+    /// Its exit status, if it has ended.
     pub fn ended(&self) -> Option<ExitStatus> {
         lock(&self.child).try_wait().expect("our own child")
     }
@@ -161,10 +161,10 @@ impl Server {
         eventually(bound, "the server ends", || self.ended())
     }
 
-    /// Ends it in order and says what was wrong with it, in all its life.
+    /// Stops it gracefully and returns the errors of its whole life.
     ///
     /// # Errors
-    /// It had ended before, ends with a failure or not at all, leaves processes behind, or panicked.
+    /// It had ended before, fails to end, exits with a failure, leaves processes behind, or panicked.
     pub fn stop(self) -> Result<(), String> {
         let told = |what: String| Err(format!("{}: {what}; it said:\n{}", self.config, self.errors()));
         if let Some(status) = self.ended() {

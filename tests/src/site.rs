@@ -12,19 +12,19 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 /// Bytes of the largest file of the shared site.
 pub const LARGE: usize = 64 * 1024 * 1024;
 
-/// When every file of a site was last modified, in seconds since 1970.
+/// The last modification of every file of a site, in seconds since 1970.
 pub const MODIFIED: u64 = 1_700_000_000;
 
-/// [`MODIFIED`] as it stands in a field.
+/// [`MODIFIED`] as the value of a field.
 pub const MODIFIED_DATE: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
 
-/// A folder of its own that is removed with its value. Everybody may read it: a server that was started
-/// as root does not stay root.
+/// A temporary folder, removed on drop. All users may read it, because workers of a server started as root are another
+/// user.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// A new one; `name` is for people.
+    /// Creates a folder; `name` is for humans.
     pub fn new(name: &str) -> Folder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -35,24 +35,24 @@ impl Folder {
         folder
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// A place in it.
+    /// A path in it.
     pub fn at(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Makes an empty folder in it.
+    /// Creates an empty folder in it.
     pub fn make(&self, name: &str) -> PathBuf {
         let path = self.at(name);
         fs::create_dir_all(&path).unwrap_or_else(|error| panic!("create {}: {error}", path.display()));
         path
     }
 
-    /// Writes a file, with the folders above it, as of [`MODIFIED`].
+    /// Writes a file, with the folders above it, and the modification time [`MODIFIED`].
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.at(name);
         let parent = path.parent().expect("a file stands in a folder");
@@ -76,19 +76,19 @@ impl Drop for Folder {
     }
 }
 
-/// Sets when a file was last modified, in seconds since 1970.
+/// Sets the modification time of a file, in seconds since 1970.
 pub fn set_modified(path: &Path, seconds: u64) {
     let time = UNIX_EPOCH + Duration::from_secs(seconds);
     let outcome = File::options().append(true).open(path).and_then(|file| file.set_modified(time));
     outcome.unwrap_or_else(|error| panic!("set the time of {}: {error}", path.display()));
 }
 
-/// Seconds since 1970, now.
+/// The current time in seconds since 1970.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970").as_secs()
 }
 
-/// `length` bytes that look like nothing in particular and are the same each time.
+/// `length` reproducible bytes without a pattern.
 pub fn bytes(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(length + 8);
@@ -102,7 +102,7 @@ pub fn bytes(length: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// What the shared site has at `name`, to compare with.
+/// The expected content of `name` in the shared site.
 pub fn content(name: &str) -> Vec<u8> {
     match name {
         "1k.html" => text(1024, "one kilobyte"),
@@ -152,14 +152,14 @@ fn text(length: usize, about: &str) -> Vec<u8> {
     page
 }
 
-/// The site that most cases ask; nobody changes it. [`remove_shared`] removes it at the end.
+/// The site that most cases read and never change. [`remove_shared`] removes it at the end.
 pub fn shared() -> &'static Path {
     SHARED.get_or_init(build).path()
 }
 
 static SHARED: OnceLock<Folder> = OnceLock::new();
 
-/// Removes the shared site, where it was built.
+/// Removes the shared site, if it was created.
 pub fn remove_shared() {
     if let Some(folder) = SHARED.get() {
         let _ = fs::remove_dir_all(folder.path());

@@ -1,4 +1,4 @@
-//! System calls of running processes, as `strace` sees them.
+//! System calls of running processes, observed with `strace`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,31 +14,30 @@ use crate::site::Folder;
 use crate::time::{SOON, becomes_true, eventually};
 use crate::tools;
 
-/// `strace` at work on some processes and what they start.
+/// `strace` attached to some processes and their descendants.
 #[derive(Debug)]
 pub struct Tracer {
     strace: Child,
     folder: Folder,
-    /// Those whose calls it lets fail.
+    /// The processes whose calls it makes fail.
     failing: Vec<Process>,
 }
 
-/// Calls that are made to fail (`man 1 strace`, "Tampering").
+/// Calls that fail by injection (`man 1 strace`, "Tampering").
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// Their names, with commas; `?` before one that not every machine has.
+    /// Their names, separated by commas; `?` before a name that some architectures lack.
     pub calls: &'static str,
     /// The name of the error.
     pub error: &'static str,
-    /// Which of them, counted for each task: `1`, `1..3`, or `1+` for all.
+    /// The affected calls, counted per task: `1`, `1..3`, or `1+` for all.
     pub when: &'static str,
 }
 
-/// What was called.
+/// The observed calls.
 #[derive(Debug)]
 pub struct Calls {
-    /// Lines of `strace`, each a call with its arguments and result; one that was interrupted by another
-    /// thread's stands once.
+    /// Lines of `strace`, each a call with its arguments and result; an interrupted call is one line.
     pub lines: Vec<String>,
 }
 
@@ -46,25 +45,25 @@ impl Tracer {
     /// Attaches to all threads of these processes.
     ///
     /// # Panics
-    /// When `strace` is missing or may not attach.
+    /// If `strace` is missing or may not attach.
     #[track_caller]
     pub fn attach(processes: &[Process]) -> Tracer {
         Tracer::start(processes, &[])
     }
 
-    /// Attaches to all threads of these processes, and lets calls of theirs, and of what they start, fail.
+    /// Attaches to all threads of these processes, and makes calls fail, in descendants too.
     ///
     /// # Panics
-    /// When `strace` is missing or may not attach.
+    /// If `strace` is missing or may not attach.
     #[track_caller]
     pub fn inject(processes: &[Process], faults: &[Fault]) -> Tracer {
         Tracer::start(processes, &injected(faults)).failing(processes)
     }
 
-    /// Does so with calls alone that are about the file at `path`.
+    /// Makes only calls fail that concern the file at `path`.
     ///
     /// # Panics
-    /// When `strace` is missing or may not attach.
+    /// If `strace` is missing or may not attach.
     #[track_caller]
     pub fn inject_at(processes: &[Process], path: &Path, faults: &[Fault]) -> Tracer {
         let at = ["-P".to_owned(), path.display().to_string()];
@@ -76,7 +75,7 @@ impl Tracer {
         self
     }
 
-    /// How many calls this fault has made fail so far.
+    /// The number of calls that this fault has made fail so far.
     #[track_caller]
     pub fn failed(&self, fault: &Fault) -> usize {
         let text = fs::read_to_string(self.folder.at("calls")).expect("strace writes its file");
@@ -97,9 +96,9 @@ impl Tracer {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let strace = command.spawn().unwrap_or_else(|error| panic!("run strace: {error}"));
         let tracer = strace.id().to_string();
-        // The kernel says whether a task is traced; what strace says of it comes too early.
+        // The kernel knows whether a task is traced; the message of strace comes too early.
         becomes_true(SOON, "strace attaches (run as root, or with kernel.yama.ptrace_scope=0)", || {
-            // A process that was ending when it was named may be gone by now.
+            // A process that was about to end may be gone by now.
             let mut running = processes.iter().filter(|process| process.is_running()).peekable();
             running.peek().is_some()
                 && running.all(|process| {
@@ -113,13 +112,13 @@ impl Tracer {
         Tracer { strace, folder, failing: Vec::new() }
     }
 
-    /// Words that start a program under `strace`, for [`crate::launch::Launch::through`]: the program keeps its
-    /// process, and [`Calls::from_start`] reads what it called of `calls`, a class or a list of names.
+    /// Arguments that start a program under `strace`, for [`crate::launch::Launch::through`]. The program keeps its
+    /// process, and [`Calls::from_start`] reads its calls of `calls`, a class or a list of names.
     pub fn from_start<'a>(calls: &'a str, into: &'a str) -> [&'a str; 9] {
         ["-D", "-f", "-q", "-s", "64", "-e", calls, "-o", into]
     }
 
-    /// Detaches and says what was called.
+    /// Detaches and returns the calls.
     #[track_caller]
     pub fn detach(mut self) -> Calls {
         self.between_calls();
@@ -130,8 +129,8 @@ impl Tracer {
         Calls::of(&text)
     }
 
-    /// Stops those whose calls fail. A call that is made to fail is replaced when it begins by one that there is not, and
-    /// given its error when it ends: who is let go in between is told ENOSYS. Nobody is stopped there.
+    /// Stops processes with failing calls before the detach. strace replaces a failing call by an invalid one and sets
+    /// its error afterwards: a task detached in between would see ENOSYS. A stopped task is never in between.
     fn between_calls(&self) {
         self.failing.iter().for_each(|process| process.signal(Signal::STOP));
         let begun = Instant::now();
@@ -140,7 +139,7 @@ impl Tracer {
         }
     }
 
-    /// Whether all threads of a process that is there are seen to be stopped.
+    /// Whether all threads of a live process are stopped.
     fn has_stopped(&self, process: Process) -> bool {
         let text = fs::read_to_string(self.folder.at("calls")).unwrap_or_default();
         let stopped: BTreeSet<&str> = text
@@ -162,7 +161,7 @@ impl Drop for Tracer {
     }
 }
 
-/// Words that make `strace` let calls fail.
+/// Arguments that make `strace` inject failures.
 fn injected(faults: &[Fault]) -> Vec<String> {
     let calls: Vec<_> = faults.iter().map(|fault| fault.calls).collect();
     let mut words = vec!["-e".to_owned(), format!("trace={}", calls.join(","))];
@@ -172,12 +171,11 @@ fn injected(faults: &[Fault]) -> Vec<String> {
     words
 }
 
-/// At the end of a call's line, where another task's comes before its result.
+/// Ends the line of a call if another task's line comes before its result.
 const UNFINISHED: &str = "<unfinished ...>";
 
-/// Whether a line is the begin of a call: neither its resumption nor a signal or an exit. A standard library
-/// that checks itself asks of each descriptor whether it is open before it closes it; that call is in no
-/// build but those with debug assertions.
+/// Whether a line begins a call, and is no resumption, signal or exit. A standard library with debug assertions checks
+/// each descriptor before it closes it; those calls do not count.
 fn is_call(line: &str) -> bool {
     let call = without_process(line);
     if call.starts_with("fcntl(") && call.contains("F_GETFD") {
@@ -186,16 +184,16 @@ fn is_call(line: &str) -> bool {
     !call.starts_with("<...") && !call.starts_with("---") && !call.starts_with("+++") && call.contains('(')
 }
 
-/// A line is led by the number of the task.
+/// Each line begins with the number of the task.
 fn without_process(line: &str) -> &str {
     line.trim_start_matches(|letter: char| letter.is_ascii_digit()).trim_start()
 }
 
 impl Calls {
-    /// What was called by a program that was started under `strace` and has ended.
+    /// The calls of a program that was started under `strace` and has ended.
     ///
     /// # Panics
-    /// When `strace` does not see its end.
+    /// If `strace` does not see its end.
     #[track_caller]
     pub fn from_start(process: Process, into: &Path) -> Calls {
         let ended = |line: &str| {
@@ -208,8 +206,8 @@ impl Calls {
         Calls::of(&text)
     }
 
-    /// The calls of what `strace` wrote, where each began; what is said of one after others came between is put
-    /// behind its begin.
+    /// Parses the output of `strace`, in the order in which calls began; the rest of an interrupted call is joined to
+    /// its beginning.
     fn of(text: &str) -> Calls {
         let mut lines: Vec<String> = Vec::new();
         let mut unfinished: BTreeMap<&str, usize> = BTreeMap::new();
@@ -232,13 +230,13 @@ impl Calls {
         Calls { lines }
     }
 
-    /// The calls whose lines hold all of these words, in order.
+    /// The calls whose lines contain all of these words, in order.
     pub fn with(&self, words: &[&str]) -> Vec<&str> {
         let holds = |line: &&String| words.iter().all(|word| line.contains(word));
         self.lines.iter().filter(holds).map(String::as_str).collect()
     }
 
-    /// How often each was called.
+    /// The number of calls, by name.
     pub fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
         for line in &self.lines {
@@ -249,13 +247,13 @@ impl Calls {
         counts
     }
 
-    /// How often any of these was called.
+    /// The number of calls of these names.
     pub fn count(&self, names: &[&str]) -> usize {
         let counts = self.counts();
         names.iter().filter_map(|name| counts.get(name)).sum()
     }
 
-    /// Calls other than these, as lines.
+    /// The lines of all other calls.
     pub fn others(&self, names: &[&str]) -> Vec<&str> {
         let other =
             |line: &&str| !names.iter().any(|name| without_process(line).starts_with(&format!("{name}(")));

@@ -1,15 +1,15 @@
-//! Waiting for what has to become true, with a bound.
+//! Bounded waits for conditions.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A bound for what normally takes milliseconds, on a machine that does ten other things.
+/// The bound for events that normally take milliseconds, on a busy machine.
 pub const SOON: Duration = Duration::from_secs(10);
 
-/// Waits until `probe` has something, for at most `bound`.
+/// Waits until `probe` returns a value, for at most `bound`.
 ///
 /// # Panics
-/// When it has nothing by then; `what` says what was waited for.
+/// If it returns none in time; `what` describes the expected event.
 #[track_caller]
 pub fn eventually<T>(bound: Duration, what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
@@ -27,7 +27,7 @@ pub fn eventually<T>(bound: Duration, what: &str, mut probe: impl FnMut() -> Opt
 /// Waits until `probe` is true, for at most `bound`.
 ///
 /// # Panics
-/// When it is not by then.
+/// If it is false after that time.
 #[track_caller]
 pub fn becomes_true(bound: Duration, what: &str, mut probe: impl FnMut() -> bool) {
     eventually(bound, what, || probe().then_some(()));

@@ -1,15 +1,15 @@
-//! Programs that cases need beyond the server.
+//! Programs that cases need besides the server.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whom servers of others run as where the tests run as root: databases refuse to be it.
+/// The user of database servers if the tests run as root, because they refuse to be root.
 const NOBODY: &str = "nobody";
 
-/// Where the program is.
+/// The path of the program.
 ///
 /// # Panics
-/// When it is missing, with the command that installs it: a case is never left out silently.
+/// If it is missing; the message names the command that installs it, so that no case is silently skipped.
 #[track_caller]
 pub fn program(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -20,12 +20,12 @@ pub fn program(name: &str) -> PathBuf {
     }
 }
 
-/// Whether this runs as root; what only root can do is said to be ignored where it does not.
+/// Whether this runs as root; other users see tests for root as ignored.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A command as somebody without privileges.
+/// A command as an unprivileged user.
 #[track_caller]
 pub fn as_nobody(program: &Path) -> Command {
     if !is_root() {

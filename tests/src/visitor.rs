@@ -1,4 +1,4 @@
-//! A visitor with cookies, who fills in forms: a browser as far as members are concerned.
+//! A visitor with cookies who fills in forms: a minimal browser for the members' pages.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use crate::response::Response;
 use crate::server::Server;
 use crate::wire::Wire;
 
-/// Who asks, with the cookies so far.
+/// A visitor, with the cookies so far.
 #[derive(Clone, Debug)]
 pub struct Visitor<'s> {
     server: &'s Server,
@@ -17,52 +17,52 @@ pub struct Visitor<'s> {
     socket: Option<PathBuf>,
     /// Cookies by name.
     pub cookies: BTreeMap<String, String>,
-    /// Fields that are sent with each request.
+    /// Fields sent with each request.
     pub fields: Vec<(String, String)>,
 }
 
 impl<'s> Visitor<'s> {
-    /// Somebody whom the server has not seen.
+    /// A visitor without cookies.
     pub fn new(server: &'s Server) -> Visitor<'s> {
         let (cookies, fields) = (BTreeMap::new(), Vec::new());
         Visitor { server, address: server.address, socket: None, cookies, fields }
     }
 
-    /// The same through a Unix socket of the server.
+    /// The same visitor through a Unix socket of the server.
     #[must_use]
     pub fn through(mut self, socket: &Path) -> Visitor<'s> {
         self.socket = Some(socket.to_owned());
         self
     }
 
-    /// The same at another address, from which a proxy leads to the server.
+    /// The same visitor at another address, from which a proxy leads to the server.
     #[must_use]
     pub fn at(mut self, address: SocketAddr) -> Visitor<'s> {
         self.address = address;
         self
     }
 
-    /// The same with a field in each request.
+    /// The same visitor with a field in each request.
     #[must_use]
     pub fn saying(mut self, name: &str, value: &str) -> Visitor<'s> {
         self.fields.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Asks for a page, as who looks at it.
+    /// Requests a page as a browser does.
     #[track_caller]
     pub fn get(&mut self, target: &str) -> Response {
         self.ask("GET", target, &[("Accept", "text/html")], b"")
     }
 
-    /// Sends fields as a form, without having looked at it.
+    /// Sends fields as a form, without loading the form first.
     #[track_caller]
     pub fn post(&mut self, target: &str, fields: &[(&str, &str)]) -> Response {
         let kind = ("Content-Type", "application/x-www-form-urlencoded");
         self.ask("POST", target, &[kind], encoded(fields).as_bytes())
     }
 
-    /// Looks at a form and sends it with these fields.
+    /// Loads a form and sends it with these fields.
     #[track_caller]
     pub fn submit(&mut self, page: &str, target: &str, fields: &[(&str, &str)]) -> Response {
         let token = self.token(page);
@@ -93,7 +93,7 @@ impl<'s> Visitor<'s> {
         self.submit("/account/login", "/account/login", &[("name", name), ("password", password)])
     }
 
-    /// Makes any request, on a connection of its own, and keeps the cookies that come.
+    /// Makes any request on a new connection, and stores the cookies of the response.
     #[track_caller]
     pub fn ask(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Response {
         let mut request = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.address);
@@ -113,7 +113,7 @@ impl<'s> Visitor<'s> {
             Some(socket) => Wire::connect_unix(socket),
             None => Wire::connect(self.address, self.server.config.layer),
         };
-        // A body that is refused need not be taken to its end: what counts is that the answer comes.
+        // A refused body need not be sent completely; only the response matters.
         let _ = wire.try_send(&[request.as_bytes(), body].concat());
         let response = if method == "HEAD" { wire.head() } else { wire.response() };
         self.keep_cookies(&response);
@@ -137,7 +137,7 @@ pub fn text(response: &Response) -> String {
     String::from_utf8(response.body.clone()).expect("a page is text")
 }
 
-/// Fields as a form encodes them.
+/// Encodes fields as a form does.
 pub fn encoded(fields: &[(&str, &str)]) -> String {
     let encode = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
     let pairs: Vec<_> =

@@ -1,4 +1,4 @@
-//! A raw client: bytes out, bytes in, and nothing done behind the caller's back.
+//! A raw client: it sends exactly the given bytes and reports exactly the received ones.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -13,32 +13,32 @@ use tenfold_engine::layer::framed::Client as Layer;
 
 use crate::response::Response;
 
-/// How long a read waits before the case fails.
+/// The longest wait of a read before the case fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection to a server, perhaps through the test layer.
+/// A connection to a server, optionally through the test layer.
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
     layer: Option<Layer>,
-    /// Whether plaintext is sent without waiting for the server's hello.
+    /// Whether plaintext is sent before the server's hello.
     early: bool,
     received: Vec<u8>,
     scratch: Vec<u8>,
 }
 
-/// How the other side ended a connection.
+/// The way the other side ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// In order: an end of stream, and through the layer its closing record before it.
+    /// An end of stream; through the layer, with its closing record before it.
     Closed,
-    /// Through the layer: an end of stream without closing record. What came is not complete.
+    /// Through the layer: an end of stream without a closing record, so the data is incomplete.
     Cut,
-    /// By a reset (ECONNRESET).
+    /// A reset (ECONNRESET).
     Reset,
 }
 
-/// What a read brought.
+/// The result of a read.
 enum Came {
     Bytes,
     End,
@@ -49,7 +49,7 @@ impl Wire {
     /// Connects.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the system.
     pub fn try_connect(address: SocketAddr, layered: bool) -> std::io::Result<Wire> {
         Wire::of_tcp(TcpStream::connect_timeout(&address, PATIENCE)?, layered)
     }
@@ -67,7 +67,7 @@ impl Wire {
         Ok(Wire { stream, layer, early: false, received: Vec::new(), scratch: vec![0; 128 * 1024] })
     }
 
-    /// A server that serves few connections at once may have no turn for this one before another one ends.
+    /// Set it if a server serves few connections at once, and may not serve this one before another ends.
     #[must_use]
     pub fn sends_early(self, early: bool) -> Wire {
         Wire { early, ..self }
@@ -76,7 +76,7 @@ impl Wire {
     /// Connects.
     ///
     /// # Panics
-    /// When that fails.
+    /// If it fails.
     #[track_caller]
     pub fn connect(address: SocketAddr, layered: bool) -> Wire {
         Wire::try_connect(address, layered).unwrap_or_else(|error| panic!("connect to {address}: {error}"))
@@ -85,19 +85,19 @@ impl Wire {
     /// Connects to a Unix socket.
     ///
     /// # Panics
-    /// When that fails.
+    /// If it fails.
     #[track_caller]
     pub fn connect_unix(path: &Path) -> Wire {
-        // It is read and written by the same calls as one of TCP.
+        // The same calls read and write it as a TCP socket.
         let connected = UnixStream::connect(path).map(|stream| TcpStream::from(OwnedFd::from(stream)));
         let wire = connected.and_then(|stream| Wire::of(stream, false));
         wire.unwrap_or_else(|error| panic!("connect to {}: {error}", path.display()))
     }
 
-    /// Connects from an address of this machine, as another client would.
+    /// Connects from another address of this machine, as another client would.
     ///
     /// # Panics
-    /// When that fails.
+    /// If it fails.
     #[track_caller]
     pub fn connect_from(source: &str, to: SocketAddr) -> Wire {
         let source = SocketAddr::new(source.parse().expect("an address"), 0);
@@ -111,7 +111,7 @@ impl Wire {
         Wire::of_tcp(stream, false).unwrap_or_else(|error| panic!("set up a socket: {error}"))
     }
 
-    /// The socket itself, for what is done below bytes.
+    /// The socket itself, for operations other than bytes.
     pub fn socket(&self) -> &TcpStream {
         &self.stream
     }
@@ -119,7 +119,7 @@ impl Wire {
     /// Sends all of `bytes`.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the system.
     pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         if !self.early {
             self.greet()?;
@@ -147,35 +147,36 @@ impl Wire {
     /// Sends all of `bytes`.
     ///
     /// # Panics
-    /// When that fails.
+    /// If it fails.
     #[track_caller]
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.try_send(bytes.as_ref()).unwrap_or_else(|error| panic!("send: {error}"));
     }
 
-    /// Sends a GET request for `target` that says no more than it must.
+    /// Sends a minimal GET request for `target`.
     ///
     /// # Panics
-    /// When that fails.
+    /// If it fails.
     #[track_caller]
     pub fn get(&mut self, target: &str) {
         self.send(request("GET", target, &[]));
     }
 
-    /// Ends the request that has begun ([`BEGUN`]), begins the next one at once, and receives the response in between.
+    /// Completes the pending request ([`BEGUN`]), begins the next one immediately, and receives the response in
+    /// between.
     ///
     /// # Panics
-    /// When it does not come whole.
+    /// If the response is incomplete.
     #[track_caller]
     pub fn response_between(&mut self) -> Response {
         self.send([b"\r\n", BEGUN].concat());
         self.response()
     }
 
-    /// Whether the other side has ended the connection in order, as far as is known here; what came before stays.
+    /// Whether the other side is known to have closed the connection; received bytes remain readable.
     ///
     /// # Panics
-    /// When the connection was reset.
+    /// If the connection was reset.
     #[track_caller]
     pub fn has_ended(&self) -> bool {
         self.stream.set_nonblocking(true).expect("a socket takes options");
@@ -191,7 +192,7 @@ impl Wire {
     /// Receives a response to anything but HEAD.
     ///
     /// # Panics
-    /// When it does not come whole.
+    /// If the response is incomplete.
     #[track_caller]
     pub fn response(&mut self) -> Response {
         let mut response = self.head();
@@ -203,11 +204,10 @@ impl Wire {
         response
     }
 
-    /// Receives a head alone: all of the response to HEAD, or what stands before a body that is read
-    /// otherwise.
+    /// Receives only a head: the whole response to HEAD, or the part before a body that is read separately.
     ///
     /// # Panics
-    /// When it does not come whole.
+    /// If the head is incomplete.
     #[track_caller]
     pub fn head(&mut self) -> Response {
         let mut looked_at = 0usize;
@@ -223,10 +223,10 @@ impl Wire {
         Response::of_head(&bytes)
     }
 
-    /// Receives a head, where one comes before the connection ends.
+    /// Receives a head, if one comes before the connection ends.
     ///
     /// # Panics
-    /// When neither comes in time.
+    /// If neither happens in time.
     #[track_caller]
     pub fn try_head(&mut self) -> Option<Response> {
         while self.received.is_empty() {
@@ -239,10 +239,10 @@ impl Wire {
         Some(self.head())
     }
 
-    /// Receives as many bytes as `expected` has and compares them as they come.
+    /// Receives as many bytes as `expected` has and compares them immediately.
     ///
     /// # Panics
-    /// When fewer come, or others.
+    /// If the bytes differ, or some are missing.
     #[track_caller]
     pub fn expect_body(&mut self, mut expected: &[u8]) {
         let whole = expected.len();
@@ -265,17 +265,17 @@ impl Wire {
     /// Receives `count` bytes.
     ///
     /// # Panics
-    /// When fewer come.
+    /// If fewer bytes come.
     #[track_caller]
     pub fn take(&mut self, count: usize) -> Vec<u8> {
         self.fill_to(count);
         self.received.drain(..count).collect()
     }
 
-    /// Receives until the other side ends, and says how it did.
+    /// Receives until the other side ends the connection, and returns the way it did.
     ///
     /// # Panics
-    /// When it does not end in time.
+    /// If it does not end in time.
     #[track_caller]
     pub fn rest(&mut self) -> (Vec<u8>, End) {
         loop {
@@ -290,10 +290,10 @@ impl Wire {
         (std::mem::take(&mut self.received), if cut { End::Cut } else { End::Closed })
     }
 
-    /// Expects that the other side ends the connection in order, without a further byte.
+    /// Expects an orderly end of the connection, without a further byte.
     ///
     /// # Panics
-    /// When it does not.
+    /// If anything else happens.
     #[track_caller]
     pub fn expect_end(&mut self) {
         let (bytes, end) = self.rest();
@@ -301,18 +301,17 @@ impl Wire {
         assert_eq!(end, End::Closed, "the connection does not end in order");
     }
 
-    /// Expects that the other side lets go of a connection that rests; a closing record may be sent, and a
-    /// reset does no harm.
+    /// Expects that the other side closes an idle connection; a closing record and a reset are allowed.
     ///
     /// # Panics
-    /// When bytes of a response come, or no end.
+    /// If bytes of a response come, or the connection does not end.
     #[track_caller]
     pub fn expect_dropped(&mut self) {
         let (bytes, _) = self.rest();
         assert!(bytes.is_empty(), "bytes on a connection at rest: {:?}", String::from_utf8_lossy(&bytes));
     }
 
-    /// Ends our direction; the other one stays open.
+    /// Ends the output; the input stays open.
     pub fn end_output(&mut self) {
         // The peer may have closed already.
         if let Some(layer) = &mut self.layer {
@@ -321,7 +320,7 @@ impl Wire {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// Throws the connection away so that the peer gets a reset.
+    /// Closes the connection with a reset.
     pub fn reset(self) {
         let _ = rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO));
     }
@@ -373,11 +372,11 @@ impl Wire {
     }
 }
 
-/// A request that has begun and lacks its last line.
+/// A request that lacks its last line.
 pub const BEGUN: &[u8] = b"GET /1k.html HTTP/1.1\r\nHost: localhost\r\n";
 
-/// A socket that is to be set up before it connects. It ends with its case: a server that another case starts
-/// meanwhile would keep it open otherwise.
+/// A socket to set up before it connects. It is closed on exec, because a server that another case starts would
+/// otherwise keep it open.
 ///
 /// # Errors
 /// No descriptor is left.
@@ -385,7 +384,7 @@ pub fn new_socket() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }
 
-/// A request with a Host and further fields, without body.
+/// A request with a Host and further fields, without a body.
 pub fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Vec<u8> {
     let mut text = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n");
     for (name, value) in fields {

@@ -1,4 +1,4 @@
-//! Chromium as a process, and its DevTools protocol: commands that are answered, events that are kept.
+//! Chromium as a process, and its DevTools protocol: commands with replies, and stored events.
 
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::TcpStream;
@@ -15,17 +15,17 @@ use crate::process::Process;
 use crate::site::Folder;
 use crate::tools;
 
-/// How long the browser may take to start, and each command to be answered.
+/// The longest wait for the browser to start, and for each reply.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A browser that runs until its value goes.
+/// A browser that runs until this value is dropped.
 #[derive(Debug)]
 pub struct DevTools {
     child: Child,
     socket: WebSocket<TcpStream>,
     commands: u64,
     events: Vec<Value>,
-    /// Its profile: a new one each time, so that nothing is in its cache.
+    /// Its profile, always new, so that its cache is empty.
     _profile: Folder,
 }
 
@@ -33,7 +33,7 @@ impl DevTools {
     /// Starts Chromium.
     ///
     /// # Panics
-    /// When it is missing or does not start.
+    /// If Chromium is missing or does not start.
     #[track_caller]
     pub fn start() -> DevTools {
         let profile = Folder::new("browser");
@@ -60,23 +60,23 @@ impl DevTools {
         DevTools { child, socket, commands: 0, events: Vec::new(), _profile: profile }
     }
 
-    /// Runs a command, in a session where one is named, and gives back its result.
+    /// Runs a command, in a session if one is given, and returns its result.
     ///
     /// # Panics
-    /// When the browser answers with an error, or not at all.
+    /// If the browser replies with an error, or not at all.
     #[track_caller]
     pub fn call(&mut self, session: Option<&str>, method: &str, parameters: Value) -> Value {
         let shown = format!("{method} {parameters}");
         self.try_call(session, method, parameters).unwrap_or_else(|error| panic!("{shown}: {error}"))
     }
 
-    /// Does so, and gives back the browser's error where it answers with one.
+    /// Runs a command, and returns an error if the browser replies with one.
     ///
     /// # Errors
-    /// What the browser answers.
+    /// The error of the browser.
     ///
     /// # Panics
-    /// When it does not answer at all.
+    /// If the browser does not reply.
     #[track_caller]
     pub fn try_call(
         &mut self,
@@ -105,19 +105,19 @@ impl DevTools {
         panic!("{method}: no answer within {PATIENCE:?}");
     }
 
-    /// Takes in what has come until nothing comes for `quiet`.
+    /// Receives events until none has come for `quiet`.
     pub fn listen(&mut self, quiet: Duration) {
         while let Some(message) = self.read(quiet) {
             self.events.push(message);
         }
     }
 
-    /// The events of this name so far, their parameters.
+    /// The parameters of all stored events of this name.
     pub fn events(&self, name: &str) -> Vec<&Value> {
         self.events.iter().filter(|event| event["method"] == name).map(|event| &event["params"]).collect()
     }
 
-    /// Forgets the events so far.
+    /// Discards the stored events.
     pub fn forget(&mut self) {
         self.events.clear();
     }
@@ -142,7 +142,7 @@ impl Drop for DevTools {
     }
 }
 
-/// Reads on to the line that says where DevTools listen, and goes on reading so that the pipe never fills.
+/// Reads up to the line with the address of DevTools, and continues reading so that the pipe never fills.
 fn announced(from: impl std::io::Read + Send + 'static) -> Option<String> {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! One page of the browser: go there, look at it, ask it, take its picture.
+//! One page of the browser: navigation, evaluation and screenshots.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::DevTools;
 use crate::binary;
 
-/// How long a page may take to load.
+/// The longest wait for a page to load.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An open page; the browser ends with it.
+/// An open page; dropping it ends the browser.
 #[derive(Debug)]
 pub struct Page {
     browser: DevTools,
@@ -19,7 +19,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// A new browser with an empty page.
+    /// Opens a new browser with an empty page.
     #[track_caller]
     pub fn open() -> Page {
         let mut browser = DevTools::start();
@@ -34,13 +34,13 @@ impl Page {
         page
     }
 
-    /// A command to this page.
+    /// Sends a command to this page.
     #[track_caller]
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.browser.call(Some(&self.session), method, parameters)
     }
 
-    /// Goes to a place and waits until it is loaded. What was seen before is forgotten.
+    /// Navigates to a URL and waits until it is loaded. Earlier events are discarded.
     #[track_caller]
     pub fn go(&mut self, url: &str) {
         self.browser.forget();
@@ -49,8 +49,7 @@ impl Page {
         self.wait_for_load(url);
     }
 
-    /// Does something that leads to another page, and waits until that is loaded. What was seen before is
-    /// forgotten.
+    /// Runs an expression that navigates, and waits until the new page is loaded. Earlier events are discarded.
     #[track_caller]
     pub fn go_by(&mut self, expression: &str) {
         self.browser.forget();
@@ -58,7 +57,7 @@ impl Page {
         self.wait_for_load(expression);
     }
 
-    /// Asks for the page again. What was seen before is forgotten.
+    /// Reloads the page. Earlier events are discarded.
     #[track_caller]
     pub fn reload(&mut self) {
         self.browser.forget();
@@ -76,7 +75,7 @@ impl Page {
         self.browser.listen(Duration::from_millis(200));
     }
 
-    /// Where the page is; nothing while it is being replaced by another one.
+    /// The URL of the page; `None` while another one replaces it.
     #[track_caller]
     pub fn place(&mut self) -> Option<String> {
         let parameters = json!({ "expression": "location.pathname", "returnByValue": true });
@@ -84,10 +83,10 @@ impl Page {
         outcome["result"]["value"].as_str().map(str::to_owned)
     }
 
-    /// Evaluates an expression in the page, and waits where it is a promise.
+    /// Evaluates an expression in the page, and awaits a promise.
     ///
     /// # Panics
-    /// When it throws.
+    /// If the expression throws.
     #[track_caller]
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let parameters = json!({
@@ -99,22 +98,22 @@ impl Page {
         outcome["result"]["value"].take()
     }
 
-    /// Sets width and height of the window, as on a phone or not.
+    /// Sets width and height of the window, optionally as on a phone.
     #[track_caller]
     pub fn resize(&mut self, width: u32, height: u32, mobile: bool) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile });
         self.call("Emulation.setDeviceMetricsOverride", size);
     }
 
-    /// What the system is said to prefer: `light` or `dark`.
+    /// Sets the preferred colour scheme: `light` or `dark`.
     #[track_caller]
     pub fn prefer(&mut self, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
-    /// Whatever went wrong since the page was gone to: requests that failed or were refused, errors on the
-    /// console, exceptions. A request that the browser itself ended is none: a film that is sought in is.
+    /// Errors since the last navigation: failed or refused requests, console errors, exceptions. Requests that the
+    /// browser itself cancelled do not count, as in a video that seeks.
     pub fn complaints(&mut self) -> Vec<String> {
         self.browser.listen(Duration::from_millis(100));
         let failed = self.browser.events("Network.loadingFailed").into_iter();
@@ -130,7 +129,7 @@ impl Page {
         failed.chain(refused).chain(logged).chain(said).chain(thrown).map(Value::to_string).collect()
     }
 
-    /// Saves what is seen as `target/screenshots/NAME.png`.
+    /// Saves a screenshot as `target/screenshots/NAME.png`.
     #[track_caller]
     pub fn screenshot(&mut self, name: &str) {
         let picture = self.call("Page.captureScreenshot", json!({ "format": "png" }));

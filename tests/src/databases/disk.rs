@@ -22,7 +22,7 @@ impl Disk {
     /// One of `kilobytes` on this folder, which everybody may write to.
     ///
     /// # Panics
-    /// When it cannot be mounted.
+    /// If it cannot be mounted.
     #[track_caller]
     pub fn new(folder: &Path, kilobytes: u32) -> Disk {
         let mut command = Command::new(tools::program("unshare"));
@@ -37,12 +37,13 @@ impl Disk {
         Disk { keeper, folder: folder.to_owned() }
     }
 
-    /// Words that start a program where the disk is.
+    /// Arguments that start a program in the mount namespace of the disk.
     pub fn words(&self) -> Vec<String> {
         vec![format!("--mount=/proc/{}/ns/mnt", self.keeper.id()), "--".into()]
     }
 
-    /// A command where the disk is, which keeps its process. Its variables and streams are not taken over.
+    /// A command in the mount namespace of the disk, which keeps its process. Its variables and streams are not
+    /// inherited.
     #[track_caller]
     pub fn joined_by(&self, command: &Command) -> Command {
         let mut joined = Command::new(tools::program("nsenter"));
@@ -50,20 +51,20 @@ impl Disk {
         joined
     }
 
-    /// A place on it, as those see it who are not there.
+    /// A path on the disk, as seen from other namespaces.
     pub fn at(&self, name: &str) -> PathBuf {
         let folder = self.folder.strip_prefix("/").expect("folders of tests have whole names");
         Path::new("/proc").join(self.keeper.id().to_string()).join("root").join(folder).join(name)
     }
 
-    /// Leaves no room on it.
+    /// Fills the disk.
     ///
     /// # Panics
-    /// When something else than that there is no room keeps it from being written.
+    /// If a write fails for another reason than a full disk.
     #[track_caller]
     pub fn fill(&self) {
         let mut file = File::create(self.at("filler")).expect("the disk is writable");
-        // The last bytes that a page of it holds, too.
+        // Also fills the rest of the last page.
         for chunk in [1 << 20, 1 << 12, 1] {
             let zeros = vec![0; chunk];
             loop {
@@ -76,10 +77,10 @@ impl Disk {
         }
     }
 
-    /// Makes room again.
+    /// Frees the space again.
     ///
     /// # Panics
-    /// When it was not full.
+    /// If the disk was not full.
     #[track_caller]
     pub fn make_room(&self) {
         fs::remove_file(self.at("filler")).expect("it was filled");
@@ -88,7 +89,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // The end of its input ends it.
+        // The program ends at the end of its input.
         drop(self.keeper.stdin.take());
         let _ = self.keeper.wait();
     }

@@ -1,4 +1,4 @@
-//! Somebody else who locks the tables of the members and does not let go.
+//! A second client that locks the tables of the members.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -6,22 +6,22 @@ use std::process::{Child, Command, Stdio};
 use super::{Database, Kind};
 use crate::tools;
 
-/// What SQLite is told: its own program is not a part of every system.
+/// A Python script, because the program of SQLite is not installed everywhere.
 const SQLITE: &str = "import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.execute('BEGIN EXCLUSIVE')
 print('held', flush=True)
 sys.stdin.read()";
 
-/// Locked tables, until the value goes.
+/// Locked tables, until this value is dropped.
 #[derive(Debug)]
 pub struct Held(Child);
 
 impl Held {
-    /// Locks the tables of the database with this URL, which is `server`'s unless it is a file.
+    /// Locks the tables of the database with this URL, which belongs to `server` unless it is a file.
     ///
     /// # Panics
-    /// When they cannot be locked.
+    /// If they cannot be locked.
     #[track_caller]
     pub fn tables(url: &str, server: Option<&Database>) -> Held {
         let name = url.rsplit('/').next().unwrap_or_default();
@@ -51,7 +51,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // The end of its input ends it in order: the server hears at once.
+        // An end of input closes the connection in order, so the server notices immediately.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }

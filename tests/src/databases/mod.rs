@@ -1,5 +1,5 @@
-//! Real database servers, each with its data in a folder of its own, on a port of its own, as a user without
-//! privileges; started when the first case asks, stopped at the end.
+//! Real database servers, each with its own data folder and port, as an unprivileged user. Each starts on first use and
+//! stops at the end.
 
 mod disk;
 mod held;
@@ -25,7 +25,7 @@ pub use disk::Disk;
 pub use held::Held;
 pub use redis::Redis;
 
-/// How long one may take to begin, on a machine that does ten other things.
+/// The longest wait for a start, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A kind of database.
@@ -35,16 +35,16 @@ pub enum Kind {
     Sqlite,
     /// PostgreSQL.
     Postgres,
-    /// MariaDB, which stands for MySQL, too.
+    /// MariaDB, which also represents MySQL.
     Mariadb,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Kind; 3] = [Kind::Sqlite, Kind::Postgres, Kind::Mariadb];
 }
 
-/// What keeps a MariaDB small. Its log, and the step by which its file grows, are 96 and 64 MB otherwise.
+/// Settings that keep a MariaDB small. By default its log and its file growth take 96 and 64 MB.
 const SMALL_MARIADB: [&str; 7] = [
     "--innodb-log-file-size=4M",
     "--innodb-log-buffer-size=1M",
@@ -55,24 +55,24 @@ const SMALL_MARIADB: [&str; 7] = [
     "--aria-log-file-size=8M",
 ];
 
-/// A server that runs until its value goes.
+/// A server that runs until this value is dropped.
 #[derive(Debug)]
 pub struct Database {
-    /// What it is.
+    /// The kind of database.
     pub kind: Kind,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
-    /// Whether what is committed is synced. It is not where nobody looks: the machine of a test does not fail.
+    /// Whether commits are synced. Most tests need no sync, because the machine does not fail.
     syncs: bool,
     folder: Folder,
-    /// What its data is on, where that is a disk of its own.
+    /// Its own disk, if it has one.
     disk: Option<Disk>,
     child: Mutex<Option<Child>>,
 }
 
 static SHARED: [OnceLock<Database>; 2] = [const { OnceLock::new() }; 2];
 
-/// The URL of a new and empty database of this kind; `folder` is for one that is a file.
+/// The URL of a new and empty database of this kind; `folder` is for SQLite.
 #[track_caller]
 pub fn fresh(kind: Kind, folder: &Folder) -> String {
     match kind {
@@ -86,7 +86,7 @@ pub fn fresh(kind: Kind, folder: &Folder) -> String {
     }
 }
 
-/// The URL of a new and empty database of this kind, by the socket of its server in the file system.
+/// The URL of a new and empty database of this kind, by the Unix socket of its server.
 #[track_caller]
 pub fn fresh_by_socket(kind: Kind) -> String {
     let server = shared(kind);
@@ -104,7 +104,7 @@ fn shared(kind: Kind) -> &'static Database {
     SHARED[place].get_or_init(|| Database::start(kind))
 }
 
-/// Runs SQL in a database that [`fresh`] has made.
+/// Runs SQL in a database of [`fresh`].
 #[track_caller]
 pub fn execute(kind: Kind, url: &str, sql: &str) {
     let Some(file) = url.strip_prefix("sqlite:") else {
@@ -115,7 +115,7 @@ pub fn execute(kind: Kind, url: &str, sql: &str) {
     run(Command::new(tools::program("python3")).args(["-c", script, file, sql]));
 }
 
-/// Stops those that cases have shared, and removes what they kept: nobody drops what is shared.
+/// Stops shared servers and removes their data, because shared values are never dropped.
 pub fn close() {
     for database in SHARED.iter().filter_map(OnceLock::get) {
         database.stop();
@@ -124,28 +124,28 @@ pub fn close() {
 }
 
 impl Database {
-    /// Starts one of its own.
+    /// Starts a server that is not shared.
     ///
     /// # Panics
-    /// When it is not installed or does not start.
+    /// If it is not installed or does not start.
     #[track_caller]
     pub fn start(kind: Kind) -> Database {
         Database::start_as(kind, false, None)
     }
 
-    /// One whose data is on a disk of its own, of so many kilobytes. It syncs.
+    /// Starts a server whose data is on a disk of its own with `kilobytes`. It syncs.
     ///
     /// # Panics
-    /// As [`Database::start`], and where this does not run as root.
+    /// See [`Database::start`]; or the test does not run as root.
     #[track_caller]
     pub fn start_on_disk(kind: Kind, kilobytes: u32) -> Database {
         Database::start_as(kind, true, Some(kilobytes))
     }
 
-    /// One that syncs what is committed, as it does where nobody says otherwise.
+    /// Starts a server that syncs commits, as by default.
     ///
     /// # Panics
-    /// As [`Database::start`].
+    /// See [`Database::start`].
     #[track_caller]
     pub fn start_syncing(kind: Kind) -> Database {
         Database::start_as(kind, true, None)
@@ -162,7 +162,7 @@ impl Database {
         database
     }
 
-    /// Makes its data.
+    /// Initialises the data folder.
     #[track_caller]
     fn install(&self) {
         let data = self.data();
@@ -172,7 +172,7 @@ impl Database {
                 let secret = self.folder.write("secret", "secret\n").display().to_string();
                 let words =
                     ["-D", &data, "-U", "tenfold", "-A", "scram-sha-256", "-N", "-E", "UTF8", "--locale=C"];
-                // In megabytes: of 16 each otherwise, and some are kept.
+                // Megabytes: the default is 16 per segment, and several are kept.
                 let words = [&words[..], &["--wal-segsize=1"]].concat();
                 let mut init = words.iter().fold(self.program(&postgres("initdb")), with);
                 run(init.arg("--pwfile").arg(secret));
@@ -186,13 +186,13 @@ impl Database {
         }
     }
 
-    /// Where its data is.
+    /// The data folder.
     fn data(&self) -> String {
         let place = if self.disk.is_some() { "disk/data" } else { "data" };
         self.folder.at(place).display().to_string()
     }
 
-    /// A program as somebody without privileges, where its data is to be seen.
+    /// A program as an unprivileged user who can access the data.
     #[track_caller]
     fn program(&self, program: &Path) -> Command {
         let plain = tools::as_nobody(program);
@@ -202,7 +202,7 @@ impl Database {
         }
     }
 
-    /// Starts it, also again where it was stopped, and waits until it answers.
+    /// Starts it, possibly again after a stop, and waits until it answers.
     #[track_caller]
     pub fn begin(&self) {
         let (data, port) = (self.data(), self.address.port().to_string());
@@ -246,17 +246,17 @@ impl Database {
         eventually(PATIENCE, &format!("{:?} answers", self.kind), || self.tell("SELECT 1").ok());
     }
 
-    /// Stops it at once, as a machine does that goes down in order.
+    /// Stops it immediately, as in an orderly shutdown of the machine.
     pub fn stop(&self) {
         if let Some(mut child) = lock(&self.child).take() {
-            // PostgreSQL waits for its clients on TERM, and not on INT.
+            // On TERM, PostgreSQL would wait for its clients.
             let signal = if self.kind == Kind::Postgres { Signal::INT } else { Signal::TERM };
             Process(child.id()).signal(signal);
             let _ = child.wait();
         }
     }
 
-    /// A new database in it, as a URL.
+    /// Creates a database and returns its URL.
     #[track_caller]
     pub fn create(&self) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -265,16 +265,16 @@ impl Database {
         self.url(&name)
     }
 
-    /// The disk of its own.
+    /// Its own disk.
     ///
     /// # Panics
-    /// When it has none.
+    /// If it has none.
     #[track_caller]
     pub fn disk(&self) -> &Disk {
         self.disk.as_ref().expect("it was started on one")
     }
 
-    /// Its process, where it runs.
+    /// Its process, if it runs.
     pub fn process(&self) -> Option<Process> {
         lock(&self.child).as_ref().map(|child| Process(child.id()))
     }
@@ -285,7 +285,7 @@ impl Database {
         format!("{scheme}://tenfold:secret@{}/{name}", self.address)
     }
 
-    /// Tells it something, outside of any of its databases.
+    /// Runs SQL outside of any particular database.
     fn tell(&self, sql: &str) -> Result<(), String> {
         let mut command = self.client("");
         command.args([if self.kind == Kind::Postgres { "-c" } else { "-e" }, sql]);
@@ -297,7 +297,7 @@ impl Database {
         }
     }
 
-    /// The program that talks with it, in the database of this name; in none that matters where it is empty.
+    /// The client program, connected to the database `name`, or to a default one if `name` is empty.
     fn client(&self, name: &str) -> Command {
         let port = self.address.port().to_string();
         match self.kind {
@@ -311,7 +311,7 @@ impl Database {
             _ => {
                 let words = ["--no-defaults", "-h", "127.0.0.1", "-P", &port, "-u", "tenfold", "-psecret"];
                 let mut command = words.iter().fold(Command::new(tools::program("mariadb")), with);
-                // Answers at once and without headings.
+                // Prints results immediately and without headings.
                 command.args(
                     ["--unbuffered", "--skip-column-names", name].iter().filter(|word| !word.is_empty()),
                 );
@@ -339,7 +339,7 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A program of PostgreSQL: Debian keeps those of the server by version, and not on the path.
+/// A program of PostgreSQL: Debian stores server programs by version, outside of the path.
 #[track_caller]
 fn postgres(name: &str) -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().filter_map(Result::ok);

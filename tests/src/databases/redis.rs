@@ -1,4 +1,4 @@
-//! A store for sessions.
+//! A server for sessions.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -13,22 +13,22 @@ use crate::site::Folder;
 use crate::time::eventually;
 use crate::tools;
 
-/// A Redis, which stands for Valkey, too.
+/// A Redis, which also represents Valkey.
 #[derive(Debug)]
 pub struct Redis {
     /// Its URL.
     pub url: String,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
     child: Child,
     folder: Option<Folder>,
 }
 
 impl Redis {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Panics
-    /// When it is not installed or does not start.
+    /// If it is not installed or does not start.
     #[track_caller]
     pub fn start() -> Redis {
         let folder = Folder::new("redis");
@@ -38,10 +38,10 @@ impl Redis {
         redis
     }
 
-    /// Starts one that works in this folder of somebody else.
+    /// Starts a server in this folder, which belongs to the caller.
     ///
     /// # Panics
-    /// As [`Redis::start`].
+    /// See [`Redis::start`].
     #[track_caller]
     pub fn start_in(folder: &Path) -> Redis {
         let address = free_address();
