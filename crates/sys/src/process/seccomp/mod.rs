@@ -248,12 +248,14 @@ pub fn attempt(call: Call) -> io::Result<()> {
             unsafe { libc::syscall(number, 0, 3, 0, 0, 0, 0) }
         }
         (Call::KILL, Some(number)) => {
+            let own = rustix::process::getpid().as_raw_nonzero().get();
             // SAFETY: this process ignores the signal, and no memory is passed.
-            unsafe { libc::syscall(number, libc::getpid(), libc::SIGURG) }
+            unsafe { libc::syscall(number, own, libc::SIGURG) }
         }
         (Call::TGKILL, Some(number)) => {
+            let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
             // SAFETY: no memory is passed. The parent of this process ends if no filter refuses it.
-            unsafe { libc::syscall(number, libc::getppid(), libc::getppid(), libc::SIGABRT) }
+            unsafe { libc::syscall(number, parent, parent, libc::SIGABRT) }
         }
         (Call::FORK, _) => {
             // SAFETY: the child does nothing but end.
