@@ -1,6 +1,6 @@
 //! A load generator for HTTP that checks responses and its own measurements.
 //!
-//! A [`LoadPlan`] describes a run, [`run()`] carries it out, and a [`LoadReport`] is the result as data. The folders
+//! A [`LoadPlan`] describes a run, [`run()`] suffices it out, and a [`LoadReport`] is the result as data. The folders
 //! follow that order: `plan` (settings, URLs, the [`pacer`] of requests), `message` (requests and responses),
 //! `connection` and `worker` (a thread with an epoll instance or an io_uring ring), `measure` (the [`record`] of a
 //! worker), and `report` (the [`summary`], validity, output, comparisons, assertions).

@@ -15,6 +15,12 @@ pub(crate) struct ExchangeError {
     pub(crate) message: String,
 }
 
+impl ExchangeError {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> ExchangeError {
+        ExchangeError { kind, message: message.into() }
+    }
+}
+
 /// Classifies an error of the system.
 pub(crate) fn exchange_error(error: &io::Error) -> ExchangeError {
     let kind = match error.raw_os_error() {

@@ -118,8 +118,7 @@ impl ClientConnection {
         now: u64,
     ) -> Result<(), ExchangeError> {
         context.recorder.received(bytes.len());
-        self.read(bytes, context, now)
-            .map_err(|why| ExchangeError { kind: ErrorKind::Malformed, message: why.to_owned() })
+        self.read(bytes, context, now).map_err(|why| ExchangeError::new(ErrorKind::Malformed, why))
     }
 
     #[inline]
@@ -188,12 +187,11 @@ impl ClientConnection {
                 self.answered(&response, context, now);
                 Ok(IoProgress::Over)
             }
-            Ok(None) if asked && self.persistent => Err(ExchangeError {
-                kind: ErrorKind::Closed,
-                message: "the connection ended before the response".into(),
-            }),
+            Ok(None) if asked && self.persistent => {
+                Err(ExchangeError::new(ErrorKind::Closed, "the connection ended before the response"))
+            }
             Ok(None) => Ok(IoProgress::Over),
-            Err(why) => Err(ExchangeError { kind: ErrorKind::Closed, message: why.to_owned() }),
+            Err(why) => Err(ExchangeError::new(ErrorKind::Closed, why)),
         }
     }
 }

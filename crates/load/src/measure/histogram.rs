@@ -67,7 +67,7 @@ impl Counts {
 }
 
 /// Whether `count` samples are enough for a percentile: at least ten lie above it.
-pub fn carries(count: u64, percentile: f64) -> bool {
+pub fn suffices(count: u64, percentile: f64) -> bool {
     count as f64 * (100.0 - percentile) / 100.0 >= 9.999_999
 }
 
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_ten_samples_beyond_it() {
-        assert!(carries(20, 50.0) && !carries(19, 50.0));
-        assert!(carries(1_000, 99.0) && !carries(999, 99.0));
-        assert!(carries(100_000, 99.99) && !carries(99_000, 99.99));
+        assert!(suffices(20, 50.0) && !suffices(19, 50.0));
+        assert!(suffices(1_000, 99.0) && !suffices(999, 99.0));
+        assert!(suffices(100_000, 99.99) && !suffices(99_000, 99.99));
     }
 }

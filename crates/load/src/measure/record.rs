@@ -50,29 +50,35 @@ pub struct TimeSlice {
     pub sent: u64,
     /// Bytes received.
     pub bytes: u64,
-    /// Latencies of requests that were sent when due and answered in one piece. One value then serves the next three
-    /// fields.
-    pub same: Counts,
-    /// Times from the due time of a request to the end of its response.
-    pub latency: Counts,
-    /// Times from sending a request to the end of its response.
-    pub service: Counts,
-    /// Times from sending a request to the first byte of its response.
-    pub first_byte: Counts,
-    /// Times from the connect call to the established connection.
-    pub connect: Counts,
+    /// Times of each kind, in the order of [`Timing`].
+    pub times: [Counts; TIMINGS],
 }
+
+/// A kind of time that is measured for each request or connection.
+#[derive(Clone, Copy)]
+pub enum Timing {
+    /// Latencies of requests that were sent when due and answered in one piece. One value then serves the next three
+    /// kinds.
+    Same,
+    /// From the due time of a request to the end of its response.
+    Latency,
+    /// From sending a request to the end of its response.
+    Service,
+    /// From sending a request to the first byte of its response.
+    FirstByte,
+    /// From the connect call to the established connection.
+    Connect,
+}
+
+/// The number of kinds.
+pub const TIMINGS: usize = 5;
 
 impl TimeSlice {
     fn add(&mut self, other: &TimeSlice) {
         self.answers += other.answers;
         self.sent += other.sent;
         self.bytes += other.bytes;
-        self.same.add(&other.same);
-        self.latency.add(&other.latency);
-        self.service.add(&other.service);
-        self.first_byte.add(&other.first_byte);
-        self.connect.add(&other.connect);
+        self.times.iter_mut().zip(&other.times).for_each(|(ours, theirs)| ours.add(theirs));
     }
 }
 
@@ -154,7 +160,7 @@ impl Record {
             return;
         }
         while self.slice_length != other.slice_length {
-            if self.slice_length < other.slice_length { self.coarsen() } else { other.coarsen() }
+            if self.slice_length < other.slice_length { self.join_slices() } else { other.join_slices() }
         }
         if self.slices.len() < other.slices.len() {
             self.slices.resize_with(other.slices.len(), TimeSlice::default);
@@ -185,7 +191,7 @@ impl Record {
     }
 
     /// Joins pairs of slices.
-    pub(crate) fn coarsen(&mut self) {
+    pub(crate) fn join_slices(&mut self) {
         let pairs = self.slices.chunks(2).map(|pair| {
             let mut slice = pair[0].clone();
             pair.iter().skip(1).for_each(|second| slice.add(second));

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 
 use crate::measure::histogram::{self, Counts};
-use crate::measure::record::{Record, TimeSlice};
+use crate::measure::record::{Record, TIMINGS, TimeSlice, Timing};
 
 /// The most slices; beyond that, pairs of slices are joined.
 const MOST_SLICES: usize = 128;
@@ -14,11 +14,7 @@ pub(crate) struct Recorder {
     now: TimeSlice,
     begin: u64,
     slice_end: u64,
-    same: Histogram<u64>,
-    latency: Histogram<u64>,
-    service: Histogram<u64>,
-    first_byte: Histogram<u64>,
-    connect: Histogram<u64>,
+    times: [Histogram<u64>; TIMINGS],
     delay: Histogram<u64>,
     in_flight: u64,
     changed: u64,
@@ -36,11 +32,7 @@ impl Recorder {
             now: TimeSlice::default(),
             begin,
             slice_end: begin + slice_length,
-            same: histogram::new(),
-            latency: histogram::new(),
-            service: histogram::new(),
-            first_byte: histogram::new(),
-            connect: histogram::new(),
+            times: std::array::from_fn(|_| histogram::new()),
             delay: histogram::new(),
             in_flight: 0,
             changed: begin,
@@ -58,12 +50,17 @@ impl Recorder {
         let latency = done.saturating_sub(due);
         self.latency_sum += latency;
         if due == sent && first == done {
-            self.same.saturating_record(latency);
+            self.time(Timing::Same, latency);
         } else {
-            self.latency.saturating_record(latency);
-            self.service.saturating_record(done.saturating_sub(sent));
-            self.first_byte.saturating_record(first.saturating_sub(sent));
+            self.time(Timing::Latency, latency);
+            self.time(Timing::Service, done.saturating_sub(sent));
+            self.time(Timing::FirstByte, first.saturating_sub(sent));
         }
+    }
+
+    #[inline]
+    fn time(&mut self, timing: Timing, value: u64) {
+        self.times[timing as usize].saturating_record(value);
     }
 
     #[inline]
@@ -96,7 +93,7 @@ impl Recorder {
 
     pub(crate) fn connected(&mut self, took: u64) {
         self.record.connections.made += 1;
-        self.connect.saturating_record(took);
+        self.time(Timing::Connect, took);
     }
 
     pub(crate) fn opened(&mut self) {
@@ -121,7 +118,7 @@ impl Recorder {
         while now >= self.slice_end {
             self.end_slice();
             if self.record.slices.len() >= MOST_SLICES {
-                self.record.coarsen();
+                self.record.join_slices();
             }
             self.slice_end = self.begin + self.record.slice_length * (self.record.slices.len() as u64 + 1);
         }
@@ -129,11 +126,7 @@ impl Recorder {
 
     fn end_slice(&mut self) {
         let mut slice = std::mem::take(&mut self.now);
-        slice.same = Counts::take(&mut self.same);
-        slice.latency = Counts::take(&mut self.latency);
-        slice.service = Counts::take(&mut self.service);
-        slice.first_byte = Counts::take(&mut self.first_byte);
-        slice.connect = Counts::take(&mut self.connect);
+        slice.times = self.times.each_mut().map(Counts::take);
         self.record.slices.push(slice);
     }
 
@@ -160,7 +153,13 @@ mod tests {
         recorder.answered(1_300, 1_310, 1_340, 1_350);
         let record = recorder.finish(1_350);
         assert_eq!(record.slices.iter().map(|slice| slice.answers).collect::<Vec<_>>(), [1, 0, 0, 1]);
-        assert_eq!((record.slices[0].same.len(), record.slices[3].latency.len()), (1, 1));
+        assert_eq!(
+            (
+                record.slices[0].times[Timing::Same as usize].len(),
+                record.slices[3].times[Timing::Latency as usize].len()
+            ),
+            (1, 1)
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::error::LoadError;
 use crate::plan::expect::Expect;
 use crate::plan::io::IoChoice;
-use crate::plan::io::unserved;
+use crate::plan::io::unsupported;
 use crate::plan::pacer::Arrivals;
 use crate::plan::url::{ServerAddress, TargetUrl};
 use crate::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
@@ -21,8 +21,8 @@ impl LoadPlan {
             .check_sizes()
             .or_else(|| self.check_schedules())
             .or_else(|| self.check_shape())
-            .or_else(|| self.check_asking())
-            .or_else(|| self.check_ways());
+            .or_else(|| self.check_requests())
+            .or_else(|| self.check_connections());
         why.map_or(Ok(()), |why| Err(LoadError::Usage(why)))
     }
 
@@ -149,7 +149,7 @@ impl LoadPlan {
     }
 
     /// Checks that settings of requests have connections that make requests, and that a random order has several URLs.
-    fn check_asking(&self) -> Option<String> {
+    fn check_requests(&self) -> Option<String> {
         let about_requests = self.pipeline > 1
             || self.requests_per_connection.is_some()
             || self.method != "GET"
@@ -170,12 +170,12 @@ impl LoadPlan {
     }
 
     /// Checks that settings of connections apply to the servers of the plan.
-    fn check_ways(&self) -> Option<String> {
+    fn check_connections(&self) -> Option<String> {
         let only_unix = self.urls.iter().all(|url| matches!(url.server, ServerAddress::Unix(_)));
         if only_unix && (self.sources.count() > 0 || self.join_ack) {
             return Some("--source and --join-ack apply to TCP, not to Unix sockets".into());
         }
-        if let Some(why) = unserved(self).filter(|_| self.way == IoChoice::Uring) {
+        if let Some(why) = unsupported(self).filter(|_| self.io == IoChoice::Uring) {
             return Some(format!("--io uring: {why}; use --io epoll"));
         }
         let literal = |url: &TargetUrl| match &url.server {
@@ -282,18 +282,18 @@ mod tests {
         let sources = |plan: &mut LoadPlan| plan.sources = "127.0.0.2".parse().expect("an address");
         assert!(plan(sources).is_ok());
         refused(&[
-            (|plan| (plan.way, plan.slow_readers) = (IoChoice::Uring, 1), "slow connections"),
-            (|plan| (plan.way, plan.slow_writers) = (IoChoice::Uring, 1), "slow connections"),
+            (|plan| (plan.io, plan.slow_readers) = (IoChoice::Uring, 1), "slow connections"),
+            (|plan| (plan.io, plan.slow_writers) = (IoChoice::Uring, 1), "slow connections"),
             (
-                |plan| (plan.way, plan.sources) = (IoChoice::Uring, "127.0.0.2".parse().expect("an address")),
+                |plan| (plan.io, plan.sources) = (IoChoice::Uring, "127.0.0.2".parse().expect("an address")),
                 "--source",
             ),
             (
-                |plan| (plan.way, plan.urls) = (IoChoice::Uring, vec!["unix:/s".parse().expect("a URL")]),
+                |plan| (plan.io, plan.urls) = (IoChoice::Uring, vec!["unix:/s".parse().expect("a URL")]),
                 "Unix sockets",
             ),
         ]);
-        assert!(plan(|plan| plan.way = IoChoice::Uring).is_ok());
+        assert!(plan(|plan| plan.io = IoChoice::Uring).is_ok());
     }
 
     #[test]

@@ -10,7 +10,6 @@ use crate::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
 impl LoadPlan {
     /// Every setting that may change a result, by its flag. URLs are a field of their own in a report.
     pub fn settings(&self) -> BTreeMap<String, String> {
-        let optional = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
         let time = |value: Duration| format!("{} s", value.as_secs_f64());
         let switch = |value: bool| (if value { "on" } else { "off" }).to_owned();
         let warm_up = match self.warm_up {
@@ -27,21 +26,17 @@ impl LoadPlan {
             ("threads", self.threads.to_string()),
             ("processes", self.processes.to_string()),
             ("duration", optional(self.duration.map(time))),
-            ("requests", optional(self.requests.map(|count| count.to_string()))),
-            ("rate", optional(self.rate.map(|rate| rate.to_string()))),
+            ("requests", optional(self.requests)),
+            ("rate", optional(self.rate)),
             ("arrivals", arrivals.to_owned()),
-            ("connection-rate", optional(self.connection_rate.map(|rate| rate.to_string()))),
+            ("connection-rate", optional(self.connection_rate)),
             ("hold", optional(self.hold.map(time))),
             ("timeout", time(self.timeout)),
             ("repeat", self.repeat.to_string()),
             ("warm-up", warm_up),
             (
                 "requests-per-connection",
-                optional(
-                    Some(self.per_connection())
-                        .filter(|count| *count < u64::MAX)
-                        .map(|count| count.to_string()),
-                ),
+                optional(Some(self.per_connection()).filter(|count| *count < u64::MAX)),
             ),
             ("pipeline", self.pipeline.to_string()),
             ("method", self.method.clone()),
@@ -59,12 +54,16 @@ impl LoadPlan {
             ("source", format!("{} addresses", self.sources.count())),
             ("join-ack", switch(self.join_ack)),
             ("expect-status", optional(Some(statuses.join(",")).filter(|text| !text.is_empty()))),
-            ("expect-length", optional(self.expect.length.map(|length| length.to_string()))),
+            ("expect-length", optional(self.expect.length)),
             ("expect-hash", switch(self.expect.hash.is_some())),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
     }
+}
+
+fn optional(value: Option<impl fmt::Display>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
 }
 
 /// A field as it is sent. A report is a file that people pass on, so credentials are left out.

@@ -64,7 +64,7 @@ impl fmt::Display for ChosenIo {
 pub(crate) fn choose(plan: &LoadPlan) -> Result<ChosenIo, LoadError> {
     let of = |means, why: &str| Ok(ChosenIo { means, why: why.to_owned() });
     let missing = || Ring::connects().map_err(|(step, error)| format!("{step}: {error}")).err();
-    match plan.way {
+    match plan.io {
         IoChoice::Epoll => of(IoBackend::Epoll, "as requested"),
         IoChoice::Uring => match missing() {
             None => of(IoBackend::Uring, "as requested"),
@@ -73,7 +73,7 @@ pub(crate) fn choose(plan: &LoadPlan) -> Result<ChosenIo, LoadError> {
             ))),
         },
         IoChoice::Auto if plan.per_connection() > 1 => of(IoBackend::Epoll, "connections persist"),
-        IoChoice::Auto => match unserved(plan).map(str::to_owned).or_else(missing) {
+        IoChoice::Auto => match unsupported(plan).map(str::to_owned).or_else(missing) {
             None => of(IoBackend::Uring, "each request has a connection of its own"),
             Some(why) => of(IoBackend::Epoll, &why),
         },
@@ -81,7 +81,7 @@ pub(crate) fn choose(plan: &LoadPlan) -> Result<ChosenIo, LoadError> {
 }
 
 /// The reason why `io_uring` cannot serve a plan here, if there is one.
-pub(crate) fn unserved(plan: &LoadPlan) -> Option<&'static str> {
+pub(crate) fn unsupported(plan: &LoadPlan) -> Option<&'static str> {
     if plan.urls.iter().any(|url| matches!(url.server, ServerAddress::Unix(_))) {
         return Some("io_uring here does not support Unix sockets");
     }

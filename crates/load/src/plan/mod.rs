@@ -107,10 +107,10 @@ pub struct LoadPlan {
     pub slow_rate: u64,
     /// Source addresses, used in turn.
     pub sources: SourceAddresses,
-    /// The last packet of the handshake carries the request.
+    /// The last packet of the handshake suffices the request.
     pub join_ack: bool,
     /// How connections do I/O.
-    pub way: IoChoice,
+    pub io: IoChoice,
     /// The rate of new connections.
     pub connection_rate: Option<ArrivalRate>,
     /// The lifetime of each connection, over which its requests are spread evenly.
@@ -153,7 +153,7 @@ impl LoadPlan {
             slow_rate: 1024,
             sources: SourceAddresses::default(),
             join_ack: false,
-            way: IoChoice::Auto,
+            io: IoChoice::Auto,
             connection_rate: None,
             hold: None,
             timeout: Duration::from_secs(30),

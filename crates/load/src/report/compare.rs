@@ -34,13 +34,8 @@ impl ComparedMetric {
     }
 }
 
-/// Compares the metrics that both reports have.
-pub fn compare(a: &LoadReport, b: &LoadReport) -> Vec<ComparedMetric> {
-    compare_all(a, b).into_iter().filter_map(Result::ok).collect()
-}
-
 /// The comparison of each metric, or the reason why it is impossible.
-fn compare_all(a: &LoadReport, b: &LoadReport) -> Vec<Result<ComparedMetric, String>> {
+fn compare(a: &LoadReport, b: &LoadReport) -> Vec<Result<ComparedMetric, String>> {
     let by_runs = a.runs.len() > 1 && b.runs.len() > 1;
     let line = |(name, more_is_better): (&'static str, bool)| {
         let (a, b) = (samples(a, name, by_runs), samples(b, name, by_runs));
@@ -48,12 +43,12 @@ fn compare_all(a: &LoadReport, b: &LoadReport) -> Vec<Result<ComparedMetric, Str
             let unit = if by_runs { "runs" } else { "parts of a run" };
             match a.len().min(b.len()) < statistics::FEWEST_SAMPLES {
                 true => format!(
-                    "{name:<8}not compared: too few samples ({} {unit} in A, {} in B; {} needed); measure longer, or --repeat\n",
+                    "{name:<8}not compared: too few samples ({} {unit} in A, {} in B; {} needed); measure longer, or --repeat",
                     a.len(),
                     b.len(),
                     statistics::FEWEST_SAMPLES
                 ),
-                false => format!("{name:<8}not compared: it is 0 in one of the {unit}\n"),
+                false => format!("{name:<8}not compared: it is 0 in one of the {unit}"),
             }
         })?;
         let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
@@ -101,11 +96,11 @@ pub fn text(a: &LoadReport, b: &LoadReport) -> String {
     text += &differences(a, b);
     text.push('\n');
     text += &format!("{:<8}{:>12}{:>12}{:>8}  {:<16}\n", "", "A", "B", "B/A", "95 % interval");
-    for line in compare_all(a, b) {
+    for line in compare(a, b) {
         let line = match line {
             Ok(line) => line,
             Err(why) => {
-                text += &why;
+                text += &(why + "\n");
                 continue;
             }
         };
@@ -191,10 +186,11 @@ mod tests {
     #[test]
     fn a_difference_is_distinguished_from_noise() {
         let (a, b) = (report(&[100.0, 101.0, 99.0, 100.0]), report(&[121.0, 119.0, 120.0, 120.0]));
-        let lines = compare(&a, &b);
+        let compared = [compare(&a, &b), compare(&a, &a)].concat();
+        let lines: Vec<ComparedMetric> = compared.into_iter().flatten().collect();
         assert_eq!((lines[0].name, lines[0].verdict()), ("rate", "B is better"));
         assert!((1.19..1.21).contains(&lines[0].ratio.mean));
-        assert_eq!(compare(&a, &a)[0].verdict(), "no measurable difference");
+        assert_eq!((lines[1].name, lines[1].verdict()), ("rate", "no measurable difference"));
         assert!(text(&a, &b).contains("over runs"));
     }
 }

@@ -1,7 +1,7 @@
 //! The computation of a summary from a record.
 
 use crate::measure::histogram::{self, Counts};
-use crate::measure::record::{Record, TimeSlice};
+use crate::measure::record::{Record, TimeSlice, Timing};
 use crate::measure::statistics::{self, Estimate};
 use crate::plan::{LoadPlan, WarmUp, nanoseconds};
 use crate::report::summary::{Batch, Distribution, Generator, LittlesLaw, RunSummary, Schedule, WarmUpCut};
@@ -23,7 +23,7 @@ impl RunSummary {
         let window = (end.saturating_sub(cut as u64 * length)).max(1) as f64 / 1e9;
         let answers: u64 = record.slices[cut..within].iter().map(|slice| slice.answers).sum();
         let kept = &record.slices[cut..];
-        let whole = sum(kept, |slice| &slice.service);
+        let whole = sum(kept, Timing::Service);
         let batches = batches(&record.slices[cut..within], length, window);
         let rates: Vec<f64> = batches.iter().map(|batch| batch.rate).collect();
         let mut summary = RunSummary {
@@ -33,10 +33,10 @@ impl RunSummary {
             rate: answers as f64 / window,
             rate_interval: rate_interval(plan, answers, &rates),
             bytes: record.slices[cut..within].iter().map(|slice| slice.bytes).sum(),
-            latency_us: Distribution::of(sum(kept, |slice| &slice.latency)),
+            latency_us: Distribution::of(sum(kept, Timing::Latency)),
             uncorrected_us: Distribution::of(whole),
-            first_byte_us: Distribution::of(sum(kept, |slice| &slice.first_byte)),
-            connect_us: Distribution::of(joined(&record.slices, |slice| &slice.connect)),
+            first_byte_us: Distribution::of(sum(kept, Timing::FirstByte)),
+            connect_us: Distribution::of(joined(&record.slices, Timing::Connect)),
             errors: record.errors.clone(),
             examples: record.examples.clone(),
             connections: record.connections.clone(),
@@ -81,17 +81,17 @@ fn cut(plan: &LoadPlan, record: &Record, within: usize) -> (usize, WarmUpCut) {
     (slices, WarmUpCut { seconds, rule: rule.to_owned(), answers: done[..slices].iter().sum() })
 }
 
-/// The sum of a field over slices, with the latencies that all fields share.
-fn sum(slices: &[TimeSlice], field: impl Fn(&TimeSlice) -> &Counts) -> Counts {
-    let mut all = joined(slices, field);
-    all.add(&joined(slices, |slice| &slice.same));
+/// The times of a kind in all slices, with those that serve three kinds.
+fn sum(slices: &[TimeSlice], timing: Timing) -> Counts {
+    let mut all = joined(slices, timing);
+    all.add(&joined(slices, Timing::Same));
     all
 }
 
 /// One histogram for all slices is faster than repeated addition.
-fn joined(slices: &[TimeSlice], field: impl Fn(&TimeSlice) -> &Counts) -> Counts {
+fn joined(slices: &[TimeSlice], timing: Timing) -> Counts {
     let mut all = histogram::new();
-    slices.iter().for_each(|slice| field(slice).pour(&mut all));
+    slices.iter().for_each(|slice| slice.times[timing as usize].pour(&mut all));
     Counts::take(&mut all)
 }
 
@@ -101,7 +101,7 @@ fn batches(slices: &[TimeSlice], length: u64, window: f64) -> Vec<Batch> {
     // The last slice of a run with a number of requests is incomplete.
     let slices = &slices[..slices.len().min(whole)];
     let batch = |part: &[TimeSlice]| {
-        let latency = Distribution::of(sum(part, |slice| &slice.latency));
+        let latency = Distribution::of(sum(part, Timing::Latency));
         let answers: u64 = part.iter().map(|slice| slice.answers).sum();
         Batch {
             rate: answers as f64 / (part.len() as u64 * length) as f64 * 1e9,
@@ -114,7 +114,7 @@ fn batches(slices: &[TimeSlice], length: u64, window: f64) -> Vec<Batch> {
 }
 
 fn little(record: &Record) -> LittlesLaw {
-    let service = sum(&record.slices, |slice| &slice.service);
+    let service = sum(&record.slices, Timing::Service);
     let mut all = histogram::new();
     service.pour(&mut all);
     let elapsed = record.elapsed.max(1) as f64;

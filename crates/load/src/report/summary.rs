@@ -83,7 +83,7 @@ impl Distribution {
         if all.is_empty() {
             return None;
         }
-        let carried = PERCENTILES.iter().filter(|(_, at)| histogram::carries(all.len(), *at));
+        let carried = PERCENTILES.iter().filter(|(_, at)| histogram::suffices(all.len(), *at));
         Some(Distribution {
             count: all.len(),
             min: microseconds(all.min()),

@@ -30,7 +30,7 @@ const SPARE: (u64, u64) = (32, 4);
 pub fn run(plan: &LoadPlan, live: bool) -> Result<LoadReport, LoadError> {
     plan.check()?;
     let io = plan::io::choose(plan)?;
-    see_descriptors(plan)?;
+    check_descriptors(plan)?;
     let targets = find(plan)?;
     let environment = environment::find();
     lifecycle::install_worker_signals().map_err(|error| failed("install signal handlers", &error))?;
@@ -53,7 +53,7 @@ pub fn run(plan: &LoadPlan, live: bool) -> Result<LoadReport, LoadError> {
     Ok(LoadReport { urls, plan: plan.to_string(), settings: plan.settings(), io, environment, runs })
 }
 
-fn see_descriptors(plan: &LoadPlan) -> Result<(), LoadError> {
+fn check_descriptors(plan: &LoadPlan) -> Result<(), LoadError> {
     let most =
         limits::raise_descriptors().map_err(|error| failed("raise the limit of descriptors", &error))?;
     let (process, thread) = SPARE;

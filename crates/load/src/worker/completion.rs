@@ -36,7 +36,7 @@ const KEPT: usize = 16 << 10;
 
 /// The kind of an operation, in its tag.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum RingOperation {
+enum RingOp {
     /// A step before the connect.
     Step,
     Connect,
@@ -47,19 +47,13 @@ enum RingOperation {
     End,
 }
 
-const RING_OPERATIONS: [RingOperation; 6] = [
-    RingOperation::Step,
-    RingOperation::Connect,
-    RingOperation::Send,
-    RingOperation::Receive,
-    RingOperation::Discard,
-    RingOperation::End,
-];
+const RING_OPS: [RingOp; 6] =
+    [RingOp::Step, RingOp::Connect, RingOp::Send, RingOp::Receive, RingOp::Discard, RingOp::End];
 
 /// The bits of the generation in a tag. An operation ends long before they repeat.
 const GENERATION: u32 = (1 << 27) - 1;
 
-fn tag(kind: RingOperation, number: u32, generation: u32) -> u64 {
+fn tag(kind: RingOp, number: u32, generation: u32) -> u64 {
     (kind as u64) << 59 | u64::from(generation & GENERATION) << 32 | u64::from(number)
 }
 
@@ -114,9 +108,8 @@ impl Backend for UringBackend {
     fn open(worker: &mut LoadWorker<'_, UringBackend>, number: u32) -> io::Result<()> {
         worker.connect_begun(number, None, true);
         let slot = &worker.slots[number as usize];
-        let (step, connect) = [RingOperation::Step, RingOperation::Connect]
-            .map(|kind| tag(kind, number, slot.generation))
-            .into();
+        let (step, connect) =
+            [RingOp::Step, RingOp::Connect].map(|kind| tag(kind, number, slot.generation)).into();
         let UringBackend { ring, ring_states, addresses, switches, .. } = &mut worker.io;
         ring.connect(number, &addresses[slot.remote as usize], switches, step, connect);
         ring_states[number as usize] = RingState { made: true, connecting: true, ..RingState::default() };
@@ -137,11 +130,7 @@ impl Backend for UringBackend {
             bytes.extend_from_slice(connection.waiting(context, MOST_SENT));
             ring_state.sending = bytes.len();
             connection.mark_sent(bytes.len(), context, *now);
-            io.ring.send_slot(
-                number,
-                Bytes::Owned(bytes, 0),
-                tag(RingOperation::Send, number, slot.generation),
-            );
+            io.ring.send_slot(number, Bytes::Owned(bytes, 0), tag(RingOp::Send, number, slot.generation));
         }
         if ring_state.receiving || (1..=SHORT).contains(&ring_state.sending) {
             return;
@@ -149,13 +138,9 @@ impl Backend for UringBackend {
         ring_state.receiving = true;
         match connection.discardable() {
             Some(count) => {
-                io.ring.discard_slot(
-                    number,
-                    count as u32,
-                    tag(RingOperation::Discard, number, slot.generation),
-                );
+                io.ring.discard_slot(number, count as u32, tag(RingOp::Discard, number, slot.generation));
             }
-            None => io.ring.receive_slot(number, tag(RingOperation::Receive, number, slot.generation)),
+            None => io.ring.receive_slot(number, tag(RingOp::Receive, number, slot.generation)),
         }
     }
 
@@ -171,7 +156,7 @@ impl Backend for UringBackend {
 
     fn closed(&mut self, number: u32) {
         let ring_state = std::mem::take(&mut self.ring_states[number as usize]);
-        let end = tag(RingOperation::End, number, 0);
+        let end = tag(RingOp::End, number, 0);
         if ring_state.connecting || ring_state.sending > 0 || ring_state.receiving {
             self.ring.cancel_slot(number, end);
         }
@@ -188,25 +173,25 @@ impl LoadWorker<'_, UringBackend> {
         {
             self.io.stock.push(memory);
         }
-        let (kind, number) = (RING_OPERATIONS[(tag >> 59) as usize], tag as u32);
+        let (kind, number) = (RING_OPS[(tag >> 59) as usize], tag as u32);
         let generation = self.slots[number as usize].generation;
-        if kind == RingOperation::End || generation & GENERATION != (tag >> 32) as u32 & GENERATION {
+        if kind == RingOp::End || generation & GENERATION != (tag >> 32) as u32 & GENERATION {
             return;
         }
         let result = usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
-        if kind == RingOperation::Connect {
+        if kind == RingOp::Connect {
             self.io.ring_states[number as usize].connecting = false;
         }
         match (kind, result) {
-            (RingOperation::Step, Ok(_)) => {}
-            (RingOperation::Step | RingOperation::Connect, Err(error)) => {
+            (RingOp::Step, Ok(_)) => {}
+            (RingOp::Step | RingOp::Connect, Err(error)) => {
                 self.not_connected(number, &exchange_error(&error))
             }
-            (RingOperation::Connect, Ok(_)) => {
+            (RingOp::Connect, Ok(_)) => {
                 self.connected(number);
                 UringBackend::flush(self, number);
             }
-            (RingOperation::Send, result) => self.on_sent(number, result),
+            (RingOp::Send, result) => self.on_sent(number, result),
             (_, result) => {
                 self.io.ring_states[number as usize].receiving = false;
                 let bytes = buffer.as_deref().unwrap_or_default();
@@ -242,25 +227,19 @@ impl LoadWorker<'_, UringBackend> {
     fn receive_rest(&mut self, number: u32) {
         let (ring_state, slot) = (&mut self.io.ring_states[number as usize], &self.slots[number as usize]);
         if !std::mem::replace(&mut ring_state.receiving, true) {
-            self.io.ring.receive_slot(number, tag(RingOperation::Receive, number, slot.generation));
+            self.io.ring.receive_slot(number, tag(RingOp::Receive, number, slot.generation));
         }
     }
 
     /// Handles a completed receive. Returns whether the connection continues.
-    fn on_received(
-        &mut self,
-        number: u32,
-        kind: RingOperation,
-        bytes: &[u8],
-        result: io::Result<usize>,
-    ) -> bool {
+    fn on_received(&mut self, number: u32, kind: RingOp, bytes: &[u8], result: io::Result<usize>) -> bool {
         let (now, context) = (self.now, &mut self.context);
         let connection = &mut self.slots[number as usize].connection;
         let standing = match result {
             Ok(0) => connection.end(context, now),
             Ok(count) => {
                 let taken = match kind {
-                    RingOperation::Discard => {
+                    RingOp::Discard => {
                         connection.discarded(count, context, now);
                         Ok(())
                     }
@@ -282,10 +261,10 @@ mod tests {
 
     #[test]
     fn a_tag_holds_operation_slot_and_generation() {
-        for kind in RING_OPERATIONS {
+        for kind in RING_OPS {
             let word = tag(kind, u32::MAX, u32::MAX);
             assert!(word < uring::TAG_BOUND);
-            assert!(RING_OPERATIONS[(word >> 59) as usize] == kind);
+            assert!(RING_OPS[(word >> 59) as usize] == kind);
             assert_eq!((word as u32, (word >> 32) as u32 & GENERATION), (u32::MAX, GENERATION));
         }
     }

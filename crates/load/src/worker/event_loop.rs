@@ -107,7 +107,7 @@ impl<B: Backend> LoadWorker<'_, B> {
             };
             if since.is_some_and(|since| self.now.saturating_sub(since) >= timeout) {
                 let message = format!("no response within {:.1} s", timeout as f64 / 1e9);
-                self.close_failed(number as u32, ExchangeError { kind: ErrorKind::Timeout, message });
+                self.close_failed(number as u32, ExchangeError::new(ErrorKind::Timeout, message));
             }
         }
         if lifecycle::phase() != Phase::Serving {

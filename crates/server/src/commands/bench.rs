@@ -76,11 +76,11 @@ fn bench(matches: &ArgMatches) -> Result<ExitCode, LoadError> {
     if let Some(curve) = curve {
         curve.write(&report)?;
     }
-    Ok(judge(&report, &assertions))
+    Ok(exit_code(&report, &assertions))
 }
 
 /// The exit code of a report. Invalid numbers prove nothing, so they take precedence over a failed assertion.
-fn judge(report: &LoadReport, assertions: &[Assertion]) -> ExitCode {
+fn exit_code(report: &LoadReport, assertions: &[Assertion]) -> ExitCode {
     let mut code = 0;
     for assertion in assertions {
         match assertion.check(report) {
@@ -180,8 +180,8 @@ fn plan(matches: &ArgMatches) -> Result<LoadPlan, LoadError> {
     plan.slow_rate = typed.parsed("slow-rate", size)?.unwrap_or(plan.slow_rate);
     plan.sources = typed.of("source")?.unwrap_or_default();
     plan.join_ack = matches.get_flag("join-ack");
-    if let Some((_, way)) = IoChoice::ALL.into_iter().find(|(name, _)| typed.is("io", name)) {
-        plan.way = way;
+    if let Some((_, io)) = IoChoice::ALL.into_iter().find(|(name, _)| typed.is("io", name)) {
+        plan.io = io;
     }
     let statuses = |text: &str| text.split(',').map(|one| units::number(one, 100u16..=599)).collect();
     plan.expect.statuses = typed.parsed("expect-status", statuses)?.unwrap_or_default();

@@ -73,7 +73,7 @@ fn write_run(text: &mut String, run: &RunSummary) {
     }
     latencies(text, run);
     connections(text, run);
-    doubts(text, run);
+    write_validity(text, run);
 }
 
 /// The interval of the rate, or the reason why there is none.
@@ -180,7 +180,7 @@ fn connections(text: &mut String, run: &RunSummary) {
     }
 }
 
-fn doubts(text: &mut String, run: &RunSummary) {
+fn write_validity(text: &mut String, run: &RunSummary) {
     let little = run.little;
     line(
         text,
