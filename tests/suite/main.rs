@@ -31,6 +31,7 @@ mod listings;
 mod log;
 mod logs_modes;
 mod logs_pipes;
+mod manual;
 mod mechanisms;
 mod members;
 mod planted;
@@ -71,6 +72,7 @@ const THEMES: &[Theme] = &[
     timers::THEME,
     lifecycle::THEME,
     reload::THEME,
+    manual::THEME,
     rules::THEME,
     exhaustion::THEME,
     eviction::THEME,

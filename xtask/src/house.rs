@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("http", &[]),
     ("sys", &[]),
     ("accounts", &["tenfold-http"]),
+    ("book", &[]),
     ("site", &["tenfold-http", "tenfold-sys"]),
     ("engine", &["tenfold-http", "tenfold-sys"]),
     ("load", &["tenfold-http", "tenfold-sys"]),

@@ -7,8 +7,6 @@ mod house;
 mod imports;
 mod setup;
 mod shell;
-#[allow(unreachable_pub, reason = "written like a library: it knows nothing of the rest")]
-mod site;
 mod steps;
 mod structure;
 
@@ -24,13 +22,13 @@ usage: cargo xtask COMMAND
   setup [--no-peers]  install the tools for tests and measurements, from Debian's packages and rustup
                       (--no-peers: without apache2, lighttpd and h2o, which serve only for comparison)
   test [--only STEP]... [--all]
-                      run all steps, or the named ones; --all: also the long suites, which take some hours: among
-                      them every legal combination of the switches from write to log-mode with every engine,
-                      instead of every pair of switches
-  test --list         list the steps of `test`
-  lint                check the format, clippy and the rules of the house
-  site [--check]      render docs/ into examples/site/book, or list the outdated pages
-  browser             run the whole-server tests that drive a browser
+                      every step, or those that are named; --all: the long suites too, among them every legal
+                      combination of the switches from write to log-mode with every engine, where the tests look at
+                      every pair of all switches; some hours
+  test --list         the steps of `test`
+  lint                format, clippy and the rules of the house
+  site [DIR]          check that docs/ renders and that its links lead somewhere; write the pages into DIR
+  browser             the whole-server tests that drive a browser
   compare [REQUESTS] [PART]
                       send the same requests (default: 100000) to every legal combination of engine, topology and
                       sender, or to those with PART in their name (epoll+single+auto), and compare all bytes
@@ -90,8 +88,8 @@ fn command(root: &Path, words: &[&str]) -> Result<(), Failure> {
         ["test", "--list"] => steps::list(),
         ["test", options @ ..] => steps::test(root, &selection(options)?)?,
         ["lint"] => steps::test(root, &Selection::only(&["format", "clippy", "house"]))?,
-        ["site"] => render_site(root)?,
-        ["site", "--check"] => site::check(root)?,
+        ["site"] => tenfold_book::check(root)?,
+        ["site", folder] => write_site(root, Path::new(folder))?,
         ["browser"] => steps::browser(root)?,
         ["compare"] => steps::compare(root, steps::COMPARED, "")?,
         ["compare", requests] => steps::compare(root, number(requests)?, "")?,
@@ -132,9 +130,15 @@ fn number(text: &str) -> Result<u32, Failure> {
     text.parse().map_err(|_| Failure::Usage(format!("`{text}` is not a number of cases")))
 }
 
-fn render_site(root: &Path) -> Result<(), String> {
-    let pages = site::render(root)?;
-    println!("{} pages written", pages.len());
+fn write_site(root: &Path, folder: &Path) -> Result<(), String> {
+    let files = tenfold_book::files(root)?;
+    for (path, text) in &files {
+        let file = folder.join(path);
+        let written = std::fs::create_dir_all(file.parent().unwrap_or(folder));
+        let written = written.and_then(|()| std::fs::write(&file, text));
+        written.map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    }
+    println!("{} files written to {}", files.len(), folder.display());
     Ok(())
 }
 

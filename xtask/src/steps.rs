@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::fuzz::Length;
 use crate::shell::Failed;
-use crate::{checks, fuzz, house, setup, shell, site};
+use crate::{checks, fuzz, house, setup, shell};
 
 /// A step, which passes, fails, or is reported as not run.
 struct Step {
@@ -55,8 +55,8 @@ const SERVER_TOOLS: &[&str] = &[
 
 const STEPS: &[Step] = &[
     step("format", "the sources are formatted", &["rustfmt"], format),
-    step("house", "the rules of the house that compilers do not check", &[], rules),
-    step("book", "the pages of the demonstration site match docs/", &[], book),
+    step("house", "the rules of the house that no compiler knows", &[], rules),
+    step("book", "docs/ renders, and its links lead somewhere", &[], book),
     step("deny", "bans, licences and sources of dependencies", &["cargo-deny"], |root, _| checks::deny(root)),
     step("bench", "the floor programs compile, the measuring tools parse", BENCH_TOOLS, |root, _| {
         bench(root)
@@ -212,7 +212,7 @@ fn rules(root: &Path, _: &Selection) -> Result<(), Failed> {
 }
 
 fn book(root: &Path, _: &Selection) -> Result<(), Failed> {
-    Ok(site::check(root)?)
+    Ok(tenfold_book::check(root)?)
 }
 
 fn bench(root: &Path) -> Result<(), Failed> {

@@ -8,6 +8,7 @@ use tenfold_sys::file::Root;
 use crate::cache::encoded::EncodedCache;
 use crate::files::open::Files;
 use crate::files::protection::{Area, Protection};
+use crate::files::roots::Roots;
 use crate::files::watch::Watch;
 use crate::rules::settings::Settings;
 
@@ -39,12 +40,26 @@ impl Site {
     /// The site in `root`. Nothing is read before it is requested.
     pub fn new(mut root: Root, settings: Settings) -> Site {
         root.follow(settings.routes.links);
+        Site::of(Roots::new(root), settings)
+    }
+
+    /// As [`Site::new`], with everything called `name`, and beneath that name, in `beside`. The root itself has
+    /// nothing of that name then.
+    pub fn with_second_root(mut root: Root, name: &str, mut beside: Root, settings: Settings) -> Site {
+        root.follow(settings.routes.links);
+        beside.follow(settings.routes.links);
+        let mut roots = Roots::new(root);
+        roots.beside(name, beside);
+        Site::of(roots, settings)
+    }
+
+    fn of(roots: Roots, settings: Settings) -> Site {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let root = Arc::new(root);
-        let protection = Protection::new(Area::new(&root, &settings.index, &settings.policies));
+        let roots = Arc::new(roots);
+        let protection = Protection::new(Area::new(&roots, &settings.index, &settings.policies));
         let cache_bytes = u64::try_from(settings.cache_bytes).unwrap_or(u64::MAX);
-        let files = Files { root, protection, read_up_to: settings.memory_up_to.min(cache_bytes) };
+        let files = Files { roots, protection, read_up_to: settings.memory_up_to.min(cache_bytes) };
         let watch = (settings.watched_folders > 0).then(|| Watch::new(settings.watched_folders));
         let encoded = Arc::new(EncodedCache::new(settings.codings.cache_bytes));
         let digests = Arc::new(EncodedCache::new(MOST_DIGESTS));

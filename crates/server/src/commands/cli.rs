@@ -15,13 +15,24 @@ use crate::worker::null::NullResponse;
 /// What was asked for.
 pub(crate) enum Command {
     Serve(Serve),
+    /// Serve the manual on this address.
+    Book(String),
     Check(Given),
     Schema,
-    Engines { matrix: bool, json: bool },
-    Status { control: Option<PathBuf>, json: bool },
+    Engines {
+        matrix: bool,
+        json: bool,
+    },
+    Status {
+        control: Option<PathBuf>,
+        json: bool,
+    },
     Bench(ArgMatches),
     Users(ArgMatches),
-    Man { command: Option<String>, folder: Option<PathBuf> },
+    Man {
+        command: Option<String>,
+        folder: Option<PathBuf>,
+    },
     Completions(String),
 }
 
@@ -33,6 +44,7 @@ pub(crate) fn parse() -> Command {
     let matches = program().get_matches();
     match matches.subcommand() {
         Some(("serve", serve)) => Command::Serve(read_serve(serve)),
+        Some(("book", book)) => Command::Book(book.get_one("listen").cloned().expect("it has a default")),
         Some(("check", check)) if check.get_flag("schema") => Command::Schema,
         Some(("check", check)) => {
             let mut given = Given { config: check.get_one("config").cloned(), ..Given::default() };
@@ -89,6 +101,7 @@ pub(crate) fn program() -> clap::Command {
     let schema = Arg::new("schema").long("schema").action(ArgAction::SetTrue).conflicts_with("config");
     let schema = schema.help("Print the schema of the file for editors (JSON Schema)");
     let control = Arg::new("control").long("control").value_name("PATH").value_parser(value_parser!(PathBuf));
+    let listen = Arg::new("listen").long("listen").value_name("ADDRESS").default_value("127.0.0.1:0");
     let matrix = Arg::new("matrix").long("matrix").action(ArgAction::SetTrue);
     clap::Command::new("tenfold")
         .version(env!("CARGO_PKG_VERSION"))
@@ -102,6 +115,11 @@ pub(crate) fn program() -> clap::Command {
                 .about("Read the configuration, say what is wrong and where")
                 .arg(check)
                 .arg(schema),
+        )
+        .subcommand(
+            clap::Command::new("book")
+                .about("Serve the manual of this version to this machine, offline")
+                .arg(listen.help("The address to listen on; with port 0 the system chooses the port")),
         )
         .subcommand(
             clap::Command::new("engines")

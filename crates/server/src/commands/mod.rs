@@ -1,6 +1,7 @@
 //! The command line, and the commands beside `serve`.
 
 pub(crate) mod bench;
+pub(crate) mod book;
 pub(crate) mod check;
 pub(crate) mod cli;
 pub(crate) mod engines;

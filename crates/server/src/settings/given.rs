@@ -13,6 +13,9 @@ use super::units::meant;
 use super::values::{Said, Settings, Source};
 use crate::diagnostics::warning;
 
+/// The file by which the root of the demonstration site is known.
+const DEMONSTRATION: &str = ".tenfold-demonstration";
+
 /// The flags and variables of this process, kept so that a reload reads the file again and sees the same flags.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given {
@@ -90,6 +93,16 @@ impl Settings {
     /// The policies of all sites, for all paths and by rules.
     pub(crate) fn all_policies(&self) -> impl Iterator<Item = &Policy> {
         std::iter::once(&self.site).chain(&self.hosts).flat_map(SiteTable::all_policies)
+    }
+
+    /// Whether the manual is served beside the root.
+    pub(crate) fn serves_book(&self) -> bool {
+        self.book.unwrap_or_else(|| self.is_demonstration())
+    }
+
+    /// Whether the root is the demonstration site.
+    pub(crate) fn is_demonstration(&self) -> bool {
+        self.root.join(DEMONSTRATION).is_file()
     }
 
     /// Whether a password is asked for at any path of any host.

@@ -21,6 +21,8 @@ pub(crate) struct Settings {
     pub(crate) root: PathBuf,
     pub(crate) index: String,
     pub(crate) echo: Option<String>,
+    /// None for off, unless the root is the demonstration.
+    pub(crate) book: Option<bool>,
     pub(crate) engine: EngineChoice,
     pub(crate) topology: Option<Topology>,
     pub(crate) workers: Option<usize>,

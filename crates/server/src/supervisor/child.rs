@@ -12,6 +12,7 @@ use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::Listener;
 use tenfold_sys::user::SystemUser;
 
+use super::book::NAME;
 use super::generation::{CANNOT_SERVE, Generation};
 use super::privileges;
 use crate::admission::Admission;
@@ -64,6 +65,7 @@ fn serve(work: Work, user: Option<&SystemUser>, how: &Serve) -> Result<(), Strin
     let shares = generation.config.shares.clone().unwrap_or_default();
     let lane = generation.lane + place;
     let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
+    let has_book = generation.book.is_some();
     let Generation { settings, config, mut roots, log, rows, reports, web, .. } = generation;
     // The user of the workers may not be allowed to look at what is protected.
     let protect = if web.is_some() { &settings.members.protect[..] } else { &[] };
@@ -97,7 +99,7 @@ fn serve(work: Work, user: Option<&SystemUser>, how: &Serve) -> Result<(), Strin
             serve_protocol(plan, &listeners, null, how.layered)
         }
         None => {
-            let mut hosts = hosts(roots, &settings, &config, user)?;
+            let mut hosts = hosts(roots, has_book, &settings, &config, user)?;
             if web.is_some() {
                 hosts = hosts.for_members(member_folders(&settings.members.protect));
             }
@@ -111,22 +113,27 @@ fn serve(work: Work, user: Option<&SystemUser>, how: &Serve) -> Result<(), Strin
     }
 }
 
-/// The sites, each on its folder.
+/// The sites, each on its folder, and the manual beside the first if `has_book`.
 fn hosts(
-    roots: Vec<Root>,
+    mut roots: Vec<Root>,
+    has_book: bool,
     settings: &Settings,
     config: &ResolvedConfig,
     user: Option<&SystemUser>,
 ) -> Result<Hosts, String> {
+    if config.plan.engine == Engine::Select {
+        roots.iter_mut().for_each(|root| root.keep_files_above(FD_SETSIZE as RawFd));
+    }
+    let mut book = if has_book { roots.pop() } else { None };
     let mut sites = Vec::new();
-    for (mut root, site) in roots.into_iter().zip(std::iter::once(&config.site).chain(&config.hosts)) {
-        if config.plan.engine == Engine::Select {
-            root.keep_files_above(FD_SETSIZE as RawFd);
-        }
+    for (root, site) in roots.into_iter().zip(std::iter::once(&config.site).chain(&config.hosts)) {
         let whom = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
         root.look("")
             .map_err(|why| format!("cannot read the root {}{whom}: {why}", root.path().display()))?;
-        sites.push(Site::new(root, site.clone()));
+        sites.push(match book.take() {
+            Some(book) => Site::with_second_root(root, NAME, book, site.clone()),
+            None => Site::new(root, site.clone()),
+        });
     }
     let mut sites = sites.into_iter();
     let first = sites.next().ok_or("there is nothing to serve")?;

@@ -13,6 +13,7 @@ use tenfold_sys::shared::SharedRows;
 use tenfold_sys::signal::Signal;
 use tenfold_sys::user::SystemUser;
 
+use super::book::Book;
 use crate::admission::Addresses;
 use crate::diagnostics::{error, warning};
 use crate::log::open::Log;
@@ -53,8 +54,10 @@ pub(super) struct Generation {
     pub(super) stage: Stage,
     pub(super) settings: Settings,
     pub(super) config: ResolvedConfig,
-    /// The folders of the site and of each host; none where no site is served.
+    /// The folders of the site and of each host, and that of the manual; none where no site is served.
     pub(super) roots: Vec<Root>,
+    /// The manual, if it is served.
+    pub(super) book: Option<Arc<Book>>,
     pub(super) log: Log,
     pub(super) rows: SharedRows,
     /// A row for each process, in which its sandbox reports.
@@ -99,10 +102,18 @@ impl Generation {
         config: ResolvedConfig,
         user: Option<&SystemUser>,
         null: bool,
+        former: Option<&Generation>,
     ) -> Result<Generation, String> {
-        let (roots, log) = match null {
-            true => (Vec::new(), Log::default()),
-            false => (open_roots(&settings)?, Log::open(&settings, user)?),
+        let (roots, log, book) = match null {
+            true => (Vec::new(), Log::default(), None),
+            false => {
+                let (mut roots, log) = (open_roots(&settings)?, Log::open(&settings, user)?);
+                let book = Book::of(&settings, former.and_then(|former| former.book.as_ref()))?;
+                if let Some(book) = &book {
+                    roots.push(Root::open(&book.root()).map_err(|error| error.to_string())?);
+                }
+                (roots, log, book)
+            }
         };
         if settings.sandbox && landlock::is_available() {
             written::weakness(&log).into_iter().for_each(|weakness| warning!("{weakness}"));
@@ -123,6 +134,7 @@ impl Generation {
             settings,
             config,
             roots,
+            book,
             log,
             rows,
             reports,

@@ -95,7 +95,7 @@ impl Supervisor {
             Some(_) => None,
             None => Accounts::begin(&settings, user.as_ref())?,
         };
-        let mut first = Generation::open(1, settings, config, user.as_ref(), serve.null.is_some())?;
+        let mut first = Generation::open(1, settings, config, user.as_ref(), serve.null.is_some(), None)?;
         let mut address_rows = AddressRows::default();
         address_rows.give(&mut first, &[])?;
         let sockets = Sockets::bind(&first.settings.listen, &first.config)?;

@@ -54,6 +54,13 @@ impl Supervisor {
                 "send cannot become zerocopy without a restart: listening sockets are opened for it".into()
             );
         }
-        Generation::open(self.count + 1, settings, config, self.user.as_ref(), self.serve.null.is_some())
+        Generation::open(
+            self.count + 1,
+            settings,
+            config,
+            self.user.as_ref(),
+            self.serve.null.is_some(),
+            self.generations.last(),
+        )
     }
 }

@@ -88,7 +88,7 @@ impl Supervisor {
         }
         let (settings, config) = (newest.settings.clone(), newest.config.clone());
         let (number, null) = (self.count + 1, self.serve.null.is_some());
-        let opened = Generation::open(number, settings, config, self.user.as_ref(), null);
+        let opened = Generation::open(number, settings, config, self.user.as_ref(), null, Some(newest));
         let opened = opened.and_then(|mut generation| {
             self.address_rows.give(&mut generation, &self.generations)?;
             Ok(generation)

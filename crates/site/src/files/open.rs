@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use tenfold_http::OpenFile;
 use tenfold_sys::errno;
-use tenfold_sys::file::{self, FileKind, FileStat, Root};
+use tenfold_sys::file::{self, FileKind, FileStat};
 
 use crate::files::absence::Absence;
 use crate::files::protection::Protection;
+use crate::files::roots::Roots;
 use crate::rules::access::Guard;
 use crate::rules::policy::Listing;
 use crate::rules::precheck::Route;
 
-/// The files beneath a root.
+/// The files beneath the roots of a site.
 #[derive(Debug)]
 pub(crate) struct Files {
-    pub(crate) root: Arc<Root>,
+    pub(crate) roots: Arc<Roots>,
     /// Decides which requests may have them.
     pub(crate) protection: Protection,
     /// Bytes up to which a file is read when it is opened.
@@ -48,14 +49,14 @@ impl Wanted {
 
     /// The facts of the file that has the name now. Nothing is opened, because opening a device or a FIFO has
     /// effects.
-    pub(crate) fn look(&self, root: &Root) -> Result<FileStat, Absence> {
+    pub(crate) fn look(&self, roots: &Roots) -> Result<FileStat, Absence> {
         count_visit();
-        self.servable(root.look(&self.name)?)
+        self.servable(roots.of(&self.name).look(&self.name)?)
     }
 
-    fn open(&self, root: &Root) -> Result<(File, FileStat), Absence> {
+    fn open(&self, roots: &Roots) -> Result<(File, FileStat), Absence> {
         count_visit();
-        let (file, facts) = root.open_file(&self.name)?;
+        let (file, facts) = roots.of(&self.name).open_file(&self.name)?;
         Ok((file, self.servable(facts)?))
     }
 
@@ -96,8 +97,8 @@ impl Files {
         // Between both, another file may be given the name.
         const TRIES: usize = 8;
         for _ in 0..TRIES {
-            wanted.look(&self.root)?;
-            let (file, facts) = wanted.open(&self.root)?;
+            wanted.look(&self.roots)?;
+            let (file, facts) = wanted.open(&self.roots)?;
             if let Some(guard) = self.protection.guard(&wanted.name, &facts)? {
                 return self.take_in(file, facts, guard);
             }
@@ -135,7 +136,8 @@ impl Files {
             return Absence::NotFound;
         }
         count_visit();
-        match self.root.look(route.path.relative()) {
+        let name = route.path.relative();
+        match self.roots.of(name).look(name) {
             Ok(FileStat { kind: FileKind::Directory, .. }) => Absence::Listed(listing),
             Ok(_) => Absence::NotFound,
             Err(error) => error.into(),

@@ -13,6 +13,7 @@ use tenfold_sys::file::{FileError, FileStat, Root};
 use tenfold_sys::resolved_path::{Identity, ResolvedPath};
 
 use crate::files::absence::Absence;
+use crate::files::roots::Roots;
 use crate::rules::access::Guard;
 use crate::rules::pattern::Pattern;
 use crate::rules::policy::Policies;
@@ -47,18 +48,18 @@ struct Statement {
     realm: Option<Arc<Realm>>,
 }
 
-/// A site's rules about passwords, and its root.
+/// A site's rules about passwords, and its roots.
 #[derive(Debug)]
 pub(crate) struct Area {
-    root: Arc<Root>,
+    roots: Arc<Roots>,
     index: String,
     statements: Vec<Statement>,
 }
 
 impl Area {
-    pub(crate) fn new(root: &Arc<Root>, index: &str, policies: &Policies) -> Area {
+    pub(crate) fn new(roots: &Arc<Roots>, index: &str, policies: &Policies) -> Area {
         let said = policies.of_auth().map(|(paths, realm)| Statement { paths, realm: realm.clone() });
-        Area { root: Arc::clone(root), index: index.to_owned(), statements: said.collect() }
+        Area { roots: Arc::clone(roots), index: index.to_owned(), statements: said.collect() }
     }
 
     /// The statement that counts for a file: as with paths, the last that fits.
@@ -77,8 +78,8 @@ impl Area {
 struct Seen<'p> {
     area: &'p Area,
     place: &'p ResolvedPath,
-    /// The directory of the area's root; and the one that its path leads to now, if that is another one.
-    successor: Option<Root>,
+    /// The directories that the paths of the area's roots lead to now, if those are others.
+    successors: Vec<Root>,
     /// The path of the file beneath each of them, if it is there and the path is known.
     relative: Vec<&'p str>,
     /// Whether it is beneath one of them by an unknown path.
@@ -87,8 +88,11 @@ struct Seen<'p> {
 
 impl<'p> Seen<'p> {
     fn of(area: &'p Area, place: &'p ResolvedPath) -> Result<Seen<'p>, Absence> {
-        let successor = area.root.successor()?;
-        let mut seen = Seen { area, place, successor, relative: Vec::new(), is_displaced: false };
+        let mut successors = Vec::new();
+        for root in area.roots.all() {
+            successors.extend(root.successor()?);
+        }
+        let mut seen = Seen { area, place, successors, relative: Vec::new(), is_displaced: false };
         for root in seen.identities("")? {
             match place.ancestry.iter().position(|identity| *identity == root) {
                 Some(depth) if depth <= place.depth() => seen.relative.push(last_names(&place.path, depth)),
@@ -98,12 +102,12 @@ impl<'p> Seen<'p> {
         Ok(seen)
     }
 
-    /// Returns the folders that have this name now, beneath each root of the area. A folder that could not be looked at
+    /// What has this name now, beneath each directory that is a root of the area. A folder that could not be looked at
     /// because descriptors are short is an error: it may protect the file. So is one that this process may not look
     /// at, if the path of the file does not tell whether it is in it.
     fn identities(&self, name: &str) -> Result<Vec<Identity>, Absence> {
         let mut found = Vec::new();
-        for root in std::iter::once(&*self.area.root).chain(&self.successor) {
+        for root in self.area.roots.all().map(|root| &**root).chain(&self.successors) {
             match root.identity_of(name) {
                 Err(FileError::Forbidden) if !self.is_displaced => found.extend(root.remembered(name)),
                 identity => found.extend(identity?),
@@ -181,7 +185,7 @@ impl Protection {
         if !self.is_active() {
             return Ok(Some(Guard::default()));
         }
-        let place = self.own.root.resolved_path(name)?;
+        let place = self.own.roots.of(name).resolved_path(name)?;
         if place.ancestry.first() != Some(&facts.identity()) {
             return Ok(None);
         }

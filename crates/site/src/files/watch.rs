@@ -13,8 +13,9 @@ use std::thread;
 use std::time::Duration;
 
 use tenfold_sys::eventfd::EventFd;
-use tenfold_sys::file::Root;
 use tenfold_sys::inotify::{Inotify, InotifyEvent, WakeReason, WatchDescriptor};
+
+use crate::files::roots::Roots;
 
 /// Changes that are kept for workers that have not seen them; a worker that missed one looks at everything.
 const MOST_CHANGES: usize = 1024;
@@ -95,7 +96,7 @@ impl Watch {
 
     /// Watches the folder of `relative`, and those above it, because a rename of any of them changes the file that
     /// is found. A folder that cannot be watched is left to the look after a second.
-    pub(crate) fn follow(&self, root: &Root, relative: &str, listener: &mut Listener) {
+    pub(crate) fn follow(&self, roots: &Roots, relative: &str, listener: &mut Listener) {
         let folder = relative.rsplit_once('/').map_or("", |(folder, _)| folder);
         if listener.followed.contains(folder) {
             return;
@@ -111,7 +112,7 @@ impl Watch {
             if folders.len() >= self.most_folders && !folders.values().any(|known| **known == *name) {
                 return;
             }
-            let Ok(watched) = running.inotify.watch(root, name) else { return };
+            let Ok(watched) = running.inotify.watch(roots.of(name), name) else { return };
             folders.insert(watched, name.into());
             listener.followed.insert(name.to_owned());
         }

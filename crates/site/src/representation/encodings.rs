@@ -163,7 +163,7 @@ fn usable_sibling(
     guard: &Guard,
 ) -> Option<FileStat> {
     let wanted = Wanted::file(&format!("{name}{}", suffix(coding)));
-    let sibling = wanted.look(&site.files.root).ok().filter(|sibling| sibling.modified >= facts.modified)?;
+    let sibling = wanted.look(&site.files.roots).ok().filter(|sibling| sibling.modified >= facts.modified)?;
     site.files.is_guarded_by(wanted.name(), &sibling, guard).then_some(sibling)
 }
 

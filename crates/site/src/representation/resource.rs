@@ -58,7 +58,7 @@ impl Resource {
 
     /// Whether the first of `paths` that is there is still this version, with the same encodings beside it.
     pub(crate) fn is_still_first(&self, paths: &TryPaths, site: &Site) -> bool {
-        let looked = paths.first(|wanted| wanted.look(&site.files.root));
+        let looked = paths.first(|wanted| wanted.look(&site.files.roots));
         is_still(&site.files, &self.plain, looked, |name, facts| match &self.encodings {
             Some(encodings) => encodings.are_still(site, name, facts, self.guard()),
             None => encodings::has_no_siblings(site, name, facts, self.guard()),

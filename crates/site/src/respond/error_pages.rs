@@ -34,7 +34,7 @@ impl Pages {
         let page = &mut pages[place];
         if page.checked.is_none_or(|checked| !is_fresh(checked, now)) {
             let wanted = Wanted::file(name);
-            let look = || wanted.look(&site.files.root).map(|facts| (&wanted, facts));
+            let look = || wanted.look(&site.files.roots).map(|facts| (&wanted, facts));
             let still = |body: &Variant| is_still(&site.files, body, look(), |_, _| true);
             page.body = page.body.take().filter(still).or_else(|| load(&wanted, status, site));
             page.checked = Some(now);

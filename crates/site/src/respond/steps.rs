@@ -83,7 +83,7 @@ impl Steps<'_> {
         let opened = route.rewritten.as_ref().unwrap_or(&route.path);
         let paths = TryPaths::of(opened, here, &site.settings);
         if let Some(watch) = &site.watch {
-            paths.names().for_each(|name| watch.follow(&site.files.root, name, &mut self.store.listener));
+            paths.names().for_each(|name| watch.follow(&site.files.roots, name, &mut self.store.listener));
         }
         self.store.check(key, &paths, site, self.now);
         if let Some(resource) = self.store.memory.fresh(key, self.now) {
@@ -187,7 +187,7 @@ impl Steps<'_> {
         let site = self.site;
         let reading = Reading::of(canonical, listing, site, self.head);
         let name = reading.path.relative();
-        let found = site.files.root.look(name).map_err(Absence::from);
+        let found = site.files.roots.of(name).look(name).map_err(Absence::from);
         match found.and_then(|facts| site.files.protection.guard(name, &facts)) {
             Ok(Some(guard)) => match self.access.admit(&guard, here, self.head) {
                 Ok(()) => list(reading, here.clone()),

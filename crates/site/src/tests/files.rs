@@ -246,3 +246,30 @@ fn h51_a_file_that_is_replaced_while_it_is_sent_is_one_version() {
         assert_eq!(get(&site, "/page").text(), "another version!!");
     }
 }
+
+#[test]
+fn a_second_root_has_its_own_name_and_the_rest_stays() {
+    let (folder, other) = (Folder::new(), Folder::new());
+    folder.write("index.html", "start");
+    folder.write("404.html", "own page");
+    folder.write("book/index.html", "hidden by the second root");
+    folder.write("bookshop/index.html", "another name");
+    other.write("book/index.html", "manual");
+    other.write("book/models/epoll.html", "epoll");
+    other.write("secret.html", "beside the name");
+    let [main, beside] = [&folder, &other].map(|one| Root::open(&one.root()).expect("it was made"));
+    let site = Site::with_second_root(main, "book", beside, Settings::default());
+    for (target, status, body) in [
+        ("/", 200, "start"),
+        ("/book/", 200, "manual"),
+        ("/%62ook/models/epoll.html", 200, "epoll"),
+        ("/bookshop/", 200, "another name"),
+        ("/book/absent.html", 404, "own page"),
+        ("/secret.html", 404, "own page"),
+        ("/book/../secret.html", 404, "own page"),
+    ] {
+        let response = get(&site, target);
+        assert_eq!((response.status(), response.text()), (status, body), "{target}");
+    }
+    assert_eq!(get(&site, "/book").field("Location"), Some("/book/"));
+}

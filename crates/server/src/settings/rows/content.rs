@@ -4,8 +4,8 @@ use tenfold_http::semantics::negotiate::Coding;
 use tenfold_site::{Codings, TagFrom};
 use tenfold_sys::socket::ListenAddress;
 
-use super::read::{bytes, count, path, rows, size, switch, word};
-use crate::settings::row::Initial::Value;
+use super::read::{bytes, count, path, rows, size, some, switch, word};
+use crate::settings::row::Initial::{Follows, Value};
 use crate::settings::row::{Row, Text, many, one};
 use crate::settings::units;
 
@@ -21,6 +21,9 @@ pub(super) static SITE: &[Row] = rows! { "The site":
     one "index" "NAME" = Value("index.html"), not_null;
         index = |given: Text<'_>| units::file_name(given.text);
         "the file that is served for a folder";
+    one "book" "on|off" = Follows("off; on for the demonstration site"), not_null;
+        book = some(switch);
+        "serve this version's manual at /book/ of the default site";
     one "echo" "PATH|off" = Value("off"), not_null;
         echo = url_path_or_off;
         "a path that answers any method with the body of the request, for tests of framing";

@@ -63,7 +63,8 @@ impl Reading {
             Listing::Html | Listing::Off => prefers_json(request),
         };
         let order = Order::of(request.target.query.unwrap_or_default());
-        let (root, most) = (Arc::clone(&site.files.root), site.settings.listing_entries);
+        let root = Arc::clone(site.files.roots.of(path.relative()));
+        let most = site.settings.listing_entries;
         Reading { path, root, visible, order, most, json, chosen: listing == Listing::Html }
     }
 

@@ -1,0 +1,108 @@
+//! A page of the book as a whole document: its head, its navigation, and the links to its neighbours.
+
+use std::collections::BTreeMap;
+
+use crate::text::{CONTENTS, Group, Page, relative};
+
+/// The pages before and after this one.
+pub(crate) struct Around<'a> {
+    pub(crate) previous: Option<&'a String>,
+    pub(crate) next: Option<&'a String>,
+}
+
+/// Text inside an element or a quoted attribute.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// The class of a link that leads from the manual to another page of the demonstration. Each has a line of its own: a
+/// server of another site leaves these lines out.
+const ASIDE: &str = "aside";
+
+/// The whole document. No inline script and no inline style: the pages live under a strict
+/// Content-Security-Policy.
+pub(crate) fn document(
+    path: &str,
+    page: &Page,
+    body: &str,
+    groups: &[Group],
+    pages: &BTreeMap<String, Page>,
+    around: &Around<'_>,
+) -> String {
+    let up = "../".repeat(path.matches('/').count());
+    let title = if path == CONTENTS {
+        "The Tenfold book".to_owned()
+    } else {
+        format!("{} · The Tenfold book", escape(&page.title))
+    };
+    let contents = navigation(path, groups, pages);
+    let turn = turn_the_page(path, pages, around);
+    format!(
+        r##"<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="icon" href="{up}favicon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="{up}site.css">
+<script src="{up}site.js"></script>
+</head>
+<body class="book">
+<a class="skip" href="#text">Skip to the text</a>
+<header class="bar">
+<a class="mark" href="{up}../"><img src="{up}favicon.svg" alt="" width="28" height="28"> Tenfold</a>
+<nav class="places" aria-label="Site">
+<a href="{up}index.html" aria-current="true">Book</a>
+<a class="{ASIDE}" href="{up}../media.html">Media</a>
+<a class="{ASIDE}" href="{up}../members/">Members</a>
+</nav>
+<button class="theme" type="button" hidden>Theme</button>
+</header>
+<div class="pages">
+<aside class="contents">
+<button class="unfold" type="button" aria-expanded="false" aria-controls="contents" hidden>Contents</button>
+<nav id="contents" aria-label="Contents">
+{contents}</nav>
+</aside>
+<main id="text">
+<article>
+{body}</article>
+{turn}</main>
+</div>
+</body>
+</html>
+"##
+    )
+}
+
+fn navigation(path: &str, groups: &[Group], pages: &BTreeMap<String, Page>) -> String {
+    let mut out = String::new();
+    for group in groups {
+        out.push_str(&format!("<h2>{}</h2>\n<ul>\n", escape(&group.title)));
+        for to in &group.pages {
+            let current = if to == path { " aria-current=\"page\"" } else { "" };
+            let title = pages.get(to).map_or(to.as_str(), |page| &page.title);
+            let link = relative(path, to);
+            out.push_str(&format!("<li><a href=\"{link}\"{current}>{}</a></li>\n", escape(title)));
+        }
+        out.push_str("</ul>\n");
+    }
+    out
+}
+
+fn turn_the_page(path: &str, pages: &BTreeMap<String, Page>, around: &Around<'_>) -> String {
+    let mut out = String::from("<nav class=\"turn\" aria-label=\"Pages\">\n");
+    for (to, rel, word) in [(around.previous, "prev", "Previous"), (around.next, "next", "Next")] {
+        if let Some(to) = to {
+            let title = pages.get(to).map_or(to.as_str(), |page| &page.title);
+            let link = relative(path, to);
+            out.push_str(&format!(
+                "<a rel=\"{rel}\" href=\"{link}\"><small>{word}</small> {}</a>\n",
+                escape(title)
+            ));
+        }
+    }
+    out.push_str("</nav>\n");
+    out
+}

@@ -1,0 +1,191 @@
+//! The manual as a site: every Markdown page of `docs/` as an HTML page, with the style and the script that pages need.
+//!
+//! `docs/README.md` is the table of contents: its second-level headings are the groups of the navigation,
+//! the first link of each list item is a page, and the order is the order of "previous" and "next". A page
+//! that is not listed, a link that leads nowhere and a heading that does not exist are errors, so that the
+//! text and its table of contents cannot drift apart. Links that leave `docs/` lead to source files, which only
+//! the repository has; the site shows their text only.
+//!
+//! The output depends on the repository alone: it has no date, no version and no absolute path.
+
+#![forbid(unsafe_code)]
+
+mod document;
+mod text;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path};
+
+use document::{Around, document};
+use text::{CONTENTS, DOCS, html_path, links_to_missing_files, parse_contents, parse_page, render_body};
+
+/// The folder of the demonstration site, below the root of the repository.
+const SITE: &str = "examples/site";
+
+/// The files of that site that each page loads.
+const LOADED: [&str; 3] = ["favicon.svg", "site.css", "site.js"];
+
+/// The folders of the repository that the manual is made of.
+pub const SOURCES: [&str; 2] = [DOCS, SITE];
+
+/// Returns all files of the manual by path, for the repository at `root`.
+///
+/// # Errors
+/// Names a text that cannot be read, is not listed, or links to something that does not exist.
+pub fn files(root: &Path) -> Result<BTreeMap<String, String>, String> {
+    let mut files = pages(root)?;
+    for name in LOADED {
+        files.insert(name.to_owned(), read(root, &format!("{SITE}/{name}"))?);
+    }
+    Ok(files)
+}
+
+/// Checks that each page can be rendered and that the source files that the text names exist.
+///
+/// # Errors
+/// Lists every link to a missing file, or the first error of [`files`].
+pub fn check(root: &Path) -> Result<(), String> {
+    files(root)?;
+    let mut missing = Vec::new();
+    for path in files_below(&root.join(DOCS), "md")? {
+        missing.extend(links_to_missing_files(root, &path)?);
+    }
+    if missing.is_empty() { Ok(()) } else { Err(missing.join("\n")) }
+}
+
+fn read(root: &Path, path: &str) -> Result<String, String> {
+    fs::read_to_string(root.join(path)).map_err(|error| format!("cannot read {path}: {error}"))
+}
+
+/// All pages: the path of each, and the whole document.
+fn pages(root: &Path) -> Result<BTreeMap<String, String>, String> {
+    let docs = root.join(DOCS);
+    let mut pages = BTreeMap::new();
+    for path in files_below(&docs, "md")? {
+        let markdown = read(root, &format!("{DOCS}/{path}"))?;
+        pages.insert(path.clone(), parse_page(&path, markdown)?);
+    }
+    let contents =
+        pages.get(CONTENTS).ok_or(format!("{DOCS}/{CONTENTS}, the table of contents, is missing"))?;
+    let groups = parse_contents(&contents.markdown);
+    let order: Vec<String> =
+        std::iter::once(CONTENTS.to_owned()).chain(groups.iter().flat_map(|g| g.pages.clone())).collect();
+    for path in pages.keys() {
+        if !order.contains(path) {
+            return Err(format!("{DOCS}/{path} is not listed in {DOCS}/{CONTENTS}"));
+        }
+    }
+    let mut rendered = BTreeMap::new();
+    for (at, path) in order.iter().enumerate() {
+        let page = pages.get(path).ok_or(format!("{DOCS}/{CONTENTS} lists {path}, which does not exist"))?;
+        let body = render_body(path, page, &pages)?;
+        let previous = at.checked_sub(1).and_then(|before| order.get(before));
+        let around = Around { previous, next: order.get(at + 1) };
+        rendered.insert(html_path(path), document(path, page, &body, &groups, &pages, &around));
+    }
+    Ok(rendered)
+}
+
+/// The files with this extension below a folder, as sorted relative paths with `/`. A missing folder has none.
+fn files_below(folder: &Path, extension: &str) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    let mut waiting = vec![folder.to_path_buf()];
+    while let Some(at) = waiting.pop() {
+        if !at.exists() {
+            continue;
+        }
+        let entries = fs::read_dir(&at).map_err(|e| format!("read folder {}: {e}", at.display()))?;
+        for entry in entries {
+            let file = entry.map_err(|e| format!("read folder {}: {e}", at.display()))?.path();
+            if file.is_dir() {
+                waiting.push(file);
+            } else if file.extension().is_some_and(|e| e == extension) {
+                let below = file.strip_prefix(folder).expect("the walk started at this folder");
+                found.push(slashed(below));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn slashed(path: &Path) -> String {
+    let parts = path.components().filter_map(|part| match part {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A repository with these files, in a temporary folder.
+    fn repository(name: &str, files: &[(&str, &str)]) -> PathBuf {
+        let root = std::env::temp_dir().join(format!("tenfold-book-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        for (path, text) in files {
+            let file = root.join(path);
+            fs::create_dir_all(file.parent().expect("a file lies in a folder"))
+                .expect("a folder can be made");
+            fs::write(file, text).expect("a file can be written");
+        }
+        for name in LOADED {
+            fs::create_dir_all(root.join(SITE)).expect("a folder can be made");
+            fs::write(root.join(SITE).join(name), name).expect("a file can be written");
+        }
+        root
+    }
+
+    #[test]
+    fn pages_link_to_each_other_and_to_the_files_that_they_load() {
+        let text = "# B\n\n[c](c/README.md#more) [code](../code.rs)\n";
+        let root = repository(
+            "fresh",
+            &[
+                ("code.rs", ""),
+                ("docs/README.md", "# A\n\n## Part\n\n- [B](b.md)\n- [C](c/README.md)\n"),
+                ("docs/b.md", text),
+                ("docs/c/README.md", "# C\n\n## More\n"),
+            ],
+        );
+        assert_eq!(check(&root), Ok(()));
+        let files = files(&root).expect("the text is right");
+        let names: Vec<_> = files.keys().map(String::as_str).collect();
+        assert_eq!(names, ["b.html", "c/index.html", "favicon.svg", "index.html", "site.css", "site.js"]);
+        assert!(
+            files["b.html"].contains("<p><a href=\"c/index.html#more\">c</a> code</p>"),
+            "{}",
+            files["b.html"]
+        );
+        assert!(files["b.html"].contains("<link rel=\"stylesheet\" href=\"site.css\">"));
+        assert!(files["c/index.html"].contains("<link rel=\"stylesheet\" href=\"../site.css\">"));
+        fs::remove_file(root.join("code.rs")).expect("our own file");
+        assert!(
+            check(&root)
+                .is_err_and(|why| why.contains("docs/b.md links to ../code.rs, which does not exist"))
+        );
+        fs::remove_dir_all(root).expect("the folder was made by this test");
+    }
+
+    #[test]
+    fn a_page_that_is_not_listed_and_a_link_that_leads_nowhere_are_errors() {
+        let contents = ("docs/README.md", "# A\n\n## Part\n\n- [B](b.md)\n");
+        for (name, files, says) in [
+            ("unlisted", vec![contents, ("docs/b.md", "# B"), ("docs/x.md", "# X")], "x.md is not listed"),
+            ("absent", vec![contents], "links to b.md, which is not a page"),
+            ("dead", vec![contents, ("docs/b.md", "# B\n\n[x](x.md)")], "links to x.md, which is not a page"),
+            ("anchor", vec![contents, ("docs/b.md", "# B\n\n[x](#x)")], "has no such heading"),
+            ("raw", vec![contents, ("docs/b.md", "# B\n\n<b>x</b>")], "raw HTML is not part of the book"),
+        ] {
+            let root = repository(name, &files);
+            let result = check(&root);
+            assert!(result.as_ref().is_err_and(|e| e.contains(says)), "{name}: {result:?}");
+            fs::remove_dir_all(root).expect("the folder was made by this test");
+        }
+    }
+}

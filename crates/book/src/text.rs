@@ -1,0 +1,256 @@
+//! The content of `docs/`: pages, their headings, and the links between them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+
+/// The folder of the text, below the root of the repository.
+pub(crate) const DOCS: &str = "docs";
+/// The page that is also the table of contents.
+pub(crate) const CONTENTS: &str = "README.md";
+
+/// A text of `docs/`, parsed as far as other pages need to know it.
+pub(crate) struct Page {
+    /// The text of its first-level heading.
+    pub(crate) title: String,
+    /// The identifiers of its headings, which links may name.
+    pub(crate) anchors: Vec<String>,
+    pub(crate) markdown: String,
+}
+
+/// One heading of the navigation with the pages below it.
+pub(crate) struct Group {
+    pub(crate) title: String,
+    /// Pages, as paths below `docs/`, in the order in which they are read.
+    pub(crate) pages: Vec<String>,
+}
+
+/// Markdown with the extension that the book uses: tables.
+fn events(markdown: &str) -> Parser<'_> {
+    Parser::new_ext(markdown, Options::ENABLE_TABLES)
+}
+
+pub(crate) fn parse_page(path: &str, markdown: String) -> Result<Page, String> {
+    let mut anchors = Vec::new();
+    let mut title = None;
+    let mut heading: Option<String> = None;
+    for event in events(&markdown) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::Text(text) | Event::Code(text) => {
+                if let Some(heading) = &mut heading {
+                    heading.push_str(&text);
+                }
+            }
+            Event::End(TagEnd::Heading(level)) => {
+                let text = heading.take().unwrap_or_default();
+                anchors.push(slug(&text));
+                if level == HeadingLevel::H1 && title.is_none() {
+                    title = Some(text);
+                }
+            }
+            _ => {}
+        }
+    }
+    let title = title.ok_or(format!("{DOCS}/{path} has no first-level heading"))?;
+    Ok(Page { title, anchors, markdown })
+}
+
+/// The groups of the table of contents: second-level headings, and the first link of each item below them.
+pub(crate) fn parse_contents(markdown: &str) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let (mut in_heading, mut item_open) = (false, false);
+    for event in events(markdown) {
+        match event {
+            Event::Start(Tag::Heading { level: HeadingLevel::H2, .. }) => {
+                in_heading = true;
+                groups.push(Group { title: String::new(), pages: Vec::new() });
+            }
+            Event::End(TagEnd::Heading(_)) => in_heading = false,
+            Event::Text(text) if in_heading => {
+                if let Some(group) = groups.last_mut() {
+                    group.title.push_str(&text);
+                }
+            }
+            Event::Start(Tag::Item) => item_open = true,
+            Event::Start(Tag::Link { dest_url, .. }) if item_open => {
+                item_open = false;
+                if let Some(group) = groups.last_mut() {
+                    group.pages.push(dest_url.into_string());
+                }
+            }
+            _ => {}
+        }
+    }
+    groups
+}
+
+/// The page's own text as HTML: headings that can be linked to, tables that scroll on a narrow screen,
+/// links between pages.
+pub(crate) fn render_body(path: &str, page: &Page, pages: &BTreeMap<String, Page>) -> Result<String, String> {
+    let mut anchors = page.anchors.iter();
+    let mut output = Vec::new();
+    let mut dropped_link = false;
+    for event in events(&page.markdown) {
+        match event {
+            Event::Start(Tag::Heading { level, .. }) => {
+                let id = anchors.next().expect("parse_page collected an anchor for each heading");
+                output.push(Event::Html(format!("<{level} id=\"{id}\">").into()));
+            }
+            Event::Start(Tag::Table(columns)) => {
+                output.push(Event::Html("<div class=\"table\" tabindex=\"0\">".into()));
+                output.push(Event::Start(Tag::Table(columns)));
+            }
+            Event::End(TagEnd::Table) => {
+                output.push(Event::End(TagEnd::Table));
+                output.push(Event::Html("</div>\n".into()));
+            }
+            Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+                match rewrite_link(path, page, &dest_url, pages)? {
+                    Some(dest_url) => {
+                        output.push(Event::Start(Tag::Link {
+                            link_type,
+                            dest_url: dest_url.into(),
+                            title,
+                            id,
+                        }));
+                    }
+                    None => dropped_link = true,
+                }
+            }
+            Event::End(TagEnd::Link) if dropped_link => dropped_link = false,
+            Event::Html(raw) | Event::InlineHtml(raw) => {
+                return Err(format!("{DOCS}/{path}: raw HTML is not part of the book: {}", raw.trim()));
+            }
+            other => output.push(other),
+        }
+    }
+    let mut body = String::new();
+    html::push_html(&mut body, output.into_iter());
+    Ok(body)
+}
+
+/// The target of a link on the site; `None` if it leaves the book.
+fn rewrite_link(
+    path: &str,
+    page: &Page,
+    link: &CowStr<'_>,
+    pages: &BTreeMap<String, Page>,
+) -> Result<Option<String>, String> {
+    if link.starts_with("https://") || link.starts_with("http://") {
+        return Ok(Some(link.to_string()));
+    }
+    let (target, fragment) = link.split_once('#').map_or((link.as_ref(), None), |(t, f)| (t, Some(f)));
+    let (to, linked) = if target.is_empty() {
+        (path.to_owned(), page)
+    } else {
+        let Some(to) = resolve(path, target) else { return Ok(None) };
+        let linked = pages.get(&to).ok_or(format!("{DOCS}/{path} links to {link}, which is not a page"))?;
+        (to, linked)
+    };
+    if let Some(fragment) = fragment
+        && !linked.anchors.iter().any(|anchor| anchor == fragment)
+    {
+        return Err(format!("{DOCS}/{path} links to {link}: {DOCS}/{to} has no such heading"));
+    }
+    let suffix = fragment.map(|f| format!("#{f}")).unwrap_or_default();
+    Ok(Some(if target.is_empty() { suffix } else { format!("{}{suffix}", relative(path, &to)) }))
+}
+
+/// Links that lead out of `docs/` to a file of the repository that is not there.
+pub(crate) fn links_to_missing_files(root: &Path, path: &str) -> Result<Vec<String>, String> {
+    let file = root.join(DOCS).join(path);
+    let markdown = fs::read_to_string(&file).map_err(|e| format!("read {DOCS}/{path}: {e}"))?;
+    let folder = file.parent().expect("a page lies in a folder");
+    let mut missing = Vec::new();
+    for event in events(&markdown) {
+        if let Event::Start(Tag::Link { dest_url, .. }) = event
+            && !dest_url.contains("://")
+            && !dest_url.starts_with('#')
+            && !folder.join(dest_url.split('#').next().unwrap_or_default()).exists()
+        {
+            missing.push(format!("{DOCS}/{path} links to {dest_url}, which does not exist"));
+        }
+    }
+    Ok(missing)
+}
+
+/// The path below `docs/` that a relative link means; `None` if it leaves `docs/`.
+fn resolve(from: &str, link: &str) -> Option<String> {
+    let mut parts: Vec<&str> = from.split('/').collect();
+    parts.pop();
+    for part in link.split('/') {
+        match part {
+            ".." => {
+                parts.pop()?;
+            }
+            "." => {}
+            _ => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// The link from one page's HTML to another's.
+pub(crate) fn relative(from: &str, to: &str) -> String {
+    let up = "../".repeat(from.matches('/').count());
+    let (folder, shared) = (from.rsplit_once('/').map(|(f, _)| f), to.rsplit_once('/'));
+    match (folder, shared) {
+        (Some(folder), Some((other, name))) if folder == other => html_path(name),
+        _ => format!("{up}{}", html_path(to)),
+    }
+}
+
+/// `models/epoll.md` is `models/epoll.html`, and a folder's `README.md` its `index.html`.
+pub(crate) fn html_path(markdown: &str) -> String {
+    let stem = markdown.strip_suffix(".md").unwrap_or(markdown);
+    match stem.strip_suffix("README") {
+        Some(folder) => format!("{folder}index.html"),
+        None => format!("{stem}.html"),
+    }
+}
+
+/// A heading's identifier, as forges generate it: lower case, words joined by hyphens.
+fn slug(text: &str) -> String {
+    let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_resolved_against_the_page_that_has_it() {
+        assert_eq!(resolve("models/epoll.md", "uring.md").as_deref(), Some("models/uring.md"));
+        assert_eq!(resolve("models/epoll.md", "../http.md").as_deref(), Some("http.md"));
+    }
+
+    #[test]
+    fn a_link_out_of_the_book_is_not_resolved() {
+        assert_eq!(resolve("models/epoll.md", "../../crates/engine/src/lib.rs"), None);
+    }
+
+    #[test]
+    fn links_between_pages_are_relative() {
+        assert_eq!(relative("models/epoll.md", "models/uring.md"), "uring.html");
+        assert_eq!(relative("models/epoll.md", "tcp/backlog.md"), "../tcp/backlog.html");
+        assert_eq!(relative("http.md", "models/README.md"), "models/index.html");
+    }
+
+    #[test]
+    fn the_contents_are_the_first_links_of_the_items_below_second_level_headings() {
+        let groups = parse_contents("# Book\n\n## One\n\n- [A](a.md): like [B](b.md)\n- [C](c.md)\n");
+        assert_eq!(groups.len(), 1);
+        assert_eq!(groups[0].title, "One");
+        assert_eq!(groups[0].pages, ["a.md", "c.md"]);
+    }
+
+    #[test]
+    fn a_heading_is_linked_to_by_its_words() {
+        assert_eq!(slug("What it is"), "what-it-is");
+        assert_eq!(slug("`head-timeout` and others"), "head-timeout-and-others");
+    }
+}

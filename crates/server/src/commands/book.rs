@@ -1,0 +1,25 @@
+//! `tenfold book`: serves the manual of this version, and nothing else.
+
+use std::process::ExitCode;
+
+use crate::diagnostics::error;
+use crate::settings::given::Given;
+use crate::supervisor::book::{Book, NAME};
+use crate::supervisor::open;
+use crate::supervisor::state::Serve;
+
+/// Serves the manual on the address `listen` until a signal ends it.
+pub(crate) fn serve(listen: String) -> ExitCode {
+    let book = match Book::unpack(false) {
+        Ok(book) => book,
+        Err(why) => {
+            error!("{why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let root = book.root().join(NAME).display().to_string();
+    // Variables are for the servers of sites, and do not count.
+    let flags = [("root", root.as_str()), ("listen", &listen), ("access-log", "off"), ("workers", "1")];
+    let flags = flags.map(|(name, value)| (name, vec![value.to_owned()])).into();
+    open::serve(Serve { given: Given { flags, ..Given::default() }, null: None, layered: false })
+}

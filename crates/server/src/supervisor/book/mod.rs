@@ -1,0 +1,172 @@
+//! The manual, which the build script has packed into the binary: unpacked into a private folder for the workers that
+//! serve it.
+
+mod archive;
+
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::read::DeflateDecoder;
+
+use crate::diagnostics::warning;
+use crate::settings::values::Settings;
+use crate::status::place::RuntimeFolder;
+
+/// The name of the manual beneath the root: `/book/`.
+pub(crate) const NAME: &str = "book";
+
+static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/book.deflate"));
+
+/// The start of a line of a page that leads to another page of the demonstration.
+const ASIDE: &str = "<a class=\"aside\"";
+
+/// Folders of one process at most: a reload may make another while the former is still in use.
+const MOST_FOLDERS: u32 = 64;
+
+/// The unpacked manual. The folder is removed when the last generation that serves it ends.
+#[derive(Debug)]
+pub(crate) struct Book {
+    /// Only the user who started the server may enter it. Workers reach the folder in it by an open descriptor.
+    private: PathBuf,
+    /// Whether pages link to other pages of the demonstration.
+    demonstration: bool,
+    /// The process that removes it: a forked worker must not.
+    owner: u32,
+}
+
+impl Book {
+    /// The manual that `settings` ask for, if they do. `former` is that of the configuration before.
+    ///
+    /// # Errors
+    /// The folder cannot be made or written, with its path and what to do.
+    pub(crate) fn of(settings: &Settings, former: Option<&Arc<Book>>) -> Result<Option<Arc<Book>>, String> {
+        if !settings.serves_book() {
+            return Ok(None);
+        }
+        if settings.root.join(NAME).exists() {
+            warning!(
+                "book on hides {}: the manual is at /{NAME}/; rename that folder, or set book off",
+                settings.root.join(NAME).display()
+            );
+        }
+        let demonstration = settings.is_demonstration();
+        match former.filter(|former| former.demonstration == demonstration) {
+            Some(former) => Ok(Some(Arc::clone(former))),
+            None => Book::unpack(demonstration).map(|book| Some(Arc::new(book))),
+        }
+    }
+
+    /// Unpacks the manual, with or without links to the demonstration.
+    ///
+    /// # Errors
+    /// As [`Book::of`].
+    pub(crate) fn unpack(demonstration: bool) -> Result<Book, String> {
+        let places = RuntimeFolder::find();
+        let failed = |path: &Path, error: io::Error| {
+            format!(
+                "cannot unpack the manual into {}: {error}; free the folder, or set book off",
+                path.display()
+            )
+        };
+        let place = places.open().map_err(|error| {
+            format!("cannot make a folder for the manual: {error}; set XDG_RUNTIME_DIR, or set book off")
+        })?;
+        let private = make_private(place).map_err(|error| failed(place, error))?;
+        // From here on it is removed, whatever fails.
+        let book = Book { private, demonstration, owner: std::process::id() };
+        book.fill().map_err(|error| failed(&book.private, error))?;
+        Ok(book)
+    }
+
+    /// The folder with an entry called [`NAME`], to serve as a second root.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.private.join("root")
+    }
+
+    fn fill(&self) -> io::Result<()> {
+        let mut archive = String::new();
+        DeflateDecoder::new(PACKED).read_to_string(&mut archive)?;
+        folder_for_reading(&self.root())?;
+        folder_for_reading(&self.root().join(NAME))?;
+        for file in archive::unpack(&archive) {
+            let (path, text) = file.ok_or(ErrorKind::InvalidData)?;
+            let path = self.root().join(NAME).join(path);
+            let folder = path.parent().ok_or(ErrorKind::InvalidData)?;
+            if !folder.exists() {
+                folder_for_reading(folder)?;
+            }
+            let kept = |line: &&str| self.demonstration || !line.starts_with(ASIDE);
+            let text: String = text.split_inclusive('\n').filter(kept).collect();
+            let mut file = File::create_new(&path)?;
+            file.write_all(text.as_bytes())?;
+            file.set_permissions(Permissions::from_mode(0o644))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Book {
+    fn drop(&mut self) {
+        if self.owner == std::process::id()
+            && let Err(error) = fs::remove_dir_all(&self.private)
+        {
+            warning!("cannot remove the folder of the manual, {}: {error}", self.private.display());
+        }
+    }
+}
+
+/// Makes a folder of this process alone. A name that is taken, also by a link, is left as it is.
+fn make_private(place: &Path) -> io::Result<PathBuf> {
+    let names = (0..MOST_FOLDERS).map(|number| format!("tenfold-book-{}-{number}", std::process::id()));
+    for name in names {
+        let path = place.join(name);
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(ErrorKind::AlreadyExists.into())
+}
+
+/// Makes a folder within the private one that workers may read, whatever the umask is.
+fn folder_for_reading(path: &Path) -> io::Result<()> {
+    DirBuilder::new().create(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o755))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn an_archive_gives_back_its_files_and_a_malformed_one_is_noticed() {
+        let files = [("a b.html", "x 1\ny"), ("c", ""), ("d/e.css", "\u{e9}")];
+        let files: BTreeMap<_, _> = files.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+        let archive = archive::pack(&files);
+        let back = archive::unpack(&archive).map(|file| file.expect("it is whole"));
+        assert!(back.eq(files.iter().map(|(path, text)| (path.as_str(), text.as_str()))));
+        for wrong in ["a", "a 5\nxy", "a x\n", "a 1\n\u{e9}"] {
+            assert_eq!(archive::unpack(wrong).collect::<Vec<_>>(), [None], "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_folder_is_private_whole_and_removed_at_the_end() {
+        for demonstration in [false, true] {
+            let book = Book::unpack(demonstration).expect("a folder can be made");
+            let (private, pages) = (book.private.clone(), book.root().join(NAME));
+            assert_eq!(fs::metadata(&private).expect("it was made").permissions().mode() & 0o777, 0o700);
+            let page = fs::read_to_string(pages.join("models/epoll.html")).expect("the page is there");
+            assert!(page.ends_with("</html>\n") && pages.join("site.css").is_file());
+            assert_eq!(page.contains("media.html"), demonstration);
+            drop(book);
+            assert!(!private.exists());
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The folders of a site: its root, and a second one whose files are beneath one name of it.
+
+use std::sync::Arc;
+
+use tenfold_sys::file::Root;
+
+/// The folders of a site.
+#[derive(Debug)]
+pub(crate) struct Roots {
+    main: Arc<Root>,
+    /// The name, and the folder that has an entry of this name.
+    beside: Option<(String, Arc<Root>)>,
+}
+
+impl Roots {
+    pub(crate) fn new(main: Root) -> Roots {
+        Roots { main: Arc::new(main), beside: None }
+    }
+
+    /// Adds a second root: it has everything called `name` and beneath that name, and the main root has the rest.
+    pub(crate) fn beside(&mut self, name: &str, root: Root) {
+        self.beside = Some((name.to_owned(), Arc::new(root)));
+    }
+
+    /// The root in which `relative` is looked for.
+    pub(crate) fn of(&self, relative: &str) -> &Arc<Root> {
+        match &self.beside {
+            Some((name, root)) if is_beneath(relative, name) => root,
+            _ => &self.main,
+        }
+    }
+
+    /// Every root, the main one first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Root>> {
+        std::iter::once(&self.main).chain(self.beside.iter().map(|(_, root)| root))
+    }
+}
+
+fn is_beneath(relative: &str, name: &str) -> bool {
+    relative.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_name_itself_and_paths_beneath_it_are_in_the_second_root() {
+        let among = |relative| is_beneath(relative, "book");
+        assert!(["book", "book/", "book/a.html", "book/models/epoll.html"].into_iter().all(among));
+        assert!(!["", "books", "book.html", "bookshop/a", "a/book", "Book/a"].into_iter().any(among));
+    }
+}

@@ -1,0 +1,177 @@
+//! The manual in the binary: at `/book/` beside a site, and alone with `tenfold book`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use tenfold_tests::binary::{self, workspace};
+use tenfold_tests::cases;
+use tenfold_tests::config::Config;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::process::Process;
+use tenfold_tests::server::Server;
+use tenfold_tests::site::Folder;
+use tenfold_tests::time::{SOON, becomes_true};
+use tenfold_tests::wire::Wire;
+
+pub(crate) const THEME: Theme = Theme {
+    name: "manual",
+    cases: cases![
+        Senders Own: the_demonstration_has_every_page_at_book;
+        Engines Own: a_reload_turns_the_manual_on_and_off, a_killed_worker_leaves_the_manual;
+        Epoll Own: protection_covers_the_manual;
+        Every Once: the_manual_is_served_alone;
+    ],
+};
+
+/// The files of the manual by path, as the repository gives them.
+fn expected() -> BTreeMap<String, String> {
+    tenfold_book::files(workspace()).unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// A server whose private folders are in `folder`.
+fn launch(config: &Config, folder: &Folder) -> Launch {
+    Launch::bare(config).through("env", &[&format!("XDG_RUNTIME_DIR={}", folder.make("run").display())])
+}
+
+/// The folders of manuals in `folder`.
+fn unpacked(folder: &Folder) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.at("run")).expect("our own folder");
+    let entries = entries.map(|entry| entry.expect("our own folder").path());
+    entries.filter(|path| path.to_string_lossy().contains("tenfold-book-")).collect()
+}
+
+fn stop(server: Server, folder: &Folder) {
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(unpacked(folder), Vec::<PathBuf>::new(), "the folder is removed at the end");
+}
+
+fn media_type(path: &str) -> &'static str {
+    match Path::new(path).extension().and_then(|extension| extension.to_str()) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml; charset=utf-8",
+        other => panic!("the manual has no {other:?}"),
+    }
+}
+
+fn the_demonstration_has_every_page_at_book(config: &Config) {
+    let folder = Folder::new("manual");
+    let server = launch(config, &folder).word(workspace().join("examples/site").display()).start();
+    let mut wire = server.connect();
+    for (path, text) in expected() {
+        wire.get(&format!("/book/{path}"));
+        let response = wire.response();
+        assert_eq!((response.status, response.need("Content-Type")), (200, media_type(&path)), "{path}");
+        assert!(response.body == text.as_bytes(), "{path} is not what docs/ gives");
+        // An engine may serve one connection at once, and close it after so many requests.
+        wire = if response.closes() { server.connect() } else { wire };
+    }
+    drop(wire);
+    assert_eq!(server.get("/book/models/").body, expected()["models/index.html"].as_bytes());
+    assert_eq!(server.get("/book").need("Location"), "/book/");
+    assert_eq!(server.get("/book/models").need("Location"), "/book/models/");
+    let absent = server.get("/book/absent.html");
+    let page = fs::read(workspace().join("examples/site/404.html")).expect("the demonstration has one");
+    assert_eq!((absent.status, absent.body), (404, page));
+    assert_eq!(server.get("/book/../.tenfold-demonstration").status, 404);
+    let [private] = unpacked(&folder).try_into().expect("one folder");
+    let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!(mode(&private), 0o700);
+    stop(server, &folder);
+}
+
+fn a_reload_turns_the_manual_on_and_off(config: &Config) {
+    let folder = Folder::new("manual-reload");
+    folder.write("site/index.html", "start\n");
+    let file = folder.write("tenfold.toml", "root = \"site\"\n");
+    let server = launch(config, &folder).flag("--config", file.display()).start();
+    assert_eq!((server.get("/book/").status, unpacked(&folder).len()), (404, 0), "it is off elsewhere");
+    let reload = |text: &str| {
+        folder.write("tenfold.toml", format!("root = \"site\"\n{text}"));
+        server.process.signal(Signal::HUP);
+    };
+    reload("book = \"on\"\n");
+    becomes_true(SOON, "the manual is served", || server.get("/book/").status == 200);
+    let page = String::from_utf8(server.get("/book/http.html").body).expect("a page is text");
+    assert!(!page.contains("media.html"), "the page leads to a page of the demonstration");
+    let checked = tenfold(&["check", file.to_str().expect("ASCII")]);
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    let before = unpacked(&folder);
+    reload("book = \"on\"\nindex = \"index.html\"\n");
+    becomes_true(SOON, "the third configuration is served", || server.status()["generation"] == 3);
+    becomes_true(SOON, "the manual stays", || server.get("/book/").status == 200);
+    assert_eq!(unpacked(&folder), before, "a reload takes over the folder");
+    reload("");
+    becomes_true(SOON, "the manual is gone", || server.get("/book/").status == 404);
+    becomes_true(SOON, "its folder is removed", || unpacked(&folder).is_empty());
+    assert_eq!(server.get("/").body, b"start\n");
+    stop(server, &folder);
+}
+
+fn a_killed_worker_leaves_the_manual(config: &Config) {
+    let folder = Folder::new("manual-worker");
+    folder.write("site/index.html", "start\n");
+    let server = launch(config, &folder).word(folder.at("site").display()).flag("--book", "on").start();
+    assert_eq!(server.get("/book/").status, 200);
+    let first = server.workers();
+    first.iter().for_each(|worker| worker.signal(Signal::KILL));
+    becomes_true(SOON, "other workers are there", || {
+        let now = server.workers();
+        now.len() == first.len() && now.iter().all(|worker| !first.contains(worker))
+    });
+    assert_eq!(server.get("/book/operating.html").status, 200);
+    stop(server, &folder);
+}
+
+/// Rules by path and folders of members are for the second root, too.
+fn protection_covers_the_manual(config: &Config) {
+    let folder = Folder::new("manual-protected");
+    folder.write("site/index.html", "start\n");
+    let text = "root = \"site\"\nbook = \"on\"\nprotect = [\"/book/tcp/\"]\n\
+                [[site.path]]\nmatch = \"/book/models/**\"\nheaders = { set = { \"X-Rule\" = \"models\" } }\n";
+    let file = folder.write("tenfold.toml", text);
+    let server = launch(config, &folder).flag("--config", file.display()).members().start();
+    let page = server.get("/book/models/epoll.html");
+    assert_eq!((page.status, page.need("X-Rule")), (200, "models"));
+    for target in ["/book/tcp/backlog.html", "/%62ook/tcp/backlog.html", "/book/tcp/"] {
+        assert_eq!(server.get(target).status, 303, "{target}");
+    }
+    stop(server, &folder);
+}
+
+fn the_manual_is_served_alone() {
+    let folder = Folder::new("manual-alone");
+    let run = folder.make("run");
+    let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    let mut command = Command::new(&server.path);
+    command.arg("book").env("XDG_RUNTIME_DIR", run).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the server starts");
+    let said = BufReader::new(child.stderr.take().expect("it is a pipe"));
+    let mut lines = said.lines().map(|line| line.expect("text"));
+    let line = lines.find(|line| line.contains("http://127.0.0.1:")).expect("it prints its address");
+    let rest = std::thread::spawn(move || lines.count());
+    let address = line.split(['/', ' ']).find(|word| word.starts_with("127.0.0.1:")).expect("an address");
+    let address = address.parse().expect("an address and a port");
+    let served = expected().into_iter().map(|(path, text)| {
+        let mut wire = Wire::connect(address, false);
+        wire.get(&format!("/{path}"));
+        (path, text, wire.response().body)
+    });
+    let (served, folders): (Vec<_>, _) = (served.collect(), unpacked(&folder));
+    Process(child.id()).signal(Signal::TERM);
+    assert!(child.wait().expect("our own child").success());
+    rest.join().expect("the reader does not panic");
+    assert_eq!(folders.len(), 1);
+    assert_eq!(unpacked(&folder), Vec::<PathBuf>::new(), "the folder is removed at the end");
+    for (path, text, body) in served {
+        let lines = text.lines().filter(|line| !line.starts_with("<a class=\"aside\""));
+        assert!(String::from_utf8(body).is_ok_and(|body| body.lines().eq(lines)), "{path}");
+    }
+}
