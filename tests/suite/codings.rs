@@ -29,7 +29,7 @@ fn with_siblings() -> Folder {
     folder
 }
 
-/// A text that is worth compressing, of 400 KB.
+/// A text that is worth compressing, of 400 KiB.
 fn text() -> Vec<u8> {
     (0..10_000)
         .map(|line| format!("a line that is nearly the same, {line:5}\n"))
@@ -137,7 +137,7 @@ fn what_can_not_be_is_refused(_: &Config) {
         let file = folder.write("tenfold.toml", words);
         let output = tenfold(&["check", &file.display().to_string()]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{words}: {said}");
+        assert_eq!(output.status.code(), Some(2), "{words}: {said}");
         assert!(said.contains(place) && said.contains(mend), "{words}: {said}");
     }
     let output = tenfold(&["serve", "--compress-from", "2k"]);

@@ -1,10 +1,11 @@
 //! Command lines: wrong ones are refused in words, right ones say what there is.
 
 use std::net::TcpListener;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 use tenfold_engine::{Engine, MODELS, Sender, Topology};
+use tenfold_tests::binary;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -19,8 +20,8 @@ pub(crate) const THEME: Theme = Theme {
         Topologies Own: status_counts, the_start_says_what_runs;
         Engines Own: a_port_in_use_is_said;
         Every Once: wrong_words_name_the_right_ones, combinations_that_make_no_sense, a_root_that_is_none,
-            check_shows_line_and_column, engines_agree_with_the_table, status_without_a_server, manuals_and_completions_are_read;
-        Every OnceAsRoot: a_root_that_can_not_be_read;
+            check_shows_line_and_column, check_looks_at_what_serve_would_use, a_closed_pipe_ends_a_command_quietly, engines_agree_with_the_table, status_without_a_server, manuals_and_completions_are_read;
+        Every OnceAsRoot: a_root_that_can_not_be_read, check_looks_with_the_rights_of_the_workers;
     ],
 };
 
@@ -132,7 +133,7 @@ fn check_shows_line_and_column() {
     ];
     for (text, place, mend) in wrong {
         let output = check(text);
-        assert_eq!(output.status.code(), Some(1), "{text:?}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(2), "{text:?}: {}", said(&output));
         assert!(said(&output).contains(place), "{place} is not said in: {}", said(&output));
         assert!(said(&output).contains(mend), "{mend:?} is not said in: {}", said(&output));
     }
@@ -144,6 +145,79 @@ fn check_shows_line_and_column() {
     );
     let missing = tenfold(&["check", "/nonexistent.toml"]);
     assert_eq!(missing.status.code(), Some(1), "{}", said(&missing));
+}
+
+fn check_looks_at_what_serve_would_use() {
+    let folder = Folder::new("check-all");
+    folder.write("site/index.html", "x");
+    folder.write("file", "");
+    let check = |text: &str| {
+        let file = folder.write("tenfold.toml", format!("control = \"off\"\n{text}"));
+        tenfold(&["check", &file.display().to_string()])
+    };
+    for (text, words) in [
+        ("root = \"none\"", &["none", "make it, or name another one"][..]),
+        ("root = \"file\"", &["file", "name the folder"]),
+        ("root = \"site\"\n[[host]]\nname = \"a.example\"\nroot = \"gone\"", &["gone", "make it"]),
+        (
+            "root = \"site\"\naccess-log = \"logs/access.log\"",
+            &["access.log", "there is no folder", "logs; create it"],
+        ),
+        ("root = \"site\"\nlisten = \"192.0.2.77:8080\"", &["192.0.2.77", "no address of this machine"]),
+        ("root = \"site\"\naccounts = \"sqlite:none/members.db\"", &["members.db", "none"]),
+        ("root = \"site\"\naccounts = \"postgresql://x@127.0.0.1:1/x\"", &["127.0.0.1:1"]),
+        ("root = \"none\"\naccess-log = \"logs/access.log\"", &["none", "logs"]),
+    ] {
+        let output = check(text);
+        expect_refused(&output, 1, words);
+    }
+    let held = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let taken = held.local_addr().expect("it is bound");
+    let used = check(&format!("root = \"site\"\nlisten = \"{taken}\""));
+    assert_eq!(used.status.code(), Some(0), "{}", said(&used));
+    assert!(said(&used).contains("warning: ") && said(&used).contains("in use"), "{}", said(&used));
+    drop(held);
+    folder.allow(".", 0o777);
+    let right = check("root = \"site\"\naccess-log = \"access.log\"\naccounts = \"sqlite:members.db\"");
+    assert_eq!((right.status.code(), said(&right).contains("error")), (Some(0), false), "{}", said(&right));
+    assert!(!folder.at("access.log").exists() && !folder.at("members.db").exists(), "check makes nothing");
+}
+
+fn check_looks_with_the_rights_of_the_workers() {
+    let folder = Folder::new("check-rights");
+    folder.write("site/index.html", "x");
+    folder.allow("site", 0o700);
+    folder.make("private");
+    folder.allow("private", 0o700);
+    let check = |text: &str| {
+        let file = folder.write("tenfold.toml", text);
+        tenfold(&["check", &file.display().to_string()])
+    };
+    expect_refused(&check("root = \"site\""), 1, &["cannot read the root", "site as user nobody"]);
+    folder.allow("site", 0o755);
+    let text = "root = \"site\"\naccounts = \"sqlite:private/members.db\"\naccounts-user = \"nobody\"";
+    expect_refused(&check(text), 1, &["user nobody", "private", "give the folder to that user"]);
+    assert!(!folder.at("private/members.db").exists());
+}
+
+/// A reader that goes, as `head` does, has read enough.
+fn a_closed_pipe_ends_a_command_quietly() {
+    let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    for words in [
+        &["check", "--schema"][..],
+        &["engines"],
+        &["engines", "--matrix"],
+        &["engines", "--json"],
+        &["man", "serve"],
+        &["completions", "bash"],
+        &["serve", "--help"],
+    ] {
+        let (reader, writer) = std::io::pipe().expect("descriptors");
+        drop(reader);
+        let output = Command::new(&server.path).args(words).stdout(writer).output().expect("it runs");
+        assert!(output.stderr.is_empty(), "{words:?}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+    }
 }
 
 fn engines_agree_with_the_table() {

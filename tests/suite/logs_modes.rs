@@ -107,7 +107,7 @@ fn json_says_what_a_response_took(config: &Config) {
     stop(server);
 }
 
-/// Each byte beyond ASCII takes several of a line, and a request may be 16 KB of them.
+/// Each byte beyond ASCII takes several of a line, and a request may be 16 KiB of them.
 fn a_line_has_its_bound_whatever_was_sent(config: &Config) {
     const FIELD: usize = 8 * 1024;
     let agent = [0xff; 12_000];
@@ -324,7 +324,7 @@ fn a_new_file_by_size_and_by_day(config: &Config) {
     });
     stop(server);
 
-    let server = Launch::new(config, site::shared()).flag("--log-rotate", "1 KB").start();
+    let server = Launch::new(config, site::shared()).flag("--log-rotate", "1 KiB").start();
     becomes_true(SOON, "a new file", || {
         ask(&server, 5);
         files(&server).len() > 1
@@ -347,7 +347,7 @@ fn what_can_not_be_renamed_is_not_rotated() {
     let folder = Folder::new("rotate");
     std::os::unix::fs::symlink(folder.write("access.log", ""), folder.at("link")).expect("our own folder");
     let link = folder.at("link").display().to_string();
-    for (log, when) in [("/dev/null", "100 lines"), ("/dev/stderr", "daily"), (link.as_str(), "1 MB")] {
+    for (log, when) in [("/dev/null", "100 lines"), ("/dev/stderr", "daily"), (link.as_str(), "1 MiB")] {
         let address = free_address().to_string();
         let flags = ["--listen", &address, "--access-log", log, "--log-rotate", when];
         let output = tenfold(&[&["serve", "."], flags.as_slice()].concat());
@@ -359,7 +359,7 @@ fn what_can_not_be_renamed_is_not_rotated() {
         }
         let text = format!("root = \".\"\naccess-log = \"{log}\"\nlog-rotate = \"{when}\"\n");
         let output = tenfold(&["check", &folder.write("tenfold.toml", text).display().to_string()]);
-        assert_eq!(output.status.code(), Some(1), "{log} is right for check");
+        assert_eq!(output.status.code(), Some(2), "{log} is right for check");
     }
     assert!(folder.at("link").is_symlink(), "the link was renamed");
 }

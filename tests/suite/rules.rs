@@ -239,6 +239,6 @@ fn the_schema_is_printed_and_a_wrong_rule_is_shown() {
     assert_eq!(check("root = \"site\"\n[site]\ncache = \"hashed\"\n").status.code(), Some(0));
     let wrong = check("root = \"site\"\n[[site.path]]\nmatch = \"/a\"\ncahce = \"hashed\"\n");
     let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
-    assert_eq!(wrong.status.code(), Some(1), "{said}");
+    assert_eq!(wrong.status.code(), Some(2), "{said}");
     assert!(said.contains("tenfold.toml:4:1") && said.contains("did you mean cache?"), "{said}");
 }

@@ -57,6 +57,17 @@ pub struct Accounts {
 /// A reply, or the error of the database for the log; the client then receives [`Reply::Unavailable`].
 pub type QueryResult = Result<Reply, String>;
 
+/// The store of the sessions, open.
+fn place(policy: &AccountPolicy) -> Result<SessionStore, String> {
+    Ok(match &policy.sessions {
+        None => SessionStore::Database,
+        #[cfg(feature = "redis")]
+        Some(url) => SessionStore::Redis(Box::new(crate::sessions::redis::Redis::open(url)?)),
+        #[cfg(not(feature = "redis"))]
+        Some(_) => return Err("this build has no Redis: build with the cargo feature `redis`".into()),
+    })
+}
+
 impl Accounts {
     /// Opens the database with at most `connections`, and the session store.
     ///
@@ -65,19 +76,22 @@ impl Accounts {
     pub fn open(url: &DatabaseUrl, connections: usize, policy: AccountPolicy) -> Result<Accounts, String> {
         let hasher = Hasher::new(policy.cost)?;
         let store = MemberStore::open(url, connections)?;
-        let place = match &policy.sessions {
-            None => SessionStore::Database,
-            #[cfg(feature = "redis")]
-            Some(url) => SessionStore::Redis(Box::new(crate::sessions::redis::Redis::open(url)?)),
-            #[cfg(not(feature = "redis"))]
-            Some(_) => return Err("this build has no Redis: build with the cargo feature `redis`".into()),
-        };
+        let place = place(&policy)?;
         let sessions = Sessions::new(place, policy.lifetime);
         let throttle = Throttle::new(policy.throttle);
         let (key, made) = store.filter();
         let longest = i64::try_from(policy.lifetime.absolute.as_secs()).unwrap_or(i64::MAX);
         let filter = Filter::new(key, made, longest);
         Ok(Accounts { store, sessions, hasher, policy, throttle, filter })
+    }
+
+    /// Checks that the database and the store of the sessions answer. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`Accounts::open`].
+    pub fn reach(url: &DatabaseUrl, policy: &AccountPolicy) -> Result<(), String> {
+        MemberStore::reach(url)?;
+        place(policy).map(drop)
     }
 
     /// Answers a query.

@@ -80,6 +80,16 @@ impl MemberStore {
         Ok(MemberStore { pool, keys })
     }
 
+    /// Checks that the database answers. Does not look at its tables.
+    ///
+    /// # Errors
+    /// One line: it cannot be reached, or refuses.
+    pub fn reach(url: &DatabaseUrl) -> Result<(), String> {
+        let answered =
+            ConnectionPool::new(url.clone(), 1).read(|connection| connection.query("SELECT 1", &[]));
+        answered.map(drop).map_err(|fault| format!("cannot use the database {url}: {fault}"))
+    }
+
     /// The signing key of all nodes that share the database.
     pub(crate) fn secret(&self) -> &str {
         &self.keys.secret

@@ -19,6 +19,7 @@ use tenfold_load::url::TargetUrl;
 use tenfold_load::{LoadError, LoadReport, compare, output, request};
 
 pub(crate) use self::flags::command;
+use crate::diagnostics;
 use crate::settings::units;
 
 /// Exit codes in addition to 0, 1 and 2.
@@ -41,7 +42,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
 }
 
 fn end(why: &str, code: u8) -> ExitCode {
-    eprintln!("tenfold bench: {why}");
+    diagnostics::raw(&format!("tenfold bench: {why}\n"));
     ExitCode::from(code)
 }
 
@@ -86,17 +87,17 @@ fn exit_code(report: &LoadReport, assertions: &[Assertion]) -> ExitCode {
         match assertion.check(report) {
             AssertionResult::Holds => {}
             AssertionResult::Fails(why) => {
-                eprintln!("tenfold bench: assertion failed: {why}");
+                diagnostics::raw(&format!("tenfold bench: assertion failed: {why}\n"));
                 code = code.max(ASSERTION_FAILED);
             }
             AssertionResult::Unknown(why) => {
-                eprintln!("tenfold bench: cannot evaluate {why}");
+                diagnostics::raw(&format!("tenfold bench: cannot evaluate {why}\n"));
                 code = INVALID;
             }
         }
     }
     for why in report.invalid() {
-        eprintln!("tenfold bench: invalid: {why}");
+        diagnostics::raw(&format!("tenfold bench: invalid: {why}\n"));
         code = INVALID;
     }
     ExitCode::from(if report.interrupted() { INTERRUPTED } else { code })
@@ -134,10 +135,8 @@ fn not_written(path: &Path, error: &io::Error) -> LoadError {
     LoadError::Failed(format!("cannot write {}: {error}", path.display()))
 }
 
-fn print(text: &str) -> Result<(), LoadError> {
-    io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|error| LoadError::Failed(format!("cannot write the report: {error}")))
+fn print(report: &str) -> Result<(), LoadError> {
+    super::output::print(report.as_bytes()).map_err(LoadError::Failed)
 }
 
 fn read(path: &Path) -> Result<String, LoadError> {

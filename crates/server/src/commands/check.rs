@@ -1,38 +1,50 @@
-//! `tenfold check`: reads the configuration and says what is wrong with it, and does nothing else.
+//! `tenfold check`: reads the configuration, looks at everything that it refers to, and changes nothing.
 
 use std::process::ExitCode;
 
 use tenfold_sys::limits;
 
+use super::output::{end, print};
+use crate::diagnostics::error;
 use crate::resolved::config::{ResolvedConfig, warn};
 use crate::settings::given::Given;
-use crate::settings::problem::{Problem, complain};
+use crate::settings::problem::{Problem, complain, refuse};
 use crate::settings::schema;
+use crate::supervisor::{examine, privileges};
 
-/// Says what is wrong with what was given, where something is.
+/// Reports everything that is wrong with the configuration, or that would keep a server from serving it.
 pub(crate) fn check(given: &Given) -> ExitCode {
     let settings = match given.resolve() {
         Ok(settings) => settings,
-        Err(problems) => {
+        Err(problems) if problems.iter().any(Problem::is_failure) => {
             complain(&problems);
             return ExitCode::FAILURE;
         }
+        Err(problems) => return refuse(&problems),
     };
     let descriptors = limits::raise_descriptors().unwrap_or(u64::MAX);
-    if let Err(why) = ResolvedConfig::resolve(&settings, descriptors) {
-        complain(&[Problem::new(why)]);
+    let config =
+        privileges::allowed(&settings).and_then(|()| ResolvedConfig::resolve(&settings, descriptors));
+    let config = match config {
+        Ok(config) => config,
+        Err(why) => return refuse(&[Problem::new(why)]),
+    };
+    warn(&settings);
+    let problems = examine::examine(&settings, &config);
+    if !problems.is_empty() {
+        problems.iter().for_each(|why| error!("{why}"));
         return ExitCode::FAILURE;
     }
-    warn(&settings);
-    match &given.config {
-        Some(path) => println!("{} is right", path.display()),
-        None => println!("the configuration is right; no file was named"),
-    }
-    ExitCode::SUCCESS
+    end(print(
+        match &given.config {
+            Some(path) => format!("{}: OK\n", path.display()),
+            None => "no file was named; the settings are OK\n".to_owned(),
+        }
+        .as_bytes(),
+    ))
 }
 
 /// `tenfold check --schema`: prints the schema of the configuration file.
 pub(crate) fn print_schema() -> ExitCode {
-    print!("{}", schema::text());
-    ExitCode::SUCCESS
+    end(print(schema::text().as_bytes()))
 }

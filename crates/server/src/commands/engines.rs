@@ -1,6 +1,5 @@
 //! `tenfold engines`: the models of this build, whether this kernel runs them, and with which system calls.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -9,6 +8,7 @@ use tenfold_engine::{
     Triggers, libevent_method,
 };
 
+use super::output::{end, print};
 use crate::resolved::engines::{listed, missing};
 
 /// Prints the models, or the legal combinations.
@@ -22,10 +22,7 @@ pub(crate) fn show(matrix: bool, as_json: bool) -> ExitCode {
         (true, false) => combinations_table(),
         (true, true) => pretty(combinations().iter().map(combination_value).collect()),
     };
-    match io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+    end(print(text.as_bytes()))
 }
 
 fn described(model: &Model, missing: &[(Facility, String)]) -> String {

@@ -1,16 +1,15 @@
 //! `tenfold man` and `tenfold completions`: the command line once more, as manual pages and for shells. Both are
 //! made of the definitions that `--help` prints, so neither can say something else.
 
-use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::{fs, io};
 
 use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::diagnostics::error;
+use super::output::{end, print};
 
 /// The shells that are completed for.
 pub(crate) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
@@ -74,20 +73,6 @@ fn write_all(pages: &[Page], folder: &Path) -> Result<(), String> {
         fs::write(&path, &page.text).map_err(|error| failed(&path, error))?;
     }
     Ok(())
-}
-
-fn print(text: &[u8]) -> Result<(), String> {
-    io::stdout().write_all(text).map_err(|error| format!("cannot print: {error}"))
-}
-
-fn end(written: Result<(), String>) -> ExitCode {
-    match written {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            error!("{why}");
-            ExitCode::FAILURE
-        }
-    }
 }
 
 #[cfg(test)]

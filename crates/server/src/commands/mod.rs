@@ -6,5 +6,6 @@ pub(crate) mod check;
 pub(crate) mod cli;
 pub(crate) mod engines;
 pub(crate) mod manual;
+pub(crate) mod output;
 pub(crate) mod status;
 pub(crate) mod users;

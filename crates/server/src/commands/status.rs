@@ -1,12 +1,12 @@
 //! `tenfold status`: asks a running server for its report.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::diagnostics::error;
+use super::output::{end, print};
 use crate::status::place;
 use crate::status::report::Report;
 
@@ -18,15 +18,9 @@ pub(crate) fn show(control: Option<PathBuf>, json: bool) -> ExitCode {
     let asked = control.map_or_else(place::find, Ok).and_then(|path| ask(&path));
     let printed = asked.and_then(|(text, report)| {
         let shown = if json { text } else { report.to_string() };
-        io::stdout().write_all(shown.as_bytes()).map_err(|error| format!("cannot print: {error}"))
+        print(shown.as_bytes())
     });
-    match printed {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            error!("{why}");
-            ExitCode::FAILURE
-        }
-    }
+    end(printed)
 }
 
 fn ask(path: &Path) -> Result<(String, Report), String> {

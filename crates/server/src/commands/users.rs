@@ -1,6 +1,6 @@
 //! `tenfold users`: what whoever runs the site does with members, in their database, whether the server runs or not.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,7 +12,8 @@ use tenfold_sys::process;
 use tenfold_sys::terminal::Hidden;
 use tenfold_sys::user::{self, SystemUser};
 
-use crate::diagnostics::error;
+use super::output::print;
+use crate::diagnostics::{self, error};
 use crate::members::database::{self, Users};
 use crate::settings::given::{Given, warn_of_slips};
 use crate::settings::members::{Members, Place};
@@ -210,7 +211,7 @@ fn list(accounts: &Accounts, as_json: bool) -> Result<(), String> {
 }
 
 fn say(line: &str) -> Result<(), String> {
-    writeln!(io::stdout(), "{line}").map_err(|error| format!("cannot write to standard output: {error}"))
+    print(format!("{line}\n").as_bytes())
 }
 
 /// A password: typed twice and not shown where there is a terminal, else the first line of standard input.
@@ -226,7 +227,7 @@ fn password() -> Result<String, String> {
 }
 
 fn hidden(prompt: &str) -> Result<String, String> {
-    eprint!("{prompt}");
+    diagnostics::raw(prompt);
     let _hidden = Hidden::begin().map_err(|error| format!("cannot ask for a password: {error}"))?;
     line()
 }

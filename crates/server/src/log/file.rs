@@ -14,6 +14,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::Path;
 
 use tenfold_sys::errno;
+use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::location::Location;
 use tenfold_sys::user::SystemUser;
 
@@ -34,6 +35,18 @@ pub(super) fn make(path: &Path, owner: Option<&SystemUser>) -> Result<File, Stri
 /// What the system says, and what to do.
 pub(super) fn open(path: &Path) -> Result<File, String> {
     opened(path, None).map_err(|error| why(path, &error))
+}
+
+/// Checks that the file could be opened or made. Nothing is made.
+///
+/// # Errors
+/// What the system says, and what to do.
+pub(super) fn check(path: &Path) -> Result<(), String> {
+    if fs::symlink_metadata(path).is_ok() {
+        return open(path).map(drop);
+    }
+    let allowed = OpenFolder::around(path).and_then(|(folder, _)| folder.allows_new_files());
+    allowed.map_err(|error| why(path, &error))
 }
 
 fn made(path: &Path, owner: Option<&SystemUser>) -> io::Result<File> {
@@ -85,6 +98,16 @@ fn refused(why: &str) -> io::Error {
 }
 
 fn why(path: &Path, error: &io::Error) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() && error.kind() == io::ErrorKind::NotFound {
+        return format!("there is no folder {}; create it, or name another file", folder.display());
+    }
+    if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_some() {
+        let folder = folder.display();
+        return format!(
+            "{error}; let the user that starts the server write in {folder}, or name another file"
+        );
+    }
     let pipe = || fs::metadata(path).is_ok_and(|facts| facts.file_type().is_fifo());
     match is(error, errno::ENXIO) && pipe() {
         true => format!("nobody reads this pipe: {error}; start its reader, then try again"),
@@ -205,6 +228,20 @@ mod tests {
         fs::hard_link(folder.at("victim"), folder.at("log")).expect("our own folder");
         let why = make(&folder.at("log"), Some(&ourselves())).expect_err("it may be anybody's");
         assert!(why.contains("it has several names"), "{why}");
+    }
+
+    #[test]
+    fn a_missing_folder_is_named_and_a_check_makes_nothing() {
+        let folder = Folder::new("check");
+        for opened in [make(&folder.at("none/log"), None).map(drop), check(&folder.at("none/log"))] {
+            let why = opened.expect_err("there is no such folder");
+            assert!(why.contains("there is no folder ") && why.contains("none; create it"), "{why}");
+        }
+        check(&folder.at("log")).expect("it could be made");
+        assert!(!folder.at("log").exists());
+        fs::write(folder.at("log"), "kept").expect("our own folder");
+        check(&folder.at("log")).expect("it can be written");
+        check(&folder.at("log/more")).expect_err("its folder is a file");
     }
 
     #[test]

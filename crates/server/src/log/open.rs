@@ -23,6 +23,15 @@ pub(super) struct Open {
     pub(super) manner: Manner,
 }
 
+/// Checks that the access log which `settings` name could be opened. Nothing is made.
+///
+/// # Errors
+/// As [`Log::open`].
+pub(crate) fn check(settings: &Settings) -> Result<(), String> {
+    let LogTarget::File(path) = &settings.access_log else { return Ok(()) };
+    file::check(path).map_err(|why| format!("cannot open the access log {}: {why}", path.display()))
+}
+
 impl Log {
     /// Opens what `settings` name, for workers that are `owner`.
     ///

@@ -3,6 +3,7 @@
 //! Root never creates or opens it: root follows no link there and only gives files that belong to the workers' user to
 //! the user of the accounts process. Everything else is done by that user, with no more rights than it has.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
@@ -72,6 +73,29 @@ pub(crate) fn open_accounts(
             let _ = fs::remove_file(path);
         }
     })
+}
+
+/// Checks, as the user of the accounts process, that the accounts could be opened. Nothing is made or changed.
+///
+/// # Errors
+/// As [`open_accounts`].
+pub(crate) fn check(place: &Place, users: Option<Users<'_>>, settings: &Members) -> Result<(), String> {
+    let url = place.url()?;
+    let Some(path) = file_of(&url) else {
+        return if url.file().is_some() { Ok(()) } else { Accounts::reach(&url, &settings.policy()) };
+    };
+    // The start makes the usual folder.
+    if *place == Place::Usual && !parent(path).exists() {
+        return Ok(());
+    }
+    let user = users.map(|users| users.accounts);
+    let (folder, name) = folder_of(path, user)?;
+    match folder.look(&name).and_then(|file| file.metadata()) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        // The start gives it to the user of the accounts process.
+        Ok(facts) if users.is_some_and(|users| facts.uid() == users.workers.id) => Ok(()),
+        _ => require_file(&folder, &name, path, user),
+    }
 }
 
 /// The user who has an existing database file, by number.
@@ -167,10 +191,30 @@ fn give(file: &File, Users { accounts, workers }: Users<'_>) -> io::Result<()> {
 
 /// Requires a file that this process can keep a database in; makes a missing one. Returns whether it was made.
 fn require(path: &Path, user: Option<&SystemUser>) -> Result<bool, String> {
-    let (who, or_else) = match user {
-        Some(user) => (format!("user {}", user.name), ", or name its owner with accounts-user"),
-        None => ("the user of this process".into(), ""),
-    };
+    let (folder, name) = folder_of(path, user)?;
+    match folder.create(&name) {
+        Ok(()) => return Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => {
+            let (shown, who) = (path.display(), who(user));
+            return Err(format!("cannot create the database {shown} as {who}: {error}"));
+        }
+    }
+    require_file(&folder, &name, path, user)?;
+    Ok(false)
+}
+
+fn who(user: Option<&SystemUser>) -> String {
+    user.map_or_else(|| "the user of this process".into(), |user| format!("user {}", user.name))
+}
+
+fn or_else(user: Option<&SystemUser>) -> &'static str {
+    if user.is_some() { ", or name its owner with accounts-user" } else { "" }
+}
+
+/// The folder of the file of a database, in which this process, which is `user`, can make files; and the file's name.
+fn folder_of(path: &Path, user: Option<&SystemUser>) -> Result<(OpenFolder, OsString), String> {
+    let (who, or_else) = (who(user), or_else(user));
     let shown = path.display();
     let within = std::path::absolute(parent(path)).unwrap_or_else(|_| parent(path).to_owned());
     let within = within.display();
@@ -182,21 +226,26 @@ fn require(path: &Path, user: Option<&SystemUser>) -> Result<bool, String> {
              {error}; give the folder to that user{or_else}"
         )
     })?;
-    match folder.create(&name) {
-        Ok(()) => return Ok(true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(format!("cannot create the database {shown} as {who}: {error}")),
-    }
+    Ok((folder, name))
+}
+
+/// Checks that this process, which is `user`, can keep a database in the file called `name`.
+fn require_file(
+    folder: &OpenFolder,
+    name: &OsStr,
+    path: &Path,
+    user: Option<&SystemUser>,
+) -> Result<(), String> {
+    let (shown, who, or_else) = (path.display(), who(user), or_else(user));
     let file =
-        folder.look(&name).map_err(|error| format!("cannot open the database {shown} as {who}: {error}"))?;
+        folder.look(name).map_err(|error| format!("cannot open the database {shown} as {who}: {error}"))?;
     let owner = acceptable(&file, path)?.uid();
-    folder.allows_writing(&name).map_err(|error| {
+    folder.allows_writing(name).map_err(|error| {
         format!(
             "{who} cannot write the database {shown}, which belongs to user number {owner}: {error}; give it to that \
              user{or_else}"
         )
-    })?;
-    Ok(false)
+    })
 }
 
 /// The facts of a file that a database can be kept in.

@@ -127,9 +127,7 @@ fn hosts(
     let mut book = if has_book { roots.pop() } else { None };
     let mut sites = Vec::new();
     for (root, site) in roots.into_iter().zip(std::iter::once(&config.site).chain(&config.hosts)) {
-        let whom = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
-        root.look("")
-            .map_err(|why| format!("cannot read the root {}{whom}: {why}", root.path().display()))?;
+        readable(&root, user)?;
         sites.push(match book.take() {
             Some(book) => Site::with_second_root(root, NAME, book, site.clone()),
             None => Site::new(root, site.clone()),
@@ -139,6 +137,16 @@ fn hosts(
     let first = sites.next().ok_or("there is nothing to serve")?;
     let names = settings.hosts.iter().map(|host| host.names.clone());
     Ok(Hosts::new(first, names.zip(sites)))
+}
+
+/// Checks that this process, which is `user`, can read the files beneath `root`.
+///
+/// # Errors
+/// Names the root, the user and the reason.
+pub(super) fn readable(root: &Root, user: Option<&SystemUser>) -> Result<(), String> {
+    let whom = user.map(|user| format!(" as user {}", user.name)).unwrap_or_default();
+    let looked = root.look("").map(drop);
+    looked.map_err(|why| format!("cannot read the root {}{whom}: {why}", root.path().display()))
 }
 
 /// The folders that members alone see, for the site to recognise their files by.

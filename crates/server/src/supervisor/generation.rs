@@ -298,7 +298,7 @@ impl Generation {
 }
 
 /// The folder of the site, and that of each host.
-fn open_roots(settings: &Settings) -> Result<Vec<Root>, String> {
+pub(super) fn open_roots(settings: &Settings) -> Result<Vec<Root>, String> {
     let of_hosts = settings.hosts.iter().map(|host| host.root.as_ref().unwrap_or(&settings.root));
     let all = std::iter::once(&settings.root).chain(of_hosts);
     all.map(|path| Root::open(path).map_err(|error| error.to_string())).collect()

@@ -4,13 +4,14 @@
 //! [`open`] starts and opens everything, [`run`] is its loop over the [`state`]. [`sockets`] binds, a [`generation`] is a
 //! configuration with its workers, [`child`] is a worker from the fork on, [`reload`] takes up a new configuration,
 //! [`leave`] ends, [`rotate`] gives the log new files, [`control`] answers `tenfold status`, [`accounts`] keeps the
-//! process of the accounts, [`book`] is the manual, and [`announce`] prints the start.
+//! process of the accounts, [`book`] is the manual, [`examine`] looks without starting, and [`announce`] prints the start.
 
 mod accounts;
 mod announce;
 pub(crate) mod book;
 mod child;
 mod control;
+pub(crate) mod examine;
 mod generation;
 mod leave;
 pub(crate) mod open;

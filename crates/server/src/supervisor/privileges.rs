@@ -19,7 +19,7 @@ const USUAL_ACCOUNTS: &str = "tenfold-accounts";
 ///
 /// # Errors
 /// In words, where somebody else than root asks for another user.
-pub(super) fn allowed(settings: &Settings) -> Result<(), String> {
+pub(crate) fn allowed(settings: &Settings) -> Result<(), String> {
     let named = [("user", &settings.user), ("accounts-user", &settings.members.user)];
     match named.into_iter().find_map(|(key, name)| Some((key, name.as_ref()?))) {
         Some((key, name)) if !user::is_root() => Err(format!(

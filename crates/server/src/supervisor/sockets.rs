@@ -139,11 +139,13 @@ fn bind_all(address: &ListenAddress, options: &ListenOptions, processes: usize) 
     Ok(all)
 }
 
-fn explain(address: &ListenAddress, error: &io::Error) -> String {
+pub(super) fn explain(address: &ListenAddress, error: &io::Error) -> String {
     let advice = match (error.kind(), address) {
-        (ErrorKind::AddrInUse, _) => "the address is in use: end who has it, or listen elsewhere".into(),
+        (ErrorKind::AddrInUse, _) => {
+            "the address is in use: stop that process, or listen on another address".into()
+        }
         (ErrorKind::PermissionDenied, ListenAddress::Internet(at)) if at.port() < 1024 => format!(
-            "port {} is for root: start the server as root (workers do not stay it), or choose one from 1024 on",
+            "port {} requires root: start as root (workers drop privileges), or use a port above 1023",
             at.port()
         ),
         (ErrorKind::AddrNotAvailable, ListenAddress::Internet(at)) => {

@@ -1,0 +1,29 @@
+//! Results, on standard output.
+
+use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
+
+use crate::diagnostics::error;
+
+/// Writes a result to standard output. A reader that closes the pipe has read enough, so that is no failure.
+///
+/// # Errors
+/// What the system says of anything else.
+pub(crate) fn print(result: &[u8]) -> Result<(), String> {
+    let mut output = io::stdout().lock();
+    match output.write_all(result).and_then(|()| output.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| format!("cannot write to standard output: {error}")),
+    }
+}
+
+/// The exit code of a command that ended so: an error is reported.
+pub(crate) fn end(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            error!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}

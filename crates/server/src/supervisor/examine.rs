@@ -1,0 +1,122 @@
+//! `tenfold check`: what a start would find, without starting. Everything is looked at with the rights that it will be
+//! used with, and nothing is made or changed.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+use tenfold_accounts::web::Web;
+use tenfold_sys::file::Root;
+use tenfold_sys::folder::OpenFolder;
+use tenfold_sys::process::{self, Fork};
+use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
+use tenfold_sys::user::{self, SystemUser};
+
+use super::generation::open_roots;
+use super::{child, privileges, sockets};
+use crate::diagnostics::warning;
+use crate::log::open;
+use crate::members::database::{self, Users};
+use crate::resolved::config::ResolvedConfig;
+use crate::resolved::engines;
+use crate::sandbox;
+use crate::settings::values::Settings;
+
+/// How often the end of a child that has said everything is looked for.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Returns everything that would keep a server with this configuration from serving. An address that is in use is a
+/// warning: it may be that of the server whose configuration this is.
+pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig) -> Vec<String> {
+    let mut problems: Vec<String> = engines::require(config.plan.engine).err().into_iter().collect();
+    if settings.sandbox {
+        problems.extend(sandbox::require().err());
+    }
+    problems.extend(open::check(settings).err());
+    problems.extend(settings.listen.iter().filter_map(|address| listening(address, config).err()));
+    let workers = match privileges::worker_user(settings) {
+        Ok(workers) => workers,
+        Err(why) => {
+            problems.push(why);
+            return problems;
+        }
+    };
+    match open_roots(settings) {
+        Ok(roots) => problems.extend(as_user(workers.as_ref(), || unreadable(&roots, workers.as_ref()))),
+        Err(why) => problems.push(why),
+    }
+    problems.extend(accounts(settings, workers.as_ref()).unwrap_or_else(|why| vec![why]));
+    problems
+}
+
+fn unreadable(roots: &[Root], user: Option<&SystemUser>) -> Vec<String> {
+    roots.iter().filter_map(|root| child::readable(root, user).err()).collect()
+}
+
+/// What is wrong with the members' pages and database.
+fn accounts(settings: &Settings, workers: Option<&SystemUser>) -> Result<Vec<String>, String> {
+    let Some(place) = &settings.members.accounts else { return Ok(Vec::new()) };
+    Web::new(settings.members.web())?;
+    let keeper = workers.map(|workers| privileges::accounts_user(settings, workers)).transpose()?;
+    let users = keeper.as_ref().zip(workers).map(|(accounts, workers)| Users { accounts, workers });
+    let check = || database::check(place, users, &settings.members).err().into_iter().collect();
+    Ok(as_user(keeper.as_ref(), check))
+}
+
+/// Whether the address can be listened on.
+fn listening(address: &ListenAddress, config: &ResolvedConfig) -> Result<(), String> {
+    let result = match address {
+        ListenAddress::Internet(_) => {
+            let options = ListenOptions { reuse_port: false, ..config.options.clone() };
+            Listener::bind(address, &options).map(drop)
+        }
+        ListenAddress::Unix(path) => match UnixStream::connect(path) {
+            Ok(_) => Err(ErrorKind::AddrInUse.into()),
+            Err(_) => OpenFolder::around(path).and_then(|(folder, _)| folder.allows_new_files()),
+        },
+    };
+    let Err(error) = result else { return Ok(()) };
+    let why = sockets::explain(address, &error);
+    if error.kind() != ErrorKind::AddrInUse {
+        return Err(why);
+    }
+    warning!("{why}");
+    Ok(())
+}
+
+/// The problems that `look` finds with the rights of `user`, in a process of its own; in this one if nobody is named.
+fn as_user(user: Option<&SystemUser>, look: impl FnOnce() -> Vec<String>) -> Vec<String> {
+    let Some(user) = user else { return look() };
+    let told = UnixStream::pair().and_then(|(ours, theirs)| match process::fork()? {
+        Fork::Child => {
+            drop(ours);
+            let become_it = user.switch_to().and_then(|()| user::drop_capabilities());
+            let problems = match become_it {
+                Ok(()) => look(),
+                Err(error) => vec![format!("cannot become user {}: {error}", user.name)],
+            };
+            let told = tell(theirs, &problems);
+            std::process::exit(i32::from(told.is_err()));
+        }
+        Fork::Parent(_) => {
+            drop(theirs);
+            hear(ours)
+        }
+    });
+    told.unwrap_or_else(|error| vec![format!("cannot look at files as user {}: {error}", user.name)])
+}
+
+fn tell(mut to: UnixStream, problems: &[String]) -> io::Result<()> {
+    to.write_all(&serde_json::to_vec(problems)?)
+}
+
+/// The problems that a child tells; it has ended then.
+fn hear(mut from: UnixStream) -> io::Result<Vec<String>> {
+    let mut text = Vec::new();
+    from.read_to_end(&mut text)?;
+    while process::reap()?.is_none() {
+        thread::sleep(PAUSE);
+    }
+    Ok(serde_json::from_slice(&text)?)
+}
