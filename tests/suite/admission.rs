@@ -95,15 +95,15 @@ fn requests_past_the_rate_of_an_address_are_429_and_counted(config: &Config) {
     stop(server);
 }
 
-/// The kernel paces it; on loopback the first ten segments, of 64 KB, are free.
+/// The kernel paces it; on loopback the first ten segments, of 64 KiB, are free.
 fn a_connection_keeps_its_rate(config: &Config) {
-    let server = Launch::new(config, site::shared()).flag("--max-rate", "2 MB").start();
+    let server = Launch::new(config, site::shared()).flag("--max-rate", "2 MiB").start();
     let mut wire = server.connect();
     let begin = Instant::now();
     wire.get("/3m.bin");
     assert_eq!(wire.head().status, 200);
     wire.expect_body(&site::content("3m.bin"));
-    assert!(begin.elapsed() > Duration::from_millis(600), "3 MB at 2 MB a second in {:?}", begin.elapsed());
+    assert!(begin.elapsed() > Duration::from_millis(600), "3 MiB at 2 MiB a second in {:?}", begin.elapsed());
     wire.get("/1k.html");
     assert_eq!(wire.response().status, 200, "the connection goes on");
     drop(wire);

@@ -23,10 +23,10 @@ pub(crate) const THEME: Theme = Theme {
 const BEHIND: &str = "GET /1k.html HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 fn launch(config: &Config) -> Launch {
-    Launch::new(config, site::shared()).flag("--echo", "/").flag("--max-body", "100 KB")
+    Launch::new(config, site::shared()).flag("--echo", "/").flag("--max-body", "100 KiB")
 }
 
-/// A server that answers at `/` with what is sent there, and reads 100 KB of it at most.
+/// A server that answers at `/` with what is sent there, and reads 100 KiB of it at most.
 fn echoing(config: &Config) -> Server {
     launch(config).start()
 }

@@ -93,7 +93,7 @@ fn h32_a_blocked_pipe_drops_lines_and_no_request_waits(config: &Config) {
         assert!(begin.elapsed() < SOON, "request {number} waited {:?}", begin.elapsed());
     }
     let dropped = number(&server, "log_lines_dropped");
-    assert!(dropped > 0, "4 MB of lines fit nowhere");
+    assert!(dropped > 0, "4 MiB of lines fit nowhere");
     let said = || server.errors().matches("lines are dropped and counted").count();
     becomes_true(SOON, "it is said", || said() > 0);
     assert_eq!(said(), 1, "{}", server.errors());
@@ -120,7 +120,7 @@ fn a_blocked_pipe_makes_requests_wait_and_says_so(config: &Config) {
         while answered.recv_timeout(Duration::from_secs(2)).is_ok() {
             count += 1;
         }
-        assert!(count < REQUESTS, "every request was answered, and 4 MB of lines fit nowhere");
+        assert!(count < REQUESTS, "every request was answered, and 4 MiB of lines fit nowhere");
         becomes_true(SOON, "it is said", || server.errors().contains("requests, which wait for it now"));
         assert_eq!(number(&server, "log_lines_dropped"), 0);
         assert_eq!(read_lines(end, REQUESTS), REQUESTS, "no line is lost");

@@ -73,7 +73,7 @@ fn a_ring_beyond_the_locked_memory_of_the_user() {
     let output = launch.through("prlimit", &["--memlock=0:0"]).refused();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("allow 256 KB for each worker (ulimit -l), or choose another engine"), "{said}");
+    assert!(said.contains("allow 256 KiB for each worker (ulimit -l), or choose another engine"), "{said}");
 }
 
 fn a_user_that_does_not_exist() {

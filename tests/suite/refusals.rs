@@ -106,17 +106,17 @@ fn answer(server: &Server, bytes: impl AsRef<[u8]>) -> u16 {
 
 fn h21_h22_sizes_at_their_bounds(server: &Server) {
     let target = |length: usize| format!("/{}", "a".repeat(length - 1));
-    assert_eq!(server.get(&target(8 * 1024)).status, 404, "a target of 8 KB");
-    expect_refusal(server, "a target of 8 KB and one", request("GET", &target(8 * 1024 + 1), &[]), 414);
-    expect_refusal(server, "a target of 100 KB", request("GET", &target(100 * 1024), &[]), 414);
+    assert_eq!(server.get(&target(8 * 1024)).status, 404, "a target of 8 KiB");
+    expect_refusal(server, "a target of 8 KiB and one", request("GET", &target(8 * 1024 + 1), &[]), 414);
+    expect_refusal(server, "a target of 100 KiB", request("GET", &target(100 * 1024), &[]), 414);
 
     let head = |length: usize| {
         let bare = request("GET", "/1k.html", &[("X", "")]).len();
         request("GET", "/1k.html", &[("X", &"x".repeat(length - bare))])
     };
-    assert_eq!(answer(server, head(16 * 1024)), 200, "a head of 16 KB");
-    expect_refusal(server, "a head of 16 KB and one", head(16 * 1024 + 1), 431);
-    expect_refusal(server, "a head of 200 KB", head(200 * 1024), 431);
+    assert_eq!(answer(server, head(16 * 1024)), 200, "a head of 16 KiB");
+    expect_refusal(server, "a head of 16 KiB and one", head(16 * 1024 + 1), 431);
+    expect_refusal(server, "a head of 200 KiB", head(200 * 1024), 431);
 
     let fields = |count: usize| request("GET", "/1k.html", &vec![("X", "y"); count - 1]);
     assert_eq!(answer(server, fields(100)), 200, "100 fields");

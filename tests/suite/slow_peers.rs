@@ -21,10 +21,10 @@ use tenfold_tests::wire::{new_socket, request};
 pub(crate) const THEME: Theme =
     Theme { name: "slow-peers", cases: cases![Concurrent Own: an_honest_client_gets_every_answer] };
 
-/// What private memory may grow by, in KB.
+/// What private memory may grow by, in KiB.
 const GROWTH: u64 = 24 * 1024;
 
-/// What `copy` has read of a file, in KB: a ring has it until it is sent.
+/// What `copy` has read of a file, in KiB: a ring has it until it is sent.
 const PIECE: u64 = 128;
 
 /// Slow heads and slow readers: as many as the model is meant to hold, and descriptors allow. Workers of a process
@@ -56,7 +56,7 @@ fn narrow(to: SocketAddr) -> TcpStream {
     open().unwrap_or_else(|error| panic!("connect to {to}: {error}"))
 }
 
-/// Memory of the server's processes that is their own, in KB.
+/// Memory of the server's processes that is their own, in KiB.
 fn private(server: &Server) -> u64 {
     server.process.with_descendants().into_iter().filter_map(Process::private_memory).sum()
 }
@@ -120,7 +120,7 @@ fn an_honest_client_gets_every_answer(config: &Config) {
         } else {
             0
         };
-        assert!(grown <= GROWTH + pieces, "{slow_heads} heads and {slow_readers} readers took {grown} KB");
+        assert!(grown <= GROWTH + pieces, "{slow_heads} heads and {slow_readers} readers took {grown} KiB");
     }
     // None of them was forgotten.
     for head in heads.iter_mut().step_by(50) {

@@ -50,7 +50,7 @@ fn parameters() -> Vec<Parameter> {
         named("dispatch", of(Dispatch::ALL, &Dispatch::Inline)),
         named("listen", words(&["TCP", "TCP and IPv6", "TCP and Unix"])),
         named("log-full", words(&["block", "drop"])),
-        named("log-rotate", words(&["off", "5 lines", "2 KB", "daily"])),
+        named("log-rotate", words(&["off", "5 lines", "2 KiB", "daily"])),
         named("log-level", words(&["info", "error", "warn", "debug"])),
     ];
     if fastopen_is_there() {

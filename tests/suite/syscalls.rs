@@ -31,7 +31,7 @@ const WAITS: [&str; 2] = ["epoll_wait", "epoll_pwait"];
 /// What is done once a second: looking at a file again (reading it again while it is new), writing the log.
 const HOUSEKEEPING_PER_SECOND: usize = 12;
 
-/// Writes of the log's buffer of 64 KB for so many lines, each of which has less than 128 bytes.
+/// Writes of the log's buffer of 64 KiB for so many lines, each of which has less than 128 bytes.
 fn writes_of_the_log(lines: usize) -> usize {
     lines * 128 / (64 * 1024) + 1
 }

@@ -6,18 +6,18 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a request's head, from the first of its method to the last of its empty line. Default
-    /// 16 KB. Past it: 431. Per connection. A body in chunks may have as many bytes again of extensions and
+    /// 16 KiB. Past it: 431. Per connection. A body in chunks may have as many bytes again of extensions and
     /// trailers.
     pub max_head: usize,
     /// Header fields of a request. Default 100, at most [`Limits::MOST_HEADERS`]. Past it: 431.
     pub max_headers: usize,
-    /// Bytes of a request's target. Default 8 KB. Past it: 414.
+    /// Bytes of a request's target. Default 8 KiB. Past it: 414.
     pub max_target: usize,
-    /// Bytes of content of a body that is read for a service. Default 1 MB. Past it: 413. It is in memory
+    /// Bytes of content of a body that is read for a service. Default 1 MiB. Past it: 413. It is in memory
     /// while it is read and answered: per connection that has one.
     pub max_body: u64,
     /// Bytes of a body that is read only to be thrown away, so that the connection can go on. Default
-    /// 64 KB, as they come. Past it the connection closes.
+    /// 64 KiB, as they come. Past it the connection closes.
     pub max_discard: u64,
     /// Requests on one connection, none for no bound (the default). The last answer says
     /// `Connection: close`.

@@ -26,17 +26,17 @@ fn main() {
     // One moment for all: what is measured is an answer within a second of the last look.
     clock::set(tenfold_http::Instant(1), 4_000_000_000);
     for (what, target, field) in [
-        ("1 KB from memory", "/1k.html", ""),
-        ("4 KB from memory", "/4k.html", ""),
-        ("16 KB, shared", "/16k.html", ""),
-        ("1 MB, by its handle", "/large.bin", ""),
+        ("1 KiB from memory", "/1k.html", ""),
+        ("4 KiB from memory", "/4k.html", ""),
+        ("16 KiB, shared", "/16k.html", ""),
+        ("1 MiB, by its handle", "/large.bin", ""),
         ("304", "/1k.html", "If-None-Match: *\r\n"),
         ("206, from memory", "/1k.html", "Range: bytes=0-99\r\n"),
         ("301 to a directory", "/docs", ""),
         ("404", "/nothing", ""),
         ("404, a dotfile", "/.git/config", ""),
         ("400", "/%00", ""),
-        ("1 KB, spelled otherwise", "/%31k.html", ""),
+        ("1 KiB, spelled otherwise", "/%31k.html", ""),
     ] {
         let cost = measure(&site, &format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n{field}\r\n"));
         println!("{cost:8.1} ns  {what}");

@@ -138,7 +138,7 @@ pub(super) fn ring_long_bodies() {
     }
 }
 
-/// Of the 3 MB above, by sha256sum.
+/// Of the 3 MiB above, by sha256sum.
 const HASH: &str = "de1cd32d15e879968b66f4f9eba25a9c8cf1c1342c21dad2154c93a1117f37e5";
 
 pub(super) fn ring_idle_connections_are_counted_apart() {

@@ -198,7 +198,7 @@ fn h20_versions_and_methods(server: &Server) {
     assert_eq!(wire.response().status, 200, "a later 1.x is served as 1.1");
 }
 
-/// Memory of the server's processes that is their own, in KB.
+/// Memory of the server's processes that is their own, in KiB.
 fn private(server: &Server) -> u64 {
     let own = |process: &Process| {
         let line = process.status("RssAnon").unwrap_or_default();
@@ -207,7 +207,7 @@ fn private(server: &Server) -> u64 {
     server.process.with_descendants().iter().map(own).sum()
 }
 
-/// A thousand requests for 128 KB each, by a client that does not read before it has sent them all.
+/// A thousand requests for 128 KiB each, by a client that does not read before it has sent them all.
 fn h17_a_thousand_answers_that_nobody_reads_are_bounded_memory(config: &Config) {
     const REQUESTS: usize = 1000;
     let server = Launch::new(config, site::shared()).start();
@@ -222,7 +222,7 @@ fn h17_a_thousand_answers_that_nobody_reads_are_bounded_memory(config: &Config) 
         });
         thread::sleep(std::time::Duration::from_millis(500));
         let grown = private(&server).saturating_sub(before);
-        assert!(grown < 8 * 1024, "{grown} KB more for answers that nobody read");
+        assert!(grown < 8 * 1024, "{grown} KiB more for answers that nobody read");
         let expected = site::content("128k.bin");
         for at in 0..REQUESTS {
             assert_eq!(wire.head().status, 200, "answer {at}");

@@ -65,7 +65,7 @@ impl Tour<'_> {
 pub(super) fn a_browser_goes_all_the_way(config: &Config) {
     let file = binary::workspace().join("examples/tenfold.toml");
     let mut launch = Launch::bare(config).flag("--config", file.display()).members();
-    launch = launch.flag("--password-memory", "1 MB");
+    launch = launch.flag("--password-memory", "1 MiB");
     if config.serial() {
         // A browser opens several connections, and the next is served when one has rested.
         launch = launch.flag("--idle-timeout", "300ms");

@@ -54,7 +54,7 @@ pub(super) fn h62_an_unknown_name_and_a_wrong_password_are_answered_alike() {
     for kind in Kind::ALL {
         let config = Config::of(tenfold_engine::Engine::Epoll);
         // Hashes that can be told from everything else.
-        let server = launch_costing(&config, &folder, &fresh(kind, &folder), "1 MB", 64);
+        let server = launch_costing(&config, &folder, &fresh(kind, &folder), "1 MiB", 64);
         let server = server.flag("--login-throttle", "off").start();
         let mut visitor = Visitor::new(&server);
         assert_eq!(visitor.register("ann", GOOD).status, 303);
@@ -113,7 +113,7 @@ pub(super) fn h64_a_flood_of_logins_hurts_no_file() {
 fn flood(folder: &Folder, kind: Kind) {
     let config = Config::of(tenfold_engine::Engine::Epoll);
     let url = fresh(kind, folder);
-    let server = launch_costing(&config, folder, &url, "16 MB", 16).flag("--password-queue", "4");
+    let server = launch_costing(&config, folder, &url, "16 MiB", 16).flag("--password-queue", "4");
     let server = server.flag("--login-throttle", "off").start();
     let mut visitor = Visitor::new(&server);
     let large = "x".repeat(1 << 20);

@@ -3,7 +3,7 @@
 //!
 //! Beneath is epoll, edge-triggered, and not a ring of the kernel's: Asio tries each operation when it is
 //! begun, and again when it hears that the socket is ready. Its handlers run one by one, and each is a turn of
-//! the loop. A read is begun with its memory: a connection that rests keeps 4 KB.
+//! the loop. A read is begun with its memory: a connection that rests keeps 4 KiB.
 //!
 //! There is no operation for files: they are read, mapped or sent by calls of ours, for which the loop waits
 //! for room (`async_wait`).

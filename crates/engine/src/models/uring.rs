@@ -56,7 +56,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     }
     let ring = Ring::restricted(sizes()).map_err(|(what, error)| match error.raw_os_error() {
         Some(errno::ENOMEM) => format!(
-            "{what}: {error}; a ring is locked memory of the user who serves: allow {} KB for each worker \
+            "{what}: {error}; a ring is locked memory of the user who serves: allow {} KiB for each worker \
              (ulimit -l), or choose another engine",
             LOCKED_BYTES / 1024
         ),

@@ -54,11 +54,11 @@ pub struct Bounds {
     pub connections: usize,
     /// The longest time for which a connection whose output is shut down is drained. Default 2 s.
     pub linger_time: Duration,
-    /// Bytes that are drained from it. Default 256 KB.
+    /// Bytes that are drained from it. Default 256 KiB.
     pub linger_bytes: u64,
-    /// Bytes received and sent on one connection before others have their turn. Default 1 MB.
+    /// Bytes received and sent on one connection before others have their turn. Default 1 MiB.
     pub turn_bytes: usize,
-    /// Bytes of a file that the senders `mmap` and `zerocopy` map at once for a connection. Default 16 MB.
+    /// Bytes of a file that the senders `mmap` and `zerocopy` map at once for a connection. Default 16 MiB.
     pub mapped_bytes: u64,
     /// Pipes of the sender `splice`, for all workers of a process. Each connection has one while bytes wait in
     /// it; those that get none copy. Default 256.

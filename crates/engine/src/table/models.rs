@@ -210,7 +210,7 @@ models! {
         setup: &[Call::EPOLL_CREATE1, Call::TIMERFD_CREATE, Call::TIMERFD_SETTIME],
         needs: &[Facility::Asio],
         senders: COPYING,
-        at_once: "as many as max-connections allows; each keeps the 4 KB of its next read",
+        at_once: "as many as max-connections allows; each keeps the 4 KiB of its next read",
         file: "crates/engine/src/models/asio_proactor.rs",
         ..COMPLETION
     }

@@ -149,7 +149,7 @@ fn who_sends_and_is_not_read_is_held_back(configuration: &Configuration) {
         client.ask(target);
         let requests = request("/small").repeat(8192);
         let taken = client.send_while_taken(&requests, 128);
-        assert!(taken < 64, "{} MB were taken and not read", (taken * requests.len()) >> 20);
+        assert!(taken < 64, "{} MiB were taken and not read", (taken * requests.len()) >> 20);
         drop(client);
         if configuration.driver() == Driver::Blocking {
             // It waits for its answer, and for nothing else.

@@ -80,7 +80,7 @@ fn an_end_behind_many_requests_is_seen(configuration: &Configuration) {
     assert_eq!(client.get("/small").body, SMALL);
     let mut blocking = server.connect();
     assert_eq!(blocking.get("/small").body, SMALL);
-    // While the loop sleeps, everything arrives. The room of a receive is 16 KB and 2 bytes.
+    // While the loop sleeps, everything arrives. The room of a receive is 16 KiB and 2 bytes.
     blocking.ask("/sleep?150");
     thread::sleep(Duration::from_millis(30));
     let mut all = Vec::new();

@@ -159,7 +159,7 @@ fn held_back_though_cancelling_fails(configuration: &Configuration) {
     client.ask("/never");
     let requests = request("/small").repeat(8192);
     let taken = client.send_while_taken(&requests, 128);
-    assert!(taken < 64, "{} MB were taken and not read", (taken * requests.len()) >> 20);
+    assert!(taken < 64, "{} MiB were taken and not read", (taken * requests.len()) >> 20);
 }
 
 /// Answers with a file, each of two held sends.

@@ -42,7 +42,7 @@ impl Outlet {
             path,
             current: Mutex::new((lifecycle::reopened(), sink)),
             failing: AtomicBool::new(false),
-            queue: (manner.mode == Mode::Async).then(Queue::default),
+            queue: (manner.mode == Mode::Async).then(|| Queue::new(manner.queue)),
         });
         if outlet.queue.is_some() {
             let (writing, tally) = (outlet.clone(), tally.among_others());

@@ -13,10 +13,6 @@ use super::sink;
 use crate::diagnostics::warning;
 use crate::settings::log::Full;
 
-/// Bytes of lines that wait; as many may be on their way to the file.
-const MOST_BYTES: usize = 1024 * 1024;
-/// Lines of so many bytes are not left to gather any longer: there has to be room while they are written.
-const MANY_BYTES: usize = MOST_BYTES / 2;
 /// How long lines gather: what a line may be late.
 const GATHERING: Duration = Duration::from_millis(10);
 /// How long the writing thread sleeps without a look at whether the file is to be opened anew.
@@ -26,8 +22,10 @@ const SLICE: Duration = Duration::from_millis(50);
 /// How long the end of a process waits for a log that takes nothing, where lines may be dropped.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Queue {
+    /// Bytes of lines that wait; as many may be on their way to the file.
+    most: usize,
     state: Mutex<State>,
     filled: Condvar,
     emptied: Condvar,
@@ -51,6 +49,16 @@ struct State {
 }
 
 impl Queue {
+    /// A queue with room for `most` bytes of lines.
+    pub(super) fn new(most: usize) -> Queue {
+        Queue { most, state: Mutex::default(), filled: Condvar::new(), emptied: Condvar::new() }
+    }
+
+    /// Lines of so many bytes are not left to gather any longer: there has to be room while they are written.
+    fn many(&self) -> usize {
+        self.most / 2
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -59,7 +67,7 @@ impl Queue {
     /// as `full` says.
     pub(super) fn put(&self, line: &[u8], full: Full) -> bool {
         let mut state = self.lock();
-        while !state.lines.is_empty() && state.lines.len() + line.len() > MOST_BYTES {
+        while !state.lines.is_empty() && state.lines.len() + line.len() > self.most {
             if !std::mem::replace(&mut state.full, true) {
                 match full {
                     Full::Block => warning!("the access log is slower than requests, which wait for it now"),
@@ -95,8 +103,8 @@ impl Queue {
         if state.lines.is_empty() && !state.ending {
             state = self.sleep(state, 0, LONGEST_SLEEP);
         }
-        if (1..=MANY_BYTES).contains(&state.lines.len()) && !state.ending {
-            state = self.sleep(state, MANY_BYTES, GATHERING);
+        if (1..=self.many()).contains(&state.lines.len()) && !state.ending {
+            state = self.sleep(state, self.many(), GATHERING);
         }
         if state.lines.is_empty() && state.ending {
             state.ended = true;
@@ -154,6 +162,8 @@ mod tests {
 
     use super::*;
 
+    const MOST: usize = 64 * 1024;
+
     fn line() -> Vec<u8> {
         let mut line = vec![b'a'; 1023];
         line.push(b'\n');
@@ -162,19 +172,19 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_exactly_at_the_bound_where_lines_may_be_dropped() {
-        let queue = Queue::default();
-        let room = MOST_BYTES / 1024;
+        let queue = Queue::new(MOST);
+        let room = MOST / 1024;
         assert_eq!((0..room + 10).filter(|_| queue.put(&line(), Full::Drop)).count(), room);
         let mut lines = Vec::new();
         assert!(queue.take(&mut lines));
-        assert_eq!(lines.len(), MOST_BYTES);
+        assert_eq!(lines.len(), MOST);
         assert!(queue.put(&line(), Full::Drop), "there is room again");
     }
 
     #[test]
     fn whoever_must_not_lose_a_line_waits_until_there_is_room() {
         const LINES: usize = 5000;
-        let queue = Queue::default();
+        let queue = Queue::new(MOST);
         thread::scope(|scope| {
             scope.spawn(|| {
                 assert!((0..LINES).all(|_| queue.put(&line(), Full::Block)));
@@ -182,7 +192,7 @@ mod tests {
             });
             let (mut lines, mut count) = (Vec::new(), 0);
             while queue.take(&mut lines) {
-                assert!(lines.len() <= MOST_BYTES);
+                assert!(lines.len() <= MOST);
                 count += sink::count(&lines);
                 lines.clear();
             }
@@ -192,20 +202,20 @@ mod tests {
 
     #[test]
     fn the_writing_thread_is_woken_by_the_first_line_and_then_by_many() {
-        let queue = Queue::default();
+        let queue = Queue::new(MOST);
         queue.lock().sleeps_until = Some(0);
         assert!(queue.put(&line(), Full::Drop));
         assert_eq!(queue.lock().sleeps_until, None, "it sleeps no more");
-        queue.lock().sleeps_until = Some(MANY_BYTES);
-        assert!((1..MANY_BYTES / 1024).all(|_| queue.put(&line(), Full::Drop)));
-        assert_eq!(queue.lock().sleeps_until, Some(MANY_BYTES), "they gather");
+        queue.lock().sleeps_until = Some(queue.many());
+        assert!((1..queue.many() / 1024).all(|_| queue.put(&line(), Full::Drop)));
+        assert_eq!(queue.lock().sleeps_until, Some(queue.many()), "they gather");
         assert!(queue.put(&line(), Full::Drop));
         assert_eq!(queue.lock().sleeps_until, None, "half of the room is taken");
     }
 
     #[test]
     fn a_log_that_takes_nothing_is_not_waited_for_where_lines_may_be_dropped() {
-        let queue = Queue::default();
+        let queue = Queue::new(MOST);
         assert!(queue.put(b"taken\n", Full::Drop));
         assert!(queue.take(&mut Vec::new()), "somebody writes it, and does not come back");
         assert!(queue.put(b"left\n", Full::Drop));

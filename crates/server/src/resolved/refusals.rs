@@ -3,7 +3,7 @@
 use std::fs;
 
 use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Sender, Topology, Trigger};
-use tenfold_site::{Listing, TagFrom};
+use tenfold_site::TagFrom;
 use tenfold_sys::socket::ListenAddress;
 
 use crate::admission::{Connections, Shares};
@@ -120,7 +120,7 @@ fn content_of_nothing(settings: &Settings) -> Result<(), String> {
     if settings.is_explicit("etag-up-to") && settings.tags != TagFrom::Content {
         return Err("etag-up-to is for etag content, and etag is time".into());
     }
-    if settings.is_explicit("listing-entries") && !lists_anything(settings) {
+    if settings.is_explicit("listing-entries") && !settings.lists_folders() {
         return Err("listing-entries is for listing, which is off everywhere".into());
     }
     let codings = &settings.codings;
@@ -137,12 +137,6 @@ fn content_of_nothing(settings: &Settings) -> Result<(), String> {
     }
 }
 
-/// Whether folders are listed on any path of any host.
-fn lists_anything(settings: &Settings) -> bool {
-    let said = settings.all_policies().filter_map(|policy| policy.listing);
-    said.chain([settings.listing]).any(|listing| listing != Listing::Off)
-}
-
 /// Where calls wait, what takes long is done in the place of the answer: none waits in a queue.
 fn queue_without_a_lane(settings: &Settings, engine: Engine) -> Result<(), String> {
     if settings.is_explicit("work-queue") && engine.model().driver == Driver::Blocking {
@@ -155,7 +149,8 @@ fn queue_without_a_lane(settings: &Settings, engine: Engine) -> Result<(), Strin
 }
 
 fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), String> {
-    const OF_THE_LOG: [&str; 4] = ["log-format", "log-mode", "log-full", "log-rotate"];
+    const OF_THE_LOG: [&str; 5] = ["log-format", "log-mode", "log-full", "log-queue", "log-rotate"];
+    const OF_THE_QUEUE: [&str; 2] = ["log-full", "log-queue"];
     let is_async = settings.log.mode == Mode::Async;
     let idle = OF_THE_LOG.iter().find(|name| settings.is_explicit(name));
     if let (LogTarget::Off, Some(name)) = (&settings.access_log, idle) {
@@ -170,8 +165,8 @@ fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), Strin
              thread; take sync or buffered"
                 .into(),
         ),
-        () if settings.is_explicit("log-full") && !is_async => {
-            Err("log-full is for log-mode async: the others have no queue".into())
+        () if let Some(name) = OF_THE_QUEUE.iter().find(|name| settings.is_explicit(name) && !is_async) => {
+            Err(format!("{name} is for log-mode async: the others have no queue"))
         }
         () if settings.log_rotate != Rotate::Off => a_log_that_can_not_be_renamed(&settings.access_log),
         () => Ok(()),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tenfold_site::Policy;
+use tenfold_site::{Listing, Policy};
 
 use super::file;
 use super::problem::Problem;
@@ -103,6 +103,12 @@ impl Settings {
     /// Whether the root is the demonstration site.
     pub(crate) fn is_demonstration(&self) -> bool {
         self.root.join(DEMONSTRATION).is_file()
+    }
+
+    /// Whether folders are listed on any path of any host.
+    pub(crate) fn lists_folders(&self) -> bool {
+        let said = self.all_policies().filter_map(|policy| policy.listing);
+        said.chain([self.listing]).any(|listing| listing != Listing::Off)
     }
 
     /// Whether a password is asked for at any path of any host.

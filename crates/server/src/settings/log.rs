@@ -61,6 +61,8 @@ pub(crate) struct Manner {
     pub(crate) format: Format,
     pub(crate) mode: Mode,
     pub(crate) full: Full,
+    /// Bytes of lines that wait in the queue of the mode `async`.
+    pub(crate) queue: usize,
 }
 
 /// Where the access log goes.

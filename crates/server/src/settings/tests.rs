@@ -42,7 +42,10 @@ fn defaults_are_those_of_the_book() {
     assert_eq!(settings.accept, Some(Accept::All));
     assert_eq!(settings.limits, Limits::default());
     assert_eq!(settings.access_log, LogTarget::Output);
-    assert_eq!((settings.log, settings.log_rotate), (Manner::default(), Rotate::Off));
+    assert_eq!(
+        (settings.log, settings.log_rotate),
+        (Manner { queue: 1 << 20, ..Manner::default() }, Rotate::Off)
+    );
     assert_eq!((settings.user, settings.control, settings.sandbox), (None, Control::Usual, true));
 }
 
@@ -123,7 +126,11 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("tcp-nodelay", "yes", "\"yes\" is neither on nor off"),
     ("backlog", "0", "\"0\" is not a number from 1 to 65535"),
     ("defer-accept", "1", "\"1\" is neither on nor off"),
-    ("max-rate", "9", "\"9\" is not a size from 1 KB to 1024 GB, such as 4096, 16k, 64 KB or 1 MB, or off"),
+    (
+        "max-rate",
+        "9",
+        "\"9\" is not a size from 1 KiB to 1024 GiB, such as 4096, 16k, 64 KiB or 1 MiB, or off",
+    ),
     ("max-connections-per-address", "0", "\"0\" is not a number from 1 to 1000000, or off"),
     ("max-requests-per-address", "many", "\"many\" is not a number from 1 to 1000000, or off"),
     ("request-burst", "off", "\"off\" is not a number from 1 to 1000000"),
@@ -134,7 +141,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "notsent-lowat",
         "0",
-        "\"0\" is not a size from 1 bytes to 1 GB, such as 4096, 16k, 64 KB or 1 MB, or off",
+        "\"0\" is not a size from 1 bytes to 1 GiB, such as 4096, 16k, 64 KiB or 1 MiB, or off",
     ),
     (
         "accounts",
@@ -151,7 +158,11 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("session-idle", "0s", "\"0s\" is not a duration from 1s to 8760h, such as 250ms, 10s, 2m or 1h"),
     ("session-lifetime", "day", "\"day\" is not a duration from 1s to 8760h, such as 250ms, 10s, 2m or 1h"),
     ("password-min-length", "5", "\"5\" is not a number from 6 to 128"),
-    ("password-memory", "1k", "\"1k\" is not a size from 64 KB to 1 GB, such as 4096, 16k, 64 KB or 1 MB"),
+    (
+        "password-memory",
+        "1k",
+        "\"1k\" is not a size from 64 KiB to 1 GiB, such as 4096, 16k, 64 KiB or 1 MiB",
+    ),
     ("password-passes", "0", "\"0\" is not a number from 1 to 64"),
     ("password-threads", "0", "\"0\" is not a number from 1 to 64"),
     ("password-queue", "0", "\"0\" is not a number from 1 to 100000"),
@@ -161,14 +172,18 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("head-timeout", "0s", "\"0s\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),
     ("body-timeout", "10", "\"10\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),
     ("send-timeout", "25h", "\"25h\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),
-    ("min-rate", "0", "\"0\" is not a size from 1 bytes to 1 GB, such as 4096, 16k, 64 KB or 1 MB"),
+    ("min-rate", "0", "\"0\" is not a size from 1 bytes to 1 GiB, such as 4096, 16k, 64 KiB or 1 MiB"),
     ("idle-timeout", "off", "\"off\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),
     ("drain-timeout", "soon", "\"soon\" is not a duration from 1ms to 24h, such as 250ms, 10s, 2m or 1h"),
     ("max-connections", "0", "\"0\" is not a number from 1 to 100000000"),
-    ("max-head", "63", "\"63\" is not a size from 64 bytes to 1 MB, such as 4096, 16k, 64 KB or 1 MB"),
+    ("max-head", "63", "\"63\" is not a size from 64 bytes to 1 MiB, such as 4096, 16k, 64 KiB or 1 MiB"),
     ("max-headers", "257", "\"257\" is not a number from 1 to 256"),
-    ("max-target", "2 MB", "\"2 MB\" is not a size from 1 bytes to 1 MB, such as 4096, 16k, 64 KB or 1 MB"),
-    ("max-body", "0", "\"0\" is not a size from 1 bytes to 64 MB, such as 4096, 16k, 64 KB or 1 MB"),
+    (
+        "max-target",
+        "2 MiB",
+        "\"2 MiB\" is not a size from 1 bytes to 1 MiB, such as 4096, 16k, 64 KiB or 1 MiB",
+    ),
+    ("max-body", "0", "\"0\" is not a size from 1 bytes to 64 MiB, such as 4096, 16k, 64 KiB or 1 MiB"),
     ("max-ranges", "0", "\"0\" is not a number from 1 to 1000"),
     (
         "precompressed",
@@ -177,15 +192,15 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
     ("compress", "x", "\"x\" is not a coding: on alone, off alone, or some of br, zstd and gzip"),
     ("compress-types", "html", "\"html\" is not a media type, such as text/html or text/*"),
-    ("compress-from", "0", "\"0\" is not a size from 1 bytes to 64 MB, such as 4096, 16k, 64 KB or 1 MB"),
+    ("compress-from", "0", "\"0\" is not a size from 1 bytes to 64 MiB, such as 4096, 16k, 64 KiB or 1 MiB"),
     (
         "compress-up-to",
-        "65 MB",
-        "\"65 MB\" is not a size from 1 bytes to 64 MB, such as 4096, 16k, 64 KB or 1 MB",
+        "65 MiB",
+        "\"65 MiB\" is not a size from 1 bytes to 64 MiB, such as 4096, 16k, 64 KiB or 1 MiB",
     ),
-    ("compress-cache", "0", "\"0\" is not a size from 1 bytes to 64 GB, such as 4096, 16k, 64 KB or 1 MB"),
+    ("compress-cache", "0", "\"0\" is not a size from 1 bytes to 64 GiB, such as 4096, 16k, 64 KiB or 1 MiB"),
     ("etag", "inode", "there is no source of entity tags \"inode\"; there are time, content"),
-    ("etag-up-to", "0", "\"0\" is not a size from 1 bytes to 1024 GB, such as 4096, 16k, 64 KB or 1 MB"),
+    ("etag-up-to", "0", "\"0\" is not a size from 1 bytes to 1024 GiB, such as 4096, 16k, 64 KiB or 1 MiB"),
     ("listing", "xml", "there is no listing \"xml\"; there are off, html, json"),
     ("listing-entries", "0", "\"0\" is not a number from 1 to 1000000"),
     ("watch", "yes", "\"yes\" is neither on nor off"),
@@ -196,11 +211,17 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("access-log", "", "a path is missing"),
     ("log-format", "xml", "there is no log format \"xml\"; there are common, combined, json"),
     ("log-mode", "lazy", "there is no log mode \"lazy\"; there are async, buffered, sync"),
+    ("book", "maybe", "\"maybe\" is neither on nor off"),
+    (
+        "log-queue",
+        "63 KiB",
+        "\"63 KiB\" is not a size from 64 KiB to 1 GiB, such as 4096, 16k, 64 KiB or 1 MiB",
+    ),
     ("log-full", "burst", "there is no way to be full \"burst\"; there are block, drop"),
     (
         "log-rotate",
         "weekly",
-        "\"weekly\" is not a size from 1 KB to 1048576 GB, such as 4096, 16k, 64 KB or 1 MB, and neither off, daily \
+        "\"weekly\" is not a size from 1 KiB to 1048576 GiB, such as 4096, 16k, 64 KiB or 1 MiB, and neither off, daily \
          nor a count such as 100000 lines",
     ),
     ("log-level", "loud", "there is no level \"loud\"; there are error, warn, info, debug"),
@@ -298,7 +319,7 @@ fn what_can_not_change_on_a_reload_is_named() {
 #[test]
 fn a_log_is_rotated_by_bytes_by_lines_or_by_day() {
     for (text, expected) in [
-        ("10 MB", Rotate::Size(10 << 20)),
+        ("10 MiB", Rotate::Size(10 << 20)),
         ("4096", Rotate::Size(4096)),
         ("50000 lines", Rotate::Lines(50_000)),
         ("daily", Rotate::Daily),

@@ -38,11 +38,12 @@ pub(crate) fn shown_duration(duration: Duration) -> String {
     format!("{}{unit}", milliseconds / scale)
 }
 
-/// Bytes within bounds: a bare number, or one with `k`, `KB`, `MB` or `GB`, each 1024 times the one before.
+/// Bytes within bounds: a bare number, or one with `KiB`, `MiB` or `GiB`. `k` and the units of earlier versions, such as `KB`, mean
+/// the same.
 pub(crate) fn size(text: &str, bounds: RangeInclusive<u64>) -> Result<u64, String> {
     let wrong = || {
         let (from, to) = (shown_size(*bounds.start()), shown_size(*bounds.end()));
-        format!("{text:?} is not a size from {from} to {to}, such as 4096, 16k, 64 KB or 1 MB")
+        format!("{text:?} is not a size from {from} to {to}, such as 4096, 16k, 64 KiB or 1 MiB")
     };
     let (count, unit) = split(text).ok_or_else(wrong)?;
     let power = match unit.to_ascii_lowercase().as_str() {
@@ -58,7 +59,7 @@ pub(crate) fn size(text: &str, bounds: RangeInclusive<u64>) -> Result<u64, Strin
 
 /// Bytes in the largest unit that shows them whole.
 pub(crate) fn shown_size(size: u64) -> String {
-    let units = [("GB", 1u64 << 30), ("MB", 1 << 20), ("KB", 1 << 10)];
+    let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match units.iter().find(|(_, scale)| size != 0 && size.is_multiple_of(*scale)) {
         Some((unit, scale)) => format!("{} {unit}", size / scale),
         None => format!("{size} bytes"),
@@ -142,14 +143,15 @@ mod tests {
         let read = |text| size(text, 64..=1 << 30);
         assert_eq!(read("64"), Ok(64));
         assert_eq!(read("16k"), Ok(16 * 1024));
-        assert_eq!(read("16 KB"), Ok(16 * 1024));
-        assert_eq!(read("1 MB"), Ok(1024 * 1024));
+        assert_eq!(read("16 KiB"), Ok(16 * 1024));
+        assert_eq!(read("1 MiB"), Ok(1024 * 1024));
         assert_eq!(read("1GiB"), Ok(1 << 30));
-        for wrong in ["63", "2 GB", "16 kilos", "KB", "", "18446744073709551615 GB"] {
+        assert_eq!((read("64 KB"), read("1MB")), (Ok(64 * 1024), Ok(1024 * 1024)), "earlier versions");
+        for wrong in ["63", "2 GiB", "16 kilos", "KB", "", "18446744073709551615 GiB"] {
             let message = read(wrong).expect_err(wrong);
             assert_eq!(
                 message,
-                format!("{wrong:?} is not a size from 64 bytes to 1 GB, such as 4096, 16k, 64 KB or 1 MB")
+                format!("{wrong:?} is not a size from 64 bytes to 1 GiB, such as 4096, 16k, 64 KiB or 1 MiB")
             );
         }
     }
@@ -169,7 +171,7 @@ mod tests {
         assert_eq!(shown_duration(Duration::from_secs(75)), "75s");
         assert_eq!(shown_duration(Duration::from_secs(120)), "2m");
         assert_eq!(shown_duration(Duration::from_millis(1500)), "1500ms");
-        assert_eq!(shown_size(16 * 1024), "16 KB");
+        assert_eq!(shown_size(16 * 1024), "16 KiB");
         assert_eq!(shown_size(1000), "1000 bytes");
     }
 

@@ -204,10 +204,10 @@ fn log(facts: &Facts<'_>) -> Option<String> {
 }
 
 fn manner(settings: &Settings) -> String {
-    let Manner { format, mode, full } = settings.log;
+    let Manner { format, mode, full, queue } = settings.log;
     let mut said = format!("{}, {}", name_of(Format::WORDS, &format), name_of(Mode::WORDS, &mode));
     if mode == Mode::Async {
-        let _ = write!(said, " ({} when full)", name_of(Full::WORDS, &full));
+        let _ = write!(said, " ({} when {} wait)", name_of(Full::WORDS, &full), shown_size(queue as u64));
     }
     match settings.log_rotate {
         Rotate::Off => {}
@@ -264,7 +264,10 @@ fn off(facts: &Facts<'_>) -> Option<String> {
         off.push("`tenfold status` (control off)");
     }
     if facts.null.is_none() {
-        off.push("folder listings, dotfiles and links that leave the root (for safety)");
+        off.push(match facts.settings.lists_folders() {
+            false => "folder listings, dotfiles and links that leave the root (for safety)",
+            true => "dotfiles and links that leave the root (for safety)",
+        });
     }
     off.push("TLS (not in this version)");
     Some(off.join(", "))
@@ -306,7 +309,7 @@ mod tests {
             "  serves   http://127.0.0.1:8080/\n\
              \x20 root     /srv/site (index.html)\n\
              \x20 engine   epoll, topology single, 1 worker, trigger lt+et\n\
-             \x20 files    auto: up to 32 KB from memory, sendfile beyond\n\
+             \x20 files    auto: up to 32 KiB from memory, sendfile beyond\n\
              \x20 bounds   663 connections a worker (from 1024 descriptors), backlog 64, idle 75s\n\
              \x20 log      standard output, combined, buffered\n\
              \x20 sandbox  on: workers are held to the system calls of epoll, and not to folders (this kernel has \
@@ -360,6 +363,14 @@ mod tests {
         let said = said(&[]);
         assert!(said.contains("  engine   epoll, topology "), "{said}");
         assert!(said.contains("(auto: small responses cost the same as on uring, and large files"), "{said}");
+    }
+
+    #[test]
+    fn listings_are_off_only_if_no_path_has_them() {
+        let off = |flags: &[_]| said(flags).lines().last().expect("several lines").to_owned();
+        assert!(off(&[]).contains("folder listings, dotfiles"));
+        assert!(!off(&[("listing", "html")]).contains("listings"));
+        assert!(off(&[("listing", "json")]).contains("  off      dotfiles and links"));
     }
 
     #[test]

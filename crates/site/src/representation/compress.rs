@@ -17,7 +17,7 @@ const ZSTD_LEVEL: i32 = 9;
 const BROTLI_LEVEL: i32 = 5;
 const GZIP_LEVEL: u32 = 6;
 
-/// The window of brotli: 4 MB.
+/// The window of brotli: 4 MiB.
 const BROTLI_WINDOW: i32 = 22;
 
 /// `content` in this coding.
@@ -26,8 +26,8 @@ const BROTLI_WINDOW: i32 = 22;
 /// There is no memory to do it in.
 pub(crate) fn encode(content: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
     match coding {
-        // Windows keep within the 8 MB that every client has to have (RFC 9659 §3): these levels use no
-        // more than 4 MB.
+        // Windows keep within the 8 MiB that every client has to have (RFC 9659 §3): these levels use no
+        // more than 4 MiB.
         Coding::Zstd => zstd::bulk::compress(content, ZSTD_LEVEL),
         Coding::Brotli => {
             let params = brotli::enc::BrotliEncoderParams {

@@ -12,12 +12,12 @@ pub struct Codings {
     pub made: Vec<Coding>,
     /// The media types that are compressed; `text/*` means all that begin with `text/`.
     pub types: Vec<String>,
-    /// Bytes from which a file is compressed: a smaller one fits a packet as it is. Default 1 KB.
+    /// Bytes from which a file is compressed: a smaller one fits a packet as it is. Default 1 KiB.
     pub from: u64,
-    /// Bytes up to which a file is compressed. Default 2 MB.
+    /// Bytes up to which a file is compressed. Default 2 MiB.
     pub up_to: u64,
     /// Bytes of compressed content that a process caches for its threads, beside the cache of each worker.
-    /// Default 32 MB.
+    /// Default 32 MiB.
     pub cache_bytes: usize,
 }
 

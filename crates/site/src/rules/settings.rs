@@ -32,7 +32,7 @@ pub struct Settings {
     /// handle, so that an explicit sender does what it says. Default [`MEMORY_UP_TO`].
     pub memory_up_to: u64,
     /// Bytes of cached responses, with the overhead of the cache. A sixteenth as much is set aside for absent
-    /// files. Default 32 MB.
+    /// files. Default 32 MiB.
     pub cache_bytes: usize,
     /// Cached responses, and the same number of absent files. Default 4096.
     pub cache_entries: usize,
@@ -48,7 +48,7 @@ pub struct Settings {
     pub listing_entries: usize,
     /// The source of entity tags. Default: time and size.
     pub tags: TagFrom,
-    /// Bytes up to which a file is read for its tag. Default 64 MB.
+    /// Bytes up to which a file is read for its tag. Default 64 MiB.
     pub tags_up_to: u64,
     /// Folders that are watched for changes, of each process; 0 watches none (the default).
     pub watched_folders: usize,

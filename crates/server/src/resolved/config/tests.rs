@@ -86,12 +86,16 @@ fn logs_that_can_not_be_are_refused() {
             "log-full is for log-mode async: the others have no queue",
         ),
         (
+            [("log-mode", "buffered"), ("log-queue", "2 MiB")],
+            "log-queue is for log-mode async: the others have no queue",
+        ),
+        (
             [("access-log", "-"), ("log-rotate", "daily")],
             "log-rotate is for an access log that is a file: standard output cannot be renamed; name a file with \
              access-log, or leave log-rotate out",
         ),
         (
-            [("access-log", "/dev/null"), ("log-rotate", "1 MB")],
+            [("access-log", "/dev/null"), ("log-rotate", "1 MiB")],
             "log-rotate is for an access log that is a file: /dev/null is none; name a file with access-log, or \
              leave log-rotate out",
         ),
@@ -195,7 +199,7 @@ fn connections_are_as_many_as_descriptors_allow_beside_a_reserve_for_files() {
 #[test]
 fn what_is_for_something_that_is_off_is_refused() {
     for (words, expected) in [
-        (&[("etag-up-to", "1 MB")][..], "etag-up-to is for etag content, and etag is time"),
+        (&[("etag-up-to", "1 MiB")][..], "etag-up-to is for etag content, and etag is time"),
         (&[("listing-entries", "5")], "listing-entries is for listing, which is off everywhere"),
     ] {
         assert_eq!(refusal(words, DESCRIPTORS), expected);
@@ -203,7 +207,7 @@ fn what_is_for_something_that_is_off_is_refused() {
     let waiting = refusal(&[("engine", "thread"), ("work-queue", "5")], DESCRIPTORS);
     assert!(waiting.starts_with("work-queue is for engines with a loop, not thread"), "{waiting}");
     for words in [
-        &[("etag", "content"), ("etag-up-to", "1 MB")][..],
+        &[("etag", "content"), ("etag-up-to", "1 MiB")][..],
         &[("listing", "json"), ("listing-entries", "5")],
         &[("engine", "epoll"), ("work-queue", "5")],
     ] {

@@ -9,7 +9,7 @@ use crate::settings::row::Initial::{Follows, Value};
 use crate::settings::row::{Row, Text, many, one};
 use crate::settings::units;
 
-const MB: u64 = 1 << 20;
+const MIB: u64 = 1 << 20;
 
 pub(super) static SITE: &[Row] = rows! { "The site":
     many "listen" "ADDRESS" = Value("127.0.0.1:8080"), fixed;
@@ -39,20 +39,20 @@ pub(super) static CONTENT: &[Row] = rows! { "Content":
     many "compress-types" "TYPE" = Value("text"), not_null;
         codings.types = types;
         "media types that are compressed, such as text/* or image/svg+xml; text: all that usually are";
-    one "compress-from" "BYTES" = Value("1 KB"), not_null;
-        codings.from = size(1..=64 * MB);
+    one "compress-from" "BYTES" = Value("1 KiB"), not_null;
+        codings.from = size(1..=64 * MIB);
         "of a file that is compressed; a smaller one goes as it is";
-    one "compress-up-to" "BYTES" = Value("2 MB"), not_null;
-        codings.up_to = size(1..=64 * MB);
+    one "compress-up-to" "BYTES" = Value("2 MiB"), not_null;
+        codings.up_to = size(1..=64 * MIB);
         "of a file that is compressed; a larger one goes as it is";
-    one "compress-cache" "BYTES" = Value("32 MB"), not_null;
-        codings.cache_bytes = bytes(1..=64 * 1024 * MB);
+    one "compress-cache" "BYTES" = Value("32 MiB"), not_null;
+        codings.cache_bytes = bytes(1..=64 * 1024 * MIB);
         "of what was compressed, kept by each process for its workers";
     one "etag" "time|content" = Value("time"), not_null;
         tags = word("source of entity tags", &[("time", TagFrom::Time), ("content", TagFrom::Content)]);
         "what entity tags are made of: time (and size), or content, for which each file is read once";
-    one "etag-up-to" "BYTES" = Value("64 MB"), not_null;
-        tags_up_to = size(1..=1024 * 1024 * MB);
+    one "etag-up-to" "BYTES" = Value("64 MiB"), not_null;
+        tags_up_to = size(1..=1024 * 1024 * MIB);
         "of a file that is read for its entity tag; a larger one has that of its time and size";
     one "listing" "html|json|off" = Value("off"), not_null;
         listing = |given: Text<'_>| units::listing(given.text);

@@ -10,7 +10,7 @@ use crate::settings::row::{Row, one};
 
 const TICK: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-const MB: u64 = 1 << 20;
+const MIB: u64 = 1 << 20;
 
 pub(super) static TIME: &[Row] = rows! { "Time":
     one "head-timeout" "TIME" = Value("10s"), not_null;
@@ -23,7 +23,7 @@ pub(super) static TIME: &[Row] = rows! { "Time":
         limits.send_timeout = time(TICK..=DAY);
         "the window in which a client takes min-rate";
     one "min-rate" "BYTES" = Value("240"), not_null;
-        limits.min_rate = size(1..=1024 * MB);
+        limits.min_rate = size(1..=1024 * MIB);
         "bytes a second that move at least, over each window";
     one "idle-timeout" "TIME" = Value("75s");
         limits.idle_timeout = time(TICK..=DAY);
@@ -37,17 +37,17 @@ pub(super) static BOUNDS: &[Row] = rows! { "Bounds":
     one "max-connections" "N" = Follows("from the descriptor limit");
         max_connections = some(count(1..=100_000_000));
         "connections at once, of each worker; past it a new one takes the place of an idle one, or is closed; both are counted";
-    one "max-head" "BYTES" = Value("16 KB"), not_null;
-        limits.max_head = bytes(64..=MB);
+    one "max-head" "BYTES" = Value("16 KiB"), not_null;
+        limits.max_head = bytes(64..=MIB);
         "of a request's head; past it 431";
     one "max-headers" "N" = Value("100"), not_null;
         limits.max_headers = count(1..=Limits::MOST_HEADERS as u32);
         "header fields of a request; past it 431";
-    one "max-target" "BYTES" = Value("8 KB"), not_null;
-        limits.max_target = bytes(1..=MB);
+    one "max-target" "BYTES" = Value("8 KiB"), not_null;
+        limits.max_target = bytes(1..=MIB);
         "of a request's target; past it 414";
-    one "max-body" "BYTES" = Value("1 MB"), not_null;
-        limits.max_body = size(1..=64 * MB);
+    one "max-body" "BYTES" = Value("1 MiB"), not_null;
+        limits.max_body = size(1..=64 * MIB);
         "of a request's body, where it is read; past it 413";
     one "max-ranges" "N" = Value("64"), not_null;
         max_ranges = count(1..=1000);

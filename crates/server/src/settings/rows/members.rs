@@ -12,7 +12,7 @@ use crate::settings::row::{Row, Text, many, one};
 
 const SECOND: Duration = Duration::from_secs(1);
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-const MB: u64 = 1 << 20;
+const MIB: u64 = 1 << 20;
 const REGISTRATION: &[(&str, Registration)] = &[
     ("open", Registration::Open),
     ("invitation", Registration::Invitation),
@@ -49,8 +49,8 @@ pub(super) static ROWS: &[Row] = rows! { "Members":
     one "password-min-length" "N" = Value("8"), fixed, not_null;
         members.least_password = count(6..=128);
         "characters that a new password has at least";
-    one "password-memory" "BYTES" = Value("19 MB"), fixed, not_null;
-        members.memory = size(64 * 1024..=1024 * MB);
+    one "password-memory" "BYTES" = Value("19 MiB"), fixed, not_null;
+        members.memory = size(64 * 1024..=1024 * MIB);
         "memory that hashing a password takes (Argon2id)";
     one "password-passes" "N" = Value("2"), fixed, not_null;
         members.passes = number(1..=64u32);

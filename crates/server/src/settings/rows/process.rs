@@ -1,6 +1,6 @@
 //! The access log, diagnostics, and the process itself.
 
-use super::read::{name, rows, switch, word};
+use super::read::{bytes, name, rows, switch, word};
 use crate::diagnostics::Level;
 use crate::settings::log::{Format, Full, LogTarget, Mode, Rotate};
 use crate::settings::row::Initial::{Follows, Value};
@@ -21,9 +21,12 @@ pub(super) static ROWS: &[Row] = rows! { "Log and process":
     one "log-full" "WHAT" = Value("block"), not_null;
         log.full = word("way to be full", Full::WORDS);
         "when the queue of log-mode async is full: block (requests wait) or drop (lines are counted)";
+    one "log-queue" "BYTES" = Value("1 MiB"), not_null;
+        log.queue = bytes(64 * 1024..=1 << 30);
+        "lines that wait in the queue of log-mode async, in each process; as much may be on its way to the file";
     one "log-rotate" "WHEN" = Value("off"), not_null;
         log_rotate = |given: Text<'_>| rotate(given.text);
-        "when the access log gets a new file: off, a size (10 MB), a count (100000 lines) or daily";
+        "when the access log gets a new file: off, a size (10 MiB), a count (100000 lines) or daily";
     one "log-level" "LEVEL" = Value("info");
         log_level = word("level", Level::WORDS);
         "what is said on standard error: error, warn, info or debug";

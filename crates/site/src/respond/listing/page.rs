@@ -88,17 +88,17 @@ impl Row<'_> {
     }
 }
 
-/// A size for people: `17`, `1.2 KB`, `340 MB`; units of 1024.
+/// A size for people: `17`, `1.2 KiB`, `340 MiB`; units of 1024.
 fn short(bytes: u64) -> String {
     let mut size = bytes as f64;
-    for unit in ["", " KB", " MB", " GB", " TB"] {
+    for unit in ["", " KiB", " MiB", " GiB", " TiB"] {
         if size < 999.5 {
             let decimals = usize::from(!unit.is_empty() && size < 9.95);
             return format!("{size:.decimals$}{unit}");
         }
         size /= 1024.0;
     }
-    format!("{size:.0} PB")
+    format!("{size:.0} PiB")
 }
 
 /// The day and the minute, in UTC: the part of an HTTP date between the day of the week and the seconds.
@@ -153,12 +153,12 @@ mod tests {
         for (bytes, expected) in [
             (0, "0"),
             (999, "999"),
-            (1000, "1.0 KB"),
-            (1536, "1.5 KB"),
-            (10 * 1024, "10 KB"),
-            (999 * 1024, "999 KB"),
-            (1000 * 1024, "1.0 MB"),
-            (5 << 30, "5.0 GB"),
+            (1000, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (10 * 1024, "10 KiB"),
+            (999 * 1024, "999 KiB"),
+            (1000 * 1024, "1.0 MiB"),
+            (5 << 30, "5.0 GiB"),
             (u64::MAX, "16384 PB"),
         ] {
             assert_eq!(short(bytes), expected, "{bytes}");
