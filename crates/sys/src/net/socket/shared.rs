@@ -54,19 +54,22 @@ mod tests {
     use rustix::net::{Shutdown, shutdown, sockopt};
 
     use super::*;
-    use crate::net::socket::ListenOptions;
+    use crate::net::socket::{ListenOptions, Socket};
 
     #[test]
     fn h94_a_tcp_socket_that_was_shut_down_listens_again_at_its_port() {
         const KEPT: Duration = Duration::from_secs(77);
-        for reuse_port in [false, true] {
+        for (reuse_port, dissolves) in [(false, false), (true, false), (false, true), (true, true)] {
             let options = ListenOptions { reuse_port, ..ListenOptions::default() };
             let listener = Listener::bind(&"127.0.0.1:0".parse().expect("an address"), &options)
                 .expect("loopback has a free port");
             let ListenAddress::Internet(at) = *listener.address() else { panic!("it is bound to a port") };
             sockopt::set_tcp_keepidle(&listener, KEPT).expect("an option");
             assert!(!listener.is_shut_down());
-            listener.shut_down();
+            match dissolves {
+                true => Socket::from(listener.socket.try_clone().expect("a descriptor is left")).reset(),
+                false => listener.shut_down(),
+            }
             assert!(listener.is_shut_down() && TcpStream::connect(at).is_err());
             listener.listen_again(16).expect("its port is free");
             assert!(!listener.is_shut_down());
