@@ -1,4 +1,4 @@
-//! `tenfold bench`: what it says of servers that are known, the bad ones above all.
+//! `tenfold bench` against servers with known behaviour, most of them faulty.
 
 mod peer;
 mod ring;
@@ -54,7 +54,7 @@ const NANOSECONDS: f64 = 1e3;
 
 fn bench(words: &[&str]) -> Output {
     let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
-    // One that never ends would hold up the suite.
+    // A run that hangs must not block the suite.
     let mut command = Command::new(tools::program("timeout"));
     command.arg("60").arg(&server.path).arg("bench").args(ring::before()).args(words).stdin(Stdio::null());
     command.output().expect("timeout runs")
@@ -64,7 +64,7 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// The first run of what `--json` printed.
+/// The first run in the output of `--json`.
 #[track_caller]
 fn measured(words: &[&str]) -> Value {
     let output = bench(&[&["--json", "--warm-up", "off"], words].concat());
@@ -90,7 +90,7 @@ fn expect_code(code: i32, words: &[&str], says: &[&str]) -> Output {
 }
 
 fn a_stall_counts_from_the_due_time_of_requests() {
-    // It stalls for one second in ten: whatever it is asked in that time waits until the end of it.
+    // The server stalls for one second in ten: requests of that second wait for its end.
     let (begin, stall) = (Instant::now(), Arc::new(Mutex::new(None)));
     let peer = Peer::start(move |stream, _| {
         let until = {
@@ -112,9 +112,9 @@ fn a_stall_counts_from_the_due_time_of_requests() {
     assert!(p99 >= 0.85 * second, "p99 is {p99} us");
     assert!(most >= second, "the longest is {most} us");
     assert!(uncorrected < p99 / 4.0, "from sending, p99 is {uncorrected} us, and {p99} us from the schedule");
-    // Of 500 a second for ten seconds each is accounted for, those too that were answered after the end.
+    // Each of the 500 requests per second is counted, including those answered after the end.
     assert_eq!((number(&run, "/schedule/asked"), &run["errors"]), (500.0, &serde_json::json!({})), "{run:#}");
-    // At the median, where the server is quick, the generator's own delay may be too great a part.
+    // At the median the server is fast, so the generator's own delay may be too large a part.
     let reasons = run["invalid"].as_array().expect("a list");
     let at_most_at_p50 = reasons.iter().all(|why| why.to_string().contains("at p50 its own delay"));
     assert!(at_most_at_p50, "the server was late, and not the generator: {run:#}");
@@ -175,7 +175,7 @@ fn every_framing_is_parsed() {
             _ if head.contains("/noise") => b"SSH-2.0-OpenSSH\r\n\r\n",
             _ => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde",
         };
-        // In two pieces, cut in the head.
+        // Two pieces, split within the head.
         let (first, second) = answer.split_at(20.min(answer.len()));
         let written = stream.write_all(first).is_ok();
         thread::sleep(Duration::from_millis(1));
@@ -212,7 +212,7 @@ fn connections_that_fail_are_errors_by_kind() {
     assert_eq!(number(&run, "/connections/never_answered"), 2.0, "{run:#}");
 }
 
-/// A server that counts, and closes each connection after `most` answers, in good order.
+/// A server that counts requests, and announces the close of each connection after `most` responses.
 fn counting(most: u64) -> (Peer, Arc<AtomicU64>) {
     let count = Arc::new(AtomicU64::new(0));
     let counted = count.clone();
@@ -245,7 +245,7 @@ fn a_number_of_requests_is_made_exactly() {
         assert_eq!(count.load(Ordering::Relaxed), 1001, "{words:?}");
         assert_eq!(run["errors"], serde_json::json!({}), "{words:?}");
     }
-    // A server that says it closes is no error; what was pipelined behind is asked again.
+    // An announced close is no error; requests pipelined behind it are sent again.
     let (peer, _) = counting(10);
     let run = measured(&["-n", "200", "-c", "1", "--pipeline", "4", &peer.address.to_string()]);
     assert_eq!((number(&run, "/answers"), &run["errors"]), (200.0, &serde_json::json!({})), "{run:#}");

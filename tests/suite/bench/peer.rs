@@ -1,5 +1,4 @@
-//! Servers with one bad habit each, for the load generator to notice: a thread per connection, and what a
-//! request gets is a function.
+//! Faulty servers for the load generator: a thread per connection, and a function that responds to requests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,21 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// A server that runs until its value goes.
+/// A server that runs until its value is dropped.
 pub(crate) struct Peer {
-    /// Where it listens.
+    /// Its address.
     pub(crate) address: SocketAddr,
     stopped: Arc<AtomicBool>,
 }
 
 impl Peer {
-    /// Answers each request by `answer`, which writes to the connection, gets the head, and says whether the
-    /// connection goes on.
+    /// Starts a server. `answer` gets the connection and the head of a request, writes the response, and returns whether
+    /// the connection persists.
     pub(crate) fn start(answer: impl Fn(&mut TcpStream, &str) -> bool + Send + Sync + 'static) -> Peer {
         Peer::listen("127.0.0.1:0", answer)
     }
 
-    /// The same, at an address.
+    /// Starts a server at an address.
     pub(crate) fn listen(
         at: &str,
         answer: impl Fn(&mut TcpStream, &str) -> bool + Send + Sync + 'static,
@@ -68,7 +67,7 @@ fn serve(mut stream: TcpStream, answer: &(impl Fn(&mut TcpStream, &str) -> bool 
     }
 }
 
-/// Writes an answer with this body; says whether that went well.
+/// Writes a response with this body. Returns whether the write succeeded.
 pub(crate) fn ok(stream: &mut TcpStream, body: &str) -> bool {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     stream.write_all(head.as_bytes()).is_ok()

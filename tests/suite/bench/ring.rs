@@ -1,5 +1,4 @@
-//! `tenfold bench --io uring`: what is true of the generator by epoll is true of it by a ring, and what is a ring's
-//! own.
+//! `tenfold bench --io uring`: the cases of epoll with a ring, and cases specific to a ring.
 
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -17,16 +16,16 @@ use super::peer::{Peer, ok};
 use super::{bench, counting, expect_code, measured, number, said};
 
 thread_local! {
-    /// What is typed before everything else by the test on this thread.
+    /// Arguments that the test on this thread puts before all others.
     static BEFORE: Cell<&'static [&'static str]> = const { Cell::new(&[]) };
 }
 
-/// What is typed before everything else.
+/// Arguments that come before all others.
 pub(super) fn before() -> &'static [&'static str] {
     BEFORE.get()
 }
 
-/// Types nothing more when it goes: another test may follow on the same thread.
+/// Removes these arguments when dropped: another test may follow on the same thread.
 struct Typed;
 
 impl Drop for Typed {
@@ -65,7 +64,7 @@ by_a_ring! {
 
 const EACH: [&str; 2] = ["--requests-per-connection", "1"];
 
-/// With a connection for each request, too, where the others keep theirs.
+/// The errors with a connection per request; other cases use persistent connections.
 pub(super) fn ring_errors_of_connections_for_one_request() {
     for way in ["epoll", "uring"] {
         let measured = |words: &[&str]| measured(&[&["--io", way], &EACH[..], words].concat());
@@ -85,7 +84,7 @@ pub(super) fn ring_errors_of_connections_for_one_request() {
         let run = measured(&["-n", "20", "-c", "2", &short.address.to_string()]);
         assert_eq!(number(&run, "/errors/closed"), 20.0, "{run:#}");
 
-        // One that goes away meanwhile: the first answers are right, and the rest is refused.
+        // The server ends during the run: the first responses are correct, and later connects are refused.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound").to_string();
         let server = thread::spawn(move || {
@@ -105,7 +104,7 @@ pub(super) fn ring_errors_of_connections_for_one_request() {
     }
 }
 
-/// Each connection has its time: a connect ends before the request is sent, and the answer comes behind it.
+/// The times of a connection differ: the connect ends before the request is sent, and the response follows.
 pub(super) fn ring_connect_and_first_byte_are_apart() {
     let peer = Peer::start(|stream, _| {
         thread::sleep(std::time::Duration::from_millis(20));
@@ -121,7 +120,7 @@ pub(super) fn ring_connect_and_first_byte_are_apart() {
     assert_eq!((number(&run, "/connections/made"), &run["errors"]), (20.0, &json!({})), "{run:#}");
 }
 
-/// Long answers come in many pieces, and are thrown away where nobody looks at them; long requests go out in many.
+/// Long responses arrive in many pieces, and are discarded unless they are hashed.
 pub(super) fn ring_long_bodies() {
     const LONG: usize = 3 << 20;
     let body: String = (0..LONG).map(|at| char::from(b'a' + (at % 23) as u8)).collect();
@@ -138,7 +137,7 @@ pub(super) fn ring_long_bodies() {
     }
 }
 
-/// Of the 3 MiB above, by sha256sum.
+/// The SHA-256 of the 3 MiB above, by sha256sum.
 const HASH: &str = "de1cd32d15e879968b66f4f9eba25a9c8cf1c1342c21dad2154c93a1117f37e5";
 
 pub(super) fn ring_idle_connections_are_counted_apart() {
@@ -150,7 +149,7 @@ pub(super) fn ring_idle_connections_are_counted_apart() {
     assert_eq!(run["errors"], json!({}));
 }
 
-/// What runs is said, and it is a ring only where a connection makes one request and a ring serves the rest.
+/// The report names the I/O. `auto` uses a ring only for a connection per request without unsupported settings.
 pub(super) fn the_choice_of_io_is_reported() {
     let (peer, count) = counting(u64::MAX);
     let address = peer.address.to_string();

@@ -1,4 +1,4 @@
-//! What is typed and what comes back: refusals in a line, exit codes, an interrupt, reports that are read again.
+//! The command line of `tenfold bench`: refusals in one line, exit codes, an interrupt, reports as input.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -40,7 +40,7 @@ pub(super) fn wrong_usage_is_one_line_and_exit_code_2() {
         (&["localhost", "-H", "Content-Length: 5"], "0 bytes"),
         (&["localhost", "-d", "1s", "--warm-up", "2s"], "leaves nothing"),
         (&["localhost", "-c", "0", "--idle", "1", "--hold", "1s", "--connection-rate", "5"], "--connections"),
-        // What would change nothing.
+        // Settings without effect.
         (&["localhost", "--keep-alive"], "--http 1.0"),
         (&["localhost", "--arrivals", "constant"], "--rate or --connection-rate"),
         (&["localhost", "--seed", "5"], "--random or --arrivals"),
@@ -50,7 +50,7 @@ pub(super) fn wrong_usage_is_one_line_and_exit_code_2() {
         (&["unix:/tmp/s", "--source", "127.0.0.2"], "TCP"),
         (&["localhost:1", "localhost:2", "-c", "1"], "2 servers"),
         (&["localhost", "-c", "0", "--idle", "5", "--expect-status", "200"], "only idle"),
-        // The huge.
+        // Huge numbers.
         (&["localhost", "-t", "100000", "--processes", "100000"], "--threads"),
         (&["localhost", "-t", "1000", "--processes", "1000", "-c", "9"], "shared"),
         (&["localhost", "--hold", "1h", "--connection-rate", "1e9"], "ulimit"),
@@ -109,7 +109,7 @@ pub(super) fn assertions_and_validity_are_exit_codes() {
     code("p50<10s", 0, &[]);
     code("p50<1ns", 3, &["assertion failed: p50<1ns: p50 is "]);
     code("p99.9<10s", 4, &["cannot evaluate p99.9<10s: too few samples for p99.9 (200; 10,000 needed)"]);
-    // Nobody can make a million requests a second from one connection.
+    // A million requests per second exceed the generator or the server.
     let limited = ["-d", "1s", "-c", "500", "--rate", "1000000", &address];
     let output = bench(&limited);
     assert!([0, 4].contains(&output.status.code().unwrap_or(-1)), "{}", said(&output));

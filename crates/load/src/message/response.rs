@@ -301,7 +301,7 @@ fn parse(head: &[u8], traits: RequestTraits) -> Result<ParsedHead, &'static str>
     let config = httparse::ParserConfig::default();
     match config.parse_response_with_uninit_headers(&mut response, head, &mut table) {
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
-        Ok(_) => return Err("the head does not end where it should"),
+        Ok(_) => return Err("the head is incomplete"),
         Err(httparse::Error::TooManyHeaders) => return Err("the head has more than 128 fields"),
         Err(_) => return Err("the head is not an HTTP/1 response"),
     }

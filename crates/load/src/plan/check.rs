@@ -27,125 +27,104 @@ impl LoadPlan {
     }
 
     fn check_sizes(&self) -> Option<String> {
-        if self.urls.is_empty() {
-            return Some("a run needs a URL; name one, or a file of URLs with --urls".into());
-        }
-        if [self.threads, self.processes, self.pipeline, self.repeat].contains(&0) {
-            return Some("threads, processes, pipelined requests and runs must be at least 1".into());
-        }
-        for (count, most, what) in [
-            (self.threads, LoadPlan::MOST_THREADS, "threads in a process"),
-            (self.processes, LoadPlan::MOST_PROCESSES, "processes"),
-        ] {
-            if count > most {
-                return Some(format!("{count} {what} are too many; the limit is {most}"));
-            }
-        }
-        if self.all_connections() == 0 {
-            return Some("a run needs at least one connection".into());
-        }
-        let workers = self.workers();
-        if (1..workers).contains(&self.active()) {
-            return Some(format!(
-                "{} connections cannot be shared by {workers} threads; use at least {workers} connections",
-                self.active()
-            ));
-        }
-        let servers = self.servers();
-        if (1..servers).contains(&(self.active() as usize)) {
-            return Some(format!(
-                "{} connections do not reach {servers} servers; use at least {servers} connections",
-                self.active()
-            ));
-        }
-        None
+        let (connections, workers, servers) = (self.active(), self.workers(), self.servers());
+        let zero = [self.threads, self.processes, self.pipeline, self.repeat].contains(&0);
+        first(&[
+            (self.urls.is_empty(), "a run needs a URL; name one, or a file of URLs with --urls"),
+            (zero, "threads, processes, pipelined requests and runs must be at least 1"),
+            (self.requests_per_connection == Some(0), "--requests-per-connection must be at least 1"),
+            (self.all_connections() == 0, "a run needs at least one connection"),
+        ])
+        .or_else(|| {
+            let too_many = |count: u32, most: u32, what: &str| {
+                (count > most).then(|| format!("{count} {what} are too many; the limit is {most}"))
+            };
+            too_many(self.threads, LoadPlan::MOST_THREADS, "threads in a process")
+                .or_else(|| too_many(self.processes, LoadPlan::MOST_PROCESSES, "processes"))
+        })
+        .or_else(|| {
+            (1..workers).contains(&connections).then(|| {
+                format!(
+                    "{connections} connections cannot be shared by {workers} threads; use at least {workers}"
+                )
+            })
+        })
+        .or_else(|| {
+            (1..servers).contains(&(connections as usize)).then(|| {
+                format!("{connections} connections do not reach {servers} servers; use at least {servers}")
+            })
+        })
     }
 
     fn check_schedules(&self) -> Option<String> {
-        if self.duration.is_none() && self.requests.is_none() {
-            return Some("a run needs an end: a duration, or a number of requests".into());
-        }
-        let asks = self.rate.is_some() || self.hold.is_some() || self.requests.is_some();
-        if self.active() == 0 && asks {
-            return Some("without active connections nothing makes requests; use --connections".into());
-        }
-        if self.hold.is_some() {
-            if self.connection_rate.is_none() {
-                return Some(
-                    "--hold needs --connection-rate, the number of new connections per second".into(),
-                );
-            }
-            if self.rate.is_some() || self.requests.is_some() {
-                return Some(
-                    "--hold gives each connection its own schedule; remove --rate and --requests".into(),
-                );
-            }
-        }
-        let mut rates = [self.rate, self.connection_rate].into_iter().flatten();
-        if self.duration.is_none() && rates.clone().any(|rate| rate.is_ramp()) {
-            return Some("a ramp needs --duration, over which the rate changes".into());
-        }
-        if self.arrivals == Arrivals::Poisson && rates.next().is_none() {
-            return Some("--arrivals has no effect without --rate or --connection-rate".into());
-        }
-        match (self.warm_up, self.duration) {
+        let (held, ends) = (self.hold.is_some(), self.duration.is_some() || self.requests.is_some());
+        let makes_requests = self.rate.is_some() || held || self.requests.is_some();
+        let rates = || [self.rate, self.connection_rate].into_iter().flatten();
+        let ramps = rates().any(|rate| rate.is_ramp());
+        let poisson = self.arrivals == Arrivals::Poisson;
+        first(&[
+            (!ends, "a run needs an end: a duration, or a number of requests"),
+            (
+                self.active() == 0 && makes_requests,
+                "without active connections nothing makes requests; use --connections",
+            ),
+            (
+                held && self.connection_rate.is_none(),
+                "--hold needs --connection-rate, the number of new connections per second",
+            ),
+            (
+                held && (self.rate.is_some() || self.requests.is_some()),
+                "--hold gives each connection its own schedule; remove --rate and --requests",
+            ),
+            (self.duration.is_none() && ramps, "a ramp needs --duration, over which the rate changes"),
+            (
+                poisson && rates().next().is_none(),
+                "--arrivals has no effect without --rate or --connection-rate",
+            ),
+        ])
+        .or_else(|| match (self.warm_up, self.duration) {
             (WarmUp::For(cut), Some(time)) if cut >= time => {
                 Some(format!("a warm-up of {cut:?} leaves nothing of a run of {time:?}"))
             }
             _ => None,
-        }
+        })
     }
 
     fn check_shape(&self) -> Option<String> {
-        if self.completion == ResponseEnd::End && self.requests_per_connection.is_some_and(|count| count > 1)
-        {
-            return Some(
-                "--completion end allows one request on a connection; remove --requests-per-connection"
-                    .into(),
-            );
-        }
-        if self.requests_per_connection.is_some_and(|count| count > 1) || self.hold.is_some() {
-            match (self.persists(), self.version) {
-                (true, _) => {}
-                (false, RequestVersion::Http10) => {
-                    return Some(
-                        "HTTP/1.0 closes a connection after one response; add --keep-alive for more requests"
-                            .into(),
-                    );
-                }
-                (false, RequestVersion::Http11) => {
-                    return Some("'Connection: close' allows one request on a connection".into());
-                }
-            }
-        }
-        if self.keep_alive && self.version == RequestVersion::Http11 {
-            return Some("--keep-alive has no effect without --http 1.0".into());
-        }
-        if self.pipeline > 1 && (self.per_connection() == 1 || self.version == RequestVersion::Http10) {
-            return Some("--pipeline needs persistent HTTP/1.1 connections".into());
-        }
-        if self.requests_per_connection == Some(0) {
-            return Some("--requests-per-connection must be at least 1".into());
-        }
-        if self.slow_rate < LoadPlan::LEAST_SLOW_RATE {
-            return Some(format!(
-                "--slow-rate must be at least {} bytes per second",
-                LoadPlan::LEAST_SLOW_RATE
-            ));
-        }
-        if self.method == "HEAD"
-            && (self.expect.length.is_some_and(|length| length > 0) || self.expect.hash.is_some())
-        {
-            return Some("a response to HEAD has no body; remove --expect-length and --expect-hash".into());
-        }
-        let length = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-        if let Some((name, value)) = length.filter(|(_, value)| *value != self.body.len().to_string()) {
-            return Some(format!(
-                "--header '{name}: {value}' contradicts the body, which has {} bytes",
-                self.body.len()
-            ));
-        }
-        None
+        let several = self.requests_per_connection.is_some_and(|count| count > 1);
+        let closes = (several || self.hold.is_some()) && !self.persists();
+        let http10 = self.version == RequestVersion::Http10;
+        let expects_body = self.expect.length.is_some_and(|length| length > 0) || self.expect.hash.is_some();
+        first(&[
+            (
+                several && self.completion == ResponseEnd::End,
+                "--completion end allows one request on a connection; remove --requests-per-connection",
+            ),
+            (
+                closes && http10,
+                "HTTP/1.0 closes a connection after one response; add --keep-alive for more requests",
+            ),
+            (closes, "'Connection: close' allows one request on a connection"),
+            (self.keep_alive && !http10, "--keep-alive has no effect without --http 1.0"),
+            (
+                self.pipeline > 1 && (self.per_connection() == 1 || http10),
+                "--pipeline needs persistent HTTP/1.1 connections",
+            ),
+            (
+                self.method == "HEAD" && expects_body,
+                "a response to HEAD has no body; remove --expect-length and --expect-hash",
+            ),
+        ])
+        .or_else(|| {
+            let least = LoadPlan::LEAST_SLOW_RATE;
+            (self.slow_rate < least).then(|| format!("--slow-rate must be at least {least} bytes per second"))
+        })
+        .or_else(|| {
+            let length = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+            let bytes = self.body.len();
+            let (name, value) = length.filter(|(_, value)| *value != bytes.to_string())?;
+            Some(format!("--header '{name}: {value}' contradicts the body, which has {bytes} bytes"))
+        })
     }
 
     /// Checks that settings of requests have connections that make requests, and that a random order has several URLs.
@@ -158,15 +137,16 @@ impl LoadPlan {
             || self.completion != ResponseEnd::default()
             || self.order != UrlOrder::default()
             || self.expect != Expect::default();
-        if about_requests && u64::from(self.idle) == self.all_connections() {
-            return Some(
-                "a run with only idle connections makes no requests; remove the settings of requests".into(),
-            );
-        }
-        if self.order == UrlOrder::Random && self.urls.len() == self.servers() {
-            return Some("--random needs several URLs of a server".into());
-        }
-        None
+        first(&[
+            (
+                about_requests && u64::from(self.idle) == self.all_connections(),
+                "a run with only idle connections makes no requests; remove the settings of requests",
+            ),
+            (
+                self.order == UrlOrder::Random && self.urls.len() == self.servers(),
+                "--random needs several URLs of a server",
+            ),
+        ])
     }
 
     /// Checks that settings of connections apply to the servers of the plan.
@@ -191,6 +171,11 @@ impl LoadPlan {
     fn servers(&self) -> usize {
         self.urls.iter().map(|url| &url.server).collect::<std::collections::HashSet<_>>().len()
     }
+}
+
+/// The reason of the first condition that is true.
+fn first(reasons: &[(bool, &str)]) -> Option<String> {
+    reasons.iter().find(|(is_wrong, _)| *is_wrong).map(|(_, why)| (*why).to_owned())
 }
 
 #[cfg(test)]

@@ -274,7 +274,7 @@ impl BenchArgs<'_> {
         Err(LoadError::Usage(format!("--{name} has no effect without {}", others.join(" or "))))
     }
 
-    /// A duration; a bare number counts seconds, as in wrk and oha.
+    /// A duration; a bare number is seconds, as in wrk and oha.
     fn time(&self, name: &str) -> Result<Option<Duration>, LoadError> {
         let bounds = Duration::from_millis(1)..=Duration::from_secs(7 * 24 * 3600);
         let is_bare = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
