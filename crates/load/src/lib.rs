@@ -1,9 +1,16 @@
 //! A load generator for HTTP that checks responses and its own measurements.
 //!
-//! A [`LoadPlan`] describes a run, [`run()`] suffices it out, and a [`LoadReport`] is the result as data. The folders
+//! A [`LoadPlan`] describes a run, [`run()`] carries it out, and a [`LoadReport`] is the result as data. The folders
 //! follow that order: `plan` (settings, URLs, the [`pacer`] of requests), `message` (requests and responses),
 //! `connection` and `worker` (a thread with an epoll instance or an io_uring ring), `measure` (the [`record`] of a
 //! worker), and `report` (the [`summary`], validity, output, comparisons, assertions).
+//!
+//! ```no_run
+//! let mut plan = tenfold_load::LoadPlan::new(vec!["http://127.0.0.1:8080/".parse().expect("a URL")]);
+//! plan.rate = Some("5000".parse().expect("a rate"));
+//! let report = tenfold_load::run(&plan, false).expect("the server responds");
+//! assert!(report.invalid().is_empty(), "{:?}", report.runs[0].rate);
+//! ```
 //!
 //! Three things differ from most load generators. Latency counts from the time at which a request was due, so a
 //! stalled server cannot hide it. A response is checked before it counts. The generator measures itself (processor

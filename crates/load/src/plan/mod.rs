@@ -107,7 +107,7 @@ pub struct LoadPlan {
     pub slow_rate: u64,
     /// Source addresses, used in turn.
     pub sources: SourceAddresses,
-    /// The last packet of the handshake suffices the request.
+    /// The last packet of the handshake carries the request.
     pub join_ack: bool,
     /// How connections do I/O.
     pub io: IoChoice,

@@ -2,7 +2,7 @@
 //!
 //! One type covers closed and open loops. Without a schedule everything may begin immediately; responses bound the
 //! rate (closed loop). With a schedule, arrival times are fixed in advance whatever the server does, and each arrival
-//! suffices its due time.
+//! carries its due time.
 //!
 //! A schedule is the inverse of its expected number of arrivals. With `expected(t)` arrivals until `t`, the next one
 //! comes when `expected` has grown by one (constant), or by an exponentially distributed number (a Poisson process;

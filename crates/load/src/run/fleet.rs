@@ -27,7 +27,7 @@ const UPDATE: Duration = Duration::from_millis(100);
 
 /// The plan, its targets and its I/O.
 #[derive(Clone, Copy)]
-struct Workload<'a> {
+struct WorkerSetup<'a> {
     plan: &'a LoadPlan,
     targets: &'a Targets,
     means: IoBackend,
@@ -43,7 +43,7 @@ pub(crate) fn run(
     means: IoBackend,
     display: &mut LiveDisplay,
 ) -> Result<Record, LoadError> {
-    let work = Workload { plan, targets, means };
+    let work = WorkerSetup { plan, targets, means };
     let rows = SharedRows::new(plan.workers() as usize, worker::LIVE_COUNTERS)
         .map_err(|error| failed("allocate shared memory for the workers", &error))?;
     if plan.processes == 1 {
@@ -56,7 +56,7 @@ pub(crate) fn run(
 
 /// Runs the threads of process `process`.
 fn threads(
-    Workload { plan, targets, means }: Workload<'_>,
+    WorkerSetup { plan, targets, means }: WorkerSetup<'_>,
     (process, begin): (u32, u64),
     rows: &SharedRows,
     mut update: impl FnMut(),
@@ -94,7 +94,7 @@ fn threads(
 }
 
 fn processes(
-    work: Workload<'_>,
+    work: WorkerSetup<'_>,
     begin: u64,
     rows: &SharedRows,
     display: &mut LiveDisplay,
