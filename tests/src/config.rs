@@ -267,7 +267,7 @@ impl Breadth {
             // Many rings at once exceed the user's limit of locked memory.
             return false;
         }
-        // Who does the sending is the readiness driver, or the library.
+        // The readiness driver, or the library, sends the files.
         let own_sender =
             first_sender || !LIBRARIES.contains(&config.engine) || model.driver == Driver::Completion;
         match self {

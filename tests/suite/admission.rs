@@ -1,4 +1,4 @@
-//! How much one address may have, and one connection.
+//! Limits per address and per connection.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -52,7 +52,7 @@ fn h35_connections_past_the_bound_of_an_address_are_closed_and_counted(config: &
     }
     becomes_true(SOON, "refusals are counted", || refusals(&server, "too-many-of-address") == 5);
     becomes_true(SOON, "it is said", || server.errors().contains("127.0.0.1 has 6 connections"));
-    // Another address of this machine has a bound of its own.
+    // Another address of this machine has a limit of its own.
     let mut other = Wire::connect_from("127.0.0.2", server.address);
     other.get("/1k.html");
     assert_eq!(other.response().status, 200, "another address");
@@ -66,7 +66,7 @@ fn requests_past_the_rate_of_an_address_are_429_and_counted(config: &Config) {
     let launch = Launch::new(config, site::shared()).flag("--max-requests-per-address", 1);
     let server = launch.flag("--request-burst", BURST).start();
     let mut statuses = Vec::new();
-    // On several connections, so that several workers have some.
+    // Several connections, so that several workers receive some.
     for _ in 0..6 {
         let mut wire = server.connect();
         wire.send(request("GET", "/1k.html", &[]).repeat(10));
@@ -81,7 +81,7 @@ fn requests_past_the_rate_of_an_address_are_429_and_counted(config: &Config) {
     }
     assert!(statuses.iter().all(|status| [200, 429].contains(status)), "{statuses:?}");
     let throttled = statuses.iter().filter(|status| **status == 429).count();
-    // One more for each second that this took.
+    // The bucket gains one request for each second that this took.
     assert!((20..=60 - BURST).contains(&throttled), "{throttled} of 60 requests were too many");
     assert!(statuses[..BURST].iter().all(|status| *status == 200), "a burst is allowed: {statuses:?}");
     becomes_true(SOON, "refusals are counted", || refusals(&server, "throttled") == throttled as u64);
@@ -95,7 +95,7 @@ fn requests_past_the_rate_of_an_address_are_429_and_counted(config: &Config) {
     stop(server);
 }
 
-/// The kernel paces it; on loopback the first ten segments, of 64 KiB, are free.
+/// The kernel paces the connection; on loopback the first ten segments, of 64 KiB, are free.
 fn a_connection_keeps_its_rate(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--max-rate", "2 MiB").start();
     let mut wire = server.connect();
@@ -118,7 +118,7 @@ fn a_worker_that_dies_takes_its_counts_with_it(config: &Config) {
     assert!(server.idle().is_none(), "the bound is of all workers");
     let killed = server.workers();
     killed.iter().for_each(|worker| worker.signal(Signal::KILL));
-    // A worker is replaced when its counts have been settled.
+    // A worker is replaced after its counts have been settled.
     becomes_true(SOON, "others have taken their places", || {
         let now = server.workers();
         now.len() == killed.len() && !now.iter().any(|worker| killed.contains(worker))

@@ -1,4 +1,4 @@
-//! Bodies of requests: where they end, who gets them, and what becomes of those that nobody wants.
+//! Request bodies: their end, their recipient, and the handling of unread ones.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn launch(config: &Config) -> Launch {
     Launch::new(config, site::shared()).flag("--echo", "/").flag("--max-body", "100 KiB")
 }
 
-/// A server that answers at `/` with what is sent there, and reads 100 KiB of it at most.
+/// A server that echoes at `/` at most 100 KiB of a body.
 fn echoing(config: &Config) -> Server {
     launch(config).start()
 }
@@ -54,7 +54,7 @@ fn in_chunks(content: &[u8], size: usize) -> Vec<u8> {
     bytes
 }
 
-/// The connection goes on: it answers another request.
+/// The connection persists: it answers another request.
 #[track_caller]
 fn expect_to_go_on(wire: &mut Wire, what: &str) {
     wire.send(BEHIND);
@@ -129,7 +129,7 @@ fn a_body_comes_back_as_it_was_sent(config: &Config) {
     }
     wire.send("HEAD / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nxyz");
     assert_eq!(wire.head().promised(), 3);
-    // Three behind each other in one piece.
+    // Three requests in one segment.
     let one = post("/", "Transfer-Encoding: chunked\r\n") + "3\r\nabc\r\n0\r\n\r\n";
     let other = post("/", "Content-Length: 3\r\n") + "xyz";
     wire.send(format!("{one}{other}{BEHIND}"));
@@ -178,7 +178,7 @@ fn h15_a_body_past_its_bound_is_413(config: &Config) {
         let mut wire = server.connect();
         let mut bytes = (post("/", fields) + begin).into_bytes();
         bytes.extend(content(102_401));
-        // The server may refuse what still comes, once it has answered.
+        // The server may refuse further bytes after its response.
         let _ = wire.try_send(&bytes);
         let response = wire.response();
         assert_eq!((response.status, response.closes()), (413, true), "{fields}");
@@ -200,7 +200,7 @@ fn h19_who_waits_for_100_continue_gets_it(config: &Config) {
         assert_eq!(wire.response().body, b"xyz", "{fields}");
     }
     expect_to_go_on(&mut wire, "behind a body that was waited for");
-    // What is refused is refused at once.
+    // Rejected requests are rejected before their body.
     wire.send(post("/", "Content-Length: 102401\r\nExpect: 100-continue\r\n"));
     assert_eq!(wire.response().status, 413);
     wire.expect_end();

@@ -1,4 +1,4 @@
-//! Bounds of what connections wait in: the queues to workers, and the pipes that files leave through.
+//! Bounds of queues: those to workers, and the pipes of the sender splice.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -25,7 +25,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![Every Many: past_the_queues_to_workers_is_refused, past_the_pipes_bodies_are_copied],
 };
 
-/// A test for each engine of which `able` is a configuration, where this machine runs it.
+/// A test for each engine for which `able` returns a configuration that this machine can run.
 fn each(able: impl Fn(Engine) -> Option<Config>, run: fn(&Config)) -> Vec<Named> {
     let engines = MODELS.iter().map(|model| model.engine).filter(|&engine| probe(engine).is_ok());
     let named = |config: Config| Named { name: config.to_string(), run: Box::new(move || run(&config)) };
@@ -40,30 +40,30 @@ fn past_the_queues_to_workers_is_refused() -> Vec<Named> {
     each(able, workers_that_are_held_up)
 }
 
-/// Connections that are opened while all workers are held up.
+/// Connections opened while all workers are blocked.
 const CONNECTIONS: usize = 40;
 
-/// A pipe takes no line of the log: who has answered waits until it does, and takes no connection meanwhile. One more
-/// waits for each worker.
+/// A full pipe accepts no line of the log, so each worker blocks after its response and accepts nothing meanwhile. One
+/// more connection waits for each worker.
 fn workers_that_are_held_up(config: &Config) {
     let folder = Folder::new("queues");
     let mut pipe = full_pipe(&folder);
     let launch = Launch::new(config, site::shared()).flag("--handoff-queue", 1).flag("--log-mode", "sync");
-    // In this format a line is made when its answer has left.
+    // In this format a line is written after its response has been sent.
     let launch = launch.flag("--log-format", "json").flag("--access-log", folder.at("pipe").display());
     let server = launch.start();
     let mut wires: Vec<Wire> = Vec::new();
     for number in 1..=WORKERS {
         wires.push(asks(&server));
         becomes_true(SOON, "a worker takes it", || server.status()["connections"]["accepted"] == number);
-        // Until it has come to the log.
+        // Lets the workers reach the log.
         sleep(Duration::from_millis(200));
     }
     wires.extend((WORKERS..CONNECTIONS).map(|_| asks(&server)));
     let refused = |server: &Server| {
         server.status()["refusals"]["too-many-connections"].as_u64().expect("a number") as usize
     };
-    // A worker that has not come to the log yet may take another one.
+    // A worker that has not reached the log yet may accept another one.
     becomes_true(SOON, "most are refused", || refused(&server) >= CONNECTIONS - 4 * WORKERS);
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -78,14 +78,14 @@ fn workers_that_are_held_up(config: &Config) {
     });
 }
 
-/// Asks for a page, on a connection that may be refused.
+/// Requests a page, on a connection that may be refused.
 fn asks(server: &Server) -> Wire {
     let mut wire = server.connect();
     let _ = wire.try_send(&request("GET", "/1k.html", &[("Connection", "close")]));
     wire
 }
 
-/// A pipe without room, which is open at both ends.
+/// A full pipe, open at both ends.
 fn full_pipe(folder: &Folder) -> File {
     let path = folder.at("pipe");
     let made = Command::new(program("mkfifo")).arg(&path).status().expect("it can be run");
@@ -97,7 +97,7 @@ fn full_pipe(folder: &Folder) -> File {
     pipe
 }
 
-/// Reads all that comes, and counts its lines, until it is over and nothing is left.
+/// Reads everything, and counts lines, until `over` is set and the pipe is empty.
 fn count_lines(pipe: &mut File, over: &AtomicBool) -> usize {
     let (mut lines, mut buffer) = (0, vec![0; 64 * 1024]);
     loop {
@@ -114,17 +114,17 @@ fn count_lines(pipe: &mut File, over: &AtomicBool) -> usize {
 fn past_the_pipes_bodies_are_copied() -> Vec<Named> {
     let able = |engine: Engine| {
         let config = Config { sender: Sender::Splice, ..Config::of(engine) };
-        // A process that is one connection's has pipes of its own.
+        // The process of a single connection has pipes of its own.
         let many = !config.serial() && !config.process_per_connection();
         (many && config.plan().is_ok()).then_some(config)
     };
     each(able, more_bodies_than_pipes)
 }
 
-/// Of the descriptors an eighth is for pipes, two each.
+/// An eighth of the descriptors is for pipes, two each.
 const DESCRIPTORS: u32 = 200;
 const PIPES: usize = 200 / 16;
-/// More bodies at once, of which none fits into the buffers of a connection.
+/// More concurrent bodies, each too large for the buffers of a connection.
 const BODIES: usize = 24;
 const LENGTH: usize = 8 << 20;
 
@@ -137,7 +137,7 @@ fn more_bodies_than_pipes(config: &Config) {
         let all = server.workers().into_iter().flat_map(|worker| worker.descriptors());
         all.filter(|what| what.starts_with("pipe:")).count()
     };
-    // Its standard error is one.
+    // Its standard error is one of the pipes.
     let others = ends();
     let mut wires: Vec<Wire> = (0..BODIES).map(|_| server.connect()).collect();
     wires.iter_mut().for_each(|wire| wire.send(request("GET", "/body.bin", &[("Connection", "close")])));

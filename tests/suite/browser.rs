@@ -18,8 +18,8 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// As its README says, and with short rests: a browser opens several connections, and an engine that serves
-/// one at a time gets to the next only when one has rested long enough.
+/// Configured as in its README, but with short idle timeouts. A browser opens several connections, and a serial engine
+/// serves the next one only after the current one has been idle long enough.
 fn start(config: &Config) -> Server {
     let file = binary::workspace().join("examples/tenfold.toml");
     let launch = Launch::bare(config).flag("--config", file.display()).members();
@@ -36,7 +36,7 @@ fn is_well(page: &mut Page, what: &str) {
     assert!(complaints.is_empty(), "{what}: {complaints:#?}");
 }
 
-/// Requests of this kind in the access log, once there are any.
+/// Waits for requests of this kind in the access log.
 #[track_caller]
 fn is_logged(server: &Server, what: &str, words: &[&str]) {
     becomes_true(SOON, what, || {
@@ -92,7 +92,7 @@ fn the_site_opens_and_the_film_seeks(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// How light the page is behind its text, from 0 to 765.
+/// The brightness of the page behind its text, from 0 to 765.
 fn light(page: &mut Page) -> u64 {
     let sum = "[document.body, document.documentElement]
         .map(element => getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).map(Number))

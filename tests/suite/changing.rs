@@ -1,4 +1,4 @@
-//! Files that change while they are sent, and between two requests.
+//! Files that change during a response, and between two requests.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -26,13 +26,13 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// More than two sockets hold, so that the server is in the middle of it.
+/// More than two sockets hold, so that the server is still sending it.
 const BYTES: usize = 24 << 20;
 
-/// What becomes of it, and no whole number of pages.
+/// The size after the cut, which is no whole number of pages.
 const CUT: usize = (14 << 20) + 1000;
 
-/// Starts a server with a large file, asks for it and takes the beginning; the rest waits.
+/// Starts a server with a large file, requests it and reads the beginning; the rest waits.
 fn begin(config: &Config, folder: &Folder) -> (Server, Wire, Vec<u8>) {
     let whole = site::bytes(BYTES, 24);
     folder.write("file.bin", &whole);
@@ -46,7 +46,7 @@ fn begin(config: &Config, folder: &Folder) -> (Server, Wire, Vec<u8>) {
     (server, wire, whole)
 }
 
-/// How a connection ends whose file has become too short. A layer sends copies, and no closing record behind them.
+/// The end of a connection whose file was cut. A layer sends copies, and then no closing record.
 fn cut_short(config: &Config) -> End {
     if config.layer { End::Cut } else { End::Reset }
 }
@@ -59,7 +59,7 @@ fn h48_h49_a_file_that_shrinks_ends_the_connection(config: &Config) {
     let (rest, end) = wire.rest();
     let got = (1 << 20) + rest.len();
     assert!(got < BYTES, "{got} bytes came of a file that shrank to {CUT} bytes");
-    // Where nobody copies the file, the kernel makes zeros of what is left of the last page.
+    // If the file is not copied, the kernel fills the rest of the last page with zeros.
     let right = if config.sender == Sender::Copy { got } else { got.min(CUT) };
     assert!(rest[..right - (1 << 20)] == whole[1 << 20..right], "what came is not what was in the file");
     assert_eq!(end, cut_short(config), "what waits in the socket may be zeros");
@@ -69,14 +69,14 @@ fn h48_h49_a_file_that_shrinks_ends_the_connection(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// As above where the socket has room for all that is left of the file: no peer that makes room wakes the server.
+/// As above, but the socket has room for the rest of the file, so no event of the peer wakes the server.
 fn h48_h49_a_file_that_shrank_unseen_ends_the_connection(config: &Config) {
     const BYTES: usize = 6 << 20;
     const CUT: usize = (1 << 17) + 1000;
     let folder = Folder::new("shrank");
     let whole = site::bytes(BYTES, 48);
     let server = Launch::new(config, folder.path()).start();
-    // A try takes seconds on a busy machine, and only some hit the second in which a file is not looked at again.
+    // A try takes seconds on a busy machine, and only some tries hit the second in which the file is not checked again.
     becomes_true(6 * SOON, "the file is cut between a look at it and its sending", || {
         folder.write("file.bin", &whole);
         let mut wire = server.connect();
@@ -87,7 +87,7 @@ fn h48_h49_a_file_that_shrank_unseen_ends_the_connection(config: &Config) {
         if (first.status, first.promised()) != (200, BYTES) {
             return false;
         }
-        // More than the socket held: whoever waited for room has done so.
+        // The body exceeds the socket's buffer, so the server has waited for room.
         wire.expect_body(&whole);
         wire.send(request("HEAD", "/file.bin", &[]));
         wire.head();
@@ -163,8 +163,8 @@ fn a_change_is_seen_soon(config: &Config) {
     becomes_true(bound, "the return is seen", || ask().body == b"it is back\n");
 }
 
-/// How soon is what the site's own tests say, whose clock stands still; here it is the whole server, with what
-/// its engine makes of one more thread.
+/// Unit tests of the site check the timing with a virtual clock; this case checks the whole server, with the additional
+/// thread on each engine.
 fn a_change_that_is_watched_is_seen_in_every_way(config: &Config) {
     if config.process_per_connection() {
         return;

@@ -1,4 +1,4 @@
-//! Clients that are not ours: what people use gets what is there.
+//! Independent clients: popular tools receive the right content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// With short rests, so that an engine that serves one at a time gets to the next connection of a client that
-/// keeps several.
+/// Short idle timeouts, so that a serial engine reaches the next connection of a client with several.
 fn serve(config: &Config, root: &Path) -> Server {
     let launch = Launch::new(config, root);
     if config.at_once().is_some() { launch.flag("--idle-timeout", "200ms").start() } else { launch.start() }
@@ -33,7 +32,7 @@ fn stop(server: Server) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Runs a program in `folder`, with nothing of this user's configuration; what it prints.
+/// Runs a program in `folder`, without this user's configuration; returns its output.
 #[track_caller]
 fn run(name: &str, folder: &Path, words: &[&str]) -> Vec<u8> {
     let mut command = Command::new(program(name));
@@ -108,7 +107,7 @@ fn wget_copies_the_demonstration_site(config: &Config) {
     let demonstration = workspace().join("examples/site");
     let (server, folder) = (serve(config, &demonstration), Folder::new("wget"));
     let url = format!("http://{}/", server.address);
-    // Accounts are off here, and pages for members link to theirs.
+    // Accounts are off here, and pages for members link to the accounts' pages.
     let how = ["-r", "-l", "inf", "-q", "-nH", "-np", "-X", "/account", "--no-config"];
     run("wget", folder.path(), &[&how[..], &[&url]].concat());
     let copied = files(folder.path());
@@ -162,7 +161,7 @@ fn git_clones_a_bare_repository(config: &Config) {
     stop(server);
 }
 
-/// A folder as PEP 503 wants it, with a package of one line.
+/// A folder according to PEP 503, with a package of one line.
 fn pip_installs_from_a_folder(config: &Config) {
     let folder = Folder::new("pip");
     folder.write("wheel/tiny_page/__init__.py", "WORDS = 'from a folder'\n");
@@ -189,7 +188,7 @@ fn pip_installs_from_a_folder(config: &Config) {
     stop(server);
 }
 
-/// A repository with a package of nothing, in folders of its own: nothing of this system is touched.
+/// A repository with an empty package, in temporary folders: this system is not changed.
 fn apt_updates_from_a_folder(config: &Config) {
     let folder = Folder::new("apt");
     let fields = "Package: tiny-page\nVersion: 1.0\nArchitecture: all\nMaintainer: Suite <suite@localhost>\n\

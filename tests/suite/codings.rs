@@ -1,4 +1,4 @@
-//! Content codings: files that stand beside others, and what is compressed on the fly.
+//! Content codings: precompressed siblings of files, and compression on the fly.
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// A site with a page, beside which it stands in two codings.
+/// A site with a page and its siblings in two codings.
 fn with_siblings() -> Folder {
     let folder = Folder::new("siblings");
     folder.write("page.html", "as it is, for who takes no coding\n");
@@ -29,7 +29,7 @@ fn with_siblings() -> Folder {
     folder
 }
 
-/// A text that is worth compressing, of 400 KiB.
+/// A compressible text of 400 KiB.
 fn text() -> Vec<u8> {
     (0..10_000)
         .map(|line| format!("a line that is nearly the same, {line:5}\n"))

@@ -1,4 +1,4 @@
-//! The page for people who come from other servers: what it tells them to write can be run.
+//! The page for users of other servers: its commands and configurations work.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -19,7 +19,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![Every Once: every_command_serves, every_file_is_right_and_serves],
 };
 
-/// What stands between fences of this language on the page.
+/// The fenced blocks of this language on the page.
 fn blocks(language: &str) -> Vec<String> {
     let path = binary::workspace().join("docs/coming-from.md");
     let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()));
@@ -27,17 +27,17 @@ fn blocks(language: &str) -> Vec<String> {
     page.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap_or_default().to_owned()).collect()
 }
 
-/// A folder with a site in it, as the page assumes.
+/// A folder with a site in it, as on the page.
 fn folder() -> Folder {
     let folder = Folder::new("coming-from");
-    // Who serves makes a database in it, and is somebody else where this runs as root.
+    // The workers create a database in it; if this runs as root, they are another user.
     folder.allow(".", 0o777);
     fs::create_dir(folder.at("site")).expect("our own folder");
     folder.write("site/index.html", "<!doctype html><title>Here</title>");
     folder
 }
 
-/// The words of a line, quotes taken off.
+/// The words of a line, without quotes.
 fn words(line: &str) -> Vec<String> {
     let parts = line.split('"').enumerate();
     let words = parts.flat_map(|(place, part)| match place % 2 {
@@ -58,8 +58,7 @@ impl Drop for Running {
     }
 }
 
-/// Runs `tenfold` with these words, in `folder` and at an address that is free here, until it has answered
-/// and ended in order.
+/// Runs `tenfold` with these words, in `folder` and on a free address, until it has answered, and stops it.
 #[track_caller]
 fn serves(folder: &Folder, mut words: Vec<String>) {
     let shown = words.join(" ");

@@ -1,4 +1,4 @@
-//! Command lines: wrong ones are refused in words, right ones say what there is.
+//! Command lines: invalid ones are rejected with a message, valid ones print the right information.
 
 use std::net::TcpListener;
 use std::process::{Command, Output};
@@ -29,7 +29,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Refused with this exit code, in words that hold all of `words`, and few of them.
+/// Rejected with this exit code, and with a short message that contains all of `words`.
 #[track_caller]
 fn expect_refused(output: &Output, code: i32, words: &[&str]) {
     let text = said(output);
@@ -101,7 +101,7 @@ fn a_root_that_can_not_be_read() {
     let launch = Launch::new(&config, folder.path()).through("setpriv", &nobody);
     let output = launch.flag("--listen", free_address()).flag("--access-log", "off").refused();
     expect_refused(&output, 1, &[&root, "ermission denied"]);
-    // Started as root, the workers are somebody who may not read it.
+    // If this runs as root, the workers are a user who may not read it.
     let output = Launch::new(&config, folder.path()).flag("--listen", free_address()).refused();
     expect_refused(&output, 1, &[&root]);
 }
@@ -252,7 +252,7 @@ fn engines_agree_with_the_table() {
     }
 }
 
-/// What `man` and `bash` make of them, without a word of complaint.
+/// `man` and `bash` accept them without a complaint.
 fn manuals_and_completions_are_read() {
     let folder = Folder::new("manual");
     let output = tenfold(&["man", "--to", &folder.path().display().to_string()]);
@@ -292,14 +292,14 @@ fn status_counts(config: &Config) {
     }
     wire.send(request("HEAD", "/1k.html", &[]));
     wire.head();
-    // The blocking engines count when a wait begins; who reads counters is never ahead of them.
+    // The blocking engines count at the beginning of a wait, so counters may lag behind the client.
     becomes_true(SOON, "what was done is counted", || server.status()["requests"] == 8);
     let status = server.status();
     assert_eq!(status["connections"]["open"], 1, "{status}");
     assert_eq!(status["responses"]["200"], 6, "{status}");
     assert_eq!(status["responses"]["404"], 2, "{status}");
     assert!(status["bytes"].as_u64() > Some(5 * 1024), "{status}");
-    // The thread that accepts for others is shown, too.
+    // The accepting thread is listed, too.
     let rows = config.workers() + usize::from(config.topology == Topology::Handoff);
     let told = status["workers"].as_array().cloned().unwrap_or_default();
     assert_eq!(told.len(), rows, "{status}");

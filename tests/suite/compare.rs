@@ -1,6 +1,6 @@
 //! The same requests get the same bytes from every engine.
 //!
-//! `TENFOLD_TEST_SEED` names other requests, `TENFOLD_TEST_REQUESTS` more of them: `cargo xtask compare`.
+//! `TENFOLD_TEST_SEED` selects other requests, `TENFOLD_TEST_REQUESTS` sets their number: `cargo xtask compare`.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{Read, Write};
@@ -21,15 +21,15 @@ use tenfold_tests::site;
 pub(crate) const THEME: Theme =
     Theme { name: "compare", cases: cases![Compared Shared: the_same_requests_get_the_same_bytes;] };
 
-/// Requests, in all exchanges together.
+/// The number of requests in all exchanges together.
 const REQUESTS: usize = 10_000;
 const SEED: u64 = 1;
-/// Connections at once. An engine that serves one lets the others wait.
+/// Concurrent connections. A serial engine makes the others wait.
 const AT_ONCE: usize = 4;
-/// How long an answer may take.
+/// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the simplest engine has answered to each exchange: how many bytes, and their hash.
+/// The simplest engine's output for each exchange: its length and its hash.
 type Told = (usize, u64);
 
 fn number(name: &str, otherwise: usize) -> usize {
@@ -72,7 +72,7 @@ fn summed(answer: &[u8]) -> Told {
     (answer.len(), hasher.finish())
 }
 
-/// All that comes back on a connection of its own, dates aside.
+/// The whole output on a new connection, without dates.
 fn answer(server: &Server, at: usize) -> Vec<u8> {
     let bytes = exchange(seed(), at).bytes;
     let mut all = if server.config.layer { server.exchange(&bytes) } else { plainly(server, &bytes) };
@@ -80,12 +80,12 @@ fn answer(server: &Server, at: usize) -> Vec<u8> {
     all
 }
 
-/// As [`Server::exchange`], with as few calls as it takes.
+/// As [`Server::exchange`], with the fewest calls.
 fn plainly(server: &Server, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(server.address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket of ours");
     stream.write_all(bytes).expect("the server takes what is sent");
-    // It may have closed already.
+    // The server may have closed the connection already.
     let _ = stream.shutdown(Shutdown::Write);
     let mut all = Vec::with_capacity(16 * 1024);
     match stream.read_to_end(&mut all) {
@@ -108,7 +108,7 @@ fn the_same_requests_get_the_same_bytes(server: &Server) {
     });
 }
 
-/// Fails, with what the simplest engine answers.
+/// Fails and prints the simplest engine's output.
 fn tell_apart(server: &Server, at: usize, found: &[u8]) -> ! {
     let expected = answer(&simplest(), at);
     let differs = found.iter().zip(&expected).take_while(|(left, right)| left == right).count();

@@ -1,4 +1,4 @@
-//! Connections: kept, ended, filled with many requests, and read or written slowly.
+//! Connections: persistent, closed, pipelined, and read or written slowly.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -100,7 +100,7 @@ fn h18_a_byte_a_packet(server: &Server) {
     let whole = wire.response().dateless();
     for byte in request("GET", "/1k.html", &[]) {
         wire.send([byte]);
-        // Long enough for the server to see each byte alone now and then.
+        // Gives the server a chance to receive single bytes.
         std::thread::yield_now();
     }
     assert!(wire.response().dateless() == whole, "the answer is another");
@@ -132,7 +132,7 @@ fn half_closed_behind_a_request(server: &Server) {
     wire.expect_dropped();
 }
 
-/// What is on its way when the client's end arrives still gets there.
+/// Responses in progress still arrive after the client's end of output.
 fn half_closed_behind_many_requests(server: &Server) {
     let large = site::content("128k.bin");
     let middle = site::content("16k.bin");
@@ -189,7 +189,7 @@ fn a_slow_reader(server: &Server) {
     wire.expect_body(&large[half..]);
 }
 
-/// On an engine that serves few connections at once the others wait for their turn.
+/// On an engine with few concurrent connections the others wait for their turn.
 fn five_hundred_at_once(server: &Server) {
     let serial = server.config.at_once().is_some();
     let mut wires: Vec<_> = (0..500).map(|_| server.connect().sends_early(true)).collect();

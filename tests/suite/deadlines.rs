@@ -1,4 +1,4 @@
-//! Every wait has an end; and a peer that goes away leaves nothing behind.
+//! Every wait has a deadline, and a vanished peer leaves no resources behind.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// For what is to happen after a second, on a machine that does other things, too.
+/// The bound for an event that is due after a second, on a busy machine.
 const BOUND: Duration = Duration::from_secs(15);
 
 fn impatient(config: &Config) -> Server {
@@ -32,14 +32,14 @@ fn impatient(config: &Config) -> Server {
     launch.flag("--send-timeout", "1s").flag("--idle-timeout", "1s").start()
 }
 
-/// Drops do not move the deadline.
+/// Single bytes do not extend the deadline.
 fn h23_a_head_by_drops_is_408(config: &Config) {
     let server = impatient(config);
     let mut wire = server.connect();
     let begin = Instant::now();
     let head = request("GET", "/1k.html", &[("X-Long", &"x".repeat(500))]);
     for byte in &head {
-        // Once it has answered, the server may refuse what still comes.
+        // The server may refuse further bytes after its response.
         if wire.try_send(&[*byte]).is_err() || begin.elapsed() > Duration::from_millis(2500) {
             break;
         }
@@ -78,7 +78,7 @@ fn h24_a_body_by_drops_ends(config: &Config) {
 }
 
 fn a_connection_at_rest_is_dropped(config: &Config) {
-    // Longer than the others, so that who asks in time may be late.
+    // Longer than the others, so that even a late request is in time.
     let launch = Launch::new(config, site::shared()).flag("--head-timeout", "1s");
     let server = launch.flag("--idle-timeout", "2500ms").start();
     let mut wire = server.connect();
@@ -96,7 +96,7 @@ fn a_connection_at_rest_is_dropped(config: &Config) {
     assert_eq!(server.get("/1k.html").status, 200, "the server goes on");
 }
 
-/// Ten deadlines' worth of time, at a rate above the least.
+/// Ten deadlines of time, at a rate above the minimum.
 fn a_slow_line_that_moves_lives(config: &Config) {
     let server = impatient(config);
     let mut wire = server.connect();
@@ -153,19 +153,18 @@ fn h27_resets_leave_nothing_behind(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Connections of a case that may be sending at once, each with a pipe.
+/// The most connections of a case that may be sending concurrently, each with a pipe.
 const MOST_AT_ONCE: usize = 10;
 
-/// What a server has open when its connections are gone.
+/// The descriptors of a server after its connections have ended.
 struct Left {
     sockets: usize,
     descriptors: usize,
 }
 
 impl Left {
-    /// Whether nothing is left of connections since. Threads that had not served before keep files open from
-    /// then on: two each, of the two that are asked for; on a socket that workers share, one of them may have had
-    /// all connections until then. Pipes are kept for the next who splices.
+    /// Whether all resources of connections are released. Threads that serve for the first time keep two files open. On
+    /// a shared socket, one of them may have served all connections until then. Pipes are kept for later use by splice.
     fn none(&self, server: &Server) -> bool {
         let config = &server.config;
         let pool = if config.dispatch == Dispatch::Inline { 0 } else { POOL_THREADS };
@@ -177,7 +176,7 @@ impl Left {
 }
 
 fn settled(server: &Server) -> Left {
-    // Workers keep files open, each its own: where they have connections in turn, one is to be asked for both.
+    // Each worker keeps files of its own open, so each must serve both files, even if workers take connections in turn.
     for _ in 0..16 {
         let mut wire = server.connect();
         for (target, fields) in [("/1k.html", &[][..]), ("/large.bin", &[("Connection", "close")])] {

@@ -24,10 +24,10 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// The bound of each worker.
+/// The limit of each worker.
 const BOUND: usize = 10;
 
-/// A server, and the connections that it serves at once.
+/// A server, and the number of its concurrent connections.
 fn bounded(config: &Config) -> (Server, usize) {
     let launch = Launch::new(config, site::shared());
     match config.at_once() {
@@ -53,11 +53,11 @@ fn h84_an_idle_connection_gives_way_to_a_new_one(config: &Config) {
     let mut kept = Vec::new();
     for number in 0..room {
         kept.push(server.idle().unwrap_or_else(|| panic!("connection {number} within the bound")));
-        // The clock of the server is a coarse one.
+        // The server uses a coarse clock.
         sleep(Duration::from_millis(if number == 0 { 100 } else { 1 }));
     }
     assert_eq!(evicted(&server), 0);
-    // If calls wait, a connection is known to be idle after a second.
+    // If calls block, a connection counts as idle only after a second.
     kept.push(eventually(SOON, "a new connection is served", || server.idle()));
     let first = kept.remove(0);
     becomes_true(SOON, "the longest idle one ends in order", || first.has_ended());
@@ -76,10 +76,10 @@ fn h84_idle_connections_of_a_dispatched_loop_give_way(config: &Config) {
     each_new_connection_is_served(config);
 }
 
-/// The kernel, or a queue, chooses the worker; each worker has a bound of its own.
+/// The kernel, or a queue, chooses the worker; each worker has its own limit.
 fn each_new_connection_is_served(config: &Config) {
     let (server, room) = bounded(config);
-    // Where threads of a pool try every connection in turn, all may be with them in the moment of an accept.
+    // If the threads of a pool try every connection in turn, they may hold all of them at the moment of an accept.
     let sees_all = config.engine != Engine::Busy || config.dispatch != Dispatch::Reactor;
     let connect = |at: usize| match sees_all {
         true => server.idle().unwrap_or_else(|| panic!("connection {at}")),
@@ -102,7 +102,7 @@ fn each_new_connection_is_served(config: &Config) {
     stop(server);
 }
 
-/// It would cost an attacker nothing to hold all places until their first request is overdue.
+/// Otherwise an attacker could hold all places at no cost until the first request is overdue.
 fn h84_a_connection_that_never_asked_gives_way(config: &Config) {
     let (server, room) = bounded(config);
     let silent: Vec<Wire> = (0..room).map(|_| server.connect()).collect();
@@ -118,7 +118,7 @@ fn h84_a_connection_that_never_asked_gives_way(config: &Config) {
     stop(server);
 }
 
-/// An address of this machine off loopback, if there is one: the source address of a packet that is never sent.
+/// A non-loopback address of this machine, if it has one: the source address of a packet that is never sent.
 fn own_address() -> Option<SocketAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("198.51.100.1:9").ok()?;
@@ -141,7 +141,7 @@ fn h84_off_loopback_an_address_has_a_quarter_of_the_connections() {
     };
     let here = || served(loopback).expect("loopback has no bound by default");
     let mut kept: Vec<Wire> = (0..LEAST + 10).map(|_| here()).collect();
-    // A machine without a network has no such address; unit tests have it all the same.
+    // A machine without a network has none; unit tests cover this case, too.
     if let Some(own) = own_address() {
         let own = SocketAddr::new(own.ip(), loopback.port());
         kept.extend((0..LEAST).map(|at| served(own).unwrap_or_else(|| panic!("connection {at}"))));

@@ -1,4 +1,4 @@
-//! More connections than there is room for.
+//! More connections than the server accepts.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -27,10 +27,10 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// The bound of each worker.
+/// The limit of each worker.
 const BOUND: usize = 10;
 
-/// Refusals after which every worker with a socket of its own has been asked.
+/// After so many refusals, every worker with its own socket has been chosen.
 const CHOICES: u64 = 300;
 
 fn refusals(server: &Server) -> u64 {
@@ -40,24 +40,23 @@ fn refusals(server: &Server) -> u64 {
     count("too-many-connections") + count("exhausted")
 }
 
-/// Connections in the middle of a request, up to the bound of each worker.
+/// Connections in the middle of a request, up to the limit of each worker.
 struct Full {
     kept: Vec<Wire>,
-    /// How many were refused so far.
+    /// The number of refused connections so far.
     refused: u64,
-    /// Connections that all workers together have room for.
+    /// The number of connections that all workers accept together.
     room: usize,
 }
 
 impl Full {
-    /// Opens connections until each worker of `server` has as many as its bound allows. The bound is each worker's
-    /// own: where the kernel chooses who accepts, one that is full refuses while another has room. On a socket that
-    /// they share it may choose the same one again and again.
+    /// Opens connections until each worker of `server` is at its limit. If the kernel chooses the worker, a full one
+    /// refuses while another has room. On a shared socket it may choose the same worker repeatedly.
     #[track_caller]
     fn of(server: &Server) -> Full {
         let config = &server.config;
         let mut full = Full { kept: Vec::new(), refused: 0, room: BOUND * config.workers() };
-        // One worker, or all of them in turn.
+        // One worker, or workers in turn.
         let in_order = config.workers() == 1 || config.topology == Topology::Handoff;
         let sure = if in_order { full.room } else { BOUND };
         while full.kept.len() < full.room && full.refused < CHOICES {
@@ -70,7 +69,7 @@ impl Full {
         full
     }
 
-    /// Opens another one, which is refused where all workers are full.
+    /// Opens another connection, which is refused if all workers are full.
     #[track_caller]
     fn one_more(&mut self, server: &Server) {
         match server.busy() {
@@ -81,7 +80,7 @@ impl Full {
     }
 }
 
-/// A server that waits long for the end of a request.
+/// A server with a long timeout for requests.
 fn bounded(config: &Config) -> Server {
     let launch = Launch::new(config, site::shared()).flag("--max-connections", BOUND);
     launch.flag("--head-timeout", "300s").start()
@@ -113,7 +112,7 @@ fn other_connections_go_on_and_service_returns(config: &Config) {
             assert_eq!(wire.response_between().status, 200, "a connection within the bound");
         }
     }
-    // Where the kernel may ask one worker again and again, the one that is gone is to be a connection of every worker.
+    // If the kernel may choose one worker repeatedly, a connection of every worker must end.
     let left = if config.topology == Topology::Threads { BOUND } else { full.kept.len() };
     full.kept.truncate(left - 1);
     becomes_true(SOON, "service returns when one connection is gone", || server.idle().is_some());
@@ -121,15 +120,15 @@ fn other_connections_go_on_and_service_returns(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// With few descriptors and no word about connections, a bound follows, and nobody runs into the limit.
+/// With few descriptors and no configured limit, the limit is derived, and descriptors never run out.
 fn the_bound_follows_the_descriptor_limit(config: &Config) {
     if config.process_per_connection() {
-        // Each connection has a process, and that a table of descriptors.
+        // Each connection has a process with a descriptor table of its own.
         return;
     }
     let launch = Launch::new(config, site::shared()).descriptors(256);
     let server = launch.flag("--head-timeout", "300s").start();
-    // Each process has a table of its own.
+    // Each process has a descriptor table of its own.
     let (tried, descriptors) = (300 * config.processes(), 256 * config.processes());
     let kept: Vec<_> = (0..tried).filter_map(|_| server.busy()).collect();
     assert!(kept.len() >= 16, "{} connections with {descriptors} descriptors", kept.len());
@@ -140,8 +139,7 @@ fn the_bound_follows_the_descriptor_limit(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The limit is taken away from a running server, so that accept itself fails: it does not spin, and serves
-/// soon after.
+/// The limit of a running server is lowered, so that accept itself fails: it does not spin, and recovers soon.
 fn h28_no_descriptors_no_spin(config: &Config) {
     let folder = Folder::new("spin");
     folder.write("1k.html", site::content("1k.html"));
@@ -163,7 +161,7 @@ fn h28_no_descriptors_no_spin(config: &Config) {
     if !config.process_per_connection() {
         first.get("/1k.html");
         let status = first.response().status;
-        // Another thread than the one that has it in memory would have to open it.
+        // Only the thread that has the file in memory can serve it without opening it.
         let elsewhere = config.dispatch != Dispatch::Inline && status == 503;
         assert!(status == 200 || elsewhere, "who is connected is served on, and not with {status}");
         first.send(request("PUT", "/1k.html", &[]));
@@ -178,11 +176,11 @@ fn h28_no_descriptors_no_spin(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// As many as the sets of `select` have room for, and a thousand elsewhere. Where few are served at once, the
-/// others wait for their turn.
+/// As many as the sets of `select` hold, and a thousand elsewhere. On an engine with few concurrent connections the
+/// others wait.
 fn a_thousand_at_once_are_answered(config: &Config) {
     if *config != (Config { dispatch: config.dispatch, ..Config::of(config.engine) }) {
-        // Several workers share a bound, and connections are not theirs in turn.
+        // Several workers share the limit, and connections are not assigned in turn.
         return;
     }
     let count = if config.engine == Engine::Select { 992 } else { 1000 };
@@ -194,7 +192,7 @@ fn a_thousand_at_once_are_answered(config: &Config) {
     let mut wires: Vec<_> = (0..count).map(|_| server.connect()).collect();
     let rounds = if in_turn { 1 } else { 2 };
     for round in 0..rounds {
-        // In the end they are not idle, so that none gives way.
+        // At the end they are not idle, so that none is evicted.
         let next = if !in_turn && round + 1 == rounds { BEGUN } else { b"" };
         for wire in &mut wires {
             wire.send([&request("GET", "/1k.html", fields), next].concat());
@@ -221,7 +219,7 @@ fn past_the_queue_of_a_pool_is_refused_and_counted() {
     let held: Vec<_> = (0..2).map(|_| server.busy().expect("a thread is free")).collect();
     let mut waiting: Vec<_> = (0..4).map(|_| server.connect()).collect();
     waiting.iter_mut().for_each(|wire| wire.send(request("GET", "/1k.html", &[("Connection", "close")])));
-    // Those in front of it were accepted in this order.
+    // Those before it were accepted in this order.
     for _ in 0..5 {
         assert!(server.busy().is_none(), "a connection past the queue was served");
     }
@@ -233,7 +231,7 @@ fn past_the_queue_of_a_pool_is_refused_and_counted() {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Sets how many descriptors a running process may have, as its owner: who may not trace may still do this.
+/// Sets the descriptor limit of a running process as its owner, which does not require the right to trace it.
 fn limit(worker: Process, count: usize) {
     let mut words = Vec::new();
     let owner = worker.status("Uid").and_then(|ids| Some(ids.split_ascii_whitespace().next()?.to_owned()));

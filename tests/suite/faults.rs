@@ -1,5 +1,5 @@
-//! System calls that fail as the manual says they may: nothing crashes, hangs, leaks or spins, and who asks soon
-//! after is answered. `strace` makes them fail (`man 1 strace`, "Tampering").
+//! System calls that fail as documented in the manual: the server does not crash, hang, leak or spin, and soon answers
+//! again. `strace` injects the failures (`man 1 strace`, "Tampering").
 
 mod points;
 
@@ -33,10 +33,10 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// Faults of every engine, and at least so many.
+/// The least number of faults for every engine.
 const LEAST: usize = 20;
 
-/// Small files that are asked for once each, so that they have to be opened and read.
+/// Small files requested once each, so that they must be opened and read.
 const FRESH: usize = 300;
 const BIG: usize = 1_500_000;
 
@@ -50,15 +50,14 @@ fn folder() -> Folder {
     folder
 }
 
-/// Asks for everything on one connection, and takes whatever comes: with what fails just now, that may be
-/// nothing.
+/// Sends all kinds of requests on one connection, and accepts any result, because calls are failing.
 fn meet(server: &Server, number: usize) {
     let Ok(mut stream) = TcpStream::connect_timeout(&server.address, SOON) else { return };
     let _ = stream.set_read_timeout(Some(Duration::from_millis(500)));
     let mut all = request("GET", "/1k.html", &[]);
     all.extend(request("GET", &format!("/fresh/{}.html", number % FRESH), &[]));
     all.extend(request("GET", "/big.bin", &[]));
-    // It is refused, so that the connection is shut down and drained.
+    // This request is rejected, so that the connection is shut down and drained.
     all.extend(b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n");
     if stream.write_all(&all).is_err() {
         return;
@@ -67,7 +66,7 @@ fn meet(server: &Server, number: usize) {
     while matches!(stream.read(&mut scratch), Ok(1..)) {}
 }
 
-/// Whether a normal request is answered.
+/// Whether a normal request succeeds.
 fn answers(server: &Server) -> bool {
     let Ok(mut wire) = Wire::try_connect(server.address, false) else { return false };
     if wire.try_send(&request("GET", "/1k.html", &[("Connection", "close")])).is_err() {
@@ -80,13 +79,13 @@ fn answers(server: &Server) -> bool {
 fn open(server: &Server, folder: &Folder) -> Vec<String> {
     let all = server.process.with_descendants().into_iter().flat_map(|process| process.descriptors());
     let root = folder.path().display().to_string();
-    // Each thread opens the log anew when it has something to write.
+    // Each thread reopens the log when it has something to write.
     all.filter(|what| !what.starts_with(&root) && !what.ends_with("access.log")).collect()
 }
 
 fn h30_calls_that_fail_harm_nobody(config: &Config) {
     if *config != (Config { dispatch: config.dispatch, ..Config::of(config.engine) }) {
-        // What the others do is the driver's code.
+        // The remaining behaviour is the driver's code.
         return;
     }
     let points = of_engine(config.engine);
@@ -94,7 +93,7 @@ fn h30_calls_that_fail_harm_nobody(config: &Config) {
     meet_all(Launch::new, config, &points);
 }
 
-/// Who waits in `accept4` for connections to one listener waits in `poll` for those to several.
+/// With one listener the server waits in `accept4`, with several in `poll`.
 fn h30_waits_for_listeners_that_fail_harm_nobody() {
     let on_two = |config: &Config, root: &Path| Launch::new(config, root).flag("--listen", free_address());
     let blocking = MODELS.iter().filter(|model| model.driver == Driver::Blocking);
@@ -103,14 +102,14 @@ fn h30_waits_for_listeners_that_fail_harm_nobody() {
     each_at_once(all, |config| meet_all(on_two, &config, POLL));
 }
 
-/// On an engine of each driver, as those of senders: a ring corks by calls, too.
+/// One engine of each driver, as for the senders: a ring corks with calls, too.
 fn h30_corks_that_fail_harm_nobody() {
     let corked = |config: &Config, root: &Path| Launch::new(config, root).flag("--tcp-cork", "on");
     let all = [Engine::Naive, Engine::Epoll, Engine::AsioProactor, Engine::Uring].map(Config::of);
     each_at_once(all, |config| meet_all(corked, &config, CORK));
 }
 
-/// On an engine of each driver: what the others do is the driver's code.
+/// One engine of each driver, because the rest is the driver's code.
 fn h30_calls_of_senders_that_fail_harm_nobody() {
     let all = [Engine::Naive, Engine::Epoll, Engine::Uring].into_iter().flat_map(|engine| {
         engine.model().senders.iter().map(move |&sender| Config { sender, ..Config::of(engine) })
@@ -140,7 +139,7 @@ fn meet_all(launch: impl FnOnce(&Config, &Path) -> Launch, config: &Config, poin
             point.iter().all(|fault| tracer.failed(fault) > 0)
         });
         if point[0].calls == "close" {
-            // A connection is closed a moment after its client has gone.
+            // A connection is closed shortly after its client has left.
             sleep(Duration::from_millis(100));
         }
         does_not_spin(&tracer, point);
@@ -167,8 +166,8 @@ fn meet_all(launch: impl FnOnce(&Config, &Path) -> Launch, config: &Config, poin
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// How many descriptors were not closed: a call that `strace` lets fail is not made. The kernel would have let go of the
-/// descriptor (`man 2 close`), whose number may be another's by now: nobody closes it again.
+/// The number of descriptors that were not closed, because `strace` suppresses a failing call. The kernel itself would
+/// have closed the descriptor (`man 2 close`), and its number may be reused, so no program retries.
 fn not_closed(calls: &Calls) -> usize {
     let failed = calls.with(&[" close(", "(INJECTED)"]);
     for line in &failed {
@@ -181,7 +180,7 @@ fn not_closed(calls: &Calls) -> usize {
     failed.len()
 }
 
-/// A call that goes on failing is not made again and again.
+/// A call that keeps failing is not retried in a loop.
 fn does_not_spin(tracer: &Tracer, point: Point) {
     let Some(lasting) = point.iter().find(|fault| fault.when.ends_with('+')) else { return };
     let met = tracer.failed(lasting);
@@ -211,7 +210,7 @@ fn h30_the_supervisor_goes_on() {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// What a loop leaves to threads waits for none that the system does not give, and is done by the next ones.
+/// Work for threads does not wait for threads that cannot be started; later threads do it.
 fn h30_work_is_done_when_there_are_threads_again() {
     let folder = Folder::new("threads");
     folder.write("text.txt", "a line that is nearly the same\n".repeat(10_000));
@@ -232,7 +231,7 @@ fn h30_work_is_done_when_there_are_threads_again() {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Whatever the engine, lines are written by the same code: on one of each way to have processes and threads.
+/// All engines share the code that writes lines, so one engine per process model suffices.
 fn h31_a_write_of_the_log_that_fails_is_made_again_or_counted() {
     let engines = [Engine::Fork, Engine::Thread, Engine::Epoll, Engine::Uring].into_iter();
     let all = engines.flat_map(|engine| ["buffered", "sync", "async"].map(|mode| (engine, mode)));
@@ -269,7 +268,7 @@ fn h31_a_write_of_the_log_that_fails_is_made_again_or_counted() {
     });
 }
 
-/// Whether the system does not give what a connection needs, or a wait.
+/// Whether a connection or a wait lacks a resource because of this fault.
 fn is_counted(point: Point) -> bool {
     let Fault { calls, error, .. } = point[0];
     let gives = ["accept4", "clone", "epoll_ctl", "select", "poll,", "io_uring_enter", "getpeername"];

@@ -1,5 +1,5 @@
-//! What people who know another file server expect of this one: ranges, conditions, folders and names, case by
-//! case, as the file server of Go's standard library is tested, in our own words and with what RFC 9110 says.
+//! Expectations of users of other file servers: ranges, conditions, folders and names. The cases follow those of the
+//! file server in Go's standard library, in our own words, with the results of RFC 9110.
 
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -19,9 +19,9 @@ pub(crate) const THEME: Theme = Theme {
 const SHORT: &[u8] = b"0123456789\n";
 const LONG: usize = 10_000;
 
-/// What a `Range` is answered with.
+/// The response to a `Range`.
 enum Expected {
-    /// 200 with everything.
+    /// 200 with the whole file.
     Whole,
     /// 206 with the bytes from the first to the last.
     Part(usize, usize),
@@ -45,19 +45,19 @@ const OF_SHORT: &[(&str, Expected)] = &[
     ("bytes=10-11", Part(10, 10)),
     ("bytes=-11", Part(0, 10)),
     ("bytes=-15", Part(0, 10)),
-    // One byte past the end, and everything behind it.
+    // One byte past the end, and everything after it.
     ("bytes=11-", Nothing),
     ("bytes=11-12", Nothing),
     ("bytes=12-12", Nothing),
     ("bytes=100-1000", Nothing),
     ("bytes=-0", Nothing),
-    // Parts that lie near are one, and what is not there is left out.
+    // Nearby parts are merged, and unsatisfiable ones are omitted.
     ("bytes=0-0,-2", Part(0, 10)),
     ("bytes=0-1,5-8", Part(0, 8)),
     ("bytes=15-,0-5", Part(0, 5)),
     ("bytes=0-,1-,2-,3-,4-", Part(0, 10)),
     ("bytes=11-,12-13", Nothing),
-    // What is no range is passed over (RFC 9110 §14.2).
+    // Invalid ranges are ignored (RFC 9110 §14.2).
     ("", Whole),
     ("foo", Whole),
     ("bytes", Whole),
@@ -142,7 +142,7 @@ fn expect(wire: &mut Wire, target: &str, whole: &[u8], range: &str, expected: &E
         }
         Nothing => {
             assert_eq!((status, content_range), (416, Some(&format!("bytes */{size}")[..])), "{range:?}");
-            // They would describe what was not sent.
+            // These fields would describe a body that is not sent.
             for field in ["ETag", "Last-Modified", "Content-Encoding", "Cache-Control"] {
                 assert_eq!(response.field(field), None, "{range:?}");
             }

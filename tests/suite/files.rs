@@ -1,4 +1,4 @@
-//! Files: found, whole, and described by the right fields; and what must not be found.
+//! Files: complete, with the right fields, and never the wrong ones.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The suite itself: what it leaves behind, and what it looks at where more is asked for.
+//! The suite itself: its remains, and the scope of its long runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// `cargo xtask compare` says so.
+/// `cargo xtask compare` promises it.
 fn a_long_comparison_is_of_every_configuration() {
     let mut suite = Command::new(std::env::current_exe().expect("a running program has a path"));
     suite.args(["--list", "compare::"]).env("TENFOLD_TEST_REQUESTS", "1").env_remove("TENFOLD_TEST_PART");
@@ -61,7 +61,7 @@ fn what_a_killed_run_left_is_removed() {
     fs::write(temporary.at(&format!("tenfold-{dead}-1-file")), "no folder").expect("our own folder");
 
     let data = temporary.at(&left_behind[0]).join("data");
-    // Redis may be somebody who is not root.
+    // Redis may run as a user other than root.
     let redis = Redis::start_in(&data);
     left::remove(temporary.path());
     for name in &left_behind {

@@ -1,4 +1,4 @@
-//! What is said on standard error at each `log-level`: what the book says, and nothing below it.
+//! Standard error at each `log-level`: the documented messages, and none below the level.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -18,10 +18,10 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![Epoll Own: each_level_says_what_is_its_own_and_graver, a_reload_changes_what_workers_say],
 };
 
-/// The gravest first.
+/// Most severe first.
 const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
 
-/// What is said in `a_life` at each level, the supervisor's and the workers'.
+/// The messages of `a_life` at each level, from the supervisor and the workers.
 const SAID: [&[&str]; 4] = [
     &["tenfold: error: backlog cannot change without a restart; the old configuration goes on"],
     &[
@@ -33,13 +33,13 @@ const SAID: [&[&str]; 4] = [
     &["tenfold: debug: heard HangUp", "tenfold: debug: generation # is gone"],
 ];
 
-/// The place in [`LEVELS`] of a line's level.
+/// The index of a line's level in [`LEVELS`].
 fn level_of(line: &str) -> usize {
     let of = |name: &&str| line.starts_with(&format!("tenfold: {name}: "));
     ["error", "warning", "info", "debug"].iter().position(of).unwrap_or(2)
 }
 
-/// Lines of which those of two servers are the same: without numbers, in an order of their own.
+/// Lines that are equal for two servers: without numbers, and sorted.
 fn lines(said: &str) -> Vec<String> {
     let plain = |line: &str| {
         line.chars().fold(String::new(), |mut plain, letter| {
@@ -56,13 +56,13 @@ fn lines(said: &str) -> Vec<String> {
     lines
 }
 
-/// A configuration with more in it than a root.
+/// Writes a configuration with a root and more.
 fn write(folder: &Folder, more: &str) -> String {
     let path = folder.write("tenfold.toml", format!("root = \"site\"\n{more}"));
     path.display().to_string()
 }
 
-/// A server that cannot write its access log, and has said so when an answer has come.
+/// A server that cannot write its access log, and has reported it once a response has come.
 fn launch(config: &Config, folder: &Folder) -> Launch {
     folder.write("site/index.html", "x");
     let file = write(folder, "");
@@ -70,7 +70,7 @@ fn launch(config: &Config, folder: &Folder) -> Launch {
     launch.flag("--log-mode", "sync")
 }
 
-/// Waits until others serve than these did.
+/// Waits until other processes serve.
 fn replaced(server: &Server, before: &[Process]) {
     becomes_true(SOON, "others serve", || {
         let now = server.workers();
@@ -85,7 +85,7 @@ fn reload(server: &Server, folder: &Folder, more: &str) {
     replaced(server, &before);
 }
 
-/// Everything that is said in a life in which something of each level happens.
+/// All messages of a run in which something of each level happens.
 fn a_life(config: &Config, level: &str) -> String {
     let folder = Folder::new("levels");
     let launch = launch(config, &folder).through("env", &["TENFOLD_LOG_FORMT=json"]);
@@ -102,7 +102,7 @@ fn a_life(config: &Config, level: &str) -> String {
     reload(&server, &folder, "max-target = \"100\"\n");
     server.process.signal(Signal::TERM);
     assert!(server.ends_within(SOON).success(), "{}", server.errors());
-    // Its last words may be on their way.
+    // Its last output may still be in the pipe.
     if level_of("tenfold: left") <= LEVELS.iter().position(|name| *name == level).expect("it is a level") {
         becomes_true(SOON, "its last words have come", || server.errors().contains("tenfold: left"));
     }
@@ -131,7 +131,7 @@ fn each_level_says_what_is_its_own_and_graver(config: &Config) {
     }
 }
 
-/// Workers of a new configuration speak at its level from the first.
+/// Workers of a new configuration use its level from the first message.
 fn a_reload_changes_what_workers_say(config: &Config) {
     let folder = Folder::new("levels");
     let server = launch(config, &folder).start();

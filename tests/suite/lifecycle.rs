@@ -1,4 +1,4 @@
-//! Workers that die, and servers that leave.
+//! Workers that die, and servers that stop.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// Waits until as many processes serve as before, and none of those that were killed.
+/// Waits until as many processes serve as before, and no killed one is left.
 fn replaced(server: &Server, killed: &[Process], count: usize) {
     eventually(SOON, "killed workers are replaced", || {
         let now = server.workers();
@@ -53,8 +53,7 @@ fn h73_a_worker_that_is_killed_is_replaced(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Connections that the kernel completed and nobody accepted stay with the socket, which the next worker
-/// inherits.
+/// Connections that the kernel completed and no process accepted stay with the socket, which the next worker inherits.
 fn queued_connections_outlive_their_worker(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let before = workers(&server);
@@ -120,7 +119,7 @@ fn a_connection_at_rest_does_not_hold_up_a_drain(config: &Config) {
         wire.get("/1k.html");
         assert_eq!(wire.response().status, 200);
     }
-    // This one has said nothing yet.
+    // This connection has sent nothing yet.
     let silent = server.connect();
     server.process.signal(Signal::QUIT);
     for wire in &mut resting {

@@ -1,4 +1,4 @@
-//! What is shown of a folder that has no page of its own.
+//! The listing of a folder without an index page.
 
 use std::os::unix::fs::symlink;
 

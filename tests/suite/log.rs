@@ -1,4 +1,4 @@
-//! The access log, to the letter.
+//! The exact lines of the access log.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// The lines without their times; those must be there, and be times.
+/// The lines without their times, which must be present and valid.
 fn lines(server: &Server, count: usize) -> Vec<String> {
     becomes_true(SOON, &format!("{count} lines"), || server.log().lines().count() >= count);
     let undated = |line: &str| {
@@ -74,7 +74,7 @@ fn h55_every_answer_is_a_line(config: &Config) {
     assert_eq!(found, expected);
 }
 
-/// Moved away and reopened while requests are made: every line is in one of the files.
+/// The file is moved and reopened during requests: every line is in one of the files.
 fn no_line_is_lost_when_the_file_is_moved(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let mut wire = server.connect();

@@ -1,5 +1,4 @@
-//! The ways to write the access log: its formats, when lines are written, a log that cannot be written,
-//! and a new file for it.
+//! Modes of the access log: formats, the time of writes, an unwritable log, and rotation.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -36,7 +35,7 @@ pub(crate) const THEME: Theme = Theme {
 
 const MODES: [&str; 3] = ["buffered", "sync", "async"];
 
-/// The modes that go with an engine.
+/// The modes that an engine supports.
 fn modes(config: &Config) -> impl Iterator<Item = &'static str> {
     let forks = config.engine == Engine::Fork;
     MODES.into_iter().filter(move |mode| !(forks && *mode == "async"))
@@ -107,7 +106,7 @@ fn json_says_what_a_response_took(config: &Config) {
     stop(server);
 }
 
-/// Each byte beyond ASCII takes several of a line, and a request may be 16 KiB of them.
+/// Each byte beyond ASCII takes several bytes of a line, and a request may have 16 KiB of them.
 fn a_line_has_its_bound_whatever_was_sent(config: &Config) {
     const FIELD: usize = 8 * 1024;
     let agent = [0xff; 12_000];
@@ -134,12 +133,12 @@ fn a_line_has_its_bound_whatever_was_sent(config: &Config) {
     }
 }
 
-/// On a ring a file leaves when the ring says so, however it got there; elsewhere a sender's calls do not matter.
+/// On a ring the completion defines the time; elsewhere the sender's calls do not matter.
 fn json_times_a_slow_reader_with_every_sender() {
     const BYTES: usize = 16 << 20;
     const PAUSE: Duration = Duration::from_millis(500);
     let folder = Folder::new("slow-reader");
-    // More than the kernel takes for a reader that does not read.
+    // More than the kernel buffers for a client that does not read.
     folder.write("large.bin", site::bytes(BYTES, 5));
     let configs = Config::all().into_iter().filter(|config| {
         let driver = config.engine.model().driver;
@@ -150,7 +149,7 @@ fn json_times_a_slow_reader_with_every_sender() {
         let server = Launch::new(&config, folder.path()).flag("--log-format", "json").start();
         let mut wire = server.connect();
         wire.get("/large.bin");
-        // From here on the server is sending, however late it began.
+        // From here on the server is sending, whenever it began.
         assert_eq!(wire.head().promised(), BYTES);
         thread::sleep(PAUSE);
         wire.take(BYTES);
@@ -163,8 +162,7 @@ fn json_times_a_slow_reader_with_every_sender() {
     });
 }
 
-/// Requests from several connections, a new file in their midst: what was answered stands in one of the
-/// files, once.
+/// Requests on several connections, and a new file meanwhile: each request is in exactly one of the files.
 fn every_mode_writes_every_line_once(config: &Config) {
     for mode in modes(config) {
         let server = Launch::new(config, site::shared()).flag("--log-mode", mode).start();
@@ -201,7 +199,7 @@ fn number_of(line: &str) -> usize {
     number.unwrap_or_else(|| panic!("a line is torn: {line}"))
 }
 
-/// Writes of lines while `count` requests are made on one connection.
+/// The number of writes while `count` requests are made on one connection.
 fn writes_of(config: &Config, mode: &str, count: usize) -> usize {
     let server = Launch::new(config, site::shared()).flag("--log-mode", mode).start();
     ask(&server, 1);
@@ -218,11 +216,11 @@ fn sync_is_a_call_for_each_line(config: &Config) {
 }
 
 fn buffered_is_a_call_for_many(config: &Config) {
-    // One a second, and the machine may be slow.
+    // One write a second, and the machine may be slow.
     assert!(writes_of(config, "buffered", 50) < 10);
 }
 
-/// The device that is always full.
+/// A device that is always full.
 fn h31_a_log_that_is_full_is_counted_and_serving_goes_on(config: &Config) {
     for mode in modes(config) {
         let launch = Launch::new(config, site::shared()).flag("--log-mode", mode);
@@ -232,14 +230,14 @@ fn h31_a_log_that_is_full_is_counted_and_serving_goes_on(config: &Config) {
         assert_eq!(number(&server, "log_lines"), 0, "{mode}");
         ask(&server, 1);
         becomes_true(SOON, "it is said", || server.errors().contains("cannot write the access log"));
-        // A process of its own has its own memory of what it has said.
+        // Each process remembers its own messages.
         let said = server.errors().matches("cannot write the access log").count();
         assert!(said >= 1 && (said == 1 || config.process_per_connection()), "{mode}: {}", server.errors());
         stop(server);
     }
 }
 
-/// A limit on the size of files stands for a disk that is full; a new file for one that is not any more.
+/// A limit on the size of files simulates a full disk; a new file simulates free space.
 fn a_log_that_can_be_written_again_is(config: &Config) {
     const LIMIT: u64 = 4096;
     for mode in modes(config) {
@@ -270,12 +268,12 @@ fn a_log_that_can_be_written_again_is(config: &Config) {
     }
 }
 
-/// Lines that are whole: one that was torn by the limit stands alone.
+/// Complete lines; a line torn by the limit is not one.
 fn whole_lines(text: &str) -> usize {
     text.lines().filter(|line| line.starts_with("127.0.0.1 - - [") && line.ends_with("\"-\" \"-\"")).count()
 }
 
-/// Files of a log, all that begin with its name.
+/// All files of a log, whose names begin with its name.
 fn files(server: &Server) -> Vec<PathBuf> {
     let entries = fs::read_dir(server.at("")).expect("its own folder");
     let paths = entries.map(|entry| entry.expect("its own folder").path());
@@ -342,7 +340,7 @@ fn a_thread_for_the_log_does_not_go_with_fork() {
     assert!(said.contains("log-mode async does not go with engine fork: a child that ends"), "{said}");
 }
 
-/// A device, a link to one, and a link to a file, which would be renamed in the file's place.
+/// A device, a link to one, and a link to a file, which a rename would replace.
 fn what_can_not_be_renamed_is_not_rotated() {
     let folder = Folder::new("rotate");
     std::os::unix::fs::symlink(folder.write("access.log", ""), folder.at("link")).expect("our own folder");

@@ -1,4 +1,4 @@
-//! An access log that is a pipe: one that nobody reads holds up nobody who is not told to wait.
+//! Access logs to a pipe: an unread pipe blocks the server only if the configuration says so.
 
 use std::fs::File;
 use std::io::Read;
@@ -37,7 +37,7 @@ fn stop(server: Server) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// A pipe that somebody holds open, and reads when it is told to.
+/// A pipe held open by the test, which reads on demand.
 fn pipe(folder: &Folder) -> (PathBuf, File) {
     let path = folder.at("pipe");
     let made = std::process::Command::new(program("mkfifo")).arg(&path).status().expect("it can be run");
@@ -46,17 +46,17 @@ fn pipe(folder: &Folder) -> (PathBuf, File) {
     (path, end)
 }
 
-/// Open for both, it opens without another end.
+/// Opening it for reading and writing does not wait for the other end.
 fn read_end(path: &Path) -> File {
     File::options().read(true).write(true).open(path).expect("it was made")
 }
 
-/// So long that a few hundred lines fill pipe and queue.
+/// Long targets, so that a few hundred lines fill pipe and queue.
 fn long_target(number: usize) -> String {
     format!("/1k.html?{number}&{}", "a".repeat(7000))
 }
 
-/// Reads lines from the pipe until there are `count`.
+/// Reads lines from the pipe until it has `count`.
 #[track_caller]
 fn read_lines(mut end: File, count: usize) -> usize {
     let (sender, receiver) = channel();
@@ -128,7 +128,7 @@ fn a_blocked_pipe_makes_requests_wait_and_says_so(config: &Config) {
     stop(server);
 }
 
-/// The pipe's reader has gone, and the log is to be opened again: the supervisor hears, answers and replaces as ever.
+/// The pipe has lost its reader, and a signal reopens the log: the supervisor still answers and replaces workers.
 fn a_pipe_without_its_reader_holds_up_no_signal(config: &Config) {
     let folder = Folder::new("pipe");
     let (path, end) = pipe(&folder);

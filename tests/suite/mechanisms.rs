@@ -1,4 +1,4 @@
-//! A switch does what it says: processes, sockets, triggers and calls, seen from outside.
+//! A switch does what it says: processes, sockets, triggers and calls, observed from outside.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// Inodes of the sockets that listen on the server's port (`man 5 proc`, /proc/net/tcp).
+/// Inodes of the listening sockets on the server's port (`man 5 proc`, /proc/net/tcp).
 fn listening(server: &Server) -> BTreeSet<String> {
     let table = fs::read_to_string("/proc/net/tcp").expect("Linux has it");
     let port = format!(":{:04X}", server.address.port());
@@ -59,7 +59,7 @@ fn a_topology_has_its_processes_threads_and_sockets(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Descriptors that `epoll` watches in this process, with their events (/proc/PID/fdinfo).
+/// Descriptors in the epoll instances of this process, with their events (/proc/PID/fdinfo).
 fn watched(process: Process) -> Vec<(String, u64)> {
     let folder = format!("/proc/{}", process.0);
     let entries = fs::read_dir(format!("{folder}/fdinfo")).expect("the process is there");
@@ -101,17 +101,17 @@ fn triggers_are_those_asked_for(config: &Config) {
             assert_eq!(edge, triggers.connections, "of a connection");
         }
     }
-    // Who hands connections over waits in the call that accepts.
+    // With handoff, the accepting thread waits in accept.
     assert_eq!(seen_listener, config.topology != Topology::Handoff, "whether a listener is watched");
 }
 
-/// Requests of a connection of its own, seen by strace.
+/// Traces requests on a new connection.
 fn calls_for(server: &Server, target: &str, count: usize) -> tenfold_tests::strace::Calls {
     assert_eq!(server.get(target).status, 200);
     let tracer = Tracer::attach(&server.workers());
     for _ in 0..count {
         assert_eq!(server.get(target).status, 200);
-        // So that the server has nothing to do, and waits.
+        // Lets the server become idle and wait.
         sleep(Duration::from_millis(5));
     }
     tracer.detach()
@@ -122,7 +122,7 @@ fn an_engine_makes_its_own_calls(config: &Config) {
     let calls = calls_for(&server, "/1k.html", 20);
     let counts = calls.counts();
     let forks = calls.lines.iter().filter(|line| is_fork(line)).count();
-    // The sandbox answers `clone3` with ENOSYS, and the C library goes on with `clone`.
+    // The sandbox answers `clone3` with ENOSYS, and the C library falls back to `clone`.
     let refused = calls.with(&["clone3(", "ENOSYS"]).len();
     let threads = calls.count(&["clone", "clone3"]) - forks - refused;
     let waits = match config.engine {
@@ -137,18 +137,18 @@ fn an_engine_makes_its_own_calls(config: &Config) {
     assert_eq!(forks >= 20, config.process_per_connection(), "{forks} forks: {counts:?}");
     assert_eq!(threads >= 20, config.engine.to_string() == "thread", "{threads} threads: {counts:?}");
     if config.engine == Engine::AsioProactor && config.topology != Topology::Handoff {
-        // We accept by another call.
+        // Tenfold uses another call to accept.
         let accepted = (calls.count(&["accept"]) > 0, calls.count(&["accept4"]));
         assert_eq!(accepted, (true, 0), "Asio accepts, and nobody else: {counts:?}");
     }
-    // With `handoff` another thread accepts, and says so through an event.
+    // With `handoff` another thread accepts, and signals through an eventfd.
     if config.engine == Engine::Uring && config.topology != Topology::Handoff {
         let classic = calls.count(&["accept4", "accept", "recvfrom", "read", "sendto", "send", "write"]);
         assert!(classic <= 10, "calls that belong in the ring: {counts:?}");
     }
 }
 
-/// The threads that made one of these calls, by their numbers.
+/// The numbers of the threads that made one of these calls.
 fn threads_of(calls: &tenfold_tests::strace::Calls, names: &[&str]) -> BTreeSet<String> {
     let is_one = |line: &&String| names.iter().any(|name| line.contains(&format!(" {name}(")));
     let of = |line: &String| line.split_ascii_whitespace().next().unwrap_or_default().to_owned();
@@ -174,7 +174,7 @@ fn a_dispatch_divides_the_work_between_threads(config: &Config) {
     assert!(at_work.difference(&loops).count() > 0, "nobody of the pool was woken: {all:#?}");
 }
 
-/// How engines wait for several connections; those that are not here do not.
+/// The waits of engines for several connections; other engines have none.
 const WAYS_TO_WAIT: [(&str, &[&str]); 5] = [
     ("busy", &["nanosleep", "clock_nanosleep"]),
     ("select", &["select", "pselect6"]),
@@ -183,7 +183,7 @@ const WAYS_TO_WAIT: [(&str, &[&str]); 5] = [
     ("uring", &["io_uring_enter"]),
 ];
 
-/// A child with memory of its own, and not a thread (`man 2 clone`).
+/// Whether a call creates a process, and not a thread (`man 2 clone`).
 fn is_fork(line: &str) -> bool {
     line.contains("fork(") || (line.contains("clone") && !line.contains("CLONE_VM"))
 }
@@ -198,7 +198,7 @@ fn a_sender_makes_its_call(config: &Config) {
             sendfile: calls.count(&["sendfile", "sendfile64"]),
             reads: calls.count(&["pread64", "preadv", "preadv2"]),
             memory: calls.count(&["sendto", "sendmsg", "writev", "write"]),
-            // Threads and the allocator map memory, too, but no files.
+            // Threads and the allocator also map memory, but no files.
             mapped: with("MAP_SHARED"),
             written: calls.count(&["writev"]),
             spliced: calls.count(&["splice"]),
@@ -208,7 +208,7 @@ fn a_sender_makes_its_call(config: &Config) {
         let ring = config.engine == Engine::Uring;
         let right = match config.sender {
             Sender::Auto if large => seen.sendfile >= 3 && seen.is_only(&[seen.sendfile]),
-            // What a thread or a process of its own remembers, the next connection has to read again.
+            // A new thread or process must read again what another one remembers.
             Sender::Auto => seen.is_only(&[seen.reads]),
             Sender::Copy if ring => seen.is_only(&[]),
             Sender::Copy => seen.reads >= 3 && seen.memory >= 3 && seen.is_only(&[seen.reads]),
@@ -222,15 +222,15 @@ fn a_sender_makes_its_call(config: &Config) {
             // Into a pipe, and out of it.
             Sender::Splice => seen.spliced >= 6 && seen.is_only(&[seen.spliced]),
             Sender::Zerocopy if ring => seen.mapped >= 3 && seen.uncopied + seen.sendfile + seen.spliced == 0,
-            // What may be held is bounded for all servers of a user together: some of it may be copied. The
-            // word of the last may come when nobody watches any more.
+            // Memory held by sends is bounded per user, so some of it may be copied. The last notification may come
+            // after the trace.
             Sender::Zerocopy => {
                 seen.mapped.min(seen.uncopied) >= 3 && seen.sendfile + seen.written + seen.spliced == 0
             }
         };
         assert!(right, "{target}: {seen:?} of {counts:?}");
     }
-    // The loopback interface has nobody to give pages to.
+    // The loopback interface always copies.
     let expected = u64::from(config.sender == Sender::Zerocopy);
     becomes_true(SOON, "sends without copying are counted when they are released", || {
         server.status()["zerocopy"]["sends"].as_u64().is_some_and(|sends| sends >= expected)
@@ -243,7 +243,7 @@ fn a_sender_makes_its_call(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// Calls with which senders get at files, and send them.
+/// Calls of senders that access files or send them.
 #[derive(Debug)]
 struct Seen {
     sendfile: usize,
@@ -257,7 +257,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether these are all that were made.
+    /// Whether no other calls were made.
     fn is_only(&self, counts: &[usize]) -> bool {
         let Seen { sendfile, reads, mapped, written, spliced, uncopied, released, .. } = *self;
         sendfile + reads + mapped + written + spliced + uncopied + released == counts.iter().sum::<usize>()
@@ -265,7 +265,7 @@ impl Seen {
 }
 
 fn null_answers_whatever_is_asked(config: &Config) {
-    // It has nothing to process, and says so.
+    // Nothing is offloaded, so it reports that.
     if config.dispatch == Dispatch::Proactor {
         let refused = Launch::bare(config).word("--null").refused();
         assert!(String::from_utf8_lossy(&refused.stderr).contains("dispatch proactor"), "{refused:?}");

@@ -1,4 +1,4 @@
-//! Members: on every engine the whole way of a visitor, and on every database what HARDENING lists by number.
+//! Members: a visitor's whole journey on every engine, and the numbered cases of HARDENING on every database.
 
 mod boundary;
 mod browser;
@@ -71,7 +71,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// A password that is accepted.
+/// An acceptable password.
 const GOOD: &str = "violet tractor 81";
 
 /// A site with a folder for members.
@@ -85,12 +85,12 @@ fn site() -> Folder {
     folder
 }
 
-/// A server with members in a database, whose hashes cost little.
+/// A server with members in a database, whose hashes are cheap.
 fn launch(config: &Config, folder: &Folder, url: &str) -> Launch {
     launch_costing(config, folder, url, "64k", 1)
 }
 
-/// One whose hashes cost as much as this.
+/// A server whose hashes have this cost.
 fn launch_costing(config: &Config, folder: &Folder, url: &str, memory: &str, passes: u32) -> Launch {
     Launch::new(config, &folder.at("site"))
         .flag("--accounts", url)
@@ -99,7 +99,7 @@ fn launch_costing(config: &Config, folder: &Folder, url: &str, memory: &str, pas
         .flag("--password-passes", passes)
 }
 
-/// One on epoll, whose attempts are not throttled.
+/// A server on epoll without throttling.
 fn start(folder: &Folder, kind: Kind) -> Server {
     let config = Config::of(tenfold_engine::Engine::Epoll);
     launch(&config, folder, &fresh(kind, folder)).flag("--login-throttle", "off").start()

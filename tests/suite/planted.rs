@@ -1,4 +1,4 @@
-//! Files and links that another user planted where the server, which is root, makes its files and sockets.
+//! Files and links that another user planted where the server, running as root, creates its files and sockets.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -27,10 +27,10 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// The user that workers have, and that plants what is planted here.
+/// The user of the workers, who plants the files.
 const NOBODY: u32 = 65534;
 
-/// Plants a link of the workers' user.
+/// Plants a link owned by the workers' user.
 #[track_caller]
 fn plant(target: impl AsRef<Path>, at: &Path) {
     symlink(target, at).unwrap_or_else(|error| panic!("link {}: {error}", at.display()));
@@ -44,7 +44,7 @@ fn theirs(name: &str) -> Folder {
     folder
 }
 
-/// Starts a server that has to refuse its log, with these words.
+/// Starts a server that must reject its log, with this message.
 #[track_caller]
 fn refuses(config: &Config, log: &Path, words: &str) {
     let launch = Launch::new(config, site::shared()).flag("--listen", free_address());
@@ -117,7 +117,7 @@ fn h75_rotation_follows_no_link(config: &Config) {
     let log = folder.write("access.log", "of yesterday\n");
     site::set_modified(&log, site::now() - 24 * 60 * 60);
     let launch = Launch::new(config, site::shared()).flag("--access-log", log.display());
-    // The first look at the log names the file that the next server finds taken.
+    // The first access of the log names the file that the next server finds taken.
     let server = launch.flag("--log-rotate", "daily").start();
     let rotated = || {
         let entries = fs::read_dir(folder.path()).expect("a folder of this case");
@@ -164,7 +164,7 @@ fn h75_the_log_may_be_a_link_of_root_to_a_stream(config: &Config) {
     }
 }
 
-/// A mode that is set after the bind is set by name: on whatever has the name then.
+/// A later chmod would set the mode by name, on any file that has the name then.
 fn h75_sockets_have_their_mode_when_they_are_bound(config: &Config) {
     let folder = Folder::new("modes");
     let into = folder.at("calls").display().to_string();
@@ -190,14 +190,14 @@ fn h75_only_the_servers_own_socket_is_removed(config: &Config) {
     let inner = folder.make("inner");
     let launch = Launch::new(config, site::shared());
     let server = launch.flag("--listen", format!("unix:{}", inner.join("socket").display())).start();
-    // The folder is exchanged for a link to one of root's.
+    // The folder is replaced by a link to one of root's.
     fs::rename(&inner, folder.at("moved")).expect("a folder of this case");
     plant(roots.path(), &inner);
     stop(server);
     assert_eq!(fs::read_to_string(roots.at("socket")).expect("root's file was removed"), "root's");
 }
 
-/// A socket whose queue is full makes a connect wait, and the start asks whether a socket is in use by connecting.
+/// A connect to a socket with a full queue blocks, and the start checks whether a socket is in use by connecting.
 fn h75_a_socket_that_does_not_answer_holds_up_no_start(config: &Config) {
     let folder = theirs("full");
     let path = folder.at("socket");

@@ -1,4 +1,4 @@
-//! A server that was started as root does not stay root where it serves.
+//! A server that was started as root does not serve as root.
 
 use rustix::process::Signal;
 use tenfold_engine::Engine;
@@ -54,7 +54,7 @@ fn a_worker_that_was_replaced_is_nobody(config: &Config) {
         (now.len() == config.processes() && !now.contains(&first)).then_some(now)
     });
     assert_eq!(server.get("/1k.html").status, 200);
-    // The other worker may have answered, while the new one has only just begun.
+    // The other worker may have answered while the new one was still starting.
     let is_set_up = |process: &Process| process.status("Uid").is_some_and(|ids| !ids.starts_with('0'));
     becomes_true(SOON, "the new one gives up what it may do", || next.iter().all(is_set_up));
     next.into_iter().for_each(|process| is_somebody(process, "65534"));
@@ -66,7 +66,7 @@ fn a_named_user(config: &Config) {
     server.workers().into_iter().for_each(|process| is_somebody(process, "1"));
 }
 
-/// The supervisor is root, whom the limit does not bind: it is the worker that gets no ring.
+/// The limit does not apply to the supervisor, which is root: the worker gets no ring.
 fn a_ring_beyond_the_locked_memory_of_the_user() {
     let config = Config::of(Engine::Uring);
     let launch = Launch::new(&config, site::shared()).flag("--listen", free_address());

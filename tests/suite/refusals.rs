@@ -1,4 +1,4 @@
-//! Requests that are none, or not for this server: a status, and a close that reaches the peer.
+//! Invalid requests: a status, and a close that reaches the peer.
 
 use tenfold_tests::cases;
 use tenfold_tests::harness::Theme;
@@ -14,7 +14,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// The bytes, sent whole; what is expected, `0` for nothing but a close.
+/// The bytes, sent as a whole, and the expected status; `0` for a close without a response.
 const HEADS: &[(&str, &str)] = &[
     ("a bare line feed behind the request line", "GET / HTTP/1.1\nHost: localhost\r\n\r\n"),
     ("a bare line feed behind a field", "GET / HTTP/1.1\r\nHost: localhost\n\r\n"),
@@ -71,7 +71,7 @@ fn expect_refusal(server: &Server, what: &str, bytes: impl AsRef<[u8]>, status: 
 
 fn malformed_heads_are_400(server: &Server) {
     for (what, bytes) in HEADS {
-        // What is wrong with a target does not make the bytes around it wrong: these may go on.
+        // An invalid target does not invalidate the framing, so the connection may persist.
         let mut wire = server.connect();
         wire.send(bytes);
         let response = wire.response();
@@ -96,7 +96,7 @@ fn h19_h20_unknown_things_are_501_and_505(server: &Server) {
     assert_eq!(wire.response().status, 200, "a later 1.x is served as 1.1");
 }
 
-/// The status of what is sent alone on a connection.
+/// The response status of bytes sent alone on a connection.
 #[track_caller]
 fn answer(server: &Server, bytes: impl AsRef<[u8]>) -> u16 {
     let mut wire = server.connect();
@@ -123,7 +123,7 @@ fn h21_h22_sizes_at_their_bounds(server: &Server) {
     expect_refusal(server, "101 fields", fields(101), 431);
 }
 
-/// A peer that is in the middle of sending gets the refusal all the same: no reset swallows it.
+/// A peer that is still sending receives the response: no reset destroys it.
 fn h15_a_refusal_arrives_though_more_was_sent(server: &Server) {
     for length in [100, 10_000, 200_000] {
         let mut bytes = b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n".to_vec();

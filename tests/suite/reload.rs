@@ -1,4 +1,4 @@
-//! HUP: what can change does, what cannot is refused by name, and a wrong file changes nothing.
+//! HUP: changeable settings change, others are rejected by name, and an invalid file changes nothing.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ fn reload(server: &Server, folder: &Folder, text: &str) {
     server.process.signal(Signal::HUP);
 }
 
-/// Waits until something more is said that holds `word`.
+/// Waits until further output contains `word`.
 #[track_caller]
 fn is_said(server: &Server, before: usize, word: &str) {
     becomes_true(SOON, &format!("standard error tells of {word:?}"), || {
@@ -58,7 +58,7 @@ fn site_and_limits_change(config: &Config) {
     reload(&server, &folder, "root = \"site\"\nindex = \"other.html\"\nmax-target = \"100\"\n");
     becomes_true(SOON, "the other page is served", || server.get("/").body == b"the other\n");
     let long = format!("/{}", "a".repeat(200));
-    // Each worker takes it up by itself.
+    // Each worker switches separately.
     becomes_true(SOON, "the new bound holds", || (0..8).all(|_| server.get(&long).status == 414));
     reload(&server, &folder, "root = \"new\"\n");
     becomes_true(SOON, "the new folder is served", || server.get("/").body == b"another folder\n");
@@ -94,7 +94,7 @@ fn h72_a_wrong_file_changes_nothing(config: &Config) {
 
 fn what_needs_a_restart_is_refused_by_name(config: &Config) {
     let folder = folder();
-    // Flags win over the file; what only the file says can change in it.
+    // Flags override the file; only settings of the file can change.
     let server = start(config, &folder, "root = \"site\"\nbacklog = 100\n");
     let before = server.errors().len();
     reload(&server, &folder, "root = \"new\"\nbacklog = 200\n");
@@ -119,8 +119,8 @@ fn listen_is_refused(config: &Config, folder: &Folder) {
     assert!(std::net::TcpStream::connect(second).is_err(), "it listens where it must not");
 }
 
-/// Files are sent in another way from now on; but listening sockets are opened for sends that do not copy, and
-/// what was opened without stays as it is: that is said in one line, and all of the old configuration goes on.
+/// Files are sent in another way from now on. Zero-copy sends require an option on the listening sockets, which cannot
+/// be set later: this is reported in one line, and the whole old configuration stays.
 fn a_sender_changes_where_the_sockets_suit_it(config: &Config) {
     let folder = folder();
     let file = folder.write("tenfold.toml", "root = \"site\"\nsend = \"copy\"\n");
@@ -149,7 +149,7 @@ fn a_sender_changes_where_the_sockets_suit_it(config: &Config) {
     may_become_zerocopy_again(config, &folder);
 }
 
-/// Sockets that were opened for it are good for every sender.
+/// Sockets opened for zero-copy sends suit every sender.
 fn may_become_zerocopy_again(config: &Config, folder: &Folder) {
     let config = Config { sender: Sender::Zerocopy, ..*config };
     let text = |sender| format!("root = \"site\"\nsend = \"{sender}\"\n");
@@ -164,7 +164,7 @@ fn may_become_zerocopy_again(config: &Config, folder: &Folder) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// A download goes on; who comes anew meets the new site.
+/// A download continues; new connections use the new site.
 fn nobody_is_hurt_by_a_reload(config: &Config) {
     let folder = folder();
     let server = start(config, &folder, "root = \"site\"\n");
@@ -181,15 +181,15 @@ fn nobody_is_hurt_by_a_reload(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The worker, who is not root, cannot read the folder: it says so and ends, and until it is waited for its
-/// generation is one that failed.
+/// The worker is not root and cannot read the folder: it reports this and exits. Until the supervisor has waited for
+/// it, the new generation is a failed one.
 fn the_last_reload_counts_also_behind_one_that_fails(config: &Config) {
     let folder = folder();
     let server = start(config, &folder, "root = \"site\"\n");
     for round in 0..10 {
         folder.allow("new", 0o700);
         reload(&server, &folder, "root = \"new\"\n");
-        // At another moment of its failure each time.
+        // A different moment of the failure in each round.
         std::thread::sleep(std::time::Duration::from_millis(round));
         let (index, page) =
             if round % 2 == 0 { ("other", b"the other\n") } else { ("index", b"the first\n") };

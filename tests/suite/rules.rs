@@ -1,4 +1,4 @@
-//! Rules of a site: what matters on every engine, and the examples of the book.
+//! Rules of a site: engine-dependent behaviour, and the examples of the book.
 
 mod book;
 mod passwords;
@@ -33,7 +33,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// `alice` with the password `secret`, by bcrypt with the least work there is.
+/// `alice` with the password `secret`, by bcrypt at its lowest cost.
 const MEMBERS: &str = "# made by htpasswd -nbBC 4 alice secret\n\
                        alice:$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC\n";
 const RIGHT: (&str, &str) = ("Authorization", "Basic YWxpY2U6c2VjcmV0");
@@ -158,7 +158,7 @@ fn each_host_has_its_site(config: &Config) {
         "root = \"site\"\n[[host]]\nname = \"example.org\"\nroot = \"example\"\n\
          [[host]]\nname = \"*.example.org\"\nroot = \"others\"\n",
     );
-    // One connection may ask for all of them.
+    // One connection may request all of them.
     let mut requests = String::new();
     for host in ["example.org", "EXAMPLE.ORG:80", "a.b.example.org", "else"] {
         requests += &format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
@@ -172,7 +172,7 @@ fn each_host_has_its_site(config: &Config) {
     end(server);
 }
 
-/// Requests that wait for their password, and those behind them, are answered in order.
+/// Requests that wait for their password check, and those after them, are answered in order.
 fn passwords_are_asked_for_on_one_connection(config: &Config) {
     let folder = folder(&[("site/private/index.html", "private\n"), ("members.htpasswd", MEMBERS)]);
     let text = "root = \"site\"\n[[site.path]]\nmatch = \"/private/**\"\nauth = { users = \"members.htpasswd\" }\n\

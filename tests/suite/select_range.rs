@@ -1,4 +1,4 @@
-//! What `select` cannot watch, and what is kept out of the way of what it can.
+//! The limit of `select`, and the descriptors that are kept above it.
 
 use std::fs;
 
@@ -57,8 +57,7 @@ const RANGE: usize = 1024;
 const TAKEN: usize = 100;
 const CONNECTIONS: usize = 1300;
 
-/// Descriptors that it did not open itself take the places of connections, so that the bound on these is not what
-/// limits them.
+/// Descriptors that it inherits occupy the places of connections, so the configured limit is not the effective one.
 fn in_little_range() -> Server {
     let begin = format!(
         "import os, sys\nfor _ in range({TAKEN}): os.set_inheritable(os.open('/dev/null', os.O_RDONLY), True)\n\
@@ -68,7 +67,7 @@ fn in_little_range() -> Server {
     launch.through("python3", &["-c", &begin]).start()
 }
 
-/// As many connections as have descriptors in the range.
+/// As many connections as descriptors in the range.
 fn assert_room(wires: usize) {
     let room = RANGE - TAKEN;
     assert!((room - 32..room).contains(&wires), "{wires} connections in the range");

@@ -1,5 +1,5 @@
-//! Thousands of peers that are slow on purpose, and one that is not: it gets every answer, and memory follows
-//! what is in hand.
+//! Thousands of deliberately slow peers and one fast one: it gets every response, and memory follows the work in
+//! progress.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -21,20 +21,20 @@ use tenfold_tests::wire::{new_socket, request};
 pub(crate) const THEME: Theme =
     Theme { name: "slow-peers", cases: cases![Concurrent Own: an_honest_client_gets_every_answer] };
 
-/// What private memory may grow by, in KiB.
+/// The allowed growth of private memory, in KiB.
 const GROWTH: u64 = 24 * 1024;
 
-/// What `copy` has read of a file, in KiB: a ring has it until it is sent.
+/// The buffer of `copy`, in KiB: a ring holds it until it is sent.
 const PIECE: u64 = 128;
 
-/// Slow heads and slow readers: as many as the model is meant to hold, and descriptors allow. Workers of a process
-/// share them, each with a bound of its own, and the kernel may choose one of them for all connections.
+/// The numbers of slow heads and slow readers: as many as the model supports and descriptors allow. Workers of a
+/// process share them, each with a limit of its own, and the kernel may choose one for all connections.
 fn crowd(config: &Config) -> (usize, usize) {
     let most = match config.engine {
         Engine::Poll | Engine::Epoll | Engine::Uring => (5000, 1000),
-        // Each turn tries every connection.
+        // Each iteration tries every connection.
         Engine::Busy => (1000, 200),
-        // Threads share the numbers that it can watch.
+        // Threads share the descriptors that it can watch.
         Engine::Select => (700 / config.workers(), 100 / config.workers()),
         // A process or a thread each.
         _ => (100, 20),
@@ -44,8 +44,7 @@ fn crowd(config: &Config) -> (usize, usize) {
     (most.0.min(fits * 5 / 6), most.1.min(fits / 6))
 }
 
-/// A connection whose window is small from the first: what it does not read waits in the file, and not in the
-/// kernel.
+/// A connection whose window is small from the start, so unread data stays in the file and not in the kernel.
 fn narrow(to: SocketAddr) -> TcpStream {
     let open = || -> rustix::io::Result<TcpStream> {
         let socket = new_socket()?;
@@ -56,7 +55,7 @@ fn narrow(to: SocketAddr) -> TcpStream {
     open().unwrap_or_else(|error| panic!("connect to {to}: {error}"))
 }
 
-/// Memory of the server's processes that is their own, in KiB.
+/// Private memory of the server's processes, in KiB.
 fn private(server: &Server) -> u64 {
     server.process.with_descendants().into_iter().filter_map(Process::private_memory).sum()
 }
@@ -65,7 +64,7 @@ fn is_open(server: &Server, count: usize) -> bool {
     server.status()["connections"]["open"].as_u64() >= Some(count as u64)
 }
 
-/// One drop for each head, and what came meanwhile for each reader.
+/// Sends a byte of each head, and reads the available bytes of each reader.
 fn go_on(heads: &mut [TcpStream], readers: &mut [TcpStream]) {
     for head in heads.iter_mut() {
         head.write_all(b"y").expect("a slow head is not given up before its time");
@@ -81,7 +80,7 @@ fn an_honest_client_gets_every_answer(config: &Config) {
     let launch =
         Launch::new(config, site::shared()).flag("--head-timeout", "10m").flag("--send-timeout", "10m");
     let launch = launch.flag("--defer-accept", "off");
-    // All of them may have something to do at the same moment.
+    // All of them may become ready at the same moment.
     let server = match config.dispatch {
         Dispatch::Inline => launch.start(),
         _ => launch.flag("--pool-queue", 10_000).start(),
@@ -112,7 +111,7 @@ fn an_honest_client_gets_every_answer(config: &Config) {
         }
         assert!(begin.elapsed() < Duration::from_secs(30), "100 answers took {:?}", begin.elapsed());
     }
-    // A process of its own for each connection is memory of its own for each.
+    // A process per connection has memory of its own.
     if config.engine != Engine::Fork {
         let grown = private(&server).saturating_sub(before);
         let pieces = if config.sender == Sender::Copy && config.engine.model().driver == Driver::Completion {

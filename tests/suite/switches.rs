@@ -1,4 +1,4 @@
-//! Each switch of transport makes its system call, and nothing but that changes.
+//! Each transport switch makes its system call and changes nothing else.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -29,7 +29,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// Starts the server under `strace`, asks for one page, ends it, and says which calls of the network it made.
+/// Starts the server under `strace`, requests one page, stops it, and returns its network calls.
 fn from_start(config: &Config, flags: &[(&str, &str)]) -> Calls {
     let folder = Folder::new("strace");
     let into = folder.at("calls").display().to_string();
@@ -85,7 +85,7 @@ fn options_that_are_off_are_not_set(config: &Config) {
     expect_call(&calls, &["listen(", ", 4096)"]);
 }
 
-/// Requests on one connection, one after the other, as strace sees those who serve them.
+/// Sequential requests on one connection, with the traced calls of the serving processes.
 fn traced_requests(server: &Server, target: &str, count: usize) -> Calls {
     let mut wire = server.connect();
     let mut ask = |times: usize| {
@@ -97,7 +97,7 @@ fn traced_requests(server: &Server, target: &str, count: usize) -> Calls {
     ask(1);
     let tracer = Tracer::attach(&server.process.with_descendants()[1..]);
     ask(count);
-    // So that what follows the last answer is seen, too.
+    // So that calls after the last response are traced, too.
     sleep(Duration::from_millis(20));
     tracer.detach()
 }
@@ -105,7 +105,7 @@ fn traced_requests(server: &Server, target: &str, count: usize) -> Calls {
 fn an_answer_is_corked_and_let_go(config: &Config) {
     const REQUESTS: usize = 5;
     let server = Launch::new(config, site::shared()).flag("--tcp-cork", "on").start();
-    // In memory, and from a file.
+    // From memory, and from a file.
     for target in ["/1k.html", "/128k.bin"] {
         let calls = traced_requests(&server, target, REQUESTS);
         let corks = calls.with(&["setsockopt(", "TCP_CORK"]);
@@ -124,7 +124,7 @@ fn an_answer_is_corked_and_let_go(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// In how many pieces the log says that each answer left.
+/// The number of pieces of each response according to the log.
 fn sends_by_the_log(server: &Server) -> Vec<u64> {
     let log = server.log();
     let lines = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("it is JSON"));
@@ -136,7 +136,7 @@ fn an_answer_leaves_in_the_calls_asked_for(config: &Config) {
     for (write, by_head) in [("joined", 0), ("split", 1), ("per-header", 0)] {
         let launch = Launch::new(config, site::shared()).flag("--write", write).flag("--log-format", "json");
         let server = launch.start();
-        // The empty line is one, too.
+        // The empty line counts, too.
         let lines = server.get("/1k.html").head.lines().count() + 1;
         let head = if write == "per-header" { lines } else { by_head };
         let calls = traced_requests(&server, "/1k.html", REQUESTS);
@@ -152,8 +152,8 @@ fn an_answer_leaves_in_the_calls_asked_for(config: &Config) {
     }
 }
 
-/// The times that answers take on a connection that has been in use for a while, so that its peer delays
-/// acknowledgements; the shortest first.
+/// Response times on a connection that has been in use long enough for its peer to delay acknowledgements, shortest
+/// first.
 fn answer_times(config: &Config, nodelay: &str, write: &str) -> Vec<Duration> {
     let launch = Launch::new(config, site::shared());
     let server = launch.flag("--tcp-nodelay", nodelay).flag("--write", write).start();
@@ -169,8 +169,8 @@ fn answer_times(config: &Config, nodelay: &str, write: &str) -> Vec<Duration> {
     times
 }
 
-/// Nagle's algorithm holds the body back until the head is acknowledged (RFC 896), and the peer puts that off
-/// for 40 ms, in the hope of something to send (RFC 1122 §4.2.3.2).
+/// Nagle's algorithm holds the body back until the head is acknowledged (RFC 896), and the peer delays that by 40 ms
+/// (RFC 1122 §4.2.3.2).
 fn a_split_answer_waits_for_an_acknowledgement_where_small_segments_do(config: &Config) {
     const STALL: Duration = Duration::from_millis(30);
     let times = answer_times(config, "off", "split");
@@ -181,9 +181,9 @@ fn a_split_answer_waits_for_an_acknowledgement_where_small_segments_do(config: &
     }
 }
 
-/// Between two accepts something else has its turn. A model that is told of connections waits to be told. `busy` is
-/// not told, and tries everything in every turn, here a connection at rest. A ring's accepts are not seen, but what
-/// they have brought is asked for its peer, and the next accept goes with the next call to the ring.
+/// Between two accepts other events have their turn. A readiness model waits to be told of connections. `busy` tries
+/// everything in every iteration, here an idle connection. A ring's accepts are invisible, but the peer of each
+/// accepted socket is queried, and the next accept is submitted with the next call.
 fn connections_are_accepted_one_at_a_time(config: &Config) {
     const CONNECTIONS: usize = 6;
     if !config.plan().is_ok_and(|plan| plan.accepts_in_batches()) {
@@ -206,7 +206,7 @@ fn connections_are_accepted_one_at_a_time(config: &Config) {
     let calls = tracer.detach();
     let (accept, turns) = match config.engine {
         Engine::Uring => ("getpeername(", vec!["io_uring_enter("]),
-        // What is tried first was there before.
+        // The earlier connection is tried first.
         Engine::Busy => ("accept4(", vec![call_with_descriptor(calls.with(&[" recvfrom("])[0])]),
         _ => ("accept4(", WAITS.to_vec()),
     };
@@ -230,7 +230,7 @@ fn connections_are_accepted_one_at_a_time(config: &Config) {
 const WAITS: &[&str] =
     &["select(", "pselect6(", "poll(", "ppoll(", "epoll_wait(", "epoll_pwait(", "epoll_pwait2("];
 
-/// The begin of a call's line behind its task, with its first argument: `recvfrom(7,`.
+/// The beginning of a call without its task, up to its first argument: `recvfrom(7,`.
 fn call_with_descriptor(line: &str) -> &str {
     let call = line.trim_start_matches(|letter: char| letter.is_ascii_digit()).trim_start();
     call.split_inclusive(',').next().unwrap_or(call)
@@ -271,7 +271,7 @@ fn fastopen_is_refused_where_the_kernel_would_do_without() {
     assert!(said.contains("net.ipv4.tcp_fastopen"), "{said}");
 }
 
-/// In a network of its own, whose setting can be changed without asking anybody.
+/// In a network namespace, whose setting can be changed freely.
 fn fastopen_is_set_where_the_kernel_lets_it() {
     let folder = Folder::new("fastopen");
     let config = Config::of(Engine::Epoll);
@@ -287,7 +287,7 @@ fn fastopen_is_set_where_the_kernel_lets_it() {
     expect_call(&Calls::from_start(process, &folder.at("calls")), &["setsockopt(", "TCP_FASTOPEN, [16]"]);
 }
 
-/// What is refused, and a word of what would be legal.
+/// An illegal combination, and a word of its error.
 const NONSENSE: &[(&[&str], &str)] = &[
     (&["--null", "--write", "split"], "write"),
     (&["--listen", "unix:x", "--tcp-cork", "on"], "127.0.0.1:8080"),

@@ -1,5 +1,5 @@
-//! Switches beside each other: a short look at every pair of them, and with `TENFOLD_TEST_ALL=1` at every
-//! combination of most of them that is legal ([`MULTIPLIED`]).
+//! Combinations of switches: a short check of every pair, and with `TENFOLD_TEST_ALL=1` of every legal combination of
+//! most of them ([`MULTIPLIED`]).
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,14 +22,14 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![Every Many: rows; Every Once: every_pair_is_in_some_row],
 };
 
-/// Combinations that one test looks at, where there are tens of thousands.
+/// The combinations per test, if there are tens of thousands.
 const TOGETHER: usize = 64;
 
-/// So many of the parameters, from the first on, are multiplied with each other where everything is tested. The product
-/// of all of them would take weeks: the others have a value by chance in each of its rows, always the same one.
+/// The number of parameters, from the first on, whose product is tested in long runs. The product of all would take
+/// weeks, so the others have pseudo-random values in each row.
 const MULTIPLIED: usize = 13;
 
-/// The switches, the engine first. What a switch is by default is not said.
+/// The switches, the engine first. Default values are not passed.
 fn parameters() -> Vec<Parameter> {
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
     let named = |name, values| Parameter { name, values };
@@ -59,23 +59,23 @@ fn parameters() -> Vec<Parameter> {
     all
 }
 
-/// Whether this kernel has servers take requests that come with the SYN; where it has not, the switch is refused.
+/// Whether this kernel supports TCP Fast Open for servers; otherwise the switch is rejected.
 fn fastopen_is_there() -> bool {
     const SERVERS: u32 = 2;
     let said = fs::read_to_string("/proc/sys/net/ipv4/tcp_fastopen").expect("Linux has it");
     said.trim().parse::<u32>().is_ok_and(|bits| bits & SERVERS != 0)
 }
 
-/// All of a table, the default first.
+/// All values of a table, the default first.
 fn of<T: ToString + PartialEq>(all: &[T], default: &T) -> Vec<String> {
     let others = all.iter().filter(|value| *value != default);
     [default].into_iter().chain(others).map(ToString::to_string).collect()
 }
 
-/// Whether a row can be legal: what an engine has no use for stays what it is by default. `row` may end before the
-/// parameters do.
+/// Whether a row can be legal: switches without effect on an engine keep their default. `row` may be shorter than the
+/// parameters.
 fn legal(parameters: &[Parameter], row: &Partial) -> bool {
-    // Where a value is chosen: its place, and what it is.
+    // The index and the value of a parameter, if chosen.
     let chosen = |name: &str| {
         let place = parameters.iter().position(|parameter| parameter.name == name)?;
         let value = (*row.get(place)?)?;
@@ -99,7 +99,7 @@ fn legal(parameters: &[Parameter], row: &Partial) -> bool {
         && divides
 }
 
-/// A test for each row of pairs, and where everything is tested one for so many rows of the product.
+/// A test for each row of pairs, and in long runs for several rows of the product.
 fn rows() -> Vec<Named> {
     if !fastopen_is_there() {
         eprintln!("net.ipv4.tcp_fastopen has no bit for servers: fastopen stands beside no other switch");
@@ -124,7 +124,7 @@ fn rows() -> Vec<Named> {
     tests
 }
 
-/// A row that is looked at; said when that fails, for a test can have many.
+/// A row under test, printed on failure, because a test can have many.
 struct Row<'a>(Vec<(&'a str, &'a str)>);
 
 impl Row<'_> {
@@ -141,8 +141,7 @@ impl Drop for Row<'_> {
     }
 }
 
-/// Starts the server of a row, asks it for a little of everything wherever it listens, and ends it: every answer is a
-/// line in its log.
+/// Starts the server of a row, makes requests at all its addresses, and stops it: every response is a line in its log.
 fn look(parameters: &[Parameter], row: &[usize]) {
     let config = Config::of(MODELS[row[0]].engine);
     let chosen = parameters.iter().zip(row).skip(1).filter(|(_, value)| **value > 0);
@@ -171,7 +170,7 @@ fn look(parameters: &[Parameter], row: &[usize]) {
     assert_eq!(lines.sum::<usize>(), answers, "lines in {logs:?}");
 }
 
-/// The access log, and the ones that were put aside.
+/// The access log, and its rotated files.
 fn logs(folder: &Folder) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder.path()).expect("our own folder").flatten().map(|entry| entry.path());
     entries.filter(|path| path.to_string_lossy().contains("access.log")).collect()
@@ -188,7 +187,7 @@ fn says_as_much_as_it_is_told_to(server: &Server, level: &str) {
     assert_eq!(detailed(), level == "debug", "log-level {level}: {}", server.errors());
 }
 
-/// A page, a file, a condition, a range, and several requests at once; says how many.
+/// Requests a page, a file, a condition, a range, and several pipelined ones; returns their number.
 fn a_little_of_everything(mut wire: Wire) -> usize {
     const AT_ONCE: usize = 8;
     wire.get("/1k.html");

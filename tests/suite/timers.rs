@@ -1,4 +1,4 @@
-//! The timers: whichever is chosen, waits end when they should, and not before.
+//! The timers: with each of them, waits end when they should, and not before.
 
 use std::time::{Duration, Instant};
 
@@ -22,12 +22,12 @@ pub(crate) const THEME: Theme = Theme {
 
 const HEAD: Duration = Duration::from_millis(400);
 const IDLE: Duration = Duration::from_millis(700);
-/// Where others ask meanwhile: they may be late, too.
+/// For cases with concurrent requests, which may be late, too.
 const LONG_IDLE: Duration = Duration::from_millis(2500);
-/// The clock of the server moves with the kernel's ticks, of 10 ms at most, so a wait may begin as much ago
-/// (`man 2 clock_gettime`, CLOCK_MONOTONIC_COARSE).
+/// The clock of the server moves with the kernel's ticks, of 10 ms at most, so a wait may have begun earlier (`man 2
+/// clock_gettime`, CLOCK_MONOTONIC_COARSE).
 const TICK: Duration = Duration::from_millis(20);
-/// On a machine that does ten other things.
+/// For a busy machine.
 const LATE: Duration = Duration::from_secs(8);
 
 fn keeps_timers(config: &Config) -> bool {
@@ -61,14 +61,13 @@ fn passed(begin: Instant, least: Duration, what: &str) {
 fn every_timer_ends_every_wait(config: &Config) {
     each_at_once(choices().filter(|_| keeps_timers(config)), |choice| {
         let server = launch(config, choice, HEAD, IDLE).start();
-        // A head that is begun and not ended.
-        // The server's wait begins at its accept, which may be before connect() is back here.
+        // An incomplete head. The server's wait begins at its accept, which may be before connect() returns here.
         let begin = Instant::now();
         let mut slow = server.connect();
         slow.send("GET / HTTP/1.1\r\n");
         assert_eq!(slow.response().status, 408, "{choice:?}");
         passed(begin, HEAD - TICK, "a head");
-        // A connection that rests after an answer.
+        // A connection that is idle after a response.
         let mut resting = server.connect();
         let begin = Instant::now();
         resting.get("/1k.html");
@@ -80,7 +79,7 @@ fn every_timer_ends_every_wait(config: &Config) {
 }
 
 fn many_that_rest_end_and_those_that_ask_do_not(config: &Config) {
-    // They wait more than they work.
+    // They mostly wait.
     each_at_once(choices().filter(|_| keeps_timers(config)), |choice| {
         let server = launch(config, choice, LATE, LONG_IDLE).start();
         let mut resting: Vec<_> = (0..100).map(|_| server.connect()).collect();
@@ -96,7 +95,7 @@ fn many_that_rest_end_and_those_that_ask_do_not(config: &Config) {
             std::thread::sleep(LONG_IDLE / 20);
         }
         resting.iter_mut().for_each(|wire| wire.expect_end());
-        // A connection is counted until a moment after its peer has heard of its end.
+        // A connection is counted until shortly after its peer has seen its end.
         becomes_true(SOON, "one is left", || {
             busy.get("/1k.html");
             assert_eq!(busy.response().status, 200, "{choice:?}: the one that asks");

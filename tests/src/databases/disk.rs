@@ -1,4 +1,4 @@
-//! A small disk in memory, which nobody but those who are started on it sees, and which can be full.
+//! A small disk in memory, visible only to processes started on it, which can be filled.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 
 use crate::tools;
 
-/// What makes the disk and keeps it: it is mounted where only this process and those that join it are (`man 7
-/// mount_namespaces`), so it goes with them, however they end.
+/// The script that makes the disk and keeps it. Only this process and those that join its mount namespace see the mount
+/// (`man 7 mount_namespaces`), so it ends with them in any case.
 const KEEP: &str = "mount -t tmpfs -o size=$2k,mode=0777 tenfold \"$1\" && echo mounted && exec cat";
 
-/// A file system of its own on a folder, until the value goes. Only root can make one.
+/// A file system of its own on a folder, until this value is dropped. Only root can make one.
 #[derive(Debug)]
 pub struct Disk {
     keeper: Child,
@@ -21,7 +21,7 @@ pub struct Disk {
 impl Disk {
     /// One of `kilobytes` on this folder, which everybody may write to.
     ///
-    /// # Panics
+    /// Mounts a disk of `kilobytes` on this folder, writable for all users.
     /// If it cannot be mounted.
     #[track_caller]
     pub fn new(folder: &Path, kilobytes: u32) -> Disk {

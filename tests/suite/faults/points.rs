@@ -1,26 +1,26 @@
-//! Which calls are made to fail, and how: what the manual pages list for them, and no more.
+//! The injected failures: those that the manual pages list, and no others.
 
 use tenfold_engine::{Driver, Engine, Sender};
 use tenfold_tests::strace::Fault;
 
-/// Faults that are met together.
+/// Faults that are injected together.
 pub(super) type Point = &'static [Fault];
 
 const fn fault(calls: &'static str, error: &'static str, when: &'static str) -> Fault {
     Fault { calls, error, when }
 }
 
-/// Of an engine: everything that it calls.
+/// The faults of an engine: all of its calls.
 pub(super) fn of_engine(engine: Engine) -> Vec<Point> {
     let by_calls = engine != Engine::Uring;
     let calls = if by_calls { [ACCEPTING, SPEAKING].concat() } else { Vec::new() };
-    // A loop that looks round in every turn needs nothing to wake it.
+    // A busy loop needs no wakeup.
     let waits = engine.model().driver != Driver::Blocking && engine != Engine::Busy;
     let events = if waits { EVENTS } else { &[] };
     [calls.as_slice(), FILES, events, own(engine)].concat()
 }
 
-/// Of engines that accept by a call, Asio's proactor by the elder one; `1+` lasts as long as the point does.
+/// For engines that accept with a call; Asio's proactor uses the older one. `1+` lasts as long as the point.
 const ACCEPTING: &[Point] = &[
     &[fault("accept4,accept", "EMFILE", "1+")],
     &[fault("accept4,accept", "ENFILE", "1..2")],
@@ -34,7 +34,7 @@ const ACCEPTING: &[Point] = &[
     &[fault("accept4,accept", "EPIPE", "1")],
 ];
 
-/// Of engines that receive and send by calls.
+/// For engines that receive and send with calls.
 const SPEAKING: &[Point] = &[
     &[fault("recvfrom", "EINTR", "1..3")],
     &[fault("recvfrom", "EAGAIN", "1")],
@@ -49,7 +49,7 @@ const SPEAKING: &[Point] = &[
     &[fault("sendto,sendmsg", "ENOMEM", "1")],
 ];
 
-/// Of every engine: files, and what surrounds a connection.
+/// For every engine: files, and the environment of a connection.
 const FILES: &[Point] = &[
     &[fault("sendfile", "EINTR", "1..3")],
     &[fault("sendfile", "EAGAIN", "1")],
@@ -65,15 +65,15 @@ const FILES: &[Point] = &[
     &[fault("pread64", "EIO", "1")],
     &[fault("shutdown", "ENOTCONN", "1")],
     &[fault("shutdown", "ENOBUFS", "1")],
-    // Of files that were read, and of the connection behind them.
+    // For files that were read, and for the connection after them.
     &[fault("close", "EINTR", "1..8")],
     &[fault("close", "EIO", "1..8")],
 ];
 
-/// Of loops that an eventfd wakes: for a new log file, or when a result has come.
+/// For loops that an eventfd wakes: for a new log file, or for a result.
 const EVENTS: &[Point] = &[&[fault("read", "EINTR", "1")], &[fault("read", "EAGAIN", "1..2")]];
 
-/// Of one engine: how it waits, and what it needs for a connection.
+/// For one engine: its wait, and the resources of a connection.
 fn own(engine: Engine) -> &'static [Point] {
     match engine {
         Engine::Fork => FORK,
@@ -99,7 +99,7 @@ const BUSY: &[Point] = &[&[fault("?nanosleep,clock_nanosleep", "EINTR", "1..3")]
 const SELECT: &[Point] = &[
     &[fault("?select,pselect6", "EINTR", "1..5")],
     &[fault("?select,pselect6", "ENOMEM", "1+")],
-    // A file cannot be moved out of the way (F_DUPFD).
+    // A file's descriptor cannot be moved to a higher number (F_DUPFD).
     &[fault("fcntl", "EMFILE", "1..2")],
     &[fault("fcntl", "EINVAL", "1")],
 ];
@@ -108,12 +108,12 @@ pub(super) const POLL: &[Point] = &[
     &[fault("?poll,ppoll", "ENOMEM", "1+")],
     &[fault("?poll,ppoll", "EAGAIN", "1")],
 ];
-/// Of `epoll`, and of libraries that wait by it.
+/// For `epoll`, and for libraries that use it.
 const EPOLL: &[Point] = &[
     &[fault("?epoll_wait,epoll_pwait", "EINTR", "1..5")],
     &[fault("epoll_ctl", "ENOMEM", "1")],
     &[fault("epoll_ctl", "ENOSPC", "1")],
-    // The listener is let go, and cannot be watched again at once.
+    // The listener is unregistered, and its registration fails at first.
     &[fault("accept4", "ENFILE", "1"), fault("epoll_ctl", "ENOSPC", "2..3")],
 ];
 const ASIO_PROACTOR: &[Point] = &[
@@ -134,7 +134,7 @@ const URING: &[Point] = &[
     &[fault("getpeername", "ENOMEM", "1")],
 ];
 
-/// Of connections that are corked: put, and let go.
+/// For corked connections: setting and releasing the cork.
 pub(super) const CORK: &[Point] = &[
     &[fault("setsockopt", "ENOMEM", "1")],
     &[fault("setsockopt", "ENOBUFS", "2")],
@@ -142,7 +142,7 @@ pub(super) const CORK: &[Point] = &[
     &[fault("setsockopt", "ENOBUFS", "1+")],
 ];
 
-/// Of a sender on an engine: what only it calls. A ring sends and reads without calls.
+/// For a sender on an engine: the calls that only it makes. A ring sends and reads without calls.
 pub(super) fn of_sender(engine: Engine, sender: Sender) -> Vec<Point> {
     let by_calls = engine.model().driver != Driver::Completion;
     let sends = |points: &'static [Point]| if by_calls { points } else { &[] };
@@ -160,13 +160,13 @@ const COPY: &[Point] = &[
     &[fault("pread64", "EIO", "2")],
     &[fault("pread64", "ENOMEM", "1")],
 ];
-/// Of senders that map files. Where a mapping cannot be taken away, its addresses are lost, and that is all.
+/// For senders that map files. If an unmap fails, its addresses are lost, and nothing else.
 const MAPPING: &[Point] = &[
     &[fault("mmap", "ENOMEM", "1..3")],
     &[fault("mmap", "ENODEV", "1..3")],
     &[fault("mmap", "EAGAIN", "1..3")],
     &[fault("munmap", "ENOMEM", "1..3")],
-    // Of the file that is sent, too: nobody knows then whether it is still as long as it was.
+    // For the sent file as well, so its length becomes unknown.
     &[fault("fstat", "EIO", "1..6")],
     &[fault("fstat", "ENOMEM", "3..5")],
 ];
@@ -186,7 +186,7 @@ const SPLICE: &[Point] = &[
     &[fault("splice", "EIO", "1")],
     &[fault("splice", "EPIPE", "2")],
     &[fault("splice", "ECONNRESET", "2")],
-    // What is in a pipe is lost with it, and another one cannot be had, or only a small one.
+    // The content of a pipe is lost with it, and a new pipe is unavailable, or only a small one.
     &[fault("splice", "EPIPE", "2"), fault("pipe2", "EMFILE", "1..3")],
     &[fault("splice", "EPIPE", "2"), fault("pipe2", "ENFILE", "1")],
     &[fault("splice", "EPIPE", "2"), fault("fcntl", "EPERM", "1..9")],
@@ -203,7 +203,7 @@ const ZEROCOPY: &[Point] = &[
     &[fault("recvmsg", "ENOBUFS", "1")],
 ];
 
-/// Of who writes the access log, on every engine: a disk that is full or broken, a quota, a signal.
+/// For writers of the access log, on every engine: a disk that is full or broken, a quota, a signal.
 pub(super) const LOGGING: &[Point] = &[
     &[fault("write", "EINTR", "1..3")],
     &[fault("write", "ENOSPC", "1")],
@@ -211,7 +211,7 @@ pub(super) const LOGGING: &[Point] = &[
     &[fault("write", "EIO", "1")],
 ];
 
-/// Of the supervisor, which waits, answers who asks for the status, and replaces workers.
+/// For the supervisor, which waits, answers status requests, and replaces workers.
 pub(super) const SUPERVISING: &[Point] = &[
     &[fault("?poll,ppoll", "EINTR", "1..3")],
     &[fault("?poll,ppoll", "ENOMEM", "1+")],

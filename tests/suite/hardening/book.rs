@@ -1,4 +1,4 @@
-//! The pages of the book that name tests: every case has its test, each test is named, and none is invented.
+//! The pages of the book that name tests: every case has its test, each test is named, and no name is invented.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// Numbers of cases that there are. Those in between belong to parts that are not here yet.
+/// The numbers of existing cases. The others are reserved for later parts.
 const NUMBERS: [RangeInclusive<u32>; 4] = [1..=36, 39..=85, 88..=88, 94..=95];
 
 /// Words of a text that are names of numbered tests.
@@ -83,7 +83,7 @@ fn every_case_in_the_book_has_its_test() {
     assert!(untold.is_empty(), "the page does not name {untold:?}");
 }
 
-/// Each row of the threat model names a test, or the number of a case (`h23_`) that stands for all of its tests.
+/// Each row of the threat model names a test, or the number of a case (`h23_`), which represents all of its tests.
 fn every_test_of_the_threat_model_exists() {
     let page = workspace().join("docs/threat-model.md");
     let page = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));

@@ -1,4 +1,4 @@
-//! Paths and files: an address never means a byte from outside the root.
+//! Paths and files: a URL never leads to a byte outside of the root.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -40,7 +40,7 @@ fn h39_dots_in_every_spelling(server: &Server) {
         expect(server, 404, &[&format!("{way}/etc/passwd"), &format!("/folder{way}/etc/passwd")]);
     }
     expect(server, 404, &["/..", "/../", "/%2e", "/%2e/1k.html", "/folder/../1k.html", "/./../1k.html"]);
-    // A dot alone goes nowhere, as it stands: apt writes it.
+    // A single dot is the same folder, and apt sends it.
     assert_eq!(server.get("/./folder/./page.html").body, site::content("folder/page.html"));
     expect(
         server,
@@ -53,9 +53,9 @@ fn h40_h41_h42_a_path_is_decoded_once(server: &Server) {
     expect(server, 404, &["/%252e%252e/%252e%252e/etc/passwd", "/%25%32%65", "/1k%252ehtml"]);
     assert_eq!(server.get("/%31%6b.html").status, 200, "what needs no encoding may have it");
     expect(server, 400, &["/1k.html%00", "/1k.html%0a", "/%7f", "/%", "/%2", "/%zz", "/1k.html%"]);
-    // Overlong and other text that is none (RFC 3629 §3, §10).
+    // Overlong and other invalid UTF-8 (RFC 3629 §3, §10).
     expect(server, 400, &["/%c0%af", "/%e0%80%af", "/%f0%80%80%af", "/%ff", "/%c3", "/%ed%a0%80"]);
-    // A backslash is a separator for some and a letter for others: it is refused in either spelling.
+    // A backslash is a separator for some programs and a character for others, so both spellings are rejected.
     expect(server, 400, &["/folder%5cpage.html", "/%5c..%5cetc", "/folder\\page.html", "/\\\\host/share"]);
 }
 
@@ -104,8 +104,8 @@ fn h52_answers_without_body(server: &Server) {
     assert_eq!(wire.response().body.len(), 1024, "the next answer begins right behind");
 }
 
-/// A name that is now a file inside, now a link to one outside, and a folder that is now one and now the
-/// other, while both are asked for.
+/// A name that alternates between a file inside and a link to one outside, and a folder that does the same, while both
+/// are requested.
 fn h45_swaps_of_links_show_nothing_from_outside(config: &Config) {
     let (outside, folder) = (Folder::new("outside"), Folder::new("swaps"));
     outside.write("page.html", "from outside\n");
@@ -158,7 +158,7 @@ fn h53_if_range_across_a_replacement(config: &Config) {
     let new = site::bytes(6000, 2);
     folder.write("new.bin", &new);
     fs::rename(folder.at("new.bin"), folder.at("file.bin")).expect("our own folder");
-    // Another thread may know the old version for a moment longer, so each answer is looked at by itself.
+    // Another thread may know the old version for a moment, so each response is checked separately.
     becomes_true(SOON, "the new version is seen", || {
         let response = ask();
         let part = response.status == 206 && response.body == site::bytes(5000, 1)[..100];

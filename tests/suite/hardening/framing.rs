@@ -1,5 +1,5 @@
-//! Where a message ends (RFC 9112): whatever two readers could understand differently is refused, and what
-//! stands behind it is never read as a request.
+//! The end of a message (RFC 9112): ambiguous messages are rejected, and the bytes after them are never read as a
+//! request.
 
 use std::io::Write;
 use std::thread;
@@ -26,10 +26,10 @@ pub(crate) const THEME: Theme = Theme {
     ],
 };
 
-/// What must not be read as a request.
+/// A request that must not be processed.
 const BEHIND: &str = "GET /1k.html HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/// One answer with this status that says that it is the last; then the end, and nothing of what stood behind.
+/// Expects one response with this status that announces the close, then the end, and no response to the bytes after it.
 #[track_caller]
 fn refused(server: &Server, message: &[u8], status: u16) {
     let shown = || message.escape_ascii().to_string();
@@ -68,7 +68,7 @@ fn h02_a_length_that_stands_twice(server: &Server) {
         &[
             "Content-Length: 5\r\nContent-Length: 6\r\n",
             "Content-Length: 5, 6\r\n",
-            // The same twice is refused as well: who sends it is broken.
+            // Identical duplicates are rejected as well, because their sender is broken.
             "Content-Length: 5\r\nContent-Length: 5\r\n",
             "Content-Length: 5, 5\r\n",
         ],
@@ -174,7 +174,7 @@ fn h16_an_upgrade_is_no_switch(server: &Server) {
         assert!(response.field("Upgrade").is_none(), "{}", response.head);
     }
     drop(wire);
-    // What an HTTP/2 client says first is no request of HTTP/1.
+    // The preface of HTTP/2 is not a request of HTTP/1.
     refused(server, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505);
 }
 
@@ -198,7 +198,7 @@ fn h20_versions_and_methods(server: &Server) {
     assert_eq!(wire.response().status, 200, "a later 1.x is served as 1.1");
 }
 
-/// Memory of the server's processes that is their own, in KiB.
+/// Private memory of the server's processes, in KiB.
 fn private(server: &Server) -> u64 {
     let own = |process: &Process| {
         let line = process.status("RssAnon").unwrap_or_default();
@@ -207,7 +207,7 @@ fn private(server: &Server) -> u64 {
     server.process.with_descendants().iter().map(own).sum()
 }
 
-/// A thousand requests for 128 KiB each, by a client that does not read before it has sent them all.
+/// A thousand requests for 128 KiB each, from a client that reads only after it has sent them all.
 fn h17_a_thousand_answers_that_nobody_reads_are_bounded_memory(config: &Config) {
     const REQUESTS: usize = 1000;
     let server = Launch::new(config, site::shared()).start();

@@ -1,4 +1,4 @@
-//! Bounds and exhaustion: what a peer can make the server do costs no more than it should.
+//! Limits and exhaustion: a peer cannot cause disproportionate costs.
 
 use std::fs;
 use std::thread::sleep;
@@ -26,7 +26,7 @@ pub(crate) const THEME: Theme = Theme {
 
 fn status(server: &Server, bytes: impl AsRef<[u8]>) -> u16 {
     let mut wire = server.connect();
-    // The server may refuse what still comes, once it has answered.
+    // The server may refuse further bytes after its response.
     let _ = wire.try_send(bytes.as_ref());
     wire.response().status
 }
@@ -36,7 +36,7 @@ fn h21_ten_thousand_headers(server: &Server) {
     assert_eq!(status(server, format!("{line}{}\r\n", "X: y\r\n".repeat(10_000))), 431);
     assert_eq!(status(server, format!("{line}{}\r\n", "X: y\r\n".repeat(101))), 431);
     assert_eq!(status(server, format!("{line}X: {}\r\n\r\n", "y".repeat(1 << 20))), 431);
-    // Without an end.
+    // A line without an end.
     assert_eq!(status(server, format!("{line}{}", "y".repeat(1 << 20))), 431);
     assert_eq!(status(server, format!("{line}{}\r\n", "X: y\r\n".repeat(99))), 200);
 }
@@ -57,7 +57,7 @@ fn h33_a_thousand_overlapping_ranges(server: &Server) {
         let response = wire.head();
         assert_eq!((response.status, response.promised()), (200, 3_000_001), "the whole file");
     }
-    // Within the bound they are put together: one part, and not sixty times the file.
+    // Within the limit the ranges are merged: one part instead of sixty times the file.
     let value = format!("bytes={}", "0-99999,".repeat(60).trim_end_matches(','));
     let response = server.ask("GET", "/3m.bin", &[("Range", &value)]);
     assert_eq!((response.status, response.body.len()), (206, 100_000));
@@ -84,7 +84,7 @@ fn h34_ranges_at_every_edge(server: &Server) {
     }
 }
 
-/// Processor time of requests of one kind, a hundred a time on a connection of their own.
+/// Processor time for requests of one kind, a hundred at a time on a new connection.
 fn cost(server: &Server, head: &[u8], status: u16, rounds: usize) -> Duration {
     let before = server.processor_time();
     for _ in 0..rounds {
@@ -97,7 +97,7 @@ fn cost(server: &Server, head: &[u8], status: u16, rounds: usize) -> Duration {
     server.processor_time() - before
 }
 
-/// Of bad requests that close, each on a connection of its own.
+/// The same for rejected requests that close, each on a new connection.
 fn closing(server: &Server, head: &[u8], status: u16, rounds: usize) -> Duration {
     let before = server.processor_time();
     for _ in 0..rounds {
@@ -109,7 +109,7 @@ fn closing(server: &Server, head: &[u8], status: u16, rounds: usize) -> Duration
     server.processor_time() - before
 }
 
-/// With a bound that is generous, because ticks are coarse: what grows with what a peer sends is far past it.
+/// The limit is generous, because ticks are coarse; costs that grow with the input exceed it by far.
 fn h36_a_bad_request_costs_no_more_than_a_good_one(config: &Config) {
     const TICKS: Duration = Duration::from_millis(100);
     let server = Launch::new(config, site::shared()).start();
@@ -129,7 +129,7 @@ fn h36_a_bad_request_costs_no_more_than_a_good_one(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// How often each thread of a process has gone to sleep.
+/// The number of voluntary waits of each thread of a process.
 fn sleeps(process: Process) -> Vec<u64> {
     let tasks = fs::read_dir(format!("/proc/{}/task", process.0)).expect("the worker is there");
     let count = |task: fs::DirEntry| {
@@ -140,14 +140,13 @@ fn sleeps(process: Process) -> Vec<u64> {
     tasks.flatten().filter_map(count).collect()
 }
 
-/// Of 40 connections, one after the other, those for which more than one of two workers on one listening
-/// socket woke.
+/// The number of 40 successive connections that woke more than one of two workers on one listening socket.
 fn woke_several(engine: Engine) -> usize {
     let config = Config { topology: Topology::Threads, ..Config::of(engine) };
     let server = Launch::new(&config, site::shared()).start();
     assert_eq!(server.get("/1k.html").status, 200);
     let worker = *server.workers().first().expect("a worker serves");
-    // A ring begins its accepts anew a few times after its start.
+    // A ring restarts its accepts a few times after its start.
     sleep(Duration::from_secs(if engine == Engine::Uring { 9 } else { 1 }));
     let mut several = 0;
     for _ in 0..40 {
@@ -164,7 +163,7 @@ fn woke_several(engine: Engine) -> usize {
 fn h29_one_connection_does_not_wake_every_worker() {
     for engine in [Engine::Epoll, Engine::Uring] {
         let several = woke_several(engine);
-        // A worker wakes by itself now and then, to write its log.
+        // A worker sometimes wakes on its own, to write its log.
         assert!(several <= 20, "{engine}: {several} of 40 connections woke more than one worker");
     }
 }

@@ -1,5 +1,5 @@
-//! What a hostile or unlucky peer may do, by the numbers of `docs/hardening.md`. Cases that belong to a theme
-//! of their own stand there, with their number in their name.
+//! Attacks and accidents, by the numbers of `docs/hardening.md`. Cases of another theme are in its file, with their
+//! number in their name.
 
 pub(crate) mod book;
 pub(crate) mod files;

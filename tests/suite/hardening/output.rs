@@ -1,4 +1,4 @@
-//! What is said back, and written down: a request never chooses what an answer or the log means.
+//! Responses and log lines: a request cannot change the meaning of either.
 
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -36,7 +36,7 @@ fn h55_what_a_request_says_is_one_line_of_the_log(config: &Config) {
     assert!(log.bytes().all(|byte| byte == b'\n' || (b' '..127).contains(&byte)), "{}", log.escape_debug());
     for line in log.lines() {
         assert!(line.starts_with("127.0.0.1 - - ["), "{line}");
-        // Quotes that a request brought are escaped, so those that are left are the format's own.
+        // Quotes from a request are escaped, so the remaining ones belong to the format.
         assert_eq!(line.matches('"').count(), 6, "{line}");
     }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
@@ -94,7 +94,7 @@ fn h60_no_host_is_repeated(server: &Server) {
     }
 }
 
-/// A folder's listing is off unless it is asked for; where names are shown they are text and nothing else.
+/// Listings are off by default; listed names are text and nothing else.
 fn h58_names_of_files_are_text(config: &Config) {
     let folder = Folder::new("names");
     folder.write("<script>alert(1)<", "a page\n");

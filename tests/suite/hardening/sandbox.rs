@@ -1,5 +1,5 @@
-//! Processes are held to the system calls of what they run. A server of the suite makes a call that it is asked for
-//! (`/.attempt/NAME`), on the thread that answers.
+//! Processes may only make the system calls that they need. On request (`/.attempt/NAME`) a server of the suite makes a
+//! call, on the thread that answers.
 
 use tenfold_engine::{Dispatch, Engine};
 use tenfold_tests::cases;
@@ -31,16 +31,16 @@ pub(super) fn start(config: &Config) -> Server {
     Launch::new(config, site::shared()).attempts().start()
 }
 
-/// Lets the server make a call, and returns whether an answer came.
+/// Makes the server attempt a call, and returns whether a response came.
 pub(super) fn attempt(server: &Server, call: &str) -> bool {
     let request = format!("GET /.attempt/{call} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     let mut wire = server.connect();
     wire.send(request);
-    // A connection whose process is gone is reset, or ends.
+    // A connection whose process has ended is reset or closed.
     wire.rest().0.starts_with(b"HTTP/1.1 404 ")
 }
 
-/// The result of the attempt of a worker to open a file by its path.
+/// The result when a worker attempts to open a file by its path.
 fn opened(server: &Server, path: &str) -> String {
     assert!(attempt(server, &format!("open{path}")));
     let begin = format!("attempt to open {path}: ");
@@ -48,7 +48,7 @@ fn opened(server: &Server, path: &str) -> String {
     eventually(SOON, "the attempt is told", line)
 }
 
-/// Checks that a call ends the worker that makes it, and that another one serves.
+/// Checks that a call ends the worker that makes it, and that another worker serves.
 #[track_caller]
 pub(super) fn is_fatal(server: &Server, call: &str, reported: &str) {
     let before = server.workers();
@@ -64,7 +64,7 @@ pub(super) fn is_fatal(server: &Server, call: &str, reported: &str) {
         };
         becomes_true(SOON, "another worker", replaced);
     }
-    // A worker that has only just begun may not listen yet, and the request waits.
+    // A new worker may not listen yet, so the request waits.
     assert_eq!(server.get("/1k.html").status, 200, "behind {call}");
 }
 
@@ -97,13 +97,13 @@ fn h79_calls_of_intruders_end_the_worker(config: &Config) {
     for call in CALLS {
         is_fatal(&start(config), call, &format!("the system call {call} ("));
     }
-    // Of the table of x32.
+    // A call of the x32 table.
     if cfg!(target_arch = "x86_64") {
         is_fatal(&start(config), "getpid", "system call number 1073741863");
     }
 }
 
-/// One for each wait that there is, by whatever model.
+/// One for each existing wait, of any model.
 fn h79_the_wait_of_another_model_ends_the_worker(config: &Config) {
     let own = |call: &str| match config.engine {
         Engine::Epoll | Engine::Libevent | Engine::Asio | Engine::AsioProactor => call.starts_with("epoll_"),
@@ -143,7 +143,7 @@ fn h79_a_worker_in_the_place_of_another_reports_anew(config: &Config) {
 
 fn h79_handlers_and_filters_stay_as_they_are(config: &Config) {
     let server = start(config);
-    // Threads that compute answers begin before the thread that serves has its filter, and may add to theirs.
+    // Threads that compute responses begin before the serving thread has its filter, and may add to theirs.
     let filters = (config.dispatch != Dispatch::Proactor).then_some("seccomp");
     for call in ["rt_sigaction"].into_iter().chain(filters) {
         assert!(attempt(&server, call), "it is refused, and no more");
@@ -154,7 +154,7 @@ fn h79_handlers_and_filters_stay_as_they_are(config: &Config) {
 }
 
 fn h79_every_thread_of_a_worker_has_its_filter(config: &Config) {
-    // The processes of `fork` have no other threads. Those that compute answers have no calls of a loop to lose.
+    // The processes of `fork` have no other threads. Threads that compute responses have no calls of a loop to lose.
     let expected = if config.dispatch == Dispatch::Proactor { ["2", "3"] } else { ["3", "3"] };
     if config.engine == Engine::Fork {
         return;
@@ -181,10 +181,10 @@ fn h79_every_thread_of_a_worker_has_its_filter(config: &Config) {
     }
 }
 
-/// A connection by MSG_FASTOPEN, a datagram socket for every Unix socket there is, and signals by a descriptor.
+/// A connection by MSG_FASTOPEN, a datagram socket to any Unix socket, and signals through a descriptor.
 fn h79_arguments_that_reach_other_processes_are_refused(config: &Config) {
     let server = Launch::new(config, site::shared()).members().attempts().start();
-    // No filter sees what a ring sends.
+    // A filter does not see the sends of a ring.
     let connects = (config.engine != Engine::Uring).then_some("sendto");
     for call in ["socketpair", "fcntl"].into_iter().chain(connects) {
         assert!(attempt(&server, call), "it is refused, and no more");

@@ -30,11 +30,11 @@ use tenfold_tests::wire::request;
 use super::outage::{LONG, accounts_process};
 use super::{GOOD, launch, site, stop};
 
-/// Users that every system has: one for the accounts process, and the one that workers are.
+/// Users of every system: one for the accounts process, and that of the workers.
 const KEEPER: (&str, u32) = ("daemon", 1);
 const WORKER: (&str, u32) = ("nobody", 65534);
 
-/// A new folder of this user in another one.
+/// Creates a folder of this user in another one.
 fn folder_of(folder: &Folder, name: &str, (_, user): (&str, u32)) -> PathBuf {
     let path = folder.make(name);
     chown(&path, Some(user), None).expect("this is root");
@@ -106,7 +106,7 @@ pub(super) fn h75_root_follows_no_link_on_the_way_to_the_database() {
         error_of(&tenfold(&["users", "--accounts", &url(&database), "list"])),
     ] {
         assert_eq!(fs::metadata(&target).expect("it is still there").uid(), WORKER.1, "{said}");
-        // Without a user for the accounts `tenfold users` becomes the one who planted the link.
+        // Without a user for the accounts, `tenfold users` switches to the user who planted the link.
         let expected = ["link is a link of user 65534", "cannot write in the folder"];
         assert!(expected.iter().any(|words| said.contains(words)), "{said}");
     }
@@ -133,7 +133,7 @@ pub(super) fn h75_what_is_planted_beside_the_database_stays_roots() {
             plant();
             let _ = tenfold(&["users", "--accounts", &url(&database), "list"]);
             if ending == "-wal" {
-                // SQLite reads this one in any case, so the start fails.
+                // SQLite reads this file in any case, so the start fails.
                 let _ = launch_on(&folder, &database).flag("--accounts-user", KEEPER.0).refused();
             }
             assert_eq!(fs::metadata(&target).expect("it is still there").uid(), 0, "{ending}");
@@ -150,7 +150,7 @@ pub(super) fn h75_a_database_changes_hands_only_from_the_user_of_the_workers() {
     let owner = || fs::metadata(&database).map(|facts| (facts.uid(), facts.mode() & 0o777)).ok();
     let server = launch_on(&folder, &database).flag("--accounts-user", WORKER.0).start();
     joins(&server);
-    // A server that is killed leaves the journal behind.
+    // A killed server leaves the journal behind.
     for process in server.process.with_descendants() {
         process.signal(Signal::KILL);
     }
@@ -213,7 +213,7 @@ pub(super) fn the_user_of_the_accounts_is_checked_and_a_shared_one_is_a_warning(
     assert!(said.contains("accounts-user is for a server that has members"), "{said}");
 }
 
-/// The end of the workers' socket to the accounts process, taken from a worker as code in it could use it.
+/// The workers' socket to the accounts process, taken from a worker as an attacker in it could use it.
 fn asking_end(server: &Server) -> OwnedFd {
     let accounts = accounts_process(server);
     let ends = server.workers().into_iter().filter(|worker| *worker != accounts).flat_map(sockets);
@@ -267,7 +267,7 @@ pub(super) fn h76_messages_that_are_no_questions_and_answers_that_nobody_reads_h
     let server = launch(&Config::of(Engine::Epoll), &folder, &fresh(Kind::Sqlite, &folder)).start();
     let mut member = joins(&server);
     let (accounts, door) = (accounts_process(&server), asking_end(&server));
-    // Connections to the database open as they are needed, and stay.
+    // Connections to the database open on demand, and stay.
     let is_own = |link: &String| !link.starts_with(&folder.path().display().to_string());
     let descriptors = || accounts.descriptors().into_iter().filter(is_own).count();
     let before = descriptors();
@@ -292,7 +292,7 @@ pub(super) fn h76_messages_that_are_no_questions_and_answers_that_nobody_reads_h
         assert_eq!(member.get("/members/").status, 200, "after message {number}");
         assert_eq!(accounts_process(&server), accounts, "after message {number}: it is the same process");
     }
-    // Far more than there are threads, each with an answer that has no room and is never read.
+    // Far more than there are threads, each with a response channel that is full and never read.
     const UNREAD: u64 = 64;
     while send(&answer, &[0; 4096], SendFlags::DONTWAIT).is_ok() {}
     for _ in 0..UNREAD {
@@ -314,13 +314,14 @@ pub(super) fn h77_an_accounts_process_that_hangs_is_replaced() {
         let server = launch(&Config::of(engine), &folder, &fresh(Kind::Sqlite, &folder)).start();
         let mut member = joins(&server);
         let first = accounts_process(&server);
-        // Until the supervisor goes on nobody replaces it; without that the successor answers most questions.
+        // Until the supervisor continues, the process is not replaced; otherwise the successor would answer most
+        // queries.
         for process in [server.process, first] {
             process.signal(Signal::STOP);
             becomes_true(LONG, "it has stopped", || process.is_stopped());
         }
         assert_eq!(server.get("/").status, 200, "{engine:?}: files never notice");
-        // An answer may take as long as a read of a test does.
+        // A reply may take as long as a test's longest read.
         let mut wire = server.connect();
         wire.socket().set_read_timeout(Some(LONG)).expect("it is open");
         let cookie = format!("session={}", member.cookies["session"]);
@@ -338,7 +339,7 @@ pub(super) fn h77_an_accounts_process_that_hangs_is_replaced() {
     });
 }
 
-/// Runs a program as the user of the workers and says whether it could read this.
+/// Runs a program as the user of the workers and returns whether it could read this file.
 #[track_caller]
 fn worker_reads(path: impl AsRef<Path>) -> bool {
     let output = tools::as_nobody(&tools::program("head")).args(["-c", "1"]).arg(path.as_ref()).output();
@@ -377,7 +378,7 @@ pub(super) fn h78_the_user_of_the_workers_reads_neither_the_database_nor_memory(
 
 pub(super) fn h78_without_root_the_memory_of_every_process_is_closed_to_the_same_user() {
     let folder = site();
-    // It may write where the test has its files, until it gives its capabilities up.
+    // It may write in the folder of the test until it drops its capabilities.
     let words = [
         "--reuid=nobody",
         "--regid=nogroup",

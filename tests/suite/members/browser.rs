@@ -1,4 +1,4 @@
-//! The demonstration in a real browser: from the start to the film behind the login, and out again.
+//! The demonstration in a real browser: from the start to the film behind the login, and the logout.
 
 use serde_json::json;
 use tenfold_tests::binary;
@@ -10,7 +10,7 @@ use tenfold_tests::time::{SOON, becomes_true};
 
 use super::{GOOD, stop};
 
-/// A film that has sought to its middle says where it is.
+/// Reports the position of a film that has seeked to its middle.
 const SEEK: &str = "new Promise((done, failed) => {
     const film = document.querySelector('video');
     const seek = () => {
@@ -32,7 +32,7 @@ impl Tour<'_> {
         self.page.go(&format!("http://{}{path}", self.server.address));
     }
 
-    /// Fills in the form and sends it as a person would, with the button.
+    /// Fills in the form and submits it with the button, as a person would.
     fn fill(&mut self, fields: &[(&str, &str)]) {
         for (name, value) in fields {
             let (name, value) = (json!(name), json!(value));
@@ -46,7 +46,7 @@ impl Tour<'_> {
         assert!(text.as_str().is_some_and(|text| text.contains(words)), "{words:?} is not in {text}");
     }
 
-    /// Saves what is seen on a desk and on a phone, where nothing stands out of the window.
+    /// Saves screenshots in desktop and phone sizes, in which nothing may overflow.
     fn look(&mut self, name: &str) {
         self.page.screenshot(&format!("members-{name}-{}", self.server.config.engine));
         self.page.resize(390, 844, true);
@@ -67,7 +67,7 @@ pub(super) fn a_browser_goes_all_the_way(config: &Config) {
     let mut launch = Launch::bare(config).flag("--config", file.display()).members();
     launch = launch.flag("--password-memory", "1 MiB");
     if config.serial() {
-        // A browser opens several connections, and the next is served when one has rested.
+        // A browser opens several connections, and the next is served after one has been idle.
         launch = launch.flag("--idle-timeout", "300ms");
     }
     let server = launch.start();
@@ -118,7 +118,7 @@ pub(super) fn a_browser_goes_all_the_way(config: &Config) {
     tour.says("You are logged out");
     tour.go("/members/film.html");
     tour.is_at("/account/login?next=%2Fmembers%2Ffilm.html");
-    // The pages of the accounts let nothing be fetched from them.
+    // The policy of the accounts' pages forbids fetches, so this runs on another page.
     tour.go("/");
     let status = tour.page.evaluate("fetch('/members/film.mp4').then(answer => answer.status)");
     assert_eq!(status, 401);

@@ -1,4 +1,4 @@
-//! What somebody may try who means no good.
+//! Attacks by visitors.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ pub(super) fn h61_sql_in_every_field_is_text() {
             let mut forged = Visitor::new(&server);
             forged.cookies.insert("session".into(), sql.replace(['\0', ';', ' '], ""));
             assert_eq!(forged.get("/members/").status, 303, "{kind:?} {sql}");
-            // As a password, it is text like any other.
+            // In a password it is ordinary text.
             let password = format!("violet {sql} tractor");
             let name = format!("n{}", SQL.iter().position(|other| other == sql).unwrap_or_default());
             assert_eq!(visitor.register(&name, &password).status, 303, "{kind:?} {sql}");
@@ -53,7 +53,7 @@ pub(super) fn h62_an_unknown_name_and_a_wrong_password_are_answered_alike() {
     let folder = site();
     for kind in Kind::ALL {
         let config = Config::of(tenfold_engine::Engine::Epoll);
-        // Hashes that can be told from everything else.
+        // Hashes so expensive that they are measurable.
         let server = launch_costing(&config, &folder, &fresh(kind, &folder), "1 MiB", 64);
         let server = server.flag("--login-throttle", "off").start();
         let mut visitor = Visitor::new(&server);
@@ -74,7 +74,7 @@ pub(super) fn h62_an_unknown_name_and_a_wrong_password_are_answered_alike() {
         }
         known.sort();
         unknown.sort();
-        // The bound is wide: a machine that does other things is no clock. What would be seen is no hash at all.
+        // The bound is wide, because a busy machine measures poorly. It would still detect a missing hash.
         let (known, unknown) = (known[4], unknown[4]);
         assert!(unknown * 3 > known && known * 3 > unknown, "{kind:?}: {known:?} and {unknown:?}");
         stop(server);
@@ -120,7 +120,7 @@ fn flood(folder: &Folder, kind: Kind) {
     let token = visitor.token("/account/login");
     let refused = visitor.post("/account/login", &[("token", &token), ("name", "ann"), ("password", &large)]);
     assert_eq!(refused.status, 413);
-    // All of them have the form before the first is sent.
+    // All of them have the form before the first is submitted.
     let mut ready: Vec<_> = (0..12).map(|_| Visitor::new(&server)).collect();
     let tokens: Vec<_> = ready.iter_mut().map(|visitor| visitor.token("/account/login")).collect();
     let answers = thread::scope(|scope| {
@@ -154,7 +154,7 @@ pub(super) fn h65_a_session_changes_at_login_and_password_and_dies_at_logout() {
         let server = start(&folder, kind);
         let mut member = Visitor::new(&server);
         member.register("ann", GOOD);
-        // A number that somebody has put there is not taken over.
+        // A session number that a client invented is not adopted.
         member.cookies.insert("session".into(), "a".repeat(43));
         let session = |visitor: &Visitor<'_>| visitor.cookies["session"].clone();
         let alive = |number: &str| {

@@ -1,4 +1,4 @@
-//! The way of a visitor.
+//! The journey of a visitor.
 
 use tenfold_engine::Engine;
 use tenfold_tests::config::Config;
@@ -148,7 +148,7 @@ pub(super) fn templates_are_the_users_own() {
 
 pub(super) fn h70_what_is_protected_is_checked_whatever_is_asked(config: &Config) {
     let folder = site();
-    // What engines do differently is nothing of the database, so one of them looks at all.
+    // Engines differ independently of the database, so only one engine runs with all databases.
     let kinds = if config.engine == Engine::Epoll { &Kind::ALL[..] } else { &[Kind::Sqlite][..] };
     kinds.iter().for_each(|kind| protected(config, &folder, *kind));
 }

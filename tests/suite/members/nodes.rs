@@ -15,8 +15,7 @@ use tenfold_tests::visitor::Visitor;
 use super::outage::accounts_process;
 use super::{GOOD, launch, site, stop};
 
-/// What stands between fences of this language on the page on nodes, with places of this machine for those that it
-/// names.
+/// The fenced block of this language on the page about nodes, with paths of this machine replacing its paths.
 fn of_the_book(language: &str, places: &[(&str, &str)]) -> String {
     let path = workspace().join("docs/nodes.md");
     let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()));
@@ -78,7 +77,7 @@ pub(super) fn the_book_on_nodes() {
     stop(one);
 }
 
-/// Counts the processes other than that of the accounts that have `secret` in memory.
+/// The number of processes, besides that of the accounts, with `secret` in memory.
 fn that_know(server: &Server, secret: &str) -> usize {
     let accounts = accounts_process(server);
     let others = server.process.with_descendants().into_iter().filter(|process| *process != accounts);

@@ -1,4 +1,4 @@
-//! What happens when something stops.
+//! Outages of the server and of the database.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ use super::{GOOD, launch, site, stop};
 
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
-/// One test for each database: a hundred rounds of one take minutes.
+/// One test for each database, because a hundred rounds of one take minutes.
 pub(super) fn h71_what_was_acknowledged_is_there_after_a_kill() -> Vec<Named> {
     let rounds = if everything() { 100 } else { 4 };
     let test = |kind: Kind| Named {
@@ -31,7 +31,7 @@ pub(super) fn h71_what_was_acknowledged_is_there_after_a_kill() -> Vec<Named> {
     Kind::ALL.map(test).into()
 }
 
-/// So often, the server is killed while three visitors register one account after the other.
+/// In each round the server is killed while three visitors register accounts in sequence.
 fn nothing_acknowledged_is_lost(kind: Kind, rounds: u64) {
     let folder = site();
     let config = Config::of(Engine::Epoll);
@@ -63,8 +63,7 @@ fn nothing_acknowledged_is_lost(kind: Kind, rounds: u64) {
     assert!(!acknowledged.is_empty(), "{kind:?}: somebody got through");
 }
 
-/// Registers one account after the other until the server is gone; says which were acknowledged, and counts them
-/// with those of others meanwhile.
+/// Registers accounts in sequence until the server has ended; returns the acknowledged ones, and counts them in `all`.
 fn registered(server: &Server, client: &str, round: u64, all: &AtomicUsize) -> Vec<String> {
     let names = (0..100).map(|number| format!("{client}-{round}x{number}"));
     let answers = names.map_while(|name| try_register(server, &name).map(|done| (name, done)));
@@ -72,7 +71,7 @@ fn registered(server: &Server, client: &str, round: u64, all: &AtomicUsize) -> V
     acknowledged.inspect(|_| _ = all.fetch_add(1, Ordering::Relaxed)).collect()
 }
 
-/// Registers; says whether it was acknowledged, or nothing where the server is gone.
+/// Registers; returns whether it was acknowledged, or `None` if the server has ended.
 fn try_register(server: &Server, name: &str) -> Option<bool> {
     let quietly = std::panic::AssertUnwindSafe(|| Visitor::new(server).register(name, GOOD));
     let response = std::panic::catch_unwind(quietly).ok()?;
@@ -88,7 +87,7 @@ pub(super) fn h71_what_is_acknowledged_was_synced() {
         let server = launch(&config, &folder, &url).start();
         let mut visitor = Visitor::new(&server);
         let token = visitor.token("/account/register");
-        // One strace sees both: that who acknowledges waits for who syncs is the order of its lines.
+        // One strace sees both processes, so the order of its lines shows that the sync precedes the acknowledgement.
         let mut processes = vec![accounts_process(&server)];
         processes.extend(database.iter().filter_map(Database::process).flat_map(Process::with_descendants));
         let trace = Tracer::attach(&processes);
@@ -108,7 +107,7 @@ pub(super) fn h71_what_is_acknowledged_was_synced() {
     }
 }
 
-/// The process of the accounts: the child of the supervisor that listens on nothing.
+/// The accounts process: the child of the supervisor without a listening socket.
 pub(super) fn accounts_process(server: &Server) -> Process {
     let threads = |process: &Process| {
         let tasks =

@@ -1,4 +1,4 @@
-//! Routes to protected files: protection belongs to the file, whatever path, host or link leads to it.
+//! Routes to protected files: a file stays protected, whatever path, host or link leads to it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,7 +16,7 @@ use super::{GOOD, site, stop};
 
 const MEMBERS_PAGE: &str = "<h1>for members</h1>";
 
-/// A file that leads into the folder of the members by every route of a configuration.
+/// A configuration with every kind of route into the members' folder.
 const ROUTES: &str = r#"
     root = "site"
     listing = "html"
@@ -42,7 +42,7 @@ const ROUTES: &str = r#"
     root = "."
 "#;
 
-/// Roots of hosts in a folder that workers may not enter, and folders in it that the site protects.
+/// Roots of hosts in a folder that workers may not enter, and with protected folders.
 const CLOSED: &str = r#"
     root = "site"
     [[site.path]]
@@ -90,7 +90,7 @@ pub(super) fn h83_no_route_leads_to_a_protected_file_without_a_login(config: &Co
     let server = start(config, &folder, ROUTES, "/members/");
     let mut member = Visitor::new(&server);
     assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
-    // The second round is answered from memory, which the member has filled.
+    // The second round is answered from the cache, which the member has filled.
     for _ in 0..2 {
         for target in [
             "/app/somewhere",
@@ -143,12 +143,12 @@ pub(super) fn h83_a_folder_that_takes_the_place_of_a_protected_one_is_protected(
     for target in open {
         assert_eq!(status(target), 200, "{target}: it is no folder of the members yet");
     }
-    // By a rename of the folder: what is remembered of it is looked at again.
+    // A rename of the folder: the remembered identity is checked again.
     fs::rename(folder.at("site/members"), folder.at("site/former")).expect("our own folder");
     symlink("next", folder.at("site/members")).expect("our own folder");
     becomes_true(SOON, "the new folder is protected", || status(open[0]) == 303);
     assert_eq!(status("/fixed/x"), 303);
-    // By a new target of the link that the root's path is.
+    // A new target of the link that is the root's path.
     fs::rename(folder.at("site"), folder.at("releases/1")).expect("our own folder");
     symlink("releases/2", folder.at("site")).expect("our own folder");
     becomes_true(SOON, "the new root is protected", || status(open[1]) == 303);
@@ -174,11 +174,11 @@ pub(super) fn h83_folders_that_workers_may_not_look_at_stay_protected() {
     assert_eq!(status("http://localhost/index.html"), 200);
     folder.write("site/closed/open/later/page.html", "page");
     assert_eq!(status("http://open.example/later/page.html"), 401, "it is there since the start");
-    // By a path that is not known.
+    // An unknown path.
     fs::rename(folder.at("site/closed/open"), folder.at("site/closed/linked/moved")).expect("our own folder");
     folder.write("site/closed/linked/moved/new.html", "page");
     assert_eq!(status("http://open.example/new.html"), 403);
-    // Without entering any root but that of the host.
+    // Only the root of the host can be entered.
     folder.allow("site", 0o700);
     folder.write("site/closed/private/in/new.html", "page");
     assert_eq!(status("http://private.example/new.html"), 401);

@@ -1,4 +1,4 @@
-//! When sessions begin and end, and cookies that nobody was given.
+//! The beginning and the end of sessions, and forged cookies.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -20,10 +20,10 @@ use super::outage::{LONG, accounts_process};
 use super::{GOOD, launch, launch_costing, site, stop};
 
 const BETTER: &str = "another violet tractor";
-/// Attempts at something that has to happen while a login is under way.
+/// Attempts to hit the time of a running login.
 const ATTEMPTS: usize = 20;
 
-/// Runs `tenfold users`, with `input` on its standard input and hashes that cost little.
+/// Runs `tenfold users` with `input` on standard input and cheap hashes.
 fn users(url: &str, words: &[&str], input: &str) {
     let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
     let mut command = Command::new(&binary.path);
@@ -35,14 +35,14 @@ fn users(url: &str, words: &[&str], input: &str) {
     assert!(child.wait().expect("our own child").success(), "{command:?}");
 }
 
-/// A database, and where its sessions are.
+/// A database, and its session store.
 struct Place {
     kind: Kind,
     redis: Option<Redis>,
 }
 
 impl Place {
-    /// Each database, and Redis beside one of them.
+    /// Each database, and Redis together with one of them.
     fn all() -> Vec<Place> {
         let databases = Kind::ALL.map(|kind| Place { kind, redis: None });
         databases.into_iter().chain([Place { kind: Kind::Sqlite, redis: Some(Redis::start()) }]).collect()
@@ -57,7 +57,7 @@ pub(super) fn h80_a_login_in_flight_does_not_survive_a_change_of_the_member() {
     let folder = site();
     for place in Place::all() {
         let url = fresh(place.kind, &folder);
-        // A hash takes long enough for something else to happen meanwhile.
+        // The hash is slow enough for a change to happen meanwhile.
         let server = launch_costing(&Config::of(Engine::Epoll), &folder, &url, "64 MiB", 12)
             .flag("--sessions", place.sessions())
             .flag("--login-throttle", "off")
@@ -65,13 +65,13 @@ pub(super) fn h80_a_login_in_flight_does_not_survive_a_change_of_the_member() {
         for change in ["passwd", "disable", "remove"] {
             change_in_flight(&server, &url, change, false);
         }
-        // A cheap hash is verified fast, and then renewed: the former password must not come back with it.
+        // A cheap hash is verified quickly and then renewed, which must not restore the former password.
         change_in_flight(&server, &url, "passwd", true);
         stop(server);
     }
 }
 
-/// Changes a member while a login is under way, until the change has been completed before the login.
+/// Changes a member during a login, until the change has completed before the login.
 fn change_in_flight(server: &Server, url: &str, change: &str, cheap: bool) {
     let accounts = accounts_process(server);
     for attempt in 0..ATTEMPTS {
@@ -110,7 +110,7 @@ fn change_in_flight(server: &Server, url: &str, change: &str, cheap: bool) {
     panic!("{change}: no login took long enough");
 }
 
-/// Cookies that nobody was given: of the form before there were MACs, and of today's.
+/// Forged cookies: in the old format without a MAC, and in the current one.
 fn invented() -> [String; 2] {
     ["a".repeat(43), format!("{}.{}", "a".repeat(43), "b".repeat(43))]
 }
@@ -138,14 +138,14 @@ pub(super) fn h81_an_invented_cookie_is_rejected_in_the_worker(config: &Config) 
             "{cookie}"
         );
     }
-    // The accounts are given 20 s for an answer.
+    // The timeout for the accounts is 20 s.
     assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
     accounts.signal(Signal::CONT);
     becomes_true(LONG, "a member is let in", || member.get("/members/").status == 200);
     stop(server);
 }
 
-/// Connections with invented cookies, more than questions of a worker may wait.
+/// Connections with forged cookies, more than the queue of a worker holds.
 const MANY: usize = 400;
 
 pub(super) fn h81_invented_cookies_leave_members_their_answers(config: &Config) {
@@ -164,7 +164,7 @@ pub(super) fn h81_invented_cookies_leave_members_their_answers(config: &Config) 
             assert_eq!(wire.response().status, 401, "an invented cookie");
         }
     };
-    // While the accounts do not answer, each question to them takes a place in the queue.
+    // While the accounts do not answer, each query takes a place in the queue.
     let accounts = accounts_process(&server);
     accounts.signal(Signal::STOP);
     becomes_true(SOON, "the accounts are stopped", || !accounts.is_running() || accounts.is_stopped());
@@ -200,7 +200,7 @@ pub(super) fn a_session_that_is_used_does_not_end_early() {
             .start();
         let mut member = Visitor::new(&server);
         assert_eq!(member.register("ann", GOOD).status, 303);
-        // Where the machine takes a second for a request, the session may end: then once more.
+        // If the machine takes a second for a request, the session may expire: then it is retried.
         let used = eventually(LONG, "the session is used every 0.4 s", || {
             let mut used = Instant::now();
             assert_eq!(member.log_in("ann", GOOD).status, 303);
@@ -216,7 +216,7 @@ pub(super) fn a_session_that_is_used_does_not_end_early() {
             Some(used)
         });
         becomes_true(SOON, "a session that is not used ends", || {
-            // Each look is a use: the pause has to be longer than the timeout and what uses are not written for.
+            // Each request is a use, so the pause must exceed the timeout and the interval of unwritten uses.
             thread::sleep(Duration::from_millis(2100));
             member.get("/members/").status == 303
         });
@@ -235,7 +235,7 @@ pub(super) fn a_fresh_login_works_at_once() {
     let mut member = Visitor::new(&server);
     assert_eq!(member.register("ann", GOOD).status, 303);
     let mut in_time = 0;
-    // Enough to begin shortly before the end of a second.
+    // Enough attempts to begin shortly before the end of a second.
     eventually(LONG, "logins followed by a request within a second", || {
         let begun = Instant::now();
         assert_eq!(member.log_in("ann", GOOD).status, 303);
@@ -269,7 +269,7 @@ pub(super) fn a_member_has_32_sessions_at_most() {
         let mut another = log_in_as("bob");
         let (mut oldest, mut second) = (log_in(), log_in());
         let alive = |visitor: &mut Visitor<'_>| visitor.get("/members/").status == 200;
-        // Ages are compared in seconds.
+        // Ages are compared in whole seconds.
         thread::sleep(Duration::from_millis(1100));
         let mut others: Vec<_> = (0..30).map(|_| log_in()).collect();
         assert!(alive(&mut oldest) && alive(&mut second), "{:?}: 32 sessions", place.kind);
@@ -281,13 +281,13 @@ pub(super) fn a_member_has_32_sessions_at_most() {
     }
 }
 
-/// A cookie as sessions had before they had a MAC, and its digest.
+/// A session cookie from before MACs, and its digest.
 const UNSIGNED: [&str; 2] =
     ["ccccccccccccccccccccccccccccccccccccccccccc", "DEnYkjBpb_PAMcpaEopOEh41ib-HLBf6BEh-0MwkXSE"];
 
 pub(super) fn a_session_outlives_an_update_of_the_database() {
     let folder = site();
-    // The second is an update that was cut short.
+    // The second one is an interrupted update.
     let whole =
         "ALTER TABLE tenfold_users DROP COLUMN epoch; ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
     let cut_short = "ALTER TABLE tenfold_sessions DROP COLUMN epoch;";

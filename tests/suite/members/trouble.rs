@@ -1,4 +1,5 @@
-//! A database that is gone, locked or full: members are told so, files never notice, and it comes back by itself.
+//! A database that is unreachable, locked or full: members are informed, files are unaffected, and it recovers by
+//! itself.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ use tenfold_tests::visitor::{Visitor, text};
 use super::outage::{LONG, accounts_process};
 use super::{GOOD, launch, site, stop};
 
-/// A server with one member, whose database is its own where it is a server's.
+/// A server with one member, and its own database server.
 struct Troubled {
     kind: Kind,
     database: Option<Database>,
@@ -102,7 +103,7 @@ pub(super) fn h69_a_database_that_is_locked() {
         let mut member = troubled.member();
         let held = Held::tables(&troubled.url, troubled.database.as_ref());
         troubled.nobody_can_log_in();
-        // Who writes an SQLite database keeps nobody from reading it.
+        // A writer of an SQLite database does not block readers.
         let status = member.get("/members/").status;
         assert_eq!(status, if kind == Kind::Sqlite { 200 } else { 503 }, "{kind:?}");
         drop(held);
@@ -112,8 +113,8 @@ pub(super) fn h69_a_database_that_is_locked() {
 
 pub(super) fn h69_a_database_that_is_full() {
     let folder = site();
-    // MariaDB gives up where its log cannot be written, and nobody starts it again here: that is one that is gone.
-    // On a disk that is full its log has the room that it began with: `h69_a_disk_that_is_full_loses_nobody`.
+    // MariaDB exits if its log cannot be written, and does not restart here, which equals an unreachable database. On a
+    // full disk its log has preallocated room: `h69_a_disk_that_is_full_loses_nobody`.
     for kind in [Kind::Sqlite, Kind::Postgres] {
         let troubled = Troubled::new(kind, &folder);
         let writer = match &troubled.database {
@@ -129,7 +130,7 @@ pub(super) fn h69_a_database_that_is_full() {
     }
 }
 
-/// The process of PostgreSQL that serves our one connection. It names what it does in place of its words.
+/// The process of PostgreSQL that serves our only connection. It shows its activity in its command line.
 fn backend(database: &Database) -> Process {
     let postmaster = database.process().expect("it runs");
     eventually(SOON, "PostgreSQL has our connection", || {
@@ -138,9 +139,9 @@ fn backend(database: &Database) -> Process {
     })
 }
 
-/// Kilobytes of a disk on which a new database of ours has room, and not much more.
+/// Kilobytes of a disk that is little larger than a new database.
 const SMALL: u32 = 192 * 1024;
-/// Accounts that a database may still take once its disk is full: as many as fit into what it has set aside.
+/// The most accounts that a database can still store on a full disk, in its reserve.
 const SET_ASIDE: usize = 5000;
 
 pub(super) fn h69_a_disk_that_is_full_loses_nobody() {
@@ -182,7 +183,7 @@ pub(super) fn h69_a_disk_that_is_full_loses_nobody() {
         becomes_true(SOON, &format!("{kind:?}: its owner is told why"), || server.errors().contains(why));
 
         disk.make_room();
-        // Nor is there half an account of who was refused.
+        // A rejected registration leaves no partial account behind.
         becomes_true(LONG, &format!("{kind:?} goes on"), || register(&refused).status == 303);
         acknowledged.push(refused);
         stop(server);
@@ -197,7 +198,7 @@ pub(super) fn h69_a_disk_that_is_full_loses_nobody() {
     }
 }
 
-/// All members of the database with this URL, which is on `disk` where it is a file.
+/// All members of the database with this URL, which is on `disk` if it is a file.
 fn listed(disk: Option<&Disk>, url: &str) -> String {
     let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
     let mut command = Command::new(&binary.path);

@@ -24,12 +24,12 @@ pub(super) fn h63_h66_visitors_behind_a_unix_socket_are_told_apart() {
     assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
     assert!(member.cookies.keys().all(|name| name.starts_with("__Host-")), "{:?}", member.cookies);
     assert_eq!(member.get("/members/").status, 200);
-    // An address has 20 attempts at once.
+    // An address has a burst of 20 attempts.
     let guess = |address: &str, name: usize| from(address).log_in(&format!("n{name}"), "violet guess").status;
     let guesses: Vec<_> = (0..24).map(|name| guess("192.0.2.2", name)).collect();
     assert!(guesses.starts_with(&[422; 20]) && guesses.contains(&429), "{guesses:?}");
     assert_eq!(guess("192.0.2.3", 99), 422, "another visitor");
-    // Over TCP nobody is believed.
+    // Over TCP, no client is trusted.
     let mut forger = Visitor::new(&server).saying("X-Forwarded-Proto", "https");
     forger.log_in("ann", GOOD);
     assert!(forger.cookies.contains_key("session"), "{:?}", forger.cookies);

@@ -1,4 +1,4 @@
-//! The examples of the book on what a site does: each page's first one, as a server of its own.
+//! The examples of the book about sites: the first one of each page, as a server.
 
 use tenfold_tests::config::Config;
 use tenfold_tests::response::Response;
@@ -7,7 +7,7 @@ use tenfold_tests::site::Folder;
 
 use super::{MEMBERS, RIGHT, end, folder, location, start};
 
-/// A server of the first example on a page of the book.
+/// A server with the first example on a page of the book.
 fn of_the_book(config: &Config, page: &str, folder: &Folder) -> Server {
     let begin = page.find("```toml\n").expect("the page has an example") + "```toml\n".len();
     let example = &page[begin..begin + page[begin..].find("```").expect("the example ends")];

@@ -1,4 +1,4 @@
-//! Passwords of basic authentication: no route leads around them, and guesses are throttled.
+//! Passwords of basic authentication: no route avoids them, and guesses are throttled.
 
 use std::os::unix::fs::symlink;
 
@@ -69,7 +69,7 @@ pub(super) fn h83_no_route_leads_to_a_file_behind_a_password(config: &Config) {
     end(server);
 }
 
-/// The configuration of both cases: a folder behind a password, and one that is listed.
+/// The configuration of both cases: a folder with a password, and a listed one.
 const GUESSED: &str = "root = \"site\"\nlisting = \"json\"\nwork-threads = 1\n[[site.path]]\n\
                        match = \"/private/**\"\nauth = { users = \"members.htpasswd\" }\n";
 
@@ -81,7 +81,7 @@ fn guess(number: usize) -> Vec<u8> {
 pub(super) fn h85_wrong_passwords_are_throttled(config: &Config) {
     let folder = folder(&[("site/private/index.html", "private\n"), ("members.htpasswd", MEMBERS)]);
     let server = start(config, &folder, GUESSED);
-    // One connection: a process of `fork` counts for its own.
+    // One connection, because a process of `fork` counts for itself.
     let mut wire = server.connect();
     wire.send(request("GET", "/private/", &[RIGHT]));
     assert_eq!(wire.response().status, 200);
@@ -105,7 +105,7 @@ pub(super) fn h85_guesses_delay_no_other_work(config: &Config) {
     let folder = folder(&[
         ("site/private/index.html", "private\n"),
         ("site/list/file.txt", "listed\n"),
-        // One that takes long enough for a queue to form before it.
+        // Slow enough for a queue to form before it.
         ("members.htpasswd", "alice:$2y$10$abcdefghijklmnopqrstuuqflPDzB6gcMhKa1rZqKiun2YGL5sa2u\n"),
     ]);
     let server = start(config, &folder, &format!("work-queue = 1\n{GUESSED}"));
