@@ -1,6 +1,6 @@
 //! Combinations of settings: rows that cover every pair of values, or all rows.
 
-use crate::generate::Random;
+use crate::generate::SeededRandom;
 
 /// A setting and its values of interest. The first value is its default.
 #[derive(Clone, Debug)]
@@ -39,9 +39,9 @@ pub fn pairwise(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> V
 }
 
 /// A value of a parameter, by their indexes.
-type Choice = (usize, usize);
+type ParameterValue = (usize, usize);
 
-fn pairs(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> Vec<[Choice; 2]> {
+fn pairs(parameters: &[Parameter], legal: &dyn Fn(&Partial) -> bool) -> Vec<[ParameterValue; 2]> {
     let mut pairs = Vec::new();
     for first in 0..parameters.len() {
         for second in first + 1..parameters.len() {
@@ -64,7 +64,7 @@ fn best(
     parameter: usize,
     row: &Partial,
     parameters: &[Parameter],
-    missing: &[[Choice; 2]],
+    missing: &[[ParameterValue; 2]],
     legal: &dyn Fn(&Partial) -> bool,
 ) -> Option<usize> {
     let with = |value| {
@@ -73,8 +73,9 @@ fn best(
         row
     };
     let held = |row: &Partial| {
-        let holds =
-            |pair: &&[Choice; 2]| pair.iter().all(|&(parameter, value)| row[parameter] == Some(value));
+        let holds = |pair: &&[ParameterValue; 2]| {
+            pair.iter().all(|&(parameter, value)| row[parameter] == Some(value))
+        };
         missing.iter().filter(holds).count()
     };
     let values = (0..parameters[parameter].values.len()).rev().filter(|&value| legal(&with(value)));
@@ -88,7 +89,7 @@ pub fn completed(
     parameters: &[Parameter],
     legal: &dyn Fn(&Partial) -> bool,
 ) -> Option<Vec<usize>> {
-    let mut random = Random::new(number);
+    let mut random = SeededRandom::new(number);
     let mut whole: Partial = row.iter().copied().map(Some).collect();
     whole.resize(parameters.len(), None);
     for place in row.len()..parameters.len() {

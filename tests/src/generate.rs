@@ -4,12 +4,12 @@ use crate::site::MODIFIED_DATE;
 
 /// Pseudo-random numbers (splitmix64), the same on every machine.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     /// Starts the sequence of this seed.
-    pub fn new(seed: u64) -> Random {
-        Random(seed)
+    pub fn new(seed: u64) -> SeededRandom {
+        SeededRandom(seed)
     }
 
     /// The next number.
@@ -169,7 +169,8 @@ const ODD_FIELDS: &[&str] = &[
 /// request may close.
 pub fn exchange(seed: u64, index: usize) -> Exchange {
     let index = u64::try_from(index).expect("a number of exchanges fits 64 bits");
-    let mut random = Random::new(Random::new(seed ^ index.wrapping_mul(0xd6e8_feb8_6659_fd93)).number());
+    let mut random =
+        SeededRandom::new(SeededRandom::new(seed ^ index.wrapping_mul(0xd6e8_feb8_6659_fd93)).number());
     let random = &mut random;
     let mut bytes = Vec::new();
     if random.once_in(7) {
@@ -191,7 +192,7 @@ pub fn exchange(seed: u64, index: usize) -> Exchange {
 }
 
 /// A well-formed request; one with `Connection: close` only if it is the last.
-fn well_formed(random: &mut Random, last: bool) -> Vec<u8> {
+fn well_formed(random: &mut SeededRandom, last: bool) -> Vec<u8> {
     let method = random.of(METHODS);
     let version = if last { random.of(VERSIONS) } else { "HTTP/1.1" };
     let mut text = format!("{method} {} {version}\r\nHost: localhost\r\n", random.of(TARGETS));
@@ -231,7 +232,7 @@ fn well_formed(random: &mut Random, last: bool) -> Vec<u8> {
     text.into_bytes()
 }
 
-fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
+fn mutate(bytes: &mut Vec<u8>, random: &mut SeededRandom) {
     match random.below(9) {
         0 => {
             let at = random.below(bytes.len());

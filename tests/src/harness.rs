@@ -10,7 +10,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::{Breadth, Config};
-use crate::part::Part;
+use crate::part::SuitePart;
 use crate::server::Server;
 use crate::{binary, databases, left, pool, site};
 
@@ -80,7 +80,7 @@ macro_rules! cases {
 pub fn main(themes: &[Theme]) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);
-    let part = match Part::asked_for() {
+    let part = match SuitePart::asked_for() {
         Ok(part) => part,
         Err(why) => {
             eprintln!("{why}");

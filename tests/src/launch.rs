@@ -15,7 +15,7 @@ use crate::binary;
 use crate::config::Config;
 use crate::process::Process;
 use crate::server::{Server, lock};
-use crate::site::Folder;
+use crate::site::TempFolder;
 use crate::time::{SOON, becomes_true, eventually};
 use crate::tools;
 
@@ -108,7 +108,7 @@ impl Launch {
     /// If the server ends; the message contains its output.
     #[track_caller]
     pub fn start_at(self, address: SocketAddr) -> Server {
-        let folder = Folder::new("server");
+        let folder = TempFolder::new("server");
         let mut command = self.command();
         command.arg("--control").arg(folder.at("control"));
         if self.logs {

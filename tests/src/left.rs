@@ -12,7 +12,7 @@ use crate::process::Process;
 const SERVERS: [&str; 5] = ["tenfold", "postgres", "mariadbd", "redis-server", "nginx"];
 
 /// Removes folders of dead runs from `temporary`, if they belong to this user and are named as by
-/// [`crate::site::Folder::new`]. It first ends servers that use them. Failures to remove are ignored.
+/// [`crate::site::TempFolder::new`]. It first ends servers that use them. Failures to remove are ignored.
 ///
 /// The run is looked up by its process number, so a run in another container that shares the folder looks dead.
 pub fn remove(temporary: &Path) {

@@ -12,20 +12,20 @@ use crate::site;
 const KEPT: usize = 6;
 
 #[derive(Default)]
-struct Pool {
+struct ServerPool {
     /// The least recently used one first.
-    shared: Vec<Arc<Shared>>,
+    shared: Vec<Arc<SharedServer>>,
     complaints: Vec<String>,
 }
 
-struct Shared {
+struct SharedServer {
     config: Config,
     server: OnceLock<Server>,
     /// Locked while a case uses a server that serves one connection at a time.
     turn: Mutex<()>,
 }
 
-static POOL: Mutex<Option<Pool>> = Mutex::new(None);
+static POOL: Mutex<Option<ServerPool>> = Mutex::new(None);
 
 /// Runs `case` on a shared server of this configuration.
 ///
@@ -51,15 +51,16 @@ pub fn close() -> Vec<String> {
     complaints
 }
 
-fn take(config: &Config) -> Arc<Shared> {
+fn take(config: &Config) -> Arc<SharedServer> {
     let mut pool = lock(&POOL);
     let pool = pool.get_or_insert_default();
     let at = pool.shared.iter().position(|shared| shared.config == *config);
     let known = at.map(|at| pool.shared.remove(at));
     // A server that ended fails the case in which it did, but no later ones.
-    let ended = |shared: &Arc<Shared>| shared.server.get().is_some_and(|server| server.ended().is_some());
+    let ended =
+        |shared: &Arc<SharedServer>| shared.server.get().is_some_and(|server| server.ended().is_some());
     let shared = known.filter(|shared| !ended(shared)).unwrap_or_else(|| {
-        Arc::new(Shared { config: *config, server: OnceLock::new(), turn: Mutex::new(()) })
+        Arc::new(SharedServer { config: *config, server: OnceLock::new(), turn: Mutex::new(()) })
     });
     pool.shared.push(shared.clone());
     let mut at = 0;
@@ -74,7 +75,7 @@ fn take(config: &Config) -> Arc<Shared> {
     shared
 }
 
-fn stop(shared: Arc<Shared>) -> Option<String> {
+fn stop(shared: Arc<SharedServer>) -> Option<String> {
     Arc::into_inner(shared)?.server.into_inner()?.stop().err()
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use rustix::process::Signal;
 
 use crate::process::Process;
-use crate::site::Folder;
+use crate::site::TempFolder;
 use crate::time::{SOON, eventually};
 use crate::tools;
 
@@ -14,7 +14,7 @@ use crate::tools;
 #[derive(Debug)]
 pub struct Proxy {
     child: Child,
-    _folder: Folder,
+    _folder: TempFolder,
 }
 
 impl Proxy {
@@ -24,7 +24,7 @@ impl Proxy {
     /// If it is not installed or does not start.
     #[track_caller]
     pub fn start(address: SocketAddr, http: &str) -> Proxy {
-        let folder = Folder::new("proxy");
+        let folder = TempFolder::new("proxy");
         folder.allow(".", 0o777);
         let own = folder.path().display().to_string();
         let kinds = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];

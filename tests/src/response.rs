@@ -2,7 +2,7 @@
 
 /// A whole response. The head is kept as bytes, so that every byte can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Response {
+pub struct WireResponse {
     /// The three digits.
     pub status: u16,
     /// Status line and fields, each with its CR LF, without the empty line.
@@ -11,13 +11,13 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-impl Response {
+impl WireResponse {
     /// Parses a head that ends with its empty line.
     ///
     /// # Panics
     /// If it is not strict HTTP/1: the tests hold the server to its own standard.
     #[track_caller]
-    pub fn of_head(bytes: &[u8]) -> Response {
+    pub fn of_head(bytes: &[u8]) -> WireResponse {
         let text =
             std::str::from_utf8(bytes).unwrap_or_else(|_| panic!("a head that is not text: {bytes:?}"));
         let head = text.strip_suffix("\r\n").expect("a head ends with an empty line").to_owned();
@@ -33,7 +33,7 @@ impl Response {
             assert!(!name.is_empty() && name.bytes().all(token), "a field name that is none: {line:?}");
             assert!(value.bytes().all(|byte| byte >= b' ' && byte != 127), "a control character: {line:?}");
         }
-        Response { status, head, body: Vec::new() }
+        WireResponse { status, head, body: Vec::new() }
     }
 
     /// The value of a field that occurs at most once.

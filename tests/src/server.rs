@@ -13,8 +13,8 @@ use serde_json::Value;
 use crate::config::Config;
 use crate::launch::tenfold;
 use crate::process::Process;
-use crate::response::Response;
-use crate::site::{self, Folder};
+use crate::response::WireResponse;
+use crate::site::{self, TempFolder};
 use crate::time::eventually;
 use crate::wire::{BEGUN, Wire, request};
 
@@ -28,7 +28,7 @@ pub struct Server {
     /// Its address.
     pub address: SocketAddr,
     pub(crate) child: Mutex<Child>,
-    pub(crate) folder: Folder,
+    pub(crate) folder: TempFolder,
     pub(crate) errors: Arc<Mutex<String>>,
     /// Whether a test makes it attempt calls that its sandbox refuses.
     pub(crate) attempts: bool,
@@ -66,13 +66,13 @@ impl Server {
 
     /// Requests `target` on a new connection, and closes it.
     #[track_caller]
-    pub fn get(&self, target: &str) -> Response {
+    pub fn get(&self, target: &str) -> WireResponse {
         self.ask("GET", target, &[])
     }
 
     /// Makes a request without a body on a new connection, and closes it.
     #[track_caller]
-    pub fn ask(&self, method: &str, target: &str, fields: &[(&str, &str)]) -> Response {
+    pub fn ask(&self, method: &str, target: &str, fields: &[(&str, &str)]) -> WireResponse {
         let mut wire = self.connect();
         wire.send(request(method, target, fields));
         if method == "HEAD" { wire.head() } else { wire.response() }

@@ -21,16 +21,16 @@ pub const MODIFIED_DATE: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
 /// A temporary folder, removed on drop. All users may read it, because workers of a server started as root are another
 /// user.
 #[derive(Debug)]
-pub struct Folder(PathBuf);
+pub struct TempFolder(PathBuf);
 
-impl Folder {
+impl TempFolder {
     /// Creates a folder; `name` is for humans.
-    pub fn new(name: &str) -> Folder {
+    pub fn new(name: &str) -> TempFolder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("tenfold-{}-{number}-{name}", std::process::id()));
         fs::create_dir_all(&path).unwrap_or_else(|error| panic!("create {}: {error}", path.display()));
-        let folder = Folder(path);
+        let folder = TempFolder(path);
         folder.allow(".", 0o755);
         folder
     }
@@ -70,7 +70,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -157,7 +157,7 @@ pub fn shared() -> &'static Path {
     SHARED.get_or_init(build).path()
 }
 
-static SHARED: OnceLock<Folder> = OnceLock::new();
+static SHARED: OnceLock<TempFolder> = OnceLock::new();
 
 /// Removes the shared site, if it was created.
 pub fn remove_shared() {
@@ -166,8 +166,8 @@ pub fn remove_shared() {
     }
 }
 
-fn build() -> Folder {
-    let site = Folder::new("site");
+fn build() -> TempFolder {
+    let site = TempFolder::new("site");
     for name in NAMES {
         site.write(name, content(name));
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::process::Process;
-use crate::site::Folder;
+use crate::site::TempFolder;
 use crate::time::{SOON, becomes_true, eventually};
 use crate::tools;
 
@@ -18,14 +18,14 @@ use crate::tools;
 #[derive(Debug)]
 pub struct Tracer {
     strace: Child,
-    folder: Folder,
+    folder: TempFolder,
     /// The processes whose calls it makes fail.
     failing: Vec<Process>,
 }
 
 /// Calls that fail by injection (`man 1 strace`, "Tampering").
 #[derive(Clone, Copy, Debug)]
-pub struct Fault {
+pub struct CallFailure {
     /// Their names, separated by commas; `?` before a name that some architectures lack.
     pub calls: &'static str,
     /// The name of the error.
@@ -56,7 +56,7 @@ impl Tracer {
     /// # Panics
     /// If `strace` is missing or may not attach.
     #[track_caller]
-    pub fn inject(processes: &[Process], faults: &[Fault]) -> Tracer {
+    pub fn inject(processes: &[Process], faults: &[CallFailure]) -> Tracer {
         Tracer::start(processes, &injected(faults)).failing(processes)
     }
 
@@ -65,7 +65,7 @@ impl Tracer {
     /// # Panics
     /// If `strace` is missing or may not attach.
     #[track_caller]
-    pub fn inject_at(processes: &[Process], path: &Path, faults: &[Fault]) -> Tracer {
+    pub fn inject_at(processes: &[Process], path: &Path, faults: &[CallFailure]) -> Tracer {
         let at = ["-P".to_owned(), path.display().to_string()];
         Tracer::start(processes, &[injected(faults), at.to_vec()].concat()).failing(processes)
     }
@@ -77,7 +77,7 @@ impl Tracer {
 
     /// The number of calls that this fault has made fail so far.
     #[track_caller]
-    pub fn failed(&self, fault: &Fault) -> usize {
+    pub fn failed(&self, fault: &CallFailure) -> usize {
         let text = fs::read_to_string(self.folder.at("calls")).expect("strace writes its file");
         let error = format!(" {} ", fault.error);
         let names = || fault.calls.split(',').map(|name| name.trim_start_matches('?'));
@@ -89,7 +89,7 @@ impl Tracer {
 
     #[track_caller]
     fn start(processes: &[Process], more: &[String]) -> Tracer {
-        let folder = Folder::new("strace");
+        let folder = TempFolder::new("strace");
         let mut command = Command::new(tools::program("strace"));
         command.args(["-f", "-q", "-s", "64", "-o"]).arg(folder.at("calls")).args(more);
         command.args(processes.iter().flat_map(|process| ["-p".to_owned(), process.0.to_string()]));
@@ -162,10 +162,10 @@ impl Drop for Tracer {
 }
 
 /// Arguments that make `strace` inject failures.
-fn injected(faults: &[Fault]) -> Vec<String> {
+fn injected(faults: &[CallFailure]) -> Vec<String> {
     let calls: Vec<_> = faults.iter().map(|fault| fault.calls).collect();
     let mut words = vec!["-e".to_owned(), format!("trace={}", calls.join(","))];
-    for Fault { calls, error, when } in faults {
+    for CallFailure { calls, error, when } in faults {
         words.extend(["-e".to_owned(), format!("inject={calls}:error={error}:when={when}")]);
     }
     words

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::response::Response;
+use crate::response::WireResponse;
 use crate::server::Server;
 use crate::wire::Wire;
 
@@ -51,20 +51,20 @@ impl<'s> Visitor<'s> {
 
     /// Requests a page as a browser does.
     #[track_caller]
-    pub fn get(&mut self, target: &str) -> Response {
+    pub fn get(&mut self, target: &str) -> WireResponse {
         self.ask("GET", target, &[("Accept", "text/html")], b"")
     }
 
     /// Sends fields as a form, without loading the form first.
     #[track_caller]
-    pub fn post(&mut self, target: &str, fields: &[(&str, &str)]) -> Response {
+    pub fn post(&mut self, target: &str, fields: &[(&str, &str)]) -> WireResponse {
         let kind = ("Content-Type", "application/x-www-form-urlencoded");
         self.ask("POST", target, &[kind], encoded(fields).as_bytes())
     }
 
     /// Loads a form and sends it with these fields.
     #[track_caller]
-    pub fn submit(&mut self, page: &str, target: &str, fields: &[(&str, &str)]) -> Response {
+    pub fn submit(&mut self, page: &str, target: &str, fields: &[(&str, &str)]) -> WireResponse {
         let token = self.token(page);
         let mut all = vec![("token", token.as_str())];
         all.extend_from_slice(fields);
@@ -82,20 +82,20 @@ impl<'s> Visitor<'s> {
 
     /// Registers.
     #[track_caller]
-    pub fn register(&mut self, name: &str, password: &str) -> Response {
+    pub fn register(&mut self, name: &str, password: &str) -> WireResponse {
         let fields = [("name", name), ("password", password), ("again", password)];
         self.submit("/account/register", "/account/register", &fields)
     }
 
     /// Logs in.
     #[track_caller]
-    pub fn log_in(&mut self, name: &str, password: &str) -> Response {
+    pub fn log_in(&mut self, name: &str, password: &str) -> WireResponse {
         self.submit("/account/login", "/account/login", &[("name", name), ("password", password)])
     }
 
     /// Makes any request on a new connection, and stores the cookies of the response.
     #[track_caller]
-    pub fn ask(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> Response {
+    pub fn ask(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &[u8]) -> WireResponse {
         let mut request = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.address);
         if !self.cookies.is_empty() {
             let pairs: Vec<_> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -120,7 +120,7 @@ impl<'s> Visitor<'s> {
         response
     }
 
-    fn keep_cookies(&mut self, response: &Response) {
+    fn keep_cookies(&mut self, response: &WireResponse) {
         for line in response.head.lines().filter_map(|line| line.strip_prefix("Set-Cookie: ")) {
             let (name, rest) = line.split_once('=').expect("a cookie has a value");
             match rest.split(';').next() {
@@ -133,7 +133,7 @@ impl<'s> Visitor<'s> {
 
 /// The body of a response as text.
 #[track_caller]
-pub fn text(response: &Response) -> String {
+pub fn text(response: &WireResponse) -> String {
     String::from_utf8(response.body.clone()).expect("a page is text")
 }
 

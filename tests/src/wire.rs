@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use tenfold_engine::layer::framed::Client as Layer;
 
-use crate::response::Response;
+use crate::response::WireResponse;
 
 /// The longest wait of a read before the case fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -29,7 +29,7 @@ pub struct Wire {
 
 /// The way the other side ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ConnectionEnd {
     /// An end of stream; through the layer, with its closing record before it.
     Closed,
     /// Through the layer: an end of stream without a closing record, so the data is incomplete.
@@ -41,7 +41,7 @@ pub enum End {
 /// The result of a read.
 enum Came {
     Bytes,
-    End,
+    ConnectionEnd,
     Reset,
 }
 
@@ -137,7 +137,7 @@ impl Wire {
         while self.layer.as_ref().is_some_and(|layer| !layer.received.hello) {
             match self.fill() {
                 Ok(Came::Bytes) => {}
-                Ok(Came::End | Came::Reset) => return Err(ErrorKind::ConnectionReset.into()),
+                Ok(Came::ConnectionEnd | Came::Reset) => return Err(ErrorKind::ConnectionReset.into()),
                 Err(why) => return Err(std::io::Error::other(why)),
             }
         }
@@ -168,7 +168,7 @@ impl Wire {
     /// # Panics
     /// If the response is incomplete.
     #[track_caller]
-    pub fn response_between(&mut self) -> Response {
+    pub fn response_between(&mut self) -> WireResponse {
         self.send([b"\r\n", BEGUN].concat());
         self.response()
     }
@@ -194,7 +194,7 @@ impl Wire {
     /// # Panics
     /// If the response is incomplete.
     #[track_caller]
-    pub fn response(&mut self) -> Response {
+    pub fn response(&mut self) -> WireResponse {
         let mut response = self.head();
         if response.has_body() {
             let length = response.promised();
@@ -209,7 +209,7 @@ impl Wire {
     /// # Panics
     /// If the head is incomplete.
     #[track_caller]
-    pub fn head(&mut self) -> Response {
+    pub fn head(&mut self) -> WireResponse {
         let mut looked_at = 0usize;
         let end = loop {
             let from = looked_at.saturating_sub(3);
@@ -220,7 +220,7 @@ impl Wire {
             self.need_more("the end of a head");
         };
         let bytes: Vec<u8> = self.received.drain(..end).collect();
-        Response::of_head(&bytes)
+        WireResponse::of_head(&bytes)
     }
 
     /// Receives a head, if one comes before the connection ends.
@@ -228,11 +228,11 @@ impl Wire {
     /// # Panics
     /// If neither happens in time.
     #[track_caller]
-    pub fn try_head(&mut self) -> Option<Response> {
+    pub fn try_head(&mut self) -> Option<WireResponse> {
         while self.received.is_empty() {
             match self.fill() {
                 Ok(Came::Bytes) => {}
-                Ok(Came::End | Came::Reset) => return None,
+                Ok(Came::ConnectionEnd | Came::Reset) => return None,
                 Err(why) => panic!("waiting for a head or an end: {why}"),
             }
         }
@@ -277,17 +277,17 @@ impl Wire {
     /// # Panics
     /// If it does not end in time.
     #[track_caller]
-    pub fn rest(&mut self) -> (Vec<u8>, End) {
+    pub fn rest(&mut self) -> (Vec<u8>, ConnectionEnd) {
         loop {
             match self.fill() {
                 Ok(Came::Bytes) => {}
-                Ok(Came::Reset) => return (std::mem::take(&mut self.received), End::Reset),
-                Ok(Came::End) => break,
+                Ok(Came::Reset) => return (std::mem::take(&mut self.received), ConnectionEnd::Reset),
+                Ok(Came::ConnectionEnd) => break,
                 Err(why) => panic!("waiting for the end of the connection: {why}{}", self.shown()),
             }
         }
         let cut = self.layer.as_ref().is_some_and(|layer| !layer.received.close);
-        (std::mem::take(&mut self.received), if cut { End::Cut } else { End::Closed })
+        (std::mem::take(&mut self.received), if cut { ConnectionEnd::Cut } else { ConnectionEnd::Closed })
     }
 
     /// Expects an orderly end of the connection, without a further byte.
@@ -298,7 +298,7 @@ impl Wire {
     pub fn expect_end(&mut self) {
         let (bytes, end) = self.rest();
         assert!(bytes.is_empty(), "bytes behind the last response: {:?}", String::from_utf8_lossy(&bytes));
-        assert_eq!(end, End::Closed, "the connection does not end in order");
+        assert_eq!(end, ConnectionEnd::Closed, "the connection does not end in order");
     }
 
     /// Expects that the other side closes an idle connection; a closing record and a reset are allowed.
@@ -336,7 +336,7 @@ impl Wire {
     fn need_more(&mut self, what: &str) {
         match self.fill() {
             Ok(Came::Bytes) => {}
-            Ok(Came::End) => panic!("the connection ended before {what} was whole{}", self.shown()),
+            Ok(Came::ConnectionEnd) => panic!("the connection ended before {what} was whole{}", self.shown()),
             Ok(Came::Reset) => panic!("the connection was reset before {what} was whole{}", self.shown()),
             Err(why) => panic!("waiting for {what}: {why}{}", self.shown()),
         }
@@ -349,7 +349,7 @@ impl Wire {
 
     fn fill(&mut self) -> Result<Came, String> {
         match self.stream.read(&mut self.scratch) {
-            Ok(0) => Ok(Came::End),
+            Ok(0) => Ok(Came::ConnectionEnd),
             Ok(count) => {
                 let bytes = &self.scratch[..count];
                 match &mut self.layer {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use peer::{Peer, ok};
+use peer::{FaultyServer, ok};
 use ring::*;
 use serde_json::Value;
 use tenfold_engine::Engine;
@@ -19,7 +19,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address};
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::{binary, tools};
 use usage::{
     a_run_ends_by_time_or_by_requests_whichever_comes_first, a_short_run_names_its_few_samples,
@@ -92,7 +92,7 @@ fn expect_code(code: i32, words: &[&str], says: &[&str]) -> Output {
 fn a_stall_counts_from_the_due_time_of_requests() {
     // The server stalls for one second in ten: requests of that second wait for its end.
     let (begin, stall) = (Instant::now(), Arc::new(Mutex::new(None)));
-    let peer = Peer::start(move |stream, _| {
+    let peer = FaultyServer::start(move |stream, _| {
         let until = {
             let mut stall = stall.lock().expect("no holder panics");
             if stall.is_none() && begin.elapsed() > Duration::from_secs(4) {
@@ -137,7 +137,7 @@ fn starved_connections_are_counted() {
 }
 
 fn a_wrong_response_is_an_error() {
-    let peer = Peer::start(|stream, head| match head {
+    let peer = FaultyServer::start(|stream, head| match head {
         _ if head.contains("/missing") => {
             stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok()
         }
@@ -162,7 +162,7 @@ fn a_wrong_response_is_an_error() {
 }
 
 fn every_framing_is_parsed() {
-    let peer = Peer::start(|stream, head| {
+    let peer = FaultyServer::start(|stream, head| {
         let answer: &[u8] = match head {
             _ if head.contains("/chunked") => {
                 b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"
@@ -200,23 +200,23 @@ fn connections_that_fail_are_errors_by_kind() {
     let output = expect_code(1, &["-d", "5s", &nobody], &["refused", &nobody]);
     assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
 
-    let hangs_up = Peer::start(|_, _| false);
+    let hangs_up = FaultyServer::start(|_, _| false);
     let run = measured(&["-n", "20", "-c", "2", &hangs_up.address.to_string()]);
     let errors: f64 = ["closed", "reset"].iter().filter_map(|kind| run["errors"][kind].as_f64()).sum();
     assert_eq!(errors, 20.0, "{run:#}");
     assert!(run["invalid"].to_string().contains("no response was OK"), "{run:#}");
 
-    let silent = Peer::start(|_, _| true);
+    let silent = FaultyServer::start(|_, _| true);
     let run = measured(&["-n", "4", "-c", "2", "--timeout", "200ms", &silent.address.to_string()]);
     assert_eq!(number(&run, "/errors/timeout"), 4.0, "{run:#}");
     assert_eq!(number(&run, "/connections/never_answered"), 2.0, "{run:#}");
 }
 
 /// A server that counts requests, and announces the close of each connection after `most` responses.
-fn counting(most: u64) -> (Peer, Arc<AtomicU64>) {
+fn counting(most: u64) -> (FaultyServer, Arc<AtomicU64>) {
     let count = Arc::new(AtomicU64::new(0));
     let counted = count.clone();
-    let peer = Peer::start(move |stream, _| {
+    let peer = FaultyServer::start(move |stream, _| {
         let number = counted.fetch_add(1, Ordering::Relaxed) + 1;
         if number.is_multiple_of(most) {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
@@ -252,7 +252,7 @@ fn a_number_of_requests_is_made_exactly() {
 }
 
 fn a_known_server_agrees_with_littles_law() {
-    let peer = Peer::start(|stream, _| {
+    let peer = FaultyServer::start(|stream, _| {
         thread::sleep(Duration::from_millis(10));
         ok(stream, "hello")
     });
@@ -272,7 +272,7 @@ fn every_url_form_reaches_the_server() {
         heard.lock().expect("no holder panics").push(head.to_owned());
         ok(stream, "")
     };
-    let (four, six) = (Peer::start(answer.clone()), Peer::listen("[::1]:0", answer));
+    let (four, six) = (FaultyServer::start(answer.clone()), FaultyServer::listen("[::1]:0", answer));
     let (port, other) = (four.address.port(), six.address.port());
     for (url, line, host) in [
         (format!("127.0.0.1:{port}"), "GET / ", format!("127.0.0.1:{port}")),
@@ -284,7 +284,7 @@ fn every_url_form_reaches_the_server() {
         let head = seen.lock().expect("no holder panics").pop().expect("a request came");
         assert!(head.starts_with(line) && head.contains(&format!("Host: {host}\r\n")), "{url}: {head}");
     }
-    let folder = Folder::new("bench");
+    let folder = TempFolder::new("bench");
     let socket = folder.at("socket");
     let listen = format!("unix:{}", socket.display());
     let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--listen", &listen).start();
@@ -297,10 +297,10 @@ fn every_url_form_reaches_the_server() {
 }
 
 fn urls_are_requested_in_order_or_at_random() {
-    let folder = Folder::new("bench-urls");
+    let folder = TempFolder::new("bench-urls");
     let seen = Arc::new(Mutex::new(Vec::new()));
     let heard = seen.clone();
-    let peer = Peer::start(move |stream, head| {
+    let peer = FaultyServer::start(move |stream, head| {
         let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
         heard.lock().expect("no holder panics").push(target);
         ok(stream, "")

@@ -15,7 +15,7 @@ use tenfold_tests::config::{Config, WORKERS};
 use tenfold_tests::harness::{Named, Theme};
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::tools::program;
 use tenfold_tests::wire::{Wire, request};
@@ -46,7 +46,7 @@ const CONNECTIONS: usize = 40;
 /// A full pipe accepts no line of the log, so each worker blocks after its response and accepts nothing meanwhile. One
 /// more connection waits for each worker.
 fn workers_that_are_held_up(config: &Config) {
-    let folder = Folder::new("queues");
+    let folder = TempFolder::new("queues");
     let mut pipe = full_pipe(&folder);
     let launch = Launch::new(config, site::shared()).flag("--handoff-queue", 1).flag("--log-mode", "sync");
     // In this format a line is written after its response has been sent.
@@ -86,7 +86,7 @@ fn asks(server: &Server) -> Wire {
 }
 
 /// A full pipe, open at both ends.
-fn full_pipe(folder: &Folder) -> File {
+fn full_pipe(folder: &TempFolder) -> File {
     let path = folder.at("pipe");
     let made = Command::new(program("mkfifo")).arg(&path).status().expect("it can be run");
     assert!(made.success());
@@ -129,7 +129,7 @@ const BODIES: usize = 24;
 const LENGTH: usize = 8 << 20;
 
 fn more_bodies_than_pipes(config: &Config) {
-    let folder = Folder::new("pipes");
+    let folder = TempFolder::new("pipes");
     let body = site::bytes(LENGTH, 5);
     folder.write("body.bin", &body);
     let server = Launch::new(config, folder.path()).descriptors(DESCRIPTORS).start();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tenfold_tests::binary;
-use tenfold_tests::browser::Page;
+use tenfold_tests::browser::BrowserPage;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -31,7 +31,7 @@ fn url(server: &Server, path: &str) -> String {
 }
 
 #[track_caller]
-fn is_well(page: &mut Page, what: &str) {
+fn is_well(page: &mut BrowserPage, what: &str) {
     let complaints = page.complaints();
     assert!(complaints.is_empty(), "{what}: {complaints:#?}");
 }
@@ -46,7 +46,7 @@ fn is_logged(server: &Server, what: &str, words: &[&str]) {
 
 fn the_site_opens_and_the_film_seeks(config: &Config) {
     let server = start(config);
-    let mut page = Page::open();
+    let mut page = BrowserPage::open();
     page.resize(1280, 900, false);
     page.go(&url(&server, "/"));
     let title = page.evaluate("document.title");
@@ -93,7 +93,7 @@ fn the_site_opens_and_the_film_seeks(config: &Config) {
 }
 
 /// The brightness of the page behind its text, from 0 to 765.
-fn light(page: &mut Page) -> u64 {
+fn light(page: &mut BrowserPage) -> u64 {
     let sum = "[document.body, document.documentElement]
         .map(element => getComputedStyle(element).backgroundColor.match(/[\\d.]+/g).map(Number))
         .filter(colour => colour.length < 4 || colour[3] > 0)
@@ -105,7 +105,7 @@ const PAGES: [(&str, &str); 3] = [("home", "/"), ("media", "/media.html"), ("boo
 
 fn light_and_dark_at_every_width(config: &Config) {
     let server = start(config);
-    let mut page = Page::open();
+    let mut page = BrowserPage::open();
     for (name, path) in PAGES {
         for (form, width, height, mobile) in [("desktop", 1280, 900, false), ("phone", 375, 740, true)] {
             page.resize(width, height, mobile);
@@ -135,7 +135,7 @@ fn light_and_dark_at_every_width(config: &Config) {
 
 fn from_page_to_page(config: &Config) {
     let server = start(config);
-    let mut page = Page::open();
+    let mut page = BrowserPage::open();
     page.resize(1280, 900, false);
     page.go(&url(&server, "/"));
     page.go_by("document.querySelector('a[href^=\"book/\"]').click()");

@@ -10,9 +10,9 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
-use tenfold_tests::wire::{End, Wire, request};
+use tenfold_tests::wire::{ConnectionEnd, Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
     name: "changing",
@@ -33,7 +33,7 @@ const BYTES: usize = 24 << 20;
 const CUT: usize = (14 << 20) + 1000;
 
 /// Starts a server with a large file, requests it and reads the beginning; the rest waits.
-fn begin(config: &Config, folder: &Folder) -> (Server, Wire, Vec<u8>) {
+fn begin(config: &Config, folder: &TempFolder) -> (Server, Wire, Vec<u8>) {
     let whole = site::bytes(BYTES, 24);
     folder.write("file.bin", &whole);
     let server = Launch::new(config, folder.path()).start();
@@ -47,12 +47,12 @@ fn begin(config: &Config, folder: &Folder) -> (Server, Wire, Vec<u8>) {
 }
 
 /// The end of a connection whose file was cut. A layer sends copies, and then no closing record.
-fn cut_short(config: &Config) -> End {
-    if config.layer { End::Cut } else { End::Reset }
+fn cut_short(config: &Config) -> ConnectionEnd {
+    if config.layer { ConnectionEnd::Cut } else { ConnectionEnd::Reset }
 }
 
 fn h48_h49_a_file_that_shrinks_ends_the_connection(config: &Config) {
-    let folder = Folder::new("shrinks");
+    let folder = TempFolder::new("shrinks");
     let (server, mut wire, whole) = begin(config, &folder);
     let file = OpenOptions::new().write(true).open(folder.at("file.bin")).expect("our own file");
     file.set_len(CUT as u64).expect("our own file");
@@ -73,7 +73,7 @@ fn h48_h49_a_file_that_shrinks_ends_the_connection(config: &Config) {
 fn h48_h49_a_file_that_shrank_unseen_ends_the_connection(config: &Config) {
     const BYTES: usize = 6 << 20;
     const CUT: usize = (1 << 17) + 1000;
-    let folder = Folder::new("shrank");
+    let folder = TempFolder::new("shrank");
     let whole = site::bytes(BYTES, 48);
     let server = Launch::new(config, folder.path()).start();
     // A try takes seconds on a busy machine, and only some tries hit the second in which the file is not checked again.
@@ -110,7 +110,7 @@ fn h48_h49_a_file_that_shrank_unseen_ends_the_connection(config: &Config) {
 }
 
 fn h50_a_file_that_grows_is_sent_as_promised(config: &Config) {
-    let folder = Folder::new("grows");
+    let folder = TempFolder::new("grows");
     let (server, mut wire, whole) = begin(config, &folder);
     let mut file = OpenOptions::new().append(true).open(folder.at("file.bin")).expect("our own file");
     file.write_all(&[b'+'; 100_000]).expect("our own file");
@@ -123,7 +123,7 @@ fn h50_a_file_that_grows_is_sent_as_promised(config: &Config) {
 }
 
 fn h51_a_file_that_is_replaced_is_sent_in_one_version(config: &Config) {
-    let folder = Folder::new("replaced");
+    let folder = TempFolder::new("replaced");
     let (server, mut wire, whole) = begin(config, &folder);
     let new = site::bytes(1000, 99);
     folder.write("new.bin", &new);
@@ -140,7 +140,7 @@ fn h51_a_file_that_is_replaced_is_sent_in_one_version(config: &Config) {
 }
 
 fn a_change_is_seen_soon(config: &Config) {
-    let folder = Folder::new("changes");
+    let folder = TempFolder::new("changes");
     let page = folder.write("page.html", "the first\n");
     let server = Launch::new(config, folder.path()).start();
     let mut wire = server.connect();
@@ -169,7 +169,7 @@ fn a_change_that_is_watched_is_seen_in_every_way(config: &Config) {
     if config.process_per_connection() {
         return;
     }
-    let folder = Folder::new("watched");
+    let folder = TempFolder::new("watched");
     let server = Launch::new(config, folder.path()).flag("--watch", "on").start();
     let mut wire = server.connect();
     let mut becomes = |target: &str, expected: Option<&str>| {
@@ -201,7 +201,7 @@ fn a_change_that_is_watched_is_seen_in_every_way(config: &Config) {
 
 /// The example of `docs/changes.md`.
 fn the_page_of_the_book_holds(config: &Config) {
-    let folder = Folder::new("book-changes");
+    let folder = TempFolder::new("book-changes");
     let page = folder.write("site/page.html", "the first\n");
     let file = folder.write("tenfold.toml", super::codings::example(include_str!("../../docs/changes.md")));
     let server = Launch::bare(config).flag("--config", file.display()).start();

@@ -10,7 +10,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder, MODIFIED_DATE};
+use tenfold_tests::site::{self, MODIFIED_DATE, TempFolder};
 use tenfold_tests::tools::program;
 
 pub(crate) const THEME: Theme = Theme {
@@ -65,7 +65,7 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 fn curl_takes_ranges_and_resumes(config: &Config) {
-    let (server, folder) = (serve(config, site::shared()), Folder::new("curl"));
+    let (server, folder) = (serve(config, site::shared()), TempFolder::new("curl"));
     let whole = site::content("3m.bin");
     let url = format!("http://{}/3m.bin", server.address);
     let curl = |words: &[&str]| run("curl", folder.path(), &[&["-sSf"], words, &[url.as_str()]].concat());
@@ -105,7 +105,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 fn wget_copies_the_demonstration_site(config: &Config) {
     let demonstration = workspace().join("examples/site");
-    let (server, folder) = (serve(config, &demonstration), Folder::new("wget"));
+    let (server, folder) = (serve(config, &demonstration), TempFolder::new("wget"));
     let url = format!("http://{}/", server.address);
     // Accounts are off here, and pages for members link to the accounts' pages.
     let how = ["-r", "-l", "inf", "-q", "-nH", "-np", "-X", "/account", "--no-config"];
@@ -126,7 +126,7 @@ fn wget_copies_the_demonstration_site(config: &Config) {
 }
 
 fn aria2_takes_a_file_in_eight_pieces(config: &Config) {
-    let (server, folder) = (serve(config, site::shared()), Folder::new("aria2"));
+    let (server, folder) = (serve(config, site::shared()), TempFolder::new("aria2"));
     let url = format!("http://{}/large.bin", server.address);
     let how = ["--no-conf", "-q", "-x8", "-s8", "-k1M", "--async-dns=false", "--file-allocation=none"];
     run("aria2c", folder.path(), &[&how[..], &[&url]].concat());
@@ -136,7 +136,7 @@ fn aria2_takes_a_file_in_eight_pieces(config: &Config) {
 
 /// The "dumb" protocol: files, and nothing that runs on the server (man 7 gitprotocol-http).
 fn git_clones_a_bare_repository(config: &Config) {
-    let folder = Folder::new("git");
+    let folder = TempFolder::new("git");
     folder.write("work/page.html", "a page under version control\n");
     let git = |words: &[&str]| {
         let who =
@@ -163,7 +163,7 @@ fn git_clones_a_bare_repository(config: &Config) {
 
 /// A folder according to PEP 503, with a package of one line.
 fn pip_installs_from_a_folder(config: &Config) {
-    let folder = Folder::new("pip");
+    let folder = TempFolder::new("pip");
     folder.write("wheel/tiny_page/__init__.py", "WORDS = 'from a folder'\n");
     let about = "wheel/tiny_page-1.0.dist-info";
     let metadata = "Metadata-Version: 2.1\nName: tiny-page\nVersion: 1.0\n";
@@ -190,7 +190,7 @@ fn pip_installs_from_a_folder(config: &Config) {
 
 /// A repository with an empty package, in temporary folders: this system is not changed.
 fn apt_updates_from_a_folder(config: &Config) {
-    let folder = Folder::new("apt");
+    let folder = TempFolder::new("apt");
     let fields = "Package: tiny-page\nVersion: 1.0\nArchitecture: all\nMaintainer: Suite <suite@localhost>\n\
                   Description: nothing\n";
     folder.write("package/DEBIAN/control", fields);
@@ -238,7 +238,7 @@ fn ffprobe_reads_the_film(config: &Config) {
     let films = files(&demonstration);
     let film = films.iter().find(|name| name.extension().is_some_and(|extension| extension == "mp4"));
     let film = film.expect("the demonstration has a film");
-    let (server, folder) = (serve(config, &demonstration), Folder::new("ffprobe"));
+    let (server, folder) = (serve(config, &demonstration), TempFolder::new("ffprobe"));
     let probe = |place: &str| {
         let what = ["-v", "error", "-show_entries", "format=duration,size:stream=codec_name,width,height"];
         text(run("ffprobe", folder.path(), &[&what[..], &["-of", "csv", place]].concat()))

@@ -7,7 +7,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, tenfold};
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::tools;
 use tenfold_tests::wire::request;
 
@@ -21,8 +21,8 @@ pub(crate) const THEME: Theme = Theme {
 };
 
 /// A site with a page and its siblings in two codings.
-fn with_siblings() -> Folder {
-    let folder = Folder::new("siblings");
+fn with_siblings() -> TempFolder {
+    let folder = TempFolder::new("siblings");
     folder.write("page.html", "as it is, for who takes no coding\n");
     folder.write("page.html.br", site::bytes(3000, 1));
     folder.write("page.html.gz", site::bytes(200_000, 2));
@@ -70,7 +70,7 @@ fn h54_a_file_beside_another_is_what_its_client_takes(config: &Config) {
 }
 
 fn what_is_compressed_comes_back(config: &Config) {
-    let folder = Folder::new("compressed");
+    let folder = TempFolder::new("compressed");
     folder.write("text.txt", text());
     folder.write("photo.png", text());
     let server = Launch::new(config, folder.path()).flag("--compress", "on").start();
@@ -107,7 +107,7 @@ fn decoded(server: &Server, target: &str, coding: &str) -> Vec<u8> {
 }
 
 fn clients_that_all_want_the_same_get_it(config: &Config) {
-    let folder = Folder::new("wanted");
+    let folder = TempFolder::new("wanted");
     folder.write("text.txt", text());
     let server =
         Launch::new(config, folder.path()).flag("--compress", "gzip").flag("--work-threads", 1).start();
@@ -126,7 +126,7 @@ fn clients_that_all_want_the_same_get_it(config: &Config) {
 }
 
 fn what_can_not_be_is_refused(_: &Config) {
-    let folder = Folder::new("refused");
+    let folder = TempFolder::new("refused");
     for (words, place, mend) in [
         ("compress = \"deflate\"", ":1:12", "some of br, zstd and gzip"),
         ("precompressed = [\"br\", \"br\"]", ":1:17", "br stands twice"),
@@ -154,7 +154,7 @@ pub(crate) fn example(page: &str) -> &str {
 /// The example of `docs/compression.md`.
 fn the_page_of_the_book_holds(config: &Config) {
     let example = example(include_str!("../../docs/compression.md"));
-    let folder = Folder::new("book");
+    let folder = TempFolder::new("book");
     folder.write("site/app.js", text());
     folder.write("site/app.js.br", "made by hand");
     let file = folder.write("tenfold.toml", example);

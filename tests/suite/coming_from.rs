@@ -10,7 +10,7 @@ use tenfold_tests::cases;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{free_address, tenfold};
 use tenfold_tests::process::Process;
-use tenfold_tests::site::Folder;
+use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 use tenfold_tests::wire::Wire;
 
@@ -28,8 +28,8 @@ fn blocks(language: &str) -> Vec<String> {
 }
 
 /// A folder with a site in it, as on the page.
-fn folder() -> Folder {
-    let folder = Folder::new("coming-from");
+fn folder() -> TempFolder {
+    let folder = TempFolder::new("coming-from");
     // The workers create a database in it; if this runs as root, they are another user.
     folder.allow(".", 0o777);
     fs::create_dir(folder.at("site")).expect("our own folder");
@@ -47,9 +47,9 @@ fn words(line: &str) -> Vec<String> {
     words.collect()
 }
 
-struct Running(Child);
+struct RunningCommand(Child);
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         for process in Process(self.0.id()).with_descendants() {
             process.signal(Signal::KILL);
@@ -60,7 +60,7 @@ impl Drop for Running {
 
 /// Runs `tenfold` with these words, in `folder` and on a free address, until it has answered, and stops it.
 #[track_caller]
-fn serves(folder: &Folder, mut words: Vec<String>) {
+fn serves(folder: &TempFolder, mut words: Vec<String>) {
     let shown = words.join(" ");
     let address = free_address();
     match words.iter().position(|word| word == "--listen") {
@@ -72,7 +72,7 @@ fn serves(folder: &Folder, mut words: Vec<String>) {
     let mut command = Command::new(&binary.path);
     command.args(&words).current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
     let errors = fs::File::create(folder.at("errors")).expect("our own folder");
-    let mut running = Running(command.stderr(errors).spawn().expect("it can be run"));
+    let mut running = RunningCommand(command.stderr(errors).spawn().expect("it can be run"));
     let said = || fs::read_to_string(folder.at("errors")).unwrap_or_default();
     eventually(SOON, &shown, || {
         let ended = running.0.try_wait().expect("our own child");

@@ -10,7 +10,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address, tenfold};
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::request;
 
@@ -93,7 +93,7 @@ fn a_root_that_is_none() {
 }
 
 fn a_root_that_can_not_be_read() {
-    let folder = Folder::new("unreadable");
+    let folder = TempFolder::new("unreadable");
     folder.allow(".", 0o700);
     let root = folder.path().display().to_string();
     let config = Config::of(Engine::Epoll);
@@ -114,7 +114,7 @@ fn a_port_in_use_is_said(config: &Config) {
 }
 
 fn check_shows_line_and_column() {
-    let folder = Folder::new("check");
+    let folder = TempFolder::new("check");
     folder.write("site/index.html", "x");
     let check = |text: &str| {
         let file = folder.write("tenfold.toml", text);
@@ -148,7 +148,7 @@ fn check_shows_line_and_column() {
 }
 
 fn check_looks_at_what_serve_would_use() {
-    let folder = Folder::new("check-all");
+    let folder = TempFolder::new("check-all");
     folder.write("site/index.html", "x");
     folder.write("file", "");
     let check = |text: &str| {
@@ -184,7 +184,7 @@ fn check_looks_at_what_serve_would_use() {
 }
 
 fn check_looks_with_the_rights_of_the_workers() {
-    let folder = Folder::new("check-rights");
+    let folder = TempFolder::new("check-rights");
     folder.write("site/index.html", "x");
     folder.allow("site", 0o700);
     folder.make("private");
@@ -254,7 +254,7 @@ fn engines_agree_with_the_table() {
 
 /// `man` and `bash` accept them without a complaint.
 fn manuals_and_completions_are_read() {
-    let folder = Folder::new("manual");
+    let folder = TempFolder::new("manual");
     let output = tenfold(&["man", "--to", &folder.path().display().to_string()]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     for name in ["tenfold", "tenfold-serve", "tenfold-bench", "tenfold-man"] {

@@ -30,7 +30,7 @@ const AT_ONCE: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The simplest engine's output for each exchange: its length and its hash.
-type Told = (usize, u64);
+type OutputHash = (usize, u64);
 
 fn number(name: &str, otherwise: usize) -> usize {
     let text = std::env::var(name);
@@ -41,8 +41,8 @@ fn seed() -> u64 {
     number("TENFOLD_TEST_SEED", SEED as usize) as u64
 }
 
-fn told() -> &'static [Told] {
-    static TOLD: OnceLock<Vec<Told>> = OnceLock::new();
+fn told() -> &'static [OutputHash] {
+    static TOLD: OnceLock<Vec<OutputHash>> = OnceLock::new();
     TOLD.get_or_init(|| {
         let (mut exchanges, mut left) = (0, number("TENFOLD_TEST_REQUESTS", REQUESTS));
         while left > 0 {
@@ -66,7 +66,7 @@ fn simplest() -> Server {
     Launch::new(&Config::of(Engine::Naive), site::shared()).start()
 }
 
-fn summed(answer: &[u8]) -> Told {
+fn summed(answer: &[u8]) -> OutputHash {
     let mut hasher = DefaultHasher::new();
     hasher.write(answer);
     (answer.len(), hasher.finish())

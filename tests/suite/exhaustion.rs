@@ -11,7 +11,7 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::tools::{is_root, program};
 use tenfold_tests::wire::{BEGUN, Wire, request};
@@ -41,7 +41,7 @@ fn refusals(server: &Server) -> u64 {
 }
 
 /// Connections in the middle of a request, up to the limit of each worker.
-struct Full {
+struct FullServer {
     kept: Vec<Wire>,
     /// The number of refused connections so far.
     refused: u64,
@@ -49,13 +49,13 @@ struct Full {
     room: usize,
 }
 
-impl Full {
+impl FullServer {
     /// Opens connections until each worker of `server` is at its limit. If the kernel chooses the worker, a full one
     /// refuses while another has room. On a shared socket it may choose the same worker repeatedly.
     #[track_caller]
-    fn of(server: &Server) -> Full {
+    fn of(server: &Server) -> FullServer {
         let config = &server.config;
-        let mut full = Full { kept: Vec::new(), refused: 0, room: BOUND * config.workers() };
+        let mut full = FullServer { kept: Vec::new(), refused: 0, room: BOUND * config.workers() };
         // One worker, or workers in turn.
         let in_order = config.workers() == 1 || config.topology == Topology::Handoff;
         let sure = if in_order { full.room } else { BOUND };
@@ -88,7 +88,7 @@ fn bounded(config: &Config) -> Server {
 
 fn h35_connections_past_the_bound_are_closed_and_counted(config: &Config) {
     let server = bounded(config);
-    let mut full = Full::of(&server);
+    let mut full = FullServer::of(&server);
     (0..10).for_each(|_| full.one_more(&server));
     assert!(full.refused > 0, "nobody was refused");
     becomes_true(SOON, "refusals are counted", || refusals(&server) == full.refused);
@@ -105,7 +105,7 @@ fn h35_connections_past_the_bound_are_closed_and_counted(config: &Config) {
 
 fn other_connections_go_on_and_service_returns(config: &Config) {
     let server = bounded(config);
-    let mut full = Full::of(&server);
+    let mut full = FullServer::of(&server);
     for _ in 0..3 {
         full.one_more(&server);
         for wire in &mut full.kept {
@@ -141,7 +141,7 @@ fn the_bound_follows_the_descriptor_limit(config: &Config) {
 
 /// The limit of a running server is lowered, so that accept itself fails: it does not spin, and recovers soon.
 fn h28_no_descriptors_no_spin(config: &Config) {
-    let folder = Folder::new("spin");
+    let folder = TempFolder::new("spin");
     folder.write("1k.html", site::content("1k.html"));
     let server = Launch::new(config, folder.path()).start();
     let mut first = server.idle().expect("there is room");

@@ -18,8 +18,8 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::{Theme, each_at_once};
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
-use tenfold_tests::strace::{Calls, Fault, Tracer};
+use tenfold_tests::site::{self, TempFolder};
+use tenfold_tests::strace::{CallFailure, Calls, Tracer};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::{Wire, request};
 
@@ -40,8 +40,8 @@ const LEAST: usize = 20;
 const FRESH: usize = 300;
 const BIG: usize = 1_500_000;
 
-fn folder() -> Folder {
-    let folder = Folder::new("faults");
+fn folder() -> TempFolder {
+    let folder = TempFolder::new("faults");
     folder.write("1k.html", site::content("1k.html"));
     folder.write("big.bin", site::bytes(BIG, 7));
     for number in 0..FRESH {
@@ -76,7 +76,7 @@ fn answers(server: &Server) -> bool {
 }
 
 /// Sockets, and other descriptors that are neither files of the site nor its log.
-fn open(server: &Server, folder: &Folder) -> Vec<String> {
+fn open(server: &Server, folder: &TempFolder) -> Vec<String> {
     let all = server.process.with_descendants().into_iter().flat_map(|process| process.descriptors());
     let root = folder.path().display().to_string();
     // Each thread reopens the log when it has something to write.
@@ -212,7 +212,7 @@ fn h30_the_supervisor_goes_on() {
 
 /// Work for threads does not wait for threads that cannot be started; later threads do it.
 fn h30_work_is_done_when_there_are_threads_again() {
-    let folder = Folder::new("threads");
+    let folder = TempFolder::new("threads");
     folder.write("text.txt", "a line that is nearly the same\n".repeat(10_000));
     let server = Launch::new(&Config::of(Engine::Epoll), folder.path()).flag("--compress", "gzip").start();
     let compressed = || {
@@ -220,7 +220,7 @@ fn h30_work_is_done_when_there_are_threads_again() {
         assert!([200, 503].contains(&response.status), "{}", response.head);
         response.field("Content-Encoding") == Some("gzip")
     };
-    const NO_THREADS: Point = &[Fault { calls: "clone,?clone3", error: "EAGAIN", when: "1+" }];
+    const NO_THREADS: Point = &[CallFailure { calls: "clone,?clone3", error: "EAGAIN", when: "1+" }];
     let tracer = Tracer::inject(&server.workers(), NO_THREADS);
     becomes_true(SOON, "a thread is asked for", || {
         assert!(!compressed(), "there is no thread to do it");
@@ -270,7 +270,7 @@ fn h31_a_write_of_the_log_that_fails_is_made_again_or_counted() {
 
 /// Whether a connection or a wait lacks a resource because of this fault.
 fn is_counted(point: Point) -> bool {
-    let Fault { calls, error, .. } = point[0];
+    let CallFailure { calls, error, .. } = point[0];
     let gives = ["accept4", "clone", "epoll_ctl", "select", "poll,", "io_uring_enter", "getpeername"];
     let passing = ["EINTR", "EBUSY", "ECONNABORTED", "ENOTCONN"];
     gives.iter().any(|name| calls.contains(name)) && !passing.contains(&error)

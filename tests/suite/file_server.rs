@@ -5,7 +5,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
-use tenfold_tests::site::{self, Folder, MODIFIED_DATE};
+use tenfold_tests::site::{self, MODIFIED_DATE, TempFolder};
 use tenfold_tests::wire::{Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
@@ -96,7 +96,7 @@ const OF_LONG: &[(&str, Expected)] = &[
 ];
 
 fn ranges_of_a_short_file_and_of_a_long_one(config: &Config) {
-    let folder = Folder::new("ranges");
+    let folder = TempFolder::new("ranges");
     let long = site::bytes(LONG, 7);
     folder.write("short.txt", SHORT);
     folder.write("long.bin", &long);
@@ -154,7 +154,7 @@ const EARLIER: &str = "Mon, 13 Nov 2023 22:13:20 GMT";
 const LATER: &str = "Wed, 15 Nov 2023 22:13:20 GMT";
 
 fn conditions_alone_and_together(config: &Config) {
-    let folder = Folder::new("conditions");
+    let folder = TempFolder::new("conditions");
     folder.write("short.txt", SHORT);
     let server = Launch::new(config, folder.path()).start();
     let mut wire = server.connect();
@@ -216,7 +216,7 @@ fn conditions_alone_and_together(config: &Config) {
 }
 
 fn folders_indexes_and_names(config: &Config) {
-    let folder = Folder::new("names");
+    let folder = TempFolder::new("names");
     let names = ["simple", "\"'<>&", "?foo=bar#baz", "<combo>?foo", "foo:bar", "50% off", "a+b c"];
     for name in names {
         folder.write(&format!("names/{name}"), name);

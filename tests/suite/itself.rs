@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use tenfold_engine::{MODELS, Sender, probe};
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::Redis;
+use tenfold_tests::databases::RedisServer;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::left;
-use tenfold_tests::site::Folder;
+use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::tools;
 
@@ -44,7 +44,7 @@ fn a_long_comparison_is_of_every_configuration() {
 }
 
 fn what_a_killed_run_left_is_removed() {
-    let temporary = Folder::new("temporary");
+    let temporary = TempFolder::new("temporary");
     let mut gone = Command::new(tools::program("true")).stdin(Stdio::null()).spawn().expect("it starts");
     let (dead, living) = (gone.id(), std::process::id());
     gone.wait().expect("our own child");
@@ -62,7 +62,7 @@ fn what_a_killed_run_left_is_removed() {
 
     let data = temporary.at(&left_behind[0]).join("data");
     // Redis may run as a user other than root.
-    let redis = Redis::start_in(&data);
+    let redis = RedisServer::start_in(&data);
     left::remove(temporary.path());
     for name in &left_behind {
         assert!(!temporary.at(name).exists(), "{name} is left");

@@ -10,7 +10,7 @@ use tenfold_tests::harness::{Theme, each_at_once};
 use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::Folder;
+use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
 
 pub(crate) const THEME: Theme = Theme {
@@ -57,13 +57,13 @@ fn lines(said: &str) -> Vec<String> {
 }
 
 /// Writes a configuration with a root and more.
-fn write(folder: &Folder, more: &str) -> String {
+fn write(folder: &TempFolder, more: &str) -> String {
     let path = folder.write("tenfold.toml", format!("root = \"site\"\n{more}"));
     path.display().to_string()
 }
 
 /// A server that cannot write its access log, and has reported it once a response has come.
-fn launch(config: &Config, folder: &Folder) -> Launch {
+fn launch(config: &Config, folder: &TempFolder) -> Launch {
     folder.write("site/index.html", "x");
     let file = write(folder, "");
     let launch = Launch::bare(config).flag("--config", file).flag("--access-log", "/dev/full");
@@ -78,7 +78,7 @@ fn replaced(server: &Server, before: &[Process]) {
     });
 }
 
-fn reload(server: &Server, folder: &Folder, more: &str) {
+fn reload(server: &Server, folder: &TempFolder, more: &str) {
     let before = server.workers();
     write(folder, more);
     server.process.signal(Signal::HUP);
@@ -87,7 +87,7 @@ fn reload(server: &Server, folder: &Folder, more: &str) {
 
 /// All messages of a run in which something of each level happens.
 fn a_life(config: &Config, level: &str) -> String {
-    let folder = Folder::new("levels");
+    let folder = TempFolder::new("levels");
     let launch = launch(config, &folder).through("env", &["TENFOLD_LOG_FORMT=json"]);
     let server = launch.flag("--log-level", level).start();
     assert_eq!(server.get("/").status, 200);
@@ -133,7 +133,7 @@ fn each_level_says_what_is_its_own_and_graver(config: &Config) {
 
 /// Workers of a new configuration use its level from the first message.
 fn a_reload_changes_what_workers_say(config: &Config) {
-    let folder = Folder::new("levels");
+    let folder = TempFolder::new("levels");
     let server = launch(config, &folder).start();
     let complaints = || server.errors().matches("cannot write the access log").count();
     let ask = || assert_eq!(server.get("/").status, 200);

@@ -7,7 +7,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
-use tenfold_tests::site::{Folder, MODIFIED};
+use tenfold_tests::site::{MODIFIED, TempFolder};
 
 pub(crate) const THEME: Theme = Theme {
     name: "listings",
@@ -18,7 +18,7 @@ pub(crate) const THEME: Theme = Theme {
 };
 
 fn h58_a_folder_is_a_page_for_people_and_json_for_programs(config: &Config) {
-    let folder = Folder::new("listed");
+    let folder = TempFolder::new("listed");
     folder.write("docs/<b>&\"x.txt", "12345");
     folder.write("docs/more/deep.txt", "deep");
     folder.write("docs/.hidden", "nobody sees this");
@@ -48,7 +48,7 @@ fn h58_a_folder_is_a_page_for_people_and_json_for_programs(config: &Config) {
 
 /// The example of `docs/listing.md`.
 fn the_page_of_the_book_holds(config: &Config) {
-    let folder = Folder::new("book-listing");
+    let folder = TempFolder::new("book-listing");
     folder.write("site/downloads/old/setup.iso", "12345");
     folder.write("site/other/page.txt", "other");
     let example = super::codings::example(include_str!("../../docs/listing.md"));

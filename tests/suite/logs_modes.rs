@@ -14,7 +14,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::{Theme, each_at_once};
 use tenfold_tests::launch::{Launch, free_address, tenfold};
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::strace::Tracer;
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 use tenfold_tests::wire::request;
@@ -137,7 +137,7 @@ fn a_line_has_its_bound_whatever_was_sent(config: &Config) {
 fn json_times_a_slow_reader_with_every_sender() {
     const BYTES: usize = 16 << 20;
     const PAUSE: Duration = Duration::from_millis(500);
-    let folder = Folder::new("slow-reader");
+    let folder = TempFolder::new("slow-reader");
     // More than the kernel buffers for a client that does not read.
     folder.write("large.bin", site::bytes(BYTES, 5));
     let configs = Config::all().into_iter().filter(|config| {
@@ -303,7 +303,7 @@ fn a_new_file_by_lines_loses_nothing(config: &Config) {
 }
 
 fn a_new_file_by_size_and_by_day(config: &Config) {
-    let folder = Folder::new("rotate");
+    let folder = TempFolder::new("rotate");
     let path = folder.write("access.log", "of yesterday\n");
     site::set_modified(&path, site::now() - 24 * 60 * 60);
     let launch = Launch::new(config, site::shared()).flag("--access-log", path.display());
@@ -342,7 +342,7 @@ fn a_thread_for_the_log_does_not_go_with_fork() {
 
 /// A device, a link to one, and a link to a file, which a rename would replace.
 fn what_can_not_be_renamed_is_not_rotated() {
-    let folder = Folder::new("rotate");
+    let folder = TempFolder::new("rotate");
     std::os::unix::fs::symlink(folder.write("access.log", ""), folder.at("link")).expect("our own folder");
     let link = folder.at("link").display().to_string();
     for (log, when) in [("/dev/null", "100 lines"), ("/dev/stderr", "daily"), (link.as_str(), "1 MiB")] {
@@ -363,7 +363,7 @@ fn what_can_not_be_renamed_is_not_rotated() {
 }
 
 fn a_reload_does_not_rotate_what_can_not_be_renamed(config: &Config) {
-    let folder = Folder::new("rotate");
+    let folder = TempFolder::new("rotate");
     let file = folder.write("tenfold.toml", "root = \".\"\n");
     let launch = Launch::bare(config).flag("--config", file.display());
     let server = launch.flag("--access-log", "/dev/null").start();

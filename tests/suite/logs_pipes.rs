@@ -14,7 +14,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::tools::program;
 
@@ -38,7 +38,7 @@ fn stop(server: Server) {
 }
 
 /// A pipe held open by the test, which reads on demand.
-fn pipe(folder: &Folder) -> (PathBuf, File) {
+fn pipe(folder: &TempFolder) -> (PathBuf, File) {
     let path = folder.at("pipe");
     let made = std::process::Command::new(program("mkfifo")).arg(&path).status().expect("it can be run");
     assert!(made.success());
@@ -82,7 +82,7 @@ fn through_pipe(config: &Config, path: &Path, full: &str) -> Server {
 
 fn h32_a_blocked_pipe_drops_lines_and_no_request_waits(config: &Config) {
     const REQUESTS: usize = 600;
-    let folder = Folder::new("pipe");
+    let folder = TempFolder::new("pipe");
     let (path, end) = pipe(&folder);
     let server = through_pipe(config, &path, "drop");
     let mut wire = server.connect();
@@ -103,7 +103,7 @@ fn h32_a_blocked_pipe_drops_lines_and_no_request_waits(config: &Config) {
 
 fn a_blocked_pipe_makes_requests_wait_and_says_so(config: &Config) {
     const REQUESTS: usize = 600;
-    let folder = Folder::new("pipe");
+    let folder = TempFolder::new("pipe");
     let (path, end) = pipe(&folder);
     let server = through_pipe(config, &path, "block");
     let (sender, answered) = channel();
@@ -130,7 +130,7 @@ fn a_blocked_pipe_makes_requests_wait_and_says_so(config: &Config) {
 
 /// The pipe has lost its reader, and a signal reopens the log: the supervisor still answers and replaces workers.
 fn a_pipe_without_its_reader_holds_up_no_signal(config: &Config) {
-    let folder = Folder::new("pipe");
+    let folder = TempFolder::new("pipe");
     let (path, end) = pipe(&folder);
     let launch = Launch::new(config, site::shared()).flag("--access-log", path.display());
     let server = launch.flag("--log-mode", "sync").start();
@@ -163,7 +163,7 @@ fn a_pipe_without_its_reader_holds_up_no_signal(config: &Config) {
 }
 
 fn a_pipe_that_nobody_reads_is_said_at_the_start() {
-    let folder = Folder::new("pipe");
+    let folder = TempFolder::new("pipe");
     let (path, end) = pipe(&folder);
     drop(end);
     let launch = Launch::new(&Config::of(Engine::Epoll), site::shared()).flag("--listen", free_address());

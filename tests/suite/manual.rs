@@ -15,7 +15,7 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, tenfold};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::Folder;
+use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::Wire;
 
@@ -35,18 +35,18 @@ fn expected() -> BTreeMap<String, String> {
 }
 
 /// A server whose private folders are in `folder`.
-fn launch(config: &Config, folder: &Folder) -> Launch {
+fn launch(config: &Config, folder: &TempFolder) -> Launch {
     Launch::bare(config).through("env", &[&format!("XDG_RUNTIME_DIR={}", folder.make("run").display())])
 }
 
 /// The folders of manuals in `folder`.
-fn unpacked(folder: &Folder) -> Vec<PathBuf> {
+fn unpacked(folder: &TempFolder) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder.at("run")).expect("our own folder");
     let entries = entries.map(|entry| entry.expect("our own folder").path());
     entries.filter(|path| path.to_string_lossy().contains("tenfold-book-")).collect()
 }
 
-fn stop(server: Server, folder: &Folder) {
+fn stop(server: Server, folder: &TempFolder) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
     assert_eq!(unpacked(folder), Vec::<PathBuf>::new(), "the folder is removed at the end");
 }
@@ -62,7 +62,7 @@ fn media_type(path: &str) -> &'static str {
 }
 
 fn the_demonstration_has_every_page_at_book(config: &Config) {
-    let folder = Folder::new("manual");
+    let folder = TempFolder::new("manual");
     let server = launch(config, &folder).word(workspace().join("examples/site").display()).start();
     let mut wire = server.connect();
     for (path, text) in expected() {
@@ -88,7 +88,7 @@ fn the_demonstration_has_every_page_at_book(config: &Config) {
 }
 
 fn a_reload_turns_the_manual_on_and_off(config: &Config) {
-    let folder = Folder::new("manual-reload");
+    let folder = TempFolder::new("manual-reload");
     folder.write("site/index.html", "start\n");
     let file = folder.write("tenfold.toml", "root = \"site\"\n");
     let server = launch(config, &folder).flag("--config", file.display()).start();
@@ -116,7 +116,7 @@ fn a_reload_turns_the_manual_on_and_off(config: &Config) {
 }
 
 fn a_killed_worker_leaves_the_manual(config: &Config) {
-    let folder = Folder::new("manual-worker");
+    let folder = TempFolder::new("manual-worker");
     folder.write("site/index.html", "start\n");
     let server = launch(config, &folder).word(folder.at("site").display()).flag("--book", "on").start();
     assert_eq!(server.get("/book/").status, 200);
@@ -132,7 +132,7 @@ fn a_killed_worker_leaves_the_manual(config: &Config) {
 
 /// Rules by path and folders of members are for the second root, too.
 fn protection_covers_the_manual(config: &Config) {
-    let folder = Folder::new("manual-protected");
+    let folder = TempFolder::new("manual-protected");
     folder.write("site/index.html", "start\n");
     let text = "root = \"site\"\nbook = \"on\"\nprotect = [\"/book/tcp/\"]\n\
                 [[site.path]]\nmatch = \"/book/models/**\"\nheaders = { set = { \"X-Rule\" = \"models\" } }\n";
@@ -147,7 +147,7 @@ fn protection_covers_the_manual(config: &Config) {
 }
 
 fn the_manual_is_served_alone() {
-    let folder = Folder::new("manual-alone");
+    let folder = TempFolder::new("manual-alone");
     let run = folder.make("run");
     let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
     let mut command = Command::new(&server.path);

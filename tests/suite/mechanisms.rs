@@ -194,7 +194,7 @@ fn a_sender_makes_its_call(config: &Config) {
         let calls = calls_for(&server, target, 3);
         let counts = calls.counts();
         let with = |text: &str| calls.lines.iter().filter(|line| line.contains(text)).count();
-        let seen = Seen {
+        let seen = SenderCalls {
             sendfile: calls.count(&["sendfile", "sendfile64"]),
             reads: calls.count(&["pread64", "preadv", "preadv2"]),
             memory: calls.count(&["sendto", "sendmsg", "writev", "write"]),
@@ -245,7 +245,7 @@ fn a_sender_makes_its_call(config: &Config) {
 
 /// Calls of senders that access files or send them.
 #[derive(Debug)]
-struct Seen {
+struct SenderCalls {
     sendfile: usize,
     reads: usize,
     memory: usize,
@@ -256,10 +256,10 @@ struct Seen {
     released: usize,
 }
 
-impl Seen {
+impl SenderCalls {
     /// Whether no other calls were made.
     fn is_only(&self, counts: &[usize]) -> bool {
-        let Seen { sendfile, reads, mapped, written, spliced, uncopied, released, .. } = *self;
+        let SenderCalls { sendfile, reads, mapped, written, spliced, uncopied, released, .. } = *self;
         sendfile + reads + mapped + written + spliced + uncopied + released == counts.iter().sum::<usize>()
     }
 }

@@ -13,11 +13,11 @@ mod unix_proxy;
 
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Kind, fresh};
+use tenfold_tests::databases::{DatabaseProduct, fresh};
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{Folder, bytes};
+use tenfold_tests::site::{TempFolder, bytes};
 
 use boundary::*;
 use browser::*;
@@ -75,8 +75,8 @@ pub(crate) const THEME: Theme = Theme {
 const GOOD: &str = "violet tractor 81";
 
 /// A site with a folder for members.
-fn site() -> Folder {
-    let folder = Folder::new("members");
+fn site() -> TempFolder {
+    let folder = TempFolder::new("members");
     folder.write("site/index.html", "<h1>open</h1>");
     folder.write("site/members/index.html", "<h1>for members</h1>");
     folder.write("site/members/a b.html", "<h1>with a blank</h1>");
@@ -86,12 +86,12 @@ fn site() -> Folder {
 }
 
 /// A server with members in a database, whose hashes are cheap.
-fn launch(config: &Config, folder: &Folder, url: &str) -> Launch {
+fn launch(config: &Config, folder: &TempFolder, url: &str) -> Launch {
     launch_costing(config, folder, url, "64k", 1)
 }
 
 /// A server whose hashes have this cost.
-fn launch_costing(config: &Config, folder: &Folder, url: &str, memory: &str, passes: u32) -> Launch {
+fn launch_costing(config: &Config, folder: &TempFolder, url: &str, memory: &str, passes: u32) -> Launch {
     Launch::new(config, &folder.at("site"))
         .flag("--accounts", url)
         .flag("--protect", "/members/")
@@ -100,7 +100,7 @@ fn launch_costing(config: &Config, folder: &Folder, url: &str, memory: &str, pas
 }
 
 /// A server on epoll without throttling.
-fn start(folder: &Folder, kind: Kind) -> Server {
+fn start(folder: &TempFolder, kind: DatabaseProduct) -> Server {
     let config = Config::of(tenfold_engine::Engine::Epoll);
     launch(&config, folder, &fresh(kind, folder)).flag("--login-throttle", "off").start()
 }

@@ -13,7 +13,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::strace::{Calls, Tracer};
 use tenfold_tests::time::{SOON, becomes_true};
 
@@ -38,8 +38,8 @@ fn plant(target: impl AsRef<Path>, at: &Path) {
 }
 
 /// A folder of the workers' user.
-fn theirs(name: &str) -> Folder {
-    let folder = Folder::new(name);
+fn theirs(name: &str) -> TempFolder {
+    let folder = TempFolder::new(name);
     lchown(folder.path(), Some(NOBODY), Some(NOBODY)).expect("this runs as root");
     folder
 }
@@ -66,7 +66,7 @@ fn stop(server: Server) {
 }
 
 fn h75_a_link_at_the_log_is_not_followed_at_the_start(config: &Config) {
-    let (roots, folder) = (Folder::new("roots"), theirs("log"));
+    let (roots, folder) = (TempFolder::new("roots"), theirs("log"));
     let victim = roots.write("victim", "root:x:0:0\n");
     let before = state(&victim);
     plant(&victim, &folder.at("to-file"));
@@ -86,7 +86,7 @@ fn h75_a_link_at_the_log_is_not_followed_at_the_start(config: &Config) {
 }
 
 fn h75_a_link_at_the_log_is_not_followed_when_it_is_reopened(config: &Config) {
-    let (roots, folder) = (Folder::new("roots"), theirs("log"));
+    let (roots, folder) = (TempFolder::new("roots"), theirs("log"));
     let victim = roots.write("victim", "root:x:0:0\n");
     let before = state(&victim);
     let log = folder.at("access.log");
@@ -113,7 +113,7 @@ fn h75_a_link_at_the_log_is_not_followed_when_it_is_reopened(config: &Config) {
 }
 
 fn h75_rotation_follows_no_link(config: &Config) {
-    let (roots, folder) = (Folder::new("roots"), theirs("log"));
+    let (roots, folder) = (TempFolder::new("roots"), theirs("log"));
     let log = folder.write("access.log", "of yesterday\n");
     site::set_modified(&log, site::now() - 24 * 60 * 60);
     let launch = Launch::new(config, site::shared()).flag("--access-log", log.display());
@@ -147,7 +147,7 @@ fn h75_rotation_follows_no_link(config: &Config) {
 }
 
 fn h75_the_log_may_be_a_link_of_root_to_a_stream(config: &Config) {
-    let folder = Folder::new("stream");
+    let folder = TempFolder::new("stream");
     mknodat(CWD, folder.at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
         .expect("a folder of this case");
     let _reader = File::options().read(true).write(true).open(folder.at("pipe")).expect("it was just made");
@@ -166,7 +166,7 @@ fn h75_the_log_may_be_a_link_of_root_to_a_stream(config: &Config) {
 
 /// A later chmod would set the mode by name, on any file that has the name then.
 fn h75_sockets_have_their_mode_when_they_are_bound(config: &Config) {
-    let folder = Folder::new("modes");
+    let folder = TempFolder::new("modes");
     let into = folder.at("calls").display().to_string();
     let words = Tracer::from_start("trace=bind,umask,chmod,fchmod,fchmodat,?fchmodat2", &into);
     let socket = folder.at("socket");
@@ -185,7 +185,7 @@ fn h75_sockets_have_their_mode_when_they_are_bound(config: &Config) {
 }
 
 fn h75_only_the_servers_own_socket_is_removed(config: &Config) {
-    let (roots, folder) = (Folder::new("roots"), theirs("socket"));
+    let (roots, folder) = (TempFolder::new("roots"), theirs("socket"));
     roots.write("socket", "root's");
     let inner = folder.make("inner");
     let launch = Launch::new(config, site::shared());

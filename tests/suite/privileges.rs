@@ -7,7 +7,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address, tenfold};
 use tenfold_tests::process::Process;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 
 pub(crate) const THEME: Theme = Theme {
@@ -77,7 +77,7 @@ fn a_ring_beyond_the_locked_memory_of_the_user() {
 }
 
 fn a_user_that_does_not_exist() {
-    let folder = Folder::new("user");
+    let folder = TempFolder::new("user");
     let root = folder.path().display().to_string();
     let address = free_address().to_string();
     let output = tenfold(&["serve", &root, "--listen", &address, "--user", "no-such-user"]);

@@ -3,7 +3,7 @@
 use tenfold_tests::cases;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::server::Server;
-use tenfold_tests::wire::{End, request};
+use tenfold_tests::wire::{ConnectionEnd, request};
 
 pub(crate) const THEME: Theme = Theme {
     name: "refusals",
@@ -66,7 +66,11 @@ fn expect_refusal(server: &Server, what: &str, bytes: impl AsRef<[u8]>, status: 
     assert_eq!(response.status, status, "{what}");
     assert!(response.closes(), "{what}: the response does not say that it is the last: {}", response.head);
     let (rest, end) = wire.rest();
-    assert!(rest.is_empty() && end == End::Closed, "{what}: {} bytes more, then {end:?}", rest.len());
+    assert!(
+        rest.is_empty() && end == ConnectionEnd::Closed,
+        "{what}: {} bytes more, then {end:?}",
+        rest.len()
+    );
 }
 
 fn malformed_heads_are_400(server: &Server) {

@@ -9,7 +9,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::Folder;
+use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
 
 pub(crate) const THEME: Theme = Theme {
@@ -24,8 +24,8 @@ pub(crate) const THEME: Theme = Theme {
 };
 
 /// A site with two front pages, and a configuration beside it.
-fn folder() -> Folder {
-    let folder = Folder::new("reload");
+fn folder() -> TempFolder {
+    let folder = TempFolder::new("reload");
     folder.write("site/index.html", "the first\n");
     folder.write("site/other.html", "the other\n");
     folder.write("site/large.bin", tenfold_tests::site::bytes(8 << 20, 8));
@@ -33,12 +33,12 @@ fn folder() -> Folder {
     folder
 }
 
-fn start(config: &Config, folder: &Folder, text: &str) -> Server {
+fn start(config: &Config, folder: &TempFolder, text: &str) -> Server {
     let file = folder.write("tenfold.toml", text);
     Launch::bare(config).flag("--config", file.display()).start()
 }
 
-fn reload(server: &Server, folder: &Folder, text: &str) {
+fn reload(server: &Server, folder: &TempFolder, text: &str) {
     fs::write(folder.at("tenfold.toml"), text).expect("our own file");
     server.process.signal(Signal::HUP);
 }
@@ -106,7 +106,7 @@ fn what_needs_a_restart_is_refused_by_name(config: &Config) {
     listen_is_refused(config, &folder);
 }
 
-fn listen_is_refused(config: &Config, folder: &Folder) {
+fn listen_is_refused(config: &Config, folder: &TempFolder) {
     let text = |address: &dyn std::fmt::Display| format!("root = \"site\"\nlisten = \"{address}\"\n");
     let [first, second] = [tenfold_tests::launch::free_address(), tenfold_tests::launch::free_address()];
     let file = folder.write("tenfold.toml", text(&first));
@@ -150,7 +150,7 @@ fn a_sender_changes_where_the_sockets_suit_it(config: &Config) {
 }
 
 /// Sockets opened for zero-copy sends suit every sender.
-fn may_become_zerocopy_again(config: &Config, folder: &Folder) {
+fn may_become_zerocopy_again(config: &Config, folder: &TempFolder) {
     let config = Config { sender: Sender::Zerocopy, ..*config };
     let text = |sender| format!("root = \"site\"\nsend = \"{sender}\"\n");
     let file = folder.write("tenfold.toml", text("zerocopy"));

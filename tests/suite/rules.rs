@@ -11,9 +11,9 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, tenfold};
-use tenfold_tests::response::Response;
+use tenfold_tests::response::WireResponse;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::Folder;
+use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::request;
 
@@ -39,8 +39,8 @@ const MEMBERS: &str = "# made by htpasswd -nbBC 4 alice secret\n\
 const RIGHT: (&str, &str) = ("Authorization", "Basic YWxpY2U6c2VjcmV0");
 const WRONG: (&str, &str) = ("Authorization", "Basic YWxpY2U6d3Jvbmc=");
 
-fn folder(files: &[(&str, &str)]) -> Folder {
-    let folder = Folder::new("rules");
+fn folder(files: &[(&str, &str)]) -> TempFolder {
+    let folder = TempFolder::new("rules");
     folder.write("site/index.html", "home\n");
     for (name, content) in files {
         folder.write(name, content);
@@ -48,7 +48,7 @@ fn folder(files: &[(&str, &str)]) -> Folder {
     folder
 }
 
-fn start(config: &Config, folder: &Folder, text: &str) -> Server {
+fn start(config: &Config, folder: &TempFolder, text: &str) -> Server {
     let file = folder.write("tenfold.toml", text);
     Launch::bare(config).flag("--config", file.display()).start()
 }
@@ -57,7 +57,7 @@ fn end(server: Server) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn location(response: &Response) -> (u16, Option<String>) {
+fn location(response: &WireResponse) -> (u16, Option<String>) {
     (response.status, response.field("Location").map(str::to_owned))
 }
 

@@ -12,7 +12,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address, tenfold};
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::strace::{Calls, Tracer};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::{Wire, request};
@@ -31,7 +31,7 @@ pub(crate) const THEME: Theme = Theme {
 
 /// Starts the server under `strace`, requests one page, stops it, and returns its network calls.
 fn from_start(config: &Config, flags: &[(&str, &str)]) -> Calls {
-    let folder = Folder::new("strace");
+    let folder = TempFolder::new("strace");
     let into = folder.at("calls").display().to_string();
     let launch =
         Launch::new(config, site::shared()).through("strace", &Tracer::from_start("trace=%network", &into));
@@ -48,7 +48,7 @@ fn expect_call(calls: &Calls, words: &[&str]) {
 }
 
 fn options_are_set_on_listening_sockets(config: &Config) {
-    let folder = Folder::new("addresses");
+    let folder = TempFolder::new("addresses");
     let six = format!("[::1]:{}", free_address().port());
     let unix = format!("unix:{}", folder.at("socket").display());
     let flags = [
@@ -237,7 +237,7 @@ fn call_with_descriptor(line: &str) -> &str {
 }
 
 fn every_kind_of_address_is_served(config: &Config) {
-    let folder = Folder::new("addresses");
+    let folder = TempFolder::new("addresses");
     let (second, third) = (free_address(), free_address());
     let six = format!("[::1]:{}", third.port());
     let launch = Launch::new(config, site::shared()).flag("--listen", second).flag("--listen", &six);
@@ -273,7 +273,7 @@ fn fastopen_is_refused_where_the_kernel_would_do_without() {
 
 /// In a network namespace, whose setting can be changed freely.
 fn fastopen_is_set_where_the_kernel_lets_it() {
-    let folder = Folder::new("fastopen");
+    let folder = TempFolder::new("fastopen");
     let config = Config::of(Engine::Epoll);
     let into = folder.at("calls").display().to_string();
     let begin = "ip link set lo up && echo 3 > /proc/sys/net/ipv4/tcp_fastopen && exec \"$@\"";

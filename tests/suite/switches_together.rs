@@ -13,7 +13,7 @@ use tenfold_tests::config::{Config, everything};
 use tenfold_tests::harness::{Named, Theme};
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::{Wire, request};
 
@@ -125,15 +125,15 @@ fn rows() -> Vec<Named> {
 }
 
 /// A row under test, printed on failure, because a test can have many.
-struct Row<'a>(Vec<(&'a str, &'a str)>);
+struct SwitchRow<'a>(Vec<(&'a str, &'a str)>);
 
-impl Row<'_> {
+impl SwitchRow<'_> {
     fn value(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(of, _)| *of == name).map(|(_, value)| *value)
     }
 }
 
-impl Drop for Row<'_> {
+impl Drop for SwitchRow<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             eprintln!("switches beside each other: {:?}", self.0);
@@ -145,8 +145,9 @@ impl Drop for Row<'_> {
 fn look(parameters: &[Parameter], row: &[usize]) {
     let config = Config::of(MODELS[row[0]].engine);
     let chosen = parameters.iter().zip(row).skip(1).filter(|(_, value)| **value > 0);
-    let row = Row(chosen.map(|(parameter, &value)| (parameter.name, &*parameter.values[value])).collect());
-    let (folder, six) = (Folder::new("together"), format!("[::1]:{}", free_address().port()));
+    let row =
+        SwitchRow(chosen.map(|(parameter, &value)| (parameter.name, &*parameter.values[value])).collect());
+    let (folder, six) = (TempFolder::new("together"), format!("[::1]:{}", free_address().port()));
     let socket = folder.at("socket");
     let launch = Launch::new(&config, site::shared()).flag("--access-log", folder.at("access.log").display());
     let launch = row.0.iter().fold(launch, |launch, &(name, value)| match value {
@@ -171,7 +172,7 @@ fn look(parameters: &[Parameter], row: &[usize]) {
 }
 
 /// The access log, and its rotated files.
-fn logs(folder: &Folder) -> Vec<PathBuf> {
+fn logs(folder: &TempFolder) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder.path()).expect("our own folder").flatten().map(|entry| entry.path());
     entries.filter(|path| path.to_string_lossy().contains("access.log")).collect()
 }

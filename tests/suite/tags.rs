@@ -4,7 +4,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::wire::request;
 
 pub(crate) const THEME: Theme = Theme {
@@ -16,7 +16,7 @@ pub(crate) const THEME: Theme = Theme {
 };
 
 fn the_same_content_has_the_same_tag(config: &Config) {
-    let folder = Folder::new("tags");
+    let folder = TempFolder::new("tags");
     for name in ["small.html", "other.html"] {
         folder.write(name, "the same\n");
     }
@@ -48,7 +48,7 @@ fn the_same_content_has_the_same_tag(config: &Config) {
 fn the_page_of_the_book_holds(config: &Config) {
     let example = super::codings::example(include_str!("../../docs/entity-tags.md"));
     let tag = || {
-        let folder = Folder::new("book-tags");
+        let folder = TempFolder::new("book-tags");
         folder.write("site/page.html", "a page\n");
         let file = folder.write("tenfold.toml", example);
         let server = Launch::bare(config).flag("--config", file.display()).start();

@@ -93,7 +93,7 @@ pub(crate) fn knows(name: &str) -> bool {
 
 /// The build and the duration of a harness.
 #[derive(Clone, Copy)]
-pub(crate) enum Length {
+pub(crate) enum FuzzLength {
     /// Optimised, with every feature of the server.
     Minutes(u64),
     /// Hardly optimised and without database clients, because the build takes most of the time. The engine of the
@@ -101,11 +101,11 @@ pub(crate) enum Length {
     Seconds(u64),
 }
 
-impl Length {
+impl FuzzLength {
     fn seconds(self) -> u64 {
         match self {
-            Length::Minutes(minutes) => 60 * minutes,
-            Length::Seconds(seconds) => seconds,
+            FuzzLength::Minutes(minutes) => 60 * minutes,
+            FuzzLength::Seconds(seconds) => seconds,
         }
     }
 
@@ -113,8 +113,8 @@ impl Length {
     fn build(self) -> (&'static [&'static str], &'static [(&'static str, &'static str)]) {
         match self {
             // No link-time optimisation: a single run does not repay it.
-            Length::Minutes(_) => (&["--release"], &[("CARGO_PROFILE_RELEASE_LTO", "off")]),
-            Length::Seconds(_) => (
+            FuzzLength::Minutes(_) => (&["--release"], &[("CARGO_PROFILE_RELEASE_LTO", "off")]),
+            FuzzLength::Seconds(_) => (
                 &[
                     "--no-default-features",
                     "--config",
@@ -133,7 +133,7 @@ impl Length {
 ///
 /// # Errors
 /// The harnesses with findings; each printed the input and the failure.
-pub(crate) fn fuzz(root: &Path, length: Length, only: &[&str]) -> Result<(), String> {
+pub(crate) fn fuzz(root: &Path, length: FuzzLength, only: &[&str]) -> Result<(), String> {
     let wanted = |harness: &&Harness| only.is_empty() || only.contains(&harness.name);
     let mut found = Vec::new();
     for harness in HARNESSES.iter().filter(wanted) {
@@ -145,7 +145,7 @@ pub(crate) fn fuzz(root: &Path, length: Length, only: &[&str]) -> Result<(), Str
     if found.is_empty() { Ok(()) } else { Err(format!("findings, or no run: {}", found.join(", "))) }
 }
 
-fn run(root: &Path, harness: &Harness, length: Length) -> Result<(), String> {
+fn run(root: &Path, harness: &Harness, length: FuzzLength) -> Result<(), String> {
     println!("\n== {}: {}", harness.name, harness.test);
     let folder = root.join("target/fuzz").join(harness.name);
     let corpus = folder.join("corpus");

@@ -13,7 +13,7 @@ mod structure;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use fuzz::Length;
+use fuzz::FuzzLength;
 use steps::Selection;
 
 const USAGE: &str = "\
@@ -39,22 +39,22 @@ usage: cargo xtask COMMAND
   bench               build the floor programs and the files for measurements";
 
 /// The reason why a command failed; each kind has its exit code.
-enum Failure {
+enum CommandFailure {
     /// The command line is invalid: exit code 2.
     Usage(String),
     /// The command failed: exit code 1.
     Failed(String),
 }
 
-impl From<shell::Failed> for Failure {
+impl From<shell::Failed> for CommandFailure {
     fn from(failed: shell::Failed) -> Self {
-        Failure::Failed(failed.why)
+        CommandFailure::Failed(failed.why)
     }
 }
 
-impl From<String> for Failure {
+impl From<String> for CommandFailure {
     fn from(what: String) -> Self {
-        Failure::Failed(what)
+        CommandFailure::Failed(what)
     }
 }
 
@@ -63,11 +63,11 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match command(&root(), &words) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Failed(what)) => {
+        Err(CommandFailure::Failed(what)) => {
             eprintln!("xtask: {what}");
             ExitCode::from(1)
         }
-        Err(Failure::Usage(what)) => {
+        Err(CommandFailure::Usage(what)) => {
             eprintln!("xtask: {what}\n\n{USAGE}");
             ExitCode::from(2)
         }
@@ -80,7 +80,7 @@ fn root() -> PathBuf {
     package.parent().expect("the package's folder has a parent, the workspace").to_owned()
 }
 
-fn command(root: &Path, words: &[&str]) -> Result<(), Failure> {
+fn command(root: &Path, words: &[&str]) -> Result<(), CommandFailure> {
     match words {
         [] | ["help" | "--help" | "-h"] => println!("{USAGE}"),
         ["setup"] => setup::setup(true)?,
@@ -98,36 +98,42 @@ fn command(root: &Path, words: &[&str]) -> Result<(), Failure> {
         ["fuzz", "--minutes", minutes, names @ ..] => {
             if let Some(unknown) = names.iter().find(|name| !fuzz::knows(name)) {
                 let all = fuzz::names();
-                return Err(Failure::Usage(format!("unknown harness `{unknown}`; the harnesses are {all}")));
+                return Err(CommandFailure::Usage(format!(
+                    "unknown harness `{unknown}`; the harnesses are {all}"
+                )));
             }
-            fuzz::fuzz(root, Length::Minutes(number(minutes)?.into()), names)?;
+            fuzz::fuzz(root, FuzzLength::Minutes(number(minutes)?.into()), names)?;
         }
         ["fuzz", cases] => steps::fuzz(root, number(cases)?)?,
         ["bench"] => make_bench(root)?,
-        [other, ..] => return Err(Failure::Usage(format!("unknown command or option `{other}`"))),
+        [other, ..] => return Err(CommandFailure::Usage(format!("unknown command or option `{other}`"))),
     }
     Ok(())
 }
 
-fn selection(options: &[&str]) -> Result<Selection, Failure> {
+fn selection(options: &[&str]) -> Result<Selection, CommandFailure> {
     let mut selection = Selection::default();
     let mut rest = options.iter();
     while let Some(option) = rest.next() {
         match (*option, rest.len()) {
             ("--all", _) => selection.all = true,
             ("--only", 1..) => selection.names.extend(rest.next().map(|name| (*name).to_owned())),
-            ("--only", 0) => return Err(Failure::Usage("--only requires the name of a step".to_owned())),
-            (other, _) => return Err(Failure::Usage(format!("unknown option `{other}` of test"))),
+            ("--only", 0) => {
+                return Err(CommandFailure::Usage("--only requires the name of a step".to_owned()));
+            }
+            (other, _) => return Err(CommandFailure::Usage(format!("unknown option `{other}` of test"))),
         }
     }
     match selection.unknown() {
         None => Ok(selection),
-        Some(name) => Err(Failure::Usage(format!("unknown step `{name}`; the steps are {}", steps::names()))),
+        Some(name) => {
+            Err(CommandFailure::Usage(format!("unknown step `{name}`; the steps are {}", steps::names())))
+        }
     }
 }
 
-fn number(text: &str) -> Result<u32, Failure> {
-    text.parse().map_err(|_| Failure::Usage(format!("`{text}` is not a number of cases")))
+fn number(text: &str) -> Result<u32, CommandFailure> {
+    text.parse().map_err(|_| CommandFailure::Usage(format!("`{text}` is not a number of cases")))
 }
 
 fn write_site(root: &Path, folder: &Path) -> Result<(), String> {

@@ -10,7 +10,7 @@ pub(crate) struct Tool {
     pub(crate) name: &'static str,
     why: &'static str,
     probe: Probe,
-    source: Source,
+    source: Installation,
 }
 
 /// The way to detect a tool, whatever its origin.
@@ -20,7 +20,7 @@ enum Probe {
     Runs(&'static [&'static str]),
 }
 
-enum Source {
+enum Installation {
     /// A package of Debian.
     Debian,
     /// A package of Debian with a server for comparisons.
@@ -33,8 +33,8 @@ enum Source {
     ByHand(&'static str),
 }
 
+use Installation::{ByHand, Cargo, Debian, Peer, Rustup};
 use Probe::{File, Program, Runs};
-use Source::{ByHand, Cargo, Debian, Peer, Rustup};
 
 const TOOLS: &[Tool] = &[
     tool("rustfmt", "the format of the sources", Runs(&["cargo", "fmt", "--version"]), COMPONENTS),
@@ -122,13 +122,13 @@ const TOOLS: &[Tool] = &[
     tool("h2o", "measured against", Program("h2o"), Peer),
 ];
 
-const COMPONENTS: Source = Rustup(&["component", "add", "rustfmt", "clippy"]);
-const NIGHTLY: Source = Rustup(&["toolchain", "install", "nightly", "--profile", "minimal"]);
+const COMPONENTS: Installation = Rustup(&["component", "add", "rustfmt", "clippy"]);
+const NIGHTLY: Installation = Rustup(&["toolchain", "install", "nightly", "--profile", "minimal"]);
 
 /// Unoptimised, which builds in a third of the time: it runs for seconds.
-const DENY: Source = Cargo(&["install", "cargo-deny", "--version", "0.20.2", "--locked", "--debug"]);
+const DENY: Installation = Cargo(&["install", "cargo-deny", "--version", "0.20.2", "--locked", "--debug"]);
 
-const fn tool(name: &'static str, why: &'static str, probe: Probe, source: Source) -> Tool {
+const fn tool(name: &'static str, why: &'static str, probe: Probe, source: Installation) -> Tool {
     Tool { name, why, probe, source }
 }
 

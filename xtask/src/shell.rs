@@ -47,7 +47,7 @@ pub(crate) fn run(folder: &Path, program: &str, args: &[&str], vars: &[(&str, &s
     command.env_remove("LD_LIBRARY_PATH").envs(vars.iter().copied());
     let failed = |error: io::Error| Failed::from(format!("run {program}: {error}"));
     let (mut child, pipe) = start(&mut command).map_err(failed)?;
-    let output = Output::of(pipe);
+    let output = ProgramOutput::of(pipe);
     let status = child.wait().map_err(failed)?;
     let said = output.last();
     if status.success() { Ok(()) } else { Err(Failed { why: format!("`{line}` failed: {status}"), said }) }
@@ -66,13 +66,13 @@ fn start(command: &mut Command) -> io::Result<(Child, io::PipeReader)> {
 }
 
 /// The output of a pipe, printed by a separate thread, which ends with the pipe.
-struct Output {
+struct ProgramOutput {
     last: Arc<Mutex<VecDeque<String>>>,
     ended: Receiver<()>,
 }
 
-impl Output {
-    fn of(pipe: io::PipeReader) -> Output {
+impl ProgramOutput {
+    fn of(pipe: io::PipeReader) -> ProgramOutput {
         let last = Arc::new(Mutex::new(VecDeque::with_capacity(KEPT)));
         let (end, ended) = channel();
         let lines = Arc::clone(&last);
@@ -81,7 +81,7 @@ impl Output {
             let _ = pass_on(pipe, &lines);
             let _ = end.send(());
         });
-        Output { last, ended }
+        ProgramOutput { last, ended }
     }
 
     /// Its last lines, after the program has ended.

@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::fuzz::Length;
+use crate::fuzz::FuzzLength;
 use crate::shell::Failed;
 use crate::{checks, fuzz, house, setup, shell};
 
 /// A step, which passes, fails, or is reported as not run.
-struct Step {
+struct TestStep {
     name: &'static str,
     about: &'static str,
     /// The tools of [`setup`] without which it fails.
@@ -53,7 +53,7 @@ const SERVER_TOOLS: &[&str] = &[
     "python3",
 ];
 
-const STEPS: &[Step] = &[
+const STEPS: &[TestStep] = &[
     step("format", "the sources are formatted", &["rustfmt"], format),
     step("house", "the rules of the house that no compiler knows", &[], rules),
     step("book", "docs/ renders, and its links lead somewhere", &[], book),
@@ -79,17 +79,17 @@ const STEPS: &[Step] = &[
         &["nightly", "g++"],
         |root, selection| {
             let (length, only) = match selection.all {
-                true => (Length::Minutes(5), &[][..]),
-                false => (Length::Seconds(5), fuzz::BRIEF),
+                true => (FuzzLength::Minutes(5), &[][..]),
+                false => (FuzzLength::Seconds(5), fuzz::BRIEF),
             };
             Ok(fuzz::fuzz(root, length, only)?)
         },
     ),
-    Step {
+    TestStep {
         only_with: &["miri", "rust-src"],
         ..step("miri", "http in the interpreter", &["nightly"], |root, _| checks::miri(root))
     },
-    Step {
+    TestStep {
         only_with: &["rust-src"],
         ..step("threads", "sys and engine under the thread sanitizer", &["nightly"], |root, _| {
             checks::thread_sanitizer(root)
@@ -106,8 +106,8 @@ const fn step(
     about: &'static str,
     needs: &'static [&'static str],
     run: fn(&Path, &Selection) -> Result<(), Failed>,
-) -> Step {
-    Step { name, about, needs, only_with: &[], run }
+) -> TestStep {
+    TestStep { name, about, needs, only_with: &[], run }
 }
 
 /// The default number of cases per property of `cargo xtask fuzz`: some minutes.
@@ -135,7 +135,7 @@ impl Selection {
         self.names.iter().map(String::as_str).find(|name| STEPS.iter().all(|step| step.name != *name))
     }
 
-    fn has(&self, step: &Step) -> bool {
+    fn has(&self, step: &TestStep) -> bool {
         self.names.is_empty() || self.names.iter().any(|name| name == step.name)
     }
 }
@@ -192,7 +192,7 @@ pub(crate) fn test(root: &Path, selection: &Selection) -> Result<(), String> {
     if names.is_empty() { Ok(()) } else { Err(format!("failed: {}", names.join(", "))) }
 }
 
-fn run_step(step: &Step, root: &Path, selection: &Selection) -> Result<(), Failed> {
+fn run_step(step: &TestStep, root: &Path, selection: &Selection) -> Result<(), Failed> {
     match setup::missing(step.needs).as_slice() {
         [] => (step.run)(root, selection),
         lines => Err(lines.join("\n").into()),

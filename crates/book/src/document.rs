@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::text::{CONTENTS, Group, Page, relative};
+use crate::text::{BookPage, CONTENTS, Group, relative};
 
 /// The pages before and after this one.
 pub(crate) struct Around<'a> {
@@ -23,10 +23,10 @@ const ASIDE: &str = "aside";
 /// Content-Security-Policy.
 pub(crate) fn document(
     path: &str,
-    page: &Page,
+    page: &BookPage,
     body: &str,
     groups: &[Group],
-    pages: &BTreeMap<String, Page>,
+    pages: &BTreeMap<String, BookPage>,
     around: &Around<'_>,
 ) -> String {
     let up = "../".repeat(path.matches('/').count());
@@ -76,7 +76,7 @@ pub(crate) fn document(
     )
 }
 
-fn navigation(path: &str, groups: &[Group], pages: &BTreeMap<String, Page>) -> String {
+fn navigation(path: &str, groups: &[Group], pages: &BTreeMap<String, BookPage>) -> String {
     let mut out = String::new();
     for group in groups {
         out.push_str(&format!("<h2>{}</h2>\n<ul>\n", escape(&group.title)));
@@ -91,7 +91,7 @@ fn navigation(path: &str, groups: &[Group], pages: &BTreeMap<String, Page>) -> S
     out
 }
 
-fn turn_the_page(path: &str, pages: &BTreeMap<String, Page>, around: &Around<'_>) -> String {
+fn turn_the_page(path: &str, pages: &BTreeMap<String, BookPage>, around: &Around<'_>) -> String {
     let mut out = String::from("<nav class=\"turn\" aria-label=\"Pages\">\n");
     for (to, rel, word) in [(around.previous, "prev", "Previous"), (around.next, "next", "Next")] {
         if let Some(to) = to {

@@ -11,8 +11,8 @@ pub(crate) const DOCS: &str = "docs";
 /// The page that is also the table of contents.
 pub(crate) const CONTENTS: &str = "README.md";
 
-/// A text of `docs/`, parsed as far as other pages need to know it.
-pub(crate) struct Page {
+/// A text of `docs/`, with the parts that other pages need.
+pub(crate) struct BookPage {
     /// The text of its first-level heading.
     pub(crate) title: String,
     /// The identifiers of its headings, which links may name.
@@ -32,7 +32,7 @@ fn events(markdown: &str) -> Parser<'_> {
     Parser::new_ext(markdown, Options::ENABLE_TABLES)
 }
 
-pub(crate) fn parse_page(path: &str, markdown: String) -> Result<Page, String> {
+pub(crate) fn parse_page(path: &str, markdown: String) -> Result<BookPage, String> {
     let mut anchors = Vec::new();
     let mut title = None;
     let mut heading: Option<String> = None;
@@ -55,7 +55,7 @@ pub(crate) fn parse_page(path: &str, markdown: String) -> Result<Page, String> {
         }
     }
     let title = title.ok_or(format!("{DOCS}/{path} has no first-level heading"))?;
-    Ok(Page { title, anchors, markdown })
+    Ok(BookPage { title, anchors, markdown })
 }
 
 /// The groups of the table of contents: second-level headings, and the first link of each item below them.
@@ -87,9 +87,12 @@ pub(crate) fn parse_contents(markdown: &str) -> Vec<Group> {
     groups
 }
 
-/// The page's own text as HTML: headings that can be linked to, tables that scroll on a narrow screen,
-/// links between pages.
-pub(crate) fn render_body(path: &str, page: &Page, pages: &BTreeMap<String, Page>) -> Result<String, String> {
+/// The page's text as HTML: headings with anchors, tables that scroll on narrow screens, and links between pages.
+pub(crate) fn render_body(
+    path: &str,
+    page: &BookPage,
+    pages: &BTreeMap<String, BookPage>,
+) -> Result<String, String> {
     let mut anchors = page.anchors.iter();
     let mut output = Vec::new();
     let mut dropped_link = false;
@@ -135,9 +138,9 @@ pub(crate) fn render_body(path: &str, page: &Page, pages: &BTreeMap<String, Page
 /// The target of a link on the site; `None` if it leaves the book.
 fn rewrite_link(
     path: &str,
-    page: &Page,
+    page: &BookPage,
     link: &CowStr<'_>,
-    pages: &BTreeMap<String, Page>,
+    pages: &BTreeMap<String, BookPage>,
 ) -> Result<Option<String>, String> {
     if link.starts_with("https://") || link.starts_with("http://") {
         return Ok(Some(link.to_string()));

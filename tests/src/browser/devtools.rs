@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
 use crate::process::Process;
-use crate::site::Folder;
+use crate::site::TempFolder;
 use crate::tools;
 
 /// The longest wait for the browser to start, and for each reply.
@@ -26,7 +26,7 @@ pub struct DevTools {
     commands: u64,
     events: Vec<Value>,
     /// Its profile, always new, so that its cache is empty.
-    _profile: Folder,
+    _profile: TempFolder,
 }
 
 impl DevTools {
@@ -36,7 +36,7 @@ impl DevTools {
     /// If Chromium is missing or does not start.
     #[track_caller]
     pub fn start() -> DevTools {
-        let profile = Folder::new("browser");
+        let profile = TempFolder::new("browser");
         let mut command = Command::new(tools::program("chromium"));
         command.args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"]);
         command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);

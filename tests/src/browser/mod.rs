@@ -4,4 +4,4 @@ mod devtools;
 mod page;
 
 pub use devtools::DevTools;
-pub use page::Page;
+pub use page::BrowserPage;

@@ -13,21 +13,21 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An open page; dropping it ends the browser.
 #[derive(Debug)]
-pub struct Page {
+pub struct BrowserPage {
     browser: DevTools,
     session: String,
 }
 
-impl Page {
+impl BrowserPage {
     /// Opens a new browser with an empty page.
     #[track_caller]
-    pub fn open() -> Page {
+    pub fn open() -> BrowserPage {
         let mut browser = DevTools::start();
         let target = browser.call(None, "Target.createTarget", json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
         let attached = browser.call(None, "Target.attachToTarget", attach);
         let session = attached["sessionId"].as_str().expect("a session has a name").to_owned();
-        let mut page = Page { browser, session };
+        let mut page = BrowserPage { browser, session };
         for domain in ["Page", "Network", "Runtime", "Log"] {
             page.call(&format!("{domain}.enable"), json!({}));
         }

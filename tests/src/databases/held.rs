@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
-use super::{Database, Kind};
+use super::{Database, DatabaseProduct};
 use crate::tools;
 
 /// A Python script, because the program of SQLite is not installed everywhere.
@@ -15,15 +15,15 @@ sys.stdin.read()";
 
 /// Locked tables, until this value is dropped.
 #[derive(Debug)]
-pub struct Held(Child);
+pub struct TableLock(Child);
 
-impl Held {
+impl TableLock {
     /// Locks the tables of the database with this URL, which belongs to `server` unless it is a file.
     ///
     /// # Panics
     /// If they cannot be locked.
     #[track_caller]
-    pub fn tables(url: &str, server: Option<&Database>) -> Held {
+    pub fn tables(url: &str, server: Option<&Database>) -> TableLock {
         let name = url.rsplit('/').next().unwrap_or_default();
         let (mut command, order) = match server {
             None => {
@@ -31,7 +31,7 @@ impl Held {
                 python.args(["-c", SQLITE, url.strip_prefix("sqlite:").expect("it is a file")]);
                 (python, "")
             }
-            Some(server) if server.kind == Kind::Postgres => {
+            Some(server) if server.kind == DatabaseProduct::Postgres => {
                 let order = "BEGIN; LOCK TABLE tenfold_users IN ACCESS EXCLUSIVE MODE; SELECT 'held';\n";
                 (server.client(name), order)
             }
@@ -45,11 +45,11 @@ impl Held {
         let output = child.stdout.as_mut().expect("its standard output is a pipe");
         BufReader::new(output).read_line(&mut said).expect("it says so");
         assert_eq!(said.trim(), "held", "{command:?}");
-        Held(child)
+        TableLock(child)
     }
 }
 
-impl Drop for Held {
+impl Drop for TableLock {
     fn drop(&mut self) {
         // An end of input closes the connection in order, so the server notices immediately.
         drop(self.0.stdin.take());

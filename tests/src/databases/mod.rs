@@ -17,20 +17,20 @@ use rustix::process::Signal;
 
 use crate::launch::free_address;
 use crate::process::Process;
-use crate::site::Folder;
+use crate::site::TempFolder;
 use crate::time::eventually;
 use crate::tools;
 
 pub use disk::Disk;
-pub use held::Held;
-pub use redis::Redis;
+pub use held::TableLock;
+pub use redis::RedisServer;
 
 /// The longest wait for a start, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DatabaseProduct {
     /// A file.
     Sqlite,
     /// PostgreSQL.
@@ -39,9 +39,10 @@ pub enum Kind {
     Mariadb,
 }
 
-impl Kind {
+impl DatabaseProduct {
     /// All kinds.
-    pub const ALL: [Kind; 3] = [Kind::Sqlite, Kind::Postgres, Kind::Mariadb];
+    pub const ALL: [DatabaseProduct; 3] =
+        [DatabaseProduct::Sqlite, DatabaseProduct::Postgres, DatabaseProduct::Mariadb];
 }
 
 /// Settings that keep a MariaDB small. By default its log and its file growth take 96 and 64 MB.
@@ -59,12 +60,12 @@ const SMALL_MARIADB: [&str; 7] = [
 #[derive(Debug)]
 pub struct Database {
     /// The kind of database.
-    pub kind: Kind,
+    pub kind: DatabaseProduct,
     /// Its address.
     pub address: SocketAddr,
     /// Whether commits are synced. Most tests need no sync, because the machine does not fail.
     syncs: bool,
-    folder: Folder,
+    folder: TempFolder,
     /// Its own disk, if it has one.
     disk: Option<Disk>,
     child: Mutex<Option<Child>>,
@@ -74,42 +75,44 @@ static SHARED: [OnceLock<Database>; 2] = [const { OnceLock::new() }; 2];
 
 /// The URL of a new and empty database of this kind; `folder` is for SQLite.
 #[track_caller]
-pub fn fresh(kind: Kind, folder: &Folder) -> String {
+pub fn fresh(kind: DatabaseProduct, folder: &TempFolder) -> String {
     match kind {
-        Kind::Sqlite => {
+        DatabaseProduct::Sqlite => {
             folder.allow(".", 0o777);
             static NEXT: AtomicU32 = AtomicU32::new(0);
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             format!("sqlite:{}", folder.at(&format!("members-{number}.db")).display())
         }
-        Kind::Postgres | Kind::Mariadb => shared(kind).create(),
+        DatabaseProduct::Postgres | DatabaseProduct::Mariadb => shared(kind).create(),
     }
 }
 
 /// The URL of a new and empty database of this kind, by the Unix socket of its server.
 #[track_caller]
-pub fn fresh_by_socket(kind: Kind) -> String {
+pub fn fresh_by_socket(kind: DatabaseProduct) -> String {
     let server = shared(kind);
     let (own, port) = (server.folder.path().display().to_string(), server.address.port());
     let url = server.create();
     let name = url.rsplit('/').next().unwrap_or_default();
     match kind {
-        Kind::Postgres => format!("postgres://tenfold:secret@{}:{port}/{name}", own.replace('/', "%2F")),
+        DatabaseProduct::Postgres => {
+            format!("postgres://tenfold:secret@{}:{port}/{name}", own.replace('/', "%2F"))
+        }
         _ => format!("mysql://tenfold:secret@localhost/{name}?socket={own}/socket"),
     }
 }
 
-fn shared(kind: Kind) -> &'static Database {
-    let place = if kind == Kind::Postgres { 0 } else { 1 };
+fn shared(kind: DatabaseProduct) -> &'static Database {
+    let place = if kind == DatabaseProduct::Postgres { 0 } else { 1 };
     SHARED[place].get_or_init(|| Database::start(kind))
 }
 
 /// Runs SQL in a database of [`fresh`].
 #[track_caller]
-pub fn execute(kind: Kind, url: &str, sql: &str) {
+pub fn execute(kind: DatabaseProduct, url: &str, sql: &str) {
     let Some(file) = url.strip_prefix("sqlite:") else {
         let mut command = shared(kind).client(url.rsplit('/').next().unwrap_or_default());
-        return run(command.args([if kind == Kind::Postgres { "-c" } else { "-e" }, sql]));
+        return run(command.args([if kind == DatabaseProduct::Postgres { "-c" } else { "-e" }, sql]));
     };
     let script = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])";
     run(Command::new(tools::program("python3")).args(["-c", script, file, sql]));
@@ -129,7 +132,7 @@ impl Database {
     /// # Panics
     /// If it is not installed or does not start.
     #[track_caller]
-    pub fn start(kind: Kind) -> Database {
+    pub fn start(kind: DatabaseProduct) -> Database {
         Database::start_as(kind, false, None)
     }
 
@@ -138,7 +141,7 @@ impl Database {
     /// # Panics
     /// See [`Database::start`]; or the test does not run as root.
     #[track_caller]
-    pub fn start_on_disk(kind: Kind, kilobytes: u32) -> Database {
+    pub fn start_on_disk(kind: DatabaseProduct, kilobytes: u32) -> Database {
         Database::start_as(kind, true, Some(kilobytes))
     }
 
@@ -147,13 +150,13 @@ impl Database {
     /// # Panics
     /// See [`Database::start`].
     #[track_caller]
-    pub fn start_syncing(kind: Kind) -> Database {
+    pub fn start_syncing(kind: DatabaseProduct) -> Database {
         Database::start_as(kind, true, None)
     }
 
     #[track_caller]
-    fn start_as(kind: Kind, syncs: bool, kilobytes: Option<u32>) -> Database {
-        let (folder, address) = (Folder::new("database"), free_address());
+    fn start_as(kind: DatabaseProduct, syncs: bool, kilobytes: Option<u32>) -> Database {
+        let (folder, address) = (TempFolder::new("database"), free_address());
         folder.allow(".", 0o777);
         let disk = kilobytes.map(|kilobytes| Disk::new(&folder.make("disk"), kilobytes));
         let database = Database { kind, address, syncs, folder, disk, child: Mutex::new(None) };
@@ -167,8 +170,8 @@ impl Database {
     fn install(&self) {
         let data = self.data();
         match self.kind {
-            Kind::Sqlite => panic!("SQLite has no server"),
-            Kind::Postgres => {
+            DatabaseProduct::Sqlite => panic!("SQLite has no server"),
+            DatabaseProduct::Postgres => {
                 let secret = self.folder.write("secret", "secret\n").display().to_string();
                 let words =
                     ["-D", &data, "-U", "tenfold", "-A", "scram-sha-256", "-N", "-E", "UTF8", "--locale=C"];
@@ -177,7 +180,7 @@ impl Database {
                 let mut init = words.iter().fold(self.program(&postgres("initdb")), with);
                 run(init.arg("--pwfile").arg(secret));
             }
-            Kind::Mariadb => {
+            DatabaseProduct::Mariadb => {
                 let words = ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"];
                 let mut install =
                     words.iter().fold(self.program(&tools::program("mariadb-install-db")), with);
@@ -208,8 +211,8 @@ impl Database {
         let (data, port) = (self.data(), self.address.port().to_string());
         let own = self.folder.path().display().to_string();
         let mut command = match self.kind {
-            Kind::Sqlite => panic!("SQLite has no server"),
-            Kind::Postgres => {
+            DatabaseProduct::Sqlite => panic!("SQLite has no server"),
+            DatabaseProduct::Postgres => {
                 let place = ["-D", &data, "-p", &port, "-k", &own];
                 let fsync = if self.syncs { "fsync=on" } else { "fsync=off" };
                 let settings = ["listen_addresses=127.0.0.1", "min_wal_size=2MB", "max_wal_size=4MB", fsync];
@@ -217,7 +220,7 @@ impl Database {
                 let words: Vec<_> = place.into_iter().chain(words).collect();
                 words.iter().fold(self.program(&postgres("postgres")), with)
             }
-            Kind::Mariadb => {
+            DatabaseProduct::Mariadb => {
                 let init = self.folder.write(
                     "init.sql",
                     ["127.0.0.1", "localhost"]
@@ -250,7 +253,7 @@ impl Database {
     pub fn stop(&self) {
         if let Some(mut child) = lock(&self.child).take() {
             // On TERM, PostgreSQL would wait for its clients.
-            let signal = if self.kind == Kind::Postgres { Signal::INT } else { Signal::TERM };
+            let signal = if self.kind == DatabaseProduct::Postgres { Signal::INT } else { Signal::TERM };
             Process(child.id()).signal(signal);
             let _ = child.wait();
         }
@@ -281,14 +284,14 @@ impl Database {
 
     /// The URL of a database in it.
     pub fn url(&self, name: &str) -> String {
-        let scheme = if self.kind == Kind::Postgres { "postgres" } else { "mysql" };
+        let scheme = if self.kind == DatabaseProduct::Postgres { "postgres" } else { "mysql" };
         format!("{scheme}://tenfold:secret@{}/{name}", self.address)
     }
 
     /// Runs SQL outside of any particular database.
     fn tell(&self, sql: &str) -> Result<(), String> {
         let mut command = self.client("");
-        command.args([if self.kind == Kind::Postgres { "-c" } else { "-e" }, sql]);
+        command.args([if self.kind == DatabaseProduct::Postgres { "-c" } else { "-e" }, sql]);
         let output =
             command.stdin(Stdio::null()).output().map_err(|error| format!("run {command:?}: {error}"))?;
         match output.status.success() {
@@ -301,7 +304,7 @@ impl Database {
     fn client(&self, name: &str) -> Command {
         let port = self.address.port().to_string();
         match self.kind {
-            Kind::Postgres => {
+            DatabaseProduct::Postgres => {
                 let name = if name.is_empty() { "postgres" } else { name };
                 let words = ["-h", "127.0.0.1", "-p", &port, "-U", "tenfold", "-d", name, "-q", "-A", "-t"];
                 let mut command = words.iter().fold(Command::new(postgres("psql")), with);

@@ -9,31 +9,31 @@ use rustix::process::Signal;
 use super::PATIENCE;
 use crate::launch::free_address;
 use crate::process::Process;
-use crate::site::Folder;
+use crate::site::TempFolder;
 use crate::time::eventually;
 use crate::tools;
 
 /// A Redis, which also represents Valkey.
 #[derive(Debug)]
-pub struct Redis {
+pub struct RedisServer {
     /// Its URL.
     pub url: String,
     /// Its address.
     pub address: SocketAddr,
     child: Child,
-    folder: Option<Folder>,
+    folder: Option<TempFolder>,
 }
 
-impl Redis {
+impl RedisServer {
     /// Starts a server.
     ///
     /// # Panics
     /// If it is not installed or does not start.
     #[track_caller]
-    pub fn start() -> Redis {
-        let folder = Folder::new("redis");
+    pub fn start() -> RedisServer {
+        let folder = TempFolder::new("redis");
         folder.allow(".", 0o777);
-        let mut redis = Redis::start_in(folder.path());
+        let mut redis = RedisServer::start_in(folder.path());
         redis.folder = Some(folder);
         redis
     }
@@ -41,16 +41,16 @@ impl Redis {
     /// Starts a server in this folder, which belongs to the caller.
     ///
     /// # Panics
-    /// See [`Redis::start`].
+    /// See [`RedisServer::start`].
     #[track_caller]
-    pub fn start_in(folder: &Path) -> Redis {
+    pub fn start_in(folder: &Path) -> RedisServer {
         let address = free_address();
         let mut command = tools::as_nobody(&tools::program("redis-server"));
         command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
         command.arg("--port").arg(address.port().to_string()).arg("--dir").arg(folder);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
-        let redis = Redis { url: format!("redis://{address}"), address, child, folder: None };
+        let redis = RedisServer { url: format!("redis://{address}"), address, child, folder: None };
         eventually(PATIENCE, "Redis listens", || TcpStream::connect(address).ok());
         redis
     }
@@ -61,7 +61,7 @@ impl Redis {
     }
 }
 
-impl Drop for Redis {
+impl Drop for RedisServer {
     fn drop(&mut self) {
         self.process().signal(Signal::TERM);
         let _ = self.child.wait();

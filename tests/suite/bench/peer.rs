@@ -8,24 +8,26 @@ use std::thread;
 use std::time::Duration;
 
 /// A server that runs until its value is dropped.
-pub(crate) struct Peer {
+pub(crate) struct FaultyServer {
     /// Its address.
     pub(crate) address: SocketAddr,
     stopped: Arc<AtomicBool>,
 }
 
-impl Peer {
+impl FaultyServer {
     /// Starts a server. `answer` gets the connection and the head of a request, writes the response, and returns whether
     /// the connection persists.
-    pub(crate) fn start(answer: impl Fn(&mut TcpStream, &str) -> bool + Send + Sync + 'static) -> Peer {
-        Peer::listen("127.0.0.1:0", answer)
+    pub(crate) fn start(
+        answer: impl Fn(&mut TcpStream, &str) -> bool + Send + Sync + 'static,
+    ) -> FaultyServer {
+        FaultyServer::listen("127.0.0.1:0", answer)
     }
 
     /// Starts a server at an address.
     pub(crate) fn listen(
         at: &str,
         answer: impl Fn(&mut TcpStream, &str) -> bool + Send + Sync + 'static,
-    ) -> Peer {
+    ) -> FaultyServer {
         let listener = TcpListener::bind(at).expect("a port is free");
         let address = listener.local_addr().expect("a bound socket has an address");
         let stopped = Arc::new(AtomicBool::new(false));
@@ -39,11 +41,11 @@ impl Peer {
                 thread::spawn(move || serve(stream, &*answer));
             }
         });
-        Peer { address, stopped }
+        FaultyServer { address, stopped }
     }
 }
 
-impl Drop for Peer {
+impl Drop for FaultyServer {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));

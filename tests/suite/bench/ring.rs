@@ -12,7 +12,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::site;
 
-use super::peer::{Peer, ok};
+use super::peer::{FaultyServer, ok};
 use super::{bench, counting, expect_code, measured, number, said};
 
 thread_local! {
@@ -26,9 +26,9 @@ pub(super) fn before() -> &'static [&'static str] {
 }
 
 /// Removes these arguments when dropped: another test may follow on the same thread.
-struct Typed;
+struct ArgumentsGuard;
 
-impl Drop for Typed {
+impl Drop for ArgumentsGuard {
     fn drop(&mut self) {
         BEFORE.set(&[]);
     }
@@ -36,7 +36,7 @@ impl Drop for Typed {
 
 fn by_a_ring(case: fn()) {
     BEFORE.set(&["--io", "uring"]);
-    let _typed = Typed;
+    let _typed = ArgumentsGuard;
     case();
 }
 
@@ -68,16 +68,16 @@ const EACH: [&str; 2] = ["--requests-per-connection", "1"];
 pub(super) fn ring_errors_of_connections_for_one_request() {
     for way in ["epoll", "uring"] {
         let measured = |words: &[&str]| measured(&[&["--io", way], &EACH[..], words].concat());
-        let hangs_up = Peer::start(|_, _| false);
+        let hangs_up = FaultyServer::start(|_, _| false);
         let run = measured(&["-n", "20", "-c", "2", &hangs_up.address.to_string()]);
         let errors: f64 = ["closed", "reset"].iter().filter_map(|kind| run["errors"][kind].as_f64()).sum();
         assert_eq!(errors, 20.0, "{run:#}");
 
-        let silent = Peer::start(|_, _| true);
+        let silent = FaultyServer::start(|_, _| true);
         let run = measured(&["-n", "4", "-c", "2", "--timeout", "200ms", &silent.address.to_string()]);
         assert_eq!(number(&run, "/errors/timeout"), 4.0, "{run:#}");
 
-        let short = Peer::start(|stream, _| {
+        let short = FaultyServer::start(|stream, _| {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabcde");
             false
         });
@@ -106,7 +106,7 @@ pub(super) fn ring_errors_of_connections_for_one_request() {
 
 /// The times of a connection differ: the connect ends before the request is sent, and the response follows.
 pub(super) fn ring_connect_and_first_byte_are_apart() {
-    let peer = Peer::start(|stream, _| {
+    let peer = FaultyServer::start(|stream, _| {
         thread::sleep(std::time::Duration::from_millis(20));
         let begun = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\na").is_ok();
         thread::sleep(std::time::Duration::from_millis(20));
@@ -124,7 +124,7 @@ pub(super) fn ring_connect_and_first_byte_are_apart() {
 pub(super) fn ring_long_bodies() {
     const LONG: usize = 3 << 20;
     let body: String = (0..LONG).map(|at| char::from(b'a' + (at % 23) as u8)).collect();
-    let peer = Peer::start(move |stream, _| ok(stream, &body));
+    let peer = FaultyServer::start(move |stream, _| ok(stream, &body));
     let address = peer.address.to_string();
     let words = ["--io", "uring", "-n", "12", "-c", "3", "--expect-length", "3145728", &address];
     let bytes = (12 * LONG) as f64;

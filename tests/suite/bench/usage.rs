@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tenfold_tests::binary;
 use tenfold_tests::process::Process;
-use tenfold_tests::site::Folder;
+use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
 
-use super::peer::{Peer, ok};
+use super::peer::{FaultyServer, ok};
 use super::ring::before;
 use super::{bench, expect_code, measured, number, said};
 
@@ -65,10 +65,10 @@ pub(super) fn wrong_usage_is_one_line_and_exit_code_2() {
 }
 
 pub(super) fn unusable_files_are_reported_before_the_run() {
-    let folder = Folder::new("bench-files");
+    let folder = TempFolder::new("bench-files");
     let asked = Arc::new(AtomicU64::new(0));
     let counted = asked.clone();
-    let peer = Peer::start(move |stream, _| {
+    let peer = FaultyServer::start(move |stream, _| {
         counted.fetch_add(1, Ordering::Relaxed);
         ok(stream, "hello")
     });
@@ -97,7 +97,7 @@ pub(super) fn unusable_files_are_reported_before_the_run() {
 }
 
 pub(super) fn assertions_and_validity_are_exit_codes() {
-    let peer = Peer::start(|stream, _| ok(stream, "hello"));
+    let peer = FaultyServer::start(|stream, _| ok(stream, "hello"));
     let address = peer.address.to_string();
     let with = |claim: &'static str| ["-n", "200", "-c", "2", &address, "--assert", claim].map(str::to_owned);
     let code = |claim, code, says: &[&str]| {
@@ -118,7 +118,7 @@ pub(super) fn assertions_and_validity_are_exit_codes() {
 }
 
 pub(super) fn a_run_ends_by_time_or_by_requests_whichever_comes_first() {
-    let peer = Peer::start(|stream, _| ok(stream, "hello"));
+    let peer = FaultyServer::start(|stream, _| ok(stream, "hello"));
     let address = peer.address.to_string();
     for more in [&["-t", "2"][..], &["--rate", "1000"]] {
         let begin = Instant::now();
@@ -132,8 +132,8 @@ pub(super) fn a_run_ends_by_time_or_by_requests_whichever_comes_first() {
 }
 
 pub(super) fn a_short_run_names_its_few_samples() {
-    let peer = Peer::start(|stream, _| ok(stream, "hello"));
-    let (folder, address) = (Folder::new("bench-short"), peer.address.to_string());
+    let peer = FaultyServer::start(|stream, _| ok(stream, "hello"));
+    let (folder, address) = (TempFolder::new("bench-short"), peer.address.to_string());
     let output = expect_code(0, &["-n", "40", &address], &["no interval: too few samples (40 responses"]);
     assert!(!said(&output).contains('±'), "{}", said(&output));
     let short = folder.write("short.json", bench(&["--json", "-n", "1", "-c", "1", &address]).stdout);
@@ -144,8 +144,8 @@ pub(super) fn a_short_run_names_its_few_samples() {
 }
 
 pub(super) fn compare_names_the_settings_that_differ() {
-    let peer = Peer::start(|stream, head| ok(stream, "hello") && !head.contains("close"));
-    let (folder, address) = (Folder::new("bench-differs"), peer.address.to_string());
+    let peer = FaultyServer::start(|stream, head| ok(stream, "hello") && !head.contains("close"));
+    let (folder, address) = (TempFolder::new("bench-differs"), peer.address.to_string());
     let report = |name: &str, words: &[&str]| {
         let output = bench(&[&["--json", "-n", "40", "-c", "2", &address], words].concat());
         folder.write(name, output.stdout).display().to_string()
@@ -164,7 +164,7 @@ pub(super) fn compare_names_the_settings_that_differ() {
 pub(super) fn http_1_0_is_persistent_only_if_asked() {
     let fields = Arc::new(Mutex::new(Vec::new()));
     let heard = fields.clone();
-    let peer = Peer::start(move |stream, head| {
+    let peer = FaultyServer::start(move |stream, head| {
         let field = head.lines().find(|line| line.to_ascii_lowercase().starts_with("connection:"));
         heard.lock().expect("no holder panics").push(field.map(str::to_owned));
         let keep_alive = if field.is_some() { "Connection: keep-alive\r\n" } else { "" };
@@ -184,7 +184,7 @@ pub(super) fn http_1_0_is_persistent_only_if_asked() {
 pub(super) fn an_interrupt_prints_the_results_so_far() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
-    let peer = Peer::start(move |stream, _| {
+    let peer = FaultyServer::start(move |stream, _| {
         counted.fetch_add(1, Ordering::Relaxed);
         ok(stream, "hello")
     });
@@ -209,9 +209,9 @@ pub(super) fn an_interrupt_prints_the_results_so_far() {
 }
 
 pub(super) fn reports_are_parsed_and_compared() {
-    let folder = Folder::new("bench-reports");
+    let folder = TempFolder::new("bench-reports");
     let measure = |name: &str, pause: u64| {
-        let peer = Peer::start(move |stream, _| {
+        let peer = FaultyServer::start(move |stream, _| {
             thread::sleep(Duration::from_millis(pause));
             ok(stream, "hello")
         });
@@ -227,7 +227,7 @@ pub(super) fn reports_are_parsed_and_compared() {
     assert!(rate.contains("B is better"), "{text}");
     expect_code(1, &["compare", &slow, "/nonexistent.json"], &["/nonexistent.json"]);
 
-    let peer = Peer::start(|stream, _| ok(stream, "hello"));
+    let peer = FaultyServer::start(|stream, _| ok(stream, "hello"));
     let (address, hdr) = (peer.address.to_string(), folder.at("out.hgrm"));
     let hdr_name = hdr.display().to_string();
     let output = expect_code(0, &["--csv", "--repeat", "2", "-n", "100", &address, "--hdr", &hdr_name], &[]);

@@ -1,13 +1,13 @@
 //! The injected failures: those that the manual pages list, and no others.
 
 use tenfold_engine::{Driver, Engine, Sender};
-use tenfold_tests::strace::Fault;
+use tenfold_tests::strace::CallFailure;
 
 /// Faults that are injected together.
-pub(super) type Point = &'static [Fault];
+pub(super) type Point = &'static [CallFailure];
 
-const fn fault(calls: &'static str, error: &'static str, when: &'static str) -> Fault {
-    Fault { calls, error, when }
+const fn fault(calls: &'static str, error: &'static str, when: &'static str) -> CallFailure {
+    CallFailure { calls, error, when }
 }
 
 /// The faults of an engine: all of its calls.

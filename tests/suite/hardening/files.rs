@@ -11,7 +11,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::request;
 
@@ -107,7 +107,7 @@ fn h52_answers_without_body(server: &Server) {
 /// A name that alternates between a file inside and a link to one outside, and a folder that does the same, while both
 /// are requested.
 fn h45_swaps_of_links_show_nothing_from_outside(config: &Config) {
-    let (outside, folder) = (Folder::new("outside"), Folder::new("swaps"));
+    let (outside, folder) = (TempFolder::new("outside"), TempFolder::new("swaps"));
     outside.write("page.html", "from outside\n");
     folder.write("site/page.html", "from inside\n");
     folder.write("site/real/page.html", "from inside\n");
@@ -149,7 +149,7 @@ fn h45_swaps_of_links_show_nothing_from_outside(config: &Config) {
 }
 
 fn h53_if_range_across_a_replacement(config: &Config) {
-    let folder = Folder::new("if-range");
+    let folder = TempFolder::new("if-range");
     folder.write("file.bin", site::bytes(5000, 1));
     let server = Launch::new(config, folder.path()).start();
     let tag = server.get("/file.bin").need("ETag").to_owned();

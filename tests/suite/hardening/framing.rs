@@ -11,7 +11,7 @@ use tenfold_tests::launch::Launch;
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
 use tenfold_tests::site;
-use tenfold_tests::wire::{End, request};
+use tenfold_tests::wire::{ConnectionEnd, request};
 
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
@@ -39,7 +39,12 @@ fn refused(server: &Server, message: &[u8], status: u16) {
     assert_eq!(response.status, status, "{}", shown());
     assert!(response.closes(), "{} is not said to be the last", shown());
     let (rest, end) = wire.rest();
-    assert!(rest.is_empty() && end == End::Closed, "{}: {} bytes more, {end:?}", shown(), rest.len());
+    assert!(
+        rest.is_empty() && end == ConnectionEnd::Closed,
+        "{}: {} bytes more, {end:?}",
+        shown(),
+        rest.len()
+    );
 }
 
 fn post(fields: &str) -> Vec<u8> {

@@ -5,7 +5,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::request;
 
@@ -96,7 +96,7 @@ fn h60_no_host_is_repeated(server: &Server) {
 
 /// Listings are off by default; listed names are text and nothing else.
 fn h58_names_of_files_are_text(config: &Config) {
-    let folder = Folder::new("names");
+    let folder = TempFolder::new("names");
     folder.write("<script>alert(1)<", "a page\n");
     folder.write("a&b\"c'd.txt", "text\n");
     let server = Launch::new(config, folder.path()).start();

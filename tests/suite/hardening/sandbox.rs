@@ -8,7 +8,7 @@ use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 
 pub(crate) const THEME: Theme = Theme {
@@ -203,7 +203,7 @@ fn h79_options_that_reach_other_processes_are_refused(config: &Config) {
 }
 
 fn h79_a_worker_opens_nothing_outside_its_folders(config: &Config) {
-    let folder = Folder::new("outside");
+    let folder = TempFolder::new("outside");
     folder.write("file", "anybody may read it");
     folder.allow(".", 0o755);
     let server = start(config);

@@ -11,7 +11,7 @@ use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::{self, Folder};
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 
 use super::sandbox::{attempt, is_fatal, start};
@@ -56,7 +56,7 @@ fn is_survived(server: &Server, socket: &Path) {
 }
 
 fn h94_a_listener_that_a_worker_shuts_down_is_revived(config: &Config) {
-    let folder = Folder::new("shared");
+    let folder = TempFolder::new("shared");
     folder.allow(".", 0o777);
     let socket = folder.at("socket");
     let server = on_both(config, &socket);
@@ -72,7 +72,7 @@ fn h94_a_listener_that_a_worker_shuts_down_is_revived(config: &Config) {
 
 fn h94_listeners_are_revived_as_often_as_they_are_shut_down(config: &Config) {
     const TIMES: usize = 12;
-    let folder = Folder::new("shared-often");
+    let folder = TempFolder::new("shared-often");
     folder.allow(".", 0o777);
     let socket = folder.at("socket");
     let server = on_both(config, &socket);

@@ -16,12 +16,12 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open};
 use tenfold_engine::Engine;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Kind, fresh};
+use tenfold_tests::databases::{DatabaseProduct, fresh};
 use tenfold_tests::harness::each_at_once;
 use tenfold_tests::launch::{Launch, tenfold};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::Folder;
+use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::tools;
 use tenfold_tests::visitor::Visitor;
@@ -35,14 +35,14 @@ const KEEPER: (&str, u32) = ("daemon", 1);
 const WORKER: (&str, u32) = ("nobody", 65534);
 
 /// Creates a folder of this user in another one.
-fn folder_of(folder: &Folder, name: &str, (_, user): (&str, u32)) -> PathBuf {
+fn folder_of(folder: &TempFolder, name: &str, (_, user): (&str, u32)) -> PathBuf {
     let path = folder.make(name);
     chown(&path, Some(user), None).expect("this is root");
     path
 }
 
 /// A server on epoll whose database is this file.
-fn launch_on(folder: &Folder, database: &Path) -> Launch {
+fn launch_on(folder: &TempFolder, database: &Path) -> Launch {
     launch(&Config::of(Engine::Epoll), folder, &url(database))
 }
 
@@ -246,7 +246,8 @@ fn send_raw(door: &OwnedFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
 
 pub(super) fn h78_workers_share_one_page_with_the_accounts() {
     let folder = site();
-    let server = launch(&Config::of(Engine::Epoll), &folder, &fresh(Kind::Sqlite, &folder)).start();
+    let server =
+        launch(&Config::of(Engine::Epoll), &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
     let accounts = accounts_process(&server);
     let shared = |process: Process| -> Vec<String> {
         let maps = fs::read_to_string(format!("/proc/{}/maps", process.0)).expect("it runs");
@@ -264,7 +265,8 @@ pub(super) fn h78_workers_share_one_page_with_the_accounts() {
 
 pub(super) fn h76_messages_that_are_no_questions_and_answers_that_nobody_reads_harm_nobody() {
     let folder = site();
-    let server = launch(&Config::of(Engine::Epoll), &folder, &fresh(Kind::Sqlite, &folder)).start();
+    let server =
+        launch(&Config::of(Engine::Epoll), &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
     let mut member = joins(&server);
     let (accounts, door) = (accounts_process(&server), asking_end(&server));
     // Connections to the database open on demand, and stay.
@@ -311,7 +313,7 @@ pub(super) fn h76_messages_that_are_no_questions_and_answers_that_nobody_reads_h
 pub(super) fn h77_an_accounts_process_that_hangs_is_replaced() {
     each_at_once([Engine::Epoll, Engine::Thread], |engine| {
         let folder = site();
-        let server = launch(&Config::of(engine), &folder, &fresh(Kind::Sqlite, &folder)).start();
+        let server = launch(&Config::of(engine), &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
         let mut member = joins(&server);
         let first = accounts_process(&server);
         // Until the supervisor continues, the process is not replaced; otherwise the successor would answer most
@@ -386,7 +388,7 @@ pub(super) fn h78_without_root_the_memory_of_every_process_is_closed_to_the_same
         "--inh-caps=+dac_override",
         "--ambient-caps=+dac_override",
     ];
-    let launch = launch(&Config::of(Engine::Epoll), &folder, &fresh(Kind::Sqlite, &folder));
+    let launch = launch(&Config::of(Engine::Epoll), &folder, &fresh(DatabaseProduct::Sqlite, &folder));
     let server = launch.through("setpriv", &words).start();
     joins(&server);
     let maps = |process: Process| format!("/proc/{}/maps", process.0);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tenfold_tests::binary;
-use tenfold_tests::browser::Page;
+use tenfold_tests::browser::BrowserPage;
 use tenfold_tests::config::Config;
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
@@ -24,7 +24,7 @@ const SEEK: &str = "new Promise((done, failed) => {
 
 struct Tour<'s> {
     server: &'s Server,
-    page: Page,
+    page: BrowserPage,
 }
 
 impl Tour<'_> {
@@ -71,7 +71,7 @@ pub(super) fn a_browser_goes_all_the_way(config: &Config) {
         launch = launch.flag("--idle-timeout", "300ms");
     }
     let server = launch.start();
-    let mut tour = Tour { server: &server, page: Page::open() };
+    let mut tour = Tour { server: &server, page: BrowserPage::open() };
     tour.page.resize(1280, 900, false);
 
     tour.go("/");

@@ -4,8 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Kind, fresh};
-use tenfold_tests::site::Folder;
+use tenfold_tests::databases::{DatabaseProduct, fresh};
+use tenfold_tests::site::TempFolder;
 use tenfold_tests::visitor::{Visitor, text};
 
 use super::{GOOD, launch, launch_costing, site, start, stop};
@@ -24,7 +24,7 @@ const SQL: &[&str] = &[
 
 pub(super) fn h61_sql_in_every_field_is_text() {
     let folder = site();
-    for kind in Kind::ALL {
+    for kind in DatabaseProduct::ALL {
         let server = start(&folder, kind);
         let mut visitor = Visitor::new(&server);
         assert_eq!(visitor.register("ann", GOOD).status, 303);
@@ -51,7 +51,7 @@ pub(super) fn h61_sql_in_every_field_is_text() {
 
 pub(super) fn h62_an_unknown_name_and_a_wrong_password_are_answered_alike() {
     let folder = site();
-    for kind in Kind::ALL {
+    for kind in DatabaseProduct::ALL {
         let config = Config::of(tenfold_engine::Engine::Epoll);
         // Hashes so expensive that they are measurable.
         let server = launch_costing(&config, &folder, &fresh(kind, &folder), "1 MiB", 64);
@@ -83,7 +83,7 @@ pub(super) fn h62_an_unknown_name_and_a_wrong_password_are_answered_alike() {
 
 pub(super) fn h63_guessing_is_throttled_and_the_owner_is_not_locked_out() {
     let folder = site();
-    for kind in Kind::ALL {
+    for kind in DatabaseProduct::ALL {
         let config = Config::of(tenfold_engine::Engine::Epoll);
         let server =
             launch(&config, &folder, &fresh(kind, &folder)).flag("--trusted-proxy", "127.0.0.1").start();
@@ -105,12 +105,12 @@ pub(super) fn h63_guessing_is_throttled_and_the_owner_is_not_locked_out() {
 
 pub(super) fn h64_a_flood_of_logins_hurts_no_file() {
     let folder = site();
-    for kind in Kind::ALL {
+    for kind in DatabaseProduct::ALL {
         flood(&folder, kind);
     }
 }
 
-fn flood(folder: &Folder, kind: Kind) {
+fn flood(folder: &TempFolder, kind: DatabaseProduct) {
     let config = Config::of(tenfold_engine::Engine::Epoll);
     let url = fresh(kind, folder);
     let server = launch_costing(&config, folder, &url, "16 MiB", 16).flag("--password-queue", "4");
@@ -150,7 +150,7 @@ fn flood(folder: &Folder, kind: Kind) {
 
 pub(super) fn h65_a_session_changes_at_login_and_password_and_dies_at_logout() {
     let folder = site();
-    for kind in Kind::ALL {
+    for kind in DatabaseProduct::ALL {
         let server = start(&folder, kind);
         let mut member = Visitor::new(&server);
         member.register("ann", GOOD);
@@ -190,12 +190,12 @@ pub(super) fn h65_a_session_changes_at_login_and_password_and_dies_at_logout() {
 
 pub(super) fn h66_cookies_are_as_safe_as_the_way() {
     let folder = site();
-    for kind in Kind::ALL {
+    for kind in DatabaseProduct::ALL {
         cookies(&folder, kind);
     }
 }
 
-fn cookies(folder: &Folder, kind: Kind) {
+fn cookies(folder: &TempFolder, kind: DatabaseProduct) {
     let config = Config::of(tenfold_engine::Engine::Epoll);
     let url = fresh(kind, folder);
     let server = launch(&config, folder, &url).flag("--trusted-proxy", "127.0.0.1").start();
@@ -232,12 +232,12 @@ fn cookies(folder: &Folder, kind: Kind) {
 
 pub(super) fn h67_forms_of_other_sites_are_not_taken() {
     let folder = site();
-    for kind in Kind::ALL {
+    for kind in DatabaseProduct::ALL {
         foreign_forms(&folder, kind);
     }
 }
 
-fn foreign_forms(folder: &Folder, kind: Kind) {
+fn foreign_forms(folder: &TempFolder, kind: DatabaseProduct) {
     let server = start(folder, kind);
     let mut member = Visitor::new(&server);
     member.register("ann", GOOD);
@@ -272,7 +272,7 @@ fn foreign_forms(folder: &Folder, kind: Kind) {
 
 pub(super) fn h68_one_name_is_registered_once() {
     let folder = site();
-    for kind in Kind::ALL {
+    for kind in DatabaseProduct::ALL {
         let server = start(&folder, kind);
         for names in [["ann"; 8], ["Zoe", "ZOE", "zоe", "ｚoe", "zoe", "zo\u{435}", "Zo\u{0435}", "z0e"]] {
             let statuses: Vec<_> = thread::scope(|scope| {

@@ -2,16 +2,16 @@
 
 use tenfold_engine::Engine;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Kind, fresh, fresh_by_socket};
+use tenfold_tests::databases::{DatabaseProduct, fresh, fresh_by_socket};
 use tenfold_tests::launch::tenfold;
-use tenfold_tests::site::Folder;
+use tenfold_tests::site::TempFolder;
 use tenfold_tests::visitor::{Visitor, text};
 
 use super::{GOOD, launch, site, stop};
 
 pub(super) fn a_visitor_becomes_a_member_and_leaves(config: &Config) {
     let folder = site();
-    let server = launch(config, &folder, &fresh(Kind::Sqlite, &folder)).start();
+    let server = launch(config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
     let mut visitor = Visitor::new(&server);
 
     let refused = visitor.get("/members/?a=b");
@@ -54,7 +54,7 @@ pub(super) fn a_visitor_becomes_a_member_and_leaves(config: &Config) {
 pub(super) fn a_database_is_reached_by_its_socket() {
     let folder = site();
     let config = Config::of(Engine::Epoll);
-    for kind in [Kind::Postgres, Kind::Mariadb] {
+    for kind in [DatabaseProduct::Postgres, DatabaseProduct::Mariadb] {
         let server = launch(&config, &folder, &fresh_by_socket(kind)).start();
         let mut visitor = Visitor::new(&server);
         assert_eq!((visitor.register("ann", GOOD).status, visitor.log_in("ann", GOOD).status), (303, 303));
@@ -66,7 +66,7 @@ pub(super) fn a_database_is_reached_by_its_socket() {
 
 pub(super) fn invitations_let_one_in() {
     let folder = site();
-    for kind in Kind::ALL {
+    for kind in DatabaseProduct::ALL {
         let url = fresh(kind, &folder);
         let config = Config::of(tenfold_engine::Engine::Epoll);
         let server = launch(&config, &folder, &url).flag("--registration", "invitation").start();
@@ -93,7 +93,7 @@ pub(super) fn invitations_let_one_in() {
 
 pub(super) fn users_are_looked_after() {
     let folder = site();
-    for kind in Kind::ALL {
+    for kind in DatabaseProduct::ALL {
         let url = fresh(kind, &folder);
         let config = Config::of(tenfold_engine::Engine::Epoll);
         let server = launch(&config, &folder, &url).start();
@@ -130,8 +130,9 @@ pub(super) fn templates_are_the_users_own() {
     );
     let config = Config::of(tenfold_engine::Engine::Epoll);
     let templates = folder.at("templates").display().to_string();
-    let with = |folder: &Folder| {
-        launch(&config, folder, &fresh(Kind::Sqlite, folder)).flag("--account-templates", &templates)
+    let with = |folder: &TempFolder| {
+        launch(&config, folder, &fresh(DatabaseProduct::Sqlite, folder))
+            .flag("--account-templates", &templates)
     };
     let server = with(&folder).start();
     assert!(text(&Visitor::new(&server).get("/account/login")).contains("our login"));
@@ -149,11 +150,15 @@ pub(super) fn templates_are_the_users_own() {
 pub(super) fn h70_what_is_protected_is_checked_whatever_is_asked(config: &Config) {
     let folder = site();
     // Engines differ independently of the database, so only one engine runs with all databases.
-    let kinds = if config.engine == Engine::Epoll { &Kind::ALL[..] } else { &[Kind::Sqlite][..] };
+    let kinds = if config.engine == Engine::Epoll {
+        &DatabaseProduct::ALL[..]
+    } else {
+        &[DatabaseProduct::Sqlite][..]
+    };
     kinds.iter().for_each(|kind| protected(config, &folder, *kind));
 }
 
-fn protected(config: &Config, folder: &Folder, kind: Kind) {
+fn protected(config: &Config, folder: &TempFolder, kind: DatabaseProduct) {
     let server = launch(config, folder, &fresh(kind, folder)).start();
     for path in [
         "/members",

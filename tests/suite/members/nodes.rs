@@ -5,7 +5,7 @@ use std::fs;
 use tenfold_engine::Engine;
 use tenfold_tests::binary::workspace;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Kind, Redis, fresh};
+use tenfold_tests::databases::{DatabaseProduct, RedisServer, fresh};
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::proxy::Proxy;
 use tenfold_tests::server::Server;
@@ -30,7 +30,7 @@ fn of_the_book(language: &str, places: &[(&str, &str)]) -> String {
 
 pub(super) fn the_book_on_nodes() {
     let folder = site();
-    let (url, redis) = (fresh(Kind::Postgres, &folder), Redis::start());
+    let (url, redis) = (fresh(DatabaseProduct::Postgres, &folder), RedisServer::start());
     let places = [
         ("postgres://tenfold:PASSWORD@db.internal/members", url.as_str()),
         ("redis://sessions.internal:6379", redis.url.as_str()),
@@ -86,7 +86,7 @@ fn that_know(server: &Server, secret: &str) -> usize {
 
 pub(super) fn h78_a_url_in_a_file_is_unknown_to_workers() {
     let folder = site();
-    let (url, redis) = (fresh(Kind::Postgres, &folder), Redis::start());
+    let (url, redis) = (fresh(DatabaseProduct::Postgres, &folder), RedisServer::start());
     let config = Config::of(Engine::Epoll);
     let direct = launch(&config, &folder, &url).start();
     assert!(that_know(&direct, &url) > 0, "the search finds what is there");
@@ -108,7 +108,7 @@ pub(super) fn h78_a_url_in_a_file_is_unknown_to_workers() {
 
 pub(super) fn two_nodes_share_a_login() {
     let folder = site();
-    let url = fresh(Kind::Mariadb, &folder);
+    let url = fresh(DatabaseProduct::Mariadb, &folder);
     let config = Config::of(Engine::Epoll);
     let node = || launch(&config, &folder, &url).start();
     let (one, other) = (node(), node());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::config::{Config, everything};
-use tenfold_tests::databases::{Database, Kind, execute, fresh};
+use tenfold_tests::databases::{Database, DatabaseProduct, execute, fresh};
 use tenfold_tests::harness::Named;
 use tenfold_tests::launch::{free_address, tenfold};
 use tenfold_tests::process::Process;
@@ -24,15 +24,15 @@ pub(super) const LONG: Duration = Duration::from_secs(60);
 /// One test for each database, because a hundred rounds of one take minutes.
 pub(super) fn h71_what_was_acknowledged_is_there_after_a_kill() -> Vec<Named> {
     let rounds = if everything() { 100 } else { 4 };
-    let test = |kind: Kind| Named {
+    let test = |kind: DatabaseProduct| Named {
         name: format!("{kind:?}").to_lowercase(),
         run: Box::new(move || nothing_acknowledged_is_lost(kind, rounds)),
     };
-    Kind::ALL.map(test).into()
+    DatabaseProduct::ALL.map(test).into()
 }
 
 /// In each round the server is killed while three visitors register accounts in sequence.
-fn nothing_acknowledged_is_lost(kind: Kind, rounds: u64) {
+fn nothing_acknowledged_is_lost(kind: DatabaseProduct, rounds: u64) {
     let folder = site();
     let config = Config::of(Engine::Epoll);
     let url = fresh(kind, &folder);
@@ -81,8 +81,8 @@ fn try_register(server: &Server, name: &str) -> Option<bool> {
 pub(super) fn h71_what_is_acknowledged_was_synced() {
     let folder = site();
     let config = Config::of(Engine::Epoll);
-    for kind in Kind::ALL {
-        let database = (kind != Kind::Sqlite).then(|| Database::start_syncing(kind));
+    for kind in DatabaseProduct::ALL {
+        let database = (kind != DatabaseProduct::Sqlite).then(|| Database::start_syncing(kind));
         let url = database.as_ref().map_or_else(|| fresh(kind, &folder), Database::create);
         let server = launch(&config, &folder, &url).start();
         let mut visitor = Visitor::new(&server);
@@ -126,7 +126,7 @@ pub(super) fn accounts_process(server: &Server) -> Process {
 pub(super) fn the_accounts_are_replaced_when_they_die() {
     let folder = site();
     for engine in [Engine::Epoll, Engine::Fork] {
-        let server = launch(&Config::of(engine), &folder, &fresh(Kind::Sqlite, &folder)).start();
+        let server = launch(&Config::of(engine), &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
         let mut member = Visitor::new(&server);
         assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
         accounts_process(&server).signal(Signal::KILL);
@@ -139,11 +139,15 @@ pub(super) fn a_database_that_can_not_be_used_is_one_line() {
     let folder = site();
     let config = Config::of(Engine::Epoll);
     let nowhere = free_address();
-    let postgres = fresh(Kind::Postgres, &folder);
-    let mariadb = fresh(Kind::Mariadb, &folder);
-    let newer = fresh(Kind::Sqlite, &folder);
+    let postgres = fresh(DatabaseProduct::Postgres, &folder);
+    let mariadb = fresh(DatabaseProduct::Mariadb, &folder);
+    let newer = fresh(DatabaseProduct::Sqlite, &folder);
     drop(launch(&config, &folder, &newer).start());
-    execute(Kind::Sqlite, &newer, "UPDATE tenfold_facts SET content = '99' WHERE name = 'version'");
+    execute(
+        DatabaseProduct::Sqlite,
+        &newer,
+        "UPDATE tenfold_facts SET content = '99' WHERE name = 'version'",
+    );
     for (url, words) in [
         (format!("postgres://tenfold:secret@{nowhere}/x"), "cannot use the database postgres://tenfold@"),
         (format!("mysql://tenfold:secret@{nowhere}/x"), "cannot use the database mysql://tenfold@"),

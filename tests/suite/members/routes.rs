@@ -5,10 +5,10 @@ use std::os::unix::fs::symlink;
 
 use tenfold_engine::Engine;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Kind, fresh};
+use tenfold_tests::databases::{DatabaseProduct, fresh};
 use tenfold_tests::launch::Launch;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::Folder;
+use tenfold_tests::site::TempFolder;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::visitor::{Visitor, text};
 
@@ -71,11 +71,11 @@ const CLOSED: &str = r#"
     root = "site/closed/open"
 "#;
 
-fn start(config: &Config, folder: &Folder, text: &str, protect: &str) -> Server {
+fn start(config: &Config, folder: &TempFolder, text: &str, protect: &str) -> Server {
     let file = folder.write("tenfold.toml", text);
     Launch::bare(config)
         .flag("--config", file.display())
-        .flag("--accounts", fresh(Kind::Sqlite, folder))
+        .flag("--accounts", fresh(DatabaseProduct::Sqlite, folder))
         .flag("--protect", protect)
         .flag("--password-memory", "64k")
         .flag("--password-passes", 1)
@@ -156,7 +156,7 @@ pub(super) fn h83_a_folder_that_takes_the_place_of_a_protected_one_is_protected(
 }
 
 pub(super) fn h83_folders_that_workers_may_not_look_at_stay_protected() {
-    let folder = Folder::new("closed");
+    let folder = TempFolder::new("closed");
     for host in ["private/in", "linked/in", "members/in", "open"] {
         folder.write(&format!("site/closed/{host}/page.html"), "page");
     }
@@ -196,7 +196,7 @@ pub(super) fn h82_members_pages_stay_private_after_an_interim_response(config: &
         let server = Launch::bare(config)
             .flag("--config", file.display())
             .flag("--write", write)
-            .flag("--accounts", fresh(Kind::Sqlite, &folder))
+            .flag("--accounts", fresh(DatabaseProduct::Sqlite, &folder))
             .flag("--protect", "/members/")
             .flag("--password-memory", "64k")
             .flag("--password-passes", 1)

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::binary;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Kind, Redis, execute, fresh};
+use tenfold_tests::databases::{DatabaseProduct, RedisServer, execute, fresh};
 use tenfold_tests::server::Server;
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 use tenfold_tests::visitor::Visitor;
@@ -36,16 +36,19 @@ fn users(url: &str, words: &[&str], input: &str) {
 }
 
 /// A database, and its session store.
-struct Place {
-    kind: Kind,
-    redis: Option<Redis>,
+struct SessionSetup {
+    kind: DatabaseProduct,
+    redis: Option<RedisServer>,
 }
 
-impl Place {
+impl SessionSetup {
     /// Each database, and Redis together with one of them.
-    fn all() -> Vec<Place> {
-        let databases = Kind::ALL.map(|kind| Place { kind, redis: None });
-        databases.into_iter().chain([Place { kind: Kind::Sqlite, redis: Some(Redis::start()) }]).collect()
+    fn all() -> Vec<SessionSetup> {
+        let databases = DatabaseProduct::ALL.map(|kind| SessionSetup { kind, redis: None });
+        databases
+            .into_iter()
+            .chain([SessionSetup { kind: DatabaseProduct::Sqlite, redis: Some(RedisServer::start()) }])
+            .collect()
     }
 
     fn sessions(&self) -> &str {
@@ -55,7 +58,7 @@ impl Place {
 
 pub(super) fn h80_a_login_in_flight_does_not_survive_a_change_of_the_member() {
     let folder = site();
-    for place in Place::all() {
+    for place in SessionSetup::all() {
         let url = fresh(place.kind, &folder);
         // The hash is slow enough for a change to happen meanwhile.
         let server = launch_costing(&Config::of(Engine::Epoll), &folder, &url, "64 MiB", 12)
@@ -117,7 +120,7 @@ fn invented() -> [String; 2] {
 
 pub(super) fn h81_an_invented_cookie_is_rejected_in_the_worker(config: &Config) {
     let folder = site();
-    let server = launch(config, &folder, &fresh(Kind::Sqlite, &folder)).start();
+    let server = launch(config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
     let mut member = Visitor::new(&server);
     assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
     let cookie = &member.cookies["session"];
@@ -150,7 +153,7 @@ const MANY: usize = 400;
 
 pub(super) fn h81_invented_cookies_leave_members_their_answers(config: &Config) {
     let folder = site();
-    let server = launch(config, &folder, &fresh(Kind::Sqlite, &folder)).start();
+    let server = launch(config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
     let mut member = Visitor::new(&server);
     assert_eq!((member.register("ann", GOOD).status, member.log_in("ann", GOOD).status), (303, 303));
     let session = format!("session={}", member.cookies["session"]);
@@ -191,7 +194,7 @@ pub(super) fn h81_invented_cookies_leave_members_their_answers(config: &Config) 
 
 pub(super) fn a_session_that_is_used_does_not_end_early() {
     let folder = site();
-    for place in Place::all() {
+    for place in SessionSetup::all() {
         let url = fresh(place.kind, &folder);
         let server = launch(&Config::of(Engine::Epoll), &folder, &url)
             .flag("--sessions", place.sessions())
@@ -227,7 +230,7 @@ pub(super) fn a_session_that_is_used_does_not_end_early() {
 
 pub(super) fn a_fresh_login_works_at_once() {
     let folder = site();
-    let server = launch(&Config::of(Engine::Epoll), &folder, &fresh(Kind::Sqlite, &folder))
+    let server = launch(&Config::of(Engine::Epoll), &folder, &fresh(DatabaseProduct::Sqlite, &folder))
         .flag("--session-idle", "1s")
         .flag("--session-lifetime", "1s")
         .flag("--login-throttle", "off")
@@ -251,7 +254,7 @@ pub(super) fn a_fresh_login_works_at_once() {
 
 pub(super) fn a_member_has_32_sessions_at_most() {
     let folder = site();
-    for place in Place::all() {
+    for place in SessionSetup::all() {
         let url = fresh(place.kind, &folder);
         let server = launch(&Config::of(Engine::Epoll), &folder, &url)
             .flag("--sessions", place.sessions())
@@ -291,7 +294,9 @@ pub(super) fn a_session_outlives_an_update_of_the_database() {
     let whole =
         "ALTER TABLE tenfold_users DROP COLUMN epoch; ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
     let cut_short = "ALTER TABLE tenfold_sessions DROP COLUMN epoch;";
-    for (kind, columns) in Kind::ALL.into_iter().flat_map(|kind| [(kind, whole), (kind, cut_short)]) {
+    for (kind, columns) in
+        DatabaseProduct::ALL.into_iter().flat_map(|kind| [(kind, whole), (kind, cut_short)])
+    {
         let url = fresh(kind, &folder);
         let launch = || launch(&Config::of(Engine::Epoll), &folder, &url);
         let server = launch().start();

@@ -8,11 +8,11 @@ use std::process::Command;
 use tenfold_engine::Engine;
 use tenfold_tests::binary;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Database, Disk, Held, Kind, fresh};
+use tenfold_tests::databases::{Database, DatabaseProduct, Disk, TableLock, fresh};
 use tenfold_tests::process::Process;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::Folder;
-use tenfold_tests::strace::{Fault, Tracer};
+use tenfold_tests::site::TempFolder;
+use tenfold_tests::strace::{CallFailure, Tracer};
 use tenfold_tests::time::{SOON, becomes_true, eventually};
 use tenfold_tests::visitor::{Visitor, text};
 
@@ -21,15 +21,15 @@ use super::{GOOD, launch, site, stop};
 
 /// A server with one member, and its own database server.
 struct Troubled {
-    kind: Kind,
+    kind: DatabaseProduct,
     database: Option<Database>,
     url: String,
     server: Server,
 }
 
 impl Troubled {
-    fn new(kind: Kind, folder: &Folder) -> Troubled {
-        let database = (kind != Kind::Sqlite).then(|| Database::start(kind));
+    fn new(kind: DatabaseProduct, folder: &TempFolder) -> Troubled {
+        let database = (kind != DatabaseProduct::Sqlite).then(|| Database::start(kind));
         let url = database.as_ref().map_or_else(|| fresh(kind, folder), Database::create);
         let launch = launch(&Config::of(Engine::Epoll), folder, &url).flag("--login-throttle", "off");
         let server = launch.start();
@@ -72,7 +72,7 @@ impl Troubled {
 
 pub(super) fn h69_a_database_that_goes_and_comes_back() {
     let folder = site();
-    for kind in Kind::ALL {
+    for kind in DatabaseProduct::ALL {
         let troubled = Troubled::new(kind, &folder);
         let mut member = troubled.member();
         let aside = folder.at("aside.db");
@@ -98,14 +98,14 @@ pub(super) fn h69_a_database_that_goes_and_comes_back() {
 
 pub(super) fn h69_a_database_that_is_locked() {
     let folder = site();
-    for kind in Kind::ALL {
+    for kind in DatabaseProduct::ALL {
         let troubled = Troubled::new(kind, &folder);
         let mut member = troubled.member();
-        let held = Held::tables(&troubled.url, troubled.database.as_ref());
+        let held = TableLock::tables(&troubled.url, troubled.database.as_ref());
         troubled.nobody_can_log_in();
         // A writer of an SQLite database does not block readers.
         let status = member.get("/members/").status;
-        assert_eq!(status, if kind == Kind::Sqlite { 200 } else { 503 }, "{kind:?}");
+        assert_eq!(status, if kind == DatabaseProduct::Sqlite { 200 } else { 503 }, "{kind:?}");
         drop(held);
         troubled.comes_back();
     }
@@ -115,13 +115,13 @@ pub(super) fn h69_a_database_that_is_full() {
     let folder = site();
     // MariaDB exits if its log cannot be written, and does not restart here, which equals an unreachable database. On a
     // full disk its log has preallocated room: `h69_a_disk_that_is_full_loses_nobody`.
-    for kind in [Kind::Sqlite, Kind::Postgres] {
+    for kind in [DatabaseProduct::Sqlite, DatabaseProduct::Postgres] {
         let troubled = Troubled::new(kind, &folder);
         let writer = match &troubled.database {
             None => accounts_process(&troubled.server),
             Some(database) => backend(database),
         };
-        let full = Fault { calls: "pwrite64", error: "ENOSPC", when: "1+" };
+        let full = CallFailure { calls: "pwrite64", error: "ENOSPC", when: "1+" };
         let tracer = Tracer::inject(&[writer], &[full]);
         troubled.nobody_can_log_in();
         assert!(tracer.failed(&full) > 0, "{kind:?}");
@@ -146,8 +146,8 @@ const SET_ASIDE: usize = 5000;
 
 pub(super) fn h69_a_disk_that_is_full_loses_nobody() {
     let folder = site();
-    for kind in Kind::ALL {
-        let database = (kind != Kind::Sqlite).then(|| Database::start_on_disk(kind, SMALL));
+    for kind in DatabaseProduct::ALL {
+        let database = (kind != DatabaseProduct::Sqlite).then(|| Database::start_on_disk(kind, SMALL));
         let own = database.is_none().then(|| Disk::new(&folder.make("disk"), SMALL));
         let disk = own.as_ref().or(database.as_ref().map(Database::disk)).expect("it is one or the other");
         let url = database
@@ -176,9 +176,9 @@ pub(super) fn h69_a_disk_that_is_full_loses_nobody() {
         assert!(text(&response).contains("Please try again soon."), "{kind:?}: {}", text(&response));
         assert_eq!(server.get("/").status, 200, "{kind:?}");
         let why = match kind {
-            Kind::Sqlite => "accounts: database or disk is full",
-            Kind::Postgres => "No space left on device",
-            Kind::Mariadb => "accounts: The table 'tenfold_users' is full",
+            DatabaseProduct::Sqlite => "accounts: database or disk is full",
+            DatabaseProduct::Postgres => "No space left on device",
+            DatabaseProduct::Mariadb => "accounts: The table 'tenfold_users' is full",
         };
         becomes_true(SOON, &format!("{kind:?}: its owner is told why"), || server.errors().contains(why));
 

@@ -2,7 +2,7 @@
 
 use tenfold_engine::Engine;
 use tenfold_tests::config::Config;
-use tenfold_tests::databases::{Kind, fresh};
+use tenfold_tests::databases::{DatabaseProduct, fresh};
 use tenfold_tests::visitor::Visitor;
 
 use super::{GOOD, launch, site, stop};
@@ -11,7 +11,7 @@ pub(super) fn h63_h66_visitors_behind_a_unix_socket_are_told_apart() {
     let folder = site();
     let socket = folder.at("socket");
     let launch = |name: &str| {
-        let url = fresh(Kind::Sqlite, &folder);
+        let url = fresh(DatabaseProduct::Sqlite, &folder);
         let launch = launch(&Config::of(Engine::Epoll), &folder, &url);
         launch.flag("--listen", format!("unix:{}", socket.display())).flag("--trusted-proxy", name)
     };

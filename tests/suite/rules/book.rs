@@ -1,14 +1,14 @@
 //! The examples of the book about sites: the first one of each page, as a server.
 
 use tenfold_tests::config::Config;
-use tenfold_tests::response::Response;
+use tenfold_tests::response::WireResponse;
 use tenfold_tests::server::Server;
-use tenfold_tests::site::Folder;
+use tenfold_tests::site::TempFolder;
 
 use super::{MEMBERS, RIGHT, end, folder, location, start};
 
 /// A server with the first example on a page of the book.
-fn of_the_book(config: &Config, page: &str, folder: &Folder) -> Server {
+fn of_the_book(config: &Config, page: &str, folder: &TempFolder) -> Server {
     let begin = page.find("```toml\n").expect("the page has an example") + "```toml\n".len();
     let example = &page[begin..begin + page[begin..].find("```").expect("the example ends")];
     start(config, folder, example)
@@ -92,7 +92,7 @@ pub(super) fn the_book_on_cors(config: &Config) {
     let folder = folder(&files);
     let server = of_the_book(config, include_str!("../../../docs/site/cors.md"), &folder);
     let origin = ("Origin", "https://app.example");
-    let allowed = |response: &Response| response.field("Access-Control-Allow-Origin").map(str::to_owned);
+    let allowed = |response: &WireResponse| response.field("Access-Control-Allow-Origin").map(str::to_owned);
     assert_eq!(allowed(&server.ask("GET", "/api/a.json", &[origin])).as_deref(), Some("https://app.example"));
     assert_eq!(allowed(&server.ask("GET", "/api/a.json", &[("Origin", "https://evil.example")])), None);
     assert_eq!(allowed(&server.get("/fonts/a.woff2")).as_deref(), Some("*"));

@@ -8,7 +8,7 @@ use super::context::{PendingQuery, ReplyAction, RequestAction, Web};
 use super::origin::{self, safe_next};
 use super::page::{MemberPage, PLACE};
 use super::view::View;
-use super::visitor::{Cookie, Visitor};
+use super::visitor::{Cookie, RequestClient};
 use crate::ask::{Query, Refused, Reply};
 use crate::names;
 use crate::token;
@@ -41,7 +41,7 @@ impl Web {
         form: &str,
         head: &Request<'_>,
         body: &[u8],
-        visitor: Visitor,
+        visitor: RequestClient,
     ) -> RequestAction {
         let is_form = head.only("content-type").is_some_and(|kind| {
             let kind = kind.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
@@ -90,7 +90,7 @@ impl Web {
         self: &Arc<Web>,
         fields: &FormFields,
         former: Option<String>,
-        visitor: Visitor,
+        visitor: RequestClient,
     ) -> RequestAction {
         let (name, next) = (fields.of("name"), safe_next(&fields.of("next")));
         let request = Query::Login {
@@ -112,7 +112,7 @@ impl Web {
     }
 
     /// Begins a session and sets its cookie.
-    fn welcome(&self, token: &str, known: &str, visitor: &Visitor, next: &str) -> MemberPage {
+    fn welcome(&self, token: &str, known: &str, visitor: &RequestClient, next: &str) -> MemberPage {
         let seconds = self.settings.absolute.as_secs();
         MemberPage::see(next).cookie(Cookie::Session, visitor.secure, token, seconds).cookie(
             Cookie::Known,
@@ -122,7 +122,7 @@ impl Web {
         )
     }
 
-    fn register(self: &Arc<Web>, fields: &FormFields, visitor: Visitor) -> RequestAction {
+    fn register(self: &Arc<Web>, fields: &FormFields, visitor: RequestClient) -> RequestAction {
         let (name, code) = (fields.of("name"), fields.of("invitation"));
         let (password, next) = (fields.of("password"), safe_next(&fields.of("next")));
         let invitation = Some(code.clone()).filter(|code| !code.is_empty());
@@ -153,7 +153,7 @@ impl Web {
         })
     }
 
-    fn log_out(self: &Arc<Web>, session: String, visitor: Visitor) -> RequestAction {
+    fn log_out(self: &Arc<Web>, session: String, visitor: RequestClient) -> RequestAction {
         self.ask(Query::Logout { session }, visitor.session.clone(), move |web, reply| match reply {
             Reply::Done => MemberPage::see(&format!("/{PLACE}/login?said=out")).cookie(
                 Cookie::Session,
@@ -169,7 +169,7 @@ impl Web {
         self: &Arc<Web>,
         fields: &FormFields,
         session: String,
-        visitor: Visitor,
+        visitor: RequestClient,
     ) -> RequestAction {
         let (old, new) = (fields.of("old"), fields.of("new"));
         let mut view = View::of(&visitor);
@@ -186,7 +186,12 @@ impl Web {
         })
     }
 
-    fn delete(self: &Arc<Web>, fields: &FormFields, session: String, visitor: Visitor) -> RequestAction {
+    fn delete(
+        self: &Arc<Web>,
+        fields: &FormFields,
+        session: String,
+        visitor: RequestClient,
+    ) -> RequestAction {
         let request = Query::Remove { session, password: fields.of("password"), from: visitor.from() };
         self.ask(request, visitor.session.clone(), move |web, reply| match reply {
             Reply::Done => {
@@ -232,7 +237,7 @@ impl Web {
     }
 
     /// Shows a form again with a new token, because another site may have sent it or its cookie is missing.
-    fn foreign(&self, form: &str, fields: &FormFields, visitor: Visitor) -> MemberPage {
+    fn foreign(&self, form: &str, fields: &FormFields, visitor: RequestClient) -> MemberPage {
         const WHY: &str = "This form came from another site, or is too old. Please send it again.";
         if form == "sessions" {
             return self.render(403, "message", &View::message("Not done", WHY.into()));

@@ -24,7 +24,7 @@ use tenfold_http::{Connection, Method, Request};
 use crate::ask::{Query, Reply};
 pub use context::{PendingQuery, ReplyAction, RequestAction, Web, WebSettings};
 pub use page::{MemberPage, PLACE};
-use visitor::Visitor;
+use visitor::RequestClient;
 pub use visitor::counted_address;
 
 /// The greatest size of a form in bytes.
@@ -38,7 +38,7 @@ impl Web {
 
     /// The next step of the request `head` for the normalised `path`.
     pub fn begin(self: &Arc<Web>, path: &str, head: &Request<'_>, connection: &Connection) -> RequestAction {
-        let visitor = Visitor::read(head, connection, &self.settings.trusted);
+        let visitor = RequestClient::read(head, connection, &self.settings.trusted);
         let reads = matches!(head.method, Method::Get | Method::Head);
         match place(path) {
             Some(form) if head.method == Method::Post && forms::is_one(form) => {
@@ -61,7 +61,7 @@ impl Web {
         body: &[u8],
         connection: &Connection,
     ) -> RequestAction {
-        let visitor = Visitor::read(head, connection, &self.settings.trusted);
+        let visitor = RequestClient::read(head, connection, &self.settings.trusted);
         match place(path) {
             Some(form) => self.take(form, head, body, visitor),
             None => RequestAction::Nothing,
@@ -70,11 +70,11 @@ impl Web {
 
     /// The next step of `head`, whose file is protected although its path is not.
     pub fn begin_for_file(self: &Arc<Web>, head: &Request<'_>, connection: &Connection) -> RequestAction {
-        self.admit(head, Visitor::read(head, connection, &self.settings.trusted))
+        self.admit(head, RequestClient::read(head, connection, &self.settings.trusted))
     }
 
     /// Asks the accounts whether the visitor is a member.
-    fn admit(self: &Arc<Web>, head: &Request<'_>, visitor: Visitor) -> RequestAction {
+    fn admit(self: &Arc<Web>, head: &Request<'_>, visitor: RequestClient) -> RequestAction {
         let refusal = self.refusal(head);
         let Some(session) = visitor.session_digest() else { return RequestAction::Page(refusal) };
         let web = self.clone();

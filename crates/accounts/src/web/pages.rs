@@ -8,12 +8,17 @@ use super::context::{PendingQuery, ReplyAction, RequestAction, Web};
 use super::origin::safe_next;
 use super::page::{MemberPage, PLACE};
 use super::view::View;
-use super::visitor::{Cookie, Visitor};
+use super::visitor::{Cookie, RequestClient};
 use crate::ask::{Query, Reply};
 
 impl Web {
     /// Shows the page at `place`.
-    pub(super) fn show(self: &Arc<Web>, place: &str, head: &Request<'_>, visitor: Visitor) -> RequestAction {
+    pub(super) fn show(
+        self: &Arc<Web>,
+        place: &str,
+        head: &Request<'_>,
+        visitor: RequestClient,
+    ) -> RequestAction {
         let query = head.target.query.unwrap_or_default().as_bytes();
         let parameter = |name: &str| {
             let mut pairs = form_urlencoded::parse(query);
@@ -35,7 +40,7 @@ impl Web {
     }
 
     /// A page with a form, and the cookie behind its token.
-    fn form(&self, name: &str, visitor: &Visitor, view: View) -> MemberPage {
+    fn form(&self, name: &str, visitor: &RequestClient, view: View) -> MemberPage {
         let Ok((own, cookie)) = View::with_token(visitor) else { return self.trouble(&Reply::Unavailable) };
         let page = self.render(200, name, &View { token: own.token, ..view });
         match cookie {
@@ -50,7 +55,7 @@ impl Web {
         self: &Arc<Web>,
         place: &str,
         head: &Request<'_>,
-        visitor: Visitor,
+        visitor: RequestClient,
         notice: Option<&'static str>,
     ) -> RequestAction {
         let refusal = MemberPage::to_login(head);

@@ -7,7 +7,7 @@ use minijinja::Environment;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-use super::visitor::Visitor;
+use super::visitor::RequestClient;
 use crate::token;
 
 /// The built-in templates. The others extend `base.html`.
@@ -108,7 +108,7 @@ pub(super) struct Errors {
 
 impl View {
     /// The values for a visitor whose browser has the cookie behind the form token.
-    pub(super) fn of(visitor: &Visitor) -> View {
+    pub(super) fn of(visitor: &RequestClient) -> View {
         View { token: visitor.token().unwrap_or_default(), ..View::default() }
     }
 
@@ -117,7 +117,7 @@ impl View {
     }
 
     /// The values for any visitor, with the cookie to set if the browser has none.
-    pub(super) fn with_token(visitor: &Visitor) -> Result<(View, Option<String>), String> {
+    pub(super) fn with_token(visitor: &RequestClient) -> Result<(View, Option<String>), String> {
         if visitor.form.is_some() {
             return Ok((View::of(visitor), None));
         }

@@ -38,7 +38,7 @@ const LONGEST: usize = 256;
 
 /// The client of a request.
 #[derive(Clone, Debug)]
-pub(super) struct Visitor {
+pub(super) struct RequestClient {
     pub(super) session: Option<String>,
     pub(super) form: Option<String>,
     known: Option<String>,
@@ -47,11 +47,15 @@ pub(super) struct Visitor {
     address: String,
 }
 
-impl Visitor {
-    pub(super) fn read(head: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy]) -> Visitor {
+impl RequestClient {
+    pub(super) fn read(
+        head: &Request<'_>,
+        connection: &Connection,
+        trusted: &[TrustedProxy],
+    ) -> RequestClient {
         let (address, secure) = client(head, connection, trusted);
         let read = |cookie: Cookie| value(head, cookie.name(secure));
-        Visitor {
+        RequestClient {
             session: read(Cookie::Session),
             form: read(Cookie::Form),
             known: read(Cookie::Known),

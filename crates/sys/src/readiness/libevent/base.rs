@@ -63,7 +63,7 @@ impl LibeventBase {
         static QUIET: Once = Once::new();
         // SAFETY: the callback accesses nothing; it is set once, before any base exists.
         QUIET.call_once(|| unsafe { c::event_set_log_callback(keep_quiet) });
-        let config = Config::new()?;
+        let config = ConfigHandle::new()?;
         for other in METHODS.iter().filter(|other| method.is_some_and(|method| method != **other)) {
             config.avoid(other)?;
         }
@@ -209,17 +209,17 @@ impl Drop for LibeventBase {
     }
 }
 
-struct Config(NonNull<EventConfig>);
+struct ConfigHandle(NonNull<EventConfig>);
 
-impl Config {
-    fn new() -> io::Result<Config> {
+impl ConfigHandle {
+    fn new() -> io::Result<ConfigHandle> {
         // SAFETY: the function has no preconditions.
         let config = NonNull::new(unsafe { c::event_config_new() }).ok_or(io::ErrorKind::OutOfMemory)?;
         // libevent's own environment variables would override the configuration; one thread uses a base.
         let flags = c::EVENT_BASE_FLAG_NOLOCK | c::EVENT_BASE_FLAG_IGNORE_ENV;
         // SAFETY: the configuration is live.
         unsafe { c::event_config_set_flag(config.as_ptr(), flags) };
-        Ok(Config(config))
+        Ok(ConfigHandle(config))
     }
 
     fn avoid(&self, method: &str) -> io::Result<()> {
@@ -232,7 +232,7 @@ impl Config {
     }
 }
 
-impl Drop for Config {
+impl Drop for ConfigHandle {
     fn drop(&mut self) {
         // SAFETY: it is live and not used again.
         unsafe { c::event_config_free(self.0.as_ptr()) };
