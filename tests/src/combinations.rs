@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_completed_by_what_is_legal_and_always_by_the_same() {
+    fn completing_a_row_is_legal_and_reproducible() {
         let of =
             |name, count: usize| Parameter { name, values: (0..count).map(|at| at.to_string()).collect() };
         let parameters = [of("a", 2), of("b", 3), of("c", 3)];

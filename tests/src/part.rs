@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_part_is_refused() {
+    fn invalid_parts_are_rejected() {
         for text in ["", "3", "0/5", "6/5", "1/0", "a/b", "1/2/3", "-1/5"] {
             assert!(text.parse::<SuitePart>().is_err(), "{text:?}");
         }

@@ -19,8 +19,8 @@ pub(crate) const THEME: Theme = Theme {
         Topologies Own: h35_connections_past_the_bound_of_an_address_are_closed_and_counted,
             requests_past_the_rate_of_an_address_are_429_and_counted;
         Engines Own: a_connection_keeps_its_rate;
-        Processes Own: a_worker_that_dies_takes_its_counts_with_it;
-        Concurrent Own: what_nobody_asked_for_bounds_nothing;
+        Processes Own: a_dead_worker_releases_its_counts;
+        Concurrent Own: without_settings_there_is_no_limit;
     ],
 };
 
@@ -110,7 +110,7 @@ fn a_connection_keeps_its_rate(config: &Config) {
     stop(server);
 }
 
-fn a_worker_that_dies_takes_its_counts_with_it(config: &Config) {
+fn a_dead_worker_releases_its_counts(config: &Config) {
     const BOUND: usize = 8;
     let server = Launch::new(config, site::shared()).flag("--max-connections-per-address", BOUND).start();
     let kept: Vec<_> = (0..BOUND).filter_map(|_| server.idle()).collect();
@@ -130,7 +130,7 @@ fn a_worker_that_dies_takes_its_counts_with_it(config: &Config) {
     stop(server);
 }
 
-fn what_nobody_asked_for_bounds_nothing(config: &Config) {
+fn without_settings_there_is_no_limit(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let kept: Vec<_> = (0..100).filter_map(|_| server.idle()).collect();
     assert_eq!(kept.len(), 100);

@@ -14,9 +14,9 @@ use tenfold_tests::wire::Wire;
 pub(crate) const THEME: Theme = Theme {
     name: "bodies",
     cases: cases![
-        Every Shared: h12_h15_bodies_that_nobody_wants_are_read_away, h11_chunks_that_are_none_end_the_connection;
+        Every Shared: h12_h15_unread_bodies_are_drained, h11_invalid_chunks_end_the_connection;
         Engines OwnLayered: a_body_comes_back_as_it_was_sent, h08_h11_h12_chunks_are_read_strictly_and_bounded,
-            h15_a_body_past_its_bound_is_413, h19_who_waits_for_100_continue_gets_it, h24_h26_a_body_by_drops_is_408_and_a_half_closed_one_is_let_go;
+            h15_a_body_past_its_bound_is_413, h19_expect_100_continue_is_answered, h24_h26_a_slow_body_is_408_and_a_half_closed_one_is_released;
     ],
 };
 
@@ -61,7 +61,7 @@ fn expect_to_go_on(wire: &mut Wire, what: &str) {
     assert_eq!(wire.response().status, 200, "{what}");
 }
 
-fn h12_h15_bodies_that_nobody_wants_are_read_away(server: &Server) {
+fn h12_h15_unread_bodies_are_drained(server: &Server) {
     let mut wire = server.connect();
     for target in ["/1k.html", "/nothing"] {
         for length in [1, 1000, 60_000] {
@@ -89,7 +89,7 @@ fn h12_h15_bodies_that_nobody_wants_are_read_away(server: &Server) {
     }
 }
 
-fn h11_chunks_that_are_none_end_the_connection(server: &Server) {
+fn h11_invalid_chunks_end_the_connection(server: &Server) {
     for chunks in ["-1\r\n", "0x1\r\nx\r\n0\r\n\r\n", "1\nx\r\n0\r\n\r\n", "1\r\nxy\r\n0\r\n\r\n", "g\r\n"] {
         let mut wire = server.connect();
         wire.send(post("/1k.html", "Transfer-Encoding: chunked\r\n") + chunks + BEHIND);
@@ -188,7 +188,7 @@ fn h15_a_body_past_its_bound_is_413(config: &Config) {
     stop(server);
 }
 
-fn h19_who_waits_for_100_continue_gets_it(config: &Config) {
+fn h19_expect_100_continue_is_answered(config: &Config) {
     let server = echoing(config);
     let mut wire = server.connect();
     for (fields, body) in
@@ -212,7 +212,7 @@ fn h19_who_waits_for_100_continue_gets_it(config: &Config) {
     stop(server);
 }
 
-fn h24_h26_a_body_by_drops_is_408_and_a_half_closed_one_is_let_go(config: &Config) {
+fn h24_h26_a_slow_body_is_408_and_a_half_closed_one_is_released(config: &Config) {
     let server = launch(config).flag("--body-timeout", "1s").start();
     let mut wire = server.connect();
     let begin = Instant::now();

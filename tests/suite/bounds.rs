@@ -22,7 +22,7 @@ use tenfold_tests::wire::{Wire, request};
 
 pub(crate) const THEME: Theme = Theme {
     name: "bounds",
-    cases: cases![Every Many: past_the_queues_to_workers_is_refused, past_the_pipes_bodies_are_copied],
+    cases: cases![Every Many: full_worker_queues_refuse, without_free_pipes_bodies_are_copied],
 };
 
 /// A test for each engine for which `able` returns a configuration that this machine can run.
@@ -32,7 +32,7 @@ fn each(able: impl Fn(Engine) -> Option<Config>, run: fn(&Config)) -> Vec<Named>
     engines.filter_map(able).map(named).collect()
 }
 
-fn past_the_queues_to_workers_is_refused() -> Vec<Named> {
+fn full_worker_queues_refuse() -> Vec<Named> {
     let able = |engine: Engine| {
         let config = Config { topology: Topology::Handoff, ..Config::of(engine) };
         config.plan().is_ok().then_some(config)
@@ -111,7 +111,7 @@ fn count_lines(pipe: &mut File, over: &AtomicBool) -> usize {
     }
 }
 
-fn past_the_pipes_bodies_are_copied() -> Vec<Named> {
+fn without_free_pipes_bodies_are_copied() -> Vec<Named> {
     let able = |engine: Engine| {
         let config = Config { sender: Sender::Splice, ..Config::of(engine) };
         // The process of a single connection has pipes of its own.

@@ -21,7 +21,7 @@ pub(crate) const THEME: Theme = Theme {
             h48_h49_a_file_that_shrank_unseen_ends_the_connection, h50_a_file_that_grows_is_sent_as_promised,
             h51_a_file_that_is_replaced_is_sent_in_one_version;
         Topologies Own: a_change_is_seen_soon;
-        Concurrent Own: a_change_that_is_watched_is_seen_in_every_way;
+        Concurrent Own: a_watched_change_is_seen_everywhere;
         Epoll Own: the_page_of_the_book_holds;
     ],
 };
@@ -165,7 +165,7 @@ fn a_change_is_seen_soon(config: &Config) {
 
 /// Unit tests of the site check the timing with a virtual clock; this case checks the whole server, with the additional
 /// thread on each engine.
-fn a_change_that_is_watched_is_seen_in_every_way(config: &Config) {
+fn a_watched_change_is_seen_everywhere(config: &Config) {
     if config.process_per_connection() {
         return;
     }

@@ -14,9 +14,9 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "codings",
     cases: cases![
-        Engines Own: h54_a_file_beside_another_is_what_its_client_takes, what_is_compressed_comes_back,
-            clients_that_all_want_the_same_get_it;
-        Epoll Own: what_can_not_be_is_refused, the_page_of_the_book_holds;
+        Engines Own: h54_a_precompressed_sibling_suits_its_client, compressed_responses_decode_to_the_original,
+            concurrent_clients_get_the_same_compressed_file;
+        Epoll Own: invalid_settings_are_rejected, the_page_of_the_book_holds;
     ],
 };
 
@@ -37,7 +37,7 @@ fn text() -> Vec<u8> {
         .into_bytes()
 }
 
-fn h54_a_file_beside_another_is_what_its_client_takes(config: &Config) {
+fn h54_a_precompressed_sibling_suits_its_client(config: &Config) {
     let folder = with_siblings();
     let server = Launch::new(config, folder.path()).flag("--precompressed", "on").start();
     let mut wire = server.connect();
@@ -69,7 +69,7 @@ fn h54_a_file_beside_another_is_what_its_client_takes(config: &Config) {
     assert_eq!(wire.response().body, b"as it is, for who takes no coding\n");
 }
 
-fn what_is_compressed_comes_back(config: &Config) {
+fn compressed_responses_decode_to_the_original(config: &Config) {
     let folder = TempFolder::new("compressed");
     folder.write("text.txt", text());
     folder.write("photo.png", text());
@@ -106,7 +106,7 @@ fn decoded(server: &Server, target: &str, coding: &str) -> Vec<u8> {
     output.stdout
 }
 
-fn clients_that_all_want_the_same_get_it(config: &Config) {
+fn concurrent_clients_get_the_same_compressed_file(config: &Config) {
     let folder = TempFolder::new("wanted");
     folder.write("text.txt", text());
     let server =
@@ -125,7 +125,7 @@ fn clients_that_all_want_the_same_get_it(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn what_can_not_be_is_refused(_: &Config) {
+fn invalid_settings_are_rejected(_: &Config) {
     let folder = TempFolder::new("refused");
     for (words, place, mend) in [
         ("compress = \"deflate\"", ":1:12", "some of br, zstd and gzip"),

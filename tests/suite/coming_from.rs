@@ -16,7 +16,7 @@ use tenfold_tests::wire::Wire;
 
 pub(crate) const THEME: Theme = Theme {
     name: "coming-from",
-    cases: cases![Every Once: every_command_serves, every_file_is_right_and_serves],
+    cases: cases![Every Once: every_documented_command_serves, every_documented_configuration_serves],
 };
 
 /// The fenced blocks of this language on the page.
@@ -94,7 +94,7 @@ fn answers(address: SocketAddr) -> bool {
     wire.response().status == 200
 }
 
-fn every_command_serves() {
+fn every_documented_command_serves() {
     let commands: Vec<String> =
         blocks("sh").iter().flat_map(|block| block.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
     assert!(commands.len() >= 19, "{} commands on the page", commands.len());
@@ -105,7 +105,7 @@ fn every_command_serves() {
     }
 }
 
-fn every_file_is_right_and_serves() {
+fn every_documented_configuration_serves() {
     let files = blocks("toml");
     assert!(files.len() >= 2, "{} files on the page", files.len());
     for content in files {

@@ -18,10 +18,10 @@ pub(crate) const THEME: Theme = Theme {
     name: "commands",
     cases: cases![
         Topologies Own: status_counts, the_start_says_what_runs;
-        Engines Own: a_port_in_use_is_said;
-        Every Once: wrong_words_name_the_right_ones, combinations_that_make_no_sense, a_root_that_is_none,
+        Engines Own: a_port_in_use_is_reported;
+        Every Once: errors_name_the_valid_words, illegal_combinations, a_root_that_is_not_a_directory,
             check_shows_line_and_column, check_looks_at_what_serve_would_use, a_closed_pipe_ends_a_command_quietly, engines_agree_with_the_table, status_without_a_server, manuals_and_completions_are_read;
-        Every OnceAsRoot: a_root_that_can_not_be_read, check_looks_with_the_rights_of_the_workers;
+        Every OnceAsRoot: an_unreadable_root, check_looks_with_the_rights_of_the_workers;
     ],
 };
 
@@ -48,7 +48,7 @@ fn serve(words: &[&str]) -> Output {
     tenfold(&[&fixed, words].concat())
 }
 
-fn wrong_words_name_the_right_ones() {
+fn errors_name_the_valid_words() {
     let models: Vec<&str> = MODELS.iter().map(|model| model.name).collect();
     expect_refused(&serve(&["--engine", "kqueue"]), 2, &[&["kqueue"], models.as_slice()].concat());
     expect_refused(&serve(&["--topology", "star"]), 2, &["star", "single", "threads", "reuseport-processes"]);
@@ -70,7 +70,7 @@ fn wrong_words_name_the_right_ones() {
     expect_refused(&serve(&["--config", "/nonexistent.toml"]), 1, &["/nonexistent.toml"]);
 }
 
-fn combinations_that_make_no_sense() {
+fn illegal_combinations() {
     expect_refused(
         &serve(&["--engine", "naive", "--topology", "threads"]),
         2,
@@ -85,14 +85,14 @@ fn combinations_that_make_no_sense() {
     );
 }
 
-fn a_root_that_is_none() {
+fn a_root_that_is_not_a_directory() {
     let address = free_address().to_string();
     for root in ["/nonexistent", "/dev/null"] {
         expect_refused(&tenfold(&["serve", root, "--listen", &address]), 1, &[root]);
     }
 }
 
-fn a_root_that_can_not_be_read() {
+fn an_unreadable_root() {
     let folder = TempFolder::new("unreadable");
     folder.allow(".", 0o700);
     let root = folder.path().display().to_string();
@@ -106,7 +106,7 @@ fn a_root_that_can_not_be_read() {
     expect_refused(&output, 1, &[&root]);
 }
 
-fn a_port_in_use_is_said(config: &Config) {
+fn a_port_in_use_is_reported(config: &Config) {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = taken.local_addr().expect("a bound socket has an address").to_string();
     let output = Launch::new(config, site::shared()).flag("--listen", &address).refused();

@@ -8,7 +8,7 @@ use tenfold_tests::wire::request;
 
 pub(crate) const THEME: Theme = Theme {
     name: "conditions",
-    cases: cases![Every Shared: not_modified_by_tag, not_modified_by_date, files_that_change_not_keep_their_tag;],
+    cases: cases![Every Shared: not_modified_by_tag, not_modified_by_date, unchanged_files_keep_their_tag;],
 };
 
 fn not_modified_by_tag(server: &Server) {
@@ -50,7 +50,7 @@ fn not_modified_by_date(server: &Server) {
     assert_eq!(wire.response().status, 200, "a tag counts, and the date beside it does not");
 }
 
-fn files_that_change_not_keep_their_tag(server: &Server) {
+fn unchanged_files_keep_their_tag(server: &Server) {
     let first = server.get("/16k.bin").need("ETag").to_owned();
     assert_eq!(server.get("/16k.bin").need("ETag"), first);
     assert_ne!(server.get("/1k.html").need("ETag"), first, "two files have two tags");

@@ -13,8 +13,8 @@ pub(crate) const THEME: Theme = Theme {
     name: "connections",
     cases: cases![
         Every Shared: kept_and_ended_by_version_and_field, sixteen_pipelined_requests, h17_a_thousand_pipelined_requests,
-            h18_a_byte_a_packet, half_closed_behind_a_request, half_closed_behind_many_requests,
-            h15_a_body_nobody_wants_is_passed_over, an_empty_line_before_a_request, large_files_pipelined;
+            h18_one_byte_per_packet, half_closed_behind_a_request, half_closed_behind_many_requests,
+            h15_an_unread_body_is_skipped, an_empty_line_before_a_request, large_files_pipelined;
         Senders Shared: a_slow_reader, five_hundred_at_once;
     ],
 };
@@ -94,7 +94,7 @@ fn large_files_pipelined(server: &Server) {
     }
 }
 
-fn h18_a_byte_a_packet(server: &Server) {
+fn h18_one_byte_per_packet(server: &Server) {
     let mut wire = server.connect();
     wire.get("/1k.html");
     let whole = wire.response().dateless();
@@ -150,7 +150,7 @@ fn half_closed_behind_many_requests(server: &Server) {
     }
 }
 
-fn h15_a_body_nobody_wants_is_passed_over(server: &Server) {
+fn h15_an_unread_body_is_skipped(server: &Server) {
     let mut wire = server.connect();
     for length in [1, 100, 10_000, 60_000] {
         let mut bytes = request("POST", "/1k.html", &[("Content-Length", &length.to_string())]);

@@ -16,10 +16,10 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "deadlines",
     cases: cases![
-        Topologies Own: h23_a_head_by_drops_is_408, h24_a_body_by_drops_ends, a_connection_at_rest_is_dropped,
-            a_slow_line_that_moves_lives;
-        Senders Own: h25_a_reader_that_does_not_read_is_dropped, h27_resets_leave_nothing_behind;
-        Engines OwnLayered: a_head_by_drops_through_the_layer;
+        Topologies Own: h23_a_slow_head_is_408, h24_a_slow_body_ends, an_idle_connection_times_out,
+            a_slow_but_steady_client_is_served;
+        Senders Own: h25_a_client_that_does_not_read_is_dropped, h27_resets_leave_nothing_behind;
+        Engines OwnLayered: a_slow_head_through_the_layer;
     ],
 };
 
@@ -33,7 +33,7 @@ fn impatient(config: &Config) -> Server {
 }
 
 /// Single bytes do not extend the deadline.
-fn h23_a_head_by_drops_is_408(config: &Config) {
+fn h23_a_slow_head_is_408(config: &Config) {
     let server = impatient(config);
     let mut wire = server.connect();
     let begin = Instant::now();
@@ -57,11 +57,11 @@ fn h23_a_head_by_drops_is_408(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn a_head_by_drops_through_the_layer(config: &Config) {
-    h23_a_head_by_drops_is_408(config);
+fn a_slow_head_through_the_layer(config: &Config) {
+    h23_a_slow_head_is_408(config);
 }
 
-fn h24_a_body_by_drops_ends(config: &Config) {
+fn h24_a_slow_body_ends(config: &Config) {
     let server = impatient(config);
     let mut wire = server.connect();
     wire.send(request("POST", "/1k.html", &[("Content-Length", "10000")]));
@@ -77,7 +77,7 @@ fn h24_a_body_by_drops_ends(config: &Config) {
     assert_eq!(server.get("/1k.html").status, 200, "the server goes on");
 }
 
-fn a_connection_at_rest_is_dropped(config: &Config) {
+fn an_idle_connection_times_out(config: &Config) {
     // Longer than the others, so that even a late request is in time.
     let launch = Launch::new(config, site::shared()).flag("--head-timeout", "1s");
     let server = launch.flag("--idle-timeout", "2500ms").start();
@@ -97,7 +97,7 @@ fn a_connection_at_rest_is_dropped(config: &Config) {
 }
 
 /// Ten deadlines of time, at a rate above the minimum.
-fn a_slow_line_that_moves_lives(config: &Config) {
+fn a_slow_but_steady_client_is_served(config: &Config) {
     let server = impatient(config);
     let mut wire = server.connect();
     rustix::net::sockopt::set_socket_recv_buffer_size(wire.socket(), 16 * 1024).expect("a socket of ours");
@@ -114,7 +114,7 @@ fn a_slow_line_that_moves_lives(config: &Config) {
     wire.expect_body(&large[at..]);
 }
 
-fn h25_a_reader_that_does_not_read_is_dropped(config: &Config) {
+fn h25_a_client_that_does_not_read_is_dropped(config: &Config) {
     let server = impatient(config);
     let left = settled(&server);
     let mut stalled: Vec<_> = (0..if config.serial() { 1 } else { 5 }).map(|_| server.connect()).collect();

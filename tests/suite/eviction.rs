@@ -19,7 +19,7 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![
         Topologies Own: h84_an_idle_connection_gives_way_to_a_new_one;
         Dispatches Own: h84_idle_connections_of_a_dispatched_loop_give_way;
-        Engines Own: h84_a_connection_that_never_asked_gives_way;
+        Engines Own: h84_a_connection_without_a_request_gives_way;
         Every Once: h84_off_loopback_an_address_has_a_quarter_of_the_connections;
     ],
 };
@@ -103,7 +103,7 @@ fn each_new_connection_is_served(config: &Config) {
 }
 
 /// Otherwise an attacker could hold all places at no cost until the first request is overdue.
-fn h84_a_connection_that_never_asked_gives_way(config: &Config) {
+fn h84_a_connection_without_a_request_gives_way(config: &Config) {
     let (server, room) = bounded(config);
     let silent: Vec<Wire> = (0..room).map(|_| server.connect()).collect();
     let accepted = |server: &Server| server.status()["connections"]["accepted"] == room;

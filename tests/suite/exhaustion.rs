@@ -23,7 +23,7 @@ pub(crate) const THEME: Theme = Theme {
             other_connections_go_on_and_service_returns;
         Concurrent Own: h28_no_descriptors_no_spin;
         Engines Own: a_thousand_at_once_are_answered;
-        Every Once: past_the_queue_of_a_pool_is_refused_and_counted;
+        Every Once: a_full_pool_queue_refuses_and_counts;
     ],
 };
 
@@ -212,7 +212,7 @@ fn a_thousand_at_once_are_answered(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn past_the_queue_of_a_pool_is_refused_and_counted() {
+fn a_full_pool_queue_refuses_and_counts() {
     let launch = Launch::new(&Config::of(Engine::Pool), site::shared());
     let launch = launch.flag("--pool-threads", 2).flag("--pool-queue", 4);
     let server = launch.flag("--head-timeout", "300s").start();

@@ -26,10 +26,10 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "faults",
     cases: cases![
-        Engines Own: h30_calls_that_fail_harm_nobody;
-        Every Once: h30_calls_of_senders_that_fail_harm_nobody, h30_corks_that_fail_harm_nobody,
-            h30_waits_for_listeners_that_fail_harm_nobody, h30_the_supervisor_goes_on,
-            h30_work_is_done_when_there_are_threads_again, h31_a_write_of_the_log_that_fails_is_made_again_or_counted;
+        Engines Own: h30_failing_calls_are_harmless;
+        Every Once: h30_failing_sender_calls_are_harmless, h30_failing_corks_are_harmless,
+            h30_failing_waits_for_listeners_are_harmless, h30_the_supervisor_survives_failing_calls,
+            h30_queued_work_is_done_by_later_threads, h31_a_failed_log_write_is_retried_or_counted;
     ],
 };
 
@@ -83,7 +83,7 @@ fn open(server: &Server, folder: &TempFolder) -> Vec<String> {
     all.filter(|what| !what.starts_with(&root) && !what.ends_with("access.log")).collect()
 }
 
-fn h30_calls_that_fail_harm_nobody(config: &Config) {
+fn h30_failing_calls_are_harmless(config: &Config) {
     if *config != (Config { dispatch: config.dispatch, ..Config::of(config.engine) }) {
         // The remaining behaviour is the driver's code.
         return;
@@ -94,7 +94,7 @@ fn h30_calls_that_fail_harm_nobody(config: &Config) {
 }
 
 /// With one listener the server waits in `accept4`, with several in `poll`.
-fn h30_waits_for_listeners_that_fail_harm_nobody() {
+fn h30_failing_waits_for_listeners_are_harmless() {
     let on_two = |config: &Config, root: &Path| Launch::new(config, root).flag("--listen", free_address());
     let blocking = MODELS.iter().filter(|model| model.driver == Driver::Blocking);
     let handing_over = Config { topology: Topology::Handoff, ..Config::of(Engine::Epoll) };
@@ -103,14 +103,14 @@ fn h30_waits_for_listeners_that_fail_harm_nobody() {
 }
 
 /// One engine of each driver, as for the senders: a ring corks with calls, too.
-fn h30_corks_that_fail_harm_nobody() {
+fn h30_failing_corks_are_harmless() {
     let corked = |config: &Config, root: &Path| Launch::new(config, root).flag("--tcp-cork", "on");
     let all = [Engine::Naive, Engine::Epoll, Engine::AsioProactor, Engine::Uring].map(Config::of);
     each_at_once(all, |config| meet_all(corked, &config, CORK));
 }
 
 /// One engine of each driver, because the rest is the driver's code.
-fn h30_calls_of_senders_that_fail_harm_nobody() {
+fn h30_failing_sender_calls_are_harmless() {
     let all = [Engine::Naive, Engine::Epoll, Engine::Uring].into_iter().flat_map(|engine| {
         engine.model().senders.iter().map(move |&sender| Config { sender, ..Config::of(engine) })
     });
@@ -189,7 +189,7 @@ fn does_not_spin(tracer: &Tracer, point: Point) {
     assert!(again <= 50, "{lasting:?} is met {again} times in half a second: it spins");
 }
 
-fn h30_the_supervisor_goes_on() {
+fn h30_the_supervisor_survives_failing_calls() {
     let server = Launch::new(&Config::of(Engine::Epoll), site::shared()).start();
     for &point in SUPERVISING {
         let tracer = Tracer::inject(&[server.process], point);
@@ -211,7 +211,7 @@ fn h30_the_supervisor_goes_on() {
 }
 
 /// Work for threads does not wait for threads that cannot be started; later threads do it.
-fn h30_work_is_done_when_there_are_threads_again() {
+fn h30_queued_work_is_done_by_later_threads() {
     let folder = TempFolder::new("threads");
     folder.write("text.txt", "a line that is nearly the same\n".repeat(10_000));
     let server = Launch::new(&Config::of(Engine::Epoll), folder.path()).flag("--compress", "gzip").start();
@@ -232,7 +232,7 @@ fn h30_work_is_done_when_there_are_threads_again() {
 }
 
 /// All engines share the code that writes lines, so one engine per process model suffices.
-fn h31_a_write_of_the_log_that_fails_is_made_again_or_counted() {
+fn h31_a_failed_log_write_is_retried_or_counted() {
     let engines = [Engine::Fork, Engine::Thread, Engine::Epoll, Engine::Uring].into_iter();
     let all = engines.flat_map(|engine| ["buffered", "sync", "async"].map(|mode| (engine, mode)));
     let goes = |(engine, mode): &(Engine, &str)| !(*engine == Engine::Fork && *mode == "async");

@@ -11,7 +11,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "files",
     cases: cases![
         Every Shared: a_small_file_and_its_fields, files_of_all_sizes, h52_head_is_get_without_body, names_and_types,
-            folders, h40_h47_missing_and_hidden, h39_h43_h44_nothing_outside_the_root, h46_what_is_no_file_is_refused_at_once;
+            folders, h40_h47_missing_and_hidden, h39_h43_h44_nothing_outside_the_root, h46_special_files_are_rejected_immediately;
         Senders Shared: a_large_file;
     ],
 };
@@ -152,7 +152,7 @@ fn h39_h43_h44_nothing_outside_the_root(server: &Server) {
     assert_eq!(server.get("/in.html").body, site::content("1k.html"), "a link that stays inside is followed");
 }
 
-fn h46_what_is_no_file_is_refused_at_once(server: &Server) {
+fn h46_special_files_are_rejected_immediately(server: &Server) {
     let begin = Instant::now();
     assert_eq!(server.get("/pipe").status, 403, "a pipe");
     assert_eq!(server.get("/locked.txt").status, 403, "a file that may not be read");

@@ -17,7 +17,7 @@ use tenfold_tests::tools;
 pub(crate) const THEME: Theme = Theme {
     name: "itself",
     cases: cases![
-        Every Once: what_a_killed_run_left_is_removed, a_long_comparison_is_of_every_configuration
+        Every Once: remains_of_killed_runs_are_removed, a_long_comparison_is_of_every_configuration
     ],
 };
 
@@ -43,7 +43,7 @@ fn a_long_comparison_is_of_every_configuration() {
     assert!(missing.is_empty(), "not compared: {missing:?}");
 }
 
-fn what_a_killed_run_left_is_removed() {
+fn remains_of_killed_runs_are_removed() {
     let temporary = TempFolder::new("temporary");
     let mut gone = Command::new(tools::program("true")).stdin(Stdio::null()).spawn().expect("it starts");
     let (dead, living) = (gone.id(), std::process::id());

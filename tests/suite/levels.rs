@@ -15,7 +15,7 @@ use tenfold_tests::time::{SOON, becomes_true};
 
 pub(crate) const THEME: Theme = Theme {
     name: "levels",
-    cases: cases![Epoll Own: each_level_says_what_is_its_own_and_graver, a_reload_changes_what_workers_say],
+    cases: cases![Epoll Own: each_level_prints_its_own_and_more_severe_messages, a_reload_changes_the_log_level_of_workers],
 };
 
 /// Most severe first.
@@ -110,7 +110,7 @@ fn a_life(config: &Config, level: &str) -> String {
     server.errors()
 }
 
-fn each_level_says_what_is_its_own_and_graver(config: &Config) {
+fn each_level_prints_its_own_and_more_severe_messages(config: &Config) {
     let lives = std::sync::Mutex::new([const { String::new() }; 4]);
     each_at_once(0..LEVELS.len(), |place| {
         let said = a_life(config, LEVELS[place]);
@@ -132,7 +132,7 @@ fn each_level_says_what_is_its_own_and_graver(config: &Config) {
 }
 
 /// Workers of a new configuration use its level from the first message.
-fn a_reload_changes_what_workers_say(config: &Config) {
+fn a_reload_changes_the_log_level_of_workers(config: &Config) {
     let folder = TempFolder::new("levels");
     let server = launch(config, &folder).start();
     let complaints = || server.errors().matches("cannot write the access log").count();

@@ -18,7 +18,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "lifecycle",
     cases: cases![
         Topologies Own: h73_a_worker_that_is_killed_is_replaced, queued_connections_outlive_their_worker,
-            a_download_outlives_quit, a_connection_at_rest_does_not_hold_up_a_drain,
+            a_download_outlives_quit, an_idle_connection_does_not_delay_a_drain,
             a_second_term_does_not_wait, a_drain_has_a_bound,
             int_ends_it;
         Processes Own: h73_other_workers_do_not_notice;
@@ -112,7 +112,7 @@ fn a_download_outlives_quit(config: &Config) {
     assert!(status.success(), "{status}; it said:\n{}", server.errors());
 }
 
-fn a_connection_at_rest_does_not_hold_up_a_drain(config: &Config) {
+fn an_idle_connection_does_not_delay_a_drain(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let mut resting: Vec<_> = (0..if config.serial() { 1 } else { 10 }).map(|_| server.connect()).collect();
     for wire in &mut resting {

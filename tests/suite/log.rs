@@ -18,8 +18,8 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "log",
     cases: cases![
-        Topologies Own: h55_every_answer_is_a_line, no_line_is_lost_when_the_file_is_moved, a_drain_writes_what_is_left;
-        Engines Own: no_log_where_none_is_wanted;
+        Topologies Own: h55_every_response_is_a_log_line, no_line_is_lost_when_the_file_is_moved, a_drain_writes_what_is_left;
+        Engines Own: no_log_if_it_is_off;
     ],
 };
 
@@ -35,7 +35,7 @@ fn lines(server: &Server, count: usize) -> Vec<String> {
     server.log().lines().map(undated).collect()
 }
 
-fn h55_every_answer_is_a_line(config: &Config) {
+fn h55_every_response_is_a_log_line(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let mut wire = server.connect();
     let fields = [("User-Agent", "suite/1.0 (a \"test\")"), ("Referer", "http://localhost/")];
@@ -113,7 +113,7 @@ fn a_drain_writes_what_is_left(config: &Config) {
     assert_eq!(server.log().lines().count(), 20);
 }
 
-fn no_log_where_none_is_wanted(config: &Config) {
+fn no_log_if_it_is_off(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--access-log", "off").start();
     assert_eq!(server.get("/1k.html").status, 200);
     let process = server.workers().first().copied().unwrap_or(server.process);

@@ -22,14 +22,14 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "logs-modes",
     cases: cases![
-        Engines Own: common_is_combined_without_the_client, json_says_what_a_response_took,
+        Engines Own: common_is_combined_without_the_client, json_contains_the_duration_of_a_response,
             a_line_has_its_bound_whatever_was_sent,
-            h31_a_log_that_is_full_is_counted_and_serving_goes_on, a_log_that_can_be_written_again_is;
-        Topologies Own: every_mode_writes_every_line_once, a_new_file_by_lines_loses_nothing;
-        Epoll Own: sync_is_a_call_for_each_line, buffered_is_a_call_for_many, a_new_file_by_size_and_by_day,
-            a_reload_does_not_rotate_what_can_not_be_renamed;
-        Every Once: json_times_a_slow_reader_with_every_sender, a_thread_for_the_log_does_not_go_with_fork,
-            what_can_not_be_renamed_is_not_rotated;
+            h31_a_full_log_is_counted_and_serving_continues, a_log_recovers_when_it_is_writable_again;
+        Topologies Own: every_mode_writes_every_line_once, rotation_by_lines_loses_nothing;
+        Epoll Own: sync_is_a_call_for_each_line, buffered_is_a_call_for_many, rotation_by_size_and_by_day,
+            a_reload_does_not_rotate_unrenamable_files;
+        Every Once: json_times_a_slow_reader_with_every_sender, an_async_log_does_not_combine_with_fork,
+            unrenamable_files_are_not_rotated;
     ],
 };
 
@@ -71,7 +71,7 @@ fn common_is_combined_without_the_client(config: &Config) {
     stop(server);
 }
 
-fn json_says_what_a_response_took(config: &Config) {
+fn json_contains_the_duration_of_a_response(config: &Config) {
     let server = Launch::new(config, site::shared()).flag("--log-format", "json").start();
     let mut wire = server.connect();
     wire.send(request("GET", "/1k.html", &[("User-Agent", "a \"b\" \u{e9}")]));
@@ -221,7 +221,7 @@ fn buffered_is_a_call_for_many(config: &Config) {
 }
 
 /// A device that is always full.
-fn h31_a_log_that_is_full_is_counted_and_serving_goes_on(config: &Config) {
+fn h31_a_full_log_is_counted_and_serving_continues(config: &Config) {
     for mode in modes(config) {
         let launch = Launch::new(config, site::shared()).flag("--log-mode", mode);
         let server = launch.flag("--access-log", "/dev/full").start();
@@ -238,7 +238,7 @@ fn h31_a_log_that_is_full_is_counted_and_serving_goes_on(config: &Config) {
 }
 
 /// A limit on the size of files simulates a full disk; a new file simulates free space.
-fn a_log_that_can_be_written_again_is(config: &Config) {
+fn a_log_recovers_when_it_is_writable_again(config: &Config) {
     const LIMIT: u64 = 4096;
     for mode in modes(config) {
         let launch = Launch::new(config, site::shared()).flag("--log-mode", mode);
@@ -283,7 +283,7 @@ fn files(server: &Server) -> Vec<PathBuf> {
     paths.filter(name).collect()
 }
 
-fn a_new_file_by_lines_loses_nothing(config: &Config) {
+fn rotation_by_lines_loses_nothing(config: &Config) {
     let launch = Launch::new(config, site::shared()).flag("--log-mode", "sync");
     let server = launch.flag("--log-rotate", "40 lines").start();
     let begin = Instant::now();
@@ -302,7 +302,7 @@ fn a_new_file_by_lines_loses_nothing(config: &Config) {
     assert_eq!(text.lines().map(number_of).collect::<BTreeSet<_>>(), (0..asked).collect());
 }
 
-fn a_new_file_by_size_and_by_day(config: &Config) {
+fn rotation_by_size_and_by_day(config: &Config) {
     let folder = TempFolder::new("rotate");
     let path = folder.write("access.log", "of yesterday\n");
     site::set_modified(&path, site::now() - 24 * 60 * 60);
@@ -332,7 +332,7 @@ fn a_new_file_by_size_and_by_day(config: &Config) {
     stop(server);
 }
 
-fn a_thread_for_the_log_does_not_go_with_fork() {
+fn an_async_log_does_not_combine_with_fork() {
     let output = tenfold(&["serve", ".", "--engine", "fork", "--log-mode", "async"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
@@ -341,7 +341,7 @@ fn a_thread_for_the_log_does_not_go_with_fork() {
 }
 
 /// A device, a link to one, and a link to a file, which a rename would replace.
-fn what_can_not_be_renamed_is_not_rotated() {
+fn unrenamable_files_are_not_rotated() {
     let folder = TempFolder::new("rotate");
     std::os::unix::fs::symlink(folder.write("access.log", ""), folder.at("link")).expect("our own folder");
     let link = folder.at("link").display().to_string();
@@ -362,7 +362,7 @@ fn what_can_not_be_renamed_is_not_rotated() {
     assert!(folder.at("link").is_symlink(), "the link was renamed");
 }
 
-fn a_reload_does_not_rotate_what_can_not_be_renamed(config: &Config) {
+fn a_reload_does_not_rotate_unrenamable_files(config: &Config) {
     let folder = TempFolder::new("rotate");
     let file = folder.write("tenfold.toml", "root = \".\"\n");
     let launch = Launch::bare(config).flag("--config", file.display());

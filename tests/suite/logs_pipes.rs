@@ -22,8 +22,8 @@ pub(crate) const THEME: Theme = Theme {
     name: "logs-pipes",
     cases: cases![
         Epoll Own: h32_a_blocked_pipe_drops_lines_and_no_request_waits, a_blocked_pipe_makes_requests_wait_and_says_so,
-            a_pipe_without_its_reader_holds_up_no_signal;
-        Every Once: a_pipe_that_nobody_reads_is_said_at_the_start;
+            a_pipe_without_its_reader_delays_no_signal;
+        Every Once: a_pipe_without_a_reader_is_reported_at_the_start;
     ],
 };
 
@@ -129,7 +129,7 @@ fn a_blocked_pipe_makes_requests_wait_and_says_so(config: &Config) {
 }
 
 /// The pipe has lost its reader, and a signal reopens the log: the supervisor still answers and replaces workers.
-fn a_pipe_without_its_reader_holds_up_no_signal(config: &Config) {
+fn a_pipe_without_its_reader_delays_no_signal(config: &Config) {
     let folder = TempFolder::new("pipe");
     let (path, end) = pipe(&folder);
     let launch = Launch::new(config, site::shared()).flag("--access-log", path.display());
@@ -162,7 +162,7 @@ fn a_pipe_without_its_reader_holds_up_no_signal(config: &Config) {
     stop(server);
 }
 
-fn a_pipe_that_nobody_reads_is_said_at_the_start() {
+fn a_pipe_without_a_reader_is_reported_at_the_start() {
     let folder = TempFolder::new("pipe");
     let (path, end) = pipe(&folder);
     drop(end);

@@ -20,7 +20,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "mechanisms",
     cases: cases![
         Topologies Own: a_topology_has_its_processes_threads_and_sockets, an_engine_makes_its_own_calls,
-            null_answers_whatever_is_asked;
+            null_answers_every_request;
         Triggers Own: triggers_are_those_asked_for;
         Dispatches Own: a_dispatch_divides_the_work_between_threads;
         Senders Own: a_sender_makes_its_call;
@@ -264,7 +264,7 @@ impl SenderCalls {
     }
 }
 
-fn null_answers_whatever_is_asked(config: &Config) {
+fn null_answers_every_request(config: &Config) {
     // Nothing is offloaded, so it reports that.
     if config.dispatch == Dispatch::Proactor {
         let refused = Launch::bare(config).word("--null").refused();

@@ -34,40 +34,40 @@ pub(crate) const THEME: Theme = Theme {
     name: "members",
     cases: cases![
         Topologies Own: a_visitor_becomes_a_member_and_leaves;
-        Engines Own: a_browser_goes_all_the_way, h70_what_is_protected_is_checked_whatever_is_asked,
+        Engines Own: a_browser_goes_all_the_way, h70_every_request_for_a_protected_file_is_checked,
             h82_members_pages_stay_private_after_an_interim_response,
             h83_no_route_leads_to_a_protected_file_without_a_login,
-            h81_an_invented_cookie_is_rejected_in_the_worker;
-        Concurrent Own: h81_invented_cookies_leave_members_their_answers;
+            h81_a_forged_cookie_is_rejected_in_the_worker;
+        Concurrent Own: h81_forged_cookies_do_not_block_members;
         Every Once: h61_sql_in_every_field_is_text, h62_an_unknown_name_and_a_wrong_password_are_answered_alike,
-            h63_guessing_is_throttled_and_the_owner_is_not_locked_out, h64_a_flood_of_logins_hurts_no_file,
-            h65_a_session_changes_at_login_and_password_and_dies_at_logout, h66_cookies_are_as_safe_as_the_way,
-            h67_forms_of_other_sites_are_not_taken, h68_one_name_is_registered_once,
+            h63_guessing_is_throttled_and_the_owner_is_not_locked_out, h64_a_flood_of_logins_does_not_delay_files,
+            h65_a_session_changes_at_login_and_password_and_dies_at_logout, h66_cookies_are_as_safe_as_the_connection,
+            h67_forms_of_other_sites_are_rejected, h68_one_name_is_registered_once,
             h63_h66_visitors_behind_a_unix_socket_are_told_apart,
             h80_a_login_in_flight_does_not_survive_a_change_of_the_member,
             a_session_that_is_used_does_not_end_early, a_fresh_login_works_at_once,
             a_member_has_32_sessions_at_most, a_session_outlives_an_update_of_the_database,
-            h69_a_database_that_goes_and_comes_back,
-            h69_a_database_that_is_locked, a_database_is_reached_by_its_socket, invitations_let_one_in, users_are_looked_after,
-            templates_are_the_users_own, a_database_that_can_not_be_used_is_one_line,
-            h83_a_folder_that_takes_the_place_of_a_protected_one_is_protected,
-            the_book_on_nodes, two_nodes_share_a_login, the_accounts_are_replaced_when_they_die;
+            h69_a_database_outage_and_recovery,
+            h69_a_locked_database, a_database_is_reachable_by_its_socket, invitations_let_one_in, the_users_command_manages_members,
+            templates_can_be_replaced, an_unusable_database_is_a_one_line_error,
+            h83_a_replacement_of_a_protected_folder_is_protected,
+            the_book_on_nodes, two_nodes_share_a_login, a_dead_accounts_process_is_replaced;
         Engines OwnAsRoot: h78_the_user_of_the_workers_reads_neither_the_database_nor_memory;
-        Every OnceAsRoot: h83_folders_that_workers_may_not_look_at_stay_protected,
-            h69_a_disk_that_is_full_loses_nobody, h69_a_database_that_is_full,
-            h71_what_is_acknowledged_was_synced,
-            h75_what_is_planted_at_the_database_is_never_opened_by_root,
+        Every OnceAsRoot: h83_folders_closed_to_workers_stay_protected,
+            h69_a_full_disk_loses_no_account, h69_a_full_database,
+            h71_acknowledged_accounts_were_synced,
+            h75_root_never_opens_files_planted_at_the_database,
             h75_root_follows_no_link_on_the_way_to_the_database,
-            h75_what_is_planted_beside_the_database_stays_roots,
-            h75_a_database_changes_hands_only_from_the_user_of_the_workers,
-            a_folder_that_the_accounts_cannot_write_is_named_and_nothing_is_left_there,
+            h75_targets_of_links_planted_beside_the_database_stay_roots,
+            h75_only_a_database_of_the_workers_user_changes_its_owner,
+            an_unwritable_database_folder_is_named_and_stays_empty,
             the_user_of_the_accounts_is_checked_and_a_shared_one_is_a_warning,
             h78_workers_share_one_page_with_the_accounts,
-            h76_messages_that_are_no_questions_and_answers_that_nobody_reads_harm_nobody,
+            h76_invalid_messages_and_unread_replies_are_harmless,
             h77_an_accounts_process_that_hangs_is_replaced,
             h78_without_root_the_memory_of_every_process_is_closed_to_the_same_user,
             h78_a_url_in_a_file_is_unknown_to_workers;
-        Every Many: h71_what_was_acknowledged_is_there_after_a_kill;
+        Every Many: h71_acknowledged_accounts_survive_a_kill;
     ],
 };
 

@@ -23,7 +23,7 @@ pub(crate) const THEME: Theme = Theme {
         Topologies OwnAsRoot: h75_a_link_at_the_log_is_not_followed_when_it_is_reopened;
         Epoll OwnAsRoot: h75_a_link_at_the_log_is_not_followed_at_the_start, h75_rotation_follows_no_link,
             h75_the_log_may_be_a_link_of_root_to_a_stream, h75_sockets_have_their_mode_when_they_are_bound,
-            h75_only_the_servers_own_socket_is_removed, h75_a_socket_that_does_not_answer_holds_up_no_start;
+            h75_only_the_servers_own_socket_is_removed, h75_an_unresponsive_socket_does_not_delay_the_start;
     ],
 };
 
@@ -198,7 +198,7 @@ fn h75_only_the_servers_own_socket_is_removed(config: &Config) {
 }
 
 /// A connect to a socket with a full queue blocks, and the start checks whether a socket is in use by connecting.
-fn h75_a_socket_that_does_not_answer_holds_up_no_start(config: &Config) {
+fn h75_an_unresponsive_socket_does_not_delay_the_start(config: &Config) {
     let folder = theirs("full");
     let path = folder.at("socket");
     let listener = UnixListener::bind(&path).expect("the name is free");

@@ -13,7 +13,7 @@ use tenfold_tests::time::{SOON, becomes_true, eventually};
 pub(crate) const THEME: Theme = Theme {
     name: "privileges",
     cases: cases![
-        Topologies OwnAsRoot: workers_are_nobody, a_worker_that_was_replaced_is_nobody, a_named_user;
+        Topologies OwnAsRoot: workers_run_as_nobody, a_replacement_worker_runs_as_nobody, a_named_user;
         Every OnceAsRoot: a_user_that_does_not_exist, a_ring_beyond_the_locked_memory_of_the_user;
     ],
 };
@@ -33,7 +33,7 @@ fn is_somebody(worker: Process, user: &str) {
     }
 }
 
-fn workers_are_nobody(config: &Config) {
+fn workers_run_as_nobody(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let mut wire = server.connect();
     wire.get("/1k.html");
@@ -45,7 +45,7 @@ fn workers_are_nobody(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn a_worker_that_was_replaced_is_nobody(config: &Config) {
+fn a_replacement_worker_runs_as_nobody(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let first = server.workers()[0];
     first.signal(Signal::KILL);

@@ -10,7 +10,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "ranges",
     cases: cases![
         Every Shared: parts_of_a_small_file, parts_of_a_large_file, h33_several_parts_of_a_file_and_too_many,
-            h34_a_range_past_the_end_is_416, h34_what_is_no_range_is_ignored, if_range_by_tag_and_by_date;
+            h34_a_range_past_the_end_is_416, h34_invalid_ranges_are_ignored, if_range_by_tag_and_by_date;
     ],
 };
 
@@ -97,7 +97,7 @@ fn h34_a_range_past_the_end_is_416(server: &Server) {
     assert_eq!(wire.response().status, 200, "the connection goes on");
 }
 
-fn h34_what_is_no_range_is_ignored(server: &Server) {
+fn h34_invalid_ranges_are_ignored(server: &Server) {
     let mut wire = server.connect();
     for range in ["bytes=5-2", "bytes=a-b", "bytes=", "bytes=-", "lines=1-2", "1-2", "bytes=1-2-3"] {
         wire.send(request("GET", "/1k.html", &[("Range", range)]));

@@ -9,8 +9,8 @@ pub(crate) const THEME: Theme = Theme {
     name: "refusals",
     cases: cases![
         Every Shared: malformed_heads_are_400, h19_h20_unknown_things_are_501_and_505, h21_h22_sizes_at_their_bounds,
-            h15_a_refusal_arrives_though_more_was_sent, h20_methods_that_do_not_apply_are_405,
-            bytes_behind_a_refusal_are_no_request;
+            h15_a_rejection_arrives_although_more_was_sent, h20_methods_that_do_not_apply_are_405,
+            bytes_after_a_rejected_request_are_ignored;
     ],
 };
 
@@ -128,7 +128,7 @@ fn h21_h22_sizes_at_their_bounds(server: &Server) {
 }
 
 /// A peer that is still sending receives the response: no reset destroys it.
-fn h15_a_refusal_arrives_though_more_was_sent(server: &Server) {
+fn h15_a_rejection_arrives_although_more_was_sent(server: &Server) {
     for length in [100, 10_000, 200_000] {
         let mut bytes = b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n".to_vec();
         bytes.resize(bytes.len() + length, b'x');
@@ -156,7 +156,7 @@ fn h20_methods_that_do_not_apply_are_405(server: &Server) {
     assert!(one.need("Allow").contains("GET"), "OPTIONS: {}", one.head);
 }
 
-fn bytes_behind_a_refusal_are_no_request(server: &Server) {
+fn bytes_after_a_rejected_request_are_ignored(server: &Server) {
     let mut bytes = request("GET", "/1k.html", &[]);
     bytes.extend(request("GET", "/1k.html", &[("Content-Length", "x")]));
     bytes.extend(request("GET", "/1k.html", &[]));

@@ -15,11 +15,11 @@ use tenfold_tests::time::{SOON, becomes_true};
 pub(crate) const THEME: Theme = Theme {
     name: "reload",
     cases: cases![
-        Topologies Own: site_and_limits_change, h72_a_wrong_file_changes_nothing, what_needs_a_restart_is_refused_by_name,
-            nobody_is_hurt_by_a_reload;
-        Epoll Own: a_sender_changes_where_the_sockets_suit_it;
-        Uring Own: a_sender_changes_where_the_sockets_suit_it;
-        Epoll OwnAsRoot: the_last_reload_counts_also_behind_one_that_fails;
+        Topologies Own: site_and_limits_change, h72_an_invalid_file_changes_nothing, settings_that_need_a_restart_are_rejected_by_name,
+            a_reload_interrupts_no_request;
+        Epoll Own: a_sender_changes_if_the_sockets_permit_it;
+        Uring Own: a_sender_changes_if_the_sockets_permit_it;
+        Epoll OwnAsRoot: the_last_reload_wins_even_after_a_failed_one;
     ],
 };
 
@@ -66,7 +66,7 @@ fn site_and_limits_change(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn h72_a_wrong_file_changes_nothing(config: &Config) {
+fn h72_an_invalid_file_changes_nothing(config: &Config) {
     let folder = folder();
     let right = "root = \"site\"\n";
     let server = start(config, &folder, right);
@@ -92,7 +92,7 @@ fn h72_a_wrong_file_changes_nothing(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn what_needs_a_restart_is_refused_by_name(config: &Config) {
+fn settings_that_need_a_restart_are_rejected_by_name(config: &Config) {
     let folder = folder();
     // Flags override the file; only settings of the file can change.
     let server = start(config, &folder, "root = \"site\"\nbacklog = 100\n");
@@ -121,7 +121,7 @@ fn listen_is_refused(config: &Config, folder: &TempFolder) {
 
 /// Files are sent in another way from now on. Zero-copy sends require an option on the listening sockets, which cannot
 /// be set later: this is reported in one line, and the whole old configuration stays.
-fn a_sender_changes_where_the_sockets_suit_it(config: &Config) {
+fn a_sender_changes_if_the_sockets_permit_it(config: &Config) {
     let folder = folder();
     let file = folder.write("tenfold.toml", "root = \"site\"\nsend = \"copy\"\n");
     let launch = Launch::bare(config).without("--send").flag("--config", file.display());
@@ -165,7 +165,7 @@ fn may_become_zerocopy_again(config: &Config, folder: &TempFolder) {
 }
 
 /// A download continues; new connections use the new site.
-fn nobody_is_hurt_by_a_reload(config: &Config) {
+fn a_reload_interrupts_no_request(config: &Config) {
     let folder = folder();
     let server = start(config, &folder, "root = \"site\"\n");
     let large = tenfold_tests::site::bytes(8 << 20, 8);
@@ -183,7 +183,7 @@ fn nobody_is_hurt_by_a_reload(config: &Config) {
 
 /// The worker is not root and cannot read the folder: it reports this and exits. Until the supervisor has waited for
 /// it, the new generation is a failed one.
-fn the_last_reload_counts_also_behind_one_that_fails(config: &Config) {
+fn the_last_reload_wins_even_after_a_failed_one(config: &Config) {
     let folder = folder();
     let server = start(config, &folder, "root = \"site\"\n");
     for round in 0..10 {

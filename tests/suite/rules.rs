@@ -23,7 +23,7 @@ use passwords::*;
 pub(crate) const THEME: Theme = Theme {
     name: "rules",
     cases: cases![
-        Engines Own: what_rules_say_holds, only_who_knows_the_password_sees_it, each_host_has_its_site,
+        Engines Own: path_rules_apply, a_folder_requires_its_password, each_host_has_its_site,
             h83_no_route_leads_to_a_file_behind_a_password, h85_wrong_passwords_are_throttled;
         Epoll Own: h85_guesses_delay_no_other_work, passwords_are_asked_for_on_one_connection, rules_change_on_a_reload, the_book_on_rules,
             the_book_on_hosts, the_book_on_redirects, the_book_on_headers, the_book_on_caching, the_book_on_cors,
@@ -61,7 +61,7 @@ fn location(response: &WireResponse) -> (u16, Option<String>) {
     (response.status, response.field("Location").map(str::to_owned))
 }
 
-fn what_rules_say_holds(config: &Config) {
+fn path_rules_apply(config: &Config) {
     let folder = folder(&[
         ("site/new/page.html", "page\n"),
         ("site/assets/app.3f2a9c1b.js", "1\n"),
@@ -130,7 +130,7 @@ fn what_rules_say_holds(config: &Config) {
     end(server);
 }
 
-fn only_who_knows_the_password_sees_it(config: &Config) {
+fn a_folder_requires_its_password(config: &Config) {
     let folder = folder(&[("site/private/index.html", "private\n"), ("members.htpasswd", MEMBERS)]);
     let server = start(
         config,

@@ -19,7 +19,7 @@ use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::wire::{new_socket, request};
 
 pub(crate) const THEME: Theme =
-    Theme { name: "slow-peers", cases: cases![Concurrent Own: an_honest_client_gets_every_answer] };
+    Theme { name: "slow-peers", cases: cases![Concurrent Own: an_honest_client_gets_every_response] };
 
 /// The allowed growth of private memory, in KiB.
 const GROWTH: u64 = 24 * 1024;
@@ -75,7 +75,7 @@ fn go_on(heads: &mut [TcpStream], readers: &mut [TcpStream]) {
     }
 }
 
-fn an_honest_client_gets_every_answer(config: &Config) {
+fn an_honest_client_gets_every_response(config: &Config) {
     let (slow_heads, slow_readers) = crowd(config);
     let launch =
         Launch::new(config, site::shared()).flag("--head-timeout", "10m").flag("--send-timeout", "10m");

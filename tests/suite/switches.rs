@@ -20,12 +20,12 @@ use tenfold_tests::wire::{Wire, request};
 pub(crate) const THEME: Theme = Theme {
     name: "switches",
     cases: cases![
-        Engines Own: an_answer_is_corked_and_let_go, an_answer_leaves_in_the_calls_asked_for,
+        Engines Own: a_response_is_corked_and_uncorked, a_response_leaves_in_the_configured_calls,
             connections_are_accepted_one_at_a_time, every_kind_of_address_is_served;
         Epoll Own: options_are_set_on_listening_sockets, options_that_are_off_are_not_set,
-            a_split_answer_waits_for_an_acknowledgement_where_small_segments_do;
-        Every Once: fastopen_is_refused_where_the_kernel_would_do_without, what_makes_no_sense_is_refused;
-        Every OnceAsRoot: fastopen_is_set_where_the_kernel_lets_it;
+            nagle_delays_a_split_response_until_an_acknowledgement;
+        Every Once: fastopen_is_rejected_if_the_kernel_would_ignore_it, nonsensical_arguments_are_rejected;
+        Every OnceAsRoot: fastopen_is_set_if_the_kernel_permits_it;
     ],
 };
 
@@ -102,7 +102,7 @@ fn traced_requests(server: &Server, target: &str, count: usize) -> Calls {
     tracer.detach()
 }
 
-fn an_answer_is_corked_and_let_go(config: &Config) {
+fn a_response_is_corked_and_uncorked(config: &Config) {
     const REQUESTS: usize = 5;
     let server = Launch::new(config, site::shared()).flag("--tcp-cork", "on").start();
     // From memory, and from a file.
@@ -131,7 +131,7 @@ fn sends_by_the_log(server: &Server) -> Vec<u64> {
     lines.map(|line| line["sends"].as_u64().expect("it says how many calls")).collect()
 }
 
-fn an_answer_leaves_in_the_calls_asked_for(config: &Config) {
+fn a_response_leaves_in_the_configured_calls(config: &Config) {
     const REQUESTS: usize = 3;
     for (write, by_head) in [("joined", 0), ("split", 1), ("per-header", 0)] {
         let launch = Launch::new(config, site::shared()).flag("--write", write).flag("--log-format", "json");
@@ -171,7 +171,7 @@ fn answer_times(config: &Config, nodelay: &str, write: &str) -> Vec<Duration> {
 
 /// Nagle's algorithm holds the body back until the head is acknowledged (RFC 896), and the peer delays that by 40 ms
 /// (RFC 1122 §4.2.3.2).
-fn a_split_answer_waits_for_an_acknowledgement_where_small_segments_do(config: &Config) {
+fn nagle_delays_a_split_response_until_an_acknowledgement(config: &Config) {
     const STALL: Duration = Duration::from_millis(30);
     let times = answer_times(config, "off", "split");
     assert!(times[0] >= STALL, "nothing waits: {times:?}");
@@ -260,7 +260,7 @@ fn every_kind_of_address_is_served(config: &Config) {
 
 const SERVERS: u32 = 2;
 
-fn fastopen_is_refused_where_the_kernel_would_do_without() {
+fn fastopen_is_rejected_if_the_kernel_would_ignore_it() {
     let said = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_fastopen").expect("Linux has it");
     if said.trim().parse::<u32>().is_ok_and(|bits| bits & SERVERS != 0) {
         return;
@@ -272,7 +272,7 @@ fn fastopen_is_refused_where_the_kernel_would_do_without() {
 }
 
 /// In a network namespace, whose setting can be changed freely.
-fn fastopen_is_set_where_the_kernel_lets_it() {
+fn fastopen_is_set_if_the_kernel_permits_it() {
     let folder = TempFolder::new("fastopen");
     let config = Config::of(Engine::Epoll);
     let into = folder.at("calls").display().to_string();
@@ -301,7 +301,7 @@ const NONSENSE: &[(&[&str], &str)] = &[
     (&["--linger", "0"], "1 to 600"),
 ];
 
-fn what_makes_no_sense_is_refused() {
+fn nonsensical_arguments_are_rejected() {
     for (words, legal) in NONSENSE {
         let folder = if words.contains(&"--null") { &[][..] } else { &["."][..] };
         let output = tenfold(&[&["serve"], folder, words, &["--control", "off"]].concat());

@@ -53,14 +53,14 @@ fn parameters() -> Vec<Parameter> {
         named("log-rotate", words(&["off", "5 lines", "2 KiB", "daily"])),
         named("log-level", words(&["info", "error", "warn", "debug"])),
     ];
-    if fastopen_is_there() {
+    if fastopen_is_available() {
         all.push(named("fastopen", words(&["off", "16"])));
     }
     all
 }
 
 /// Whether this kernel supports TCP Fast Open for servers; otherwise the switch is rejected.
-fn fastopen_is_there() -> bool {
+fn fastopen_is_available() -> bool {
     const SERVERS: u32 = 2;
     let said = fs::read_to_string("/proc/sys/net/ipv4/tcp_fastopen").expect("Linux has it");
     said.trim().parse::<u32>().is_ok_and(|bits| bits & SERVERS != 0)
@@ -101,7 +101,7 @@ fn legal(parameters: &[Parameter], row: &Partial) -> bool {
 
 /// A test for each row of pairs, and in long runs for several rows of the product.
 fn rows() -> Vec<Named> {
-    if !fastopen_is_there() {
+    if !fastopen_is_available() {
         eprintln!("net.ipv4.tcp_fastopen has no bit for servers: fastopen stands beside no other switch");
     }
     let parameters = Arc::new(parameters());
@@ -164,7 +164,7 @@ fn look(parameters: &[Parameter], row: &[usize]) {
         Some(_) => a_little_of_everything(Wire::connect_unix(&socket)),
         None => 0,
     };
-    says_as_much_as_it_is_told_to(&server, row.value("log-level").unwrap_or("info"));
+    output_matches_the_log_level(&server, row.value("log-level").unwrap_or("info"));
     server.stop().unwrap_or_else(|why| panic!("{why}"));
     let logs = logs(&folder);
     let lines = logs.iter().map(|log| fs::read_to_string(log).expect("our own").lines().count());
@@ -177,7 +177,7 @@ fn logs(folder: &TempFolder) -> Vec<PathBuf> {
     entries.filter(|path| path.to_string_lossy().contains("access.log")).collect()
 }
 
-fn says_as_much_as_it_is_told_to(server: &Server, level: &str) {
+fn output_matches_the_log_level(server: &Server, level: &str) {
     let told = format!(":{}/", server.address.port());
     let loud = ["info", "debug"].contains(&level);
     assert_eq!(server.errors().contains(&told), loud, "log-level {level}: {}", server.errors());

@@ -14,9 +14,9 @@ pub(crate) const THEME: Theme = Theme {
     name: "timers",
     cases: cases![
         Engines Own: every_timer_ends_every_wait;
-        Epoll Own: many_that_rest_end_and_those_that_ask_do_not;
-        Uring Own: many_that_rest_end_and_those_that_ask_do_not;
-        Engines Own: calls_that_wait_have_no_timer_to_choose;
+        Epoll Own: many_idle_connections_end_and_active_ones_persist;
+        Uring Own: many_idle_connections_end_and_active_ones_persist;
+        Engines Own: blocking_engines_reject_timer_choices;
     ],
 };
 
@@ -78,7 +78,7 @@ fn every_timer_ends_every_wait(config: &Config) {
     });
 }
 
-fn many_that_rest_end_and_those_that_ask_do_not(config: &Config) {
+fn many_idle_connections_end_and_active_ones_persist(config: &Config) {
     // They mostly wait.
     each_at_once(choices().filter(|_| keeps_timers(config)), |choice| {
         let server = launch(config, choice, LATE, LONG_IDLE).start();
@@ -106,7 +106,7 @@ fn many_that_rest_end_and_those_that_ask_do_not(config: &Config) {
     });
 }
 
-fn calls_that_wait_have_no_timer_to_choose(config: &Config) {
+fn blocking_engines_reject_timer_choices(config: &Config) {
     if keeps_timers(config) {
         return;
     }

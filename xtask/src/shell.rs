@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_program_said_last_is_kept_in_order() {
+    fn the_last_output_of_a_failed_program_is_kept_in_order() {
         let script =
             "i=0; while [ $i -lt 50 ]; do echo $WORD $i; echo other $i >&2; i=$((i+1)); done; exit 3";
         let failed = sh(script).expect_err("it exits with 3");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_leaves_running_is_not_waited_for() {
+    fn children_of_a_program_are_not_waited_for() {
         let start = std::time::Instant::now();
         let failed = sh("echo left; sleep 60 & exit 1").expect_err("it exits with 1");
         assert_eq!(failed.said, ["left"]);

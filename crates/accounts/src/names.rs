@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn invalid_names_are_rejected() {
         for (typed, why) in [
             ("", InvalidName::Short),
             (" a ", InvalidName::Short),

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_succeeds_is_not_counted() {
+    fn successes_are_not_counted() {
         let throttle = Throttle::new(true);
         for _ in 0..100 {
             let admitted = throttle.login(&at("10.0.0.1"), "ann", false, 0).expect("it was given back");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_who_guesses_now_is_remembered() {
+    fn memory_is_bounded_and_recent_guesses_are_remembered() {
         let throttle = Throttle::new(true);
         while throttle.login(&at("10.0.0.1"), "ann", false, 0).is_ok() {}
         for number in 0..2 * REMEMBERED {

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_one_name_says_nothing_of_another() {
+    fn a_marker_is_valid_for_one_name() {
         let shown = known("secret", "nonce", "ann");
         assert!(is_known("secret", &shown, "ann"));
         for (secret, shown, key) in [

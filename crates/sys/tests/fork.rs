@@ -5,11 +5,11 @@ use tenfold_sys::process::{Fork, fork, reap};
 use tenfold_sys::uring::{Ring, Sizes};
 
 fn main() {
-    h88_what_the_kernel_finds_by_address_is_not_forked();
-    println!("h88_what_the_kernel_finds_by_address_is_not_forked ... ok");
+    h88_memory_that_the_kernel_addresses_is_not_forked();
+    println!("h88_memory_that_the_kernel_addresses_is_not_forked ... ok");
 }
 
-fn h88_what_the_kernel_finds_by_address_is_not_forked() {
+fn h88_memory_that_the_kernel_addresses_is_not_forked() {
     let sizes = Sizes { submissions: 16, completions: 32, buffers: 4, buffer_bytes: 256 };
     let ring = Ring::new(sizes).expect("this kernel has io_uring");
     refused("io_uring");

@@ -31,7 +31,7 @@ fn send(signal: Signal, expected: (u32, Phase)) {
 }
 
 #[test]
-fn signals_change_the_phase_and_tell_who_watches() {
+fn signals_change_the_phase_and_notify_watchers() {
     lifecycle::install_worker_signals().expect("signals can be handled");
     let (first, second) = (PhaseWatch::new().expect("descriptors"), PhaseWatch::new().expect("descriptors"));
     assert_eq!(lifecycle::phase(), Phase::Serving);

@@ -19,7 +19,7 @@ pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
         Engines Shared: h39_dots_in_every_spelling, h40_h41_h42_a_path_is_decoded_once, h43_slashes_have_one_meaning,
-            h44_links_out_of_the_root, h47_what_is_not_shown, h52_answers_without_body;
+            h44_links_out_of_the_root, h47_hidden_files, h52_answers_without_body;
         Engines Own: h45_swaps_of_links_show_nothing_from_outside, h53_if_range_across_a_replacement;
     ],
 };
@@ -77,7 +77,7 @@ fn h44_links_out_of_the_root(server: &Server) {
     assert_eq!(server.get("/in.html").body, site::content("1k.html"), "a link that stays inside is followed");
 }
 
-fn h47_what_is_not_shown(server: &Server) {
+fn h47_hidden_files(server: &Server) {
     let hidden = ["/.secret", "/.git", "/.git/", "/.git/config", "/folder/.hidden", "/backup.html~", "/.env"];
     expect(server, 404, &hidden);
     expect(server, 404, &["/%2esecret", "/.%67it/config", "/backup.html%7e", "/.well-known/.secret"]);

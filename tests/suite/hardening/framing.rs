@@ -16,13 +16,13 @@ use tenfold_tests::wire::{ConnectionEnd, request};
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
-        Engines Shared: h01_a_length_beside_a_transfer_coding, h02_a_length_that_stands_twice,
-            h03_a_length_that_is_no_number, h04_a_transfer_coding_that_is_not_chunked,
+        Engines Shared: h01_a_length_beside_a_transfer_coding, h02_a_duplicate_length,
+            h03_a_length_that_is_not_a_number, h04_a_transfer_coding_that_is_not_chunked,
             h05_a_transfer_coding_in_http_1_0, h06_folded_lines, h07_white_space_around_a_name,
-            h08_bare_line_feeds, h09_bare_carriage_returns, h10_control_characters, h13_a_host_that_is_none,
-            h14_the_authority_of_an_absolute_target_wins, h16_an_upgrade_is_no_switch,
+            h08_bare_line_feeds, h09_bare_carriage_returns, h10_control_characters, h13_an_invalid_host,
+            h14_the_authority_of_an_absolute_target_wins, h16_an_upgrade_is_ignored,
             h20_versions_and_methods;
-        Engines Own: h17_a_thousand_answers_that_nobody_reads_are_bounded_memory;
+        Engines Own: h17_a_thousand_unread_responses_take_bounded_memory;
     ],
 };
 
@@ -67,7 +67,7 @@ fn h01_a_length_beside_a_transfer_coding(server: &Server) {
     );
 }
 
-fn h02_a_length_that_stands_twice(server: &Server) {
+fn h02_a_duplicate_length(server: &Server) {
     all_refused(
         server,
         &[
@@ -80,7 +80,7 @@ fn h02_a_length_that_stands_twice(server: &Server) {
     );
 }
 
-fn h03_a_length_that_is_no_number(server: &Server) {
+fn h03_a_length_that_is_not_a_number(server: &Server) {
     for length in ["+5", "-1", "0x5", "5 6", "", "5.0", "1e1", "18446744073709551616", "\u{665}"] {
         refused(server, &post(&format!("Content-Length: {length}\r\n")), 400);
     }
@@ -135,7 +135,7 @@ fn h10_control_characters(server: &Server) {
     }
 }
 
-fn h13_a_host_that_is_none(server: &Server) {
+fn h13_an_invalid_host(server: &Server) {
     for host in [
         "",
         "Host: localhost\r\nHost: localhost\r\n",
@@ -168,7 +168,7 @@ fn h14_the_authority_of_an_absolute_target_wins(server: &Server) {
     }
 }
 
-fn h16_an_upgrade_is_no_switch(server: &Server) {
+fn h16_an_upgrade_is_ignored(server: &Server) {
     let upgrade =
         "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c, websocket\r\nHTTP2-Settings: AAMAAABk\r\n";
     let mut wire = server.connect();
@@ -213,7 +213,7 @@ fn private(server: &Server) -> u64 {
 }
 
 /// A thousand requests for 128 KiB each, from a client that reads only after it has sent them all.
-fn h17_a_thousand_answers_that_nobody_reads_are_bounded_memory(config: &Config) {
+fn h17_a_thousand_unread_responses_take_bounded_memory(config: &Config) {
     const REQUESTS: usize = 1000;
     let server = Launch::new(config, site::shared()).start();
     assert_eq!(server.get("/128k.bin").status, 200);

@@ -17,10 +17,10 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
-        Engines Shared: h21_ten_thousand_headers, h22_a_target_without_end, h33_a_thousand_overlapping_ranges,
+        Engines Shared: h21_ten_thousand_headers, h22_an_endless_target, h33_a_thousand_overlapping_ranges,
             h34_ranges_at_every_edge;
         Engines Own: h36_a_bad_request_costs_no_more_than_a_good_one;
-        Every Once: h29_one_connection_does_not_wake_every_worker, h29_it_does_where_the_mechanism_can_not_help_it;
+        Every Once: h29_one_connection_does_not_wake_every_worker, h29_some_mechanisms_wake_several_workers;
     ],
 };
 
@@ -41,7 +41,7 @@ fn h21_ten_thousand_headers(server: &Server) {
     assert_eq!(status(server, format!("{line}{}\r\n", "X: y\r\n".repeat(99))), 200);
 }
 
-fn h22_a_target_without_end(server: &Server) {
+fn h22_an_endless_target(server: &Server) {
     for length in [8 * 1024 + 1, 12 * 1024] {
         assert_eq!(status(server, request("GET", &format!("/{}", "a".repeat(length - 1)), &[])), 414);
     }
@@ -168,7 +168,7 @@ fn h29_one_connection_does_not_wake_every_worker() {
     }
 }
 
-fn h29_it_does_where_the_mechanism_can_not_help_it() {
+fn h29_some_mechanisms_wake_several_workers() {
     for engine in [Engine::Select, Engine::Poll] {
         let several = woke_several(engine);
         assert!(several >= 20, "{engine}: {several} of 40 connections woke more than one worker");

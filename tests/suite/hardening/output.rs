@@ -12,13 +12,13 @@ use tenfold_tests::wire::request;
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
-        Engines Shared: h56_no_line_ends_in_a_redirect, h57_h60_redirects_stay_on_this_site,
+        Engines Shared: h56_redirects_contain_no_line_breaks, h57_h60_redirects_stay_on_this_site,
             h59_nosniff_and_a_charset, h60_no_host_is_repeated;
-        Engines Own: h55_what_a_request_says_is_one_line_of_the_log, h58_names_of_files_are_text;
+        Engines Own: h55_a_request_is_one_log_line, h58_names_of_files_are_text;
     ],
 };
 
-fn h55_what_a_request_says_is_one_line_of_the_log(config: &Config) {
+fn h55_a_request_is_one_log_line(config: &Config) {
     let server = Launch::new(config, site::shared()).start();
     let hostile = "a\" 200 1 \"-\" \"-\"\u{9b}31m\u{202e}\\x";
     server.ask("GET", "/none?%22%0a", &[("User-Agent", hostile), ("Referer", "\t\"\\")]);
@@ -42,7 +42,7 @@ fn h55_what_a_request_says_is_one_line_of_the_log(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-fn h56_no_line_ends_in_a_redirect(server: &Server) {
+fn h56_redirects_contain_no_line_breaks(server: &Server) {
     for target in ["/folder%0d%0aX:%20y", "/%0d%0aLocation:%20http://evil", "/folder%0a", "/folder%0d"] {
         assert_eq!(server.get(target).status, 400, "{target}");
     }

@@ -18,7 +18,7 @@ pub(crate) const THEME: Theme = Theme {
             h79_an_unlisted_call_is_refused_counted_and_reported_once,
             h79_a_worker_opens_nothing_outside_its_folders;
         Dispatches Own: h79_threads_of_a_pool_are_confined;
-        Epoll Own: h79_a_worker_in_the_place_of_another_reports_anew;
+        Epoll Own: h79_a_replacement_worker_reports_again;
         Engines Own: h79_calls_of_intruders_end_the_worker, h79_the_wait_of_another_model_ends_the_worker,
             h79_every_thread_of_a_worker_has_its_filter,
             h79_options_that_reach_other_processes_are_refused,
@@ -131,7 +131,7 @@ fn h79_an_unlisted_call_is_refused_counted_and_reported_once(config: &Config) {
     assert_eq!(server.get("/1k.html").status, 200);
 }
 
-fn h79_a_worker_in_the_place_of_another_reports_anew(config: &Config) {
+fn h79_a_replacement_worker_reports_again(config: &Config) {
     let server = start(config);
     for worker in 1..=2 {
         assert!(attempt(&server, "bind") && attempt(&server, "bind"), "serving goes on");

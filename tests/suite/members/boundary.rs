@@ -61,7 +61,7 @@ fn joins(server: &Server) -> Visitor<'_> {
     member
 }
 
-pub(super) fn h75_what_is_planted_at_the_database_is_never_opened_by_root() {
+pub(super) fn h75_root_never_opens_files_planted_at_the_database() {
     let folder = site();
     let own = folder_of(&folder, "data", WORKER);
     let (database, target, missing) = (own.join("members.db"), folder.at("target"), folder.at("missing"));
@@ -112,7 +112,7 @@ pub(super) fn h75_root_follows_no_link_on_the_way_to_the_database() {
     }
 }
 
-pub(super) fn h75_what_is_planted_beside_the_database_stays_roots() {
+pub(super) fn h75_targets_of_links_planted_beside_the_database_stay_roots() {
     let folder = site();
     let own = folder_of(&folder, "data", WORKER);
     fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).expect("our own folder");
@@ -143,7 +143,7 @@ pub(super) fn h75_what_is_planted_beside_the_database_stays_roots() {
     }
 }
 
-pub(super) fn h75_a_database_changes_hands_only_from_the_user_of_the_workers() {
+pub(super) fn h75_only_a_database_of_the_workers_user_changes_its_owner() {
     let folder = site();
     folder.allow(".", 0o777);
     let database = folder.at("members.db");
@@ -173,7 +173,7 @@ pub(super) fn h75_a_database_changes_hands_only_from_the_user_of_the_workers() {
     assert!(listed.status.success() && listed.stdout.starts_with(b"ann "), "{}", error_of(&listed));
 }
 
-pub(super) fn a_folder_that_the_accounts_cannot_write_is_named_and_nothing_is_left_there() {
+pub(super) fn an_unwritable_database_folder_is_named_and_stays_empty() {
     let folder = site();
     let own = folder_of(&folder, "data", ("root", 0));
     let database = own.join("members.db");
@@ -263,7 +263,7 @@ pub(super) fn h78_workers_share_one_page_with_the_accounts() {
     stop(server);
 }
 
-pub(super) fn h76_messages_that_are_no_questions_and_answers_that_nobody_reads_harm_nobody() {
+pub(super) fn h76_invalid_messages_and_unread_replies_are_harmless() {
     let folder = site();
     let server =
         launch(&Config::of(Engine::Epoll), &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();

@@ -103,7 +103,7 @@ pub(super) fn h63_guessing_is_throttled_and_the_owner_is_not_locked_out() {
     }
 }
 
-pub(super) fn h64_a_flood_of_logins_hurts_no_file() {
+pub(super) fn h64_a_flood_of_logins_does_not_delay_files() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
         flood(&folder, kind);
@@ -188,7 +188,7 @@ pub(super) fn h65_a_session_changes_at_login_and_password_and_dies_at_logout() {
     }
 }
 
-pub(super) fn h66_cookies_are_as_safe_as_the_way() {
+pub(super) fn h66_cookies_are_as_safe_as_the_connection() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
         cookies(&folder, kind);
@@ -230,7 +230,7 @@ fn cookies(folder: &TempFolder, kind: DatabaseProduct) {
     stop(untrusting);
 }
 
-pub(super) fn h67_forms_of_other_sites_are_not_taken() {
+pub(super) fn h67_forms_of_other_sites_are_rejected() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
         foreign_forms(&folder, kind);

@@ -51,7 +51,7 @@ pub(super) fn a_visitor_becomes_a_member_and_leaves(config: &Config) {
     stop(server);
 }
 
-pub(super) fn a_database_is_reached_by_its_socket() {
+pub(super) fn a_database_is_reachable_by_its_socket() {
     let folder = site();
     let config = Config::of(Engine::Epoll);
     for kind in [DatabaseProduct::Postgres, DatabaseProduct::Mariadb] {
@@ -91,7 +91,7 @@ pub(super) fn invitations_let_one_in() {
     }
 }
 
-pub(super) fn users_are_looked_after() {
+pub(super) fn the_users_command_manages_members() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
         let url = fresh(kind, &folder);
@@ -122,7 +122,7 @@ pub(super) fn users_are_looked_after() {
     }
 }
 
-pub(super) fn templates_are_the_users_own() {
+pub(super) fn templates_can_be_replaced() {
     let folder = site();
     folder.write(
         "templates/login.html",
@@ -147,7 +147,7 @@ pub(super) fn templates_are_the_users_own() {
     assert!(output.status.code() == Some(1) && said.contains("the template login.html is invalid"), "{said}");
 }
 
-pub(super) fn h70_what_is_protected_is_checked_whatever_is_asked(config: &Config) {
+pub(super) fn h70_every_request_for_a_protected_file_is_checked(config: &Config) {
     let folder = site();
     // Engines differ independently of the database, so only one engine runs with all databases.
     let kinds = if config.engine == Engine::Epoll {

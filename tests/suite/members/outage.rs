@@ -22,7 +22,7 @@ use super::{GOOD, launch, site, stop};
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
 /// One test for each database, because a hundred rounds of one take minutes.
-pub(super) fn h71_what_was_acknowledged_is_there_after_a_kill() -> Vec<Named> {
+pub(super) fn h71_acknowledged_accounts_survive_a_kill() -> Vec<Named> {
     let rounds = if everything() { 100 } else { 4 };
     let test = |kind: DatabaseProduct| Named {
         name: format!("{kind:?}").to_lowercase(),
@@ -78,7 +78,7 @@ fn try_register(server: &Server, name: &str) -> Option<bool> {
     Some(response.status == 303)
 }
 
-pub(super) fn h71_what_is_acknowledged_was_synced() {
+pub(super) fn h71_acknowledged_accounts_were_synced() {
     let folder = site();
     let config = Config::of(Engine::Epoll);
     for kind in DatabaseProduct::ALL {
@@ -123,7 +123,7 @@ pub(super) fn accounts_process(server: &Server) -> Process {
     found.expect("one process has the accounts")
 }
 
-pub(super) fn the_accounts_are_replaced_when_they_die() {
+pub(super) fn a_dead_accounts_process_is_replaced() {
     let folder = site();
     for engine in [Engine::Epoll, Engine::Fork] {
         let server = launch(&Config::of(engine), &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
@@ -135,7 +135,7 @@ pub(super) fn the_accounts_are_replaced_when_they_die() {
     }
 }
 
-pub(super) fn a_database_that_can_not_be_used_is_one_line() {
+pub(super) fn an_unusable_database_is_a_one_line_error() {
     let folder = site();
     let config = Config::of(Engine::Epoll);
     let nowhere = free_address();

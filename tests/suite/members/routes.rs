@@ -131,7 +131,7 @@ pub(super) fn h83_no_route_leads_to_a_protected_file_without_a_login(config: &Co
     stop(server);
 }
 
-pub(super) fn h83_a_folder_that_takes_the_place_of_a_protected_one_is_protected() {
+pub(super) fn h83_a_replacement_of_a_protected_folder_is_protected() {
     let folder = site();
     folder.write("site/next/index.html", MEMBERS_PAGE);
     folder.write("releases/2/members/index.html", MEMBERS_PAGE);
@@ -155,7 +155,7 @@ pub(super) fn h83_a_folder_that_takes_the_place_of_a_protected_one_is_protected(
     stop(server);
 }
 
-pub(super) fn h83_folders_that_workers_may_not_look_at_stay_protected() {
+pub(super) fn h83_folders_closed_to_workers_stay_protected() {
     let folder = TempFolder::new("closed");
     for host in ["private/in", "linked/in", "members/in", "open"] {
         folder.write(&format!("site/closed/{host}/page.html"), "page");

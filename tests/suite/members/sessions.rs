@@ -118,7 +118,7 @@ fn invented() -> [String; 2] {
     ["a".repeat(43), format!("{}.{}", "a".repeat(43), "b".repeat(43))]
 }
 
-pub(super) fn h81_an_invented_cookie_is_rejected_in_the_worker(config: &Config) {
+pub(super) fn h81_a_forged_cookie_is_rejected_in_the_worker(config: &Config) {
     let folder = site();
     let server = launch(config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
     let mut member = Visitor::new(&server);
@@ -151,7 +151,7 @@ pub(super) fn h81_an_invented_cookie_is_rejected_in_the_worker(config: &Config) 
 /// Connections with forged cookies, more than the queue of a worker holds.
 const MANY: usize = 400;
 
-pub(super) fn h81_invented_cookies_leave_members_their_answers(config: &Config) {
+pub(super) fn h81_forged_cookies_do_not_block_members(config: &Config) {
     let folder = site();
     let server = launch(config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
     let mut member = Visitor::new(&server);

@@ -48,15 +48,15 @@ impl Troubled {
     }
 
     #[track_caller]
-    fn nobody_can_log_in(&self) {
+    fn no_visitor_can_log_in(&self) {
         let refused = Visitor::new(&self.server).log_in("ann", GOOD);
         assert_eq!(refused.status, 503, "{:?}", self.kind);
         assert!(refused.field("retry-after").is_some());
-        self.files_never_notice();
+        self.files_are_served_without_the_database();
     }
 
     #[track_caller]
-    fn files_never_notice(&self) {
+    fn files_are_served_without_the_database(&self) {
         for _ in 0..10 {
             assert_eq!(self.server.get("/").status, 200, "{:?}", self.kind);
         }
@@ -70,7 +70,7 @@ impl Troubled {
     }
 }
 
-pub(super) fn h69_a_database_that_goes_and_comes_back() {
+pub(super) fn h69_a_database_outage_and_recovery() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
         let troubled = Troubled::new(kind, &folder);
@@ -83,7 +83,7 @@ pub(super) fn h69_a_database_that_goes_and_comes_back() {
         let refused = member.get("/members/");
         assert_eq!(refused.status, 503, "{kind:?}");
         assert!(refused.field("retry-after").is_some());
-        troubled.nobody_can_log_in();
+        troubled.no_visitor_can_log_in();
         match &troubled.database {
             Some(database) => database.begin(),
             None => {
@@ -96,13 +96,13 @@ pub(super) fn h69_a_database_that_goes_and_comes_back() {
     }
 }
 
-pub(super) fn h69_a_database_that_is_locked() {
+pub(super) fn h69_a_locked_database() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
         let troubled = Troubled::new(kind, &folder);
         let mut member = troubled.member();
         let held = TableLock::tables(&troubled.url, troubled.database.as_ref());
-        troubled.nobody_can_log_in();
+        troubled.no_visitor_can_log_in();
         // A writer of an SQLite database does not block readers.
         let status = member.get("/members/").status;
         assert_eq!(status, if kind == DatabaseProduct::Sqlite { 200 } else { 503 }, "{kind:?}");
@@ -111,10 +111,10 @@ pub(super) fn h69_a_database_that_is_locked() {
     }
 }
 
-pub(super) fn h69_a_database_that_is_full() {
+pub(super) fn h69_a_full_database() {
     let folder = site();
     // MariaDB exits if its log cannot be written, and does not restart here, which equals an unreachable database. On a
-    // full disk its log has preallocated room: `h69_a_disk_that_is_full_loses_nobody`.
+    // full disk its log has preallocated room: `h69_a_full_disk_loses_no_account`.
     for kind in [DatabaseProduct::Sqlite, DatabaseProduct::Postgres] {
         let troubled = Troubled::new(kind, &folder);
         let writer = match &troubled.database {
@@ -123,7 +123,7 @@ pub(super) fn h69_a_database_that_is_full() {
         };
         let full = CallFailure { calls: "pwrite64", error: "ENOSPC", when: "1+" };
         let tracer = Tracer::inject(&[writer], &[full]);
-        troubled.nobody_can_log_in();
+        troubled.no_visitor_can_log_in();
         assert!(tracer.failed(&full) > 0, "{kind:?}");
         drop(tracer);
         troubled.comes_back();
@@ -144,7 +144,7 @@ const SMALL: u32 = 192 * 1024;
 /// The most accounts that a database can still store on a full disk, in its reserve.
 const SET_ASIDE: usize = 5000;
 
-pub(super) fn h69_a_disk_that_is_full_loses_nobody() {
+pub(super) fn h69_a_full_disk_loses_no_account() {
     let folder = site();
     for kind in DatabaseProduct::ALL {
         let database = (kind != DatabaseProduct::Sqlite).then(|| Database::start_on_disk(kind, SMALL));

@@ -166,7 +166,7 @@ mod tests {
     const CHEAP: Cost = Cost { memory: 64, passes: 1, lanes: 1 };
 
     #[test]
-    fn what_was_hashed_is_verified_and_nothing_else() {
+    fn only_the_hashed_password_is_verified() {
         let hasher = Hasher::new(CHEAP).expect("a legal cost");
         let kept = hasher.hash("Gänse am Weg").expect("hashed");
         assert!(kept.starts_with("$argon2id$v=19$m=64,t=1,p=1$"), "{kept}");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_that_can_not_be_is_refused() {
+    fn impossible_costs_are_rejected() {
         assert!(Hasher::new(Cost { memory: 1, ..CHEAP }).is_err());
     }
 

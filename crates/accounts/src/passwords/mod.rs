@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_that_nobody_tries_first_is_taken() {
+    fn uncommon_passwords_are_accepted() {
         for good in [
             "correct horse battery",
             "xk7-Tqm2.p",

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn h78_what_a_file_holds_is_not_shown() {
+    fn h78_the_content_of_a_url_file_is_not_shown() {
         let path = std::env::temp_dir().join(format!("tenfold-redis-{}", std::process::id()));
         for content in ["hunter2", "redis:/:hunter2@127.0.0.1", "redis://:hunter2@127.0.0.1:1"] {
             std::fs::write(&path, content).expect("a temporary folder");

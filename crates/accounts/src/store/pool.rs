@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_lost_is_not_kept_and_reads_are_tried_once_more() {
+    fn lost_connections_are_dropped_and_reads_retried_once() {
         let pool = pool(1);
         pool.with(|_| Ok(())).expect("it opens");
         let tries = std::cell::Cell::new(0);

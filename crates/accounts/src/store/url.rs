@@ -273,7 +273,7 @@ mod tests {
 
     #[cfg(all(feature = "postgresql", feature = "mysql"))]
     #[test]
-    fn what_asks_for_an_encrypted_connection_is_refused_and_not_believed() {
+    fn urls_that_request_encryption_are_rejected() {
         for wrong in [
             "postgres://ann:secret@db/x?sslmode=require",
             "postgres://ann:secret@db/x?sslmode=verify-full",
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_database_is_refused_without_being_repeated() {
+    fn invalid_urls_are_rejected_without_being_repeated() {
         for wrong in ["", "sqlite:", "oracle://ann:secret@db/x", "secret"] {
             let why = wrong.parse::<DatabaseUrl>().expect_err("it is none");
             assert!(!why.contains("secret"), "{why}");

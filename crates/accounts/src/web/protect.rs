@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_holds_itself_and_what_is_in_it() {
+    fn a_folder_contains_itself_and_its_content() {
         let members = folder("/members/");
         for path in ["members", "members/a", "members/a/b.html", "MEMBERS/a", "Members"] {
             assert!(members.holds(path), "{path}");
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_folder_is_refused() {
+    fn invalid_folders_are_rejected() {
         for wrong in
             ["", "members/", "/members", "/a%20b/", "/../", "/a//b/", "/.git/", "/account/", "/a\\b/"]
         {

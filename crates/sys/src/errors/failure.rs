@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_no_listening_socket_ends_accepting() {
+    fn only_an_unusable_listener_ends_accepting() {
         for number in [Errno::BADF, Errno::FAULT, Errno::NOTSOCK] {
             assert_eq!(after_accept(&error(number)), AfterAccept::GiveUp, "{number}");
         }

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_what_they_lead_to_and_nothing_outside_is_one() {
+    fn entries_are_link_targets_beneath_the_root() {
         let (folder, root) = folder("entries");
         let inner = folder.at("root/inner");
         fs::write(folder.at("secret"), "secret").expect("our own folder");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_exact_and_what_is_no_directory_is_refused() {
+    fn the_bound_is_exact_and_files_are_rejected() {
         let (folder, root) = folder("bound");
         for name in 0..4 {
             fs::write(folder.at(&format!("root/inner/{name}")), "").expect("our own folder");

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_is_followed_where_none_is_to_be() {
+    fn no_link_is_followed_if_links_are_off() {
         let folder = linked("none");
         let root = root(&folder, Links::None);
         assert_eq!(root.look("page").map(|facts| facts.size), Ok(4));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_comes_to_where_the_kernel_comes() {
+    fn a_walk_reaches_the_same_targets_as_the_kernel() {
         let folder = linked("walk");
         let (kernel, walk) = (root(&folder, Links::Beneath), root(&folder, Links::SameOwner));
         for path in [
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_of_somebody_else_names_nothing() {
+    fn a_link_of_another_user_counts_as_absent() {
         let folder = linked("owner");
         let at = |name: &str| folder.at("root").join(name);
         // Only root can change the owner of a link.

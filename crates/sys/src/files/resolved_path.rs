@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn h83_a_place_is_the_same_by_every_way_that_leads_there() {
+    fn h83_a_resolved_path_is_the_same_by_every_route() {
         let folder = folder("ways");
         let root = folder.root();
         let file = folder.at("root/one/two/file").canonicalize().expect("it is there");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn h83_of_a_root_that_was_moved_only_names_beneath_it_are_known() {
+    fn h83_of_a_moved_root_only_the_names_beneath_it_are_known() {
         let folder = folder("moved");
         let (root, moved) = (folder.root(), folder.at("elsewhere/root"));
         fs::create_dir(folder.at("elsewhere")).expect("our own directory");

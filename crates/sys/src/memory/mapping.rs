@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_from_a_mapping_is_what_the_file_has_at_that_place() {
+    fn writes_from_a_mapping_match_the_file() {
         let (file, content) = file("mapped", 90_000);
         let mapping = Arc::new(Mapping::new(&file, 70_000..80_000).expect("a file of ours can be mapped"));
         assert_eq!(mapping.range(), 65_536..80_000);

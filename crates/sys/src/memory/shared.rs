@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn h88_rows_whose_bytes_can_not_be_counted_are_refused() {
+    fn h88_uncountable_row_sizes_are_rejected() {
         for (rows, words) in [((1 << 57) + 1, 1), (1, usize::MAX), (usize::MAX, usize::MAX)] {
             assert!(SharedRows::new(rows, words).is_err(), "{rows} rows of {words} words");
         }

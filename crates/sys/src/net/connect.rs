@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_comes_from_the_source_that_was_asked_for_and_throws_away_what_it_is_told_to() {
+    fn connects_from_the_given_source_and_discards_bytes() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let to = Remote::Internet(listener.local_addr().expect("it is bound"));
         let source = IpAddr::from([127, 0, 0, 9]);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_where_nobody_listens_is_an_error() {
+    fn a_socket_without_a_listener_is_an_error() {
         let nowhere = Remote::Unix("/nonexistent/socket".into());
         let error = connect(&nowhere, &ConnectOptions::default()).expect_err("nobody is there");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

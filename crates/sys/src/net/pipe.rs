@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_go_through_a_pipe_in_order_and_a_full_socket_leaves_the_rest_in_it() {
+    fn a_pipe_keeps_the_order_and_the_bytes_that_a_full_socket_rejects() {
         let content: Vec<u8> = (0..1_000_000).map(|at| (at % 251) as u8).collect();
         let (file, mut pipe) = (file("spliced", &content), Pipe::new(0).expect("descriptors"));
         let (ours, mut peer) = UnixStream::pair().expect("descriptors");

@@ -185,14 +185,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_with_several_threads_is_not_forked() {
+    fn a_process_with_several_threads_cannot_fork() {
         // The test harness runs tests on other threads.
         let error = fork().expect_err("there are several threads");
         assert!(error.to_string().contains("cannot fork a process with"), "{error}");
     }
 
     #[test]
-    fn an_end_says_what_happened() {
+    fn a_wait_status_is_readable() {
         assert_eq!(WaitStatus::Exited(3).to_string(), "exited with code 3");
         assert_eq!(WaitStatus::Killed(11).to_string(), "was killed by signal 11 (SEGV: segmentation fault)");
         assert_eq!(WaitStatus::Killed(64).to_string(), "was killed by signal 64");

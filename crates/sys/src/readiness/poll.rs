@@ -110,7 +110,7 @@ mod tests {
     use crate::readiness::eventfd::EventFd;
 
     #[test]
-    fn a_descriptor_that_leaves_the_list_takes_nobody_along() {
+    fn removing_a_descriptor_keeps_the_others() {
         let events: Vec<_> = (0..5).map(|_| EventFd::new().expect("descriptors")).collect();
         let mut list = PollList::new();
         for (event, word) in events.iter().zip(0..) {

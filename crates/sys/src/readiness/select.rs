@@ -128,7 +128,7 @@ mod tests {
     use crate::readiness::eventfd::EventFd;
 
     #[test]
-    fn what_is_ready_is_reported_and_what_does_not_fit_is_refused() {
+    fn ready_descriptors_are_reported_and_large_ones_rejected() {
         let (first, second) = (EventFd::new().expect("an eventfd"), EventFd::new().expect("an eventfd"));
         let mut sets = SelectSets::new();
         sets.set(first.number(), 7, true, false).expect("it fits");

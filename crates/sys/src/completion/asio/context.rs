@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_reported_once_and_what_is_there_already_is_heard_when_it_is_begun() {
+    fn a_wait_is_reported_once_even_if_the_event_came_before() {
         let (mut context, event) = (IoContext::new().expect("Asio"), EventFd::new().expect("descriptors"));
         let mut watched = context.watch(event.number(), 7).expect("it can be watched");
         event.signal();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_that_ends_takes_what_waits_along() {
+    fn dropping_a_context_ends_its_waits() {
         let (context, event) = (IoContext::new().expect("Asio"), EventFd::new().expect("descriptors"));
         let mut watched = context.watch(event.number(), 7).expect("it can be watched");
         watched.wait(7, true, false).expect("memory");

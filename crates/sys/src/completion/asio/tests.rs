@@ -134,7 +134,7 @@ fn mapped(length: usize) -> (File, Bytes) {
 
 /// If a lost page ends a write early, the socket has room, so no event reports room.
 #[test]
-fn a_mapping_that_lost_its_end_fails_where_the_socket_has_room() {
+fn a_mapping_of_a_cut_file_fails_although_the_socket_has_room() {
     const KEPT: usize = 64 * 1024;
     let mut proactor = CompletionContext::new().expect("Asio");
     let (listener, at) = listener();
@@ -213,7 +213,7 @@ fn sends_are_cancelled_and_given_up_at_any_time() {
 }
 
 #[test]
-fn room_is_waited_for_and_what_is_in_flight_can_be_cancelled() {
+fn waits_for_room_and_operations_can_be_cancelled() {
     let mut proactor = CompletionContext::new().expect("Asio");
     let (socket, mut peer) = pair();
     proactor.poll_write(socket.number(), 1);
@@ -233,7 +233,7 @@ fn room_is_waited_for_and_what_is_in_flight_can_be_cancelled() {
 }
 
 #[test]
-fn what_was_in_flight_of_a_socket_that_is_given_up_says_nothing_to_the_next_of_its_number() {
+fn operations_of_a_discarded_socket_do_not_reach_its_successor() {
     let mut proactor = CompletionContext::new().expect("Asio");
     let mut before = None;
     for round in 0..20 {
@@ -299,7 +299,7 @@ fn files_are_read_where_they_are_and_eventfds_are_heard_once_a_wait() {
 }
 
 #[test]
-fn a_proactor_that_ends_takes_what_is_in_flight_along_and_leaves_sockets_open() {
+fn dropping_a_proactor_ends_operations_and_leaves_sockets_open() {
     let mut proactor = CompletionContext::new().expect("Asio");
     let (listener, at) = listener();
     let (socket, mut peer) = pair();

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_the_listener_is_set_there() {
+    fn options_of_the_listener_are_set_on_it() {
         let options = ListenOptions { defer_accept: true, fastopen: Some(7), ..ListenOptions::default() };
         let listener = Listener::bind(&any(), &options).expect("loopback has a free port");
         assert!(tcp_option(&listener, libc::TCP_DEFER_ACCEPT) >= 1);

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives_and_an_end_is_no_bytes() {
+    fn bytes_arrive_and_an_end_is_zero_bytes() {
         let (mut peer, socket) = pair();
         peer.write_all(b"hello").expect("a peer may send");
         let mut into = [0; 16];

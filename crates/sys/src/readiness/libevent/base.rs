@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_reported_again_an_edge_once_and_what_is_once_until_it_is_set_again() {
+    fn levels_repeat_edges_report_once_and_one_shots_until_set_again() {
         for (interest, again) in [
             (READING, true),
             (LibeventInterest { edge: true, ..READING }, false),

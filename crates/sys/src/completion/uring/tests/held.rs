@@ -90,7 +90,7 @@ fn a_held_send_that_is_cut_short_has_failed_and_its_bytes_are_given_back_with_th
 }
 
 #[test]
-fn a_last_word_that_comes_late_is_waited_for_and_what_comes_meanwhile_is_not_held_up() {
+fn a_late_notification_is_awaited_without_delaying_results() {
     let (mut ring, (peer, socket)) = (faulty_ring(&[fault(FaultKind::Late(3), 1)]), internet_pair());
     let (_, mapping, _) = mapped("late", 20_000);
     ring.send_held(socket.number(), Mapped { mapping: mapping.clone(), range: 0..20_000 }, false, 7);
@@ -138,7 +138,7 @@ struct HeldSend {
 /// Whether sends fail, come short, late or never: memory that the kernel may still read is never freed, all other
 /// memory is, and each send has one result.
 #[test]
-fn whatever_becomes_of_sends_their_bytes_live_until_the_last_word_and_no_longer() {
+fn bytes_of_sends_live_until_the_last_notification() {
     let wrongs = [
         FaultKind::Fails(libc::ENOMEM),
         FaultKind::Fails(libc::ENOBUFS),

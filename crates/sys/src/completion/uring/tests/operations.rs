@@ -12,7 +12,7 @@ use super::*;
 use crate::net::socket::{ListenAddress, ListenOptions, Listener};
 
 #[test]
-fn what_is_received_and_sent_comes_back_under_its_tag() {
+fn receives_and_sends_complete_with_their_tags() {
     let (mut ring, (mut peer, socket)) = (ring(), pair());
     ring.receive(socket.number(), 7);
     peer.write_all(b"hello").expect("a peer may send");
@@ -199,7 +199,7 @@ fn h88_a_number_that_is_no_descriptor_is_an_error() {
 }
 
 #[test]
-fn h79_a_restricted_ring_does_only_what_a_server_does() {
+fn h79_a_restricted_ring_has_only_the_operations_of_a_server() {
     let mut ring = ring();
     // SAFETY: the operation has no memory.
     let pushed = unsafe { ring.ring.submission().push(&opcode::Nop::new().build().user_data(7)) };

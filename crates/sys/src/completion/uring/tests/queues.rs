@@ -83,7 +83,7 @@ fn without_a_free_buffer_a_receive_says_so_and_its_bytes_wait() {
 }
 
 #[test]
-fn a_look_without_a_wait_brings_what_has_happened() {
+fn a_zero_timeout_returns_pending_completions() {
     let (mut ring, event) = (ring(), EventFd::new().expect("descriptors"));
     ring.poll_read(event.number(), 7);
     let mut some = Vec::new();
@@ -133,7 +133,7 @@ fn a_write_to_a_buffer_that_is_free_is_found_out() {
 }
 
 #[test]
-fn h88_buffers_whose_bytes_can_not_be_counted_are_refused() {
+fn h88_uncountable_buffer_sizes_are_rejected() {
     for buffer_bytes in [usize::MAX, usize::MAX / 4 + 2, isize::MAX as usize] {
         assert!(Ring::new(Sizes { buffer_bytes, ..SMALL }).is_err(), "{buffer_bytes} bytes");
     }

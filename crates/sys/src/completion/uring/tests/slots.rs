@@ -70,7 +70,7 @@ fn a_connection_in_a_slot_sends_receives_throws_away_and_closes() {
 }
 
 #[test]
-fn a_connection_that_nobody_wants_is_refused() {
+fn a_closed_port_refuses_the_connection() {
     let (listener, to) = listener("127.0.0.1:0");
     drop(listener);
     let mut ring = ring();
@@ -91,7 +91,7 @@ fn nothing_comes_of_a_connect_whose_socket_could_not_be_made() {
 }
 
 #[test]
-fn what_waits_on_a_slot_is_cancelled_and_the_slot_is_used_again() {
+fn operations_on_a_slot_are_cancelled_and_the_slot_is_reused() {
     let (listener, to) = listener("127.0.0.1:0");
     let mut ring = ring();
     let mut first = connected(&mut ring, 0, &listener, &to);
@@ -116,7 +116,7 @@ fn what_waits_on_a_slot_is_cancelled_and_the_slot_is_used_again() {
 }
 
 #[test]
-fn what_is_sent_and_where_it_connects_to_stays_when_the_ring_ends() {
+fn bytes_and_addresses_outlive_a_dropped_ring() {
     let (listener, to) = listener("127.0.0.1:0");
     let mut ring = ring();
     let _peer = connected(&mut ring, 0, &listener, &to);

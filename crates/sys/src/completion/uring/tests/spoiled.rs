@@ -25,7 +25,7 @@ fn an_operation_that_is_to_fail_fails_as_it_is_told_and_the_next_one_works() {
 }
 
 #[test]
-fn a_failure_within_a_chain_cancels_what_comes_behind() {
+fn a_failure_within_a_chain_cancels_the_rest() {
     let fault = InjectedFault {
         operation: FaultyOperation::Send,
         wrong: FaultKind::Fails(libc::ENOMEM),
