@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use tenfold_http::h1::parse_request;
 use tenfold_http::script::Script;
-use tenfold_http::{Answer, Connection, FieldValue, Limits, Refusal, Request, ResponseWriter, Service};
+use tenfold_http::{
+    Answer, Connection, FieldValue, Limits, Refusal, Request, RequestSummary, ResponseWriter, Service,
+};
 
 const SMALL: &[u8] = b"GET /1k.html HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
 
@@ -29,7 +31,13 @@ impl Service for Empty {
         Answer::Done
     }
 
-    fn refuse(&self, refusal: Refusal, _: &[u8], _: &Connection, response: &mut ResponseWriter<'_>) {
+    fn refuse(
+        &self,
+        refusal: Refusal,
+        _: RequestSummary<'_>,
+        _: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) {
         response.refusal(refusal);
     }
 }

@@ -32,7 +32,7 @@ pub use message::header_lines::HeaderLines;
 pub use message::method::Method;
 pub use message::owned::OwnedRequest;
 pub use message::refusal::Refusal;
-pub use message::request::{Body, Request, Version};
+pub use message::request::{Body, Request, RequestSummary, Version};
 pub use message::status::{PLAIN_TEXT, reason};
 pub use message::target::Target;
 pub use out::{Memory, OpenFile, Out, Part, SendObserver, SendReport};

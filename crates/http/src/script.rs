@@ -5,14 +5,14 @@
 //! to the next moment at which something can happen, and tells what came of it.
 //!
 //! ```
-//! # use tenfold_http::{Answer, Connection, Limits, Next, Refusal, Request, ResponseWriter, Service, script::Script};
+//! # use tenfold_http::{Answer, Connection, Limits, Next, Refusal, Request, RequestSummary, ResponseWriter, Service, script::Script};
 //! # struct Empty;
 //! # impl Service for Empty {
 //! #     fn answer(&self, _: &Request<'_>, _: &Connection, response: &mut ResponseWriter<'_>) -> Answer {
 //! #         response.head(200).content_length(0);
 //! #         Answer::Done
 //! #     }
-//! #     fn refuse(&self, refusal: Refusal, _: &[u8], _: &Connection, response: &mut ResponseWriter<'_>) {
+//! #     fn refuse(&self, refusal: Refusal, _: RequestSummary<'_>, _: &Connection, response: &mut ResponseWriter<'_>) {
 //! #         response.refusal(refusal);
 //! #     }
 //! # }

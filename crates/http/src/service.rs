@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use crate::message::connection::Connection;
 use crate::message::refusal::Refusal;
-use crate::message::request::Request;
+use crate::message::request::{Request, RequestSummary};
 use crate::response::writer::ResponseWriter;
 
 /// Answers requests. One value serves all connections of a worker, and often of several.
@@ -38,12 +38,11 @@ pub trait Service: Send + Sync {
         unreachable!("a service that asks for bodies answers them")
     }
 
-    /// Writes a short response to a refused request, after which the connection closes. `first_line` is what arrived
-    /// of its first line, for a log.
+    /// Writes a short response to a refused request, after which the connection closes. `request` is for a log.
     fn refuse(
         &self,
         refusal: Refusal,
-        first_line: &[u8],
+        request: RequestSummary<'_>,
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     );

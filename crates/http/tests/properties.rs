@@ -94,16 +94,16 @@ fn an_accepted_head_passes_a_strict_check() {
 }
 
 /// Reads `bytes` again, slowly and strictly, and compares.
-fn check_strictly(bytes: &[u8], head: &Request<'_>) {
+fn check_strictly(bytes: &[u8], request: &Request<'_>) {
     let text = bytes.strip_suffix(b"\r\n\r\n").expect("a head ends with an empty line");
     let lines: Vec<&[u8]> = split_at_line_ends(text);
     assert!(bytes.iter().all(|&byte| byte >= b' ' && byte != 0x7f || b"\t\r\n".contains(&byte)));
     assert!(lines.iter().all(|line| !line.contains(&b'\r') && !line.contains(&b'\n')), "a bare line end");
     let parts: Vec<&[u8]> = lines[0].split(|&byte| byte == b' ').collect();
     let [method, target, version] = parts[..] else { panic!("a request line has three parts") };
-    assert_eq!(head.method.as_str().as_bytes(), method);
+    assert_eq!(request.method.as_str().as_bytes(), method);
     assert!(target.iter().all(u8::is_ascii_graphic));
-    assert_eq!(head.version == Version::Http10, version == b"HTTP/1.0");
+    assert_eq!(request.version == Version::Http10, version == b"HTTP/1.0");
     assert!(version.starts_with(b"HTTP/1.") && version.len() == 8 && version[7].is_ascii_digit());
     let mut fields = Vec::new();
     for line in &lines[1..] {
@@ -121,7 +121,7 @@ fn check_strictly(bytes: &[u8], head: &Request<'_>) {
         fields.iter().filter(|(known, _)| known == name).map(|(_, value)| *value).collect()
     };
     let (hosts, lengths, codings) = (values("host"), values("content-length"), values("transfer-encoding"));
-    assert!(hosts.len() == 1 || hosts.is_empty() && head.version == Version::Http10);
+    assert!(hosts.len() == 1 || hosts.is_empty() && request.version == Version::Http10);
     assert!(lengths.len() + codings.len() <= 1, "two framings");
     let length = lengths
         .first()
@@ -130,11 +130,11 @@ fn check_strictly(bytes: &[u8], head: &Request<'_>) {
         (None | Some(0), None) => Body::Empty,
         (Some(length), None) => Body::Length(length),
         (_, Some(coding)) => {
-            assert!(coding.eq_ignore_ascii_case(b"chunked") && head.version == Version::Http11);
+            assert!(coding.eq_ignore_ascii_case(b"chunked") && request.version == Version::Http11);
             Body::Streamed
         }
     };
-    assert_eq!(head.body, body);
+    assert_eq!(request.body, body);
     let closes = values("connection").iter().any(|value| {
         value.split(|&byte| byte == b',').any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
     });
@@ -142,12 +142,12 @@ fn check_strictly(bytes: &[u8], head: &Request<'_>) {
         let outcome = Script::new().sends(bytes).run(&Site::default(), &Limits::default());
         assert!(!matches!(outcome.next, Next::Park(_)), "the client asked for the end");
     }
-    assert_eq!(head.host().is_some(), !hosts.is_empty() || head.target.authority.is_some());
-    assert!(head.target.path.starts_with('/') || head.target.path == "*");
+    assert_eq!(request.host().is_some(), !hosts.is_empty() || request.target.authority.is_some());
+    assert!(request.target.path.starts_with('/') || request.target.path == "*");
     let selective = fields.iter().any(|(name, _)| name == "range" || name.starts_with("if-"));
-    assert_eq!(head.selective, selective);
+    assert_eq!(request.selective, selective);
     for (name, _) in &fields {
-        assert!(head.values(name).eq(values(name)), "the values of {name}");
+        assert!(request.values(name).eq(values(name)), "the values of {name}");
     }
 }
 

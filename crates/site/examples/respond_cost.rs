@@ -46,14 +46,14 @@ fn main() {
 
 fn measure(site: &Site, request: &str) -> f64 {
     let mut out = Out::new();
-    parse_request(&mut request.as_bytes().to_vec(), |head| {
-        let head = head.expect("the request is good");
+    parse_request(&mut request.as_bytes().to_vec(), |request| {
+        let request = request.expect("the request is good");
         let mut least = Duration::MAX;
         for _ in 0..ROUNDS {
             let begin = Instant::now();
             for _ in 0..TIMES / BATCH {
                 for _ in 0..BATCH {
-                    black_box(site.respond(black_box(&head), &mut ResponseWriter::http1(&mut out)));
+                    black_box(site.respond(black_box(&request), &mut ResponseWriter::http1(&mut out)));
                 }
                 out.clear(usize::MAX);
             }

@@ -98,20 +98,25 @@ impl Hosts {
         self
     }
 
-    /// Writes the whole response to `head`, or returns the work that it needs first.
+    /// Writes the whole response to `request`, or returns the work that it needs first.
     #[inline]
-    pub fn respond(&self, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
-        self.site(head).respond(head, response)
+    pub fn respond(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
+        self.site(request).respond(request, response)
     }
 
     /// As [`Hosts::respond`], to a client that has logged in as a member.
-    pub fn respond_to_member(&self, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
-        self.site(head).respond_to_member(head, response)
+    pub fn respond_to_member(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
+        self.site(request).respond_to_member(request, response)
     }
 
-    /// Makes the answer to `head` of work that was done for it.
-    pub fn finish(&self, finish: Finish, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
-        finish.answer(self.site(head), head, response)
+    /// Makes the answer to `request` of work that was done for it.
+    pub fn finish(
+        &self,
+        finish: Finish,
+        request: &Request<'_>,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answered {
+        finish.answer(self.site(request), request, response)
     }
 
     /// Answers without the work that there is too much of: as its [`Work::split`] says, or with 503.
@@ -120,12 +125,12 @@ impl Hosts {
     pub fn busy(
         &self,
         otherwise: Option<Otherwise>,
-        head: &Request<'_>,
+        request: &Request<'_>,
         response: &mut ResponseWriter<'_>,
     ) -> ResponseSummary {
         match otherwise {
-            Some(otherwise) => otherwise.answer(self.site(head), head, response),
-            None => message::unavailable(head, response),
+            Some(otherwise) => otherwise.answer(self.site(request), request, response),
+            None => message::unavailable(request, response),
         }
     }
 
@@ -137,15 +142,15 @@ impl Hosts {
     }
 
     /// Answers 500: the work failed.
-    pub fn failed(&self, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> ResponseSummary {
-        status_text::plain(head, 500, response)
+    pub fn failed(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> ResponseSummary {
+        status_text::plain(request, 500, response)
     }
 
     #[inline]
-    fn site(&self, head: &Request<'_>) -> &Site {
+    fn site(&self, request: &Request<'_>) -> &Site {
         match &self.names {
             None => &self.sites[0],
-            Some(names) => &self.sites[head.host().and_then(|host| names.find(host)).unwrap_or(0)],
+            Some(names) => &self.sites[request.host().and_then(|host| names.find(host)).unwrap_or(0)],
         }
     }
 }

@@ -51,37 +51,42 @@ pub use rules::try_files::TryFile;
 pub use site::Site;
 
 impl Site {
-    /// Writes the whole response to `head`, or returns the work that it needs first. A file
+    /// Writes the whole response to `request`, or returns the work that it needs first. A file
     /// that is not in this worker's store is opened, and read if it is small, here and now.
     ///
     /// A cached file is checked again after a second: if it was changed, replaced or removed, the response shows
     /// that.
     #[inline]
-    pub fn respond(&self, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
-        self.respond_as(&STRANGER, head, response)
+    pub fn respond(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
+        self.respond_as(&STRANGER, request, response)
     }
 
     /// As [`Site::respond`], to a client that has logged in as a member.
-    pub fn respond_to_member(&self, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
-        self.respond_as(&MEMBER, head, response)
+    pub fn respond_to_member(&self, request: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
+        self.respond_as(&MEMBER, request, response)
     }
 
-    fn respond_as(&self, access: &Access, head: &Request<'_>, response: &mut ResponseWriter<'_>) -> Answered {
-        match head.method {
+    fn respond_as(
+        &self,
+        access: &Access,
+        request: &Request<'_>,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answered {
+        match request.method {
             Method::Get | Method::Head => {
                 // The summary is two words; all that a response can be takes a detour through memory.
-                match store::with(self, |store| store.respond_from_memory(self, access, head, response)) {
+                match store::with(self, |store| store.respond_from_memory(self, access, request, response)) {
                     Some(summary) => Answered::Staged(summary),
-                    None => Steps::with(self, head, access, |steps| steps.respond(response)),
+                    None => Steps::with(self, request, access, |steps| steps.respond(response)),
                 }
             }
             Method::Options => {
-                if let Some(fields) = precheck::options_fields(&self.settings, head) {
+                if let Some(fields) = precheck::options_fields(&self.settings, request) {
                     response.add_fields(&fields);
                 }
                 message::options(response).into()
             }
-            _ => Steps::with(self, head, &STRANGER, |steps| steps.method_not_allowed(response)).into(),
+            _ => Steps::with(self, request, &STRANGER, |steps| steps.method_not_allowed(response)).into(),
         }
     }
 }

@@ -166,15 +166,15 @@ fn writer(out: &mut Out) -> ResponseWriter<'_> {
 
 /// Sends a request, and leaves the response where it was put.
 fn stage(site: &Site, request: &str, out: &mut Out) -> ResponseSummary {
-    parse_request(&mut request.as_bytes().to_vec(), |head| {
-        let head = head.expect("the request is well-formed");
-        let mut answered = site.respond(&head, &mut writer(out));
+    parse_request(&mut request.as_bytes().to_vec(), |request| {
+        let request = request.expect("the request is well-formed");
+        let mut answered = site.respond(&request, &mut writer(out));
         loop {
             match answered {
                 Answered::Staged(outcome) => return outcome,
                 Answered::Work(work) => {
                     WORKED.set(WORKED.get() + 1);
-                    answered = work.split().0().answer(site, &head, &mut writer(out));
+                    answered = work.split().0().answer(site, &request, &mut writer(out));
                 }
             }
         }

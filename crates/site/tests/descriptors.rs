@@ -12,8 +12,8 @@ use tenfold_sys::file::Root;
 fn get(site: &Site, target: &str) -> (ResponseSummary, String) {
     let mut out = Out::new();
     let mut request = format!("GET {target} HTTP/1.0\r\n\r\n").into_bytes();
-    let answered = parse_request(&mut request, |head| {
-        site.respond(&head.expect("the request is good"), &mut ResponseWriter::http1(&mut out))
+    let answered = parse_request(&mut request, |request| {
+        site.respond(&request.expect("the request is good"), &mut ResponseWriter::http1(&mut out))
     });
     let Answered::Staged(outcome) = answered else { panic!("the answer is made at once") };
     let mut slices = [std::io::IoSlice::new(&[])];
@@ -50,8 +50,8 @@ fn out_of_descriptors_is_said_and_passes() {
     taken.extend(File::open("/dev/null"));
     // Held by somebody who receives it, a file cannot be given back.
     let mut held = Out::new();
-    parse_request(&mut b"GET /first HTTP/1.0\r\n\r\n".to_vec(), |head| {
-        site.respond(&head.expect("the request is good"), &mut ResponseWriter::http1(&mut held))
+    parse_request(&mut b"GET /first HTTP/1.0\r\n\r\n".to_vec(), |request| {
+        site.respond(&request.expect("the request is good"), &mut ResponseWriter::http1(&mut held))
     });
     let (outcome, head) = get(&site, "/second");
     assert_eq!((outcome.status(), outcome.failure()), (503, Some(rustix::io::Errno::MFILE.raw_os_error())));

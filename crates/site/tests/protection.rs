@@ -15,8 +15,8 @@ fn ask(hosts: &Hosts) -> Option<u16> {
     let mut request = b"GET /secret.html HTTP/1.1\r\nHost: outer\r\n\r\n".to_vec();
     let mut out = Out::new();
     let mut response = ResponseWriter::http1(&mut out);
-    parse_request(&mut request, |head| {
-        match hosts.respond(&head.expect("it is well-formed"), &mut response) {
+    parse_request(&mut request, |request| {
+        match hosts.respond(&request.expect("it is well-formed"), &mut response) {
             Answered::Staged(outcome) => Some(outcome.status()),
             Answered::Work(work) => (work.need() != Need::Membership).then_some(0),
         }

@@ -61,7 +61,7 @@ fn decoded(mut text: &[u8]) -> String {
 }
 
 /// Renders the page for a wrong password, whatever was typed.
-fn is_answered(wanted: RequestAction, head: &Request<'_>) {
+fn is_answered(wanted: RequestAction, request: &Request<'_>) {
     let page = match wanted {
         RequestAction::Page(page) => page,
         RequestAction::Query(ask) => match (ask.then)(Reply::Refused(Refused::Wrong)) {
@@ -71,7 +71,7 @@ fn is_answered(wanted: RequestAction, head: &Request<'_>) {
         RequestAction::Nothing | RequestAction::Body(_) => panic!("a form is answered by a page"),
     };
     let mut out = Out::new();
-    page.stage(head, &mut ResponseWriter::http1(&mut out));
+    page.stage(request, &mut ResponseWriter::http1(&mut out));
     assert!(matches!(page.status, 303 | 403 | 415 | 422), "{}", page.status);
 }
 
@@ -116,9 +116,9 @@ fn any_form_is_read_as_a_slow_reader_reads_it() {
             let mut bytes = b"POST /account/login HTTP/1.1\r\nHost: a\r\nCookie: form=abc\r\n\
                 Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1\r\n\r\n"
                 .to_vec();
-            parse_request(&mut bytes, |head| {
-                let head = head.expect("the head is good");
-                let wanted = web.submit("account/login", &head, &body, &connection());
+            parse_request(&mut bytes, |request| {
+                let request = request.expect("the request is good");
+                let wanted = web.submit("account/login", &request, &body, &connection());
                 if let RequestAction::Query(ask) = &wanted {
                     let Query::Login { name, password, .. } = &ask.request else {
                         panic!("a login asks nothing else")
@@ -128,7 +128,7 @@ fn any_form_is_read_as_a_slow_reader_reads_it() {
                     assert_eq!(field(&body, "token"), token);
                     asked.fetch_add(1, Ordering::Relaxed);
                 }
-                is_answered(wanted, &head);
+                is_answered(wanted, &request);
             });
         },
     );
@@ -187,10 +187,10 @@ fn any_cookie_is_one_session_or_none() {
             if bytes.windows(4).filter(|end| end == b"\r\n\r\n").count() != 1 {
                 return;
             }
-            parse_request(&mut bytes, |head| {
-                let Ok(head) = head else { return };
-                let expected = session(head.values("cookie"));
-                match (web.begin("members/a", &head, &connection()), &expected) {
+            parse_request(&mut bytes, |request| {
+                let Ok(request) = request else { return };
+                let expected = session(request.values("cookie"));
+                match (web.begin("members/a", &request, &connection()), &expected) {
                     (RequestAction::Query(ask), Some(value)) => {
                         let Query::Check { session } = ask.request else { panic!("nothing else is asked") };
                         assert_eq!(session, token::digest(value));

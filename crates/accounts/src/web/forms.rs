@@ -39,11 +39,11 @@ impl Web {
     pub(super) fn take(
         self: &Arc<Web>,
         form: &str,
-        head: &Request<'_>,
+        request: &Request<'_>,
         body: &[u8],
         visitor: RequestClient,
     ) -> RequestAction {
-        let is_form = head.only("content-type").is_some_and(|kind| {
+        let is_form = request.only("content-type").is_some_and(|kind| {
             let kind = kind.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
             kind.eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
         });
@@ -52,7 +52,7 @@ impl Web {
         }
         let fields = FormFields::read(body);
         let good = visitor.token().is_some_and(|token| token::same(&token, &fields.of("token")));
-        if !origin::is_own(head) || !good {
+        if !origin::is_own(request) || !good {
             return RequestAction::Page(self.foreign(form, &fields, visitor));
         }
         match (form, visitor.session_digest()) {

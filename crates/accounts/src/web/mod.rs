@@ -36,18 +36,23 @@ impl Web {
         place(path).is_some() || self.settings.protect.iter().any(|folder| folder.holds(path))
     }
 
-    /// The next step of the request `head` for the normalised `path`.
-    pub fn begin(self: &Arc<Web>, path: &str, head: &Request<'_>, connection: &Connection) -> RequestAction {
-        let visitor = RequestClient::read(head, connection, &self.settings.trusted);
-        let reads = matches!(head.method, Method::Get | Method::Head);
+    /// The next step of the request `request` for the normalised `path`.
+    pub fn begin(
+        self: &Arc<Web>,
+        path: &str,
+        request: &Request<'_>,
+        connection: &Connection,
+    ) -> RequestAction {
+        let visitor = RequestClient::read(request, connection, &self.settings.trusted);
+        let reads = matches!(request.method, Method::Get | Method::Head);
         match place(path) {
-            Some(form) if head.method == Method::Post && forms::is_one(form) => {
+            Some(form) if request.method == Method::Post && forms::is_one(form) => {
                 RequestAction::Body(LONGEST_FORM)
             }
-            Some(page) if reads => self.show(page, head, visitor),
+            Some(page) if reads => self.show(page, request, visitor),
             Some(page) => RequestAction::Page(MemberPage::method_not_allowed(page, forms::is_one(page))),
             None if self.settings.protect.iter().any(|folder| folder.holds(path)) => {
-                self.admit(head, visitor)
+                self.admit(request, visitor)
             }
             None => RequestAction::Nothing,
         }
@@ -57,25 +62,25 @@ impl Web {
     pub fn submit(
         self: &Arc<Web>,
         path: &str,
-        head: &Request<'_>,
+        request: &Request<'_>,
         body: &[u8],
         connection: &Connection,
     ) -> RequestAction {
-        let visitor = RequestClient::read(head, connection, &self.settings.trusted);
+        let visitor = RequestClient::read(request, connection, &self.settings.trusted);
         match place(path) {
-            Some(form) => self.take(form, head, body, visitor),
+            Some(form) => self.take(form, request, body, visitor),
             None => RequestAction::Nothing,
         }
     }
 
-    /// The next step of `head`, whose file is protected although its path is not.
-    pub fn begin_for_file(self: &Arc<Web>, head: &Request<'_>, connection: &Connection) -> RequestAction {
-        self.admit(head, RequestClient::read(head, connection, &self.settings.trusted))
+    /// The next step of `request`, whose file is protected although its path is not.
+    pub fn begin_for_file(self: &Arc<Web>, request: &Request<'_>, connection: &Connection) -> RequestAction {
+        self.admit(request, RequestClient::read(request, connection, &self.settings.trusted))
     }
 
     /// Asks the accounts whether the visitor is a member.
-    fn admit(self: &Arc<Web>, head: &Request<'_>, visitor: RequestClient) -> RequestAction {
-        let refusal = self.refusal(head);
+    fn admit(self: &Arc<Web>, request: &Request<'_>, visitor: RequestClient) -> RequestAction {
+        let refusal = self.refusal(request);
         let Some(session) = visitor.session_digest() else { return RequestAction::Page(refusal) };
         let web = self.clone();
         RequestAction::Query(PendingQuery {
@@ -90,9 +95,9 @@ impl Web {
     }
 
     /// The response to anonymous requests for protected paths: the login for a page, 401 otherwise.
-    fn refusal(&self, head: &Request<'_>) -> MemberPage {
-        match visitor::wants_page(head) {
-            true => MemberPage::to_login(head),
+    fn refusal(&self, request: &Request<'_>) -> MemberPage {
+        match visitor::wants_page(request) {
+            true => MemberPage::to_login(request),
             false => MemberPage::unauthorized(),
         }
     }

@@ -7,13 +7,13 @@ const LONGEST_NEXT: usize = 2048;
 
 /// Checks the origin that browsers report: `Sec-Fetch-Site`, which no page can set, or `Origin`. Without both, the
 /// client is no browser that another site could use; the form's token is checked anyway.
-pub(super) fn is_own(head: &Request<'_>) -> bool {
-    let mut sites = head.values("sec-fetch-site").peekable();
+pub(super) fn is_own(request: &Request<'_>) -> bool {
+    let mut sites = request.values("sec-fetch-site").peekable();
     if sites.peek().is_some() {
         return sites.all(|site| site == b"same-origin" || site == b"none");
     }
-    let own = head.host().map(without_port);
-    head.values("origin").all(|origin| {
+    let own = request.host().map(without_port);
+    request.values("origin").all(|origin| {
         let origin = std::str::from_utf8(origin).unwrap_or_default();
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         matches!((authority.map(without_port), &own), (Some(theirs), Some(own)) if theirs == *own)
@@ -42,7 +42,7 @@ mod tests {
 
     fn own(fields: &str) -> bool {
         let mut bytes = format!("POST / HTTP/1.1\r\nHost: a.example:8080\r\n{fields}\r\n").into_bytes();
-        parse_request(&mut bytes, |head| is_own(&head.expect("the request is good")))
+        parse_request(&mut bytes, |request| is_own(&request.expect("the request is good")))
     }
 
     #[test]

@@ -55,9 +55,9 @@ impl MemberPage {
     }
 
     /// 303 to the login, which returns here.
-    pub(super) fn to_login(head: &Request<'_>) -> MemberPage {
-        let mut next = head.target.path.to_owned();
-        if let Some(query) = head.target.query {
+    pub(super) fn to_login(request: &Request<'_>) -> MemberPage {
+        let mut next = request.target.path.to_owned();
+        if let Some(query) = request.target.query {
             next = format!("{next}?{query}");
         }
         let next: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();

@@ -16,10 +16,10 @@ impl Web {
     pub(super) fn show(
         self: &Arc<Web>,
         place: &str,
-        head: &Request<'_>,
+        request: &Request<'_>,
         visitor: RequestClient,
     ) -> RequestAction {
-        let query = head.target.query.unwrap_or_default().as_bytes();
+        let query = request.target.query.unwrap_or_default().as_bytes();
         let parameter = |name: &str| {
             let mut pairs = form_urlencoded::parse(query);
             pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned()).unwrap_or_default()
@@ -28,13 +28,13 @@ impl Web {
         let notice = notice(&parameter("said"));
         match place {
             "style.css" => RequestAction::Page(MemberPage::css(self.templates.style.clone())),
-            "" if !head.target.path.ends_with('/') => {
+            "" if !request.target.path.ends_with('/') => {
                 RequestAction::Page(MemberPage::see(&format!("/{PLACE}/")))
             }
             "login" | "register" | "logout" => {
                 RequestAction::Page(self.form(place, &visitor, View { next, notice, ..View::default() }))
             }
-            "" | "password" | "delete" => self.account(place, head, visitor, notice),
+            "" | "password" | "delete" => self.account(place, request, visitor, notice),
             _ => RequestAction::Page(MemberPage::not_found()),
         }
     }
@@ -54,11 +54,11 @@ impl Web {
     fn account(
         self: &Arc<Web>,
         place: &str,
-        head: &Request<'_>,
+        request: &Request<'_>,
         visitor: RequestClient,
         notice: Option<&'static str>,
     ) -> RequestAction {
-        let refusal = MemberPage::to_login(head);
+        let refusal = MemberPage::to_login(request);
         let Some(session) = visitor.session_digest() else { return RequestAction::Page(refusal) };
         let (web, template) = (self.clone(), if place.is_empty() { "account" } else { place }.to_owned());
         RequestAction::Query(PendingQuery {

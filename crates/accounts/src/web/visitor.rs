@@ -49,12 +49,12 @@ pub(super) struct RequestClient {
 
 impl RequestClient {
     pub(super) fn read(
-        head: &Request<'_>,
+        request: &Request<'_>,
         connection: &Connection,
         trusted: &[TrustedProxy],
     ) -> RequestClient {
-        let (address, secure) = client(head, connection, trusted);
-        let read = |cookie: Cookie| value(head, cookie.name(secure));
+        let (address, secure) = client(request, connection, trusted);
+        let read = |cookie: Cookie| value(request, cookie.name(secure));
         RequestClient {
             session: read(Cookie::Session),
             form: read(Cookie::Form),
@@ -80,8 +80,8 @@ impl RequestClient {
 }
 
 /// The value of a cookie that occurs once: of two, another site may have set one.
-fn value(head: &Request<'_>, name: &str) -> Option<String> {
-    let lines = head.values("cookie").filter_map(|line| std::str::from_utf8(line).ok());
+fn value(request: &Request<'_>, name: &str) -> Option<String> {
+    let lines = request.values("cookie").filter_map(|line| std::str::from_utf8(line).ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let mut values = pairs.filter(|(found, _)| *found == name).map(|(_, value)| value);
     let first = values.next()?;
@@ -91,13 +91,13 @@ fn value(head: &Request<'_>, name: &str) -> Option<String> {
 }
 
 /// The address for counting attempts of a client.
-pub fn counted_address(head: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy]) -> String {
-    client(head, connection, trusted).0
+pub fn counted_address(request: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy]) -> String {
+    client(request, connection, trusted).0
 }
 
 /// The address for counting attempts, and whether the connection to the browser is encrypted. Both are the peer's,
 /// unless it is a trusted proxy.
-fn client(head: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy]) -> (String, bool) {
+fn client(request: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy]) -> (String, bool) {
     let Connection { peer, scheme, .. } = connection;
     let own = match peer {
         Peer::Internet(peer) => counted(peer.ip()),
@@ -107,7 +107,7 @@ fn client(head: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy])
     if !trusted.iter().any(|proxy| proxy.is(peer)) {
         return (own, encrypted);
     }
-    let text = |name| head.values(name).last().and_then(|value| std::str::from_utf8(value).ok());
+    let text = |name| request.values(name).last().and_then(|value| std::str::from_utf8(value).ok());
     let forwarded = text("x-forwarded-proto");
     let secure = forwarded.map_or(encrypted, |proto| proto.trim().eq_ignore_ascii_case("https"));
     // Each proxy appends its client's address: the last one that is no trusted proxy is the client.
@@ -118,15 +118,15 @@ fn client(head: &Request<'_>, connection: &Connection, trusted: &[TrustedProxy])
 }
 
 /// Whether the request is for a page to display, not for a part of one or from a program.
-pub(super) fn wants_page(head: &Request<'_>) -> bool {
-    if !matches!(head.method, Method::Get | Method::Head) {
+pub(super) fn wants_page(request: &Request<'_>) -> bool {
+    if !matches!(request.method, Method::Get | Method::Head) {
         return false;
     }
-    if let Some(mode) = head.only("sec-fetch-mode") {
+    if let Some(mode) = request.only("sec-fetch-mode") {
         return mode == b"navigate";
     }
-    let accepts = head.values("accept").any(|value| value.windows(9).any(|part| part == b"text/html"));
-    let last = head.target.path.rsplit('/').next().unwrap_or_default();
+    let accepts = request.values("accept").any(|value| value.windows(9).any(|part| part == b"text/html"));
+    let last = request.target.path.rsplit('/').next().unwrap_or_default();
     accepts || last.ends_with(".html") || last.ends_with(".htm") || !last.contains('.')
 }
 
@@ -141,7 +141,9 @@ mod tests {
         let trusted: Vec<_> = trusted.iter().map(|text| text.parse().expect("a proxy")).collect();
         let mut bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes();
         let connection = Connection::plaintext(*peer, Local { listener: 0 });
-        parse_request(&mut bytes, |head| client(&head.expect("the request is good"), &connection, &trusted))
+        parse_request(&mut bytes, |request| {
+            client(&request.expect("the request is good"), &connection, &trusted)
+        })
     }
 
     #[test]

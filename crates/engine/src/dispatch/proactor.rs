@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use tenfold_http::{
-    Answer, Body, Connection, DetachedResponse, Instant, Refusal, Reply, Request, ResponseWriter, Service,
+    Answer, Body, Connection, DetachedResponse, Instant, Refusal, Reply, Request, RequestSummary,
+    ResponseWriter, Service,
 };
 
 use super::handover::Queue;
@@ -82,7 +83,7 @@ impl<S: Service + 'static> Proactor<S> {
         };
         if self.queue.put(Box::new(job)).is_err() {
             response.close();
-            self.service.refuse(Refusal::Busy, request.line, connection, response);
+            self.service.refuse(Refusal::Busy, request.summary(), connection, response);
             return Answer::Close;
         }
         Answer::later(async move {
@@ -148,11 +149,11 @@ impl<S: Service + 'static> Service for Proactor<S> {
     fn refuse(
         &self,
         refusal: Refusal,
-        first_line: &[u8],
+        request: RequestSummary<'_>,
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) {
-        self.service.refuse(refusal, first_line, connection, response);
+        self.service.refuse(refusal, request, connection, response);
     }
 }
 

@@ -16,8 +16,8 @@ use tenfold_engine::layer::framed::Framed;
 use tenfold_engine::offload::{Lane, promise};
 use tenfold_engine::{Bounds, Dispatch, Engine, Event, Plan, Protocol, faults, run};
 use tenfold_http::{
-    Answer, Connection, Instant, Io, Limits, Next, OpenFile, Part, Refusal, Reply, Request, ResponseWriter,
-    Service, Session, clock, serve_connection,
+    Answer, Connection, Instant, Io, Limits, Next, OpenFile, Part, Refusal, Reply, Request, RequestSummary,
+    ResponseWriter, Service, Session, clock, serve_connection,
 };
 use tenfold_sys::lifecycle::install_worker_signals;
 use tenfold_sys::shared::SharedRows;
@@ -379,7 +379,13 @@ impl Service for Unit {
         Answer::Done
     }
 
-    fn refuse(&self, refusal: Refusal, _: &[u8], _: &Connection, response: &mut ResponseWriter<'_>) {
+    fn refuse(
+        &self,
+        refusal: Refusal,
+        _: RequestSummary<'_>,
+        _: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) {
         respond(refusal.status(), refusal.words().as_bytes(), response);
     }
 }

@@ -18,11 +18,12 @@ pub(crate) struct Framing<'a> {
     pub(crate) selective: bool,
 }
 
+/// The values of the fields that decide about framing.
 #[derive(Default)]
-struct Seen<'a> {
+struct FramingFields<'a> {
     host: Option<&'a [u8]>,
     length: Option<u64>,
-    coding: Option<Coding>,
+    coding: Option<TransferCoding>,
     close: bool,
     keep_alive: bool,
     expects: bool,
@@ -31,15 +32,15 @@ struct Seen<'a> {
 
 /// A transfer coding that ends with `chunked`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Coding {
+enum TransferCoding {
     Chunked,
     /// There is another one in front of it.
     Unknown,
 }
 
 #[inline(always)]
-pub(crate) fn read<'a>(fields: &'a [Header<'a>], version: Version) -> Result<Framing<'a>, Refusal> {
-    let mut seen = Seen::default();
+pub(crate) fn read<'a>(fields: &[Header<'a>], version: Version) -> Result<Framing<'a>, Refusal> {
+    let mut seen = FramingFields::default();
     for field in fields {
         seen.look_at(field, version)?;
     }
@@ -50,8 +51,8 @@ pub(crate) fn read<'a>(fields: &'a [Header<'a>], version: Version) -> Result<Fra
         (Some(_), Some(_)) => {
             return Err(Refusal::Malformed("Content-Length stands beside Transfer-Encoding"));
         }
-        (Some(Coding::Unknown), None) => return Err(Refusal::UnknownTransferCoding),
-        (Some(Coding::Chunked), None) => Body::Streamed,
+        (Some(TransferCoding::Unknown), None) => return Err(Refusal::UnknownTransferCoding),
+        (Some(TransferCoding::Chunked), None) => Body::Streamed,
         (None, None | Some(0)) => Body::Empty,
         (None, Some(length)) => Body::Length(length),
     };
@@ -60,7 +61,7 @@ pub(crate) fn read<'a>(fields: &'a [Header<'a>], version: Version) -> Result<Fra
     Ok(Framing { body, expects, persistent, host: seen.host, selective: seen.selective })
 }
 
-impl<'a> Seen<'a> {
+impl<'a> FramingFields<'a> {
     fn look_at(&mut self, field: &Header<'a>, version: Version) -> Result<(), Refusal> {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         match field.name.len() {
@@ -137,7 +138,8 @@ impl<'a> Seen<'a> {
         {
             return Err(Refusal::Malformed("Transfer-Encoding does not end with the only chunked"));
         }
-        self.coding = Some(if codings.next().is_none() { Coding::Chunked } else { Coding::Unknown });
+        self.coding =
+            Some(if codings.next().is_none() { TransferCoding::Chunked } else { TransferCoding::Unknown });
         Ok(())
     }
 }

@@ -5,13 +5,14 @@
 
 use std::mem::MaybeUninit;
 
+use arrayvec::ArrayVec;
 use httparse::Header;
 
 use super::framing;
 use crate::limits::Limits;
 use crate::message::method::Method;
 use crate::message::refusal::Refusal;
-use crate::message::request::{Request, Version};
+use crate::message::request::{FieldSpan, Request, Version};
 use crate::message::target::Target;
 
 /// A parsed request head, and what HTTP/1 says of its connection.
@@ -22,10 +23,13 @@ pub(crate) struct Head<'a> {
     pub(crate) persistent: bool,
 }
 
-/// Where the fields of a head are put: on the stack, and not initialised before they are.
-pub(crate) type Table<'a> = [MaybeUninit<Header<'a>>; Limits::MOST_HEADERS];
+/// The places of the fields of a head: room on the stack, not initialised, for one head after the other.
+pub(crate) type FieldTable = ArrayVec<FieldSpan, { Limits::MOST_HEADERS }>;
 
-pub(crate) fn table<'a>() -> Table<'a> {
+/// Room for the fields of a head as the parser returns them.
+type Parsed<'a> = [MaybeUninit<Header<'a>>; Limits::MOST_HEADERS];
+
+const fn room<'a>() -> Parsed<'a> {
     [const { MaybeUninit::uninit() }; Limits::MOST_HEADERS]
 }
 
@@ -88,11 +92,16 @@ impl<'a> Head<'a> {
     /// returns none, [`scan`] and [`Head::parse`] say why; if it returns one, they would return the same.
     // Inlined, so that a head is made where it is used: it is too large to be handed over in registers.
     #[inline(always)]
-    pub(crate) fn parse_fast(input: &'a [u8], table: &'a mut Table<'a>, limits: &Limits) -> Option<Head<'a>> {
+    pub(crate) fn parse_fast(
+        input: &'a [u8],
+        table: &'a mut FieldTable,
+        limits: &Limits,
+    ) -> Option<Head<'a>> {
         let input = &input[..input.len().min(limits.max_head)];
+        let mut room = room();
         let mut request = httparse::Request::new(&mut []);
         let most = limits.max_headers.min(Limits::MOST_HEADERS);
-        let parsed = request.parse_with_uninit_headers(input, &mut table[..most]);
+        let parsed = request.parse_with_uninit_headers(input, &mut room[..most]);
         let Ok(httparse::Status::Complete(length)) = parsed else { return None };
         let bytes = &input[..length];
         // `httparse` passes over empty lines in front, and a bare line feed ends a line for it.
@@ -102,34 +111,34 @@ impl<'a> Head<'a> {
         };
         let strict =
             bytes[0] > b'\r' && request.headers.iter().all(after_whole_line) && bytes.ends_with(b"\r\n\r\n");
-        let line = request.method?.len() + 1 + request.path?.len() + VERSION;
-        if strict { Head::of(request, bytes, line, limits).ok() } else { None }
+        if strict { Head::of(&request, bytes, table, limits).ok() } else { None }
     }
 
     /// Parses `bytes`, which end with the empty line.
     pub(crate) fn parse(
         bytes: &'a mut [u8],
-        table: &'a mut Table<'a>,
+        table: &'a mut FieldTable,
         limits: &Limits,
     ) -> Result<Head<'a>, Refusal> {
-        let line = settle_version(bytes)?;
+        settle_version(bytes)?;
         let bytes: &'a [u8] = bytes;
+        let mut room = room();
         let mut request = httparse::Request::new(&mut []);
         let most = limits.max_headers.min(Limits::MOST_HEADERS);
-        match request.parse_with_uninit_headers(bytes, &mut table[..most]) {
+        match request.parse_with_uninit_headers(bytes, &mut room[..most]) {
             Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
             Ok(_) => return Err(Refusal::Malformed("the head does not end where it should")),
             Err(error) => return Err(explain(error)),
         }
-        Head::of(request, bytes, line, limits)
+        Head::of(&request, bytes, table, limits)
     }
 
-    /// What `httparse` found in `bytes`, whose first line has this length, where it is a head that is served.
+    /// Checks the head that `bytes` were parsed as. The places of its fields go to `table`.
     #[inline(always)]
     fn of(
-        request: httparse::Request<'a, 'a>,
+        request: &httparse::Request<'_, 'a>,
         bytes: &'a [u8],
-        line: usize,
+        table: &'a mut FieldTable,
         limits: &Limits,
     ) -> Result<Head<'a>, Refusal> {
         let text = request.path.unwrap_or_default();
@@ -139,8 +148,9 @@ impl<'a> Head<'a> {
         let method = Method::parse(request.method.unwrap_or_default()).ok_or(Refusal::UnknownMethod)?;
         let target = Target::parse(text, method)?;
         let version = if request.version == Some(0) { Version::Http10 } else { Version::Http11 };
-        let fields: &'a [Header<'a>] = request.headers;
-        let framing = framing::read(fields, version)?;
+        let framing = framing::read(request.headers, version)?;
+        table.clear();
+        table.extend(request.headers.iter().map(|field| FieldSpan::new(field.name, field.value, bytes)));
         let host = target.authority.map(str::as_bytes).or(framing.host);
         if host.is_some_and(<[u8]>::is_empty) {
             // No http URL has an empty host (RFC 9110 §4.2.1).
@@ -152,16 +162,15 @@ impl<'a> Head<'a> {
             version,
             body: framing.body,
             selective: framing.selective,
-            line: &bytes[..line],
             expects_continue: framing.expects,
             host,
-            fields,
+            fields: table,
             bytes,
         };
         Ok(Head { request, persistent: framing.persistent })
     }
 
-    /// Its length in bytes, with the empty line.
+    /// Returns its length in bytes, with the empty line.
     pub(crate) fn length(&self) -> usize {
         self.request.bytes.len()
     }
@@ -171,13 +180,13 @@ impl<'a> Head<'a> {
 /// the result to `use_it`. For tests of services, which have no connection to read a request from.
 pub fn parse_request<T>(bytes: &mut [u8], use_it: impl FnOnce(Result<Request<'_>, Refusal>) -> T) -> T {
     let (limits, length) = (Limits::default(), bytes.len());
-    match Head::parse_fast(bytes, &mut table(), &limits) {
+    match Head::parse_fast(bytes, &mut FieldTable::new(), &limits) {
         Some(head) if head.length() == length => return use_it(Ok(head.request)),
         _ => {}
     }
     match scan(bytes, &mut 0, &limits) {
         Ok(Scan::Whole(length)) if length == bytes.len() => {
-            let mut table = table();
+            let mut table = FieldTable::new();
             use_it(Head::parse(bytes, &mut table, &limits).map(|head| head.request))
         }
         Ok(_) => use_it(Err(Refusal::Malformed("the head does not end where it should"))),
@@ -186,18 +195,18 @@ pub fn parse_request<T>(bytes: &mut [u8], use_it: impl FnOnce(Result<Request<'_>
 }
 
 /// `httparse` knows the minor versions 0 and 1. A higher one is served as 1.1, so it is read as one; a
-/// major version other than 1 is refused as such and not as malformed. Says how long the line is.
-fn settle_version(bytes: &mut [u8]) -> Result<usize, Refusal> {
+/// major version other than 1 is refused as such and not as malformed.
+fn settle_version(bytes: &mut [u8]) -> Result<(), Refusal> {
     let line = memchr::memchr(b'\r', bytes).unwrap_or(bytes.len());
     if line < VERSION {
         return Err(Refusal::Malformed("the request line is too short"));
     }
     match &bytes[line - VERSION..line] {
-        b" HTTP/1.1" | b" HTTP/1.0" => Ok(line),
+        b" HTTP/1.1" | b" HTTP/1.0" => Ok(()),
         [b' ', b'H', b'T', b'T', b'P', b'/', major @ b'0'..=b'9', b'.', b'0'..=b'9'] => match major {
             b'1' => {
                 bytes[line - 1] = b'1';
-                Ok(line)
+                Ok(())
             }
             _ => Err(Refusal::UnknownVersion),
         },
@@ -257,7 +266,7 @@ mod tests {
         let limits = Limits { max_head: 96, max_target: 12, max_headers: 3, ..Limits::default() };
         let check = |bytes: &[u8]| {
             let mut own = bytes.to_vec();
-            let (mut first, mut second) = (table(), table());
+            let (mut first, mut second) = (FieldTable::new(), FieldTable::new());
             let Some(found) = Head::parse_fast(bytes, &mut first, &limits) else { return };
             accepted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let length = found.length();

@@ -2,14 +2,12 @@
 
 use std::ops::Range;
 
-use httparse::Header;
-
 use super::method::Method;
-use super::request::{Body, Request, Version};
+use super::request::{Body, FieldSpan, Request, Version};
 use super::target::Target;
 
-/// A copy of a request, for a response that comes after the received bytes are gone. It keeps what was parsed as
-/// places in its copy and is never parsed again.
+/// A copy of a request, for a response that comes after the received bytes are gone. It keeps the parts of the request
+/// as places in its copy, and is never parsed again.
 #[derive(Clone, Debug)]
 pub struct OwnedRequest {
     bytes: Vec<u8>,
@@ -18,13 +16,12 @@ pub struct OwnedRequest {
     body: Body,
     selective: bool,
     expects_continue: bool,
-    line: Span,
+    target: Span,
     path: Span,
     query: Option<Span>,
     authority: Option<Span>,
     host: Option<Span>,
-    /// Names and values.
-    fields: Box<[(Span, Span)]>,
+    fields: Box<[FieldSpan]>,
 }
 
 /// A place in the copied bytes.
@@ -43,23 +40,19 @@ impl Request<'_> {
             bytes.extend_from_slice(part);
             bytes.len() - part.len()..bytes.len()
         };
-        let Target { path, query, authority } = self.target;
+        let Target { text, path, query, authority } = self.target;
         OwnedRequest {
             method: self.method,
             version: self.version,
             body: self.body,
             selective: self.selective,
             expects_continue: self.expects_continue,
-            line: span(self.line),
+            target: span(text.as_bytes()),
             path: span(path.as_bytes()),
             query: query.map(|query| span(query.as_bytes())),
             authority: authority.map(|authority| span(authority.as_bytes())),
             host: self.host.map(&mut span),
-            fields: self
-                .fields
-                .iter()
-                .map(|field| (span(field.name.as_bytes()), span(field.value)))
-                .collect(),
+            fields: self.fields.into(),
             bytes,
         }
     }
@@ -68,14 +61,10 @@ impl Request<'_> {
 impl OwnedRequest {
     /// Lends the request to `use_it`.
     pub fn read<T>(&self, use_it: impl FnOnce(&Request<'_>) -> T) -> T {
-        let fields: Vec<_> = self
-            .fields
-            .iter()
-            .map(|(name, value)| Header { name: self.text(name), value: &self.bytes[value.clone()] })
-            .collect();
         use_it(&Request {
             method: self.method,
             target: Target {
+                text: self.text(&self.target),
                 path: self.text(&self.path),
                 query: self.query.as_ref().map(|query| self.text(query)),
                 authority: self.authority.as_ref().map(|authority| self.text(authority)),
@@ -83,10 +72,9 @@ impl OwnedRequest {
             version: self.version,
             body: self.body,
             selective: self.selective,
-            line: &self.bytes[self.line.clone()],
             expects_continue: self.expects_continue,
             host: self.host.as_ref().map(|host| &self.bytes[host.clone()]),
-            fields: &fields,
+            fields: &self.fields,
             bytes: &self.bytes,
         })
     }

@@ -1,4 +1,4 @@
-//! What a request is about (RFC 9112 §3.2).
+//! The target of a request (RFC 9110 §7.1).
 
 use std::net::Ipv6Addr;
 
@@ -8,9 +8,11 @@ use super::refusal::Refusal;
 /// A request target of a form that its method allows, of characters that it allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
+    /// All of it, as it came.
+    pub text: &'a str,
     /// The path, as it came: percent-encoded, beginning with `/`; or `*` for `OPTIONS *`.
     pub path: &'a str,
-    /// What follows the `?`, without it.
+    /// The query: the text behind the first `?`.
     pub query: Option<&'a str>,
     /// The host and port of an absolute-form target.
     pub authority: Option<&'a str>,
@@ -18,21 +20,23 @@ pub struct Target<'a> {
 
 impl<'a> Target<'a> {
     pub(crate) fn parse(text: &'a str, method: Method) -> Result<Target<'a>, Refusal> {
-        match text.as_bytes().first() {
+        let target = match text.as_bytes().first() {
             _ if method == Method::Connect => Target::authority_form(text),
             Some(b'/') => Target::path_and_query(text, None),
             Some(b'*') if text == "*" && method == Method::Options => {
-                Ok(Target { path: text, query: None, authority: None })
+                Ok(Target { text, path: text, query: None, authority: None })
             }
             _ => Target::absolute(text),
-        }
+        };
+        // The part behind an authority was parsed like a target of its own.
+        target.map(|target| Target { text, ..target })
     }
 
     fn authority_form(text: &'a str) -> Result<Target<'a>, Refusal> {
         // The port may not be left out (RFC 9112 §3.2.3).
         let ported = text.ends_with(|last: char| last.is_ascii_digit()) && text.contains(':');
         if valid_host(text.as_bytes()) && ported {
-            Ok(Target { path: "*", query: None, authority: Some(text) })
+            Ok(Target { text, path: "*", query: None, authority: Some(text) })
         } else {
             Err(Refusal::Malformed("the target of CONNECT is not a host and port"))
         }
@@ -57,7 +61,7 @@ impl<'a> Target<'a> {
                 target.path = "/";
                 Ok(target)
             }
-            None => Ok(Target { path: "/", query: None, authority: Some(authority) }),
+            None => Ok(Target { text, path: "/", query: None, authority: Some(authority) }),
         }
     }
 
@@ -73,7 +77,7 @@ impl<'a> Target<'a> {
         if query.is_some_and(|query| !query.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')) {
             return Err(Refusal::Malformed("the target's query holds a character that has to be encoded"));
         }
-        Ok(Target { path, query, authority })
+        Ok(Target { text, path, query, authority })
     }
 }
 

@@ -27,26 +27,26 @@ pub enum Verdict {
     PreconditionFailed,
 }
 
-/// Evaluates the conditions of `head` against what exists, in the order of RFC 9110 §13.2.2. `If-Range` is
+/// Evaluates the conditions of `request` against what exists, in the order of RFC 9110 §13.2.2. `If-Range` is
 /// the business of [`range_applies`].
-pub fn evaluate(head: &Request<'_>, validators: Validators<'_>) -> Verdict {
-    match listed(head, "if-match", |tag| tag.strong && tag.text == validators.etag) {
+pub fn evaluate(request: &Request<'_>, validators: Validators<'_>) -> Verdict {
+    match listed(request, "if-match", |tag| tag.strong && tag.text == validators.etag) {
         Some(false) => return Verdict::PreconditionFailed,
         Some(true) => {}
         None => {
-            if let (Some(date), Some(modified)) = (date(head, "if-unmodified-since"), validators.modified)
+            if let (Some(date), Some(modified)) = (date(request, "if-unmodified-since"), validators.modified)
                 && modified > date
             {
                 return Verdict::PreconditionFailed;
             }
         }
     }
-    let reads = matches!(head.method, Method::Get | Method::Head);
-    match listed(head, "if-none-match", |tag| tag.text == validators.etag) {
+    let reads = matches!(request.method, Method::Get | Method::Head);
+    match listed(request, "if-none-match", |tag| tag.text == validators.etag) {
         Some(true) if reads => Verdict::NotModified,
         Some(true) => Verdict::PreconditionFailed,
         Some(false) => Verdict::Proceed,
-        None => match (date(head, "if-modified-since"), validators.modified) {
+        None => match (date(request, "if-modified-since"), validators.modified) {
             (Some(date), Some(modified)) if reads && modified <= date => Verdict::NotModified,
             _ => Verdict::Proceed,
         },
@@ -56,8 +56,8 @@ pub fn evaluate(head: &Request<'_>, validators: Validators<'_>) -> Verdict {
 /// Whether a `Range` of this request may be answered with a part: there is no `If-Range`, or it names
 /// exactly the version that exists, by a validator that is strong (RFC 9110 §13.1.5). Where it may not, the
 /// whole is sent.
-pub fn range_applies(head: &Request<'_>, validators: Validators<'_>) -> bool {
-    let mut values = head.values("if-range");
+pub fn range_applies(request: &Request<'_>, validators: Validators<'_>) -> bool {
+    let mut values = request.values("if-range");
     let Some(value) = values.next() else { return true };
     if values.next().is_some() {
         return false;
@@ -73,8 +73,8 @@ pub fn range_applies(head: &Request<'_>, validators: Validators<'_>) -> bool {
 
 /// Whether one of the entity tags in the fields called `name`, or `*`, matches; none where there is no
 /// such field. A list ends where it is malformed: what follows cannot be told apart.
-fn listed(head: &Request<'_>, name: &str, matches: impl Fn(Tag<'_>) -> bool) -> Option<bool> {
-    let mut values = head.values(name).peekable();
+fn listed(request: &Request<'_>, name: &str, matches: impl Fn(Tag<'_>) -> bool) -> Option<bool> {
+    let mut values = request.values(name).peekable();
     values.peek()?;
     Some(values.any(|value| value == b"*" || Tags { rest: value }.any(&matches)))
 }
@@ -114,8 +114,8 @@ impl<'a> Iterator for Tags<'a> {
 }
 
 /// The date in the only field called `name`. One that is no date counts for nothing.
-fn date(head: &Request<'_>, name: &str) -> Option<u64> {
-    parse_date(head.only(name)?)
+fn date(request: &Request<'_>, name: &str) -> Option<u64> {
+    parse_date(request.only(name)?)
 }
 
 fn parse_date(value: &[u8]) -> Option<u64> {
@@ -146,7 +146,7 @@ mod tests {
 
     #[track_caller]
     fn check(method: &str, fields: &[(&str, &str)], expected: Verdict) {
-        let verdict = with_request(method, fields, |head| evaluate(head, VALIDATORS));
+        let verdict = with_request(method, fields, |request| evaluate(request, VALIDATORS));
         assert_eq!(verdict, expected, "{method} with {fields:?}");
     }
 
@@ -241,9 +241,9 @@ mod tests {
     fn without_a_known_date_only_tags_count() {
         let undated = Validators { modified: None, ..VALIDATORS };
         for name in ["If-Modified-Since", "If-Unmodified-Since"] {
-            assert_eq!(with_request("GET", &[(name, BEFORE)], |head| evaluate(head, undated)), Proceed);
+            assert_eq!(with_request("GET", &[(name, BEFORE)], |request| evaluate(request, undated)), Proceed);
         }
-        assert!(!with_request("GET", &[("If-Range", THEN)], |head| range_applies(head, undated)));
+        assert!(!with_request("GET", &[("If-Range", THEN)], |request| range_applies(request, undated)));
     }
 
     #[test]
@@ -259,12 +259,13 @@ mod tests {
             (AFTER, false),
             (BEFORE, false),
         ] {
-            let found = with_request("GET", &[("If-Range", value)], |head| range_applies(head, VALIDATORS));
+            let found =
+                with_request("GET", &[("If-Range", value)], |request| range_applies(request, VALIDATORS));
             assert_eq!(found, applies, "{value}");
         }
-        assert!(with_request("GET", &[], |head| range_applies(head, VALIDATORS)));
-        assert!(!with_request("GET", &[("If-Range", THEN), ("If-Range", THEN)], |head| {
-            range_applies(head, VALIDATORS)
+        assert!(with_request("GET", &[], |request| range_applies(request, VALIDATORS)));
+        assert!(!with_request("GET", &[("If-Range", THEN), ("If-Range", THEN)], |request| {
+            range_applies(request, VALIDATORS)
         }));
     }
 
@@ -273,7 +274,8 @@ mod tests {
         for (modified, applies) in [(NOW - 1, true), (NOW, false), (NOW + 1, false)] {
             let validators = Validators { modified: Some(modified), ..VALIDATORS };
             let date = String::from_utf8(clock::format_date(modified).to_vec()).expect("text");
-            let found = with_request("GET", &[("If-Range", &date)], |head| range_applies(head, validators));
+            let found =
+                with_request("GET", &[("If-Range", &date)], |request| range_applies(request, validators));
             assert_eq!(found, applies, "{date}");
         }
     }

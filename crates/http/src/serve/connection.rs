@@ -8,11 +8,11 @@ use std::future::Future;
 use super::body::{Broken, discard};
 use super::deferred::{Pending, resolve};
 use super::session::{Next, Session};
-use super::step::{After, Persistence, first_line};
+use super::step::{After, Persistence, summarize};
 use super::waits::{BLANK, finish, flush, receive};
 use crate::clock::{self, Instant};
 use crate::h1::encode::Http1Encoder;
-use crate::h1::head::{self, Head, Scan};
+use crate::h1::head::{self, FieldTable, Head, Scan};
 use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::limits::Limits;
 use crate::message::connection::Connection;
@@ -172,6 +172,7 @@ where
 {
     let mut serving =
         Serving { service, limits, session, connection: io.connection().clone(), draining: io.draining() };
+    let mut table = FieldTable::new();
     loop {
         let (input, out) = io.split();
         if out.full() {
@@ -180,7 +181,6 @@ where
         if input.is_empty() {
             return ParseOutcome::Incomplete;
         }
-        let mut table = head::table();
         let parsed = match progress.scanned {
             0 => Head::parse_fast(input, &mut table, limits),
             // It was incomplete before. Bytes that arrive one by one are scanned once.
@@ -269,7 +269,7 @@ impl<S: Service + ?Sized> Serving<'_, S> {
         };
         *progress = Progress::BEHIND_AN_ANSWER;
         let more = input.len() > length;
-        let mut table = head::table();
+        let mut table = FieldTable::new();
         match Head::parse(&mut input[..length], &mut table, limits) {
             Ok(head) => Ok((blank + length, self.answer(&head, more, out))),
             Err(refusal) => {
@@ -282,7 +282,7 @@ impl<S: Service + ?Sized> Serving<'_, S> {
     /// Refuses a request. The connection ends after it.
     fn refuse(&self, refusal: Refusal, input: &[u8], out: &mut Out) -> ParseOutcome {
         let mut response = ResponseWriter::new(out, Encoder::Http1(Http1Encoder::last(self.limits.write)));
-        self.service.refuse(refusal, first_line(input), &self.connection, &mut response);
+        self.service.refuse(refusal, summarize(input), &self.connection, &mut response);
         ParseOutcome::Then(After::End(Finish::Linger))
     }
 }
@@ -307,7 +307,7 @@ fn need_body<S: Service + ?Sized>(
         Ok(pending) => Some(ParseOutcome::Wait(Box::new(pending))),
         Err(refusal) => {
             let mut response = ResponseWriter::new(out, Encoder::Http1(Http1Encoder::last(limits.write)));
-            service.refuse(refusal, first_line(head.request.line), connection, &mut response);
+            service.refuse(refusal, head.request.summary(), connection, &mut response);
             Some(ParseOutcome::Then(After::End(Finish::Linger)))
         }
     }
@@ -316,7 +316,7 @@ fn need_body<S: Service + ?Sized>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::request::Request;
+    use crate::message::request::{Request, RequestSummary};
     use crate::script::ScriptIo;
 
     struct Unit;
@@ -326,7 +326,7 @@ mod tests {
             Answer::Close
         }
 
-        fn refuse(&self, _: Refusal, _: &[u8], _: &Connection, _: &mut ResponseWriter<'_>) {}
+        fn refuse(&self, _: Refusal, _: RequestSummary<'_>, _: &Connection, _: &mut ResponseWriter<'_>) {}
     }
 
     fn assert_send<T: Send>(future: T) -> T {

@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use super::body::{Broken, collect};
 use super::session::Session;
-use super::step::{After, Persistence, first_line};
+use super::step::{After, Persistence};
 use super::waits::flush;
 use crate::clock::{self, Instant};
 use crate::h1::encode::{CONTINUE, Http1Encoder};
@@ -16,7 +16,7 @@ use crate::io::{Finish, Io, IoError};
 use crate::limits::Limits;
 use crate::message::owned::OwnedRequest;
 use crate::message::refusal::Refusal;
-use crate::message::request::Body;
+use crate::message::request::{Body, RequestSummary};
 use crate::out::Out;
 use crate::response::encoder::Encoder;
 use crate::response::writer::ResponseWriter;
@@ -47,7 +47,7 @@ impl Pending {
     /// # Errors
     /// A length above `most`, before the client is told to send it.
     pub(crate) fn body(head: &Head<'_>, most: u64, begun: bool, out: &mut Out) -> Result<Pending, Refusal> {
-        let Head { request, persistent } = head;
+        let Head { request, persistent, .. } = head;
         if matches!(request.body, Body::Length(length) if length > most) {
             return Err(Refusal::BodyTooLarge);
         }
@@ -79,7 +79,7 @@ where
                 let (connection, encoder) = (io.connection().clone(), Http1Encoder::last(limits.write));
                 let mut response = ResponseWriter::new(io.split().1, Encoder::Http1(encoder));
                 awaited.request.read(|request| {
-                    service.refuse(refusal, first_line(request.line), &connection, &mut response);
+                    service.refuse(refusal, request.summary(), &connection, &mut response);
                 });
                 (Answer::Close, encoder, After::Continue)
             }
@@ -147,7 +147,7 @@ where
         Ok(reply) => Ok(reply(&mut ResponseWriter::new(out, Encoder::Http1(encoder)))),
         Err(IoError::TimedOut) => {
             let mut response = ResponseWriter::new(out, Encoder::Http1(Http1Encoder::last(limits.write)));
-            service.refuse(Refusal::Overdue, b"", &connection, &mut response);
+            service.refuse(Refusal::Overdue, RequestSummary::Unparsed(b""), &connection, &mut response);
             Ok(Answer::Close)
         }
         Err(lost) => Err(lost),

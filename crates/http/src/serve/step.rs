@@ -3,7 +3,7 @@
 use crate::io::Finish;
 use crate::limits::Limits;
 use crate::message::method::Method;
-use crate::message::request::{Body, Request};
+use crate::message::request::{Body, Request, RequestSummary};
 use crate::serve::session::Session;
 
 /// The step after a response on its connection.
@@ -55,9 +55,9 @@ impl Persistence<'_> {
     }
 }
 
-/// Returns what arrived of a request line, for a log.
-pub(crate) fn first_line(input: &[u8]) -> &[u8] {
+/// Returns the summary of bytes that are refused: their first line, cut.
+pub(crate) fn summarize(input: &[u8]) -> RequestSummary<'_> {
     const SHOWN: usize = 1024;
     let input = &input[..input.len().min(SHOWN)];
-    &input[..memchr::memchr2(b'\r', b'\n', input).unwrap_or(input.len())]
+    RequestSummary::Unparsed(&input[..memchr::memchr2(b'\r', b'\n', input).unwrap_or(input.len())])
 }

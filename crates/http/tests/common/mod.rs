@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use tenfold_http::{
-    Answer, Connection, Limits, Method, OpenFile, PLAIN_TEXT, Part, Refusal, Reply, Request, ResponseWriter,
-    Service, echo,
+    Answer, Connection, Limits, Method, OpenFile, PLAIN_TEXT, Part, Refusal, Reply, Request, RequestSummary,
+    ResponseWriter, Service, echo,
 };
 
 /// Answers every request with a line that says what it was, and some paths in a way of their own:
@@ -115,7 +115,13 @@ impl Service for Site {
         }) as Reply))
     }
 
-    fn refuse(&self, refusal: Refusal, _: &[u8], _: &Connection, response: &mut ResponseWriter<'_>) {
+    fn refuse(
+        &self,
+        refusal: Refusal,
+        _: RequestSummary<'_>,
+        _: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) {
         response.refusal(refusal);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenfold_http::{Instant, Peer, clock};
+use tenfold_http::{Instant, Peer, RequestSummary, clock};
 use tenfold_sys::lifecycle;
 
 use super::line::{Date, Fields, Times};
@@ -27,6 +27,8 @@ pub(crate) struct Writer {
     /// The count of [`lifecycle::reopened`] that the sink belongs to.
     opened: u32,
     lines: Vec<u8>,
+    /// The request of the line in hand, as the log shows it.
+    request: Vec<u8>,
     date: Date,
     /// When the lines are written at the latest.
     due: Instant,
@@ -51,6 +53,7 @@ impl Writer {
             sink,
             opened,
             lines: Vec::new(),
+            request: Vec::new(),
             date: Date::default(),
             due: Instant::NEVER,
             tally,
@@ -61,22 +64,35 @@ impl Writer {
     pub(crate) fn add(
         &mut self,
         peer: &Peer,
-        request: &[u8],
+        request: RequestSummary<'_>,
         status: u16,
         bytes: u64,
         fields: Fields<'_>,
         times: Times,
     ) {
-        begin(self.format, &mut self.lines, &mut self.date, peer, request, status);
+        self.show(request);
+        begin(self.format, &mut self.lines, &mut self.date, peer, &self.request, status);
         end(self.format, &mut self.lines, bytes, fields, times);
         self.added();
     }
 
     /// Begins a line that is added by [`Writer::finish`] when its bytes are known.
-    pub(crate) fn begin(&mut self, peer: &Peer, request: &[u8], status: u16, fields: Fields<'_>) -> Begun {
-        let mut begin = Vec::with_capacity(request.len() + 96);
-        self::begin(self.format, &mut begin, &mut self.date, peer, request, status);
+    pub(crate) fn begin(
+        &mut self,
+        peer: &Peer,
+        request: RequestSummary<'_>,
+        status: u16,
+        fields: Fields<'_>,
+    ) -> Begun {
+        self.show(request);
+        let mut begin = Vec::with_capacity(self.request.len() + 96);
+        self::begin(self.format, &mut begin, &mut self.date, peer, &self.request, status);
         Begun { begin, referer: fields.referer.map(Box::from), agent: fields.agent.map(Box::from) }
+    }
+
+    fn show(&mut self, request: RequestSummary<'_>) {
+        self.request.clear();
+        request.write(&mut self.request);
     }
 
     /// Adds a line that was begun.

@@ -109,8 +109,8 @@ impl Members {
 
     /// What the path of a request means, where it is for members or about them. One that means nothing is the
     /// site's to refuse.
-    pub(crate) fn path<'h>(&self, head: &Request<'h>) -> Option<Cow<'h, str>> {
-        let path = meant(head.target.path)?;
+    pub(crate) fn path<'h>(&self, request: &Request<'h>) -> Option<Cow<'h, str>> {
+        let path = meant(request.target.path)?;
         self.web.concerns(&path).then_some(path)
     }
 }

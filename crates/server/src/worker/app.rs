@@ -12,8 +12,8 @@ use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
 use tenfold_engine::offload::Lane;
 use tenfold_engine::{Dispatch, Event, Plan, Protocol};
 use tenfold_http::{
-    Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, ResponseWriter, SendReport,
-    Service, Session, clock, echo, serve_connection,
+    Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestSummary,
+    ResponseWriter, SendReport, Service, Session, clock, echo, serve_connection,
 };
 use tenfold_site::{Answered, Finish, Hosts, Need, ResponseSummary, Work};
 
@@ -143,26 +143,26 @@ impl Protocol for App {
 impl Service for Shared {
     fn answer(
         &self,
-        head: &Request<'_>,
+        request: &Request<'_>,
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
         #[cfg(feature = "test-layer")]
-        crate::sandbox::attempt(head.target.path);
+        crate::sandbox::attempt(request.target.path);
         if self.guarded
-            && let Some(answer) = self.guard(head, connection, response)
+            && let Some(answer) = self.guard(request, connection, response)
         {
             return answer;
         }
         let began = self.began();
-        match self.hosts.respond(head, response) {
+        match self.hosts.respond(request, response) {
             Answered::Staged(outcome) => {
-                self.record(outcome, head, connection, response, began);
+                self.record(outcome, request, connection, response, began);
                 Answer::Done
             }
             Answered::Work(work) => self.work(
                 work,
-                Asked { head: head.to_owned(), connection: connection.clone(), began, private: false },
+                Asked { request: request.to_owned(), connection: connection.clone(), began, private: false },
                 response,
             ),
         }
@@ -170,28 +170,28 @@ impl Service for Shared {
 
     fn answer_body(
         &self,
-        head: &Request<'_>,
+        request: &Request<'_>,
         body: &[u8],
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
         if let Some(members) = &self.members
-            && let Some(path) = members.path(head)
-            && let wanted = members.web.submit(&path, head, body, connection)
-            && let Some(answer) = self.member(members, wanted, head, connection, response)
+            && let Some(path) = members.path(request)
+            && let wanted = members.web.submit(&path, request, body, connection)
+            && let Some(answer) = self.member(members, wanted, request, connection, response)
         {
             return answer;
         }
         let began = self.began();
-        let body = echo(head, body, response);
-        self.record(ResponseSummary::of(200, body), head, connection, response, began);
+        let body = echo(request, body, response);
+        self.record(ResponseSummary::of(200, body), request, connection, response, began);
         Answer::Done
     }
 
     fn refuse(
         &self,
         refusal: Refusal,
-        first_line: &[u8],
+        request: RequestSummary<'_>,
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) {
@@ -202,7 +202,7 @@ impl Service for Shared {
             if let Some(writer) = local.writer.as_mut() {
                 writer.add(
                     &connection.peer,
-                    first_line,
+                    request,
                     refusal.status(),
                     body,
                     Fields::default(),
@@ -227,7 +227,8 @@ impl Shared {
         let (lane, work) = match work.need() {
             Need::Thread => (&self.lane, work),
             Need::Password => {
-                let counted = asked.head.read(|head| self.passwords.count(work, head, &asked.connection));
+                let counted =
+                    asked.request.read(|request| self.passwords.count(work, request, &asked.connection));
                 (&self.passwords.lane, counted)
             }
             Need::Membership => return self.membership(asked, response),
@@ -235,7 +236,7 @@ impl Shared {
         let (work, otherwise) = work.split();
         let coming = lane.run(work);
         let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
-            let outcome = asked.head.read(|head| self.hosts.busy(otherwise, head, response));
+            let outcome = asked.request.read(|request| self.hosts.busy(otherwise, request, response));
             self.staged(outcome, &mut asked, response);
             return Answer::Done;
         };
@@ -249,9 +250,9 @@ impl Shared {
     /// Answers with what came of work; nothing came where it panicked.
     fn worked(&self, done: Option<Finish>, mut asked: Asked, response: &mut ResponseWriter<'_>) -> Answer {
         asked.keep_private(response);
-        let answered = asked.head.read(|head| match done {
-            Some(finish) => self.hosts.finish(finish, head, response),
-            None => self.hosts.failed(head, response).into(),
+        let answered = asked.request.read(|request| match done {
+            Some(finish) => self.hosts.finish(finish, request, response),
+            None => self.hosts.failed(request, response).into(),
         });
         match answered {
             Answered::Staged(outcome) => {
@@ -267,38 +268,38 @@ impl Shared {
 
     /// Counts and logs a deferred response.
     fn staged(&self, outcome: ResponseSummary, asked: &mut Asked, response: &mut ResponseWriter<'_>) {
-        let Asked { head, connection, began, .. } = asked;
-        head.read(|head| self.record(outcome, head, connection, response, *began));
+        let Asked { request, connection, began, .. } = asked;
+        request.read(|request| self.record(outcome, request, connection, response, *began));
     }
 
     /// What is answered before the site is asked, if anything.
     #[cold]
     fn guard(
         &self,
-        head: &Request<'_>,
+        request: &Request<'_>,
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Option<Answer> {
         if let Some(wait) = self.admission.as_ref().and_then(|admission| admission.throttle(&connection.peer))
         {
-            let outcome = tenfold_site::too_many_requests(head, wait, response);
+            let outcome = tenfold_site::too_many_requests(request, wait, response);
             self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
-            self.record(outcome, head, connection, response, None);
+            self.record(outcome, request, connection, response, None);
             return Some(Answer::Done);
         }
         if let Some(members) = &self.members
-            && let Some(path) = members.path(head)
-            && let wanted = members.web.begin(&path, head, connection)
-            && let Some(answer) = self.member(members, wanted, head, connection, response)
+            && let Some(path) = members.path(request)
+            && let wanted = members.web.begin(&path, request, connection)
+            && let Some(answer) = self.member(members, wanted, request, connection, response)
         {
             return Some(answer);
         }
-        self.echoes(head).then(|| Answer::NeedBody { max: self.limits.max_body })
+        self.echoes(request).then(|| Answer::NeedBody { max: self.limits.max_body })
     }
 
     /// Whether this request is answered with its own body. TRACE is not served anywhere.
-    fn echoes(&self, head: &Request<'_>) -> bool {
-        self.echo.as_deref() == Some(head.target.path) && head.method != Method::Trace
+    fn echoes(&self, request: &Request<'_>) -> bool {
+        self.echo.as_deref() == Some(request.target.path) && request.method != Method::Trace
     }
 
     /// Counts and logs an answer that is staged.
@@ -306,7 +307,7 @@ impl Shared {
     fn record(
         &self,
         outcome: ResponseSummary,
-        head: &Request<'_>,
+        request: &Request<'_>,
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
         began: Option<time::Instant>,
@@ -321,11 +322,11 @@ impl Shared {
             local.tally.add(Counter::Requests, 1);
             local.tally.respond(outcome.status());
             let writer = local.writer.as_mut()?;
-            let fields = Fields { referer: first(head, "referer"), agent: first(head, "user-agent") };
+            let fields = Fields { referer: first(request, "referer"), agent: first(request, "user-agent") };
             if whole {
                 writer.add(
                     &connection.peer,
-                    head.line,
+                    request.summary(),
                     outcome.status(),
                     outcome.body,
                     fields,
@@ -333,7 +334,7 @@ impl Shared {
                 );
                 None
             } else {
-                Some(writer.begin(&connection.peer, head.line, outcome.status(), fields))
+                Some(writer.begin(&connection.peer, request.summary(), outcome.status(), fields))
             }
         });
         if let Some(begun) = begun.flatten() {
@@ -349,23 +350,23 @@ impl Shared {
             }));
         }
         if let Some(number) = outcome.failure() {
-            self.complain(head, outcome, number);
+            self.complain(request, outcome, number);
         }
     }
 
     /// Says what the system said of a file, once a second at most.
     #[cold]
-    fn complain(&self, head: &Request<'_>, outcome: ResponseSummary, number: i32) {
+    fn complain(&self, request: &Request<'_>, outcome: ResponseSummary, number: i32) {
         let second = clock::unix_seconds();
         if self.complained.swap(second, Ordering::Relaxed) != second {
             let mut path = Vec::new();
-            escape(&mut path, head.target.path.as_bytes());
+            escape(&mut path, request.target.path.as_bytes());
             let (path, why) = (String::from_utf8_lossy(&path), std::io::Error::from_raw_os_error(number));
             error!("{path} was answered with {}: {why}", outcome.status());
         }
     }
 }
 
-fn first<'a>(head: &Request<'a>, name: &str) -> Option<&'a [u8]> {
-    head.values(name).next()
+fn first<'a>(request: &Request<'a>, name: &str) -> Option<&'a [u8]> {
+    request.values(name).next()
 }

@@ -28,7 +28,7 @@ use crate::site::Site;
 pub(crate) struct Steps<'a> {
     store: &'a mut Store,
     site: &'a Site,
-    head: &'a Request<'a>,
+    request: &'a Request<'a>,
     access: &'a Access,
     now: Instant,
 }
@@ -37,20 +37,20 @@ impl Steps<'_> {
     /// Takes the steps for a request of a client with these facts.
     pub(crate) fn with<T>(
         site: &Site,
-        head: &Request<'_>,
+        request: &Request<'_>,
         access: &Access,
         take: impl FnOnce(&mut Steps<'_>) -> T,
     ) -> T {
-        store::with(site, |store| take(&mut Steps { store, site, head, access, now: clock::now() }))
+        store::with(site, |store| take(&mut Steps { store, site, request, access, now: clock::now() }))
     }
 
     /// Answers any GET or HEAD.
     pub(crate) fn respond(&mut self, response: &mut ResponseWriter<'_>) -> Answered {
-        let path = self.head.target.path;
+        let path = self.request.target.path;
         if let Some(resource) = self.store.memory.fresh(path, self.now)
             && !resource.plain.is_guarded(self.access)
         {
-            return negotiate::respond(resource, path, self.site, self.head, response);
+            return negotiate::respond(resource, path, self.site, self.request, response);
         }
         // One policy for all paths and clients needs no parsing of the path.
         if let Some(here) = self.site.settings.policies.alone()
@@ -63,7 +63,7 @@ impl Steps<'_> {
 
     /// Answers a GET or a HEAD from the first step.
     fn respond_by_rules(&mut self, response: &mut ResponseWriter<'_>) -> Answered {
-        let Precheck { here, fields, route } = Precheck::of(&self.site.settings, self.head, self.access);
+        let Precheck { here, fields, route } = Precheck::of(&self.site.settings, self.request, self.access);
         response.add_fields(&fields);
         let answered = match route {
             Ok(route) => self.look(&route, &here, response),
@@ -71,7 +71,7 @@ impl Steps<'_> {
             Err(EarlyResponse::Error(status)) => self.error(status, &here, response).into(),
             Err(EarlyResponse::Redirect(status, place)) => {
                 response.add_fields(&here.of_errors);
-                message::redirect(self.head, status, &place, response).into()
+                message::redirect(self.request, status, &place, response).into()
             }
         };
         answered.adding(response.take_fields())
@@ -87,11 +87,11 @@ impl Steps<'_> {
         }
         self.store.check(key, &paths, site, self.now);
         if let Some(resource) = self.store.memory.fresh(key, self.now) {
-            if let Err(denied) = self.access.admit(resource.guard(), here, self.head) {
+            if let Err(denied) = self.access.admit(resource.guard(), here, self.request) {
                 return self.deny(denied, here, response);
             }
-            hint(here, self.head, response);
-            return negotiate::respond(resource, key, site, self.head, response);
+            hint(here, self.request, response);
+            return negotiate::respond(resource, key, site, self.request, response);
         }
         if let Some(answered) = self.recall(key, here, response) {
             return answered;
@@ -104,10 +104,10 @@ impl Steps<'_> {
         });
         match loaded {
             Ok(loaded) => {
-                if let Err(denied) = self.access.admit(loaded.resource.guard(), here, self.head) {
+                if let Err(denied) = self.access.admit(loaded.resource.guard(), here, self.request) {
                     return self.deny(denied, here, response);
                 }
-                hint(here, self.head, response);
+                hint(here, self.request, response);
                 let settings = &site.settings;
                 let size = loaded.resource.plain.facts().size;
                 if settings.tags == TagFrom::Content && size <= settings.tags_up_to {
@@ -126,7 +126,7 @@ impl Steps<'_> {
 
     /// Answers with a file that was loaded, and caches it.
     fn take(&mut self, canonical: &str, mut loaded: Loaded, response: &mut ResponseWriter<'_>) -> Answered {
-        let answered = negotiate::respond(&mut loaded.resource, canonical, self.site, self.head, response);
+        let answered = negotiate::respond(&mut loaded.resource, canonical, self.site, self.request, response);
         self.store.keep(canonical, loaded, self.now);
         answered
     }
@@ -139,11 +139,11 @@ impl Steps<'_> {
         response: &mut ResponseWriter<'_>,
     ) -> Option<Answered> {
         if let Some(resource) = self.store.files.fresh(canonical, self.now) {
-            if let Err(denied) = self.access.admit(resource.guard(), here, self.head) {
+            if let Err(denied) = self.access.admit(resource.guard(), here, self.request) {
                 return Some(self.deny(denied, here, response));
             }
-            hint(here, self.head, response);
-            return Some(negotiate::respond(resource, canonical, self.site, self.head, response));
+            hint(here, self.request, response);
+            return Some(negotiate::respond(resource, canonical, self.site, self.request, response));
         }
         let absence = *self.store.absent.fresh(canonical, self.now)?;
         Some(self.refuse(absence, canonical, here, response))
@@ -161,7 +161,7 @@ impl Steps<'_> {
             Absence::Forbidden => (403, None),
             Absence::Directory => {
                 response.add_fields(&here.of_errors);
-                return message::to_directory(self.head, canonical, response).into();
+                return message::to_directory(self.request, canonical, response).into();
             }
             Absence::Listed(listing) => return self.list(canonical, listing, here, response),
             Absence::Exhausted(errno) => {
@@ -185,11 +185,11 @@ impl Steps<'_> {
         response: &mut ResponseWriter<'_>,
     ) -> Answered {
         let site = self.site;
-        let reading = Reading::of(canonical, listing, site, self.head);
+        let reading = Reading::of(canonical, listing, site, self.request);
         let name = reading.path.relative();
         let found = site.files.roots.of(name).look(name).map_err(Absence::from);
         match found.and_then(|facts| site.files.protection.guard(name, &facts)) {
-            Ok(Some(guard)) => match self.access.admit(&guard, here, self.head) {
+            Ok(Some(guard)) => match self.access.admit(&guard, here, self.request) {
                 Ok(()) => list(reading, here.clone()),
                 Err(denied) => self.deny(denied, here, response),
             },
@@ -217,13 +217,13 @@ impl Steps<'_> {
                 let (access, verifier) = (self.access.clone(), Arc::clone(&realm));
                 Answered::Work(Work::verifying(
                     move |attempts| verifier.verify(&credentials, attempts),
-                    move |verdict, site, head, response| match verdict {
+                    move |verdict, site, request, response| match verdict {
                         Verdict::Throttled(seconds) => {
-                            message::too_many_requests(head, Duration::from_secs(seconds), response).into()
+                            message::too_many_requests(request, Duration::from_secs(seconds), response).into()
                         }
                         Verdict::Right | Verdict::Wrong => {
                             let access = access.with(realm, verdict == Verdict::Right);
-                            Steps::with(site, head, &access, |steps| steps.respond_by_rules(response))
+                            Steps::with(site, request, &access, |steps| steps.respond_by_rules(response))
                         }
                     },
                 ))
@@ -243,8 +243,10 @@ impl Steps<'_> {
     fn error(&mut self, status: u16, here: &Effective, response: &mut ResponseWriter<'_>) -> ResponseSummary {
         response.add_fields(&here.of_errors);
         match self.store.pages.of(status, self.site, self.now) {
-            Some(page) if self.access.permits(page.guard(), self.head) => page.whole(self.head, response),
-            _ => status_text::plain(self.head, status, response),
+            Some(page) if self.access.permits(page.guard(), self.request) => {
+                page.whole(self.request, response)
+            }
+            _ => status_text::plain(self.request, status, response),
         }
     }
 }
@@ -269,20 +271,20 @@ fn tag(key: &str, loaded: Loaded, site: &Site) -> Answered {
     let otherwise = Arc::clone(&loaded);
     let work = Work::new(
         move || untagged.iter().map(|content| content.read(&cache)).collect::<Option<Vec<_>>>(),
-        move |digests, site, head, response| {
+        move |digests, site, request, response| {
             let Loaded { resource, keep } = &*loaded;
             let loaded = match digests {
                 Some(digests) => Loaded { resource: resource.tagged(&digests), keep: *keep },
                 None => Loaded { resource: resource.clone(), keep: false },
             };
-            Steps::with(site, head, &STRANGER, |steps| steps.take(&key, loaded, response))
+            Steps::with(site, request, &STRANGER, |steps| steps.take(&key, loaded, response))
         },
     );
-    Answered::Work(work.or_else(move |site, head, response| {
+    Answered::Work(work.or_else(move |site, request, response| {
         let Resource { plain, encodings, .. } = &otherwise.resource;
         match encodings {
-            None => plain.clone().respond(head, &site.settings, response),
-            Some(_) => negotiate::plain_or_unavailable(plain, site, head, response),
+            None => plain.clone().respond(request, &site.settings, response),
+            Some(_) => negotiate::plain_or_unavailable(plain, site, request, response),
         }
     }))
 }
@@ -291,11 +293,13 @@ fn tag(key: &str, loaded: Loaded, site: &Site) -> Answered {
 fn list(reading: Reading, here: Effective) -> Answered {
     let work = Work::new(
         move || reading.read(),
-        move |page, site, head, response| match page {
-            Ok(page) => page.respond(&here.fields, head, response).into(),
+        move |page, site, request, response| match page {
+            Ok(page) => page.respond(&here.fields, request, response).into(),
             Err(error) => {
-                let path = head.target.path;
-                Steps::with(site, head, &STRANGER, |steps| steps.refuse(error.into(), path, &here, response))
+                let path = request.target.path;
+                Steps::with(site, request, &STRANGER, |steps| {
+                    steps.refuse(error.into(), path, &here, response)
+                })
             }
         },
     );

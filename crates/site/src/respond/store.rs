@@ -118,7 +118,7 @@ impl Store {
         &mut self,
         site: &Site,
         access: &Access,
-        head: &Request<'_>,
+        request: &Request<'_>,
         response: &mut ResponseWriter<'_>,
     ) -> Option<ResponseSummary> {
         if let Some(watch) = &site.watch
@@ -127,11 +127,11 @@ impl Store {
             self.hear(site, watch);
         }
         // Most clients send the canonical path: an entry under these bytes makes parsing them unnecessary.
-        let resource = self.memory.fresh(head.target.path, clock::now())?;
+        let resource = self.memory.fresh(request.target.path, clock::now())?;
         if resource.plain.is_guarded(access) || resource.encodings.is_some() {
             return None;
         }
-        Some(resource.plain.respond(head, &site.settings, response))
+        Some(resource.plain.respond(request, &site.settings, response))
     }
 
     /// Changes a file in the cache, if it is there.

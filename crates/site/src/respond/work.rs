@@ -69,7 +69,7 @@ impl Work {
     ) -> Work {
         let run = Box::new(move |attempts: Counted| {
             let done = work(attempts);
-            Finish(Box::new(move |site, head, response| finish(done, site, head, response)))
+            Finish(Box::new(move |site, request, response| finish(done, site, request, response)))
         });
         Work(Box::new(Parts { need, run, attempts: None, otherwise: None }))
     }
@@ -91,7 +91,7 @@ impl Work {
         Work::needing(
             Need::Membership,
             |_| (),
-            |(), _, head, response| status_text::plain(head, 403, response).into(),
+            |(), _, request, response| status_text::plain(request, 403, response).into(),
         )
     }
 
@@ -122,16 +122,16 @@ impl Work {
         let own = fields.clone();
         let run = Box::new(move |attempts: Counted| {
             let Finish(answer) = run(attempts);
-            let answer: Box<Answering<Answered>> = Box::new(move |site, head, response| {
+            let answer: Box<Answering<Answered>> = Box::new(move |site, request, response| {
                 response.add_fields(&fields);
-                answer(site, head, response).adding(response.take_fields())
+                answer(site, request, response).adding(response.take_fields())
             });
             Finish(answer)
         });
         let otherwise = otherwise.map(|Otherwise(answer)| {
-            let answer: Box<Answering<ResponseSummary>> = Box::new(move |site, head, response| {
+            let answer: Box<Answering<ResponseSummary>> = Box::new(move |site, request, response| {
                 response.add_fields(&own);
-                answer(site, head, response)
+                answer(site, request, response)
             });
             Otherwise(answer)
         });
@@ -160,10 +160,10 @@ impl Otherwise {
     pub(crate) fn answer(
         self,
         site: &Site,
-        head: &Request<'_>,
+        request: &Request<'_>,
         response: &mut ResponseWriter<'_>,
     ) -> ResponseSummary {
-        (self.0)(site, head, response)
+        (self.0)(site, request, response)
     }
 }
 
@@ -171,10 +171,10 @@ impl Finish {
     pub(crate) fn answer(
         self,
         site: &Site,
-        head: &Request<'_>,
+        request: &Request<'_>,
         response: &mut ResponseWriter<'_>,
     ) -> Answered {
-        (self.0)(site, head, response)
+        (self.0)(site, request, response)
     }
 }
 

@@ -182,12 +182,12 @@ mod tests {
 
     fn lines(cors: &Cors, fields: &str, preflight: bool) -> String {
         let mut lines = HeaderLines::default();
-        parse_request(&mut format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes(), |head| {
-            let head = head.expect("the request is good");
+        parse_request(&mut format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes(), |request| {
+            let request = request.expect("the request is good");
             if preflight {
-                cors.describe_preflight(&head, &mut lines)
+                cors.describe_preflight(&request, &mut lines)
             } else {
-                cors.describe(&head, &mut lines)
+                cors.describe(&request, &mut lines)
             }
         });
         let fields = lines.iter();

@@ -37,10 +37,10 @@ pub(crate) enum EarlyResponse {
 
 impl Precheck {
     /// Decides about a GET or a HEAD of a client of which this is known.
-    pub(crate) fn of(settings: &Settings, head: &Request<'_>, access: &Access) -> Precheck {
+    pub(crate) fn of(settings: &Settings, request: &Request<'_>, access: &Access) -> Precheck {
         let Settings { policies, routes, .. } = settings;
         let early = |here, early| Precheck { here, fields: HeaderLines::default(), route: Err(early) };
-        let path = match SitePath::parse_showing(head.target.path, &routes.shown) {
+        let path = match SitePath::parse_showing(request.target.path, &routes.shown) {
             Ok(path) => path,
             Err(error) => {
                 let status = if error == PathError::Malformed { 400 } else { 404 };
@@ -49,14 +49,14 @@ impl Precheck {
         };
         let rewritten = routes.rewrite(&path);
         let here = policies.at(&path, rewritten.as_ref());
-        if let Some((status, place)) = routes.redirect(&path, head.target.query) {
+        if let Some((status, place)) = routes.redirect(&path, request.target.query) {
             return early(here, EarlyResponse::Redirect(status, place));
         }
         let mut fields = HeaderLines::default();
         if let Some(cors) = here.cors() {
-            cors.describe(head, &mut fields);
+            cors.describe(request, &mut fields);
         }
-        let route = match here.realm().map_or(Ok(()), |realm| access.enter(realm, head)) {
+        let route = match here.realm().map_or(Ok(()), |realm| access.enter(realm, request)) {
             Ok(()) => Ok(Route { path, rewritten }),
             Err(denied) => Err(EarlyResponse::Denied(denied)),
         };
@@ -66,13 +66,13 @@ impl Precheck {
 
 /// The fields of the response to an OPTIONS: those that are set at the path, and the permissions of pages of
 /// other origins.
-pub(crate) fn options_fields(settings: &Settings, head: &Request<'_>) -> Option<HeaderLines> {
-    let path = SitePath::parse_showing(head.target.path, &settings.routes.shown).ok()?;
+pub(crate) fn options_fields(settings: &Settings, request: &Request<'_>) -> Option<HeaderLines> {
+    let path = SitePath::parse_showing(request.target.path, &settings.routes.shown).ok()?;
     let here = settings.policies.at(&path, settings.routes.rewrite(&path).as_ref());
     let mut fields = HeaderLines::clone(&here.of_errors);
     match here.cors() {
-        Some(cors) if cors::is_preflight(head) => cors.describe_preflight(head, &mut fields),
-        Some(cors) => cors.describe(head, &mut fields),
+        Some(cors) if cors::is_preflight(request) => cors.describe_preflight(request, &mut fields),
+        Some(cors) => cors.describe(request, &mut fields),
         None => {}
     }
     Some(fields)

@@ -290,7 +290,9 @@ mod tests {
     fn claim(realm: &Realm, name_and_password: &str) -> Claim {
         let encoded = Base64::encode_string(name_and_password.as_bytes());
         let request = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: basic {encoded}\r\n\r\n");
-        parse_request(&mut request.into_bytes(), |head| realm.claim(&head.expect("the request is good")))
+        parse_request(&mut request.into_bytes(), |request| {
+            realm.claim(&request.expect("the request is good"))
+        })
     }
 
     #[test]
@@ -338,8 +340,8 @@ mod tests {
         let realm = realm();
         for value in ["", "Basic", "Basic !", "Bearer YTpi", "Basic YWxpY2U=", "Basic YTpi, Basic YTpi"] {
             let request = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: {value}\r\n\r\n");
-            parse_request(&mut request.into_bytes(), |head| {
-                let claim = realm.claim(&head.expect("the request is good"));
+            parse_request(&mut request.into_bytes(), |request| {
+                let claim = realm.claim(&request.expect("the request is good"));
                 assert!(matches!(claim, Claim::Refused), "{value}");
             });
         }
@@ -347,8 +349,8 @@ mod tests {
         assert!(matches!(claim(&realm, &format!("a:{long}")), Claim::Refused));
         let request =
             "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic YTpi\r\nAuthorization: Basic YTpi\r\n\r\n";
-        parse_request(&mut request.as_bytes().to_vec(), |head| {
-            assert!(matches!(realm.claim(&head.expect("the request is good")), Claim::Refused));
+        parse_request(&mut request.as_bytes().to_vec(), |request| {
+            assert!(matches!(realm.claim(&request.expect("the request is good")), Claim::Refused));
         });
     }
 

@@ -268,13 +268,13 @@ fn where_there_is_too_much_to_do_a_file_goes_as_it_is() {
     folder.write("page.html", text("page"));
     let site = folder.site(compressing());
     let mut request = b"GET /page.html HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n".to_vec();
-    parse_request(&mut request, |head| {
-        let (head, mut out) = (head.expect("the request is good"), Out::new());
-        let Answered::Work(work) = site.respond(&head, &mut writer(&mut out)) else {
+    parse_request(&mut request, |request| {
+        let (request, mut out) = (request.expect("the request is good"), Out::new());
+        let Answered::Work(work) = site.respond(&request, &mut writer(&mut out)) else {
             panic!("it is to be compressed")
         };
         let otherwise = work.split().1.expect("a file can go as it is");
-        let response = Response::of(otherwise.answer(&site, &head, &mut writer(&mut out)), &mut out);
+        let response = Response::of(otherwise.answer(&site, &request, &mut writer(&mut out)), &mut out);
         assert_eq!((response.text(), coding(&response)), (&text("page")[..], None));
         assert_eq!(response.field("Vary"), Some("Accept-Encoding"));
     });
@@ -332,12 +332,16 @@ fn who_excludes_the_file_as_it_is_does_not_get_it_where_too_much_is_being_made()
     for (accepted, status) in [("gzip", 200), ("gzip, identity;q=0", 503)] {
         let request = format!("GET /page.html HTTP/1.1\r\nHost: a\r\nAccept-Encoding: {accepted}\r\n\r\n");
         let mut out = Out::new();
-        let outcome = parse_request(&mut request.into_bytes(), |head| {
-            let head = head.expect("the request is well-formed");
-            let Answered::Work(work) = site.respond(&head, &mut writer(&mut out)) else {
+        let outcome = parse_request(&mut request.into_bytes(), |request| {
+            let request = request.expect("the request is well-formed");
+            let Answered::Work(work) = site.respond(&request, &mut writer(&mut out)) else {
                 panic!("nothing is made yet")
             };
-            work.split().1.expect("there is an answer without it").answer(&site, &head, &mut writer(&mut out))
+            work.split().1.expect("there is an answer without it").answer(
+                &site,
+                &request,
+                &mut writer(&mut out),
+            )
         });
         let response = Response::of(outcome, &mut out);
         assert_eq!((response.status(), coding(&response)), (status, None), "{accepted}");

@@ -331,8 +331,8 @@ fn hosts_have_sites_of_their_own() {
     let body = |host: &str| {
         let mut out = Out::new();
         let mut request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
-        let answered = parse_request(&mut request, |head| {
-            hosts.respond(&head.expect("it is good"), &mut writer(&mut out))
+        let answered = parse_request(&mut request, |request| {
+            hosts.respond(&request.expect("it is good"), &mut writer(&mut out))
         });
         let Answered::Staged(outcome) = answered else { panic!("it is answered at once") };
         Response::of(outcome, &mut out).text().to_owned()

@@ -87,22 +87,23 @@ fn a_file_that_is_too_large_or_changes_has_the_tag_of_its_time() {
     }
     let site = folder.site(Settings { memory_up_to: 0, ..from_content() });
     let mut request = b"GET /page HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
-    parse_request(&mut request, |head| {
-        let (head, mut out) = (head.expect("the request is good"), Out::new());
-        let Answered::Work(work) = site.respond(&head, &mut writer(&mut out)) else {
+    parse_request(&mut request, |request| {
+        let (request, mut out) = (request.expect("the request is good"), Out::new());
+        let Answered::Work(work) = site.respond(&request, &mut writer(&mut out)) else {
             panic!("it is to be read")
         };
         folder.write("page", "54321, and more");
-        let Answered::Staged(outcome) = work.split().0().answer(&site, &head, &mut writer(&mut out)) else {
+        let Answered::Staged(outcome) = work.split().0().answer(&site, &request, &mut writer(&mut out))
+        else {
             panic!("there is nothing more to do");
         };
         let response = Response::of(outcome, &mut out);
         assert_eq!(response.field("ETag"), Some(&by_time[..]));
-        let Answered::Work(work) = site.respond(&head, &mut writer(&mut out)) else {
+        let Answered::Work(work) = site.respond(&request, &mut writer(&mut out)) else {
             panic!("it was not remembered")
         };
         let otherwise = work.split().1.expect("a file can go with the tag of its time");
-        let response = Response::of(otherwise.answer(&site, &head, &mut writer(&mut out)), &mut out);
+        let response = Response::of(otherwise.answer(&site, &request, &mut writer(&mut out)), &mut out);
         assert_eq!((response.status(), response.text()), (200, "54321, and more"));
     });
 }

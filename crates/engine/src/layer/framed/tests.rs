@@ -7,7 +7,7 @@ use std::time::Duration;
 use tenfold_http::script::{BEGIN, Outcome, Script};
 use tenfold_http::{
     Answer, Connection, Finish, Instant, Io, Limits, Next, OpenFile, Out, Part, Refusal, Request,
-    ResponseWriter, Scheme, SendReport, Service, Session, clock, serve_connection,
+    RequestSummary, ResponseWriter, Scheme, SendReport, Service, Session, clock, serve_connection,
 };
 
 use super::record::{Alert, CONTENT_BYTES, HEADER_BYTES, Kind, RECORD_BYTES};
@@ -97,7 +97,13 @@ impl Service for Http {
         Answer::Done
     }
 
-    fn refuse(&self, refusal: Refusal, _: &[u8], _: &Connection, response: &mut ResponseWriter<'_>) {
+    fn refuse(
+        &self,
+        refusal: Refusal,
+        _: RequestSummary<'_>,
+        _: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) {
         response.refusal(refusal);
     }
 }

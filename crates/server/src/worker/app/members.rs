@@ -14,7 +14,7 @@ impl Shared {
         &self,
         members: &Members,
         wanted: RequestAction,
-        head: &Request<'_>,
+        request: &Request<'_>,
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Option<Answer> {
@@ -22,11 +22,11 @@ impl Shared {
             RequestAction::Nothing => None,
             RequestAction::Body(max) => Some(Answer::NeedBody { max }),
             RequestAction::Page(page) => {
-                self.page(&page, head, connection, response);
+                self.page(&page, request, connection, response);
                 Some(Answer::Done)
             }
             RequestAction::Query(ask) => {
-                Some(self.ask(members, ask, head.to_owned(), connection.clone(), response))
+                Some(self.ask(members, ask, request.to_owned(), connection.clone(), response))
             }
         }
     }
@@ -36,18 +36,18 @@ impl Shared {
         &self,
         members: &Members,
         ask: PendingQuery,
-        head: OwnedRequest,
+        request: OwnedRequest,
         connection: Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
-        let PendingQuery { request, session, then } = ask;
-        let coming = members.ask(request, session);
+        let PendingQuery { request: query, session, then } = ask;
+        let coming = members.ask(query, session);
         let (Ok(coming), Some(this)) = (coming, self.this.upgrade()) else {
-            return self.said(then(AccountsReply::Unavailable), head, connection, response);
+            return self.said(then(AccountsReply::Unavailable), request, connection, response);
         };
         Answer::later(async move {
             let said = coming.await.unwrap_or(AccountsReply::Unavailable);
-            let reply: Reply = Box::new(move |response| this.said(then(said), head, connection, response));
+            let reply: Reply = Box::new(move |response| this.said(then(said), request, connection, response));
             reply
         })
     }
@@ -56,30 +56,30 @@ impl Shared {
     fn said(
         &self,
         comes: ReplyAction,
-        head: OwnedRequest,
+        request: OwnedRequest,
         connection: Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
         if let ReplyAction::Page(page) = comes {
-            head.read(|head| self.page(&page, head, &connection, response));
+            request.read(|request| self.page(&page, request, &connection, response));
             return Answer::Done;
         }
-        let asked = Asked { head, connection, began: self.began(), private: true };
+        let asked = Asked { request, connection, began: self.began(), private: true };
         asked.keep_private(response);
-        let answered = asked.head.read(|head| self.hosts.respond_to_member(head, response));
+        let answered = asked.request.read(|request| self.hosts.respond_to_member(request, response));
         self.answered(answered, asked, response)
     }
 
     /// Answers a request whose file turned out to be for members.
     pub(super) fn membership(&self, mut asked: Asked, response: &mut ResponseWriter<'_>) -> Answer {
         let answer = self.members.as_ref().and_then(|members| {
-            asked.head.read(|head| {
-                let wanted = members.web.begin_for_file(head, &asked.connection);
-                self.member(members, wanted, head, &asked.connection, response)
+            asked.request.read(|request| {
+                let wanted = members.web.begin_for_file(request, &asked.connection);
+                self.member(members, wanted, request, &asked.connection, response)
             })
         });
         answer.unwrap_or_else(|| {
-            let outcome = asked.head.read(|head| self.hosts.failed(head, response));
+            let outcome = asked.request.read(|request| self.hosts.failed(request, response));
             self.staged(outcome, &mut asked, response);
             Answer::Done
         })
@@ -88,13 +88,13 @@ impl Shared {
     fn page(
         &self,
         page: &MemberPage,
-        head: &Request<'_>,
+        request: &Request<'_>,
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) {
         let began = self.began();
-        let body = page.stage(head, response);
-        self.record(ResponseSummary::of(page.status, body), head, connection, response, began);
+        let body = page.stage(request, response);
+        self.record(ResponseSummary::of(page.status, body), request, connection, response, began);
     }
 
     /// Stages what the site answers, or has it worked for.

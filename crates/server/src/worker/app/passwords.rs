@@ -78,11 +78,11 @@ impl Passwords {
         })
     }
 
-    /// Lets attempts at a password count for the client that sent `head`.
-    pub(super) fn count(&self, work: Work, head: &Request<'_>, connection: &Connection) -> Work {
+    /// Lets attempts at a password count for the client that sent `request`.
+    pub(super) fn count(&self, work: Work, request: &Request<'_>, connection: &Connection) -> Work {
         work.counted_by(Client {
             throttle: Arc::clone(&self.throttle),
-            address: counted_address(head, connection, &self.trusted),
+            address: counted_address(request, connection, &self.trusted),
             now: clock::now().0,
             admitted: RefCell::default(),
             running: self.running.clone(),

@@ -40,7 +40,7 @@ pub(super) struct Shared {
 
 /// A request whose answer comes later.
 pub(super) struct Asked {
-    pub(super) head: OwnedRequest,
+    pub(super) request: OwnedRequest,
     pub(super) connection: Connection,
     /// When its answer began, where that is measured.
     pub(super) began: Option<time::Instant>,

@@ -6,10 +6,10 @@ use super::*;
 fn ask_with_work(site: &Site, target: &str, fields: &str) -> (Response, usize) {
     let mut request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes();
     let (mut out, mut works) = (Out::new(), 0);
-    let outcome = parse_request(&mut request, |head| {
-        let head = head.expect("the request is well-formed");
+    let outcome = parse_request(&mut request, |request| {
+        let request = request.expect("the request is well-formed");
         let mut response = writer(&mut out);
-        let mut answered = site.respond(&head, &mut response);
+        let mut answered = site.respond(&request, &mut response);
         loop {
             assert!(response.take_fields().is_empty());
             match answered {
@@ -19,7 +19,7 @@ fn ask_with_work(site: &Site, target: &str, fields: &str) -> (Response, usize) {
                     assert!(out.is_empty());
                     works += 1;
                     response = writer(&mut out);
-                    answered = (work.split().0)().answer(site, &head, &mut response);
+                    answered = (work.split().0)().answer(site, &request, &mut response);
                 }
             }
         }
@@ -140,9 +140,9 @@ fn h83_a_host_asks_for_the_password_of_another_unless_it_opens_the_files_itself(
     let hosts = Hosts::new(outer, [(name("inner"), inner(Policy::default())), (name("open"), inner(open))]);
     let status = |host: &str| {
         let mut request = format!("GET /page.html HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
-        parse_request(&mut request, |head| {
-            let (head, mut out) = (head.expect("the request is well-formed"), Out::new());
-            match hosts.respond(&head, &mut writer(&mut out)) {
+        parse_request(&mut request, |request| {
+            let (request, mut out) = (request.expect("the request is well-formed"), Out::new());
+            match hosts.respond(&request, &mut writer(&mut out)) {
                 Answered::Staged(outcome) => outcome.status(),
                 Answered::Work(_) => panic!("there is no password to verify"),
             }
@@ -158,20 +158,20 @@ fn h83_a_file_of_members_waits_for_a_login_and_costs_no_look_when_it_is_remember
     let folders = crate::MemberFolders::new(vec!["a".into()], |path| path == "a" || path.starts_with("a/"));
     let hosts = Hosts::new(folder.in_memory(), []).for_members(folders);
     let mut request = b"GET /alias.html HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
-    parse_request(&mut request, |head| {
-        let head = head.expect("the request is well-formed");
+    parse_request(&mut request, |request| {
+        let request = request.expect("the request is well-formed");
         for _ in 0..2 {
             let mut out = Out::new();
-            let Answered::Work(work) = hosts.respond(&head, &mut writer(&mut out)) else {
+            let Answered::Work(work) = hosts.respond(&request, &mut writer(&mut out)) else {
                 panic!("it is for members")
             };
             assert!(out.is_empty() && work.need() == crate::Need::Membership);
-            let Answered::Staged(refused) = hosts.finish((work.split().0)(), &head, &mut writer(&mut out))
+            let Answered::Staged(refused) = hosts.finish((work.split().0)(), &request, &mut writer(&mut out))
             else {
                 panic!("there is nothing more to do")
             };
             assert_eq!(refused.status(), 403, "to whom does not ask");
-            let seen = || match hosts.respond_to_member(&head, &mut writer(&mut Out::new())) {
+            let seen = || match hosts.respond_to_member(&request, &mut writer(&mut Out::new())) {
                 Answered::Staged(outcome) => outcome.status(),
                 Answered::Work(_) => panic!("a member needs nothing more"),
             };
