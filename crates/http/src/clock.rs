@@ -1,7 +1,7 @@
-//! What time it is, as far as this thread was told.
+//! The time that this thread was last told.
 //!
-//! A driver reads the system's clocks once a turn and says so here with [`set`]; everything that
-//! happens in that turn sees the same moment. Tests set it to whatever they like.
+//! A driver reads the system's clocks once in each tick of its loop and tells the thread with [`set`]; everything in
+//! that tick sees the same time. Tests set any time.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -47,12 +47,12 @@ pub fn set(now: Instant, unix_seconds: u64) {
     UNIX.set(unix_seconds);
 }
 
-/// The moment this thread was last told.
+/// Returns the moment that this thread was last told.
 pub fn now() -> Instant {
     NOW.get()
 }
 
-/// The seconds since 1970 that this thread was last told.
+/// Returns the seconds since 1970 that this thread was last told.
 pub fn unix_seconds() -> u64 {
     UNIX.get()
 }
@@ -69,7 +69,7 @@ pub fn with_date<T>(use_it: impl FnOnce(&[u8; DATE_BYTES]) -> T) -> T {
     })
 }
 
-/// `unix_seconds` as an HTTP date (IMF-fixdate). Seconds after the year 9999 are shown as its last.
+/// Returns `unix_seconds` as an HTTP date (IMF-fixdate). Seconds after the year 9999 are shown as its last.
 pub fn format_date(unix_seconds: u64) -> [u8; DATE_BYTES] {
     const LAST: u64 = 253_402_300_799;
     let mut text = [b' '; DATE_BYTES];

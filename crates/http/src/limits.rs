@@ -19,7 +19,7 @@ pub struct Limits {
     /// Bytes of a body that is read only to be thrown away, so that the connection can go on. Default
     /// 64 KiB, as they come. Past it the connection closes.
     pub max_discard: u64,
-    /// Requests on one connection, none for no bound (the default). The last answer says
+    /// Requests on one connection, none for no bound (the default). The last response has
     /// `Connection: close`.
     pub requests_per_connection: Option<u32>,
     /// From the first byte of a head, or from a connection's begin, to the head's end; however the bytes
@@ -32,26 +32,25 @@ pub struct Limits {
     pub send_timeout: Duration,
     /// Bytes a second that a peer must take or give, over each window. Default 240.
     pub min_rate: u64,
-    /// How long a connection may rest between requests. Default 75 s.
+    /// The longest idle time of a connection between requests. Default 75 s.
     pub idle_timeout: Duration,
-    /// How long a single answer that waits for something else than the peer may take. Default 30 s.
-    /// Past it: 503.
+    /// The longest time that a deferred response may take. Default 30 s. Past it: 503.
     pub later_timeout: Duration,
-    /// How the head of an answer and its body leave. No bound, but a connection's like them. Default
+    /// The calls that send a head and its body. Not a bound, but a property of a connection like them. Default
     /// [`WriteMode::Joined`].
     pub write: WriteMode,
 }
 
-/// How the head of a response and its body leave. All but `Joined` exist to be measured.
+/// The calls that send the head of a response and its body. All modes but `Joined` exist for measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WriteMode {
-    /// Together, by one call where they are in memory.
+    /// One call for both, if they are in memory.
     #[default]
     Joined,
-    /// By a call for the head and one for the body. Where small segments wait for acknowledgements
-    /// (RFC 896), the body waits for that of the head.
+    /// A call for the head and one for the body. If small segments wait for acknowledgements (RFC 896), the body waits
+    /// for that of the head.
     Split,
-    /// By a call for each line of the head, and one for the body.
+    /// A call for each line of the head, and one for the body.
     PerHeader,
 }
 

@@ -105,7 +105,7 @@ impl Out {
         }
     }
 
-    /// Calls `observer` when everything before it has left, or when it is clear that it never will.
+    /// Calls `observer` when everything before it has left, or never will.
     pub fn observe(&mut self, observer: SendObserver) {
         if self.is_empty() {
             observer(SendReport::default());
@@ -114,7 +114,7 @@ impl Out {
         }
     }
 
-    /// Calls `observer` as [`Out::observe`] does, but not yet if nothing is to be sent: other output will be put in front.
+    /// Calls `observer` as [`Out::observe`] does, but not yet if there is no output: other output will precede it.
     pub(crate) fn observe_later(&mut self, observer: SendObserver) {
         self.push_segment(Segment::Observer(observer));
     }
@@ -248,7 +248,7 @@ impl Out {
         }
     }
 
-    /// The first file, wherever it stands, and the range of it that is still to be sent: it follows the bytes that
+    /// The first file of the output, and the range of it that is still to be sent: it follows the bytes that
     /// [`Out::memory`] gives if that gave all of them.
     pub fn next_file(&self) -> Option<(&Arc<OpenFile>, Range<u64>)> {
         self.segments.iter().find_map(|segment| match segment {

@@ -1,8 +1,8 @@
 //! A connection that is played from a script, for tests: no socket, no thread, no real time.
 //!
-//! A [`Script`] says what the peer sends and when, how it takes what is sent to it, and where the driver
-//! says "not yet" or fails. [`Script::run`] plays it against a [`Service`] on a virtual clock, which jumps
-//! to the next moment at which something can happen, and tells what came of it.
+//! A [`Script`] lists the bytes that the peer sends and their times, how it receives, and the operations of the driver
+//! that pause or fail. [`Script::run`] plays it against a [`Service`] on a virtual clock, which jumps to the next event,
+//! and returns the outcome.
 //!
 //! ```
 //! # use tenfold_http::{Answer, Connection, Limits, Next, Refusal, Request, RequestSummary, ResponseWriter, Service, script::Script};
@@ -41,16 +41,16 @@ use crate::serve::connection::serve_connection;
 use crate::serve::session::{Next, Session};
 use crate::service::Service;
 
-/// When every script begins, on the monotonic clock.
+/// The begin of every script, on the monotonic clock.
 pub const BEGIN: Instant = Instant(1_000_000);
 
-/// When every script begins, in seconds since 1970: Sun, 06 Nov 1994 08:49:37 GMT.
+/// The begin of every script, in seconds since 1970: Sun, 06 Nov 1994 08:49:37 GMT.
 pub const BEGIN_UNIX: u64 = 784_111_777;
 
 /// Reads a range of a file that is to be sent, in place of the system.
 pub type ReadFile = fn(&OpenFile, Range<u64>, &mut Vec<u8>) -> Result<(), IoError>;
 
-/// What the peer does at a moment.
+/// An action of the peer at a moment.
 #[derive(Debug)]
 enum Step {
     /// It sends bytes; one receive brings at most these.
@@ -61,7 +61,7 @@ enum Step {
     Reset,
 }
 
-/// Where the driver answers `Pending` once, although it could go on.
+/// The operations of the driver that return `Pending` once although they could go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pauses {
     Never,
@@ -69,34 +69,34 @@ enum Pauses {
     At(usize),
 }
 
-/// What happens outside the connection at a moment.
+/// An event outside the connection at a moment.
 type Action = Box<dyn FnOnce() + Send>;
 
-/// What happens on a connection. Everything said about time is after what was said before it.
+/// The events on a connection. Each step follows the one before it in time.
 pub struct Script {
     io: ScriptIo,
     actions: VecDeque<(Instant, Action)>,
     at: Instant,
 }
 
-/// What came of a script.
+/// The outcome of a script.
 #[derive(Debug)]
 pub struct Outcome {
     /// Everything the peer was sent.
     pub sent: Vec<u8>,
-    /// What the connection came to at last. `Park` where nothing else came until its moment.
+    /// The last result of serving the connection. `Park` if nothing else came until its moment.
     pub next: Next,
-    /// How the output ended, where it was ended.
+    /// The end of the output, if it was ended.
     pub finish: Option<Finish>,
-    /// What was remembered of the connection.
+    /// The state of the connection while it is idle.
     pub session: Session,
     /// How often the connection was parked and taken up again.
     pub parked: usize,
     /// Receives that brought bytes.
     pub receives: usize,
-    /// Flushes that sent bytes and came to their end.
+    /// Completed flushes that sent bytes.
     pub flushes: usize,
-    /// Driver operations in all, those that answered `Pending` included.
+    /// Driver operations in all, including those that returned `Pending`.
     pub operations: usize,
     /// The most bytes that waited to be sent at a flush.
     pub most_to_send: u64,
@@ -152,42 +152,42 @@ impl Script {
         self
     }
 
-    /// Something happens elsewhere: an answer that was waited for is ready, say.
+    /// An event happens elsewhere: a deferred response is ready, for example.
     #[must_use]
     pub fn meanwhile(mut self, action: impl FnOnce() + Send + 'static) -> Script {
         self.actions.push_back((self.at, Box::new(action)));
         self
     }
 
-    /// The server begins to leave.
+    /// The server begins to drain.
     #[must_use]
     pub fn drains(mut self) -> Script {
         self.io.draining_from = self.at;
         self
     }
 
-    /// The peer takes at most `bytes` at a time, and the next ones after `gap`. 0 bytes: nothing, ever.
+    /// The peer takes at most `bytes` at a time, and the next ones after `gap`. With 0 bytes it never takes any.
     #[must_use]
     pub fn takes(mut self, bytes: usize, gap: Duration) -> Script {
         (self.io.takes, self.io.gap) = (bytes, gap);
         self
     }
 
-    /// The peer is gone when it has got this many bytes.
+    /// The peer is gone when it has received this many bytes.
     #[must_use]
     pub fn gone_after(mut self, bytes: usize) -> Script {
         self.io.gone_after = bytes;
         self
     }
 
-    /// Every operation of the driver answers `Pending` once before it does anything.
+    /// Every operation of the driver returns `Pending` once before it does anything.
     #[must_use]
     pub fn pausing(mut self) -> Script {
         self.io.pauses = Pauses::Always;
         self
     }
 
-    /// The operation of this number, counted from 0, answers `Pending` once.
+    /// The operation with this number, counted from 0, returns `Pending` once.
     #[must_use]
     pub fn pausing_at(mut self, operation: usize) -> Script {
         self.io.pauses = Pauses::At(operation);
@@ -201,7 +201,7 @@ impl Script {
         self
     }
 
-    /// The driver never parks, as one that blocks.
+    /// The driver never parks a connection, like a blocking one.
     #[must_use]
     pub fn blocking(mut self) -> Script {
         self.io.parks = false;
@@ -215,7 +215,7 @@ impl Script {
         self
     }
 
-    /// Plays the script to its end. Panics where the connection waits for something that never comes, or
+    /// Plays the script to its end. Panics if the connection waits for something that never comes, or
     /// breaks the contract of [`crate::Io`].
     pub fn run<S: Service + ?Sized>(self, service: &S, limits: &Limits) -> Outcome {
         let mut session = Session::default();
@@ -285,7 +285,7 @@ fn play(
     mut serving: Pin<&mut impl Future<Output = Next>>,
     actions: &mut VecDeque<(Instant, Action)>,
 ) -> Next {
-    // Far more than any script needs: who gets there spins.
+    // Far more than any script needs: more polls than this are a busy loop.
     const MOST_POLLS: usize = 10_000_000;
     let woken = Arc::new(Woken(AtomicBool::new(true)));
     let waker = Waker::from(Arc::clone(&woken));

@@ -1,5 +1,5 @@
-//! Bodies of requests: read for who wants them, read away for who does not, refused where they are wrong; by
-//! the numbers of `docs/hardening.md`.
+//! Bodies of requests: read for a service that needs them, otherwise discarded, refused if malformed; by the numbers of
+//! `docs/hardening.md`.
 
 mod common;
 
@@ -16,7 +16,7 @@ fn run(script: Script) -> Outcome {
     script.run(&Site::default(), &limits())
 }
 
-/// Sends `request`; it is answered and the connection goes on. Says what it was understood as.
+/// Sends `request`; it is answered and the connection goes on. Returns the request as the server understood it.
 #[track_caller]
 fn understood(request: &str) -> String {
     let outcome = run(Script::new().sends(format!("{request}GET /next HTTP/1.1\r\nHost: a\r\n\r\n")));
@@ -60,7 +60,7 @@ fn a_body_reaches_who_wants_it_and_the_connection_goes_on() {
     }
 }
 
-/// When a connection that now rests is closed.
+/// The time at which a connection that is idle now is closed.
 fn rests_until(outcome: &Outcome) -> tenfold_http::Instant {
     tenfold_http::script::BEGIN + outcome.took + limits().idle_timeout
 }
@@ -111,7 +111,7 @@ fn what_is_said_of_the_connection_is_decided_when_the_body_is_there() {
     assert_eq!(outcome.next, Next::Close);
     let outcome = run(Script::new().sends(format!("{close}{BEHIND}")));
     assert_eq!((statuses(&outcome.sent), outcome.next), (vec![200], Next::Linger));
-    // The server begins to leave while the body arrives.
+    // The server begins to drain while the body arrives.
     let (begin, end) = CHUNKED.split_at(CHUNKED.len() - 10);
     let outcome = run(Script::new().sends(begin).waits(SECOND).drains().sends(end).sends(BEHIND));
     assert_eq!(only_response(&outcome.sent).field("Connection"), Some("close"));
@@ -150,7 +150,7 @@ fn a_failure_at_any_operation_of_a_body_ends_the_connection() {
     }
 }
 
-/// What is no body in chunks.
+/// Malformed chunked bodies.
 const MALFORMED_CHUNKS: [&str; 24] = [
     "\r\n",
     "-1\r\nx\r\n0\r\n\r\n",

@@ -1,10 +1,10 @@
-//! The life of a connection: who keeps it alive, who ends it, and in which order things leave.
+//! The life of a connection: its persistence, its end, and the order of its output.
 
 mod common;
 
 use std::time::Duration;
 
-use common::{LARGE, Promise, SHARED, Site, limits, only_response, response_in, responses, statuses};
+use common::{Gate, LARGE, SHARED, Site, limits, only_response, response_in, responses, statuses};
 use tenfold_http::script::{Outcome, Script};
 use tenfold_http::{Finish, IoError, Limits, Next};
 
@@ -137,7 +137,7 @@ fn output_of_every_kind_leaves_in_order_however_it_is_taken() {
         paths.iter().map(|path| format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
     for (step, gap) in [(usize::MAX, Duration::ZERO), (1000, Duration::ZERO), (70_000, SECOND)] {
         let site = Site::default();
-        site.promise.keep();
+        site.gate.keep();
         let outcome = Script::new().takes(step, gap).sends(&requests).run(&site, &limits());
         let found = responses(&outcome.sent);
         assert_eq!(found.len(), paths.len());
@@ -223,7 +223,7 @@ fn a_server_that_leaves_says_so_with_its_next_answer() {
 #[test]
 fn a_server_that_leaves_does_not_park() {
     let site = Site::default();
-    let promise = site.promise.clone();
+    let promise = site.gate.clone();
     let request = "GET /later HTTP/1.1\r\nHost: a\r\n\r\n";
     let script = Script::new().sends(request).waits(SECOND).drains().meanwhile(move || promise.keep());
     let outcome = script.run(&site, &limits());
@@ -297,7 +297,7 @@ fn a_body_within_the_bound_is_read_away_and_the_connection_goes_on() {
 #[test]
 fn an_answer_that_comes_later_is_waited_for() {
     let site = Site::default();
-    let promise = site.promise.clone();
+    let promise = site.gate.clone();
     let requests = format!("{GET}GET /later HTTP/1.1\r\nHost: a\r\n\r\n{GET}");
     let script = Script::new().sends(requests).waits(5 * SECOND).meanwhile(move || promise.keep());
     let outcome = script.run(&site, &limits());
@@ -305,7 +305,7 @@ fn an_answer_that_comes_later_is_waited_for() {
     assert_eq!(found.iter().map(|response| response.status).collect::<Vec<_>>(), [200, 200, 200]);
     assert_eq!(found[1].text(), "later\n");
     assert_eq!(outcome.took, 5 * SECOND);
-    // What came before left before; what comes behind leaves behind.
+    // Responses leave in the order of their requests.
     assert_eq!(outcome.flushes, 3);
 }
 
@@ -320,7 +320,7 @@ fn an_answer_that_does_not_come_in_time_is_503() {
 #[test]
 fn a_peer_that_goes_away_cancels_the_answer_it_waits_for() {
     let site = Site::default();
-    let cancelled: Promise = site.promise.clone();
+    let cancelled: Gate = site.gate.clone();
     let script = Script::new().sends("GET /never HTTP/1.1\r\nHost: a\r\n\r\n").waits(SECOND).resets();
     let outcome = script.run(&site, &limits());
     assert!(cancelled.is_kept(), "the future was not dropped");
@@ -330,7 +330,7 @@ fn a_peer_that_goes_away_cancels_the_answer_it_waits_for() {
 #[test]
 fn a_peer_that_only_ended_its_output_still_waits() {
     let site = Site::default();
-    let promise = site.promise.clone();
+    let promise = site.gate.clone();
     let script = Script::new().sends("GET /later HTTP/1.1\r\nHost: a\r\n\r\n").ends().waits(SECOND);
     let outcome = script.meanwhile(move || promise.keep()).run(&site, &limits());
     assert_eq!(only_response(&outcome.sent).text(), "later\n");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tenfold_http::{Memory, OpenFile, Out, Part};
 
-/// What is done to an [`Out`].
+/// An operation on an [`Out`].
 #[derive(Debug, bolero::TypeGenerator)]
 enum Operation {
     Stage(u8),
@@ -20,9 +20,9 @@ enum Operation {
     Clear,
 }
 
-/// What stands in a simple model of an [`Out`].
+/// An item in a simple model of an [`Out`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Item {
+enum ModelItem {
     Memory(u8),
     File(u8),
     Observer(usize),
@@ -31,8 +31,8 @@ enum Item {
 /// An [`Out`] and a model of it, which is a queue of single bytes.
 struct Pair {
     out: Out,
-    model: VecDeque<Item>,
-    /// What each observer was told, and what it should be told.
+    model: VecDeque<ModelItem>,
+    /// The reports that each observer got, and those that it should get.
     told: Arc<Mutex<Vec<Option<u64>>>>,
     expected: Vec<Option<u64>>,
     next: u8,
@@ -61,7 +61,7 @@ impl Pair {
     }
 
     fn unsent(&self) -> u64 {
-        self.model.iter().filter(|item| !matches!(item, Item::Observer(_))).count() as u64
+        self.model.iter().filter(|item| !matches!(item, ModelItem::Observer(_))).count() as u64
     }
 
     fn apply(&mut self, operation: &Operation) {
@@ -69,17 +69,17 @@ impl Pair {
             Operation::Stage(count) => {
                 let bytes = self.fresh(count);
                 self.out.stage(&bytes);
-                self.model.extend(bytes.into_iter().map(Item::Memory));
+                self.model.extend(bytes.into_iter().map(ModelItem::Memory));
             }
             Operation::Shared(skip, count) => {
                 let bytes = self.fresh(skip.saturating_add(count));
                 let range = skip as usize..bytes.len();
-                self.model.extend(bytes[range.clone()].iter().copied().map(Item::Memory));
+                self.model.extend(bytes[range.clone()].iter().copied().map(ModelItem::Memory));
                 self.out.push(Part::Shared(bytes.into(), range));
             }
             Operation::File(begin, count) => {
                 let range = u64::from(begin)..u64::from(begin) + u64::from(count);
-                self.model.extend(range.clone().map(|offset| Item::File((offset % 251) as u8)));
+                self.model.extend(range.clone().map(|offset| ModelItem::File((offset % 251) as u8)));
                 self.out.push(Part::File(Arc::clone(&self.file), range));
             }
             Operation::Observe => self.observe(),
@@ -91,7 +91,7 @@ impl Pair {
             Operation::Pop => match self.out.pop_memory(Vec::new()) {
                 Some(Memory::Staged(bytes, from)) => self.popped(&bytes[from..]),
                 Some(Memory::Shared(bytes, range)) => self.popped(&bytes[range]),
-                None => assert!(!matches!(self.model.front(), Some(Item::Memory(_)))),
+                None => assert!(!matches!(self.model.front(), Some(ModelItem::Memory(_)))),
             },
             Operation::PopFile(most) => {
                 let there = self.out.file().map_or(0, |(_, range, _)| range.end - range.start);
@@ -100,7 +100,7 @@ impl Pair {
                     self.out.pop_file(count);
                     // An observer behind it hears nothing yet.
                     let front = self.model.drain(..count as usize);
-                    assert!(front.into_iter().all(|item| matches!(item, Item::File(_))));
+                    assert!(front.into_iter().all(|item| matches!(item, ModelItem::File(_))));
                 }
             }
             Operation::Clear => {
@@ -108,7 +108,7 @@ impl Pair {
                 let mut unsent = 0;
                 for item in self.model.drain(..) {
                     unsent += 1;
-                    if let Item::Observer(number) = item {
+                    if let ModelItem::Observer(number) = item {
                         self.expected[number] = Some(unsent - 1);
                         unsent = 0;
                     }
@@ -117,11 +117,11 @@ impl Pair {
         }
     }
 
-    /// What was taken is the front of the model; an observer behind it hears nothing yet.
+    /// Compares memory that was taken with the front of the model; an observer behind it hears nothing yet.
     fn popped(&mut self, bytes: &[u8]) {
         assert!(!bytes.is_empty());
-        let front: Vec<Item> = self.model.drain(..bytes.len()).collect();
-        assert!(front.into_iter().eq(bytes.iter().copied().map(Item::Memory)));
+        let front: Vec<ModelItem> = self.model.drain(..bytes.len()).collect();
+        assert!(front.into_iter().eq(bytes.iter().copied().map(ModelItem::Memory)));
     }
 
     fn observe(&mut self) {
@@ -129,7 +129,7 @@ impl Pair {
         // Behind one that waits to be told it waits, too.
         self.expected.push(if self.model.is_empty() { Some(0) } else { None });
         if !self.model.is_empty() {
-            self.model.push_back(Item::Observer(number));
+            self.model.push_back(ModelItem::Observer(number));
         }
         self.told.lock().expect("no panic").push(None);
         let told = Arc::clone(&self.told);
@@ -143,7 +143,7 @@ impl Pair {
     fn leave(&mut self, mut count: u64) {
         while let Some(&item) = self.model.front() {
             match item {
-                Item::Observer(number) => self.expected[number] = Some(0),
+                ModelItem::Observer(number) => self.expected[number] = Some(0),
                 _ if count == 0 => return,
                 _ => count -= 1,
             }
@@ -151,35 +151,41 @@ impl Pair {
         }
     }
 
-    /// Compares everything that can be asked.
+    /// Compares all queries.
     fn compare(&self) {
         assert_eq!(*self.told.lock().expect("no panic"), self.expected);
         assert_eq!(self.out.len(), self.unsent());
         assert_eq!(self.out.is_empty(), self.model.is_empty());
-        let bytes: Vec<Item> =
-            self.model.iter().copied().filter(|item| !matches!(item, Item::Observer(_))).collect();
+        let bytes: Vec<ModelItem> =
+            self.model.iter().copied().filter(|item| !matches!(item, ModelItem::Observer(_))).collect();
         for room in [1, 3, 64] {
             let mut slices = vec![IoSlice::new(&[]); room];
             let (filled, more) = self.out.memory(&mut slices);
-            let memory: Vec<Item> =
-                slices[..filled].iter().flat_map(|slice| slice.iter().copied()).map(Item::Memory).collect();
+            let memory: Vec<ModelItem> = slices[..filled]
+                .iter()
+                .flat_map(|slice| slice.iter().copied())
+                .map(ModelItem::Memory)
+                .collect();
             assert!(bytes.starts_with(&memory));
             assert_eq!(more, memory.len() < bytes.len());
-            let file_follows = matches!(bytes.get(memory.len()), Some(Item::File(_)));
+            let file_follows = matches!(bytes.get(memory.len()), Some(ModelItem::File(_)));
             assert!(!more || file_follows || filled == room, "memory stops before it has to");
         }
         match self.out.file() {
             Some((_, range, more)) => {
                 let length = (range.end - range.start) as usize;
                 assert!(
-                    bytes[..length].iter().copied().eq(range.map(|offset| Item::File((offset % 251) as u8)))
+                    bytes[..length]
+                        .iter()
+                        .copied()
+                        .eq(range.map(|offset| ModelItem::File((offset % 251) as u8)))
                 );
                 assert_eq!(more, length < bytes.len());
             }
-            None => assert!(!matches!(self.model.front(), Some(Item::File(_)))),
+            None => assert!(!matches!(self.model.front(), Some(ModelItem::File(_)))),
         }
         if let Some(staged) = self.out.staged_alone() {
-            assert!(staged.iter().copied().map(Item::Memory).eq(bytes));
+            assert!(staged.iter().copied().map(ModelItem::Memory).eq(bytes));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Deadlines and least rates, on a virtual clock: who is slow and steady lives, who stalls does not.
+//! Deadlines and minimum rates, on a virtual clock: a slow peer is served, a stalled one is not.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What holds for any input. Each test is also a fuzz target: `cargo bolero test -p tenfold-http NAME`.
+//! Properties of any input. Each test is also a fuzz target: `cargo bolero test -p tenfold-http NAME`.
 
 mod common;
 
@@ -89,7 +89,7 @@ fn an_accepted_head_passes_a_strict_check() {
             check([LINES[*begin as usize % 11].as_bytes(), &assemble(choices), b"\r\n"].concat());
         },
     );
-    // Else this says nothing.
+    // Otherwise the test shows nothing.
     assert!(accepted.into_inner() > 100, "hardly any head was accepted");
 }
 
@@ -204,7 +204,7 @@ fn the_answers_do_not_depend_on_how_the_bytes_come() {
                 (script, rest) = (script.sends(piece), behind);
             }
             let split = script.sends(rest).ends().pausing().run(&Site::default(), &limits);
-            // Who sends the body without waiting is not told to go on.
+            // A client that sends the body without waiting gets no `100 Continue`.
             let shown = |sent: &[u8]| {
                 sent.escape_ascii().to_string().replace("HTTP/1.1 100 Continue\\r\\n\\r\\n", "")
             };

@@ -1,4 +1,4 @@
-//! What a request selects, for any input: ranges, conditions, codings. Each test is also a fuzz target:
+//! The selection of ranges, conditions and codings, for any input. Each test is also a fuzz target:
 //! `cargo bolero test -p tenfold-http NAME`.
 
 mod common;
@@ -6,15 +6,15 @@ mod common;
 use common::assemble_small;
 use tenfold_http::Method;
 use tenfold_http::h1::parse_request;
-use tenfold_http::semantics::condition::{self, Validators, Verdict};
-use tenfold_http::semantics::negotiate::{Choice, Coding, choose};
+use tenfold_http::semantics::condition::{self, ConditionResult, Validators};
+use tenfold_http::semantics::negotiate::{Choice, ContentCoding, choose};
 use tenfold_http::semantics::range::{self, Ranges};
 
 #[test]
 fn a_choice_of_a_coding_is_what_the_rules_say() {
-    use Coding::{Brotli, Gzip, Identity, Zstd};
+    use ContentCoding::{Brotli, Gzip, Identity, Zstd};
     const NAMES: [&str; 6] = ["gzip", "br", "zstd", "identity", "*", "deflate"];
-    const ORDERS: [&[Coding]; 6] = [
+    const ORDERS: [&[ContentCoding]; 6] = [
         &[Zstd, Brotli, Gzip, Identity],
         &[Gzip, Brotli, Identity],
         &[Identity, Gzip],
@@ -42,7 +42,7 @@ fn a_choice_of_a_coding_is_what_the_rules_say() {
             let said =
                 |name: &str| members.iter().find(|(known, _)| *known == name).map(|(_, weight)| *weight);
             // In thousandths and a half: what is only not excluded comes behind whatever was named.
-            let weight = |coding: Coding| match said(coding.token()).or(said("*")) {
+            let weight = |coding: ContentCoding| match said(coding.token()).or(said("*")) {
                 Some(weight) => 2 * weight,
                 None => u16::from(coding == Identity),
             };
@@ -107,19 +107,22 @@ fn several_ranges_are_all_that_was_asked_for_and_lie_apart() {
 }
 
 /// RFC 9110 §13.2.2, step by step, for a file with the tag `"v"` and one date.
-fn verdict_by_the_book(method: Method, [matching, unmodified, none, modified]: [Option<bool>; 4]) -> Verdict {
+fn verdict_by_the_book(
+    method: Method,
+    [matching, unmodified, none, modified]: [Option<bool>; 4],
+) -> ConditionResult {
     let reads = matches!(method, Method::Get | Method::Head);
     // 1. and 2.
     match (matching, unmodified) {
-        (Some(false), _) | (None, Some(false)) => return Verdict::PreconditionFailed,
+        (Some(false), _) | (None, Some(false)) => return ConditionResult::PreconditionFailed,
         _ => {}
     }
     // 3. and 4.
     match (none, modified) {
-        (Some(false), _) if reads => Verdict::NotModified,
-        (Some(false), _) => Verdict::PreconditionFailed,
-        (None, Some(false)) if reads => Verdict::NotModified,
-        _ => Verdict::Proceed,
+        (Some(false), _) if reads => ConditionResult::NotModified,
+        (Some(false), _) => ConditionResult::PreconditionFailed,
+        (None, Some(false)) if reads => ConditionResult::NotModified,
+        _ => ConditionResult::Proceed,
     }
 }
 
@@ -128,7 +131,7 @@ fn conditions_are_evaluated_in_the_order_of_the_rfc() {
     const NAMES: [&str; 4] = ["If-Match", "If-Unmodified-Since", "If-None-Match", "If-Modified-Since"];
     const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
     const THEN: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
-    // What makes each false, and what makes it true.
+    // Values that make each condition false, and values that make it true.
     const VALUES: [[&str; 2]; 4] = [["\"w\"", "\"v\""], [BEFORE, THEN], ["W/\"v\"", "\"w\""], [THEN, BEFORE]];
     let validators = Validators { etag: b"\"v\"", modified: Some(784_111_777) };
     let methods =
@@ -234,7 +237,7 @@ fn conditions_never_panic_and_an_unknown_tag_never_matches() {
                     let verdict = condition::evaluate(&head, validators);
                     let star = head.values(name).any(|value| value == b"*");
                     if name == "If-None-Match" && !star {
-                        assert_eq!(verdict, condition::Verdict::Proceed);
+                        assert_eq!(verdict, condition::ConditionResult::Proceed);
                     }
                     if name == "If-Range" {
                         assert!(!condition::range_applies(&head, validators));

@@ -1,9 +1,8 @@
 //! Bodies in chunks, read strictly (RFC 9112 §7.1).
 //!
-//! Two readers that disagree about where a chunk ends are how requests are smuggled, so nothing is
-//! repaired: a size is hexadecimal digits and nothing else, every line ends with CR LF, and what stands
-//! in extensions and trailers is bounded, looked at for control characters, and dropped. No trailer is ever
-//! merged into the fields of the head.
+//! Requests are smuggled past two readers that disagree about the end of a chunk, so nothing is repaired: a size is
+//! hexadecimal digits only, and every line ends with CR LF. Extensions and trailers are bounded, checked for control
+//! characters, and dropped. Trailers are never merged into the fields of the head.
 
 use std::ops::Range;
 
@@ -13,8 +12,8 @@ use crate::message::refusal::Refusal;
 /// Hexadecimal digits of a chunk's size: those of 64 bits.
 const MOST_DIGITS: u8 = 16;
 
-/// Where a body in chunks is, between one piece of input and the next. Its outcome does not depend on how
-/// the bytes are cut.
+/// The state of a chunked body between one piece of input and the next. The result does not depend on how the input is
+/// split.
 ///
 /// ```
 /// # use tenfold_http::h1::chunked::Decoder;
@@ -43,22 +42,21 @@ pub struct Decoder {
     extra_left: usize,
 }
 
-/// What [`Decoder::decode`] found at the begin of its input.
+/// The result of [`Decoder::decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// Bytes of the input that are done with.
+pub struct DecodedPiece {
+    /// Bytes at the begin of the input that were decoded.
     pub consumed: usize,
-    /// Which of them are content.
+    /// The content among them.
     pub content: Range<usize>,
-    /// Whether the body ends with them. Where it does not, more may be found in the rest of the input, if
-    /// there is a rest.
+    /// Whether the body ends with them. If it does not, the rest of the input is decoded next.
     pub done: bool,
 }
 
-/// What the next byte is expected to be.
+/// The byte that is expected next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A digit, or what ends a size.
+    /// A digit, or the end of a size.
     Size,
     /// White space in front of the `;` of an extension.
     Blank,
@@ -106,7 +104,7 @@ impl Decoder {
     /// # Errors
     /// [`Refusal::Malformed`] for what is no body in chunks, [`Refusal::BodyTooLarge`] as soon as a chunk
     /// is announced that does not fit, [`Refusal::HeadTooLarge`] where extensions and trailers do not.
-    pub fn decode(&mut self, input: &[u8]) -> Result<Piece, Refusal> {
+    pub fn decode(&mut self, input: &[u8]) -> Result<DecodedPiece, Refusal> {
         let mut at = 0;
         while self.state != State::Done {
             if self.state == State::Content {
@@ -115,15 +113,15 @@ impl Decoder {
                 if self.chunk == 0 {
                     self.state = State::ContentReturn;
                 }
-                return Ok(Piece { consumed: at + count, content: at..at + count, done: false });
+                return Ok(DecodedPiece { consumed: at + count, content: at..at + count, done: false });
             }
             let Some(&byte) = input.get(at) else {
-                return Ok(Piece { consumed: at, content: at..at, done: false });
+                return Ok(DecodedPiece { consumed: at, content: at..at, done: false });
             };
             self.state = self.step(byte)?;
             at += 1;
         }
-        Ok(Piece { consumed: at, content: at..at, done: true })
+        Ok(DecodedPiece { consumed: at, content: at..at, done: true })
     }
 
     fn step(&mut self, byte: u8) -> Result<State, Refusal> {

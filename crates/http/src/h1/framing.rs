@@ -1,7 +1,7 @@
-//! What the fields of a head say about the message around it: where the body ends, whether the
-//! connection goes on, and for whom the request is (RFC 9112 §3.2, §6, §9.3).
+//! The fields of a head that decide about the message around it: the end of the body, the persistence of the
+//! connection, and the host (RFC 9112 §3.2, §6, §9.3).
 //!
-//! Whatever two readers could understand differently is refused: that is how requests are smuggled.
+//! A head that two readers could understand differently is refused, because requests are smuggled in such heads.
 
 use httparse::Header;
 
@@ -34,7 +34,7 @@ struct FramingFields<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TransferCoding {
     Chunked,
-    /// There is another one in front of it.
+    /// Another coding is in front of it.
     Unknown,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn read<'a>(fields: &[Header<'a>], version: Version) -> Result<Framin
     }
     let body = match (seen.coding, seen.length) {
         (Some(_), Some(_)) => {
-            return Err(Refusal::Malformed("Content-Length stands beside Transfer-Encoding"));
+            return Err(Refusal::Malformed("both Content-Length and Transfer-Encoding are given"));
         }
         (Some(TransferCoding::Unknown), None) => return Err(Refusal::UnknownTransferCoding),
         (Some(TransferCoding::Chunked), None) => Body::Streamed,
@@ -86,7 +86,7 @@ impl<'a> FramingFields<'a> {
 
     fn host(&mut self, value: &'a [u8]) -> Result<(), Refusal> {
         if self.host.is_some() {
-            return Err(Refusal::Malformed("Host stands twice"));
+            return Err(Refusal::Malformed("Host is given twice"));
         }
         if !valid_host(value) {
             return Err(Refusal::Malformed("Host is invalid"));
@@ -116,9 +116,9 @@ impl<'a> FramingFields<'a> {
     }
 
     fn content_length(&mut self, value: &[u8]) -> Result<(), Refusal> {
-        // Even the same value twice is refused: nobody who means well sends it.
+        // Even the same value twice is refused: no correct client sends it.
         if self.length.is_some() {
-            return Err(Refusal::Malformed("Content-Length stands twice"));
+            return Err(Refusal::Malformed("Content-Length is given twice"));
         }
         self.length = Some(decimal(value).ok_or(Refusal::Malformed("Content-Length is not a number"))?);
         Ok(())
@@ -126,17 +126,17 @@ impl<'a> FramingFields<'a> {
 
     fn transfer_encoding(&mut self, value: &[u8], version: Version) -> Result<(), Refusal> {
         if version == Version::Http10 {
-            return Err(Refusal::Malformed("Transfer-Encoding stands in an HTTP/1.0 request"));
+            return Err(Refusal::Malformed("an HTTP/1.0 request has Transfer-Encoding"));
         }
         if self.coding.is_some() {
-            return Err(Refusal::Malformed("Transfer-Encoding stands twice"));
+            return Err(Refusal::Malformed("Transfer-Encoding is given twice"));
         }
         let mut codings = value.rsplit(|&byte| byte == b',').map(<[u8]>::trim_ascii);
         let ends = codings.next().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"));
-        // Chunked twice, or nothing between two commas: two readers may differ about what is left.
+        // Chunked twice, or nothing between two commas: two readers may decode it differently.
         if !ends || codings.clone().any(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"chunked"))
         {
-            return Err(Refusal::Malformed("Transfer-Encoding does not end with the only chunked"));
+            return Err(Refusal::Malformed("Transfer-Encoding does not end with a single chunked"));
         }
         self.coding =
             Some(if codings.next().is_none() { TransferCoding::Chunked } else { TransferCoding::Unknown });
@@ -144,7 +144,7 @@ impl<'a> FramingFields<'a> {
     }
 }
 
-/// A number of decimal digits and nothing else, that fits 63 bits.
+/// Parses a number of decimal digits that fits 63 bits.
 fn decimal(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
         return None;

@@ -1,7 +1,7 @@
-//! The head of a request: found, parsed where it lies, and known to be well-formed.
+//! The head of a request: it is found, parsed in place, and checked.
 //!
 //! `httparse` reads the bytes; everything that RFC 9112 lets a server refuse is refused here, with a
-//! [`Refusal`] that says what it was.
+//! [`Refusal`] that names the reason.
 
 use std::mem::MaybeUninit;
 
@@ -15,7 +15,7 @@ use crate::message::refusal::Refusal;
 use crate::message::request::{FieldSpan, Request, Version};
 use crate::message::target::Target;
 
-/// A parsed request head, and what HTTP/1 says of its connection.
+/// A parsed request head, with the facts that HTTP/1 adds about its connection.
 #[derive(Debug)]
 pub(crate) struct Head<'a> {
     pub(crate) request: Request<'a>,
@@ -36,18 +36,18 @@ const fn room<'a>() -> Parsed<'a> {
 /// Bytes that stand behind the target in a request line: ` HTTP/1.1`.
 const VERSION: usize = 9;
 
-/// What [`scan`] found.
+/// The result of [`scan`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Scan {
-    /// No whole head yet.
+    /// The head is incomplete.
     Partial,
     /// A head of this many bytes, its empty line included.
     Whole(usize),
 }
 
-/// Looks for the end of the head that `input` begins with. `scanned` says how much of it was looked at
-/// before and is brought forward, so that bytes which come one by one are looked at once. What is found
-/// does not depend on how the bytes came.
+/// Looks for the end of the head that `input` begins with. `scanned` counts the bytes that
+/// were scanned before, and is brought up to date, so that each byte is scanned once. The result does not depend on how
+/// the bytes were split on arrival.
 pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result<Scan, Refusal> {
     let input = &input[..input.len().min(limits.max_head)];
     for found in memchr::memchr_iter(b'\n', &input[*scanned..]) {
@@ -80,7 +80,7 @@ pub(crate) fn check_line(input: &mut [u8], scanned: usize) -> Result<bool, Refus
     Ok(true)
 }
 
-/// Which bound a head broke that is too large: the target's, or that of all of it.
+/// Returns the bound that an oversized head exceeds: the target's, or that of the whole head.
 fn too_large(input: &[u8], limits: &Limits) -> Refusal {
     let line = &input[..memchr::memchr(b'\r', input).unwrap_or(input.len())];
     let target = line.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
@@ -90,7 +90,7 @@ fn too_large(input: &[u8], limits: &Limits) -> Refusal {
 impl<'a> Head<'a> {
     /// Parses the head that `input` begins with in one pass if it is whole and well-formed: the common case. If it
     /// returns none, [`scan`] and [`Head::parse`] say why; if it returns one, they would return the same.
-    // Inlined, so that a head is made where it is used: it is too large to be handed over in registers.
+    // Inlined, so that a head is made where it is used: it is too large to be returned in registers.
     #[inline(always)]
     pub(crate) fn parse_fast(
         input: &'a [u8],
@@ -258,8 +258,7 @@ mod tests {
         b"\n\n",
     ];
 
-    /// What one pass accepts is what the closer look accepts, all of it and nothing else, whatever stands
-    /// behind it; and of good requests it accepts some.
+    /// A head that one pass accepts is accepted by the closer look with the same result, whatever bytes follow it.
     #[test]
     fn one_pass_agrees_with_the_closer_look() {
         let accepted = std::sync::atomic::AtomicUsize::new(0);

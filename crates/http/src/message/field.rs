@@ -1,4 +1,4 @@
-//! Fields that can be staged: what would break out of one is none.
+//! Names and values of fields that are safe to send: no value can break out of its field.
 
 /// The value of a field: visible characters with single bytes of white space between them, or nothing
 /// (RFC 9110 §5.5).
@@ -6,19 +6,19 @@
 pub struct FieldValue<'a>(&'a [u8]);
 
 impl<'a> FieldValue<'a> {
-    /// `bytes`, where they are the value of a field: no control characters but inner tabs, no white space
-    /// at the ends.
+    /// Returns `bytes` as a value if they are one: no control characters but inner tabs, and no white space at the
+    /// ends.
     pub const fn new(bytes: &'a [u8]) -> Option<FieldValue<'a>> {
         if is_value(bytes) { Some(FieldValue(bytes)) } else { None }
     }
 
-    /// `text`, known when this is compiled. Panics where it is not the value of a field.
+    /// Returns a constant as a value. Panics if it is not one.
     pub const fn constant(text: &'static str) -> FieldValue<'static> {
         assert!(is_value(text.as_bytes()), "a field value holds a control character, or a blank at an end");
         FieldValue(text.as_bytes())
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0
     }
@@ -57,18 +57,18 @@ impl FieldName<'static> {
 }
 
 impl<'a> FieldName<'a> {
-    /// `text`, where it is a token.
+    /// Returns `text` as a name if it is a token.
     pub const fn new(text: &'a str) -> Option<FieldName<'a>> {
         if is_token(text.as_bytes()) { Some(FieldName(text)) } else { None }
     }
 
-    /// `text`, known when this is compiled. Panics where it is not a token.
+    /// Returns a constant as a name. Panics if it is not a token.
     pub const fn constant(text: &'static str) -> FieldName<'static> {
         assert!(is_token(text.as_bytes()), "a field name is not a token");
         FieldName(text)
     }
 
-    /// The name.
+    /// Returns the name.
     pub const fn as_str(self) -> &'a str {
         self.0
     }

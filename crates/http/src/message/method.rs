@@ -31,7 +31,7 @@ impl Method {
         })
     }
 
-    /// The method as it stands in a request line.
+    /// Returns the name of the method.
     pub fn as_str(self) -> &'static str {
         match self {
             Method::Get => "GET",

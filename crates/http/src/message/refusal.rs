@@ -5,23 +5,22 @@ use std::fmt;
 /// Why a request is refused before a service sees it. Each reason closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// The bytes are not a request of RFC 9112; the words say what is wrong with them.
+    /// The bytes are not a well-formed request, for this reason.
     Malformed(&'static str),
     /// The head, or the body, did not arrive in time.
     TimedOut,
     /// The target is longer than [`crate::Limits::max_target`].
     TargetTooLong,
-    /// The head is longer than [`crate::Limits::max_head`] or has more than
-    /// [`crate::Limits::max_headers`] fields; or the extensions and trailers of a body in chunks are longer
-    /// than a head may be.
+    /// The head is longer than [`crate::Limits::max_head`] or has more than [`crate::Limits::max_headers`] fields; or
+    /// the extensions and trailers of a chunked body are longer than a head may be.
     HeadTooLarge,
-    /// The body is longer than what was asked for, or than [`crate::Limits::max_body`].
+    /// The body is longer than the service accepts, or than [`crate::Limits::max_body`].
     BodyTooLarge,
-    /// A method that this server does not know.
+    /// The method is unknown.
     UnknownMethod,
     /// A transfer coding other than `chunked`.
     UnknownTransferCoding,
-    /// A major version other than 1.
+    /// The major version is not supported.
     UnknownVersion,
     /// An expectation other than `100-continue`.
     UnknownExpectation,
@@ -55,12 +54,12 @@ impl Refusal {
             Refusal::TargetTooLong => "the target is too long",
             Refusal::HeadTooLarge => "the head is too large",
             Refusal::BodyTooLarge => "the body is too large",
-            Refusal::UnknownMethod => "the method is not known here",
-            Refusal::UnknownTransferCoding => "the transfer coding is not known here",
-            Refusal::UnknownVersion => "only HTTP/1.0 and HTTP/1.1 are spoken here",
+            Refusal::UnknownMethod => "the method is unknown",
+            Refusal::UnknownTransferCoding => "the transfer coding is unknown",
+            Refusal::UnknownVersion => "only HTTP/1.0 and HTTP/1.1 are supported",
             Refusal::UnknownExpectation => "the expectation cannot be met",
-            Refusal::Overdue => "the answer took too long",
-            Refusal::Busy => "as many requests are waiting as may wait",
+            Refusal::Overdue => "the response took too long",
+            Refusal::Busy => "too many requests are queued",
         }
     }
 }

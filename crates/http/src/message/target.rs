@@ -71,11 +71,15 @@ impl<'a> Target<'a> {
             None => (text, None),
             Some(b'?') => (&text[..end], Some(&text[end + 1..])),
             Some(_) => {
-                return Err(Refusal::Malformed("the target's path holds a character that has to be encoded"));
+                return Err(Refusal::Malformed(
+                    "the target's path has a character that must be percent-encoded",
+                ));
             }
         };
         if query.is_some_and(|query| !query.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')) {
-            return Err(Refusal::Malformed("the target's query holds a character that has to be encoded"));
+            return Err(Refusal::Malformed(
+                "the target's query has a character that must be percent-encoded",
+            ));
         }
         Ok(Target { text, path, query, authority })
     }
@@ -102,7 +106,7 @@ pub(crate) fn valid_host(value: &[u8]) -> bool {
     ends && name.len() <= 255
 }
 
-/// The end of a registered name that contains percent-encoded bytes.
+/// Returns the end of a registered name that contains percent-encoded bytes.
 fn end_of_escaped(value: &[u8]) -> usize {
     let mut at = 0;
     loop {
@@ -116,7 +120,7 @@ fn end_of_escaped(value: &[u8]) -> usize {
 
 /// Whether `digits` are a port; none are the scheme's own (RFC 3986 §3.2.3).
 fn valid_port(digits: &[u8]) -> bool {
-    // Digit by digit, as every request has one: `decimal` looks twice.
+    // Digit by digit, because every request has a host: `decimal` looks at each digit twice.
     let mut port = 0;
     digits.iter().all(|digit| {
         port = port * 10 + u32::from(digit.wrapping_sub(b'0'));

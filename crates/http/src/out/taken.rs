@@ -1,13 +1,12 @@
-//! Output that a driver takes over: it owns the bytes until the kernel is done with them, and says then what became
-//! of them.
+//! Output that a driver takes over: it owns the bytes until the kernel is done with them, and then reports their fate.
 
 use super::{Memory, Out, Segment, SendObserver};
 
 impl Out {
     /// Moves the first piece of memory out of the front, for a driver that owns bytes until the kernel is
-    /// done with them. Staged bytes come in a vector: the stage itself where they are all there is, with
-    /// `spare` put in its place, else a copy in `spare`. `None` where nothing, or a file, is at the front.
-    /// [`Out::follows`] says whether the next piece goes with it.
+    /// done with them. Staged bytes come in a vector: the stage itself if there is nothing else, with
+    /// `spare` in its place, otherwise a copy in `spare`. Returns none if nothing, or a file, is at the front.
+    /// [`Out::follows`] tells whether the next piece goes with it.
     pub fn pop_memory(&mut self, mut spare: Vec<u8>) -> Option<Memory> {
         debug_assert!(spare.is_empty());
         self.popped_alone = matches!(self.segments.front(), Some(Segment::Alone(_)));
@@ -39,7 +38,7 @@ impl Out {
 
     /// Moves the first `count` bytes out of the file at the front, for a driver that has read or mapped them and owns
     /// them until the kernel is done with them: they count as a piece. An observer behind them hears of it when the driver
-    /// says so, with [`Out::advance`] or [`Out::lose`]. Panics when there is no file, or not so much of it.
+    /// says so, with [`Out::advance`] or [`Out::lose`]. Panics if there is no file, or if it is shorter.
     pub fn pop_file(&mut self, count: u64) {
         let Some(Segment::File(_, range)) = self.segments.front_mut() else {
             panic!("{count} bytes are moved out of a file, and none is at the front")
@@ -65,13 +64,12 @@ impl Out {
         Some(observer)
     }
 
-    /// So many bytes that were moved out never left: the next observer hears of them when everything is
-    /// dropped.
+    /// Counts bytes that were moved out and never left: the next observer hears of them when everything is dropped.
     pub fn lose(&mut self, count: u64) {
         self.lost = count;
     }
 
-    /// Whether what is at the front goes with the memory that was moved out last.
+    /// Whether the front of the output goes with the memory that was moved out last.
     pub fn follows(&self) -> bool {
         !self.popped_alone && self.goes_on(0)
     }

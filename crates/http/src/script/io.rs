@@ -14,7 +14,7 @@ use crate::message::connection::{Connection, Local, Peer};
 use crate::out::{OpenFile, Out};
 
 thread_local! {
-    /// The earliest moment at which a wait that answered `Pending` can go on by itself.
+    /// The earliest moment at which a pending wait can go on by itself.
     pub(super) static ALARM: Cell<Instant> = const { Cell::new(Instant::NEVER) };
 }
 
@@ -29,7 +29,7 @@ enum Wait {
 
 /// An [`Io`] whose other end is a [`super::Script`].
 pub struct ScriptIo {
-    /// What was received; the bytes before `consumed` are done with.
+    /// Received bytes; those before `consumed` are dropped.
     input: Vec<u8>,
     consumed: usize,
     out: Out,
@@ -87,7 +87,7 @@ impl ScriptIo {
         assert!(self.out.is_empty(), "parked with {} bytes to send", self.out.len());
     }
 
-    /// When the peer does something next.
+    /// Returns the time of the peer's next step.
     pub(super) fn next_step(&self) -> Option<Instant> {
         self.steps.front().map(|(at, _)| *at)
     }
@@ -100,7 +100,7 @@ impl ScriptIo {
         self.input.len() - self.consumed
     }
 
-    /// Counts an operation, and answers in its place where the script says so.
+    /// Counts an operation, and returns a result in its place if the script pauses it or lets it fail.
     fn interfere<T>(&mut self, wait: Wait, cx: &mut Context<'_>) -> Option<Poll<Result<T, IoError>>> {
         let paused = std::mem::take(&mut self.paused[wait as usize]);
         if let Some((at, error)) = self.fault
@@ -127,7 +127,7 @@ impl ScriptIo {
         Poll::Pending
     }
 
-    /// When the peer resets the connection.
+    /// Returns the time at which the peer resets the connection.
     fn reset_at(&self) -> Instant {
         let reset = self.steps.iter().find(|(_, step)| matches!(step, Step::Reset));
         reset.map_or(Instant::NEVER, |(at, _)| *at)
@@ -137,7 +137,7 @@ impl ScriptIo {
         self.reset_at() <= clock::now() || self.sent.len() >= self.gone_after
     }
 
-    /// Sends at most `most` bytes from the front of the output; says how many.
+    /// Sends at most `most` bytes from the front of the output; returns their number.
     fn send(&mut self, most: usize) -> Result<usize, IoError> {
         let before = self.sent.len();
         let most = most.min(self.gone_after - before);
@@ -159,7 +159,7 @@ impl ScriptIo {
     }
 }
 
-/// Fills in what a file would hold, so that each byte tells its offset.
+/// Fills in bytes of a file; the value of each byte shows its offset.
 fn read_pattern(_: &OpenFile, range: Range<u64>, to: &mut Vec<u8>) -> Result<(), IoError> {
     to.extend(range.map(|offset| (offset % 251) as u8));
     Ok(())

@@ -1,4 +1,4 @@
-//! Whether a conditional request holds (RFC 9110 §13).
+//! Conditional requests (RFC 9110 §13).
 
 use std::time::UNIX_EPOCH;
 
@@ -6,55 +6,55 @@ use crate::clock;
 use crate::message::method::Method;
 use crate::message::request::Request;
 
-/// What tells one version of a representation from another.
+/// The validators of a representation (RFC 9110 §8.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validators<'a> {
     /// The entity tag, strong, with its quotes.
     pub etag: &'a [u8],
-    /// The time of the last modification in seconds since 1970, where it is known. Who sends it while that
-    /// second lasts cannot have two versions in it told apart by `If-Range`.
+    /// The time of the last modification in seconds since 1970, if it is known. While that second lasts,
+    /// it does not distinguish two versions for `If-Range`.
     pub modified: Option<u64>,
 }
 
-/// What the conditions of a request come to.
+/// The result of the conditions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ConditionResult {
     /// Answer as if there were no condition.
     Proceed,
-    /// The peer has this version: 304.
+    /// The client has this version: 304.
     NotModified,
-    /// 412.
+    /// A condition failed: 412.
     PreconditionFailed,
 }
 
-/// Evaluates the conditions of `request` against what exists, in the order of RFC 9110 §13.2.2. `If-Range` is
-/// the business of [`range_applies`].
-pub fn evaluate(request: &Request<'_>, validators: Validators<'_>) -> Verdict {
+/// Evaluates the conditions of `request` against the representation, in the order of RFC 9110 §13.2.2, except for
+/// `If-Range`: see [`range_applies`].
+pub fn evaluate(request: &Request<'_>, validators: Validators<'_>) -> ConditionResult {
     match listed(request, "if-match", |tag| tag.strong && tag.text == validators.etag) {
-        Some(false) => return Verdict::PreconditionFailed,
+        Some(false) => return ConditionResult::PreconditionFailed,
         Some(true) => {}
         None => {
             if let (Some(date), Some(modified)) = (date(request, "if-unmodified-since"), validators.modified)
                 && modified > date
             {
-                return Verdict::PreconditionFailed;
+                return ConditionResult::PreconditionFailed;
             }
         }
     }
     let reads = matches!(request.method, Method::Get | Method::Head);
     match listed(request, "if-none-match", |tag| tag.text == validators.etag) {
-        Some(true) if reads => Verdict::NotModified,
-        Some(true) => Verdict::PreconditionFailed,
-        Some(false) => Verdict::Proceed,
+        Some(true) if reads => ConditionResult::NotModified,
+        Some(true) => ConditionResult::PreconditionFailed,
+        Some(false) => ConditionResult::Proceed,
         None => match (date(request, "if-modified-since"), validators.modified) {
-            (Some(date), Some(modified)) if reads && modified <= date => Verdict::NotModified,
-            _ => Verdict::Proceed,
+            (Some(date), Some(modified)) if reads && modified <= date => ConditionResult::NotModified,
+            _ => ConditionResult::Proceed,
         },
     }
 }
 
 /// Whether a `Range` of this request may be answered with a part: there is no `If-Range`, or it names
-/// exactly the version that exists, by a validator that is strong (RFC 9110 §13.1.5). Where it may not, the
+/// exactly the version that exists, by a validator that is strong (RFC 9110 §13.1.5). Otherwise the
 /// whole is sent.
 pub fn range_applies(request: &Request<'_>, validators: Validators<'_>) -> bool {
     let mut values = request.values("if-range");
@@ -65,14 +65,14 @@ pub fn range_applies(request: &Request<'_>, validators: Validators<'_>) -> bool 
     if value.ends_with(b"\"") {
         return value == validators.etag;
     }
-    // A date is strong when the second that it names is over: two versions of one second share it, and only
-    // the later one is left then (RFC 9110 §8.8.2.2).
+    // A date is strong when its second is over: two versions of that second share it, but only the later one is left
+    // then (RFC 9110 §8.8.2.2).
     let strong = |modified: &u64| *modified < clock::unix_seconds();
     validators.modified.filter(strong).is_some_and(|modified| parse_date(value) == Some(modified))
 }
 
-/// Whether one of the entity tags in the fields called `name`, or `*`, matches; none where there is no
-/// such field. A list ends where it is malformed: what follows cannot be told apart.
+/// Whether one of the entity tags in the fields called `name`, or `*`, matches; none if there is no
+/// such field. A malformed member ends its list, because the rest is ambiguous.
 fn listed(request: &Request<'_>, name: &str, matches: impl Fn(Tag<'_>) -> bool) -> Option<bool> {
     let mut values = request.values(name).peekable();
     values.peek()?;
@@ -87,7 +87,7 @@ struct Tag<'a> {
     text: &'a [u8],
 }
 
-/// The entity tags of a list. A tag may hold commas, so a list cannot be split at them.
+/// Returns the entity tags of a list. A tag may hold commas, so a list cannot be split at them.
 struct Tags<'a> {
     rest: &'a [u8],
 }
@@ -105,7 +105,7 @@ impl<'a> Iterator for Tags<'a> {
         let inner = rest.strip_prefix(b"\"")?;
         let end = inner.iter().position(|&byte| byte == b'"')?;
         let (text, behind) = rest.split_at(end + 2);
-        // `"a"b` is no tag, and neither is what follows it in the list.
+        // `"a"b` is no tag, and the rest of its list is ambiguous.
         let ends = behind.trim_ascii_start().first().is_none_or(|&byte| byte == b',');
         let valid = text[1..=end].iter().all(|&byte| byte > b' ' && byte != 0x7f);
         self.rest = if ends { behind } else { &[] };
@@ -113,7 +113,7 @@ impl<'a> Iterator for Tags<'a> {
     }
 }
 
-/// The date in the only field called `name`. One that is no date counts for nothing.
+/// Returns the date in the only field called `name`. An invalid date is ignored.
 fn date(request: &Request<'_>, name: &str) -> Option<u64> {
     parse_date(request.only(name)?)
 }
@@ -125,7 +125,7 @@ fn parse_date(value: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::Verdict::{NotModified, PreconditionFailed, Proceed};
+    use super::ConditionResult::{NotModified, PreconditionFailed, Proceed};
     use super::*;
     use crate::h1::parse_request;
 
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(method: &str, fields: &[(&str, &str)], expected: Verdict) {
+    fn check(method: &str, fields: &[(&str, &str)], expected: ConditionResult) {
         let verdict = with_request(method, fields, |request| evaluate(request, VALIDATORS));
         assert_eq!(verdict, expected, "{method} with {fields:?}");
     }

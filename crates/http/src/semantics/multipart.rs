@@ -11,9 +11,8 @@ const MEDIA_TYPE: &[u8] = b"multipart/byteranges; boundary=";
 
 /// The body of a 206 with several parts. Its length is known before any of it is written.
 ///
-/// The boundary is a hash of 128 bits of the version and of the parts, so that the same request gets the
-/// same bytes, and no content has it by accident: not even a stored copy of this very response, which would
-/// be another version.
+/// The boundary is a hash of 128 bits over the version and the parts. The same request gets the same bytes, and no
+/// content contains the boundary by accident: a stored copy of this response would be another version.
 #[derive(Debug)]
 pub struct Multipart<'a> {
     media_type: FieldValue<'a>,
@@ -24,7 +23,7 @@ pub struct Multipart<'a> {
 
 /// A piece of a body of several parts.
 #[derive(Clone, Copy, Debug)]
-pub enum Piece<'a> {
+pub enum MultipartPiece<'a> {
     /// Bytes between parts, with their fields.
     Frame(&'a [u8]),
     /// A range of the content.
@@ -32,8 +31,7 @@ pub enum Piece<'a> {
 }
 
 impl<'a> Multipart<'a> {
-    /// These parts of a representation of `size` bytes and this type. Its entity tag tells its versions
-    /// apart.
+    /// Describes these parts of a representation with this size and type. Its entity tag identifies its version.
     pub fn new(
         media_type: FieldValue<'a>,
         ranges: &'a [Range<u64>],
@@ -54,12 +52,12 @@ impl<'a> Multipart<'a> {
         Multipart { media_type, ranges, size, content_type }
     }
 
-    /// The type of the whole body.
+    /// Returns the media type of the whole body.
     pub fn content_type(&self) -> FieldValue<'_> {
         FieldValue::new(&self.content_type).expect("letters, digits and a blank are a field value")
     }
 
-    /// Bytes of the whole body.
+    /// Returns the length of the whole body.
     pub fn content_length(&self) -> u64 {
         let mut length = 0;
         let mut count = |bytes: &[u8]| length += bytes.len() as u64;
@@ -71,19 +69,19 @@ impl<'a> Multipart<'a> {
     }
 
     /// Hands the whole body to `put`, piece by piece.
-    pub fn write(&self, mut put: impl FnMut(Piece<'_>)) {
+    pub fn write(&self, mut put: impl FnMut(MultipartPiece<'_>)) {
         for (at, range) in self.ranges.iter().enumerate() {
-            self.begin_part(at, range, &mut |bytes| put(Piece::Frame(bytes)));
-            put(Piece::Content(range));
+            self.begin_part(at, range, &mut |bytes| put(MultipartPiece::Frame(bytes)));
+            put(MultipartPiece::Content(range));
         }
-        self.end(&mut |bytes| put(Piece::Frame(bytes)));
+        self.end(&mut |bytes| put(MultipartPiece::Frame(bytes)));
     }
 
     fn boundary(&self) -> &[u8] {
         &self.content_type[MEDIA_TYPE.len()..]
     }
 
-    /// What stands in front of the content of a part.
+    /// Returns the bytes in front of the content of a part.
     fn begin_part(&self, at: usize, range: &Range<u64>, put: &mut dyn FnMut(&[u8])) {
         debug_assert!(range.start < range.end && range.end <= self.size);
         // The line end in front of a boundary belongs to it; the first one needs none.
@@ -100,7 +98,7 @@ impl<'a> Multipart<'a> {
         put(b"\r\n\r\n");
     }
 
-    /// What stands behind the last part.
+    /// Returns the bytes behind the last part.
     fn end(&self, put: &mut dyn FnMut(&[u8])) {
         put(b"\r\n--");
         put(self.boundary());
@@ -142,8 +140,8 @@ mod tests {
         let mut body = Vec::new();
         multipart.write(|piece| {
             body.extend_from_slice(match piece {
-                Piece::Frame(bytes) => bytes,
-                Piece::Content(range) => &b"0123456789"[range.start as usize..range.end as usize],
+                MultipartPiece::Frame(bytes) => bytes,
+                MultipartPiece::Content(range) => &b"0123456789"[range.start as usize..range.end as usize],
             });
         });
         String::from_utf8(body).expect("text")

@@ -1,61 +1,59 @@
-//! Which content coding an answer gets: `Accept-Encoding` (RFC 9110 §12.5.3).
+//! The choice of a content coding: `Accept-Encoding` (RFC 9110 §12.5.3).
 
-/// How content is coded.
+/// A content coding (RFC 9110 §8.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Coding {
+pub enum ContentCoding {
     /// Zstandard (RFC 8878).
     Zstd,
     /// Brotli (RFC 7932).
     Brotli,
     /// gzip (RFC 1952).
     Gzip,
-    /// Not at all.
+    /// Uncompressed.
     Identity,
 }
 
-impl Coding {
-    /// Its name in `Content-Encoding` and `Accept-Encoding`.
+impl ContentCoding {
+    /// Returns its name in `Content-Encoding` and `Accept-Encoding`.
     pub fn token(self) -> &'static str {
         match self {
-            Coding::Zstd => "zstd",
-            Coding::Brotli => "br",
-            Coding::Gzip => "gzip",
-            Coding::Identity => "identity",
+            ContentCoding::Zstd => "zstd",
+            ContentCoding::Brotli => "br",
+            ContentCoding::Gzip => "gzip",
+            ContentCoding::Identity => "identity",
         }
     }
 
-    /// The coding of this name. `x-gzip` is another one of gzip (RFC 9110 §8.4.1.3).
-    fn parse(token: &[u8]) -> Option<Coding> {
+    /// Returns the coding with this name. `x-gzip` is an alias of `gzip` (RFC 9110 §8.4.1.3).
+    fn parse(token: &[u8]) -> Option<ContentCoding> {
         let is = |name: &str| token.eq_ignore_ascii_case(name.as_bytes());
         if is("x-gzip") {
-            return Some(Coding::Gzip);
+            return Some(ContentCoding::Gzip);
         }
-        [Coding::Zstd, Coding::Brotli, Coding::Gzip, Coding::Identity]
+        [ContentCoding::Zstd, ContentCoding::Brotli, ContentCoding::Gzip, ContentCoding::Identity]
             .into_iter()
             .find(|coding| is(coding.token()))
     }
 }
 
-/// What an answer can be.
+/// The result of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Coded like this.
-    Use(Coding),
-    /// Nothing that there is, is accepted: 406, or the content as it is (RFC 9110 §12.1 leaves it to the
-    /// server).
+    /// Send this coding.
+    Use(ContentCoding),
+    /// The client accepts no available coding: 406, or the content as it is (RFC 9110 §12.1 leaves it to the server).
     NotAcceptable,
 }
 
-/// Chooses from `available`, what there is of a representation in the order that the server prefers, by the
-/// values of all `Accept-Encoding` fields of a request, in order.
+/// Chooses one of the `available` codings of a representation, which are in the order of the server's preference, by
+/// the values of all `Accept-Encoding` fields of a request, in order.
 ///
-/// The greatest weight wins, and of equal ones what stands first in `available`. [`Coding::Identity`] has to
-/// be in it where the content can be sent as it is. It is accepted unless it is excluded, and it comes last
-/// unless it is named. A member of the list that is malformed counts for nothing, and of a name that stands
-/// twice the first counts.
-pub fn choose<'v>(values: impl IntoIterator<Item = &'v [u8]>, available: &[Coding]) -> Choice {
+/// The greatest weight wins, and among equal weights the first in `available`. `available` contains
+/// [`ContentCoding::Identity`] if the content can be sent uncompressed. Identity is accepted unless it is excluded, and comes
+/// last unless it is named. Malformed members of the list are ignored, and so are repetitions of a name.
+pub fn choose<'v>(values: impl IntoIterator<Item = &'v [u8]>, available: &[ContentCoding]) -> Choice {
     let accepted = Accepted::parse(values);
-    let mut best: Option<(Rank, Coding)> = None;
+    let mut best: Option<(Rank, ContentCoding)> = None;
     for &coding in available {
         let rank = accepted.rank(coding);
         if rank > Rank::EXCLUDED && best.is_none_or(|(before, _)| rank > before) {
@@ -65,9 +63,9 @@ pub fn choose<'v>(values: impl IntoIterator<Item = &'v [u8]>, available: &[Codin
     best.map_or(Choice::NotAcceptable, |(_, coding)| Choice::Use(coding))
 }
 
-/// How much weight the `Accept` fields of a request give a media type, in thousandths (RFC 9110 §12.5.1). Of
-/// the ranges that it is in, the narrowest counts; without a field it is all the same, and everything 1000.
-/// A member that is malformed counts for nothing; parameters other than the weight are passed over.
+/// Returns the weight that the `Accept` fields of a request give a media type, in thousandths (RFC 9110 §12.5.1). The
+/// narrowest range that contains the type counts. Without a field, every type has 1000. Malformed members and
+/// parameters other than the weight are ignored.
 pub fn accepted<'v>(values: impl IntoIterator<Item = &'v [u8]>, kind: &str, subtype: &str) -> u16 {
     let (mut any, mut best) = (false, None);
     for member in values.into_iter().flat_map(|value| value.split(|&byte| byte == b',')) {
@@ -107,7 +105,7 @@ struct Weight(u16);
 impl Weight {
     const ONE: Weight = Weight(1000);
 
-    /// A `qvalue` (RFC 9110 §12.4.2): `0` or `1` with at most three decimals, and at most 1.
+    /// Parses a `qvalue` (RFC 9110 §12.4.2): `0` or `1` with at most three decimals, and at most 1.
     fn parse(text: &[u8]) -> Option<Weight> {
         let (whole, decimals) = match text {
             [whole @ (b'0' | b'1')] => (whole, &[][..]),
@@ -122,7 +120,7 @@ impl Weight {
     }
 }
 
-/// How much a coding is wanted. What was not named, and is not excluded, comes behind all that was.
+/// The preference for a coding. Codings that the client did not name come behind those that it named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank(u16);
 
@@ -135,14 +133,14 @@ impl Rank {
     }
 }
 
-/// What a request says of codings.
+/// The codings that a request names.
 #[derive(Default)]
 struct Accepted {
     zstd: Option<Weight>,
     brotli: Option<Weight>,
     gzip: Option<Weight>,
     identity: Option<Weight>,
-    /// `*`: whatever is not named.
+    /// `*`: codings that are not named.
     others: Option<Weight>,
 }
 
@@ -151,7 +149,7 @@ impl Accepted {
         let mut accepted = Accepted::default();
         for value in values {
             for (name, weight) in value.split(|&byte| byte == b',').filter_map(member) {
-                let slot = match Coding::parse(name) {
+                let slot = match ContentCoding::parse(name) {
                     Some(coding) => accepted.slot(coding),
                     None if name == b"*" => &mut accepted.others,
                     None => continue,
@@ -162,32 +160,32 @@ impl Accepted {
         accepted
     }
 
-    fn slot(&mut self, coding: Coding) -> &mut Option<Weight> {
+    fn slot(&mut self, coding: ContentCoding) -> &mut Option<Weight> {
         match coding {
-            Coding::Zstd => &mut self.zstd,
-            Coding::Brotli => &mut self.brotli,
-            Coding::Gzip => &mut self.gzip,
-            Coding::Identity => &mut self.identity,
+            ContentCoding::Zstd => &mut self.zstd,
+            ContentCoding::Brotli => &mut self.brotli,
+            ContentCoding::Gzip => &mut self.gzip,
+            ContentCoding::Identity => &mut self.identity,
         }
     }
 
-    fn rank(&self, coding: Coding) -> Rank {
+    fn rank(&self, coding: ContentCoding) -> Rank {
         let named = match coding {
-            Coding::Zstd => self.zstd,
-            Coding::Brotli => self.brotli,
-            Coding::Gzip => self.gzip,
-            Coding::Identity => self.identity,
+            ContentCoding::Zstd => self.zstd,
+            ContentCoding::Brotli => self.brotli,
+            ContentCoding::Gzip => self.gzip,
+            ContentCoding::Identity => self.identity,
         };
         match named.or(self.others) {
             Some(weight) => Rank::of(weight),
-            // Without a field any coding may be used, but a client that has one asks for it.
-            None if coding == Coding::Identity => Rank::UNNAMED,
+            // Without a field any coding is allowed, but clients that can decode one send the field.
+            None if coding == ContentCoding::Identity => Rank::UNNAMED,
             None => Rank::EXCLUDED,
         }
     }
 }
 
-/// A name with its weight: `gzip`, or `gzip;q=0.5` with white space around the semicolon.
+/// Parses a name with its weight: `gzip`, or `gzip;q=0.5` with white space around the semicolon.
 fn member(text: &[u8]) -> Option<(&[u8], Weight)> {
     let mut pieces = text.splitn(2, |&byte| byte == b';').map(<[u8]>::trim_ascii);
     let name = pieces.next().filter(|name| !name.is_empty())?;
@@ -200,13 +198,13 @@ fn member(text: &[u8]) -> Option<(&[u8], Weight)> {
 
 #[cfg(test)]
 mod tests {
-    use super::Coding::{Brotli, Gzip, Identity, Zstd};
+    use super::ContentCoding::{Brotli, Gzip, Identity, Zstd};
     use super::*;
 
-    const ALL: &[Coding] = &[Zstd, Brotli, Gzip, Identity];
+    const ALL: &[ContentCoding] = &[Zstd, Brotli, Gzip, Identity];
 
     #[track_caller]
-    fn check(values: &[&str], available: &[Coding], expected: impl Into<Option<Coding>>) {
+    fn check(values: &[&str], available: &[ContentCoding], expected: impl Into<Option<ContentCoding>>) {
         let choice = choose(values.iter().map(|value| value.as_bytes()), available);
         let expected = expected.into().map_or(Choice::NotAcceptable, Choice::Use);
         assert_eq!(choice, expected, "{values:?} of {available:?}");

@@ -1,41 +1,40 @@
-//! Which bytes a `Range` field asks for (RFC 9110 §14).
+//! The bytes that a `Range` field asks for (RFC 9110 §14).
 //!
 //! A field that is malformed, names another unit or asks for too many ranges is ignored, as §14.2 lets a
-//! server do: the whole representation is always a right answer.
+//! server do: the whole representation is always a correct response.
 
 use std::ops::Range;
 
-/// What of a representation is to be sent.
+/// The part of a representation to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ranges {
     /// All of it: 200.
     Whole,
     /// These bytes, at least one, all of them within the representation: 206.
     One(Range<u64>),
-    /// At least two of such, in the order in which they were asked for: 206 with
-    /// [`crate::semantics::multipart::Multipart`]. They lie apart, so that all of them are never more than the whole.
+    /// At least two such ranges, in the order of the request: 206 with
+    /// [`crate::semantics::multipart::Multipart`]. They lie apart, so their sum never exceeds the whole.
     Many(Vec<Range<u64>>),
-    /// Nothing that was asked for exists: 416.
+    /// None of the requested bytes exist: 416.
     Unsatisfiable,
 }
 
-/// Bytes between two ranges up to which they are sent as one: the head of a part is no shorter (RFC 9110
-/// §15.3.7.2).
+/// The largest gap between two ranges that are sent as one: the head of a part is no shorter (RFC 9110 §15.3.7.2).
 pub const NEAR: u64 = 80;
 
-/// Selects what `value`, the only `Range` field of a GET request, asks for of a representation of `size`
-/// bytes. Ranges have no meaning for other methods (RFC 9110 §14.2). More ranges than `most`, where there
-/// are several, are answered with everything.
+/// Selects the part of a representation of `size` bytes that `value` asks for: the only `Range` field of a GET request.
+/// Ranges have no meaning for other methods (RFC 9110 §14.2). If there are several and more than `most`, the whole
+/// representation is sent.
 pub fn select(value: &[u8], size: u64, most: usize) -> Ranges {
     let Some((_, list)) = value.split_at_checked(6).filter(|(unit, _)| unit.eq_ignore_ascii_case(b"bytes="))
     else {
         return Ranges::Whole;
     };
-    // Blanks belong to the commas: none may stand in front of a first member.
+    // White space belongs to the commas: the first member has none in front of it.
     if list.starts_with(b" ") || list.starts_with(b"\t") {
         return Ranges::Whole;
     }
-    // Empty members of a list count for nothing (RFC 9110 §5.6.1.2).
+    // Empty members of a list are ignored (RFC 9110 §5.6.1.2).
     let mut members =
         list.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty());
     let selected = match (members.next(), members.next()) {
@@ -47,14 +46,14 @@ pub fn select(value: &[u8], size: u64, most: usize) -> Ranges {
         (Some(first), Some(second)) => several([first, second].into_iter().chain(members), size, most),
     };
     match selected {
-        // Satisfiable, and yet there is no byte that a `Content-Range` could name.
+        // The range is satisfiable, but it has no byte that a `Content-Range` could name.
         Some(Ranges::One(range)) if range.is_empty() => Ranges::Whole,
         Some(ranges) => ranges,
         None => Ranges::Whole,
     }
 }
 
-/// What several ranges come to; none where one of them is malformed, or where they are too many.
+/// Returns the result of several ranges; none if one of them is malformed, or if they are too many.
 fn several<'v>(members: impl Iterator<Item = &'v [u8]>, size: u64, most: usize) -> Option<Ranges> {
     let mut parts = Vec::new();
     for (number, member) in members.enumerate() {
@@ -72,8 +71,7 @@ fn several<'v>(members: impl Iterator<Item = &'v [u8]>, size: u64, most: usize) 
     })
 }
 
-/// Adds a range to others that lie apart. Where it overlaps some, or is near, all of them become one, at the
-/// place of the first.
+/// Adds a range to others that lie apart. It merges with those that it overlaps or is near, at the place of the first.
 fn add(parts: &mut Vec<Range<u64>>, mut range: Range<u64>) {
     let near = |known: &Range<u64>, range: &Range<u64>| {
         known.start <= range.end.saturating_add(NEAR) && range.start <= known.end.saturating_add(NEAR)
@@ -92,7 +90,7 @@ fn add(parts: &mut Vec<Range<u64>>, mut range: Range<u64>) {
 enum Spec {
     /// From a position to another, both included.
     Between(u64, u64),
-    /// So many bytes at the end.
+    /// This many bytes at the end.
     Suffix(u64),
 }
 
@@ -110,8 +108,8 @@ impl Spec {
         }
     }
 
-    /// The bytes of a representation of `size` bytes that it names; none where there are none. A suffix of
-    /// nothing is nothing, and satisfiable.
+    /// Returns the bytes that it names in a representation of `size` bytes; none if there are none. An empty suffix of
+    /// an empty representation is satisfiable.
     fn of(self, size: u64) -> Option<Range<u64>> {
         match self {
             Spec::Suffix(0) => None,
@@ -122,8 +120,8 @@ impl Spec {
     }
 }
 
-/// A number of decimal digits and nothing else. One that does not fit is past the end of every file, and
-/// so is the greatest that does.
+/// Parses a number of decimal digits. A number that does not fit becomes the greatest: both are past the end of every
+/// file.
 fn clamped(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;

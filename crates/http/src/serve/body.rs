@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::task::{Poll, ready};
 
 use super::waits::Pace;
-use crate::h1::chunked::{Decoder, Piece};
+use crate::h1::chunked::{DecodedPiece, Decoder};
 use crate::io::{Io, IoError, Patience, Received};
 use crate::limits::Limits;
 use crate::message::refusal::Refusal;
@@ -36,13 +36,13 @@ impl Rest {
         }
     }
 
-    fn decode(&mut self, input: &[u8]) -> Result<Piece, Refusal> {
+    fn decode(&mut self, input: &[u8]) -> Result<DecodedPiece, Refusal> {
         match self {
             Rest::Chunks(decoder) => decoder.decode(input),
             Rest::Length(left) => {
                 let count = input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= count as u64;
-                Ok(Piece { consumed: count, content: 0..count, done: *left == 0 })
+                Ok(DecodedPiece { consumed: count, content: 0..count, done: *left == 0 })
             }
         }
     }

@@ -6,7 +6,7 @@
 use std::future::Future;
 
 use super::body::{Broken, discard};
-use super::deferred::{Pending, resolve};
+use super::deferred::{PendingResponse, resolve};
 use super::session::{Next, Session};
 use super::step::{After, Persistence, summarize};
 use super::waits::{BLANK, finish, flush, receive};
@@ -37,7 +37,7 @@ where
     S: Service + ?Sized,
 {
     async move {
-        let mut progress = Progress { answered: false, ..Progress::BEHIND_AN_ANSWER };
+        let mut progress = HeadProgress { answered: false, ..HeadProgress::BEHIND_AN_ANSWER };
         loop {
             // Most activations begin with nothing in hand.
             let outcome = match io.split().0.is_empty() {
@@ -87,7 +87,7 @@ where
 }
 
 /// The progress of the head in hand.
-struct Progress {
+struct HeadProgress {
     /// Bytes in hand that were scanned and hold no end of a head.
     scanned: usize,
     /// Whether its request line is whole and well-formed.
@@ -101,10 +101,10 @@ struct Progress {
 /// A deadline that has passed.
 const OVERDUE: Instant = Instant(0);
 
-impl Progress {
+impl HeadProgress {
     /// The progress of the next head after one was answered.
-    const BEHIND_AN_ANSWER: Progress =
-        Progress { scanned: 0, line_checked: false, head_by: Instant::NEVER, answered: true };
+    const BEHIND_AN_ANSWER: HeadProgress =
+        HeadProgress { scanned: 0, line_checked: false, head_by: Instant::NEVER, answered: true };
 
     /// Returns the deadline of the wait for more bytes, or what the driver does with the connection instead.
     fn wait<I: Io>(&mut self, io: &mut I, limits: &Limits, session: &Session) -> Result<Instant, Next> {
@@ -138,7 +138,7 @@ enum ParseOutcome {
     /// This follows before the next head.
     Then(After),
     /// A response is not written yet.
-    Wait(Box<Pending>),
+    Wait(Box<PendingResponse>),
 }
 
 impl ParseOutcome {
@@ -152,7 +152,7 @@ impl ParseOutcome {
                 Some(ParseOutcome::Then(After::End(Finish::Linger)))
             }
             (Answer::Later(deferred), after) => {
-                Some(ParseOutcome::Wait(Box::new(Pending::Later(deferred, encoder, after))))
+                Some(ParseOutcome::Wait(Box::new(PendingResponse::Later(deferred, encoder, after))))
             }
         }
     }
@@ -164,14 +164,19 @@ fn answer_heads<I, S>(
     service: &S,
     limits: &Limits,
     session: &mut Session,
-    progress: &mut Progress,
+    progress: &mut HeadProgress,
 ) -> ParseOutcome
 where
     I: Io,
     S: Service + ?Sized,
 {
-    let mut serving =
-        Serving { service, limits, session, connection: io.connection().clone(), draining: io.draining() };
+    let mut handler = HeadHandler {
+        service,
+        limits,
+        session,
+        connection: io.connection().clone(),
+        draining: io.draining(),
+    };
     let mut table = FieldTable::new();
     loop {
         let (input, out) = io.split();
@@ -188,11 +193,11 @@ where
         };
         let (length, behind) = match parsed {
             Some(head) => {
-                *progress = Progress::BEHIND_AN_ANSWER;
+                *progress = HeadProgress::BEHIND_AN_ANSWER;
                 let length = head.length();
-                (length, serving.answer(&head, input.len() > length, out))
+                (length, handler.answer(&head, input.len() > length, out))
             }
-            None => match serving.look_closely(input, progress, out) {
+            None => match handler.look_closely(input, progress, out) {
                 Ok(answered) => answered,
                 Err(outcome) => return outcome,
             },
@@ -205,7 +210,7 @@ where
 }
 
 /// The parties to answering the heads in hand.
-struct Serving<'a, S: ?Sized> {
+struct HeadHandler<'a, S: ?Sized> {
     service: &'a S,
     limits: &'a Limits,
     session: &'a mut Session,
@@ -213,11 +218,11 @@ struct Serving<'a, S: ?Sized> {
     draining: bool,
 }
 
-impl<S: Service + ?Sized> Serving<'_, S> {
+impl<S: Service + ?Sized> HeadHandler<'_, S> {
     /// Answers a head. `more` says that bytes stand behind it. Returns what follows; none if it is the next head.
     #[inline(always)]
     fn answer(&mut self, head: &Head<'_>, more: bool, out: &mut Out) -> Option<ParseOutcome> {
-        let Serving { service, limits, session, connection, draining } = self;
+        let HeadHandler { service, limits, session, connection, draining } = self;
         session.requests = session.requests.saturating_add(1);
         let request = &head.request;
         let persistence = Persistence { limits, session, draining: *draining, more };
@@ -239,7 +244,7 @@ impl<S: Service + ?Sized> Serving<'_, S> {
     fn look_closely(
         &mut self,
         input: &mut [u8],
-        progress: &mut Progress,
+        progress: &mut HeadProgress,
         out: &mut Out,
     ) -> Result<(usize, Option<ParseOutcome>), ParseOutcome> {
         let limits = self.limits;
@@ -267,7 +272,7 @@ impl<S: Service + ?Sized> Serving<'_, S> {
             }
             Err(refusal) => return Err(self.refuse(refusal, input, out)),
         };
-        *progress = Progress::BEHIND_AN_ANSWER;
+        *progress = HeadProgress::BEHIND_AN_ANSWER;
         let more = input.len() > length;
         let mut table = FieldTable::new();
         match Head::parse(&mut input[..length], &mut table, limits) {
@@ -303,7 +308,7 @@ fn need_body<S: Service + ?Sized>(
         let answer = service.answer_body(&head.request, b"", connection, &mut response);
         return ParseOutcome::behind(answer, encoder, after);
     }
-    match Pending::body(head, max.min(limits.max_body), more, out) {
+    match PendingResponse::body(head, max.min(limits.max_body), more, out) {
         Ok(pending) => Some(ParseOutcome::Wait(Box::new(pending))),
         Err(refusal) => {
             let mut response = ResponseWriter::new(out, Encoder::Http1(Http1Encoder::last(limits.write)));
@@ -319,9 +324,9 @@ mod tests {
     use crate::message::request::{Request, RequestSummary};
     use crate::script::ScriptIo;
 
-    struct Unit;
+    struct ClosingService;
 
-    impl Service for Unit {
+    impl Service for ClosingService {
         fn answer(&self, _: &Request<'_>, _: &Connection, _: &mut ResponseWriter<'_>) -> Answer {
             Answer::Close
         }
@@ -336,7 +341,8 @@ mod tests {
     #[test]
     fn the_future_of_a_connection_is_small_and_goes_to_any_thread() {
         let (mut io, limits, mut session) = (ScriptIo::new(), Limits::default(), Session::default());
-        let size = size_of_val(&assert_send(serve_connection(&mut io, &Unit, &limits, &mut session)));
+        let size =
+            size_of_val(&assert_send(serve_connection(&mut io, &ClosingService, &limits, &mut session)));
         assert!(size <= 192, "{size} bytes");
     }
 }

@@ -23,7 +23,7 @@ use crate::response::writer::ResponseWriter;
 use crate::service::{Answer, DeferredResponse, Service};
 
 /// A response that is not written yet.
-pub(crate) enum Pending {
+pub(crate) enum PendingResponse {
     /// The content of its request.
     Body(AwaitedBody),
     /// Something else than the client; how the response is encoded, and what follows it.
@@ -40,13 +40,18 @@ pub(crate) struct AwaitedBody {
     most: u64,
 }
 
-impl Pending {
+impl PendingResponse {
     /// Waits for the content of this request, of at most `most` bytes. Stages `100 Continue` for a client that
     /// waits for it: one whose content has `begun` to arrive does not (RFC 9110 §10.1.1).
     ///
     /// # Errors
     /// A length above `most`, before the client is told to send it.
-    pub(crate) fn body(head: &Head<'_>, most: u64, begun: bool, out: &mut Out) -> Result<Pending, Refusal> {
+    pub(crate) fn body(
+        head: &Head<'_>,
+        most: u64,
+        begun: bool,
+        out: &mut Out,
+    ) -> Result<PendingResponse, Refusal> {
         let Head { request, persistent, .. } = head;
         if matches!(request.body, Body::Length(length) if length > most) {
             return Err(Refusal::BodyTooLarge);
@@ -55,7 +60,7 @@ impl Pending {
             out.stage(CONTINUE);
         }
         let (persistent, body) = (*persistent, request.body);
-        Ok(Pending::Body(AwaitedBody { request: request.to_owned(), persistent, body, most }))
+        Ok(PendingResponse::Body(AwaitedBody { request: request.to_owned(), persistent, body, most }))
     }
 }
 
@@ -65,15 +70,15 @@ pub(crate) async fn resolve<I, S>(
     service: &S,
     limits: &Limits,
     session: &Session,
-    pending: Pending,
+    pending: PendingResponse,
 ) -> Result<After, IoError>
 where
     I: Io,
     S: Service + ?Sized,
 {
     let (mut answer, encoder, after) = match pending {
-        Pending::Later(deferred, encoder, after) => (Answer::Later(deferred), encoder, after),
-        Pending::Body(awaited) => match collect(io, limits, awaited.body, awaited.most).await {
+        PendingResponse::Later(deferred, encoder, after) => (Answer::Later(deferred), encoder, after),
+        PendingResponse::Body(awaited) => match collect(io, limits, awaited.body, awaited.most).await {
             Ok(content) => answer_body(io, service, limits, session, &awaited, &content),
             Err(Broken::Refused(refusal)) => {
                 let (connection, encoder) = (io.connection().clone(), Http1Encoder::last(limits.write));

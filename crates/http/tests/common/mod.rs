@@ -1,4 +1,4 @@
-//! A small service that says what it was asked, and readers for what it answers.
+//! A small service that describes each request, and readers of its responses.
 #![allow(dead_code, unreachable_pub, reason = "each suite is a program of its own and uses its part")]
 
 use std::fs::File;
@@ -12,12 +12,12 @@ use tenfold_http::{
     ResponseWriter, Service, echo,
 };
 
-/// Answers every request with a line that says what it was, and some paths in a way of their own:
+/// Answers every request with a line that describes it, and some paths in a special way:
 ///
 /// - `/large`: [`LARGE`] bytes of a file
 /// - `/shared`: bytes that are not copied
 /// - `/close`: the connection ends after the answer
-/// - `/later`: when the [`Promise`] is kept
+/// - `/later`: when the [`Gate`] opens
 /// - `/soon`: later, and at once
 /// - `/never`: never
 /// - `/echo`: the body of the request, of at most [`ECHOED`] bytes
@@ -25,7 +25,7 @@ use tenfold_http::{
 #[derive(Default)]
 pub struct Site {
     /// Keeps `/later`.
-    pub promise: Promise,
+    pub gate: Gate,
     /// The targets that were answered, in order.
     pub asked: Mutex<Vec<String>>,
 }
@@ -66,7 +66,7 @@ impl Service for Site {
                 response.push(Part::Shared(SHARED.into(), 0..SHARED.len()));
             }
             "/later" => {
-                let kept = self.promise.clone();
+                let kept = self.gate.clone();
                 return Answer::later(async move {
                     kept.await;
                     Box::new(reply) as Reply
@@ -75,7 +75,7 @@ impl Service for Site {
             "/soon" => return Answer::later(std::future::ready(Box::new(reply) as Reply)),
             "/echo" | "/echo/later" => return Answer::NeedBody { max: ECHOED },
             "/never" => {
-                let guard = Dropped(self.promise.clone());
+                let guard = Dropped(self.gate.clone());
                 return Answer::later(async move {
                     let _guard = guard;
                     std::future::pending().await
@@ -126,7 +126,7 @@ impl Service for Site {
     }
 }
 
-/// What a request was understood as.
+/// The parts of a request as the server understood them.
 pub fn describe(request: &Request<'_>) -> String {
     format!(
         "{} {} {:?} host={} {:?}\n",
@@ -138,11 +138,11 @@ pub fn describe(request: &Request<'_>) -> String {
     )
 }
 
-/// Something that comes about at a moment that a test chooses.
+/// An event at a moment that a test chooses.
 #[derive(Clone, Default)]
-pub struct Promise(Arc<Mutex<(bool, Option<Waker>)>>);
+pub struct Gate(Arc<Mutex<(bool, Option<Waker>)>>);
 
-impl Promise {
+impl Gate {
     pub fn keep(&self) {
         let mut state = self.0.lock().expect("no test panics here");
         state.0 = true;
@@ -156,7 +156,7 @@ impl Promise {
     }
 }
 
-impl Future for Promise {
+impl Future for Gate {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -169,8 +169,8 @@ impl Future for Promise {
     }
 }
 
-/// Keeps its promise when it is dropped.
-struct Dropped(Promise);
+/// Opens its gate when it is dropped.
+struct Dropped(Gate);
 
 impl Drop for Dropped {
     fn drop(&mut self) {
@@ -202,8 +202,8 @@ impl Response {
     }
 }
 
-/// Reads all the responses in `bytes`, none of which is to a HEAD request. Panics where they are not
-/// exactly that.
+/// Reads all the responses in `bytes`, none of which is to a HEAD request. Panics if they are
+/// anything else.
 pub fn responses(mut bytes: &[u8]) -> Vec<Response> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
@@ -227,7 +227,7 @@ pub fn statuses(bytes: &[u8]) -> Vec<u16> {
     responses(bytes).iter().map(|response| response.status).collect()
 }
 
-/// Reads one response, with its body where it has one; what follows is left.
+/// Reads one response, with its body if it has one; the rest is left.
 pub fn response_in(bytes: &[u8], has_body: bool) -> (Response, &[u8]) {
     let shown = || String::from_utf8_lossy(&bytes[..bytes.len().min(300)]);
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");

@@ -1,4 +1,4 @@
-//! What a hostile or unlucky peer may do to the framing and the bounds of HTTP, by the numbers of
+//! Attacks of a hostile or broken peer on the framing and the bounds of HTTP, by the numbers of
 //! `docs/hardening.md`. Every refusal is sent, closes the connection, and nothing behind it is read.
 
 #[path = "../common/mod.rs"]
@@ -39,7 +39,7 @@ fn refused(request: impl AsRef<[u8]>, status: u16) -> Response {
     refused_with(&limits(), request, status)
 }
 
-/// Sends `request`; it is answered and the connection goes on. Says what it was understood as.
+/// Sends `request`; it is answered and the connection goes on. Returns the request as the server understood it.
 #[track_caller]
 fn understood(request: &str) -> String {
     let outcome = run(Script::new().sends(format!("{request}GET /next HTTP/1.1\r\nHost: a\r\n\r\n")));

@@ -87,7 +87,7 @@ fn h20_options_of_everything_and_connect_have_targets_of_their_own() {
     assert_eq!(understood("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), "OPTIONS * None host=a Empty\n");
     let connect = |target: &str| format!("CONNECT {target} HTTP/1.1\r\nHost: a\r\n\r\n");
     for target in ["b:443", "[::1]:443"] {
-        // What follows may be meant for the other end of the tunnel: it is not read.
+        // Bytes behind it may be meant for the other end of the tunnel: they are not read.
         let outcome = run(Script::new().sends(connect(target) + BEHIND));
         let response = only_response(&outcome.sent);
         assert_eq!(response.text(), format!("CONNECT * None host={target} Empty\n"));

@@ -1,4 +1,4 @@
-//! Whom and what a request means: host, authority and target.
+//! Host, authority and target of a request.
 
 use tenfold_http::script::Script;
 

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tenfold_http::semantics::negotiate::Coding;
+use tenfold_http::semantics::negotiate::ContentCoding;
 use tenfold_sys::file::FileStat;
 
 /// One version of a file in one coding.
@@ -15,12 +15,12 @@ use tenfold_sys::file::FileStat;
 pub(crate) struct FileVersion {
     /// Device, inode, size; when it was modified and changed, in seconds and nanoseconds.
     identity: (u64, u64, u64, (i64, u32), (i64, u32)),
-    coding: Coding,
+    coding: ContentCoding,
 }
 
 impl FileVersion {
     /// The version with these facts.
-    pub(crate) fn new(facts: &FileStat, coding: Coding) -> FileVersion {
+    pub(crate) fn new(facts: &FileStat, coding: ContentCoding) -> FileVersion {
         let FileStat { device, inode, size, modified, changed, .. } = *facts;
         let modified = (modified.seconds, modified.nanoseconds);
         let changed = (changed.seconds, changed.nanoseconds);
@@ -29,7 +29,7 @@ impl FileVersion {
 
     /// The version with these facts, without an encoding.
     pub(crate) fn identity(facts: &FileStat) -> FileVersion {
-        FileVersion::new(facts, Coding::Identity)
+        FileVersion::new(facts, ContentCoding::Identity)
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
     }
 
     fn version(inode: u64) -> FileVersion {
-        FileVersion::new(&facts(inode), Coding::Gzip)
+        FileVersion::new(&facts(inode), ContentCoding::Gzip)
     }
 
     #[test]
@@ -135,9 +135,9 @@ mod tests {
             FileStat { changed: later, ..old },
             FileStat { device: 2, ..old },
         ] {
-            assert!(cache.find(&FileVersion::new(&other, Coding::Gzip)).is_none(), "{other:?}");
+            assert!(cache.find(&FileVersion::new(&other, ContentCoding::Gzip)).is_none(), "{other:?}");
         }
-        assert!(cache.find(&FileVersion::new(&old, Coding::Brotli)).is_none());
-        assert!(cache.find(&FileVersion::new(&old, Coding::Gzip)).is_some());
+        assert!(cache.find(&FileVersion::new(&old, ContentCoding::Brotli)).is_none());
+        assert!(cache.find(&FileVersion::new(&old, ContentCoding::Gzip)).is_some());
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tenfold_http::semantics::negotiate::Coding;
+use tenfold_http::semantics::negotiate::ContentCoding;
 
 /// Part of the entity tags of encodings made here. Every build with the same number encodes a version of a file
 /// into the same bytes: change it with the levels below, and if a new version of one of the libraries makes
@@ -24,12 +24,12 @@ const BROTLI_WINDOW: i32 = 22;
 ///
 /// # Errors
 /// There is no memory to do it in.
-pub(crate) fn encode(content: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
+pub(crate) fn encode(content: &[u8], coding: ContentCoding) -> io::Result<Vec<u8>> {
     match coding {
         // Windows keep within the 8 MiB that every client has to have (RFC 9659 §3): these levels use no
         // more than 4 MiB.
-        Coding::Zstd => zstd::bulk::compress(content, ZSTD_LEVEL),
-        Coding::Brotli => {
+        ContentCoding::Zstd => zstd::bulk::compress(content, ZSTD_LEVEL),
+        ContentCoding::Brotli => {
             let params = brotli::enc::BrotliEncoderParams {
                 quality: BROTLI_LEVEL,
                 lgwin: BROTLI_WINDOW,
@@ -41,13 +41,13 @@ pub(crate) fn encode(content: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
             Ok(coded)
         }
         // No name and no time stand in its header, so that the same content makes the same bytes.
-        Coding::Gzip => {
+        ContentCoding::Gzip => {
             let mut encoder =
                 GzEncoder::new(Vec::with_capacity(content.len() / 2), Compression::new(GZIP_LEVEL));
             encoder.write_all(content)?;
             encoder.finish()
         }
-        Coding::Identity => Ok(content.to_vec()),
+        ContentCoding::Identity => Ok(content.to_vec()),
     }
 }
 
@@ -57,16 +57,18 @@ pub(crate) mod tests {
     use std::io::Read;
 
     /// Decodes as a client does.
-    pub(crate) fn decode(coded: &[u8], coding: Coding) -> Vec<u8> {
+    pub(crate) fn decode(coded: &[u8], coding: ContentCoding) -> Vec<u8> {
         let mut content = Vec::new();
         match coding {
-            Coding::Zstd => zstd::stream::copy_decode(coded, &mut content).expect("it is zstd"),
-            Coding::Brotli => brotli::BrotliDecompress(&mut &coded[..], &mut content).expect("it is brotli"),
-            Coding::Gzip => {
+            ContentCoding::Zstd => zstd::stream::copy_decode(coded, &mut content).expect("it is zstd"),
+            ContentCoding::Brotli => {
+                brotli::BrotliDecompress(&mut &coded[..], &mut content).expect("it is brotli")
+            }
+            ContentCoding::Gzip => {
                 let mut decoder = flate2::read::GzDecoder::new(coded);
                 decoder.read_to_end(&mut content).map(|_| ()).expect("it is gzip");
             }
-            Coding::Identity => content.extend_from_slice(coded),
+            ContentCoding::Identity => content.extend_from_slice(coded),
         }
         content
     }
@@ -74,7 +76,7 @@ pub(crate) mod tests {
     #[test]
     fn what_is_coded_is_smaller_and_comes_back() {
         let text = "a line that is said again and again\n".repeat(500).into_bytes();
-        for coding in [Coding::Zstd, Coding::Brotli, Coding::Gzip] {
+        for coding in [ContentCoding::Zstd, ContentCoding::Brotli, ContentCoding::Gzip] {
             let coded = encode(&text, coding).expect("there is memory");
             assert!(coded.len() * 10 < text.len(), "{coding:?}: {} bytes", coded.len());
             assert_eq!(decode(&coded, coding), text, "{coding:?}");

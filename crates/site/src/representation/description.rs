@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use tenfold_http::semantics::condition::Validators;
-use tenfold_http::semantics::negotiate::Coding;
+use tenfold_http::semantics::negotiate::ContentCoding;
 use tenfold_http::{FieldName, FieldValue, Request, ResponseHead, ResponseWriter, Template, clock};
 use tenfold_sys::file::{FileStat, Timestamp};
 
@@ -19,7 +19,7 @@ use crate::rules::policy::Effective;
 /// The relation of a representation to its file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form<'a> {
-    pub(crate) coding: Coding,
+    pub(crate) coding: ContentCoding,
     /// Whether the file has other encodings.
     pub(crate) negotiated: bool,
     /// When the file was modified: all encodings of a version have the same date.
@@ -33,7 +33,7 @@ pub(crate) struct Form<'a> {
 impl Form<'_> {
     /// A file without an encoding and without a choice of others.
     pub(crate) fn plain<'a>(facts: &FileStat, here: &'a Effective, guard: &'a Guard) -> Form<'a> {
-        Form { coding: Coding::Identity, negotiated: false, modified: facts.modified, here, guard }
+        Form { coding: ContentCoding::Identity, negotiated: false, modified: facts.modified, here, guard }
     }
 }
 
@@ -41,7 +41,7 @@ impl Form<'_> {
 const VARY: FieldValue<'static> = FieldValue::constant("Accept-Encoding");
 
 /// The value of `Content-Encoding`.
-fn token(coding: Coding) -> FieldValue<'static> {
+fn token(coding: ContentCoding) -> FieldValue<'static> {
     FieldValue::new(coding.token().as_bytes()).expect("a coding's name is a token")
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Description {
     media_type: String,
     pub(crate) etag: String,
     modified: Option<u64>,
-    pub(crate) coding: Coding,
+    pub(crate) coding: ContentCoding,
     /// Whether the file has other encodings.
     pub(crate) negotiated: bool,
     /// The value of `Cache-Control`, if there is one.
@@ -99,7 +99,7 @@ impl Description {
 
     /// The same file in an encoding made of it. The tag names the recipe, because another build may make other
     /// bytes of the same file.
-    pub(crate) fn made(&self, coding: Coding) -> Description {
+    pub(crate) fn made(&self, coding: ContentCoding) -> Description {
         let tag = self.etag.strip_suffix('"').unwrap_or(&self.etag);
         let etag = format!("{tag}{}{RECIPE}\"", suffix(coding));
         Description { etag, coding, ..self.clone() }
@@ -186,7 +186,7 @@ impl Description {
     }
 
     pub(crate) fn write_version(&self, head: &mut ResponseHead<'_>) {
-        if self.coding != Coding::Identity {
+        if self.coding != ContentCoding::Identity {
             head.field(FieldName::CONTENT_ENCODING, token(self.coding));
         }
         self.write_vary(head);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tenfold_http::Request;
-use tenfold_http::semantics::negotiate::{self, Choice, Coding};
+use tenfold_http::semantics::negotiate::{self, Choice, ContentCoding};
 use tenfold_sys::file::FileStat;
 
 use crate::files::media_type;
@@ -19,7 +19,7 @@ use crate::site::Site;
 #[derive(Clone, Debug)]
 pub(crate) struct Encodings {
     /// In the order of the server's preference; the file without an encoding is the last.
-    available: Vec<Coding>,
+    available: Vec<ContentCoding>,
     /// By the number of the coding.
     encodings: [Encoding; 3],
 }
@@ -53,11 +53,11 @@ impl Encodings {
         if found.available.is_empty() {
             return None;
         }
-        found.available.push(Coding::Identity);
+        found.available.push(ContentCoding::Identity);
         Some(Box::new(found))
     }
 
-    fn add(&mut self, coding: Coding, encoding: Encoding) {
+    fn add(&mut self, coding: ContentCoding, encoding: Encoding) {
         if let Some(place @ Encoding::Absent) = self.encodings.get_mut(coding as usize) {
             *place = encoding;
             self.available.push(coding);
@@ -70,7 +70,7 @@ impl Encodings {
     }
 
     /// The file in this coding; none for the file without an encoding.
-    pub(crate) fn get_mut(&mut self, coding: Coding) -> Option<&mut Encoding> {
+    pub(crate) fn get_mut(&mut self, coding: ContentCoding) -> Option<&mut Encoding> {
         self.encodings.get_mut(coding as usize)
     }
 
@@ -81,7 +81,7 @@ impl Encodings {
         })
     }
 
-    fn sibling(&self, coding: Coding) -> Option<&Variant> {
+    fn sibling(&self, coding: ContentCoding) -> Option<&Variant> {
         match self.encodings.get(coding as usize) {
             Some(Encoding::Sibling(resource)) => Some(resource),
             _ => None,
@@ -135,7 +135,7 @@ impl Encodings {
     }
 
     /// Keeps an encoding that was made; without one, forgets that it can be made.
-    pub(crate) fn settle(&mut self, coding: Coding, made: Option<Variant>) {
+    pub(crate) fn settle(&mut self, coding: ContentCoding, made: Option<Variant>) {
         if let Some(place @ Encoding::Possible) = self.encodings.get_mut(coding as usize) {
             *place = match made {
                 Some(resource) => Encoding::Made(resource),
@@ -158,7 +158,7 @@ pub(crate) fn has_no_siblings(site: &Site, name: &str, facts: &FileStat, guard: 
 fn usable_sibling(
     site: &Site,
     name: &str,
-    coding: Coding,
+    coding: ContentCoding,
     facts: &FileStat,
     guard: &Guard,
 ) -> Option<FileStat> {

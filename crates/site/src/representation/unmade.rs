@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use tenfold_http::semantics::condition::{self, Verdict};
+use tenfold_http::semantics::condition::{self, ConditionResult};
 use tenfold_http::{Method, OpenFile, Request, ResponseWriter};
 use tenfold_sys::file::{self, FileStat};
 
@@ -37,13 +37,13 @@ impl Unmade {
     ) -> Option<ResponseSummary> {
         let verdict = match request.selective {
             true => condition::evaluate(request, self.description.validators()),
-            false => Verdict::Proceed,
+            false => ConditionResult::Proceed,
         };
         match verdict {
-            Verdict::NotModified => Some(self.description.not_modified(response)),
-            Verdict::PreconditionFailed => Some(self.description.failed(request, response)),
-            Verdict::Proceed if request.method != Method::Head => None,
-            Verdict::Proceed => {
+            ConditionResult::NotModified => Some(self.description.not_modified(response)),
+            ConditionResult::PreconditionFailed => Some(self.description.failed(request, response)),
+            ConditionResult::Proceed if request.method != Method::Head => None,
+            ConditionResult::Proceed => {
                 let mut head = response.head(200);
                 head.content_type(self.description.media_type());
                 self.description.write_version(&mut head);

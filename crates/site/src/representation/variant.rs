@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tenfold_http::semantics::condition::{self, Validators, Verdict};
-use tenfold_http::semantics::multipart::{Multipart, Piece};
-use tenfold_http::semantics::negotiate::Coding;
+use tenfold_http::semantics::condition::{self, ConditionResult, Validators};
+use tenfold_http::semantics::multipart::{Multipart, MultipartPiece};
+use tenfold_http::semantics::negotiate::ContentCoding;
 use tenfold_http::semantics::range::{self, Ranges};
 use tenfold_http::{Method, OpenFile, Part, Request, ResponseWriter, Template, clock};
 use tenfold_sys::file::FileStat;
@@ -145,9 +145,9 @@ impl Variant {
     ) -> Option<ResponseSummary> {
         let validators = self.description.validators();
         match condition::evaluate(request, validators) {
-            Verdict::Proceed => {}
-            Verdict::NotModified => return Some(self.description.not_modified(response)),
-            Verdict::PreconditionFailed => return Some(self.description.failed(request, response)),
+            ConditionResult::Proceed => {}
+            ConditionResult::NotModified => return Some(self.description.not_modified(response)),
+            ConditionResult::PreconditionFailed => return Some(self.description.failed(request, response)),
         }
         // All encodings have the same date, so it does not identify the one of which the client has a part.
         let modified = validators.modified.filter(|_| !self.description.negotiated);
@@ -158,7 +158,7 @@ impl Variant {
             Ranges::Whole => None,
             Ranges::One(range) => Some(self.part(range, response)),
             // `Content-Encoding` would speak of all parts as one.
-            Ranges::Many(_) if self.description.coding != Coding::Identity => None,
+            Ranges::Many(_) if self.description.coding != ContentCoding::Identity => None,
             Ranges::Many(ranges) => Some(self.parts(&ranges, response)),
             Ranges::Unsatisfiable => Some(
                 self.description
@@ -199,8 +199,8 @@ impl Variant {
         description.write_version(&mut head);
         head.end();
         multipart.write(|piece| match piece {
-            Piece::Frame(bytes) => response.body(bytes),
-            Piece::Content(range) => self.put(range, response),
+            MultipartPiece::Frame(bytes) => response.body(bytes),
+            MultipartPiece::Content(range) => self.put(range, response),
         });
         ResponseSummary::of(206, length)
     }
@@ -250,7 +250,7 @@ impl Variant {
     }
 
     /// This file in an encoding that has yet to be made.
-    pub(crate) fn unmade(&self, coding: Coding) -> Unmade {
+    pub(crate) fn unmade(&self, coding: ContentCoding) -> Unmade {
         Unmade { description: self.description.made(coding), facts: self.facts, settled: self.settled }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenfold_http::semantics::negotiate::{self, Choice, Coding};
+use tenfold_http::semantics::negotiate::{self, Choice, ContentCoding};
 use tenfold_http::{Request, ResponseWriter};
 
 use crate::representation::encodings::Encoding;
@@ -52,7 +52,7 @@ struct Pending {
     key: String,
     /// The number of the file, as that of [`Resource`].
     number: u64,
-    coding: Coding,
+    coding: ContentCoding,
     /// The file without an encoding.
     plain: Variant,
 }
@@ -119,7 +119,7 @@ fn plain_if_accepted(
     request: &Request<'_>,
     response: &mut ResponseWriter<'_>,
 ) -> Option<ResponseSummary> {
-    match negotiate::choose(request.values("accept-encoding"), &[Coding::Identity]) {
+    match negotiate::choose(request.values("accept-encoding"), &[ContentCoding::Identity]) {
         Choice::Use(_) => Some(plain.clone().respond(request, &site.settings, response)),
         Choice::NotAcceptable => None,
     }

@@ -1,15 +1,15 @@
 //! The settings for the encodings that a site offers.
 
-use tenfold_http::semantics::negotiate::Coding;
+use tenfold_http::semantics::negotiate::ContentCoding;
 
 /// The encodings of its files that a site offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Codings {
     /// Codings that may stand beside a file as files of their own (`app.js.br` beside `app.js`), in order of
     /// preference. Each costs a look whenever a file is looked at. Default none.
-    pub siblings: Vec<Coding>,
+    pub siblings: Vec<ContentCoding>,
     /// Codings that are made if no sibling has them, in order of preference. Default none.
-    pub made: Vec<Coding>,
+    pub made: Vec<ContentCoding>,
     /// The media types that are compressed; `text/*` means all that begin with `text/`.
     pub types: Vec<String>,
     /// Bytes from which a file is compressed: a smaller one fits a packet as it is. Default 1 KiB.
@@ -65,12 +65,12 @@ impl Codings {
 }
 
 /// The suffix of the name of a sibling in this coding.
-pub(crate) fn suffix(coding: Coding) -> &'static str {
+pub(crate) fn suffix(coding: ContentCoding) -> &'static str {
     match coding {
-        Coding::Zstd => ".zst",
-        Coding::Brotli => ".br",
-        Coding::Gzip => ".gz",
-        Coding::Identity => "",
+        ContentCoding::Zstd => ".zst",
+        ContentCoding::Brotli => ".br",
+        ContentCoding::Gzip => ".gz",
+        ContentCoding::Identity => "",
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn types_and_sizes_decide_what_is_compressed() {
-        let codings = Codings { made: vec![Coding::Gzip], from: 10, up_to: 20, ..Codings::default() };
+        let codings = Codings { made: vec![ContentCoding::Gzip], from: 10, up_to: 20, ..Codings::default() };
         for (media_type, size, expected) in [
             ("text/html; charset=utf-8", 10, true),
             ("TEXT/plain", 20, true),

@@ -1,6 +1,6 @@
 //! Content codings: files beside others, and what is made on the fly.
 
-use tenfold_http::semantics::negotiate::Coding::{self, Brotli, Gzip, Zstd};
+use tenfold_http::semantics::negotiate::ContentCoding::{self, Brotli, Gzip, Zstd};
 
 use super::*;
 use crate::representation::compress::tests::decode;
@@ -317,8 +317,11 @@ fn a_coding_that_both_have_is_the_one_that_stands_there() {
     let folder = Folder::new();
     folder.write("page.html", text("page"));
     folder.write("page.html.gz", "by hand");
-    let codings =
-        Codings { siblings: vec![Gzip], made: vec![Coding::Zstd, Coding::Gzip], ..Codings::default() };
+    let codings = Codings {
+        siblings: vec![Gzip],
+        made: vec![ContentCoding::Zstd, ContentCoding::Gzip],
+        ..Codings::default()
+    };
     let site = folder.site(Settings { codings, ..Settings::default() });
     assert_eq!(accepting(&site, "/page.html", "gzip, zstd", &[]).text(), "by hand");
     assert_eq!(coding(&accepting(&site, "/page.html", "zstd", &[])), Some("zstd"));

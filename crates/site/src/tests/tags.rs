@@ -1,6 +1,6 @@
 //! Entity tags from content.
 
-use tenfold_http::semantics::negotiate::Coding::{Brotli, Gzip};
+use tenfold_http::semantics::negotiate::ContentCoding::{Brotli, Gzip};
 
 use super::*;
 use crate::{Codings, TagFrom};

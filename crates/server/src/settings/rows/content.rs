@@ -1,6 +1,6 @@
 //! The content that is served, and where.
 
-use tenfold_http::semantics::negotiate::Coding;
+use tenfold_http::semantics::negotiate::ContentCoding;
 use tenfold_site::{Codings, TagFrom};
 use tenfold_sys::socket::ListenAddress;
 
@@ -31,10 +31,10 @@ pub(super) static SITE: &[Row] = rows! { "The site":
 
 pub(super) static CONTENT: &[Row] = rows! { "Content":
     many "precompressed" "on|CODING|off" = Value("off"), not_null;
-        codings.siblings = codings(&[Coding::Brotli, Coding::Zstd, Coding::Gzip]);
+        codings.siblings = codings(&[ContentCoding::Brotli, ContentCoding::Zstd, ContentCoding::Gzip]);
         "serve page.html.br, .zst or .gz beside page.html to who takes it: on, off, or br, zstd and gzip in the order of preference";
     many "compress" "on|CODING|off" = Value("off"), not_null;
-        codings.made = codings(&[Coding::Zstd, Coding::Brotli, Coding::Gzip]);
+        codings.made = codings(&[ContentCoding::Zstd, ContentCoding::Brotli, ContentCoding::Gzip]);
         "compress what no file beside it has: on, off, or zstd, br and gzip in the order of preference";
     many "compress-types" "TYPE" = Value("text"), not_null;
         codings.types = types;
@@ -86,11 +86,11 @@ fn url_path_or_off(given: Text<'_>) -> Result<Option<String>, String> {
 }
 
 /// Codings in the order of preference; `all` for the word `on`.
-fn codings(all: &[Coding]) -> impl Fn(&[Text<'_>]) -> Result<Vec<Coding>, String> {
+fn codings(all: &[ContentCoding]) -> impl Fn(&[Text<'_>]) -> Result<Vec<ContentCoding>, String> {
     move |texts| read_codings(texts, all)
 }
 
-fn read_codings(texts: &[Text<'_>], all: &[Coding]) -> Result<Vec<Coding>, String> {
+fn read_codings(texts: &[Text<'_>], all: &[ContentCoding]) -> Result<Vec<ContentCoding>, String> {
     match texts {
         [only] if only.text == "off" => return Ok(Vec::new()),
         [only] if only.text == "on" => return Ok(all.to_vec()),
@@ -147,11 +147,11 @@ mod tests {
 
     #[test]
     fn codings_are_in_the_order_in_which_they_are_given() {
-        let all = &[Coding::Zstd, Coding::Brotli, Coding::Gzip];
+        let all = &[ContentCoding::Zstd, ContentCoding::Brotli, ContentCoding::Gzip];
         let codings = |words: &[&str]| read(codings(all), words);
         assert_eq!(codings(&["off"]), Ok(vec![]));
         assert_eq!(codings(&["on"]), Ok(all.to_vec()));
-        assert_eq!(codings(&["gzip", "br"]), Ok(vec![Coding::Gzip, Coding::Brotli]));
+        assert_eq!(codings(&["gzip", "br"]), Ok(vec![ContentCoding::Gzip, ContentCoding::Brotli]));
         for wrong in [&["on", "br"][..], &["deflate"], &["br", "br"], &[], &["identity"], &["BR"], &[""]] {
             assert!(codings(wrong).is_err(), "{wrong:?}");
         }

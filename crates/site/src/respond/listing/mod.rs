@@ -8,7 +8,7 @@ mod page;
 
 use std::sync::Arc;
 
-use tenfold_http::semantics::condition::{self, Validators, Verdict};
+use tenfold_http::semantics::condition::{self, ConditionResult, Validators};
 use tenfold_http::semantics::negotiate;
 use tenfold_http::{FieldName, FieldValue, Method, Request, ResponseHead, ResponseWriter};
 use tenfold_sys::file::{FileError, Root};
@@ -101,9 +101,9 @@ impl Page {
         let tag = FieldValue::new(etag.as_bytes()).expect("a quoted run of digits is a field value");
         let verdict = condition::evaluate(request, Validators { etag: etag.as_bytes(), modified: None });
         let status = match verdict {
-            Verdict::Proceed => 200,
-            Verdict::NotModified => 304,
-            Verdict::PreconditionFailed => {
+            ConditionResult::Proceed => 200,
+            ConditionResult::NotModified => 304,
+            ConditionResult::PreconditionFailed => {
                 return status_text::with_fields(request, 412, response, |head| {
                     choice(head);
                     fields.write(head);

@@ -112,7 +112,7 @@ fn h83_a_coding_beside_a_file_is_not_used_where_it_leads_to_a_protected_one() {
     folder.link("page.html.br", "a/secret.br");
     folder.write("page.html", "open");
     let codings = crate::Codings {
-        siblings: vec![tenfold_http::semantics::negotiate::Coding::Brotli],
+        siblings: vec![tenfold_http::semantics::negotiate::ContentCoding::Brotli],
         ..crate::Codings::default()
     };
     let policies = Policies::new(Policy::default(), vec![rule("/a/**", members())]);
