@@ -96,7 +96,7 @@ fn compressed_responses_decode_to_the_original(config: &Config) {
     assert_eq!(wire.response().field("Content-Encoding"), None, "a picture is compressed in itself");
 }
 
-/// What an independent client makes of it.
+/// The response as an independent client decodes it.
 fn decoded(server: &Server, target: &str, coding: &str) -> Vec<u8> {
     let (url, accept) = (format!("http://{}{target}", server.address), format!("Accept-Encoding: {coding}"));
     let output =

@@ -176,8 +176,8 @@ fn h28_no_descriptors_no_spin(config: &Config) {
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// As many as the sets of `select` hold, and a thousand elsewhere. On an engine with few concurrent connections the
-/// others wait.
+/// The number of connections that the sets of `select` hold, and a thousand elsewhere. On an engine with few concurrent
+/// connections the others wait.
 fn a_thousand_at_once_are_answered(config: &Config) {
     if *config != (Config { dispatch: config.dispatch, ..Config::of(config.engine) }) {
         // Several workers share the limit, and connections are not assigned in turn.

@@ -67,7 +67,7 @@ fn in_little_range() -> Server {
     launch.through("python3", &["-c", &begin]).start()
 }
 
-/// As many connections as descriptors in the range.
+/// Checks that there is a connection for each descriptor in the range.
 fn assert_room(wires: usize) {
     let room = RANGE - TAKEN;
     assert!((room - 32..room).contains(&wires), "{wires} connections in the range");
