@@ -3,13 +3,15 @@
 
 mod archive;
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use flate2::read::DeflateDecoder;
+use tenfold_sys::user;
 
 use crate::diagnostics::warning;
 use crate::settings::values::Settings;
@@ -23,6 +25,12 @@ static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/book.deflate"))
 /// The start of a line of a page that leads to another page of the demonstration.
 const ASIDE: &str = "<a class=\"aside\"";
 
+/// The start of the names of private folders.
+const PREFIX: &str = "tenfold-book-";
+
+/// How long a folder may take to be locked after it was made.
+const YOUNG: Duration = Duration::from_secs(60);
+
 /// Folders of one process at most: a reload may make another while the former is still in use.
 const MOST_FOLDERS: u32 = 64;
 
@@ -35,6 +43,8 @@ pub(crate) struct Book {
     demonstration: bool,
     /// The process that removes it: a forked worker must not.
     owner: u32,
+    /// The folder, locked while a process uses it: an unlocked one is left of a server that was killed.
+    _lock: File,
 }
 
 impl Book {
@@ -74,9 +84,11 @@ impl Book {
         let place = places.open().map_err(|error| {
             format!("cannot make a folder for the manual: {error}; set XDG_RUNTIME_DIR, or set book off")
         })?;
+        remove_abandoned(place);
         let private = make_private(place).map_err(|error| failed(place, error))?;
+        let lock = lock(&private).map_err(|error| failed(&private, error))?;
         // From here on it is removed, whatever fails.
-        let book = Book { private, demonstration, owner: std::process::id() };
+        let book = Book { private, demonstration, owner: std::process::id(), _lock: lock };
         book.fill().map_err(|error| failed(&book.private, error))?;
         Ok(book)
     }
@@ -120,7 +132,7 @@ impl Drop for Book {
 
 /// Makes a folder of this process alone. A name that is taken, also by a link, is left as it is.
 fn make_private(place: &Path) -> io::Result<PathBuf> {
-    let names = (0..MOST_FOLDERS).map(|number| format!("tenfold-book-{}-{number}", std::process::id()));
+    let names = (0..MOST_FOLDERS).map(|number| format!("{PREFIX}{}-{number}", std::process::id()));
     for name in names {
         let path = place.join(name);
         match DirBuilder::new().mode(0o700).create(&path) {
@@ -130,6 +142,30 @@ fn make_private(place: &Path) -> io::Result<PathBuf> {
         }
     }
     Err(ErrorKind::AlreadyExists.into())
+}
+
+/// Locks a folder for this process and those that it forks (`man 2 flock`).
+fn lock(folder: &Path) -> io::Result<File> {
+    let file = File::open(folder)?;
+    file.try_lock()?;
+    Ok(file)
+}
+
+/// Removes the folders that killed servers of this user have left in `place`. One that cannot be removed stays.
+fn remove_abandoned(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        // A folder that was just made may not be locked yet.
+        let is_old =
+            |facts: &Metadata| facts.modified().is_ok_and(|made| made.elapsed().is_ok_and(|age| age > YOUNG));
+        let is_own = |facts: &Metadata| facts.is_dir() && facts.uid() == user::own();
+        if is_named
+            && entry.metadata().is_ok_and(|facts| is_own(&facts) && is_old(&facts))
+            && lock(&entry.path()).is_ok()
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Makes a folder within the private one that workers may read, whatever the umask is.
@@ -154,6 +190,27 @@ mod tests {
         for wrong in ["a", "a 5\nxy", "a x\n", "a 1\n\u{e9}"] {
             assert_eq!(archive::unpack(wrong).collect::<Vec<_>>(), [None], "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn what_a_killed_server_has_left_is_removed_and_what_is_in_use_stays() {
+        let place = std::env::temp_dir().join(format!("tenfold-manuals-{}", std::process::id()));
+        let folders = ["left", "used", "young"].map(|name| place.join(format!("{PREFIX}{name}")));
+        folders
+            .iter()
+            .for_each(|folder| fs::create_dir_all(folder.join("root")).expect("a temporary folder"));
+        fs::create_dir(place.join("another")).expect("our own folder");
+        let age = |folder: &Path| {
+            let old = std::time::SystemTime::now() - 2 * YOUNG;
+            File::open(folder).and_then(|folder| folder.set_modified(old)).expect("our own folder");
+        };
+        [&folders[0], &folders[1], &place.join("another")].into_iter().for_each(|folder| age(folder));
+        let used = lock(&folders[1]).expect("nobody has it");
+        remove_abandoned(&place);
+        let there = folders.each_ref().map(|folder| folder.exists());
+        assert_eq!((there, place.join("another").exists()), ([false, true, true], true));
+        drop(used);
+        fs::remove_dir_all(place).expect("our own folder");
     }
 
     #[test]
