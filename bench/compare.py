@@ -52,19 +52,19 @@ class Workload(NamedTuple):
 
 
 WORKLOADS = {
-    "1k": Workload("1 KB, keep-alive, 64 connections"),
-    "pipelined": Workload("1 KB, 16 pipelined, 64 connections", load=Load(script=str(HERE / "pipeline.lua"))),
-    "close": Workload("1 KB, a connection per request", load=Load(close=True), floor=("null_close", "1024"),
+    "1k": Workload("1 KiB, keep-alive, 64 connections"),
+    "pipelined": Workload("1 KiB, 16 pipelined, 64 connections", load=Load(script=str(HERE / "pipeline.lua"))),
+    "close": Workload("1 KiB, a connection per request", load=Load(close=True), floor=("null_close", "1024"),
                       uring_floor=None),
     "404": Workload("404, keep-alive, 64 connections", path="/no-such-file.html", load=Load(status=404),
                     own_reference=True),
-    "browser": Workload("1 KB with a browser's header fields", load=Load(script=str(HERE / "browser.lua"))),
-    **{f"{size}k": Workload(f"{size} KB, keep-alive, 64 connections", path=f"/{size}k.bin",
+    "browser": Workload("1 KiB with a browser's header fields", load=Load(script=str(HERE / "browser.lua"))),
+    **{f"{size}k": Workload(f"{size} KiB, keep-alive, 64 connections", path=f"/{size}k.bin",
                             floor=("null_epoll", str(size * 1024)), uring_floor=("null_uring", str(size * 1024)))
        for size in (4, 16, 24, 32, 48)},
-    "64k": Workload("64 KB, keep-alive, 64 connections", path="/64k.bin",
+    "64k": Workload("64 KiB, keep-alive, 64 connections", path="/64k.bin",
                     floor=("null_sendfile", str(WWW / "64k.bin")), uring_floor=None),
-    "large": Workload("66 MB, 8 connections", path="/video.mp4", load=Load(connections=8),
+    "large": Workload("66 MiB, 8 connections", path="/video.mp4", load=Load(connections=8),
                       floor=("null_sendfile", str(WWW / "video.mp4")), uring_floor=None),
 }
 USUAL = ["1k", "pipelined", "close", "404"]
@@ -173,13 +173,13 @@ def gather(work, fleet, lasting, args):
     floors, of_engine = start_floors(fleet, work, args.engines)
     floor_places = [Place(name, port, work.path) for name, port in floors.items()]
     places = [Place(name, port, work.path) for name, port in lasting.items()]
-    references = [Place(f"{engine} 1 KB", lasting[engine], "/1k.html") for engine in args.engines] if work.own_reference else []
+    references = [Place(f"{engine} 1 KiB", lasting[engine], "/1k.html") for engine in args.engines] if work.own_reference else []
     check_answers(floor_places + references, work.floor_status, same_bytes=False)
     check_answers(places, work.load.status, same_bytes=work.load.status == 200)
     first_floor = work.floor[0]
     bases = {place.name: of_engine.get(place.name, first_floor) for place in places}
     bases |= {name: name.rstrip("'") for name in floors}
-    bases |= {place.name: of_engine[place.name.removesuffix(" 1 KB")] for place in references}
+    bases |= {place.name: of_engine[place.name.removesuffix(" 1 KiB")] for place in references}
 
     load = work.load._replace(seconds=args.seconds, client_cpu=args.client_cpu)
     results = measure(floor_places + references + places, load, args.rounds, args.seed)
@@ -192,7 +192,7 @@ def run(work, fleet, lasting, args):
     """Measures one workload and returns its text."""
     results, bases, references = gather(work, fleet, lasting, args)
     lines = [f"== {work.title}", table(results, bases)]
-    pairs = [(engine, other) for engine in args.engines for other in ([f"{engine} 1 KB"] if references else []) + args.peers]
+    pairs = [(engine, other) for engine in args.engines for other in ([f"{engine} 1 KiB"] if references else []) + args.peers]
     pairs += [(engine, other) for engine in args.engines for other in args.engines if other.startswith((f"{engine}:", f"{engine}+", f"{engine} "))]
     for engine, other in pairs:
         mean, low, high = ratio(results, engine, other, args.seed)
