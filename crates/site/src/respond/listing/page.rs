@@ -159,7 +159,7 @@ mod tests {
             (999 * 1024, "999 KiB"),
             (1000 * 1024, "1.0 MiB"),
             (5 << 30, "5.0 GiB"),
-            (u64::MAX, "16384 PB"),
+            (u64::MAX, "16384 PiB"),
         ] {
             assert_eq!(short(bytes), expected, "{bytes}");
         }
