@@ -1,0 +1,1 @@
+//! Certificates and keys: files, the choice by name, tickets, signatures, renewal.

@@ -1,0 +1,1 @@
+//! The life of one TLS connection: the handshake, then records over buffers of our own.

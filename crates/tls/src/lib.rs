@@ -1,0 +1,6 @@
+//! TLS as a layer over [`tenfold_http::Io`]: handshakes by rustls, records of our own.
+
+#![forbid(unsafe_code)]
+
+pub mod certificates;
+pub mod connection;
