@@ -7,7 +7,6 @@
 
 pub mod dispatch;
 mod drivers;
-#[cfg(feature = "test-layer")]
 pub mod layer;
 mod models;
 pub mod plan;

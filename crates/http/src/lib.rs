@@ -13,6 +13,7 @@
 pub mod clock;
 pub mod h1;
 pub mod io;
+pub mod layer;
 pub mod limits;
 pub mod message;
 pub mod out;

@@ -90,6 +90,22 @@ impl Out {
         self.tail += bytes.len();
     }
 
+    /// Adds `count` bytes to the end, which `fill` writes in place of zeros. If it fails, nothing is added.
+    pub fn stage_with<T, E>(
+        &mut self,
+        count: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let begin = self.staged.len();
+        self.staged.resize(begin + count, 0);
+        let filled = fill(&mut self.staged[begin..]);
+        match filled {
+            Ok(_) => self.tail += count,
+            Err(_) => self.staged.truncate(begin),
+        }
+        filled
+    }
+
     /// Adds `part` to the end without copying it. An empty one is dropped. Panics if a range of shared bytes reaches
     /// past them.
     pub fn push(&mut self, part: Part) {

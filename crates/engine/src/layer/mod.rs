@@ -1,9 +1,12 @@
-//! Layers: protocols below the protocol, over the same [`tenfold_http::Io`].
+//! A protocol through a layer, as a protocol.
 //!
-//! A layer wraps the driver's `Io` for one activation. While the connection is idle, the slot holds the layer's state
-//! beside the protocol's.
+//! While the connection is idle, the slot holds the layer's state beside the protocol's.
 
+mod files;
+#[cfg(feature = "test-layer")]
 pub mod framed;
+mod protocol;
 mod state;
 
+pub use protocol::Layered;
 pub use state::LayerState;

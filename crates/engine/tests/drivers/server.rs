@@ -12,6 +12,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
 use tenfold_engine::faults::{FaultKind, FaultyOperation, InjectedFault};
+use tenfold_engine::layer::Layered;
 use tenfold_engine::layer::framed::Framed;
 use tenfold_engine::offload::{Lane, promise};
 use tenfold_engine::{Bounds, Dispatch, Engine, Event, Plan, Protocol, faults, run};
@@ -180,12 +181,12 @@ fn serve(settings: &Settings) -> Result<(), String> {
         };
         let mux = Mux { later: Arc::new(later) };
         return match settings.is_set("layered") {
-            true => run(&plan, &listeners, Framed::new(mux, &plan)),
+            true => run(&plan, &listeners, Layered::new(Framed, mux, &plan)),
             false => run(&plan, &listeners, mux),
         };
     }
     match settings.is_set("layered") {
-        true => run(&plan, &listeners, Framed::new(protocol, &plan)),
+        true => run(&plan, &listeners, Layered::new(Framed, protocol, &plan)),
         false => run(&plan, &listeners, protocol),
     }
 }

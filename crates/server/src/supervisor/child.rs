@@ -163,7 +163,10 @@ fn serve_protocol<P: Protocol>(
     layered: bool,
 ) -> Result<(), String> {
     match layered {
-        true => run(plan, on, tenfold_engine::layer::framed::Framed::new(protocol, plan)),
+        true => {
+            use tenfold_engine::layer::{Layered, framed::Framed};
+            run(plan, on, Layered::new(Framed, protocol, plan))
+        }
         false => run(plan, on, protocol),
     }
 }

@@ -199,7 +199,6 @@ pub fn read_whole(file: &File, size: usize) -> io::Result<Option<Vec<u8>>> {
 
 /// Reads cached bytes of a file at `offset`, without waiting for a disk (`man 2 preadv2`, RWF_NOWAIT). Returns `None`
 /// if the page cache has none there, or if the file system cannot tell.
-#[cfg(feature = "test-layer")]
 pub fn read_cached(file: &File, into: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
     let mut slices = [io::IoSliceMut::new(into)];
     match rustix::io::preadv2(file, &mut slices, offset, ReadWriteFlags::NOWAIT) {

@@ -2,16 +2,98 @@
 //! an integrity tag, records without plaintext, alerts, and a closing record. It keeps nothing secret.
 
 mod client;
-mod files;
 mod hello;
-mod io;
-mod plaintext;
-mod protocol;
 pub mod record;
-mod sending;
 mod session;
 #[cfg(test)]
 mod tests;
 
+use tenfold_http::layer::{Layer, Progress};
+use tenfold_http::{Connection, IoError, Out, Scheme};
+
 pub use client::{Client, Received};
-pub use protocol::Framed;
+use record::{Alert, CONTENT_BYTES, Key, Kind, NOTE_ANSWERS, NOTE_ASKS};
+pub use session::Session;
+
+/// The layer of the tests, on every connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Framed;
+
+impl Layer for Framed {
+    type State = Session;
+
+    const RECORD_BYTES: usize = record::RECORD_BYTES;
+
+    fn covers(&self, _: &Connection) -> bool {
+        true
+    }
+
+    fn advance(&self, state: &mut Option<Box<Session>>, input: &mut [u8], out: &mut Out) -> Progress {
+        let progress = match state {
+            Some(session) => open(session, input, out),
+            None => hello::answer(input, out).map(|answered| match answered {
+                Some((session, length)) => {
+                    *state = Some(Box::new(session));
+                    Progress::Processed(length)
+                }
+                None => Progress::Incomplete,
+            }),
+        };
+        progress.unwrap_or_else(|alert| {
+            let mut record = Vec::new();
+            match state {
+                Some(session) => session.sending.seal(Kind::Alert, &alert.content(), &mut record),
+                None => Key::PUBLIC.clone().seal(Kind::Alert, &alert.content(), &mut record),
+            }
+            out.stage(&record);
+            Progress::Failed
+        })
+    }
+
+    fn is_established(_: &Session) -> bool {
+        true
+    }
+
+    fn has_answered(session: &Session) -> bool {
+        session.answered
+    }
+
+    fn describe(session: &Session, connection: &mut Connection) {
+        connection.scheme = Scheme::Https;
+        connection.tls = Some(session.facts.clone());
+    }
+
+    fn seal(session: &mut Session, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
+        session.answered = true;
+        let content = &content[..content.len().min(CONTENT_BYTES)];
+        stage(session, Kind::Data, content, out);
+        Ok(content.len())
+    }
+
+    fn close(session: &mut Session, out: &mut Out) {
+        stage(session, Kind::Close, &[], out);
+    }
+}
+
+fn stage(session: &mut Session, kind: Kind, content: &[u8], out: &mut Out) {
+    let mut record = Vec::new();
+    session.sending.seal(kind, content, &mut record);
+    out.stage(&record);
+}
+
+/// Opens the record at the front of `input`.
+fn open(session: &mut Session, input: &mut [u8], out: &mut Out) -> Result<Progress, Alert> {
+    let Some(length) = record::length(input)? else { return Ok(Progress::Incomplete) };
+    let (kind, content) = session.receiving.open(&mut input[..length])?;
+    session.count(if kind == Kind::Data { content.len() } else { 0 })?;
+    match kind {
+        Kind::Data => return Ok(Progress::Opened { content, length }),
+        Kind::Note if input[content] == *NOTE_ASKS => stage(session, Kind::Note, NOTE_ANSWERS, out),
+        Kind::Note => {}
+        Kind::Close => return Ok(Progress::Closed(length)),
+        // The peer wants no answer.
+        Kind::Alert => return Ok(Progress::Failed),
+        Kind::Hello => return Err(Alert::Unexpected),
+    }
+    Ok(Progress::Processed(length))
+}

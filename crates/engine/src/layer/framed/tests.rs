@@ -13,7 +13,7 @@ use tenfold_http::{
 use super::record::{Alert, CONTENT_BYTES, HEADER_BYTES, Kind, RECORD_BYTES};
 use super::session::EMPTY_RECORDS;
 use super::{Client, Framed};
-use crate::layer::LayerState;
+use crate::layer::{LayerState, Layered};
 use crate::plan::choice::{Engine, Sender};
 use crate::plan::{Bounds, Plan};
 use crate::protocol::Protocol;
@@ -52,7 +52,7 @@ impl Http {
         // The plan of a blocking engine: files are read in place, and the clock of a script waits for no thread.
         let plan = Plan::new(Engine::Naive, None, None, Sender::Auto, None, Bounds::default())
             .expect("a legal plan");
-        let (protocol, mut state) = (Framed::new(self.clone(), &plan), LayerState::default());
+        let (protocol, mut state) = (Layered::new(Framed, self.clone(), &plan), LayerState::default());
         script.drive(async |io| protocol.serve(io, &mut state).await)
     }
 }

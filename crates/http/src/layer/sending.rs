@@ -1,69 +1,82 @@
 //! Plaintext that the protocol sends: it is sealed, in order, while the driver has room.
 
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tenfold_http::{IoError, Memory, Out, SendObserver, SendReport};
+use super::{FileBytes, FileReader, Layer};
+use crate::io::IoError;
+use crate::out::{Memory, Out, SendObserver, SendReport};
 
-use super::files::{Read, read};
-use super::record::{CONTENT_BYTES, Key, Kind};
-use crate::dispatch::offload::{Coming, Lane};
-
-#[derive(Default)]
-pub(super) struct Sending {
+pub(super) struct Sending<T> {
     /// The protocol's output.
     pub(super) out: Out,
-    /// Memory from the front of it that is not all sealed.
-    piece: Option<Piece>,
+    /// A piece from the front of it that is not all sealed.
+    piece: Option<Plain>,
     /// A read of the file at its front.
-    reading: Option<Coming<Result<Vec<u8>, IoError>>>,
+    reading: Option<T>,
     /// Plaintext that was sealed since the last observer.
     sealed: u64,
-    record: Vec<u8>,
+    /// Memory for what is read of files.
+    buffer: Vec<u8>,
 }
 
-struct Piece {
-    memory: Memory,
+impl<T> Default for Sending<T> {
+    fn default() -> Sending<T> {
+        let (out, buffer) = (Out::new(), Vec::new());
+        Sending { out, piece: None, reading: None, sealed: 0, buffer }
+    }
+}
+
+/// A piece of plaintext.
+struct Plain {
+    from: Source,
     sealed: usize,
     /// Whether the next piece may leave by the same call.
     joined: bool,
 }
 
-impl Piece {
-    fn rest(&self) -> &[u8] {
-        let all = match &self.memory {
-            Memory::Staged(bytes, from) => &bytes[*from..],
-            Memory::Shared(bytes, range) => &bytes[range.clone()],
+enum Source {
+    Memory(Memory),
+    /// So many bytes of the buffer, read of a file.
+    Buffer(usize),
+}
+
+impl Plain {
+    fn rest<'a>(&'a self, buffer: &'a [u8]) -> &'a [u8] {
+        let all = match &self.from {
+            Source::Memory(Memory::Staged(bytes, from)) => &bytes[*from..],
+            Source::Memory(Memory::Shared(bytes, range)) => &bytes[range.clone()],
+            Source::Buffer(count) => &buffer[..*count],
         };
         &all[self.sealed..]
     }
 }
 
-impl Sending {
-    /// Whether all plaintext is sealed.
-    pub(super) fn is_empty(&self) -> bool {
-        self.piece.is_none() && self.out.is_empty()
-    }
-
+impl<T> Sending<T>
+where
+    T: Future<Output = Option<Result<Vec<u8>, IoError>>> + Unpin,
+{
     /// Seals into `to` until that is full, a file has to be waited for, or a piece has to leave by its own call.
-    pub(super) fn seal(&mut self, key: &mut Key, to: &mut Out, lane: &Lane) -> Result<(), IoError> {
+    pub(super) fn seal<L: Layer, F: FileReader<Later = T>>(
+        &mut self,
+        state: &mut L::State,
+        to: &mut Out,
+        files: &F,
+    ) -> Result<(), IoError> {
         loop {
             self.pass_observers(to);
             if to.full() || self.reading.is_some() {
                 return Ok(());
             }
             if self.piece.is_none() {
-                self.take_piece(lane)?;
+                self.take_piece(files)?;
             }
             let Some(piece) = &mut self.piece else { return Ok(()) };
-            let content = &piece.rest()[..piece.rest().len().min(CONTENT_BYTES)];
-            let count = content.len();
-            self.record.clear();
-            key.seal(Kind::Data, content, &mut self.record);
-            to.stage(&self.record);
+            let count = L::seal(state, piece.rest(&self.buffer), to)?;
             piece.sealed += count;
             self.sealed += count as u64;
-            if piece.rest().is_empty() {
+            if piece.rest(&self.buffer).is_empty() {
                 let joined = piece.joined;
                 self.piece = None;
                 self.pass_observers(to);
@@ -75,23 +88,23 @@ impl Sending {
     }
 
     /// Takes the next piece of the output, if there is one and it need not be waited for.
-    fn take_piece(&mut self, lane: &Lane) -> Result<(), IoError> {
+    fn take_piece<F: FileReader<Later = T>>(&mut self, files: &F) -> Result<(), IoError> {
         if let Some(memory) = self.out.pop_memory(Vec::new()) {
             let joined = self.out.follows();
-            self.piece = Some(Piece { memory, sealed: 0, joined });
+            self.piece = Some(Plain { from: Source::Memory(memory), sealed: 0, joined });
         } else if let Some((file, range, _)) = self.out.file() {
-            match read(file, range, lane)? {
-                Read::Now(bytes) => self.take_file(bytes),
-                Read::Later(coming) => self.reading = Some(coming),
+            match files.read(file, range, &mut self.buffer)? {
+                FileBytes::Now(count) => self.take_file(count),
+                FileBytes::Later(reading) => self.reading = Some(reading),
             }
         }
         Ok(())
     }
 
-    /// These bytes were read of the file at the front.
-    fn take_file(&mut self, bytes: Vec<u8>) {
-        self.out.pop_file(bytes.len() as u64);
-        self.piece = Some(Piece { memory: Memory::Staged(bytes, 0), sealed: 0, joined: true });
+    /// The buffer begins with `count` bytes of the file at the front.
+    fn take_file(&mut self, count: usize) {
+        self.out.pop_file(count as u64);
+        self.piece = Some(Plain { from: Source::Buffer(count), sealed: 0, joined: true });
     }
 
     /// Whether a file is being read. Output that is sealed is flushed before it is waited for.
@@ -101,8 +114,16 @@ impl Sending {
         let read = ready!(Pin::new(reading).poll(cx));
         self.reading = None;
         // There is no result if the reader panicked.
-        self.take_file(read.unwrap_or(Err(IoError::System(EIO)))?);
+        self.buffer = read.unwrap_or(Err(IoError::System(EIO)))?;
+        self.take_file(self.buffer.len());
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<T> Sending<T> {
+    /// Whether all plaintext is sealed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.piece.is_none() && self.out.is_empty()
     }
 
     /// Puts observers behind the sealed form of the bytes in front of them: they hear when that has left.
@@ -117,12 +138,13 @@ impl Sending {
     /// Nothing more is sealed. Observers hear of the bytes that were not, and of those that were and never leave.
     pub(super) fn give_up(&mut self, to: &mut Out) {
         self.reading = None;
-        let mut unsealed = self.piece.take().map_or(0, |piece| piece.rest().len() as u64);
+        let mut unsealed = self.piece.take().map_or(0, |piece| piece.rest(&self.buffer).len() as u64);
         loop {
             if let Some(observer) = self.out.pop_observer() {
                 observe(observer, to, std::mem::take(&mut self.sealed), std::mem::take(&mut unsealed));
             } else if let Some(memory) = self.out.pop_memory(Vec::new()) {
-                unsealed += Piece { memory, sealed: 0, joined: true }.rest().len() as u64;
+                let piece = Plain { from: Source::Memory(memory), sealed: 0, joined: true };
+                unsealed += piece.rest(&[]).len() as u64;
             } else if let Some((_, range, _)) = self.out.file() {
                 let count = range.end - range.start;
                 self.out.pop_file(count);

@@ -1,17 +1,16 @@
-//! A connection through the layer, for one activation.
+//! A connection through a layer, for one activation.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tenfold_http::{Connection, Finish, Instant, Io, IoError, Next, Out, Patience, Received, Scheme, clock};
-
-use super::hello;
-use super::plaintext::Plaintext;
-use super::record::{self, Alert, Key, Kind, NOTE_ANSWERS, NOTE_ASKS, RECORD_BYTES};
 use super::sending::Sending;
-use super::session::Session;
-use crate::dispatch::offload::Lane;
+use super::{FileReader, Layer, Progress};
+use crate::clock::{self, Instant};
+use crate::io::{Finish, Io, IoError, Patience, Received};
+use crate::message::connection::Connection;
+use crate::out::Out;
+use crate::serve::session::Next;
 
 /// How long a connection waits for an alert or a closing record to leave, if the protocol does not end it.
 const CLOSING_TIME: Duration = Duration::from_secs(1);
@@ -24,39 +23,53 @@ enum Closing {
     Flushed,
 }
 
-pub(super) struct FramedIo<'a, I: Io> {
+/// Plaintext at the front of the driver's input. It is opened where the driver received it.
+#[derive(Default)]
+struct Plaintext {
+    /// Bytes of it that are not consumed.
+    length: usize,
+    /// Those that the protocol sees: a record may hold more than it asked for.
+    shown: usize,
+    /// The place of the next record, behind the rest of the last one.
+    next: usize,
+}
+
+/// A connection through the layer `L`, with files read by `F`.
+pub struct LayeredIo<'a, I: Io, L: Layer, F: FileReader> {
     below: &'a mut I,
-    /// The driver's facts, and those of this layer.
+    layer: &'a L,
+    files: &'a F,
+    /// The driver's facts, and those of the layer.
     connection: Connection,
-    /// Present behind the hello exchange.
-    session: &'a mut Option<Box<Session>>,
-    lane: &'a Lane,
+    state: &'a mut Option<Box<L::State>>,
     input: Plaintext,
-    sending: Sending,
+    sending: Sending<F::Later>,
     /// Whether the layer has records of its own in the driver's output, which are flushed before it receives.
     replying: bool,
     /// Whether the peer has sent its closing record.
     ended: bool,
-    /// Whether the peer broke the rules of this layer: nothing more is opened or sealed.
+    /// Whether the layer can neither open nor seal any more.
     failed: bool,
     closing: Closing,
     /// Whether the end of the connection waits for bytes that the peer may still send.
     lingers: bool,
 }
 
-impl<'a, I: Io> FramedIo<'a, I> {
-    pub(super) fn new(
+impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
+    /// The connection above `below` whose layer has this state.
+    pub fn new(
         below: &'a mut I,
-        session: &'a mut Option<Box<Session>>,
-        lane: &'a Lane,
-    ) -> FramedIo<'a, I> {
-        let tls = session.as_ref().map(|session| session.facts.clone());
-        let connection = Connection { scheme: Scheme::Https, tls, ..below.connection().clone() };
-        FramedIo {
+        layer: &'a L,
+        state: &'a mut Option<Box<L::State>>,
+        files: &'a F,
+    ) -> LayeredIo<'a, I, L, F> {
+        let connection = below.connection().clone();
+        LayeredIo {
             below,
+            layer,
+            files,
             connection,
-            session,
-            lane,
+            state,
             input: Plaintext::default(),
             sending: Sending::default(),
             replying: false,
@@ -67,47 +80,43 @@ impl<'a, I: Io> FramedIo<'a, I> {
         }
     }
 
-    /// Exchanges hellos by `by`, unless they were exchanged before. Returns what to do with the connection if no
+    /// Completes the handshake by `by`, unless it was completed before. Returns what to do with the connection if no
     /// plaintext can follow yet.
-    pub(super) async fn begin(&mut self, by: Instant) -> Option<Next> {
-        if self.session.is_some() {
-            return None;
-        }
-        match poll_fn(|cx| self.poll_hello(cx, by)).await {
+    pub async fn begin(&mut self, by: Instant) -> Option<Next> {
+        match poll_fn(|cx| self.poll_handshake(cx, by)).await {
             Ok(Received::Bytes) => None,
             Ok(Received::Idle) => Some(Next::Park(by)),
             Ok(Received::End | Received::Full) | Err(_) => Some(self.close(Next::Close).await),
         }
     }
 
-    fn poll_hello(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<Received, IoError>> {
+    fn poll_handshake(&mut self, cx: &mut Context<'_>, by: Instant) -> Poll<Result<Received, IoError>> {
         loop {
             ready!(self.poll_reply(cx, by))?;
-            if self.session.is_some() {
+            if let Some(state) = self.state.as_deref().filter(|state| L::is_established(state)) {
+                L::describe(state, &mut self.connection);
                 return Poll::Ready(Ok(Received::Bytes));
             }
-            let (input, out) = self.below.split();
-            let patience = if input.is_empty() { Patience::Park } else { Patience::Wait };
-            match hello::answer(input, out) {
-                Ok(Some((session, length))) => {
-                    self.below.consume(length);
-                    self.connection.tls = Some(session.facts.clone());
-                    *self.session = Some(Box::new(session));
-                    self.replying = true;
-                }
-                Ok(None) => match ready!(self.below.poll_receive(cx, RECORD_BYTES, patience, by))? {
-                    Received::Bytes => {}
-                    other => return Poll::Ready(Ok(other)),
-                },
-                Err(alert) => self.fail(alert),
+            if self.ended {
+                return Poll::Ready(Ok(Received::End));
+            }
+            if self.advance() {
+                continue;
+            }
+            let begun = self.state.is_some() || !self.below.split().0.is_empty();
+            let patience = if begun { Patience::Wait } else { Patience::Park };
+            // The first message may be longer than a record.
+            match ready!(self.below.poll_receive(cx, 2 * L::RECORD_BYTES, patience, by))? {
+                Received::Bytes => {}
+                other => return Poll::Ready(Ok(other)),
             }
         }
     }
 
     /// Returns what to do with the connection when the protocol returned `next`, or `None` if the protocol has to go
     /// on, because there is more in hand than it saw.
-    pub(super) async fn end(&mut self, next: Next) -> Option<Next> {
-        let more = self.ended || self.input.has_hidden() || !self.below.split().0.is_empty();
+    pub async fn end(&mut self, next: Next) -> Option<Next> {
+        let more = self.ended || !self.below.split().0.is_empty();
         match next {
             Next::Park(_) if more && !self.failed => None,
             Next::Park(_) if !self.failed => Some(next),
@@ -117,7 +126,7 @@ impl<'a, I: Io> FramedIo<'a, I> {
 
     /// Ends the output if the protocol has not: behind an alert, or behind plaintext that was sent whole.
     async fn close(&mut self, next: Next) -> Next {
-        let whole = self.session.is_some() && self.sending.is_empty() && self.below.split().1.is_empty();
+        let whole = self.state.is_some() && self.sending.is_empty() && self.below.split().1.is_empty();
         if self.closing == Closing::No && (self.failed || whole) {
             let by = clock::now() + CLOSING_TIME;
             poll_fn(|cx| self.poll_finish(cx, Finish::Close, by)).await;
@@ -134,68 +143,73 @@ impl<'a, I: Io> FramedIo<'a, I> {
         Poll::Ready(if self.failed { Err(IoError::Gone) } else { Ok(()) })
     }
 
-    /// Opens the record at the front of the driver's input. Returns false while a part of it is missing.
-    fn open(&mut self) -> Result<bool, Alert> {
+    /// Processes the next record of the driver's input. Returns false while a part of it is missing.
+    fn advance(&mut self) -> bool {
         let (input, out) = self.below.split();
-        let Some(length) = record::length(input)? else { return Ok(false) };
-        let session = self.session.as_mut().expect("plaintext follows the hello exchange");
-        let (kind, content) = session.receiving.open(&mut input[..length])?;
-        let content = &input[content];
-        match kind {
-            Kind::Data => self.input.push(content),
-            Kind::Note if content == NOTE_ASKS => {
-                let mut reply = Vec::new();
-                session.sending.seal(Kind::Note, NOTE_ANSWERS, &mut reply);
-                out.stage(&reply);
-                self.replying = true;
+        let before = out.len();
+        let progress = self.layer.advance(self.state, &mut input[self.input.next..], out);
+        self.replying |= out.len() > before;
+        match progress {
+            Progress::Incomplete => return false,
+            Progress::Processed(length) => self.skip(length),
+            Progress::Opened { content, length } => {
+                self.skip(content.start);
+                self.input.length += content.len();
+                self.input.next += length - content.start;
+                if content.is_empty() {
+                    self.skip(0);
+                }
             }
-            Kind::Note => {}
-            Kind::Close => self.ended = true,
-            // The peer wants no answer.
-            Kind::Alert => self.failed = true,
-            Kind::Hello => return Err(Alert::Unexpected),
+            Progress::Closed(length) => {
+                self.ended = true;
+                self.skip(length);
+            }
+            Progress::Failed => self.failed = true,
         }
-        session.count(if kind == Kind::Data { content.len() } else { 0 })?;
-        self.below.consume(length);
-        Ok(true)
+        true
+    }
+
+    /// Drops `count` bytes behind the last record, and the rest of that record: the plaintext in hand moves to the
+    /// bytes that follow.
+    fn skip(&mut self, count: usize) {
+        let Plaintext { length, next, .. } = &mut self.input;
+        let gap = *next + count - *length;
+        if gap > 0 {
+            self.below.split().0.copy_within(..*length, gap);
+            self.below.consume(gap);
+        }
+        *next = *length;
     }
 
     /// Stages the closing record, unless plaintext was cut short: the record would say that it was whole.
     fn stage_closing_record(&mut self) {
         if !self.failed
             && self.sending.is_empty()
-            && let Some(session) = self.session.as_mut()
+            && let Some(state) = self.state.as_mut()
         {
-            let mut record = Vec::new();
-            session.sending.seal(Kind::Close, &[], &mut record);
-            self.below.split().1.stage(&record);
+            L::close(state, self.below.split().1);
         }
-    }
-
-    fn fail(&mut self, alert: Alert) {
-        let mut record = Vec::new();
-        match self.session.as_mut() {
-            Some(session) => session.sending.seal(Kind::Alert, &alert.content(), &mut record),
-            None => Key::PUBLIC.clone().seal(Kind::Alert, &alert.content(), &mut record),
-        }
-        self.below.split().1.stage(&record);
-        (self.replying, self.failed) = (true, true);
     }
 }
 
-impl<I: Io> Drop for FramedIo<'_, I> {
+impl<I: Io, L: Layer, F: FileReader> Drop for LayeredIo<'_, I, L, F> {
     fn drop(&mut self) {
         self.sending.give_up(self.below.split().1);
     }
 }
 
-impl<I: Io> Io for FramedIo<'_, I> {
+impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
     fn split(&mut self) -> (&mut [u8], &mut Out) {
-        (self.input.shown(), &mut self.sending.out)
+        (&mut self.below.split().0[..self.input.shown], &mut self.sending.out)
     }
 
     fn consume(&mut self, count: usize) {
-        self.input.consume(count);
+        let Plaintext { length, shown, next } = &mut self.input;
+        *shown = shown.checked_sub(count).expect("no more is consumed than was received");
+        *length -= count;
+        let dropped = if *length == 0 { *next } else { count };
+        *next -= dropped;
+        self.below.consume(dropped);
     }
 
     fn connection(&self) -> &Connection {
@@ -209,31 +223,29 @@ impl<I: Io> Io for FramedIo<'_, I> {
         patience: Patience,
         by: Instant,
     ) -> Poll<Result<Received, IoError>> {
-        if self.input.shown_len() >= room {
+        if self.input.shown >= room {
             return Poll::Ready(Ok(Received::Full));
         }
         loop {
             ready!(self.poll_reply(cx, by))?;
-            if self.input.has_hidden() {
-                self.input.show(room);
+            if self.input.length > self.input.shown {
+                self.input.shown = self.input.length.min(room);
                 return Poll::Ready(Ok(Received::Bytes));
             }
             if self.ended {
                 return Poll::Ready(Ok(Received::End));
             }
-            match self.open() {
-                Ok(true) => continue,
-                Ok(false) => {}
-                Err(alert) => {
-                    self.fail(alert);
-                    continue;
-                }
+            if self.advance() {
+                continue;
             }
-            // The driver does not see the plaintext in hand: it must not take the connection for an idle one.
-            let patience = if self.input.shown_len() == 0 { patience } else { Patience::Wait };
-            match ready!(self.below.poll_receive(cx, RECORD_BYTES, patience, by))? {
+            self.skip(0);
+            // The driver's bytes in hand may be part of a record: it does not take the connection for an idle one.
+            let room = self.input.length + L::RECORD_BYTES;
+            match ready!(self.below.poll_receive(cx, room, patience, by))? {
                 Received::Bytes => {}
                 Received::Idle => return Poll::Ready(Ok(Received::Idle)),
+                // The driver can hold no record behind the plaintext in hand.
+                Received::Full if self.input.length > 0 => return Poll::Ready(Ok(Received::Full)),
                 // Without a closing record, bytes may be missing.
                 Received::End | Received::Full => return Poll::Ready(Err(IoError::Gone)),
             }
@@ -249,9 +261,8 @@ impl<I: Io> Io for FramedIo<'_, I> {
             return Poll::Ready(Err(IoError::Gone));
         }
         loop {
-            let session = self.session.as_mut().expect("plaintext follows the hello exchange");
-            session.answered |= !self.sending.is_empty();
-            self.sending.seal(&mut session.sending, self.below.split().1, self.lane)?;
+            let state = self.state.as_mut().expect("plaintext follows the handshake");
+            self.sending.seal::<L, F>(state, self.below.split().1, self.files)?;
             ready!(self.below.poll_flush(cx, by))?;
             if self.sending.poll_file(cx)?.is_pending() {
                 return self.below.poll_lost(cx, by).map(Err);

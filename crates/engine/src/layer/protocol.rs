@@ -1,40 +1,38 @@
-//! A protocol through the layer is a protocol.
+//! A protocol through a layer is a protocol.
 
+use tenfold_http::layer::{Layer, LayeredIo};
 use tenfold_http::{Instant, Io, Next, Peer};
 
-use super::io::FramedIo;
-use super::session::Session;
-use crate::dispatch::offload::Lane;
-use crate::layer::state::LayerState;
+use super::files::CachedFirst;
+use super::state::LayerState;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
 
-/// Threads that read files which are not cached.
-const READERS: usize = 2;
-/// Reads that may wait for them.
-const READS: usize = 256;
-
-/// Runs a protocol through this layer.
+/// Runs a protocol through a layer, on the connections that have it.
 #[derive(Clone)]
-pub struct Framed<P> {
+pub struct Layered<L, P> {
+    layer: L,
     above: P,
-    lane: Lane,
+    files: CachedFirst,
 }
 
-impl<P> Framed<P> {
-    /// `above`, on an engine with this plan.
-    pub fn new(above: P, plan: &Plan) -> Framed<P> {
-        Framed { above, lane: Lane::new(plan, READERS, READS) }
+impl<L, P> Layered<L, P> {
+    /// `above` through `layer`, on an engine with this plan.
+    pub fn new(layer: L, above: P, plan: &Plan) -> Layered<L, P> {
+        Layered { layer, above, files: CachedFirst::new(plan) }
     }
 }
 
-impl<P: Protocol> Protocol for Framed<P> {
-    type State = LayerState<Session, P::State>;
+impl<L: Layer, P: Protocol> Protocol for Layered<L, P> {
+    type State = LayerState<L::State, P::State>;
 
     const DUPLEX: Option<&'static str> = P::DUPLEX;
 
     async fn serve<I: Io>(&self, io: &mut I, state: &mut Self::State) -> Next {
-        let mut io = FramedIo::new(io, &mut state.layer, &self.lane);
+        if !self.layer.covers(io.connection()) {
+            return self.above.serve(io, &mut state.above).await;
+        }
+        let mut io = LayeredIo::new(io, &self.layer, &mut state.layer, &self.files);
         if let Some(next) = io.begin(self.above.first_bytes_by()).await {
             return next;
         }
@@ -47,7 +45,10 @@ impl<P: Protocol> Protocol for Framed<P> {
     }
 
     async fn serve_anywhere<I: Io + Send>(&self, io: &mut I, state: &mut Self::State) -> Next {
-        let mut io = FramedIo::new(io, &mut state.layer, &self.lane);
+        if !self.layer.covers(io.connection()) {
+            return self.above.serve_anywhere(io, &mut state.above).await;
+        }
+        let mut io = LayeredIo::new(io, &self.layer, &mut state.layer, &self.files);
         if let Some(next) = io.begin(self.above.first_bytes_by()).await {
             return next;
         }
@@ -68,7 +69,8 @@ impl<P: Protocol> Protocol for Framed<P> {
     }
 
     fn has_answered(state: &Self::State) -> bool {
-        state.layer.as_ref().is_some_and(|session| session.answered)
+        // Bytes that are sent without a state are plaintext, or the last ones.
+        state.layer.as_ref().is_none_or(|state| L::has_answered(state))
     }
 
     fn admit(&self, peer: &Peer) -> bool {

@@ -1,0 +1,81 @@
+//! Reading files for sealing: in place if the page cache holds them, else off the loop.
+
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use tenfold_http::layer::{FileBytes, FileReader};
+use tenfold_http::{IoError, OpenFile};
+use tenfold_sys::file::read_cached;
+
+use crate::dispatch::offload::{Coming, Lane};
+use crate::plan::Plan;
+
+/// Bytes that are read at once.
+const READ_BYTES: u64 = 64 * 1024;
+/// Threads that read files which are not cached.
+const READERS: usize = 2;
+/// Reads that may wait for them.
+const READS: usize = 256;
+
+/// Reads files on the loop if they are cached, and else on a lane.
+#[derive(Clone)]
+pub(super) struct CachedFirst(Lane);
+
+impl CachedFirst {
+    pub(super) fn new(plan: &Plan) -> CachedFirst {
+        CachedFirst(Lane::new(plan, READERS, READS))
+    }
+}
+
+impl FileReader for CachedFirst {
+    type Later = Coming<Result<Vec<u8>, IoError>>;
+
+    fn read(
+        &self,
+        file: &Arc<OpenFile>,
+        range: Range<u64>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<FileBytes<Self::Later>, IoError> {
+        let (at, length) = (range.start, (range.end - range.start).min(READ_BYTES) as usize);
+        if buffer.len() < length {
+            buffer.resize(length, 0);
+        }
+        let cached = read_cached(&file.file, &mut buffer[..length], at);
+        if let Some(count) = cached.map_err(|error| system(&error))? {
+            return filled(count).map(FileBytes::Now);
+        }
+        let cold = file.clone();
+        match self.0.run(move || read_cold(&cold, at, length)) {
+            Ok(coming) => Ok(FileBytes::Later(coming)),
+            // Too much waits for the lane. A bounded read on the loop is better than a connection that is cut.
+            Err(_) => {
+                *buffer = read_cold(file, at, length)?;
+                Ok(FileBytes::Now(buffer.len()))
+            }
+        }
+    }
+}
+
+fn read_cold(file: &OpenFile, at: u64, length: usize) -> Result<Vec<u8>, IoError> {
+    let mut bytes = vec![0; length];
+    loop {
+        match file.file.read_at(&mut bytes, at) {
+            Ok(count) => {
+                bytes.truncate(filled(count)?);
+                return Ok(bytes);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(system(&error)),
+        }
+    }
+}
+
+fn filled(count: usize) -> Result<usize, IoError> {
+    if count == 0 { Err(IoError::Truncated) } else { Ok(count) }
+}
+
+fn system(error: &io::Error) -> IoError {
+    IoError::System(error.raw_os_error().unwrap_or(0))
+}
