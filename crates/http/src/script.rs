@@ -50,11 +50,15 @@ pub const BEGIN_UNIX: u64 = 784_111_777;
 /// Reads a range of a file that is to be sent, in place of the system.
 pub type ReadFile = fn(&OpenFile, Range<u64>, &mut Vec<u8>) -> Result<(), IoError>;
 
+/// Makes the next bytes of a peer from all that it was sent: each piece is received by itself.
+pub type Respond = Box<dyn FnOnce(&[u8]) -> Vec<Vec<u8>> + Send>;
+
 /// An action of the peer at a moment.
-#[derive(Debug)]
 enum Step {
     /// It sends bytes; one receive brings at most these.
     Bytes(Vec<u8>),
+    /// It sends bytes that depend on those it was sent.
+    Response(Respond),
     /// It ends its output.
     End,
     /// It is gone, in both directions.
@@ -122,6 +126,13 @@ impl Script {
         if !bytes.as_ref().is_empty() {
             self.io.steps.push_back((self.at, Step::Bytes(bytes.as_ref().to_vec())));
         }
+        self
+    }
+
+    /// The peer sends what `respond` makes of all that it was sent before.
+    #[must_use]
+    pub fn responds(mut self, respond: impl FnOnce(&[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Script {
+        self.io.steps.push_back((self.at, Step::Response(Box::new(respond))));
         self
     }
 

@@ -126,7 +126,8 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
 
     /// Ends the output if the protocol has not: behind an alert, or behind plaintext that was sent whole.
     async fn close(&mut self, next: Next) -> Next {
-        let whole = self.state.is_some() && self.sending.is_empty() && self.below.split().1.is_empty();
+        let established = self.state.as_ref().is_some_and(|state| L::is_established(state));
+        let whole = established && self.sending.is_empty() && self.below.split().1.is_empty();
         if self.closing == Closing::No && (self.failed || whole) {
             let by = clock::now() + CLOSING_TIME;
             poll_fn(|cx| self.poll_finish(cx, Finish::Close, by)).await;

@@ -137,6 +137,19 @@ impl ScriptIo {
         self.reset_at() <= clock::now() || self.sent.len() >= self.gone_after
     }
 
+    /// Replaces a response that is due by its bytes.
+    fn respond(&mut self, now: Instant) {
+        while let Some((at, step)) =
+            self.steps.pop_front_if(|(at, step)| *at <= now && matches!(step, Step::Response(_)))
+        {
+            let Step::Response(respond) = step else { unreachable!("it was looked at") };
+            let pieces = respond(&self.sent).into_iter().filter(|piece| !piece.is_empty());
+            for piece in pieces.collect::<Vec<_>>().into_iter().rev() {
+                self.steps.push_front((at, Step::Bytes(piece)));
+            }
+        }
+    }
+
     /// Sends at most `most` bytes from the front of the output; returns their number.
     fn send(&mut self, most: usize) -> Result<usize, IoError> {
         let before = self.sent.len();
@@ -197,8 +210,10 @@ impl Io for ScriptIo {
             return Poll::Ready(Ok(Received::Full));
         }
         let now = clock::now();
+        self.respond(now);
         match self.steps.front_mut() {
             Some((at, step)) if *at <= now => match step {
+                Step::Response(_) => unreachable!("it was replaced by bytes"),
                 Step::End => Poll::Ready(Ok(Received::End)),
                 Step::Reset => Poll::Ready(Err(IoError::Gone)),
                 Step::Bytes(bytes) => {

@@ -1,0 +1,122 @@
+//! Facts of a handshake that rustls tells nobody but its callbacks: traffic secrets and the name in the hello.
+//!
+//! A callback runs on the thread that processes the handshake, so it leaves the facts in thread-local storage.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{KeyLog, ServerConfig};
+use zeroize::Zeroize;
+
+/// The most bytes of a traffic secret: the output of SHA-384.
+const MOST_SECRET_BYTES: usize = 48;
+
+/// The protocols that a client may choose by ALPN (RFC 7301), the preferred one first.
+const PROTOCOLS: [&[u8]; 2] = [b"http/1.1", b"http/1.0"];
+
+/// A traffic secret (RFC 8446 §7.1). It is wiped when it is dropped.
+#[derive(Clone)]
+pub(super) struct Secret {
+    bytes: [u8; MOST_SECRET_BYTES],
+    length: u8,
+}
+
+impl Secret {
+    /// A secret with these bytes, or `None` if there are too many.
+    pub(super) fn new(from: &[u8]) -> Option<Secret> {
+        let mut secret = Secret { bytes: [0; MOST_SECRET_BYTES], length: u8::try_from(from.len()).ok()? };
+        secret.bytes.get_mut(..from.len())?.copy_from_slice(from);
+        Some(secret)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.bytes.zeroize();
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// The facts that callbacks have reported.
+#[derive(Debug, Default)]
+pub(super) struct Captured {
+    /// `CLIENT_TRAFFIC_SECRET_0`.
+    pub(super) client: Option<Secret>,
+    /// `SERVER_TRAFFIC_SECRET_0`.
+    pub(super) server: Option<Secret>,
+    /// The server's name in the hello (RFC 6066 §3).
+    pub(super) name: Option<Box<str>>,
+}
+
+impl Captured {
+    /// Moves the facts of the last call to rustls on this thread here.
+    pub(super) fn collect(&mut self) {
+        let Captured { client, server, name } = CAPTURED.take();
+        self.client = client.or(self.client.take());
+        self.server = server.or(self.server.take());
+        self.name = name.or(self.name.take());
+    }
+}
+
+thread_local! {
+    static CAPTURED: RefCell<Captured> = RefCell::default();
+}
+
+/// Prepares a configuration for [`TlsServer`](super::TlsServer): protocols, and secrets that can be extracted. Without
+/// it, connections of TLS 1.3 stay with rustls.
+pub fn prepare(config: &mut ServerConfig) {
+    for protocol in PROTOCOLS {
+        if !config.alpn_protocols.iter().any(|known| known == protocol) {
+            config.alpn_protocols.push(protocol.to_vec());
+        }
+    }
+    // Early data may be replayed (RFC 8446 §8).
+    config.max_early_data_size = 0;
+    config.enable_secret_extraction = true;
+    config.key_log = Arc::new(SecretCapture);
+    config.cert_resolver = Arc::new(NameCapture(config.cert_resolver.clone()));
+}
+
+#[derive(Debug)]
+struct SecretCapture;
+
+impl KeyLog for SecretCapture {
+    fn log(&self, label: &str, _: &[u8], secret: &[u8]) {
+        CAPTURED.with_borrow_mut(|captured| match label {
+            "CLIENT_TRAFFIC_SECRET_0" => captured.client = Secret::new(secret),
+            "SERVER_TRAFFIC_SECRET_0" => captured.server = Secret::new(secret),
+            _ => {}
+        });
+    }
+
+    fn will_log(&self, label: &str) -> bool {
+        matches!(label, "CLIENT_TRAFFIC_SECRET_0" | "SERVER_TRAFFIC_SECRET_0")
+    }
+}
+
+#[derive(Debug)]
+struct NameCapture(Arc<dyn ResolvesServerCert>);
+
+impl ResolvesServerCert for NameCapture {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name().map(Box::from);
+        CAPTURED.with_borrow_mut(|captured| captured.name = name);
+        self.0.resolve(hello)
+    }
+
+    fn only_raw_public_keys(&self) -> bool {
+        self.0.only_raw_public_keys()
+    }
+}

@@ -1,0 +1,89 @@
+//! The handshake, by rustls.
+
+use std::sync::Arc;
+
+use rustls::server::UnbufferedServerConnection;
+use rustls::{Error, HandshakeKind, ProtocolVersion, ServerConfig};
+use tenfold_http::Out;
+
+use super::capture::Captured;
+use super::keys::TrafficKey;
+use super::records::Records;
+use super::server::Facts;
+use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
+
+/// A connection before and during its handshake.
+pub(super) struct Handshake {
+    connection: Box<UnbufferedServerConnection>,
+    captured: Captured,
+    /// Bytes at the front of the input that rustls has seen and not discarded: the begin of a message.
+    seen: usize,
+}
+
+/// The result of [`Handshake::advance`].
+pub(super) enum Step {
+    /// A part of a record is missing.
+    Incomplete,
+    /// So many bytes were processed.
+    Processed(usize),
+    /// So many bytes were processed, and they ended the handshake.
+    Over(usize),
+    /// The peer ended its output, within the handshake or behind it.
+    Closed(usize),
+}
+
+/// The protocol behind the handshake.
+pub(super) enum Established {
+    Records(Records),
+    Unbuffered(Unbuffered),
+}
+
+impl Handshake {
+    pub(super) fn new(config: &Arc<ServerConfig>) -> Result<Handshake, Error> {
+        let connection = Box::new(UnbufferedServerConnection::new(config.clone())?);
+        Ok(Handshake { connection, captured: Captured::default(), seen: 0 })
+    }
+
+    /// Processes the next record of `input`.
+    pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> Result<Step, Error> {
+        let Some(length) = length(&input[self.seen..]) else { return Ok(Step::Incomplete) };
+        let end = self.seen + length;
+        let mut plaintext = Vec::new();
+        let processed = process(&mut self.connection, &mut input[..end], out, &mut plaintext);
+        self.captured.collect();
+        let Processed { discard, waits } = processed?;
+        if !plaintext.is_empty() {
+            return Err(Error::General("plaintext came within the handshake".into()));
+        }
+        self.seen = end - discard;
+        Ok(match waits {
+            Waits::Handshake => Step::Processed(discard),
+            Waits::Traffic => Step::Over(discard),
+            Waits::Sending => Step::Closed(discard),
+        })
+    }
+
+    /// The state behind the handshake, once that is over. Secrets of TLS 1.3 are taken from rustls.
+    pub(super) fn establish(self) -> Result<(Established, Facts), Error> {
+        let Handshake { connection, captured, seen } = self;
+        let facts = Facts {
+            version: connection.protocol_version().ok_or(Error::HandshakeNotComplete)?,
+            cipher: connection.negotiated_cipher_suite().ok_or(Error::HandshakeNotComplete)?.suite(),
+            protocol: connection.alpn_protocol().map(Box::from),
+            name: captured.name,
+            resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+        };
+        let (Some(client), Some(server)) = (captured.client, captured.server) else {
+            return Ok((Established::Unbuffered(Unbuffered::new(connection)), facts));
+        };
+        if facts.version != ProtocolVersion::TLSv1_3 || seen > 0 {
+            return Ok((Established::Unbuffered(Unbuffered::new(connection)), facts));
+        }
+        let (secrets, _) = connection.dangerous_into_kernel_connection()?;
+        let receiving = TrafficKey::extracted(client, secrets.rx.0, &secrets.rx.1);
+        let sending = TrafficKey::extracted(server, secrets.tx.0, &secrets.tx.1);
+        let records = receiving.zip(sending).map(|(receiving, sending)| Records::new(receiving, sending));
+        let records = records.ok_or_else(|| Error::General("the cipher suite is unknown".into()))?;
+        Ok((Established::Records(records), facts))
+    }
+}

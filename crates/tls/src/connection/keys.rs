@@ -1,0 +1,270 @@
+//! The key of one direction: its secret, its sequence number, and the context that is made of it.
+//!
+//! An AEAD context takes over 500 bytes, so a connection has none. Each thread keeps a bounded number of them for the
+//! connections that it has served last.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aws_lc_rs::aead::{self, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::hkdf;
+use rustls::ConnectionTrafficSecrets;
+use zeroize::Zeroize;
+
+use super::capture::Secret;
+
+/// Contexts that a thread keeps.
+const CONTEXTS: usize = 1024;
+
+/// The most bytes of a key.
+const MOST_KEY_BYTES: usize = 32;
+
+/// An AEAD with its hash (RFC 8446 §B.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Suite {
+    Aes128GcmSha256,
+    Aes256GcmSha384,
+    ChaCha20Poly1305Sha256,
+}
+
+impl Suite {
+    fn aead(self) -> &'static aead::Algorithm {
+        match self {
+            Suite::Aes128GcmSha256 => &aead::AES_128_GCM,
+            Suite::Aes256GcmSha384 => &aead::AES_256_GCM,
+            Suite::ChaCha20Poly1305Sha256 => &aead::CHACHA20_POLY1305,
+        }
+    }
+
+    fn hash(self) -> hkdf::Algorithm {
+        match self {
+            Suite::Aes256GcmSha384 => hkdf::HKDF_SHA384,
+            Suite::Aes128GcmSha256 | Suite::ChaCha20Poly1305Sha256 => hkdf::HKDF_SHA256,
+        }
+    }
+
+    /// Records that one key may seal (RFC 8446 §5.5: 2^24.5 full-size records for AES-GCM).
+    pub(super) fn most_records(self) -> u64 {
+        match self {
+            Suite::Aes128GcmSha256 | Suite::Aes256GcmSha384 => 1 << 24,
+            Suite::ChaCha20Poly1305Sha256 => u64::MAX,
+        }
+    }
+}
+
+/// The key of one direction.
+pub(super) struct TrafficKey {
+    suite: Suite,
+    secret: Secret,
+    /// Names the context of this key in the caches of all threads.
+    id: u64,
+    key: [u8; MOST_KEY_BYTES],
+    iv: [u8; NONCE_LEN],
+    /// The number of the next record.
+    sequence: u64,
+}
+
+impl TrafficKey {
+    /// The key that rustls made of `secret`, before record `sequence`. `None` if this module has no such suite.
+    pub(super) fn extracted(
+        secret: Secret,
+        sequence: u64,
+        extracted: &ConnectionTrafficSecrets,
+    ) -> Option<TrafficKey> {
+        let (suite, key, iv) = match extracted {
+            ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (Suite::Aes128GcmSha256, key, iv),
+            ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (Suite::Aes256GcmSha384, key, iv),
+            ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => {
+                (Suite::ChaCha20Poly1305Sha256, key, iv)
+            }
+            _ => return None,
+        };
+        let mut made = TrafficKey::blank(suite, secret);
+        made.key.get_mut(..key.as_ref().len())?.copy_from_slice(key.as_ref());
+        made.iv.copy_from_slice(iv.as_ref().get(..NONCE_LEN)?);
+        made.sequence = sequence;
+        Some(made)
+    }
+
+    /// The first key of `secret` (RFC 8446 §7.3).
+    #[cfg(test)]
+    pub(super) fn derived(suite: Suite, secret: Secret) -> TrafficKey {
+        let mut made = TrafficKey::blank(suite, secret);
+        made.derive();
+        made
+    }
+
+    fn blank(suite: Suite, secret: Secret) -> TrafficKey {
+        TrafficKey { suite, secret, id: next_id(), key: [0; MOST_KEY_BYTES], iv: [0; NONCE_LEN], sequence: 0 }
+    }
+
+    fn derive(&mut self) {
+        let length = self.suite.aead().key_len();
+        expand(self.suite, &self.secret, b"key", &mut self.key[..length]);
+        expand(self.suite, &self.secret, b"iv", &mut self.iv);
+    }
+
+    /// The key behind a KeyUpdate (RFC 8446 §7.2).
+    pub(super) fn update(&mut self) {
+        let mut next = [0; 48];
+        let next = &mut next[..self.secret.bytes().len()];
+        expand(self.suite, &self.secret, b"traffic upd", next);
+        self.secret = Secret::new(next).expect("a secret is as long as the one before it");
+        next.zeroize();
+        forget(self.id);
+        self.id = next_id();
+        self.sequence = 0;
+        self.derive();
+    }
+
+    pub(super) fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    /// The number of the next record.
+    pub(super) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_sequence(&mut self, sequence: u64) {
+        self.sequence = sequence;
+    }
+
+    /// Opens a sealed record in place, without its header. Returns the length of the plaintext.
+    pub(super) fn open(&mut self, header: &[u8; 5], sealed: &mut [u8]) -> Result<usize, Unspecified> {
+        let nonce = self.nonce()?;
+        let opened = with_context(self, |context| {
+            context.open_in_place(nonce, Aad::from(header), sealed).map(|plaintext| plaintext.len())
+        })?;
+        self.sequence += 1;
+        Ok(opened)
+    }
+
+    /// Seals `content` and the byte `kind` into `sealed`, which has the exact size.
+    pub(super) fn seal(
+        &mut self,
+        header: &[u8; 5],
+        content: &[u8],
+        kind: u8,
+        sealed: &mut [u8],
+    ) -> Result<(), Unspecified> {
+        let nonce = self.nonce()?;
+        let (text, rest) = sealed.split_at_mut(content.len());
+        with_context(self, |context| {
+            context.seal_out_of_place_scatter(nonce, Aad::from(header), content, text, &[kind], rest)
+        })?;
+        self.sequence += 1;
+        Ok(())
+    }
+
+    /// The nonce of the next record (RFC 8446 §5.3). A sequence number never wraps.
+    fn nonce(&self) -> Result<Nonce, Unspecified> {
+        if self.sequence == u64::MAX {
+            return Err(Unspecified);
+        }
+        let mut nonce = self.iv;
+        for (byte, of_number) in nonce[4..].iter_mut().zip(self.sequence.to_be_bytes()) {
+            *byte ^= of_number;
+        }
+        Ok(Nonce::assume_unique_for_key(nonce))
+    }
+
+    fn context(&self) -> Result<LessSafeKey, Unspecified> {
+        let algorithm = self.suite.aead();
+        UnboundKey::new(algorithm, &self.key[..algorithm.key_len()]).map(LessSafeKey::new)
+    }
+}
+
+impl Drop for TrafficKey {
+    fn drop(&mut self) {
+        self.key.zeroize();
+        self.iv.zeroize();
+        forget(self.id);
+    }
+}
+
+impl fmt::Debug for TrafficKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TrafficKey({:?}, record {})", self.suite, self.sequence)
+    }
+}
+
+/// HKDF-Expand-Label without a context (RFC 8446 §7.1).
+fn expand(suite: Suite, secret: &Secret, label: &[u8], into: &mut [u8]) {
+    struct Length(usize);
+
+    impl hkdf::KeyType for Length {
+        fn len(&self) -> usize {
+            self.0
+        }
+    }
+
+    const PREFIX: &[u8] = b"tls13 ";
+    let length = (into.len() as u16).to_be_bytes();
+    let label_length = [(PREFIX.len() + label.len()) as u8];
+    let info = [&length[..], &label_length, PREFIX, label, &[0]];
+    let secret = hkdf::Prk::new_less_safe(suite.hash(), secret.bytes());
+    let expanded = secret.expand(&info, Length(into.len())).and_then(|expanded| expanded.fill(into));
+    expanded.expect("a key is shorter than 255 hashes");
+}
+
+fn next_id() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Identifiers are consecutive: they are their own hash.
+#[derive(Default)]
+struct Consecutive(u64);
+
+impl Hasher for Consecutive {
+    fn finish(&self) -> u64 {
+        // The map takes its control bytes from the upper bits.
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0 << 8 | u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+thread_local! {
+    static CACHE: RefCell<HashMap<u64, LessSafeKey, BuildHasherDefault<Consecutive>>> = RefCell::default();
+}
+
+fn with_context<T>(
+    key: &TrafficKey,
+    use_it: impl FnOnce(&LessSafeKey) -> Result<T, Unspecified>,
+) -> Result<T, Unspecified> {
+    CACHE.with_borrow_mut(|cache| {
+        if let Some(context) = cache.get(&key.id) {
+            return use_it(context);
+        }
+        if cache.len() >= CONTEXTS
+            && let Some(other) = cache.keys().next().copied()
+        {
+            cache.remove(&other);
+        }
+        use_it(cache.entry(key.id).or_insert(key.context()?))
+    })
+}
+
+/// Drops the context of a key on this thread. A copy on another thread goes when that needs the room.
+fn forget(id: u64) {
+    // The thread may be ending, and its cache with it.
+    let _ = CACHE.try_with(|cache| cache.try_borrow_mut().map(|mut cache| cache.remove(&id)));
+}
+
+#[cfg(test)]
+pub(super) fn cached_contexts() -> usize {
+    CACHE.with_borrow(HashMap::len)
+}

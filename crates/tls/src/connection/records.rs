@@ -1,0 +1,210 @@
+//! Records of TLS 1.3 behind the handshake (RFC 8446 §5): opened in the receive buffer, sealed into the output.
+
+use rustls::{AlertDescription, ContentType, HandshakeType};
+use tenfold_http::layer::Progress;
+use tenfold_http::{IoError, Out};
+
+use super::keys::TrafficKey;
+
+/// Bytes in front of a record's content.
+pub(super) const HEADER_BYTES: usize = 5;
+/// The most bytes of plaintext in a record.
+pub(super) const CONTENT_BYTES: usize = 16 * 1024;
+/// The most bytes that sealing adds to the content (RFC 8446 §5.2).
+const MOST_EXPANSION: usize = 256;
+/// Bytes that sealing adds: the kind of the content and the tag.
+const EXPANSION: usize = 1 + 16;
+
+/// Bytes of the first records: with its headers, one fits a segment, so that the client can open it as it arrives.
+const FIRST_RECORD_BYTES: usize = 1400;
+
+/// The most records without plaintext that a peer may send in a row. Each one may begin a new wait.
+const MOST_EMPTY: u8 = 32;
+
+/// A KeyUpdate: its type, its length of 1 in three bytes, and whether the peer is asked to update as well.
+const KEY_UPDATE_BYTES: usize = 5;
+const NOT_REQUESTED: u8 = 0;
+const REQUESTED: u8 = 1;
+
+/// The state of a connection of TLS 1.3 behind its handshake.
+#[derive(Debug)]
+pub(super) struct Records {
+    receiving: TrafficKey,
+    sending: TrafficKey,
+    /// Plaintext that was sealed, up to the bytes that matter for the size of records.
+    sent: u32,
+    /// Records without plaintext since the last one with.
+    empty: u8,
+    /// The begin of a KeyUpdate that is split over records.
+    partial: [u8; KEY_UPDATE_BYTES],
+    partial_length: u8,
+}
+
+impl Records {
+    pub(super) fn new(receiving: TrafficKey, sending: TrafficKey) -> Records {
+        Records { receiving, sending, sent: 0, empty: 0, partial: [0; KEY_UPDATE_BYTES], partial_length: 0 }
+    }
+
+    /// Whether plaintext was sealed.
+    pub(super) fn has_sealed(&self) -> bool {
+        self.sent > 0
+    }
+
+    /// Processes the record at the front of `input`.
+    pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> Progress {
+        self.open(input, out).unwrap_or_else(|alert| {
+            self.stage(ContentType::Alert, &[2, u8::from(alert)], out);
+            Progress::Failed
+        })
+    }
+
+    fn open(&mut self, input: &mut [u8], out: &mut Out) -> Result<Progress, AlertDescription> {
+        let Some(length) = length(input)? else { return Ok(Progress::Incomplete) };
+        let (header, sealed) = input[..length].split_at_mut(HEADER_BYTES);
+        let header = <[u8; HEADER_BYTES]>::try_from(&*header).expect("it was split there");
+        let inner = self.receiving.open(&header, sealed).map_err(|_| AlertDescription::BadRecordMac)?;
+        // The kind follows the content; zeros behind it are padding (RFC 8446 §5.4).
+        let kind = sealed[..inner].iter().rposition(|byte| *byte != 0);
+        let end = kind.ok_or(AlertDescription::UnexpectedMessage)?;
+        if end > CONTENT_BYTES {
+            return Err(AlertDescription::RecordOverflow);
+        }
+        let (content, kind) = (&sealed[..end], ContentType::from(sealed[end]));
+        // A handshake message has no other record in it (RFC 8446 §5.1).
+        if self.partial_length > 0 && kind != ContentType::Handshake {
+            return Err(AlertDescription::UnexpectedMessage);
+        }
+        self.empty = match kind {
+            ContentType::ApplicationData if end > 0 => 0,
+            _ => self.empty + 1,
+        };
+        if self.empty > MOST_EMPTY {
+            return Err(AlertDescription::UnexpectedMessage);
+        }
+        match kind {
+            ContentType::ApplicationData => {
+                Ok(Progress::Opened { content: HEADER_BYTES..HEADER_BYTES + end, length })
+            }
+            ContentType::Alert => alert(content, length),
+            ContentType::Handshake => self.handshake(content, out).map(|()| Progress::Processed(length)),
+            _ => Err(AlertDescription::UnexpectedMessage),
+        }
+    }
+
+    /// Processes content of handshake messages. A client sends KeyUpdate and nothing else (RFC 8446 §4.6). Keys change
+    /// behind it, so nothing follows it in its record (§5.1).
+    fn handshake(&mut self, content: &[u8], out: &mut Out) -> Result<(), AlertDescription> {
+        let before = usize::from(self.partial_length);
+        let end = before + content.len();
+        if content.is_empty() || end > KEY_UPDATE_BYTES {
+            return Err(AlertDescription::UnexpectedMessage);
+        }
+        self.partial[before..end].copy_from_slice(content);
+        self.partial_length = end as u8;
+        let message = &self.partial[..end];
+        if HandshakeType::from(message[0]) != HandshakeType::KeyUpdate {
+            return Err(AlertDescription::UnexpectedMessage);
+        }
+        if message[1..].iter().zip([0, 0, 1]).any(|(byte, expected)| *byte != expected) {
+            return Err(AlertDescription::DecodeError);
+        }
+        let &[_, _, _, _, request] = message else { return Ok(()) };
+        if request != NOT_REQUESTED && request != REQUESTED {
+            return Err(AlertDescription::IllegalParameter);
+        }
+        self.partial_length = 0;
+        self.receiving.update();
+        if request == REQUESTED {
+            self.update(out);
+        }
+        Ok(())
+    }
+
+    /// Announces new keys of this side, and changes to them.
+    fn update(&mut self, out: &mut Out) {
+        let message = [u8::from(HandshakeType::KeyUpdate), 0, 0, 1, NOT_REQUESTED];
+        self.stage(ContentType::Handshake, &message, out);
+        self.sending.update();
+    }
+
+    /// Seals a record of the begin of `content`. Returns the number of bytes in it.
+    pub(super) fn seal(&mut self, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
+        // A few records are kept for a KeyUpdate and for alerts.
+        const KEPT: u64 = 16;
+        if self.sending.sequence() >= self.sending.suite().most_records() - KEPT {
+            self.update(out);
+        }
+        let count = content.len().min(record_bytes(self.sent));
+        self.stage_sealed(ContentType::ApplicationData, &content[..count], out)?;
+        self.sent = self.sent.saturating_add(count as u32);
+        Ok(count)
+    }
+
+    /// Seals the closing record (RFC 8446 §6.1).
+    pub(super) fn close(&mut self, out: &mut Out) {
+        self.stage(ContentType::Alert, &[1, u8::from(AlertDescription::CloseNotify)], out);
+    }
+
+    /// Seals a record of the layer's own. If the key can seal no more, the connection ends without it.
+    pub(super) fn stage(&mut self, kind: ContentType, content: &[u8], out: &mut Out) {
+        let _ = self.stage_sealed(kind, content, out);
+    }
+
+    fn stage_sealed(&mut self, kind: ContentType, content: &[u8], out: &mut Out) -> Result<(), IoError> {
+        let sealed = content.len() + EXPANSION;
+        let [high, low] = (sealed as u16).to_be_bytes();
+        // The outer kind and the version are constants (RFC 8446 §5.2).
+        let header = [u8::from(ContentType::ApplicationData), 3, 3, high, low];
+        out.stage_with(HEADER_BYTES + sealed, |record| {
+            let (front, sealed) = record.split_at_mut(HEADER_BYTES);
+            front.copy_from_slice(&header);
+            self.sending.seal(&header, content, u8::from(kind), sealed)
+        })
+        .map_err(|_| IoError::Gone)
+    }
+}
+
+#[cfg(test)]
+impl Records {
+    /// Opens a record of any kind, for the side of a client.
+    pub(super) fn open_any(&mut self, record: &mut [u8]) -> (ContentType, Vec<u8>) {
+        let (header, sealed) = record.split_at_mut(HEADER_BYTES);
+        let header = <[u8; HEADER_BYTES]>::try_from(&*header).expect("it was split there");
+        let inner = self.receiving.open(&header, sealed).expect("it is the next record");
+        (ContentType::from(sealed[inner - 1]), sealed[..inner - 1].to_vec())
+    }
+
+    /// New keys of this side, behind a message of the test's own.
+    pub(super) fn update_sending(&mut self) {
+        self.sending.update();
+    }
+}
+
+/// The most bytes of plaintext in the record behind `sent` bytes: it grows with the window of TCP.
+pub(super) fn record_bytes(sent: u32) -> usize {
+    (sent as usize / 4).clamp(FIRST_RECORD_BYTES, CONTENT_BYTES)
+}
+
+/// Returns the length of the sealed record that `input` begins with, or `None` while a part of it is missing.
+fn length(input: &[u8]) -> Result<Option<usize>, AlertDescription> {
+    if input.first().is_some_and(|kind| *kind != u8::from(ContentType::ApplicationData)) {
+        return Err(AlertDescription::UnexpectedMessage);
+    }
+    let &[_, _, _, high, low, ..] = input else { return Ok(None) };
+    let sealed = usize::from(u16::from_be_bytes([high, low]));
+    if sealed > CONTENT_BYTES + MOST_EXPANSION {
+        return Err(AlertDescription::RecordOverflow);
+    }
+    let length = HEADER_BYTES + sealed;
+    Ok((input.len() >= length).then_some(length))
+}
+
+/// Processes an alert of the peer. But for the end of its output, every one ends the connection (RFC 8446 §6).
+fn alert(content: &[u8], length: usize) -> Result<Progress, AlertDescription> {
+    let &[_, description] = content else { return Err(AlertDescription::DecodeError) };
+    Ok(match AlertDescription::from(description) {
+        AlertDescription::CloseNotify => Progress::Closed(length),
+        AlertDescription::UserCanceled => Progress::Processed(length),
+        _ => Progress::Failed,
+    })
+}

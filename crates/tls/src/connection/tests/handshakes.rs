@@ -1,0 +1,221 @@
+use std::time::Duration;
+
+use rustls::version::{TLS12, TLS13};
+use rustls::{AlertDescription, HandshakeKind};
+use tenfold_http::script::Script;
+use tenfold_http::{Finish, Next};
+
+use super::{Fixture, Served, request};
+use crate::connection::HandshakeResult;
+
+#[test]
+fn a_handshake_may_be_split_anywhere() {
+    for version in [&TLS13, &TLS12] {
+        let fixture = Fixture::new(version);
+        let hello = fixture.client().wire().len();
+        // In steps of a prime, so that the run is short and the places differ.
+        for at in (1..hello + 120).step_by(7).chain(1..8) {
+            let client = fixture.client();
+            let first = client.wire();
+            let (front, rest) = first.split_at(at.min(first.len()));
+            let second = at.saturating_sub(first.len());
+            let script = Script::new()
+                .sends(front)
+                .waits(Duration::from_secs(1))
+                .sends(rest)
+                .responds(client.answers(second, &request("/")))
+                .waits(Duration::from_secs(1))
+                .responds(client.answers(0, &request("/again")));
+            let outcome = fixture.play(script);
+            client.read(&outcome.sent);
+            assert_eq!((client.small_answers(), client.error()), (2, None), "split at {at}");
+        }
+    }
+}
+
+#[test]
+fn every_operation_may_have_to_wait() {
+    for version in [&TLS13, &TLS12] {
+        let fixture = Fixture::new(version);
+        let script = |client: &super::Client| {
+            Script::new()
+                .sends(client.wire())
+                .responds(client.answers(0, &request("/30000")))
+                .waits(Duration::from_secs(1))
+                .responds(client.answers(9, &request("/")))
+                .takes(20_000, Duration::ZERO)
+        };
+        let client = fixture.client();
+        let outcome = fixture.play(script(&client));
+        client.read(&outcome.sent);
+        let whole = client.plaintext();
+        assert!(whole.len() > 30_000, "{} bytes", whole.len());
+        for at in 0..outcome.operations {
+            let client = fixture.client();
+            let outcome = fixture.play(script(&client).pausing_at(at));
+            client.read(&outcome.sent);
+            assert!(client.plaintext() == whole, "a pause at operation {at}");
+        }
+    }
+}
+
+#[test]
+fn an_idle_connection_is_parked_between_its_requests_and_closed_in_order() {
+    for (version, served) in
+        [(&TLS13, Served::Extracted), (&TLS13, Served::Unbuffered), (&TLS12, Served::Extracted)]
+    {
+        let fixture = Fixture::with(version, served, |_| true);
+        let client = fixture.client();
+        let second = Duration::from_secs(1);
+        let mut script = Script::new().sends(client.wire()).waits(second).responds(client.answers(0, b""));
+        for _ in 0..3 {
+            script = script.waits(second).responds(client.answers(0, &request("/")));
+        }
+        let closing = client.clone();
+        let script = script.waits(second).responds(move |sent| {
+            closing.read(sent);
+            closing.connection(|connection| connection.send_close_notify());
+            vec![closing.wire()]
+        });
+        let outcome = fixture.play(script);
+        client.read(&outcome.sent);
+        assert_eq!((client.small_answers(), client.closed()), (3, true), "{version:?} {served:?}");
+        assert_eq!((outcome.next, outcome.finish), (Next::Close, Some(Finish::Close)));
+        assert!(outcome.parked >= 3, "parked {} times", outcome.parked);
+        assert_eq!(*fixture.results.lock().expect("no panic"), [HandshakeResult::Full]);
+    }
+}
+
+#[test]
+fn a_session_is_resumed_and_its_facts_are_known() {
+    for version in [&TLS13, &TLS12] {
+        let fixture = Fixture::new(version);
+        for resumed in [false, true] {
+            let client = fixture.client();
+            let script = Script::new()
+                .sends(client.wire())
+                .responds(client.answers(0, b""))
+                .waits(Duration::from_secs(1))
+                .responds(client.answers(0, &request("/")));
+            let (outcome, state) = fixture.play_keeping(script);
+            client.read(&outcome.sent);
+            assert_eq!(client.small_answers(), 1);
+            let kind = client.connection(|connection| connection.handshake_kind());
+            assert_eq!(kind == Some(HandshakeKind::Resumed), resumed, "{version:?}");
+            let facts = state.expect("it was kept").facts().cloned().expect("the handshake is over");
+            assert_eq!((facts.resumed, facts.version), (resumed, version.version));
+            assert_eq!(facts.name.as_deref(), Some("localhost"));
+            assert_eq!(facts.protocol.as_deref(), Some(&b"http/1.1"[..]));
+        }
+        let results = fixture.results.lock().expect("no panic").clone();
+        assert_eq!(results, [HandshakeResult::Full, HandshakeResult::Resumed]);
+    }
+}
+
+#[test]
+fn a_hello_that_never_ends_is_waited_for_until_the_deadline() {
+    let fixture = Fixture::new(&TLS13);
+    let hello = fixture.client().wire();
+    for at in [1, 2, 5, 6, 100, hello.len() - 1] {
+        let outcome = fixture.play(Script::new().drips(&hello[..at], Duration::from_millis(10)));
+        assert_eq!((outcome.sent.len(), outcome.next), (0, Next::Close), "{at} bytes");
+        let first = Duration::from_millis(10);
+        assert_eq!(outcome.took, first + fixture.limits.head_timeout, "from its first byte on");
+    }
+    // Nor is a client that never answers.
+    let outcome = fixture.play(Script::new().sends(&hello));
+    assert_eq!((outcome.next, outcome.took), (Next::Close, fixture.limits.head_timeout));
+    // In records of a byte each.
+    let mut wire = Vec::new();
+    for byte in &hello[5..] {
+        wire.extend([22, 3, 1, 0, 1, *byte]);
+    }
+    let outcome = fixture.play(Script::new().sends(&wire));
+    assert_eq!(outcome.sent[..3], [22, 3, 3], "a hello of the server");
+}
+
+/// The server's last record is this alert, in plaintext.
+#[track_caller]
+fn refused(wire: &[u8], alert: AlertDescription) {
+    let fixture = Fixture::new(&TLS13);
+    let outcome = fixture.play(Script::new().sends(wire));
+    assert_eq!(outcome.sent, [21, 3, 3, 0, 2, 2, u8::from(alert)]);
+    assert_eq!((outcome.next, outcome.finish), (Next::Linger, Some(Finish::Linger)));
+    assert_eq!(*fixture.results.lock().expect("no panic"), [HandshakeResult::Failed]);
+}
+
+#[test]
+fn a_wrong_hello_gets_an_alert() {
+    let hello = Fixture::new(&TLS13).client().wire();
+    refused(&[22, 3, 1, 255, 255], AlertDescription::DecodeError);
+    refused(&[22, 3, 1, 0, 0], AlertDescription::DecodeError);
+    refused(&[128, 46, 1, 3, 1], AlertDescription::DecodeError);
+    refused(&[1, 3, 1, 0, 5, 1, 2, 3, 4, 5], AlertDescription::DecodeError);
+    refused(&[23, 3, 3, 0, 2, 1, 1], AlertDescription::UnexpectedMessage);
+    refused(&[20, 3, 3, 0, 1, 1], AlertDescription::UnexpectedMessage);
+    let changed = |at: usize, byte: u8| {
+        let mut wrong = hello.clone();
+        wrong[at] = byte;
+        wrong
+    };
+    refused(&changed(5, 20), AlertDescription::UnexpectedMessage);
+    // The version of SSL 3 in the hello, without the extension that names a newer one, is too old.
+    let mut old = vec![22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 1];
+    old.extend([7; 32]);
+    old.extend([0, 0, 2, 0, 47, 1, 0]);
+    refused(&old, AlertDescription::ProtocolVersion);
+}
+
+#[test]
+fn a_protocol_that_is_not_served_gets_an_alert() {
+    let fixture = Fixture::new(&TLS13);
+    for (offered, served) in [("h2", false), ("http/1.0", true), ("http/1.1", true)] {
+        let mut config = (*fixture.client).clone();
+        config.alpn_protocols = vec![offered.into()];
+        let client = super::Client::new(&config.into());
+        let outcome = fixture.play(Script::new().sends(client.wire()));
+        client.read(&outcome.sent);
+        let alert = rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol);
+        assert_eq!(client.error(), (!served).then_some(alert), "{offered}");
+    }
+}
+
+#[test]
+fn plain_http_gets_a_response_that_names_the_reason() {
+    let fixture = Fixture::new(&TLS13);
+    let outcome = fixture.play(Script::new().sends(request("/")));
+    let sent = String::from_utf8_lossy(&outcome.sent);
+    assert!(
+        sent.starts_with("HTTP/1.1 400 Bad Request\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
+        "{sent}"
+    );
+    let (head, body) = sent.split_once("\r\n\r\n").expect("a head");
+    assert!(
+        head.contains(&format!("\r\nContent-Length: {}", body.len())) && body.contains("https"),
+        "{sent}"
+    );
+    assert_eq!(outcome.next, Next::Linger);
+    assert!(fixture.results.lock().expect("no panic").is_empty(), "there was no handshake");
+}
+
+#[test]
+fn a_connection_that_is_cut_off_gets_no_answer() {
+    for version in [&TLS13, &TLS12] {
+        let fixture = Fixture::new(version);
+        // The record that holds the end of the request is cut off.
+        let client = fixture.client();
+        let cut = client.clone();
+        let script =
+            Script::new().sends(client.wire()).responds(client.answers(0, b"")).waits(Duration::from_secs(1));
+        let script = script.responds(move |sent| {
+            cut.read(sent);
+            cut.write(&request("/"));
+            let mut wire = cut.wire();
+            wire.pop();
+            vec![wire]
+        });
+        let outcome = fixture.play(script.ends());
+        client.read(&outcome.sent);
+        assert_eq!((client.small_answers(), outcome.next), (0, Next::Linger), "{version:?}");
+    }
+}

@@ -1,0 +1,190 @@
+//! rustls' unbuffered connection, one record at a time: handshakes, and TLS 1.2 behind them.
+
+use rustls::Error;
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic,
+};
+use tenfold_http::layer::Progress;
+use tenfold_http::{IoError, Out};
+
+use super::records::{HEADER_BYTES, record_bytes};
+
+/// The most bytes of a record before it is known to be one of TLS 1.3 (RFC 5246 §6.2.3).
+pub(super) const RECORD_BYTES: usize = HEADER_BYTES + (1 << 14) + 2048;
+
+/// What rustls waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waits {
+    /// More of the handshake.
+    Handshake,
+    /// Plaintext, in either direction.
+    Traffic,
+    /// Plaintext to send: the peer has ended its output.
+    Sending,
+}
+
+/// The result of processing bytes.
+pub(super) struct Processed {
+    /// Bytes at the front that rustls is done with.
+    pub(super) discard: usize,
+    pub(super) waits: Waits,
+}
+
+/// Has `connection` process `input`, which ends with a record. Its own records go to `out`, and opened content to
+/// `plaintext`.
+pub(super) fn process(
+    connection: &mut UnbufferedServerConnection,
+    input: &mut [u8],
+    out: &mut Out,
+    plaintext: &mut Vec<u8>,
+) -> Result<Processed, Error> {
+    let (mut discarded, mut ended) = (0, false);
+    loop {
+        let UnbufferedStatus { discard, state } = connection.process_tls_records(&mut input[discarded..]);
+        let waits = match state {
+            Ok(ConnectionState::EncodeTlsData(data)) => {
+                encode(data, out)?;
+                None
+            }
+            Ok(ConnectionState::TransmitTlsData(data)) => {
+                data.done();
+                None
+            }
+            Ok(ConnectionState::ReadTraffic(mut records)) => {
+                while let Some(record) = records.next_record() {
+                    plaintext.extend_from_slice(record?.payload);
+                }
+                None
+            }
+            Ok(ConnectionState::BlockedHandshake) => Some(Waits::Handshake),
+            Ok(ConnectionState::WriteTraffic(_)) if !ended => Some(Waits::Traffic),
+            Ok(ConnectionState::PeerClosed) => {
+                ended = true;
+                None
+            }
+            Ok(ConnectionState::WriteTraffic(_) | ConnectionState::Closed) => Some(Waits::Sending),
+            Ok(_) => return Err(Error::General("early data is disabled".into())),
+            Err(error) => {
+                stage_rest(connection, out);
+                return Err(error);
+            }
+        };
+        discarded += discard;
+        // A record behind the last one of a handshake is not for rustls: it is left alone once nothing is to be sent.
+        let over = !connection.is_handshaking() && !connection.wants_write() && discarded == input.len();
+        if let Some(waits) = waits.or((over && plaintext.is_empty() && !ended).then_some(Waits::Traffic)) {
+            return Ok(Processed { discard: discarded, waits });
+        }
+    }
+}
+
+/// Stages the records that wait to be sent, such as an alert.
+pub(super) fn stage_rest(connection: &mut UnbufferedServerConnection, out: &mut Out) {
+    loop {
+        match connection.process_tls_records(&mut []).state {
+            Ok(ConnectionState::EncodeTlsData(data)) => {
+                if encode(data, out).is_err() {
+                    return;
+                }
+            }
+            Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+            _ => return,
+        }
+    }
+}
+
+fn encode<Data>(mut data: EncodeTlsData<'_, Data>, out: &mut Out) -> Result<(), Error> {
+    let Err(EncodeError::InsufficientSize(size)) = data.encode(&mut []) else { return Ok(()) };
+    out.stage_with(size.required_size, |into| data.encode(into))
+        .map(|_| ())
+        .map_err(|_| Error::General("a record has changed its size".into()))
+}
+
+/// Returns the length of the record that `input` begins with, or `None` while a part of it is missing. Input that
+/// cannot be a record is all of it: rustls chooses the alert.
+pub(super) fn length(input: &[u8]) -> Option<usize> {
+    const KINDS: std::ops::RangeInclusive<u8> = 20..=24;
+    if input.first().is_some_and(|kind| !KINDS.contains(kind))
+        || input.get(1).is_some_and(|major| *major != 3)
+    {
+        return (input.len() >= HEADER_BYTES).then_some(input.len());
+    }
+    let &[_, _, _, high, low, ..] = input else { return None };
+    let length = HEADER_BYTES + usize::from(u16::from_be_bytes([high, low]));
+    if length > RECORD_BYTES { Some(input.len()) } else { (input.len() >= length).then_some(length) }
+}
+
+type Traffic<'c> = WriteTraffic<'c, ServerConnectionData>;
+
+/// A connection that stays with rustls behind its handshake.
+pub(super) struct Unbuffered {
+    pub(super) connection: Box<UnbufferedServerConnection>,
+    /// Plaintext that was sealed, up to the bytes that matter for the size of records.
+    sent: u32,
+}
+
+impl Unbuffered {
+    pub(super) fn new(connection: Box<UnbufferedServerConnection>) -> Unbuffered {
+        Unbuffered { connection, sent: 0 }
+    }
+
+    /// Whether plaintext was sealed.
+    pub(super) fn has_sealed(&self) -> bool {
+        self.sent > 0
+    }
+
+    /// Processes the record at the front of `input`. Its content is copied back to where the record was.
+    pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> Progress {
+        let Some(length) = length(input) else { return Progress::Incomplete };
+        let mut plaintext = Vec::new();
+        match process(&mut self.connection, &mut input[..length], out, &mut plaintext) {
+            Ok(Processed { discard, waits }) if discard == length => {
+                if waits == Waits::Sending {
+                    return Progress::Closed(length);
+                }
+                let content = HEADER_BYTES..HEADER_BYTES + plaintext.len();
+                let Some(place) = input[..length].get_mut(content.clone()) else { return Progress::Failed };
+                place.copy_from_slice(&plaintext);
+                match plaintext.is_empty() {
+                    true => Progress::Processed(length),
+                    false => Progress::Opened { content, length },
+                }
+            }
+            // A handshake message that is split over records: no client begins another handshake so.
+            Ok(_) | Err(_) => Progress::Failed,
+        }
+    }
+
+    /// Seals a record of the begin of `content`. Returns the number of bytes in it.
+    pub(super) fn seal(&mut self, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
+        let count = content.len().min(record_bytes(self.sent));
+        self.stage(out, |traffic, into| traffic.encrypt(&content[..count], into))?;
+        self.sent = self.sent.saturating_add(count as u32);
+        Ok(count)
+    }
+
+    /// Seals the closing record. If that fails, the connection ends without it.
+    pub(super) fn close(&mut self, out: &mut Out) {
+        let _ = self.stage(out, |traffic, into| traffic.queue_close_notify(into));
+    }
+
+    /// Stages what `seal` writes, which tells the size that it needs.
+    fn stage(
+        &mut self,
+        out: &mut Out,
+        mut seal: impl FnMut(&mut Traffic<'_>, &mut [u8]) -> Result<usize, EncryptError>,
+    ) -> Result<(), IoError> {
+        stage_rest(&mut self.connection, out);
+        let Ok(ConnectionState::WriteTraffic(mut traffic)) =
+            self.connection.process_tls_records(&mut []).state
+        else {
+            return Err(IoError::Gone);
+        };
+        let Err(EncryptError::InsufficientSize(size)) = seal(&mut traffic, &mut []) else {
+            return Err(IoError::Gone);
+        };
+        out.stage_with(size.required_size, |into| seal(&mut traffic, into)).map_err(|_| IoError::Gone)?;
+        Ok(())
+    }
+}
