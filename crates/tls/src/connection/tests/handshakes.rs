@@ -159,10 +159,10 @@ fn a_wrong_hello_gets_an_alert() {
         wrong
     };
     refused(&changed(5, 20), AlertDescription::UnexpectedMessage);
-    // The version of SSL 3 in the hello, without the extension that names a newer one, is too old.
-    let mut old = vec![22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 1];
+    // TLS 1.0 in the hello, without the extension that names a newer one, is too old.
+    let mut old = vec![22, 3, 1, 0, 55, 1, 0, 0, 51, 3, 1];
     old.extend([7; 32]);
-    old.extend([0, 0, 2, 0, 47, 1, 0]);
+    old.extend([0, 0, 2, 0, 47, 1, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3]);
     refused(&old, AlertDescription::ProtocolVersion);
 }
 
