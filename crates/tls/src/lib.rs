@@ -4,3 +4,5 @@
 
 pub mod certificates;
 pub mod connection;
+
+pub use rustls::ServerConfig;

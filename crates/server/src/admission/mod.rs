@@ -69,7 +69,7 @@ impl Connections {
             None if settings.is_explicit("max-connections-per-address") => Connections::Unbounded,
             // It has one connection at a time.
             None if plan.engine == Engine::Naive => Connections::Unbounded,
-            None if settings.listen.iter().any(off_loopback) => {
+            None if settings.addresses().any(off_loopback) => {
                 let all = plan.bounds.connections.saturating_mul(plan.workers);
                 let bound = (all / DEFAULT_PART).max(LEAST_DEFAULT);
                 Connections::Default(u32::try_from(bound).unwrap_or(u32::MAX))

@@ -1,13 +1,16 @@
 //! The configuration of a generation of workers: the plan of the engine, its sites and its bounds.
 
+use std::sync::Arc;
+
 use tenfold_engine::{Accept, Bounds, Dispatch, Engine, Plan, Sender, TimerKind, TimerUpdate};
 use tenfold_sys::limits;
 use tenfold_sys::socket::{ListenAddress, ListenOptions};
+use tenfold_tls::{ServerConfig, connection};
 
 use super::{capacity, refusals};
 use crate::admission::Shares;
 use crate::diagnostics::warning;
-use crate::settings::values::{EngineChoice, Settings};
+use crate::settings::values::{EngineChoice, ListenEntry, Settings};
 
 /// The configuration that runs, with every choice made.
 #[derive(Clone, Debug)]
@@ -25,6 +28,8 @@ pub(crate) struct ResolvedConfig {
     pub(crate) descriptors: u64,
     /// The bounds of one address, if there are any.
     pub(crate) shares: Option<Shares>,
+    /// TLS, if there is a certificate.
+    pub(crate) tls: Option<Arc<ServerConfig>>,
 }
 
 impl ResolvedConfig {
@@ -73,6 +78,10 @@ impl ResolvedConfig {
         let hosts = settings.hosts.iter().map(|host| capacity::host_site(settings, host, &site)).collect();
         plan.bounds.connections = capacity::connections(settings, &plan, &site, descriptors)?;
         let shares = Shares::of(settings, &plan);
+        let tls = match (&settings.tls_certificate, &settings.tls_key) {
+            (Some(certificate), Some(key)) => Some(connection::load(certificate, key)?),
+            _ => None,
+        };
         let options = ListenOptions {
             backlog: settings.backlog as i32,
             tcp_nodelay: settings.tcp_nodelay,
@@ -89,9 +98,17 @@ impl ResolvedConfig {
                 "backlog is {}, but this kernel keeps {most} at most; raise net.core.somaxconn, or ask for less",
                 settings.backlog
             )),
-            _ => {
-                Ok(ResolvedConfig { plan, reason, site, hosts, options, kernel_backlog, descriptors, shares })
-            }
+            _ => Ok(ResolvedConfig {
+                plan,
+                reason,
+                site,
+                hosts,
+                options,
+                kernel_backlog,
+                descriptors,
+                shares,
+                tls,
+            }),
         }
     }
 }
@@ -138,11 +155,12 @@ pub(crate) fn warn(settings: &Settings) {
 
 /// Passwords that anybody on the way can read.
 fn warning_of(settings: &Settings) -> Option<String> {
-    let is_open = |address: &&ListenAddress| match address {
-        ListenAddress::Internet(at) => !at.ip().is_loopback(),
+    let is_open = |entry: &&ListenEntry| match &entry.address {
+        ListenAddress::Internet(at) => !at.ip().is_loopback() && !settings.has_tls(entry),
         ListenAddress::Unix(_) => false,
     };
-    let address = settings.listen.iter().find(is_open).filter(|_| settings.asks_for_passwords())?;
+    let entry = settings.listen.iter().find(is_open).filter(|_| settings.asks_for_passwords())?;
+    let address = &entry.address;
     Some(format!(
         "basic authentication on {address} sends passwords unencrypted; listen on 127.0.0.1 behind a proxy that ends TLS"
     ))

@@ -27,6 +27,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     members_without_accounts(settings, shares.as_ref())?;
     tcp_without_tcp(settings)?;
     zerocopy_without_tcp(settings, plan.sender)?;
+    tls_without_a_use(settings, plan.sender)?;
     fastopen_without_the_kernel(settings)
 }
 
@@ -106,7 +107,7 @@ fn bounds_of_nothing(settings: &Settings, shares: Option<&Shares>) -> Result<(),
         (Some(most), least) if most <= least => Err(format!(
             "max-rate is {most} and min-rate {least}: nobody could keep both; raise one or lower the other"
         )),
-        (Some(_), _) if let Some(address) = settings.listen.iter().find(unix) => {
+        (Some(_), _) if let Some(address) = settings.addresses().find(unix) => {
             Err(format!("max-rate is for TCP, and {address} is none"))
         }
         _ => Ok(()),
@@ -218,7 +219,7 @@ fn what_is_for_other_topologies(settings: &Settings, plan: &Plan) -> Result<(), 
 const TCP: &[&str] = &["tcp-nodelay", "tcp-cork", "defer-accept", "fastopen", "linger", "notsent-lowat"];
 
 fn tcp_without_tcp(settings: &Settings) -> Result<(), String> {
-    if settings.listen.iter().any(|address| matches!(address, ListenAddress::Internet(_))) {
+    if settings.addresses().any(|address| matches!(address, ListenAddress::Internet(_))) {
         return Ok(());
     }
     match TCP.iter().find(|name| settings.is_explicit(name)) {
@@ -232,12 +233,33 @@ fn tcp_without_tcp(settings: &Settings) -> Result<(), String> {
 
 /// Only TCP has sends that do not copy.
 fn zerocopy_without_tcp(settings: &Settings, sender: Sender) -> Result<(), String> {
-    let unix = settings.listen.iter().find(|address| matches!(address, ListenAddress::Unix(_)));
+    let unix = settings.addresses().find(|address| matches!(address, ListenAddress::Unix(_)));
     match (sender, unix) {
         (Sender::Zerocopy, Some(address)) => Err(format!(
             "send zerocopy is for TCP, and {address} is a Unix socket; take another sender, or another address"
         )),
         _ => Ok(()),
+    }
+}
+
+/// Files that are sealed are read first: no sender that bypasses this process can send them.
+fn tls_without_a_use(settings: &Settings, sender: Sender) -> Result<(), String> {
+    match (&settings.tls_certificate, &settings.tls_key) {
+        (Some(_), None) => Err("tls-certificate requires tls-key: name the file with the key".into()),
+        (None, Some(_)) => {
+            Err("tls-key requires tls-certificate: name the file with the certificate".into())
+        }
+        (None, None) => Ok(()),
+        (Some(_), Some(_)) if !settings.listen.iter().any(|entry| settings.has_tls(entry)) => Err(
+            "tls-certificate has no use: every address in listen is a Unix socket or begins with http:; listen on \
+             an address such as 0.0.0.0:443"
+                .into(),
+        ),
+        (Some(_), Some(_)) if !matches!(sender, Sender::Auto | Sender::Copy) => Err(format!(
+            "send {sender} does not go with tls-certificate: files are read and encrypted by this process; take \
+             send auto"
+        )),
+        (Some(_), Some(_)) => Ok(()),
     }
 }
 

@@ -68,7 +68,12 @@ pub(super) static DANGEROUS: &[Call] = calls! {
 };
 
 /// The calls that a worker of `plan` may make.
-pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> Vec<FilterRule> {
+pub(super) fn of_worker(
+    plan: &Plan,
+    several_listeners: bool,
+    layered: bool,
+    members: bool,
+) -> Vec<FilterRule> {
     let model = plan.engine.model();
     let waits = plan.others_waits();
     // Files are sent as the sender does; flags are looked at below.
@@ -86,9 +91,10 @@ pub(super) fn of_worker(plan: &Plan, several_listeners: bool, members: bool) -> 
             _ => FilterRule::when(call, &[unless_it_connects(flags)]),
         });
     }
-    // The test layer asks whether a file is cached.
-    #[cfg(feature = "test-layer")]
-    rules.push(Call::PREADV2.into());
+    // A layer asks whether a file is cached.
+    if layered {
+        rules.push(Call::PREADV2.into());
+    }
     // Filters of threads are installed beneath that of the process; a thread that has its own may add none.
     rules.push(Call::SECCOMP.into());
     // A connection is reset by an address that is none.

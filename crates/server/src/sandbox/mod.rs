@@ -30,6 +30,8 @@ pub(crate) struct Process {
 pub(crate) struct Serving<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) several_listeners: bool,
+    /// Whether connections run through a layer.
+    pub(crate) layered: bool,
     pub(crate) members: bool,
     pub(crate) roots: &'a [Root],
     /// The paths beneath which it writes.
@@ -54,13 +56,13 @@ pub(crate) fn require() -> Result<(), String> {
 /// # Errors
 /// In words, what the system said.
 pub(crate) fn confine_worker(process: Process, serving: &Serving<'_>) -> Result<(), String> {
-    let Serving { plan, several_listeners, members, roots, written } = *serving;
+    let Serving { plan, several_listeners, layered, members, roots, written } = *serving;
     landlock::limit_worker(roots, written.iter().copied())
         .map_err(|error| format!("cannot limit files: {error}"))?;
     let mut fatal = calls::DANGEROUS.to_vec();
     fatal.push(Call::CONNECT);
     fatal.extend(plan.others_waits());
-    confine(process, &calls::of_worker(plan, several_listeners, members), &fatal)
+    confine(process, &calls::of_worker(plan, several_listeners, layered, members), &fatal)
 }
 
 /// Confines the process of the accounts, which connects to databases or has one in a file.

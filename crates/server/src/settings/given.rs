@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tenfold_site::{Listing, Policy};
+use tenfold_sys::socket::ListenAddress;
 
 use super::file;
 use super::problem::Problem;
@@ -10,7 +11,7 @@ use super::row::{Initial, Null, Row, Set, Text};
 use super::rows::{row, rows};
 use super::tables::site::SiteTable;
 use super::units::meant;
-use super::values::{Said, Settings, Source};
+use super::values::{ListenEntry, Said, Settings, Source};
 use crate::diagnostics::warning;
 
 /// The file by which the root of the demonstration site is known.
@@ -90,6 +91,17 @@ pub(crate) fn warn_of_slips() {
 }
 
 impl Settings {
+    /// The addresses of `listen`.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
+        self.listen.iter().map(|entry| &entry.address)
+    }
+
+    /// Whether connections to this entry have TLS.
+    pub(crate) fn has_tls(&self, entry: &ListenEntry) -> bool {
+        let over_tcp = matches!(entry.address, ListenAddress::Internet(_));
+        self.tls_certificate.is_some() && over_tcp && !entry.plaintext
+    }
+
     /// The policies of all sites, for all paths and by rules.
     pub(crate) fn all_policies(&self) -> impl Iterator<Item = &Policy> {
         std::iter::once(&self.site).chain(&self.hosts).flat_map(SiteTable::all_policies)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tenfold_sys::socket::ListenAddress;
 
-use super::values::Settings;
+use super::values::{ListenEntry, Settings};
 
 /// One setting.
 pub(crate) struct Row {
@@ -66,11 +66,13 @@ impl Text<'_> {
         if self.text.is_empty() { Err("a path is missing".into()) } else { Ok(self.base.join(self.text)) }
     }
 
-    pub(super) fn address(&self) -> Result<ListenAddress, String> {
-        Ok(match self.text.parse()? {
+    pub(super) fn listen_entry(&self) -> Result<ListenEntry, String> {
+        let without_tls = self.text.strip_prefix("http:");
+        let address = match without_tls.unwrap_or(self.text).parse()? {
             ListenAddress::Unix(path) => ListenAddress::Unix(self.base.join(path)),
             internet => internet,
-        })
+        };
+        Ok(ListenEntry { address, plaintext: without_tls.is_some() })
     }
 }
 

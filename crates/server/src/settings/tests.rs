@@ -33,7 +33,7 @@ fn refusal(content: &str) -> String {
 #[test]
 fn defaults_are_those_of_the_book() {
     let settings = Given::default().resolve().expect("legal");
-    assert_eq!(settings.listen, ["127.0.0.1:8080".parse().expect("an address")]);
+    assert!(settings.addresses().eq(&["127.0.0.1:8080".parse().expect("an address")]));
     assert_eq!((settings.root, settings.index.as_str()), (PathBuf::from("."), "index.html"));
     assert_eq!((settings.engine, settings.topology, settings.workers), (EngineChoice::Auto, None, None));
     assert_eq!((settings.tcp_nodelay, settings.backlog, settings.defer_accept), (true, 4096, true));
@@ -71,7 +71,7 @@ fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
     assert_eq!(settings.limits.max_headers, 2);
     assert_eq!(settings.index, "of-file");
     assert_eq!(settings.limits.max_target, 8 * 1024);
-    assert_eq!(settings.listen, ["[::]:3".parse().expect("an address")], "a list is replaced whole");
+    assert!(settings.addresses().eq(&["[::]:3".parse().expect("an address")]), "a list is replaced whole");
     assert_eq!(settings.source("backlog"), Source::Flag);
     assert_eq!(settings.source("max-headers"), Source::Variable);
     assert_eq!(settings.source("index"), Source::File);
@@ -290,7 +290,7 @@ fn the_file_may_say_things_in_its_own_way() {
     assert!(!settings.tcp_nodelay);
     assert_eq!(settings.access_log, LogTarget::Off);
     assert_eq!(settings.limits.max_head, 4096);
-    assert_eq!(settings.listen[1], ListenAddress::Unix("conf/site.sock".into()));
+    assert_eq!(settings.listen[1].address, ListenAddress::Unix("conf/site.sock".into()));
     let said = refusal("root = true\n");
     assert!(said.contains("root is not written as a TOML boolean; put it in quotes"), "{said}");
 }

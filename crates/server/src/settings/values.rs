@@ -17,7 +17,7 @@ use crate::diagnostics::Level;
 /// default in the table of settings, an `Option` is `Some` once that table has been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
-    pub(crate) listen: Vec<ListenAddress>,
+    pub(crate) listen: Vec<ListenEntry>,
     pub(crate) root: PathBuf,
     pub(crate) index: String,
     pub(crate) echo: Option<String>,
@@ -76,6 +76,8 @@ pub(crate) struct Settings {
     pub(crate) user: Option<String>,
     pub(crate) control: Control,
     pub(crate) sandbox: bool,
+    pub(crate) tls_certificate: Option<PathBuf>,
+    pub(crate) tls_key: Option<PathBuf>,
     pub(crate) members: Members,
     /// What `[site]` says.
     pub(crate) site: SiteTable,
@@ -83,6 +85,14 @@ pub(crate) struct Settings {
     pub(crate) hosts: Vec<SiteTable>,
     /// The text of each setting that won, and its source.
     pub(super) said: Vec<Said>,
+}
+
+/// An entry of `listen`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListenEntry {
+    pub(crate) address: ListenAddress,
+    /// Whether it has no TLS in any case.
+    pub(crate) plaintext: bool,
 }
 
 /// The I/O model that was asked for.

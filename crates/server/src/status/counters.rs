@@ -32,6 +32,12 @@ pub(crate) enum Counter {
     Substituted,
     /// Idle connections that were closed for new ones.
     Evicted,
+    /// TLS handshakes in full.
+    TlsFull,
+    /// Those that resumed a session.
+    TlsResumed,
+    /// Those that failed.
+    TlsFailed,
     /// Sends without copying that the kernel is done with.
     HeldSends,
     /// Those of them that it copied after all.

@@ -71,12 +71,21 @@ pub(crate) struct Numbers {
     /// Pieces of files that were copied, because what their sender needs was not to be had.
     pub(crate) substituted: u64,
     pub(crate) zerocopy: Zerocopy,
+    pub(crate) tls: Handshakes,
     pub(crate) log_lines: u64,
     pub(crate) log_lines_lost: u64,
     pub(crate) log_lines_dropped: u64,
     pub(crate) panics: u64,
     /// System calls that the sandbox answered with EPERM.
     pub(crate) refused_calls: u64,
+}
+
+/// TLS handshakes by their results.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Handshakes {
+    pub(crate) full: u64,
+    pub(crate) resumed: u64,
+    pub(crate) failed: u64,
 }
 
 /// What became of sends without copying.
@@ -111,6 +120,11 @@ impl Numbers {
             bytes: sums.of(Counter::Sent),
             substituted: sums.of(Counter::Substituted),
             zerocopy: Zerocopy { sends: sums.of(Counter::HeldSends), copied: sums.of(Counter::HeldCopied) },
+            tls: Handshakes {
+                full: sums.of(Counter::TlsFull),
+                resumed: sums.of(Counter::TlsResumed),
+                failed: sums.of(Counter::TlsFailed),
+            },
             log_lines: sums.of(Counter::Lines),
             log_lines_lost: sums.of(Counter::LinesLost),
             log_lines_dropped: sums.of(Counter::LinesDropped),
@@ -159,6 +173,10 @@ impl std::fmt::Display for Report {
         if self.send == Sender::Zerocopy.to_string() {
             let Zerocopy { sends, copied } = self.total.zerocopy;
             writeln!(f, "zerocopy   {sends} sends, {copied} of them copied by the kernel")?;
+        }
+        let Handshakes { full, resumed, failed } = self.total.tls;
+        if full + resumed + failed > 0 {
+            writeln!(f, "tls        {full} full handshakes, {resumed} resumed, {failed} failed")?;
         }
         if self.total.substituted > 0 {
             writeln!(f, "senders    {} pieces of files copied instead", self.total.substituted)?;

@@ -45,11 +45,13 @@ fn block(facts: &Facts<'_>, coloured: bool) -> String {
     let (strong, faint, plain) = if coloured { ("\x1b[1m", "\x1b[2m", "\x1b[0m") } else { ("", "", "") };
     let mut text =
         format!("{strong}tenfold {}{plain}, process {}\n", env!("CARGO_PKG_VERSION"), std::process::id());
-    for address in facts.addresses {
-        let _ = writeln!(text, "  {faint}serves{plain}   {strong}{}{plain}", link(address));
+    for (address, entry) in facts.addresses.iter().zip(&facts.settings.listen) {
+        let scheme = if facts.settings.has_tls(entry) { "https" } else { "http" };
+        let _ = writeln!(text, "  {faint}serves{plain}   {strong}{}{plain}", link(scheme, address));
     }
     let lines = [
         ("root", root(facts)),
+        ("tls", tls(facts)),
         ("members", members(facts)),
         ("engine", engine(facts)),
         ("switches", switches(facts)),
@@ -70,14 +72,14 @@ fn block(facts: &Facts<'_>, coloured: bool) -> String {
 }
 
 /// An address as a link that a terminal lets people follow.
-fn link(address: &ListenAddress) -> String {
+fn link(scheme: &str, address: &ListenAddress) -> String {
     match address {
         ListenAddress::Internet(at) if at.ip().is_unspecified() => {
             let own =
                 if at.is_ipv4() { IpAddr::from([127, 0, 0, 1]).to_string() } else { "[::1]".to_owned() };
-            format!("http://{own}:{}/ and every other address of this machine ({at})", at.port())
+            format!("{scheme}://{own}:{}/ and every other address of this machine ({at})", at.port())
         }
-        ListenAddress::Internet(at) => format!("http://{at}/"),
+        ListenAddress::Internet(at) => format!("{scheme}://{at}/"),
         ListenAddress::Unix(path) => format!("unix:{}", path.display()),
     }
 }
@@ -89,6 +91,11 @@ fn root(facts: &Facts<'_>) -> Option<String> {
     }
     let root = std::path::absolute(&facts.settings.root).unwrap_or_else(|_| facts.settings.root.clone());
     Some(format!("{} ({})", root.display(), facts.settings.index))
+}
+
+fn tls(facts: &Facts<'_>) -> Option<String> {
+    let certificate = facts.settings.tls_certificate.as_ref()?;
+    Some(format!("1.2 and 1.3, certificate {}", certificate.display()))
 }
 
 fn members(facts: &Facts<'_>) -> Option<String> {
@@ -105,7 +112,12 @@ fn members(facts: &Facts<'_>) -> Option<String> {
             folders.iter().map(ProtectedFolder::url).collect::<Vec<_>>().join(" ")
         ),
     };
+    let everywhere = facts.settings.listen.iter().all(|entry| facts.settings.has_tls(entry));
     text += match said.trusted.as_slice() {
+        _ if everywhere => "; cookies are Secure",
+        [] if facts.settings.tls_certificate.is_some() => {
+            "; cookies are Secure with TLS, and plain elsewhere"
+        }
         [] => "; cookies are plain: without TLS whoever listens on the way can use them",
         _ => "; cookies are Secure where a trusted proxy says https, and plain elsewhere",
     };
@@ -282,7 +294,7 @@ mod tests {
         let flags = flags.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
         let settings = Given { flags, ..Given::default() }.resolve().expect("legal");
         let config = ResolvedConfig::resolve(&settings, 1024).expect("it can be done");
-        let addresses = settings.listen.clone();
+        let addresses: Vec<_> = settings.addresses().cloned().collect();
         block(
             &Facts {
                 settings: &settings,

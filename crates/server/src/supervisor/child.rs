@@ -4,6 +4,7 @@ use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tenfold_accounts::web::protect::ProtectedFolder;
+use tenfold_engine::layer::Layered;
 use tenfold_engine::{Dispatch, Engine, Plan, Protocol, run};
 use tenfold_site::{Hosts, MemberFolders, Site};
 use tenfold_sys::file::Root;
@@ -11,6 +12,7 @@ use tenfold_sys::process::Pid;
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::Listener;
 use tenfold_sys::user::SystemUser;
+use tenfold_tls::connection::{HandshakeResult, TlsServer};
 
 use super::book::NAME;
 use super::generation::{CANNOT_SERVE, Generation};
@@ -88,7 +90,8 @@ fn serve(work: Work, user: Option<&SystemUser>, how: &Serve) -> Result<(), Strin
         let several_listeners = listeners.len() > 1;
         let written: Vec<_> = written::paths_of(&log).collect();
         let (members, roots, written) = (web.is_some(), roots.as_slice(), written.as_slice());
-        let serving = sandbox::Serving { plan, several_listeners, members, roots, written };
+        let layered = how.layered || config.tls.is_some();
+        let serving = sandbox::Serving { plan, several_listeners, layered, members, roots, written };
         sandbox::confine_worker(process, &serving)?;
     }
     let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;
@@ -106,10 +109,30 @@ fn serve(work: Work, user: Option<&SystemUser>, how: &Serve) -> Result<(), Strin
             let members =
                 web.zip(client).map(|(web, (client, starts))| Members::new(web, client, starts, plan));
             let app = App::new(hosts, &settings, admission, members, plan, worker.clone())?;
-            let served = serve_protocol(plan, &listeners, app, how.layered);
+            let served = match &config.tls {
+                Some(tls) => {
+                    let covered: Vec<_> =
+                        settings.listen.iter().map(|entry| settings.has_tls(entry)).collect();
+                    let counting = worker.clone();
+                    let count = move |result| {
+                        counting.with(|local| local.tally.add(counter(result), 1));
+                    };
+                    let layer = TlsServer::new(tls.clone(), &covered, count);
+                    run(plan, &listeners, Layered::new(layer, app, plan))
+                }
+                None => serve_protocol(plan, &listeners, app, how.layered),
+            };
             worker.end();
             served
         }
+    }
+}
+
+fn counter(result: HandshakeResult) -> Counter {
+    match result {
+        HandshakeResult::Full => Counter::TlsFull,
+        HandshakeResult::Resumed => Counter::TlsResumed,
+        HandshakeResult::Failed => Counter::TlsFailed,
     }
 }
 
@@ -164,7 +187,7 @@ fn serve_protocol<P: Protocol>(
 ) -> Result<(), String> {
     match layered {
         true => {
-            use tenfold_engine::layer::{Layered, framed::Framed};
+            use tenfold_engine::layer::framed::Framed;
             run(plan, on, Layered::new(Framed, protocol, plan))
         }
         false => run(plan, on, protocol),

@@ -34,7 +34,7 @@ pub(crate) fn examine(settings: &Settings, config: &ResolvedConfig) -> Vec<Strin
         problems.extend(sandbox::require().err());
     }
     problems.extend(open::check(settings).err());
-    problems.extend(settings.listen.iter().filter_map(|address| listening(address, config).err()));
+    problems.extend(settings.listen.iter().filter_map(|entry| listening(&entry.address, config).err()));
     let workers = match privileges::worker_user(settings) {
         Ok(workers) => workers,
         Err(why) => {

@@ -98,7 +98,7 @@ impl Supervisor {
         let mut first = Generation::open(1, settings, config, user.as_ref(), serve.null.is_some(), None)?;
         let mut address_rows = AddressRows::default();
         address_rows.give(&mut first, &[])?;
-        let sockets = Sockets::bind(&first.settings.listen, &first.config)?;
+        let sockets = Sockets::bind(first.settings.addresses(), &first.config)?;
         if let Some(rate) = first.settings.max_rate {
             sockets.pace(Some(rate))?;
         }

@@ -19,21 +19,23 @@ impl Sockets {
     ///
     /// # Errors
     /// In words, which address cannot be listened on, and why.
-    pub(super) fn bind(addresses: &[ListenAddress], config: &ResolvedConfig) -> Result<Sockets, String> {
+    pub(super) fn bind<'a>(
+        addresses: impl Iterator<Item = &'a ListenAddress>,
+        config: &ResolvedConfig,
+    ) -> Result<Sockets, String> {
         let workers = config.plan.sockets_per_address();
         let mut sockets: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
+        let mut count = 0;
         for address in addresses {
+            count += 1;
             let bound = bind_all(address, &config.options, workers);
             let bound = bound.map_err(|error| explain(address, &error))?;
             sockets.iter_mut().zip(bound).for_each(|(own, listener)| own.push(listener));
         }
         match config.plan.processes() {
             // One process has them all, those of its first thread first.
-            1 => Ok(Sockets {
-                by_process: vec![sockets.into_iter().flatten().collect()],
-                addresses: addresses.len(),
-            }),
-            _ => Ok(Sockets { by_process: sockets, addresses: addresses.len() }),
+            1 => Ok(Sockets { by_process: vec![sockets.into_iter().flatten().collect()], addresses: count }),
+            _ => Ok(Sockets { by_process: sockets, addresses: count }),
         }
     }
 

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
-#[cfg(feature = "test-layer")]
 use rustix::io::ReadWriteFlags;
 
 use crate::files::identity::{Identity, location_of};

@@ -5,6 +5,7 @@
 //! of TLS 1.2 stays with rustls (`unbuffered`).
 
 mod capture;
+mod config;
 mod handshake;
 mod keys;
 mod records;
@@ -15,4 +16,5 @@ mod unbuffered;
 mod tests;
 
 pub use capture::prepare;
+pub use config::load;
 pub use server::{Facts, HandshakeResult, TlsServer, TlsState};

@@ -2,19 +2,19 @@
 
 use tenfold_http::semantics::negotiate::ContentCoding;
 use tenfold_site::{Codings, TagFrom};
-use tenfold_sys::socket::ListenAddress;
 
 use super::read::{bytes, count, path, rows, size, some, switch, word};
 use crate::settings::row::Initial::{Follows, Value};
 use crate::settings::row::{Row, Text, many, one};
 use crate::settings::units;
+use crate::settings::values::ListenEntry;
 
 const MIB: u64 = 1 << 20;
 
 pub(super) static SITE: &[Row] = rows! { "The site":
     many "listen" "ADDRESS" = Value("127.0.0.1:8080"), fixed;
         listen = addresses;
-        "where to listen: ADDRESS:PORT, [::]:80 or unix:PATH; can be given several times";
+        "where to listen: ADDRESS:PORT, [::]:80 or unix:PATH, with http: in front for an address without TLS; can be given several times";
     one "root" "DIR" = Value("."), not_null;
         root = path;
         "the folder to serve";
@@ -68,10 +68,10 @@ pub(super) static CONTENT: &[Row] = rows! { "Content":
         "folders that each process watches; the files of others are looked at after a second";
 };
 
-fn addresses(given: &[Text<'_>]) -> Result<Vec<ListenAddress>, String> {
+fn addresses(given: &[Text<'_>]) -> Result<Vec<ListenEntry>, String> {
     match given {
         [] => Err("at least one address is needed".into()),
-        several => several.iter().map(Text::address).collect(),
+        several => several.iter().map(Text::listen_entry).collect(),
     }
 }
 

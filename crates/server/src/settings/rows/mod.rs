@@ -6,6 +6,7 @@ mod limits;
 mod members;
 mod process;
 mod read;
+mod tls;
 
 use super::row::Row;
 
@@ -15,6 +16,7 @@ static GROUPS: &[&[Row]] = &[
     content::CONTENT,
     engine::MODEL,
     engine::TCP,
+    tls::ROWS,
     limits::TIME,
     limits::BOUNDS,
     members::ROWS,
