@@ -41,6 +41,12 @@ const HARNESSES: &[Harness] = &[
         test: "chunks_are_read_as_a_slow_reader_reads_them_however_they_are_cut",
     },
     Harness {
+        name: "record",
+        package: "tenfold-tls",
+        target: &["--lib"],
+        test: "connection::tests::any::any_bytes_are_records_in_order_or_end_the_connection",
+    },
+    Harness {
         name: "form",
         package: "tenfold-accounts",
         target: &["--lib"],

@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("site", &["tenfold-http", "tenfold-sys"]),
     ("engine", &["tenfold-http", "tenfold-sys"]),
     ("load", &["tenfold-http", "tenfold-sys"]),
+    ("tls", &["tenfold-http"]),
     (
         "server",
         &[
@@ -32,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tenfold-sys",
             "tenfold-engine",
             "tenfold-load",
+            "tenfold-tls",
         ],
     ),
 ];

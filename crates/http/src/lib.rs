@@ -13,7 +13,6 @@
 pub mod clock;
 pub mod h1;
 pub mod io;
-pub mod layer;
 pub mod limits;
 pub mod message;
 pub mod out;
@@ -42,5 +41,6 @@ pub use response::echo::echo;
 pub use response::template::Template;
 pub use response::writer::{ResponseHead, ResponseWriter};
 pub use serve::connection::serve_connection;
+pub use serve::layer;
 pub use serve::session::{Next, Session};
 pub use service::{Answer, DeferredResponse, Reply, Service};

@@ -239,7 +239,7 @@ fn a_wrong_value_names_the_legal_ones() {
     }
     let unlisted: Vec<_> =
         rows().map(|row| row.name).filter(|name| WRONG.iter().all(|(listed, ..)| listed != name)).collect();
-    let free = ["echo", "accounts-user", "account-templates", "user"];
+    let free = ["echo", "tls-certificate", "tls-key", "accounts-user", "account-templates", "user"];
     assert_eq!(unlisted, free, "any word may be a path or a user's name");
 }
 

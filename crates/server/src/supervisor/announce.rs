@@ -169,6 +169,9 @@ fn files(facts: &Facts<'_>) -> Option<String> {
     let up_to = shown_size(facts.config.site.memory_up_to);
     match (facts.null, facts.config.plan.sender) {
         (Some(_), _) => None,
+        _ if facts.settings.listen.iter().all(|entry| facts.settings.has_tls(entry)) => {
+            Some(format!("up to {up_to} from memory, read beyond, and encrypted"))
+        }
         (None, Sender::Auto) => Some(format!("auto: up to {up_to} from memory, sendfile beyond")),
         (None, sender) => Some(format!("{sender}, every one")),
     }
@@ -281,7 +284,9 @@ fn off(facts: &Facts<'_>) -> Option<String> {
             true => "dotfiles and links that leave the root (for safety)",
         });
     }
-    off.push("TLS (not in this version)");
+    if facts.settings.tls_certificate.is_none() {
+        off.push("TLS (tls-certificate off)");
+    }
     Some(off.join(", "))
 }
 
@@ -328,7 +333,7 @@ mod tests {
              no Landlock)\n\
              \x20 control  /run/tenfold.sock\n\
              \x20 off      folder listings, dotfiles and links that leave the root (for safety), \
-             TLS (not in this version)\n"
+             TLS (tls-certificate off)\n"
         );
     }
 

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use rustls::server::UnbufferedServerConnection;
-use rustls::{Error, HandshakeKind, ProtocolVersion, ServerConfig};
+use rustls::{CipherSuite, Error, HandshakeKind, ProtocolVersion, ServerConfig};
 use tenfold_http::Out;
 
 use super::capture::Captured;
 use super::keys::TrafficKey;
 use super::records::Records;
-use super::server::Facts;
 use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
 
 /// A connection before and during its handshake.
@@ -21,7 +20,7 @@ pub(super) struct Handshake {
 }
 
 /// The result of [`Handshake::advance`].
-pub(super) enum Step {
+pub(super) enum HandshakeStep {
     /// A part of a record is missing.
     Incomplete,
     /// So many bytes were processed.
@@ -32,7 +31,23 @@ pub(super) enum Step {
     Closed(usize),
 }
 
+/// The facts of a connection behind its handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandshakeFacts {
+    /// The version of TLS.
+    pub version: ProtocolVersion,
+    /// The cipher suite.
+    pub cipher: CipherSuite,
+    /// The protocol that was chosen by ALPN (RFC 7301).
+    pub protocol: Option<Box<[u8]>>,
+    /// The server's name, as the client gave it (RFC 6066 §3).
+    pub name: Option<Box<str>>,
+    /// Whether a former session was resumed.
+    pub resumed: bool,
+}
+
 /// The protocol behind the handshake.
+#[expect(clippy::large_enum_variant, reason = "it moves once, into the box of the connection")]
 pub(super) enum Established {
     Records(Records),
     Unbuffered(Unbuffered),
@@ -45,8 +60,8 @@ impl Handshake {
     }
 
     /// Processes the next record of `input`.
-    pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> Result<Step, Error> {
-        let Some(length) = length(&input[self.seen..]) else { return Ok(Step::Incomplete) };
+    pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> Result<HandshakeStep, Error> {
+        let Some(length) = length(&input[self.seen..]) else { return Ok(HandshakeStep::Incomplete) };
         let end = self.seen + length;
         let mut plaintext = Vec::new();
         let processed = process(&mut self.connection, &mut input[..end], out, &mut plaintext);
@@ -57,16 +72,16 @@ impl Handshake {
         }
         self.seen = end - discard;
         Ok(match waits {
-            Waits::Handshake => Step::Processed(discard),
-            Waits::Traffic => Step::Over(discard),
-            Waits::Sending => Step::Closed(discard),
+            Waits::Handshake => HandshakeStep::Processed(discard),
+            Waits::Traffic => HandshakeStep::Over(discard),
+            Waits::Sending => HandshakeStep::Closed(discard),
         })
     }
 
     /// The state behind the handshake, once that is over. Secrets of TLS 1.3 are taken from rustls.
-    pub(super) fn establish(self) -> Result<(Established, Facts), Error> {
+    pub(super) fn establish(self) -> Result<(Established, HandshakeFacts), Error> {
         let Handshake { connection, captured, seen } = self;
-        let facts = Facts {
+        let facts = HandshakeFacts {
             version: connection.protocol_version().ok_or(Error::HandshakeNotComplete)?,
             cipher: connection.negotiated_cipher_suite().ok_or(Error::HandshakeNotComplete)?.suite(),
             protocol: connection.alpn_protocol().map(Box::from),

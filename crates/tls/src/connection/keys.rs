@@ -196,9 +196,9 @@ impl fmt::Debug for TrafficKey {
 
 /// HKDF-Expand-Label without a context (RFC 8446 §7.1).
 fn expand(suite: Suite, secret: &Secret, label: &[u8], into: &mut [u8]) {
-    struct Length(usize);
+    struct OutputLength(usize);
 
-    impl hkdf::KeyType for Length {
+    impl hkdf::KeyType for OutputLength {
         fn len(&self) -> usize {
             self.0
         }
@@ -209,7 +209,7 @@ fn expand(suite: Suite, secret: &Secret, label: &[u8], into: &mut [u8]) {
     let label_length = [(PREFIX.len() + label.len()) as u8];
     let info = [&length[..], &label_length, PREFIX, label, &[0]];
     let secret = hkdf::Prk::new_less_safe(suite.hash(), secret.bytes());
-    let expanded = secret.expand(&info, Length(into.len())).and_then(|expanded| expanded.fill(into));
+    let expanded = secret.expand(&info, OutputLength(into.len())).and_then(|expanded| expanded.fill(into));
     expanded.expect("a key is shorter than 255 hashes");
 }
 

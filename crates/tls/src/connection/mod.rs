@@ -17,4 +17,5 @@ mod tests;
 
 pub use capture::prepare;
 pub use config::load;
-pub use server::{Facts, HandshakeResult, TlsServer, TlsState};
+pub use handshake::HandshakeFacts;
+pub use server::{HandshakeResult, TlsServer, TlsState};

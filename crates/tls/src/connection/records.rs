@@ -1,7 +1,7 @@
 //! Records of TLS 1.3 behind the handshake (RFC 8446 §5): opened in the receive buffer, sealed into the output.
 
 use rustls::{AlertDescription, ContentType, HandshakeType};
-use tenfold_http::layer::Progress;
+use tenfold_http::layer::LayerProgress;
 use tenfold_http::{IoError, Out};
 
 use super::keys::TrafficKey;
@@ -51,15 +51,15 @@ impl Records {
     }
 
     /// Processes the record at the front of `input`.
-    pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> Progress {
+    pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> LayerProgress {
         self.open(input, out).unwrap_or_else(|alert| {
             self.stage(ContentType::Alert, &[2, u8::from(alert)], out);
-            Progress::Failed
+            LayerProgress::Failed
         })
     }
 
-    fn open(&mut self, input: &mut [u8], out: &mut Out) -> Result<Progress, AlertDescription> {
-        let Some(length) = length(input)? else { return Ok(Progress::Incomplete) };
+    fn open(&mut self, input: &mut [u8], out: &mut Out) -> Result<LayerProgress, AlertDescription> {
+        let Some(length) = length(input)? else { return Ok(LayerProgress::Incomplete) };
         let (header, sealed) = input[..length].split_at_mut(HEADER_BYTES);
         let header = <[u8; HEADER_BYTES]>::try_from(&*header).expect("it was split there");
         let inner = self.receiving.open(&header, sealed).map_err(|_| AlertDescription::BadRecordMac)?;
@@ -83,10 +83,10 @@ impl Records {
         }
         match kind {
             ContentType::ApplicationData => {
-                Ok(Progress::Opened { content: HEADER_BYTES..HEADER_BYTES + end, length })
+                Ok(LayerProgress::Opened { content: HEADER_BYTES..HEADER_BYTES + end, length })
             }
             ContentType::Alert => alert(content, length),
-            ContentType::Handshake => self.handshake(content, out).map(|()| Progress::Processed(length)),
+            ContentType::Handshake => self.handshake(content, out).map(|()| LayerProgress::Processed(length)),
             _ => Err(AlertDescription::UnexpectedMessage),
         }
     }
@@ -200,11 +200,11 @@ fn length(input: &[u8]) -> Result<Option<usize>, AlertDescription> {
 }
 
 /// Processes an alert of the peer. But for the end of its output, every one ends the connection (RFC 8446 §6).
-fn alert(content: &[u8], length: usize) -> Result<Progress, AlertDescription> {
+fn alert(content: &[u8], length: usize) -> Result<LayerProgress, AlertDescription> {
     let &[_, description] = content else { return Err(AlertDescription::DecodeError) };
     Ok(match AlertDescription::from(description) {
-        AlertDescription::CloseNotify => Progress::Closed(length),
-        AlertDescription::UserCanceled => Progress::Processed(length),
-        _ => Progress::Failed,
+        AlertDescription::CloseNotify => LayerProgress::Closed(length),
+        AlertDescription::UserCanceled => LayerProgress::Processed(length),
+        _ => LayerProgress::Failed,
     })
 }

@@ -3,28 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rustls::{CipherSuite, ProtocolVersion, ServerConfig};
-use tenfold_http::layer::{Layer, Progress};
+use rustls::ServerConfig;
+use tenfold_http::layer::{Layer, LayerProgress};
 use tenfold_http::{Connection, IoError, Out, Scheme, clock};
 
-use super::handshake::{Established, Handshake, Step};
+use super::handshake::{Established, Handshake, HandshakeFacts, HandshakeStep};
 use super::records::Records;
 use super::unbuffered::{RECORD_BYTES, Unbuffered, length};
-
-/// The facts of a connection behind its handshake.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
-    /// The version of TLS.
-    pub version: ProtocolVersion,
-    /// The cipher suite.
-    pub cipher: CipherSuite,
-    /// The protocol that was chosen by ALPN (RFC 7301).
-    pub protocol: Option<Box<[u8]>>,
-    /// The server's name, as the client gave it (RFC 6066 §3).
-    pub name: Option<Box<str>>,
-    /// Whether a former session was resumed.
-    pub resumed: bool,
-}
 
 /// The end of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,31 +49,31 @@ impl TlsServer {
         state: &mut Option<Box<TlsState>>,
         input: &mut [u8],
         out: &mut Out,
-    ) -> Result<Progress, rustls::Error> {
+    ) -> Result<LayerProgress, rustls::Error> {
         if state.is_none() {
-            *state = Some(Box::new(TlsState(Phase::Handshake(Handshake::new(&self.config)?), None)));
+            *state = Some(Box::new(TlsState(TlsPhase::Handshake(Handshake::new(&self.config)?), None)));
         }
-        let Some(TlsState(phase @ Phase::Handshake(_), facts)) = state.as_deref_mut() else {
-            return Ok(Progress::Failed);
+        let Some(TlsState(phase @ TlsPhase::Handshake(_), facts)) = state.as_deref_mut() else {
+            return Ok(LayerProgress::Failed);
         };
-        let Phase::Handshake(handshake) = phase else { return Ok(Progress::Failed) };
+        let TlsPhase::Handshake(handshake) = phase else { return Ok(LayerProgress::Failed) };
         Ok(match handshake.advance(input, out)? {
-            Step::Incomplete => Progress::Incomplete,
-            Step::Processed(length) => Progress::Processed(length),
-            Step::Closed(length) => Progress::Closed(length),
-            Step::Over(length) => {
-                let Phase::Handshake(handshake) = std::mem::replace(phase, Phase::Over) else {
-                    return Ok(Progress::Failed);
+            HandshakeStep::Incomplete => LayerProgress::Incomplete,
+            HandshakeStep::Processed(length) => LayerProgress::Processed(length),
+            HandshakeStep::Closed(length) => LayerProgress::Closed(length),
+            HandshakeStep::Over(length) => {
+                let TlsPhase::Handshake(handshake) = std::mem::replace(phase, TlsPhase::Over) else {
+                    return Ok(LayerProgress::Failed);
                 };
                 let (established, found) = handshake.establish()?;
                 let resumed = found.resumed;
                 *facts = Some(found);
                 *phase = match established {
-                    Established::Records(records) => Phase::Records(records),
-                    Established::Unbuffered(connection) => Phase::Unbuffered(connection),
+                    Established::Records(records) => TlsPhase::Records(records),
+                    Established::Unbuffered(connection) => TlsPhase::Unbuffered(connection),
                 };
                 (self.observer)(if resumed { HandshakeResult::Resumed } else { HandshakeResult::Full });
-                Progress::Processed(length)
+                LayerProgress::Processed(length)
             }
         })
     }
@@ -101,9 +86,9 @@ impl fmt::Debug for TlsServer {
 }
 
 /// The state of a connection.
-pub struct TlsState(Phase, Option<Facts>);
+pub struct TlsState(TlsPhase, Option<HandshakeFacts>);
 
-enum Phase {
+enum TlsPhase {
     Handshake(Handshake),
     Records(Records),
     Unbuffered(Unbuffered),
@@ -113,7 +98,7 @@ enum Phase {
 
 impl TlsState {
     /// The facts of the connection, once its handshake is over.
-    pub fn facts(&self) -> Option<&Facts> {
+    pub fn facts(&self) -> Option<&HandshakeFacts> {
         self.1.as_ref()
     }
 }
@@ -133,37 +118,37 @@ impl Layer for TlsServer {
         self.listeners.get(usize::from(connection.local.listener)).is_some_and(|covered| *covered)
     }
 
-    fn advance(&self, state: &mut Option<Box<TlsState>>, input: &mut [u8], out: &mut Out) -> Progress {
+    fn advance(&self, state: &mut Option<Box<TlsState>>, input: &mut [u8], out: &mut Out) -> LayerProgress {
         match state.as_deref_mut() {
-            Some(TlsState(Phase::Records(records), _)) => return records.advance(input, out),
-            Some(TlsState(Phase::Unbuffered(connection), _)) => return connection.advance(input, out),
-            Some(TlsState(Phase::Over, _)) => return Progress::Failed,
-            Some(TlsState(Phase::Handshake(_), _)) => {}
+            Some(TlsState(TlsPhase::Records(records), _)) => return records.advance(input, out),
+            Some(TlsState(TlsPhase::Unbuffered(connection), _)) => return connection.advance(input, out),
+            Some(TlsState(TlsPhase::Over, _)) => return LayerProgress::Failed,
+            Some(TlsState(TlsPhase::Handshake(_), _)) => {}
             None => match input.first() {
-                None => return Progress::Incomplete,
+                None => return LayerProgress::Incomplete,
                 Some(b'A'..=b'Z' | b'a'..=b'z') => {
                     stage_bad_request(out);
-                    return Progress::Failed;
+                    return LayerProgress::Failed;
                 }
-                Some(_) if length(input).is_none() => return Progress::Incomplete,
+                Some(_) if length(input).is_none() => return LayerProgress::Incomplete,
                 Some(_) => {}
             },
         }
         self.shake(state, input, out).unwrap_or_else(|_| {
             (self.observer)(HandshakeResult::Failed);
-            Progress::Failed
+            LayerProgress::Failed
         })
     }
 
     fn is_established(state: &TlsState) -> bool {
-        matches!(state.0, Phase::Records(_) | Phase::Unbuffered(_))
+        matches!(state.0, TlsPhase::Records(_) | TlsPhase::Unbuffered(_))
     }
 
     fn has_answered(state: &TlsState) -> bool {
         match &state.0 {
-            Phase::Records(records) => records.has_sealed(),
-            Phase::Unbuffered(connection) => connection.has_sealed(),
-            Phase::Handshake(_) | Phase::Over => false,
+            TlsPhase::Records(records) => records.has_sealed(),
+            TlsPhase::Unbuffered(connection) => connection.has_sealed(),
+            TlsPhase::Handshake(_) | TlsPhase::Over => false,
         }
     }
 
@@ -173,17 +158,17 @@ impl Layer for TlsServer {
 
     fn seal(state: &mut TlsState, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
         match &mut state.0 {
-            Phase::Records(records) => records.seal(content, out),
-            Phase::Unbuffered(connection) => connection.seal(content, out),
-            Phase::Handshake(_) | Phase::Over => Err(IoError::Gone),
+            TlsPhase::Records(records) => records.seal(content, out),
+            TlsPhase::Unbuffered(connection) => connection.seal(content, out),
+            TlsPhase::Handshake(_) | TlsPhase::Over => Err(IoError::Gone),
         }
     }
 
     fn close(state: &mut TlsState, out: &mut Out) {
         match &mut state.0 {
-            Phase::Records(records) => records.close(out),
-            Phase::Unbuffered(connection) => connection.close(out),
-            Phase::Handshake(_) | Phase::Over => {}
+            TlsPhase::Records(records) => records.close(out),
+            TlsPhase::Unbuffered(connection) => connection.close(out),
+            TlsPhase::Handshake(_) | TlsPhase::Over => {}
         }
     }
 }

@@ -5,7 +5,7 @@ use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic,
 };
-use tenfold_http::layer::Progress;
+use tenfold_http::layer::LayerProgress;
 use tenfold_http::{IoError, Out};
 
 use super::records::{HEADER_BYTES, record_bytes};
@@ -135,24 +135,26 @@ impl Unbuffered {
     }
 
     /// Processes the record at the front of `input`. Its content is copied back to where the record was.
-    pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> Progress {
-        let Some(length) = length(input) else { return Progress::Incomplete };
+    pub(super) fn advance(&mut self, input: &mut [u8], out: &mut Out) -> LayerProgress {
+        let Some(length) = length(input) else { return LayerProgress::Incomplete };
         let mut plaintext = Vec::new();
         match process(&mut self.connection, &mut input[..length], out, &mut plaintext) {
             Ok(Processed { discard, waits }) if discard == length => {
                 if waits == Waits::Sending {
-                    return Progress::Closed(length);
+                    return LayerProgress::Closed(length);
                 }
                 let content = HEADER_BYTES..HEADER_BYTES + plaintext.len();
-                let Some(place) = input[..length].get_mut(content.clone()) else { return Progress::Failed };
+                let Some(place) = input[..length].get_mut(content.clone()) else {
+                    return LayerProgress::Failed;
+                };
                 place.copy_from_slice(&plaintext);
                 match plaintext.is_empty() {
-                    true => Progress::Processed(length),
-                    false => Progress::Opened { content, length },
+                    true => LayerProgress::Processed(length),
+                    false => LayerProgress::Opened { content, length },
                 }
             }
             // A handshake message that is split over records: no client begins another handshake so.
-            Ok(_) | Err(_) => Progress::Failed,
+            Ok(_) | Err(_) => LayerProgress::Failed,
         }
     }
 

@@ -8,7 +8,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-use tenfold_http::layer::{Layer, Progress};
+use tenfold_http::layer::{Layer, LayerProgress};
 use tenfold_http::{Connection, IoError, Out, Scheme};
 
 pub use client::{Client, Received};
@@ -28,15 +28,15 @@ impl Layer for Framed {
         true
     }
 
-    fn advance(&self, state: &mut Option<Box<Session>>, input: &mut [u8], out: &mut Out) -> Progress {
+    fn advance(&self, state: &mut Option<Box<Session>>, input: &mut [u8], out: &mut Out) -> LayerProgress {
         let progress = match state {
             Some(session) => open(session, input, out),
             None => hello::answer(input, out).map(|answered| match answered {
                 Some((session, length)) => {
                     *state = Some(Box::new(session));
-                    Progress::Processed(length)
+                    LayerProgress::Processed(length)
                 }
-                None => Progress::Incomplete,
+                None => LayerProgress::Incomplete,
             }),
         };
         progress.unwrap_or_else(|alert| {
@@ -46,7 +46,7 @@ impl Layer for Framed {
                 None => Key::PUBLIC.clone().seal(Kind::Alert, &alert.content(), &mut record),
             }
             out.stage(&record);
-            Progress::Failed
+            LayerProgress::Failed
         })
     }
 
@@ -82,18 +82,18 @@ fn stage(session: &mut Session, kind: Kind, content: &[u8], out: &mut Out) {
 }
 
 /// Opens the record at the front of `input`.
-fn open(session: &mut Session, input: &mut [u8], out: &mut Out) -> Result<Progress, Alert> {
-    let Some(length) = record::length(input)? else { return Ok(Progress::Incomplete) };
+fn open(session: &mut Session, input: &mut [u8], out: &mut Out) -> Result<LayerProgress, Alert> {
+    let Some(length) = record::length(input)? else { return Ok(LayerProgress::Incomplete) };
     let (kind, content) = session.receiving.open(&mut input[..length])?;
     session.count(if kind == Kind::Data { content.len() } else { 0 })?;
     match kind {
-        Kind::Data => return Ok(Progress::Opened { content, length }),
+        Kind::Data => return Ok(LayerProgress::Opened { content, length }),
         Kind::Note if input[content] == *NOTE_ASKS => stage(session, Kind::Note, NOTE_ANSWERS, out),
         Kind::Note => {}
-        Kind::Close => return Ok(Progress::Closed(length)),
+        Kind::Close => return Ok(LayerProgress::Closed(length)),
         // The peer wants no answer.
-        Kind::Alert => return Ok(Progress::Failed),
+        Kind::Alert => return Ok(LayerProgress::Failed),
         Kind::Hello => return Err(Alert::Unexpected),
     }
-    Ok(Progress::Processed(length))
+    Ok(LayerProgress::Processed(length))
 }

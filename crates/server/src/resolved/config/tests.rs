@@ -245,6 +245,48 @@ fn what_an_engine_has_a_use_for_arrives_in_its_plan() {
 }
 
 #[test]
+fn tls_needs_a_key_an_address_and_a_sender_that_reads() {
+    let (certificate, key) = (("tls-certificate", "none.pem"), ("tls-key", "none.key"));
+    let refused = |words: &[(&'static str, &str)]| refusal(words, DESCRIPTORS);
+    assert_eq!(refused(&[certificate]), "tls-certificate requires tls-key: name the file with the key");
+    assert_eq!(refused(&[key]), "tls-key requires tls-certificate: name the file with the certificate");
+    for listen in ["unix:/run/site.sock", "http:127.0.0.1:80"] {
+        assert_eq!(
+            refused(&[certificate, key, ("listen", listen)]),
+            "tls-certificate has no use: every address in listen is a Unix socket or begins with http:; listen on an \
+             address such as 0.0.0.0:443"
+        );
+    }
+    for sender in ["sendfile", "splice", "mmap", "zerocopy"] {
+        assert_eq!(
+            refused(&[certificate, key, ("send", sender)]),
+            format!(
+                "send {sender} does not go with tls-certificate: files are read and encrypted by this process; take \
+                 send auto"
+            )
+        );
+    }
+    for sender in ["auto", "copy"] {
+        let refused = refused(&[certificate, key, ("send", sender)]);
+        assert!(
+            refused.starts_with("cannot read the certificate ") && refused.contains("none.pem"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn an_address_with_http_in_front_has_no_tls() {
+    let settings = of_file(
+        "entries",
+        "listen = [\"127.0.0.1:1\", \"http:127.0.0.1:2\", \"unix:a.sock\", \"http:unix:b.sock\"]\ntls-certificate = \"a.pem\"\n",
+        &[],
+    );
+    let has_tls: Vec<_> = settings.listen.iter().map(|entry| settings.has_tls(entry)).collect();
+    assert_eq!(has_tls, [true, false, false, false]);
+}
+
+#[test]
 fn zerocopy_is_for_tcp_and_the_pipes_of_splice_leave_fewer_descriptors_to_connections() {
     let unix = [("send", "zerocopy"), ("listen", "unix:/run/site.sock")];
     assert_eq!(

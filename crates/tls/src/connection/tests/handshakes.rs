@@ -5,7 +5,7 @@ use rustls::{AlertDescription, HandshakeKind};
 use tenfold_http::script::Script;
 use tenfold_http::{Finish, Next};
 
-use super::{Fixture, Served, request};
+use super::{Fixture, RecordsOf, request};
 use crate::connection::HandshakeResult;
 
 #[test]
@@ -37,7 +37,7 @@ fn a_handshake_may_be_split_anywhere() {
 fn every_operation_may_have_to_wait() {
     for version in [&TLS13, &TLS12] {
         let fixture = Fixture::new(version);
-        let script = |client: &super::Client| {
+        let script = |client: &super::TestClient| {
             Script::new()
                 .sends(client.wire())
                 .responds(client.answers(0, &request("/30000")))
@@ -62,7 +62,7 @@ fn every_operation_may_have_to_wait() {
 #[test]
 fn an_idle_connection_is_parked_between_its_requests_and_closed_in_order() {
     for (version, served) in
-        [(&TLS13, Served::Extracted), (&TLS13, Served::Unbuffered), (&TLS12, Served::Extracted)]
+        [(&TLS13, RecordsOf::Extracted), (&TLS13, RecordsOf::Unbuffered), (&TLS12, RecordsOf::Extracted)]
     {
         let fixture = Fixture::with(version, served, |_| true);
         let client = fixture.client();
@@ -172,7 +172,7 @@ fn a_protocol_that_is_not_served_gets_an_alert() {
     for (offered, served) in [("h2", false), ("http/1.0", true), ("http/1.1", true)] {
         let mut config = (*fixture.client).clone();
         config.alpn_protocols = vec![offered.into()];
-        let client = super::Client::new(&config.into());
+        let client = super::TestClient::new(&config.into());
         let outcome = fixture.play(Script::new().sends(client.wire()));
         client.read(&outcome.sent);
         let alert = rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol);

@@ -1,5 +1,6 @@
 //! The layer against rustls' own client, played from scripts.
 
+mod any;
 mod handshakes;
 mod sealing;
 mod transfers;
@@ -38,7 +39,7 @@ pub(super) struct Fixture {
 
 /// The way in which a connection is served behind its handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Served {
+pub(super) enum RecordsOf {
     /// With records of our own.
     Extracted,
     /// By rustls.
@@ -47,12 +48,12 @@ pub(super) enum Served {
 
 impl Fixture {
     pub(super) fn new(version: &'static SupportedProtocolVersion) -> Fixture {
-        Fixture::with(version, Served::Extracted, |_| true)
+        Fixture::with(version, RecordsOf::Extracted, |_| true)
     }
 
     pub(super) fn with(
         version: &'static SupportedProtocolVersion,
-        served: Served,
+        served: RecordsOf,
         suites: impl Fn(CipherSuite) -> bool,
     ) -> Fixture {
         let CertifiedKey { cert, signing_key } =
@@ -65,7 +66,7 @@ impl Fixture {
             .expect("the key matches");
         config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().expect("there is randomness");
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        if served == Served::Extracted {
+        if served == RecordsOf::Extracted {
             prepare(&mut config);
         }
         let mut provider = rustls::crypto::aws_lc_rs::default_provider();
@@ -89,8 +90,8 @@ impl Fixture {
         }
     }
 
-    pub(super) fn client(&self) -> Client {
-        Client::new(&self.client)
+    pub(super) fn client(&self) -> TestClient {
+        TestClient::new(&self.client)
     }
 
     /// Plays `script` with HTTP above the layer.
@@ -102,13 +103,13 @@ impl Fixture {
     pub(super) fn play_keeping(&self, script: Script) -> (Outcome, Option<Box<TlsState>>) {
         let (mut state, mut session) = (None, Session::default());
         let outcome = script.drive(async |io| {
-            let mut io = LayeredIo::new(io, &self.tls, &mut state, &Pattern);
+            let mut io = LayeredIo::new(io, &self.tls, &mut state, &PatternFiles);
             let by = tenfold_http::clock::now() + self.limits.head_timeout;
             if let Some(next) = io.begin(by).await {
                 return next;
             }
             loop {
-                let next = serve_connection(&mut io, &Answers, &self.limits, &mut session).await;
+                let next = serve_connection(&mut io, &TestService, &self.limits, &mut session).await;
                 if let Some(next) = io.end(next).await {
                     return next;
                 }
@@ -118,9 +119,9 @@ impl Fixture {
     }
 }
 
-struct Answers;
+struct TestService;
 
-impl Service for Answers {
+impl Service for TestService {
     fn answer(&self, request: &Request<'_>, facts: &Connection, response: &mut ResponseWriter<'_>) -> Answer {
         assert_eq!(facts.scheme, Scheme::Https);
         if request.target.path == "/echo" {
@@ -161,9 +162,9 @@ impl Service for Answers {
 }
 
 /// Files whose bytes tell their offsets.
-pub(super) struct Pattern;
+pub(super) struct PatternFiles;
 
-impl FileReader for Pattern {
+impl FileReader for PatternFiles {
     type Later = std::future::Ready<Option<Result<Vec<u8>, IoError>>>;
 
     fn read(
@@ -187,9 +188,9 @@ pub(super) fn request(target: &str) -> Vec<u8> {
 
 /// rustls' client, which reads what a script was sent.
 #[derive(Clone)]
-pub(super) struct Client(Arc<Mutex<Inner>>);
+pub(super) struct TestClient(Arc<Mutex<ClientState>>);
 
-struct Inner {
+struct ClientState {
     connection: ClientConnection,
     /// Bytes of the server that were read.
     read: usize,
@@ -199,11 +200,11 @@ struct Inner {
     error: Option<rustls::Error>,
 }
 
-impl Client {
-    pub(super) fn new(config: &Arc<ClientConfig>) -> Client {
+impl TestClient {
+    pub(super) fn new(config: &Arc<ClientConfig>) -> TestClient {
         let name = ServerName::try_from(NAME).expect("a name");
         let connection = ClientConnection::new(config.clone(), name).expect("the configuration is legal");
-        Client(Arc::new(Mutex::new(Inner {
+        TestClient(Arc::new(Mutex::new(ClientState {
             connection,
             read: 0,
             plaintext: Vec::new(),
@@ -212,7 +213,7 @@ impl Client {
         })))
     }
 
-    fn with<T>(&self, use_it: impl FnOnce(&mut Inner) -> T) -> T {
+    fn with<T>(&self, use_it: impl FnOnce(&mut ClientState) -> T) -> T {
         use_it(&mut self.0.lock().expect("no panic"))
     }
 
@@ -232,7 +233,7 @@ impl Client {
         self.with(|inner| use_it(&mut inner.connection))
     }
 
-    /// Seals `plaintext` for the next [`Client::wire`].
+    /// Seals `plaintext` for the next [`TestClient::wire`].
     pub(super) fn write(&self, plaintext: &[u8]) {
         self.connection(|connection| {
             connection.set_buffer_limit(None);

@@ -2,14 +2,15 @@
 
 use rustls::{AlertDescription, ContentType};
 use tenfold_http::Out;
-use tenfold_http::layer::Progress;
+use tenfold_http::layer::LayerProgress;
 
 use crate::connection::TlsState;
 use crate::connection::capture::Secret;
 use crate::connection::keys::{Suite, TrafficKey, cached_contexts};
 use crate::connection::records::{CONTENT_BYTES, Records};
 
-const SUITES: [Suite; 3] = [Suite::Aes128GcmSha256, Suite::Aes256GcmSha384, Suite::ChaCha20Poly1305Sha256];
+pub(super) const SUITES: [Suite; 3] =
+    [Suite::Aes128GcmSha256, Suite::Aes256GcmSha384, Suite::ChaCha20Poly1305Sha256];
 
 fn key(suite: Suite, fill: u8) -> TrafficKey {
     let length = if suite == Suite::Aes256GcmSha384 { 48 } else { 32 };
@@ -17,7 +18,7 @@ fn key(suite: Suite, fill: u8) -> TrafficKey {
 }
 
 /// A server and a client.
-fn pair(suite: Suite) -> (Records, Records) {
+pub(super) fn pair(suite: Suite) -> (Records, Records) {
     (Records::new(key(suite, 1), key(suite, 2)), Records::new(key(suite, 2), key(suite, 1)))
 }
 
@@ -30,7 +31,7 @@ fn staged(stage: impl FnOnce(&mut Out)) -> Vec<u8> {
 }
 
 /// A record of the client with this kind and content.
-fn record(client: &mut Records, kind: ContentType, content: &[u8]) -> Vec<u8> {
+pub(super) fn record(client: &mut Records, kind: ContentType, content: &[u8]) -> Vec<u8> {
     staged(|out| client.stage(kind, content, out))
 }
 
@@ -40,15 +41,15 @@ fn answer(server: &mut Records) -> Vec<u8> {
 }
 
 /// The server's results for all of `wire`, and its own records.
-fn advance(server: &mut Records, mut wire: &mut [u8]) -> (Vec<Progress>, Vec<u8>) {
+fn advance(server: &mut Records, mut wire: &mut [u8]) -> (Vec<LayerProgress>, Vec<u8>) {
     let (mut results, mut out) = (Vec::new(), Out::new());
     loop {
         let progress = server.advance(wire, &mut out);
         let length = match &progress {
-            Progress::Opened { length, .. } | Progress::Processed(length) | Progress::Closed(length) => {
-                *length
-            }
-            Progress::Incomplete | Progress::Failed => 0,
+            LayerProgress::Opened { length, .. }
+            | LayerProgress::Processed(length)
+            | LayerProgress::Closed(length) => *length,
+            LayerProgress::Incomplete | LayerProgress::Failed => 0,
         };
         wire = &mut wire[length..];
         results.push(progress);
@@ -63,7 +64,7 @@ fn advance(server: &mut Records, mut wire: &mut [u8]) -> (Vec<Progress>, Vec<u8>
 #[track_caller]
 fn refused(mut server: Records, mut client: Records, wire: &mut [u8], alert: AlertDescription) {
     let (results, mut sent) = advance(&mut server, wire);
-    assert_eq!(results.last(), Some(&Progress::Failed));
+    assert_eq!(results.last(), Some(&LayerProgress::Failed));
     // It is the last record; those before it are KeyUpdates.
     let mut at = 0;
     let mut last = 0;
@@ -84,7 +85,8 @@ fn every_broken_rule_gets_its_alert() {
     use ContentType as C;
     let update = |request| [24, 0, 0, 1, request];
     let long = vec![7; CONTENT_BYTES + 1];
-    let rows: [(&str, A, Vec<(C, &[u8])>); 13] = [
+    type Row<'a> = (&'a str, A, Vec<(C, &'a [u8])>);
+    let rows: [Row<'_>; 13] = [
         ("a change of ciphers", A::UnexpectedMessage, vec![(C::ChangeCipherSpec, &[1])]),
         ("a heartbeat", A::UnexpectedMessage, vec![(C::Heartbeat, &[1])]),
         ("a hello", A::UnexpectedMessage, vec![(C::Handshake, &[1, 0, 0, 0])]),
@@ -165,10 +167,10 @@ fn a_record_that_was_changed_is_not_opened() {
 fn alerts_of_the_peer_end_the_connection_or_its_output() {
     for suite in SUITES {
         for (description, expected) in [
-            (0, Progress::Closed(24)),
-            (90, Progress::Processed(24)),
-            (40, Progress::Failed),
-            (255, Progress::Failed),
+            (0, LayerProgress::Closed(24)),
+            (90, LayerProgress::Processed(24)),
+            (40, LayerProgress::Failed),
+            (255, LayerProgress::Failed),
         ] {
             let (mut server, mut client) = pair(suite);
             let mut wire = record(&mut client, ContentType::Alert, &[1, description]);
@@ -186,7 +188,7 @@ fn padding_and_split_updates_are_read() {
         // The byte of the kind is content here, behind it the zeros of padding end with a kind of 0.
         let mut wire = record(&mut client, ContentType::from(0), &[b"text", &[23][..], &[0; 300]].concat());
         let (results, _) = advance(&mut server, &mut wire);
-        assert_eq!(results[0], Progress::Opened { content: 5..9, length: 5 + 4 + 1 + 300 + 17 });
+        assert_eq!(results[0], LayerProgress::Opened { content: 5..9, length: 5 + 4 + 1 + 300 + 17 });
         assert_eq!(wire[5..9], *b"text");
         // An update of the client in records of a byte each, which asks the server for one as well.
         let update = [24, 0, 0, 1, 1];
@@ -195,10 +197,13 @@ fn padding_and_split_updates_are_read() {
         client.update_sending();
         wire.extend(record(&mut client, ContentType::ApplicationData, b"behind it"));
         let (results, mut sent) = advance(&mut server, &mut wire);
-        assert!(matches!(results[5], Progress::Opened { .. }), "{results:?}");
+        assert!(matches!(results[5], LayerProgress::Opened { .. }), "{results:?}");
         sent.extend(answer(&mut server));
         let (results, _) = advance(&mut client, &mut sent);
-        assert!(matches!(results[..], [Progress::Processed(_), Progress::Opened { .. }, ..]), "{results:?}");
+        assert!(
+            matches!(results[..], [LayerProgress::Processed(_), LayerProgress::Opened { .. }, ..]),
+            "{results:?}"
+        );
     }
 }
 
@@ -215,8 +220,11 @@ fn keys_are_updated_before_their_limit() {
         for _ in 0..100 {
             let mut sent = answer(&mut server);
             let (results, _) = advance(&mut client, &mut sent);
-            updates += results.iter().filter(|result| matches!(result, Progress::Processed(_))).count();
-            assert!(results.iter().any(|result| matches!(result, Progress::Opened { .. })), "{results:?}");
+            updates += results.iter().filter(|result| matches!(result, LayerProgress::Processed(_))).count();
+            assert!(
+                results.iter().any(|result| matches!(result, LayerProgress::Opened { .. })),
+                "{results:?}"
+            );
         }
         assert_eq!(updates, 1);
     }
@@ -236,7 +244,7 @@ fn contexts_are_bounded_and_made_again() {
         for (server, client) in &mut pairs {
             let mut wire = record(client, ContentType::ApplicationData, b"a request");
             let (results, _) = advance(server, &mut wire);
-            assert!(matches!(results[0], Progress::Opened { .. }));
+            assert!(matches!(results[0], LayerProgress::Opened { .. }));
             assert!(cached_contexts() <= 1024);
         }
     }

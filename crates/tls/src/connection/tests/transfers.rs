@@ -4,12 +4,12 @@ use rustls::CipherSuite;
 use rustls::version::{TLS12, TLS13};
 use tenfold_http::script::Script;
 
-use super::{Client, Fixture, Served, pattern, request};
+use super::{Fixture, RecordsOf, TestClient, pattern, request};
 
 /// A small generator (xorshift64), so that a failure can be repeated.
-struct Random(u64);
+struct Xorshift(u64);
 
-impl Random {
+impl Xorshift {
     fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -21,12 +21,13 @@ impl Random {
 /// Uploads records of random sizes in pieces of random sizes, and compares what comes back. Returns the number of
 /// records that were uploaded.
 fn upload(fixture: &Fixture, seed: u64, records: usize) -> usize {
-    let mut random = Random(seed);
+    let mut random = Xorshift(seed);
     let client = fixture.client();
-    let sizes: Vec<_> =
-        (0..records).map(|_| 1 + random.below(if random.0 % 8 == 0 { 16_384 } else { 300 })).collect();
+    let sizes: Vec<_> = (0..records)
+        .map(|_| 1 + random.below(if random.0.is_multiple_of(8) { 16_384 } else { 300 }))
+        .collect();
     let body = pattern(0..sizes.iter().sum::<usize>() as u64);
-    let pieces = Random(random.0);
+    let pieces = Xorshift(random.0);
     let (uploading, uploaded) = (client.clone(), body.clone());
     let script =
         Script::new().sends(client.wire()).responds(client.answers(0, b"")).waits(Duration::from_secs(1));
@@ -47,7 +48,7 @@ fn upload(fixture: &Fixture, seed: u64, records: usize) -> usize {
         }
         let mut cut = Vec::new();
         while !wire.is_empty() {
-            let size = 1 + pieces.below(if pieces.0 % 4 == 0 { 40_000 } else { 50 });
+            let size = 1 + pieces.below(if pieces.0.is_multiple_of(4) { 40_000 } else { 50 });
             let behind = wire.split_off(size.min(wire.len()));
             cut.push(std::mem::replace(&mut wire, behind));
         }
@@ -70,8 +71,8 @@ fn random_records(count: usize) {
     let mut uploaded = 0;
     let fixtures: Vec<_> = SUITES
         .iter()
-        .map(|suite| Fixture::with(&TLS13, Served::Extracted, |other| other == *suite))
-        .chain([Fixture::new(&TLS12), Fixture::with(&TLS13, Served::Unbuffered, |_| true)])
+        .map(|suite| Fixture::with(&TLS13, RecordsOf::Extracted, |other| other == *suite))
+        .chain([Fixture::new(&TLS12), Fixture::with(&TLS13, RecordsOf::Unbuffered, |_| true)])
         .collect();
     for (number, fixture) in fixtures.iter().cycle().enumerate() {
         uploaded += upload(fixture, 1 + number as u64, 200);
@@ -94,7 +95,7 @@ fn a_million_random_records_are_those_of_rustls() {
 
 #[test]
 fn our_records_and_those_of_rustls_carry_the_same() {
-    let plaintexts = [Served::Extracted, Served::Unbuffered].map(|served| {
+    let plaintexts = [RecordsOf::Extracted, RecordsOf::Unbuffered].map(|served| {
         let fixture = Fixture::with(&TLS13, served, |_| true);
         let client = fixture.client();
         let script = Script::new().sends(client.wire()).responds(client.answers(0, &request("/200000")));
@@ -137,7 +138,7 @@ fn the_first_records_fit_a_segment_and_later_ones_grow() {
 /// A client that asks for new keys again and again, in the middle of its requests.
 #[test]
 fn keys_are_updated_when_the_client_asks() {
-    for served in [Served::Extracted, Served::Unbuffered] {
+    for served in [RecordsOf::Extracted, RecordsOf::Unbuffered] {
         let fixture = Fixture::with(&TLS13, served, |_| true);
         let client = fixture.client();
         let second = Duration::from_secs(1);
@@ -151,7 +152,7 @@ fn keys_are_updated_when_the_client_asks() {
     }
 }
 
-fn updating(client: &Client, number: usize) -> impl FnOnce(&[u8]) -> Vec<Vec<u8>> + Send + 'static {
+fn updating(client: &TestClient, number: usize) -> impl FnOnce(&[u8]) -> Vec<Vec<u8>> + Send + 'static {
     let client = client.clone();
     move |sent| {
         client.read(sent);

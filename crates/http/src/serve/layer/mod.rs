@@ -29,7 +29,8 @@ pub trait Layer: Clone + Send + Sync + 'static {
     fn covers(&self, connection: &Connection) -> bool;
 
     /// Processes the record at the front of `input`, in place. Records of the layer's own go to `out`.
-    fn advance(&self, state: &mut Option<Box<Self::State>>, input: &mut [u8], out: &mut Out) -> Progress;
+    fn advance(&self, state: &mut Option<Box<Self::State>>, input: &mut [u8], out: &mut Out)
+    -> LayerProgress;
 
     /// Whether the handshake is over.
     fn is_established(state: &Self::State) -> bool;
@@ -52,7 +53,7 @@ pub trait Layer: Clone + Send + Sync + 'static {
 
 /// The result of [`Layer::advance`]. Lengths count from the front of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum LayerProgress {
     /// A part of the record is missing.
     Incomplete,
     /// So many bytes carried no plaintext.

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::sending::Sending;
-use super::{FileReader, Layer, Progress};
+use super::{FileReader, Layer, LayerProgress};
 use crate::clock::{self, Instant};
 use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::message::connection::Connection;
@@ -151,9 +151,9 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
         let progress = self.layer.advance(self.state, &mut input[self.input.next..], out);
         self.replying |= out.len() > before;
         match progress {
-            Progress::Incomplete => return false,
-            Progress::Processed(length) => self.skip(length),
-            Progress::Opened { content, length } => {
+            LayerProgress::Incomplete => return false,
+            LayerProgress::Processed(length) => self.skip(length),
+            LayerProgress::Opened { content, length } => {
                 self.skip(content.start);
                 self.input.length += content.len();
                 self.input.next += length - content.start;
@@ -161,11 +161,11 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
                     self.skip(0);
                 }
             }
-            Progress::Closed(length) => {
+            LayerProgress::Closed(length) => {
                 self.ended = true;
                 self.skip(length);
             }
-            Progress::Failed => self.failed = true,
+            LayerProgress::Failed => self.failed = true,
         }
         true
     }

@@ -12,7 +12,7 @@ pub(super) struct Sending<T> {
     /// The protocol's output.
     pub(super) out: Out,
     /// A piece from the front of it that is not all sealed.
-    piece: Option<Plain>,
+    piece: Option<PlainPiece>,
     /// A read of the file at its front.
     reading: Option<T>,
     /// Plaintext that was sealed since the last observer.
@@ -29,25 +29,25 @@ impl<T> Default for Sending<T> {
 }
 
 /// A piece of plaintext.
-struct Plain {
-    from: Source,
+struct PlainPiece {
+    from: PieceSource,
     sealed: usize,
     /// Whether the next piece may leave by the same call.
     joined: bool,
 }
 
-enum Source {
+enum PieceSource {
     Memory(Memory),
     /// So many bytes of the buffer, read of a file.
     Buffer(usize),
 }
 
-impl Plain {
+impl PlainPiece {
     fn rest<'a>(&'a self, buffer: &'a [u8]) -> &'a [u8] {
         let all = match &self.from {
-            Source::Memory(Memory::Staged(bytes, from)) => &bytes[*from..],
-            Source::Memory(Memory::Shared(bytes, range)) => &bytes[range.clone()],
-            Source::Buffer(count) => &buffer[..*count],
+            PieceSource::Memory(Memory::Staged(bytes, from)) => &bytes[*from..],
+            PieceSource::Memory(Memory::Shared(bytes, range)) => &bytes[range.clone()],
+            PieceSource::Buffer(count) => &buffer[..*count],
         };
         &all[self.sealed..]
     }
@@ -91,7 +91,7 @@ where
     fn take_piece<F: FileReader<Later = T>>(&mut self, files: &F) -> Result<(), IoError> {
         if let Some(memory) = self.out.pop_memory(Vec::new()) {
             let joined = self.out.follows();
-            self.piece = Some(Plain { from: Source::Memory(memory), sealed: 0, joined });
+            self.piece = Some(PlainPiece { from: PieceSource::Memory(memory), sealed: 0, joined });
         } else if let Some((file, range, _)) = self.out.file() {
             match files.read(file, range, &mut self.buffer)? {
                 FileBytes::Now(count) => self.take_file(count),
@@ -104,7 +104,7 @@ where
     /// The buffer begins with `count` bytes of the file at the front.
     fn take_file(&mut self, count: usize) {
         self.out.pop_file(count as u64);
-        self.piece = Some(Plain { from: Source::Buffer(count), sealed: 0, joined: true });
+        self.piece = Some(PlainPiece { from: PieceSource::Buffer(count), sealed: 0, joined: true });
     }
 
     /// Whether a file is being read. Output that is sealed is flushed before it is waited for.
@@ -143,7 +143,7 @@ impl<T> Sending<T> {
             if let Some(observer) = self.out.pop_observer() {
                 observe(observer, to, std::mem::take(&mut self.sealed), std::mem::take(&mut unsealed));
             } else if let Some(memory) = self.out.pop_memory(Vec::new()) {
-                let piece = Plain { from: Source::Memory(memory), sealed: 0, joined: true };
+                let piece = PlainPiece { from: PieceSource::Memory(memory), sealed: 0, joined: true };
                 unsealed += piece.rest(&[]).len() as u64;
             } else if let Some((_, range, _)) = self.out.file() {
                 let count = range.end - range.start;
