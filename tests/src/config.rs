@@ -4,6 +4,8 @@ use std::fmt;
 
 use tenfold_engine::{Bounds, Dispatch, Driver, Engine, MODELS, Plan, Sender, Topology, Triggers, probe};
 
+use crate::seal::{Below, certificate_folder};
+
 /// The default number of threads of a pool.
 pub const POOL_THREADS: usize = 16;
 
@@ -30,8 +32,8 @@ pub struct Config {
     pub dispatch: Dispatch,
     /// The triggers, unless they are the default.
     pub triggers: Option<Triggers>,
-    /// Whether the test layer is between the protocol and the socket.
-    pub layer: bool,
+    /// The layer between the protocol and the socket.
+    pub layer: Option<Below>,
 }
 
 /// The configurations that a case runs on. `TENFOLD_TEST_ALL=1` extends it to all that the case may concern; statements
@@ -73,7 +75,7 @@ impl Config {
             sender: model.senders[0],
             dispatch: Dispatch::Inline,
             triggers: None,
-            layer: false,
+            layer: None,
         }
     }
 
@@ -103,9 +105,9 @@ impl Config {
         self.dispatch == Dispatch::Inline || first
     }
 
-    /// The same configuration with the layer.
-    pub fn layered(self) -> Config {
-        Config { layer: true, ..self }
+    /// The same through a layer.
+    pub fn through(self, below: Below) -> Config {
+        Config { layer: Some(below), ..self }
     }
 
     /// Its plan, if it is legal.
@@ -167,7 +169,10 @@ impl Config {
         if self.workers() > 1 {
             flags.extend(["--workers".into(), self.workers().to_string()]);
         }
-        flags.extend(["--send".into(), self.sender.to_string()]);
+        let encrypts = self.layer == Some(Below::Tls);
+        // Other senders are refused.
+        let sender = if encrypts { Sender::Auto } else { self.sender };
+        flags.extend(["--send".into(), sender.to_string()]);
         if self.dispatch != Dispatch::Inline {
             flags.extend(["--dispatch".into(), self.dispatch.to_string()]);
         }
@@ -179,8 +184,14 @@ impl Config {
         if let Some(triggers) = self.triggers {
             flags.extend(["--trigger".into(), triggers.to_string()]);
         }
-        if self.layer {
-            flags.extend(["--layer".into(), "framed".into()]);
+        match self.layer {
+            None => {}
+            Some(Below::Framed) => flags.extend(["--layer".into(), "framed".into()]),
+            Some(Below::Tls) => {
+                for (flag, name) in [("--tls-certificate", "cert.pem"), ("--tls-key", "key.pem")] {
+                    flags.extend([flag.into(), certificate_folder().join(name).display().to_string()]);
+                }
+            }
         }
         flags
     }
@@ -195,7 +206,11 @@ impl fmt::Display for Config {
         if let Some(triggers) = self.triggers {
             write!(f, "+{triggers}")?;
         }
-        f.write_str(if self.layer { "+layer" } else { "" })
+        f.write_str(match self.layer {
+            None => "",
+            Some(Below::Framed) => "+layer",
+            Some(Below::Tls) => "+tls",
+        })
     }
 }
 
@@ -239,8 +254,12 @@ impl Breadth {
         if excluded {
             return false;
         }
+        // TLS does the sending itself, so a sender is as good as another.
+        if config.layer == Some(Below::Tls) && !first_sender {
+            return false;
+        }
         if everything() {
-            let plain = first_sender && !config.layer;
+            let plain = first_sender && config.layer.is_none();
             match self {
                 Breadth::Every
                 | Breadth::Senders
@@ -253,7 +272,7 @@ impl Breadth {
             }
         }
         if self == Breadth::Compared && compares() {
-            return default_triggers && !config.layer;
+            return default_triggers && config.layer.is_none();
         }
         if !tried(config.engine, config.topology) {
             return false;
@@ -261,7 +280,7 @@ impl Breadth {
         if config.dispatch != Dispatch::Inline && config.engine != Engine::Epoll {
             // The driver is the same, and `epoll` runs all cases.
             let smoke = [Breadth::Compared, Breadth::Concurrent, Breadth::Dispatches].contains(&self);
-            return smoke && default_triggers && !config.layer;
+            return smoke && default_triggers && config.layer.is_none();
         }
         if config.locks_memory() && self == Breadth::Every {
             // Many rings at once exceed the user's limit of locked memory.
@@ -271,7 +290,7 @@ impl Breadth {
         let own_sender =
             first_sender || !LIBRARIES.contains(&config.engine) || model.driver == Driver::Completion;
         match self {
-            Breadth::Every | Breadth::Senders | Breadth::Compared if config.layer => {
+            Breadth::Every | Breadth::Senders | Breadth::Compared if config.layer.is_some() => {
                 first_topology && first_sender && default_triggers
             }
             Breadth::Every if LIBRARIES.contains(&config.engine) => default_triggers && first_sender,
@@ -282,13 +301,13 @@ impl Breadth {
             Breadth::Senders | Breadth::Compared => first_topology && default_triggers && own_sender,
             Breadth::Topologies | Breadth::Processes => {
                 let topology = first_topology || EVERY_TOPOLOGY.contains(&config.engine);
-                topology && first_sender && default_triggers && !config.layer
+                topology && first_sender && default_triggers && config.layer.is_none()
             }
             Breadth::Engines => first_topology && first_sender && default_triggers,
             Breadth::Concurrent | Breadth::Epoll | Breadth::Uring | Breadth::Dispatches => {
-                first_topology && first_sender && default_triggers && !config.layer
+                first_topology && first_sender && default_triggers && config.layer.is_none()
             }
-            Breadth::Triggers => first_topology && first_sender && !config.layer,
+            Breadth::Triggers => first_topology && first_sender && config.layer.is_none(),
         }
     }
 }

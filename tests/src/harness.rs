@@ -11,8 +11,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::{Breadth, Config};
 use crate::part::SuitePart;
+use crate::seal::Below;
 use crate::server::Server;
-use crate::{binary, databases, left, pool, site};
+use crate::{binary, databases, left, pool, seal, site};
 
 /// The default number of concurrent cases, most of which mainly wait.
 const THREADS: usize = 4;
@@ -114,6 +115,7 @@ pub fn main(themes: &[Theme]) -> ExitCode {
         eprintln!("a shared server did not end well: {complaint}");
     }
     site::remove_shared();
+    seal::remove_certificate();
     if conclusion.has_failed() || !complaints.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
@@ -124,8 +126,9 @@ fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
         themes.iter().for_each(|theme| theme.cases.iter().for_each(|case| f(theme, case)));
     };
     let plain = Config::all();
-    let through_the_layer = plain.iter().filter(|_| layered).map(|config| config.layered());
-    for config in plain.iter().copied().chain(through_the_layer) {
+    let framed = plain.iter().filter(|_| layered).map(|config| config.through(Below::Framed));
+    let encrypted = plain.iter().map(|config| config.through(Below::Tls));
+    for config in plain.iter().copied().chain(framed).chain(encrypted) {
         all(&mut |theme, case| {
             let name = format!("{}::{config}::{}", theme.name, case.name);
             match case.run {
@@ -134,7 +137,7 @@ fn trials(themes: &[Theme], layered: bool) -> Vec<Trial> {
                     trials.push(trial(name, move || pool::with_server(&config, run)));
                 }
                 Run::OwnLayered(run) => trials.push(trial(name, move || with_own(&config, run))),
-                _ if config.layer => {}
+                _ if config.layer.is_some() => {}
                 Run::Own(run) => trials.push(trial(name, move || with_own(&config, run))),
                 Run::OwnAsRoot(run) => {
                     let trial = trial(name, move || with_own(&config, run));

@@ -24,6 +24,7 @@ pub mod pool;
 pub mod process;
 pub mod proxy;
 pub mod response;
+pub mod seal;
 pub mod server;
 pub mod site;
 pub mod strace;

@@ -5,22 +5,21 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
-use tenfold_engine::layer::framed::Client as Layer;
 
 use crate::response::WireResponse;
+use crate::seal::{Below, Seal};
 
 /// The longest wait of a read before the case fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection to a server, optionally through the test layer.
+/// A connection to a server, optionally through a layer.
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
-    layer: Option<Layer>,
+    layer: Option<Seal>,
     /// Whether plaintext is sent before the server's hello.
     early: bool,
     received: Vec<u8>,
@@ -50,20 +49,19 @@ impl Wire {
     ///
     /// # Errors
     /// The error of the system.
-    pub fn try_connect(address: SocketAddr, layered: bool) -> std::io::Result<Wire> {
-        Wire::of_tcp(TcpStream::connect_timeout(&address, PATIENCE)?, layered)
+    pub fn try_connect(address: SocketAddr, below: Option<Below>) -> std::io::Result<Wire> {
+        Wire::of_tcp(TcpStream::connect_timeout(&address, PATIENCE)?, below)
     }
 
-    fn of_tcp(stream: TcpStream, layered: bool) -> std::io::Result<Wire> {
+    fn of_tcp(stream: TcpStream, below: Option<Below>) -> std::io::Result<Wire> {
         stream.set_nodelay(true)?;
-        Wire::of(stream, layered)
+        Wire::of(stream, below)
     }
 
-    fn of(stream: TcpStream, layered: bool) -> std::io::Result<Wire> {
+    fn of(stream: TcpStream, below: Option<Below>) -> std::io::Result<Wire> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let layer = layered.then(|| Layer::new(NEXT.fetch_add(1, Ordering::Relaxed)));
+        let layer = below.map(Seal::new);
         Ok(Wire { stream, layer, early: false, received: Vec::new(), scratch: vec![0; 128 * 1024] })
     }
 
@@ -78,8 +76,8 @@ impl Wire {
     /// # Panics
     /// If it fails.
     #[track_caller]
-    pub fn connect(address: SocketAddr, layered: bool) -> Wire {
-        Wire::try_connect(address, layered).unwrap_or_else(|error| panic!("connect to {address}: {error}"))
+    pub fn connect(address: SocketAddr, below: Option<Below>) -> Wire {
+        Wire::try_connect(address, below).unwrap_or_else(|error| panic!("connect to {address}: {error}"))
     }
 
     /// Connects to a Unix socket.
@@ -90,7 +88,7 @@ impl Wire {
     pub fn connect_unix(path: &Path) -> Wire {
         // The same calls read and write it as a TCP socket.
         let connected = UnixStream::connect(path).map(|stream| TcpStream::from(OwnedFd::from(stream)));
-        let wire = connected.and_then(|stream| Wire::of(stream, false));
+        let wire = connected.and_then(|stream| Wire::of(stream, None));
         wire.unwrap_or_else(|error| panic!("connect to {}: {error}", path.display()))
     }
 
@@ -108,7 +106,7 @@ impl Wire {
             Ok(socket.into())
         };
         let stream = connect().unwrap_or_else(|error| panic!("connect from {source} to {to}: {error}"));
-        Wire::of_tcp(stream, false).unwrap_or_else(|error| panic!("set up a socket: {error}"))
+        Wire::of_tcp(stream, None).unwrap_or_else(|error| panic!("set up a socket: {error}"))
     }
 
     /// The socket itself, for operations other than bytes.
@@ -134,7 +132,7 @@ impl Wire {
     fn greet(&mut self) -> std::io::Result<()> {
         let Some(layer) = &mut self.layer else { return Ok(()) };
         self.stream.write_all(&layer.hello())?;
-        while self.layer.as_ref().is_some_and(|layer| !layer.received.hello) {
+        while self.layer.as_ref().is_some_and(|layer| !layer.is_greeted()) {
             match self.fill() {
                 Ok(Came::Bytes) => {}
                 Ok(Came::ConnectionEnd | Came::Reset) => return Err(ErrorKind::ConnectionReset.into()),
@@ -286,7 +284,7 @@ impl Wire {
                 Err(why) => panic!("waiting for the end of the connection: {why}{}", self.shown()),
             }
         }
-        let cut = self.layer.as_ref().is_some_and(|layer| !layer.received.close);
+        let cut = self.layer.as_ref().is_some_and(|layer| !layer.is_closed());
         (std::mem::take(&mut self.received), if cut { ConnectionEnd::Cut } else { ConnectionEnd::Closed })
     }
 
@@ -313,7 +311,10 @@ impl Wire {
 
     /// Ends the output; the input stays open.
     pub fn end_output(&mut self) {
-        // The peer may have closed already.
+        // The peer may have closed already. Plaintext that waits for the end of a handshake goes first.
+        if self.layer.as_ref().is_some_and(|layer| matches!(layer, Seal::Tls { .. })) {
+            let _ = self.greet();
+        }
         if let Some(layer) = &mut self.layer {
             let _ = self.stream.write_all(&layer.close());
         }
@@ -355,7 +356,9 @@ impl Wire {
                 match &mut self.layer {
                     Some(layer) => {
                         let opened = layer.open(bytes, &mut self.received);
-                        opened.map_err(|alert| format!("a record of the server: {alert:?}"))?;
+                        let reply = opened.map_err(|why| format!("a record of the server: {why}"))?;
+                        // A server that has sent its last record may be gone.
+                        let _ = self.stream.write_all(&reply);
                     }
                     None => self.received.extend_from_slice(bytes),
                 }

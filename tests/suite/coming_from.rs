@@ -89,7 +89,7 @@ fn answers(address: SocketAddr) -> bool {
     if TcpStream::connect(address).is_err() {
         return false;
     }
-    let mut wire = Wire::connect(address, false);
+    let mut wire = Wire::connect(address, None);
     wire.get("/");
     wire.response().status == 200
 }

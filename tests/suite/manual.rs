@@ -160,7 +160,7 @@ fn the_manual_is_served_alone() {
     let address = line.split(['/', ' ']).find(|word| word.starts_with("127.0.0.1:")).expect("an address");
     let address = address.parse().expect("an address and a port");
     let served = expected().into_iter().map(|(path, text)| {
-        let mut wire = Wire::connect(address, false);
+        let mut wire = Wire::connect(address, None);
         wire.get(&format!("/{path}"));
         (path, text, wire.response().body)
     });

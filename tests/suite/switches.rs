@@ -245,7 +245,7 @@ fn every_kind_of_address_is_served(config: &Config) {
     let asked = request("GET", "/1k.html", &[("Connection", "close")]);
     let expected = server.get("/1k.html").body;
     for address in [second, six.parse().expect("an address")] {
-        let mut wire = Wire::connect(address, false);
+        let mut wire = Wire::connect(address, None);
         wire.send(&asked);
         assert_eq!(wire.response().body, expected, "{address}");
     }

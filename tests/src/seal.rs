@@ -1,0 +1,165 @@
+//! The client's side of a layer below HTTP: the test layer, or TLS.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use rcgen::CertifiedKey;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use tenfold_engine::layer::framed;
+
+use crate::site::TempFolder;
+
+/// A layer below HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Below {
+    /// The layer of the tests.
+    Framed,
+    /// TLS, with the certificate of this run.
+    Tls,
+}
+
+/// The state of a client's layer.
+#[derive(Debug)]
+pub(crate) enum Seal {
+    Framed(Box<framed::Client>),
+    Tls {
+        connection: Box<ClientConnection>,
+        /// Whether the server's closing record came.
+        closed: bool,
+    },
+}
+
+impl Seal {
+    pub(crate) fn new(below: Below) -> Seal {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        match below {
+            Below::Framed => {
+                Seal::Framed(Box::new(framed::Client::new(NEXT.fetch_add(1, Ordering::Relaxed))))
+            }
+            Below::Tls => {
+                let name = ServerName::try_from(NAME).expect("a name");
+                let connection = ClientConnection::new(certificate().client.clone(), name);
+                let mut connection = connection.expect("the configuration is legal");
+                connection.set_buffer_limit(None);
+                Seal::Tls { connection: Box::new(connection), closed: false }
+            }
+        }
+    }
+
+    /// The first bytes of the connection.
+    pub(crate) fn hello(&mut self) -> Vec<u8> {
+        match self {
+            Seal::Framed(client) => client.hello(),
+            Seal::Tls { connection, .. } => pending(connection),
+        }
+    }
+
+    /// Whether the server has answered the hello.
+    pub(crate) fn is_greeted(&self) -> bool {
+        match self {
+            Seal::Framed(client) => client.received.hello,
+            Seal::Tls { connection, .. } => !connection.is_handshaking(),
+        }
+    }
+
+    /// Seals `plaintext`. TLS keeps it until the handshake is over: what is to be sent then comes of [`Seal::open`].
+    pub(crate) fn seal(&mut self, plaintext: &[u8]) -> Vec<u8> {
+        match self {
+            Seal::Framed(client) => client.seal(plaintext),
+            Seal::Tls { connection, .. } => {
+                connection.writer().write_all(plaintext).expect("there is no limit");
+                pending(connection)
+            }
+        }
+    }
+
+    /// Opens bytes of the server and appends their plaintext to `to`. Returns what is to be sent to it.
+    ///
+    /// # Errors
+    /// The server broke the rules, or sent an alert.
+    pub(crate) fn open(&mut self, mut wire: &[u8], to: &mut Vec<u8>) -> Result<Vec<u8>, String> {
+        match self {
+            Seal::Framed(client) => {
+                client.open(wire, to).map(|()| Vec::new()).map_err(|alert| format!("{alert:?}"))
+            }
+            Seal::Tls { connection, closed } => {
+                while !wire.is_empty() && !*closed {
+                    connection.read_tls(&mut wire).map_err(|error| error.to_string())?;
+                    let state = connection.process_new_packets().map_err(|error| error.to_string())?;
+                    let before = to.len();
+                    to.resize(before + state.plaintext_bytes_to_read(), 0);
+                    connection.reader().read_exact(&mut to[before..]).map_err(|error| error.to_string())?;
+                    *closed = state.peer_has_closed();
+                }
+                Ok(pending(connection))
+            }
+        }
+    }
+
+    /// The closing record.
+    pub(crate) fn close(&mut self) -> Vec<u8> {
+        match self {
+            Seal::Framed(client) => client.close(),
+            Seal::Tls { connection, .. } => {
+                connection.send_close_notify();
+                pending(connection)
+            }
+        }
+    }
+
+    /// Whether the server's closing record came.
+    pub(crate) fn is_closed(&self) -> bool {
+        match self {
+            Seal::Framed(client) => client.received.close,
+            Seal::Tls { closed, .. } => *closed,
+        }
+    }
+}
+
+fn pending(connection: &mut ClientConnection) -> Vec<u8> {
+    let mut wire = Vec::new();
+    while connection.wants_write() {
+        connection.write_tls(&mut wire).expect("a vector takes all");
+    }
+    wire
+}
+
+const NAME: &str = "localhost";
+
+/// A certificate of this run, and the client that trusts it.
+struct Certificate {
+    folder: TempFolder,
+    client: Arc<ClientConfig>,
+}
+
+static CERTIFICATE: OnceLock<Certificate> = OnceLock::new();
+
+fn certificate() -> &'static Certificate {
+    CERTIFICATE.get_or_init(|| {
+        let CertifiedKey { cert, signing_key } =
+            rcgen::generate_simple_self_signed([NAME.to_owned()]).expect("a certificate can be made");
+        let folder = TempFolder::new("certificate");
+        folder.write("cert.pem", cert.pem());
+        folder.write("key.pem", signing_key.serialize_pem());
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from(cert.der().to_vec())).expect("it is one");
+        let client = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        Certificate { folder, client: Arc::new(client) }
+    })
+}
+
+/// The folder with `cert.pem` and `key.pem`. [`remove_certificate`] removes it at the end.
+pub fn certificate_folder() -> &'static Path {
+    certificate().folder.path()
+}
+
+/// Removes the certificate, if one was made.
+pub fn remove_certificate() {
+    if let Some(certificate) = CERTIFICATE.get() {
+        let _ = fs::remove_dir_all(certificate.folder.path());
+    }
+}
