@@ -66,6 +66,11 @@ impl Seal {
         }
     }
 
+    /// Whether plaintext waits for the end of a handshake.
+    pub(crate) fn is_shaking_hands(&self) -> bool {
+        matches!(self, Seal::Tls { connection, .. } if connection.is_handshaking())
+    }
+
     /// Seals `plaintext`. TLS keeps it until the handshake is over: what is to be sent then comes of [`Seal::open`].
     pub(crate) fn seal(&mut self, plaintext: &[u8]) -> Vec<u8> {
         match self {

@@ -123,8 +123,20 @@ impl Wire {
             self.greet()?;
         }
         match &mut self.layer {
-            Some(layer) => self.stream.write_all(&layer.seal(bytes)),
-            None => self.stream.write_all(bytes),
+            Some(layer) => self.stream.write_all(&layer.seal(bytes))?,
+            None => self.stream.write_all(bytes)?,
+        }
+        self.go_on_with_the_handshake();
+        Ok(())
+    }
+
+    /// Reads of a handshake what is there soon. A server that has no turn for this connection sends nothing.
+    fn go_on_with_the_handshake(&mut self) {
+        const SOON: Duration = Duration::from_millis(10);
+        if self.layer.as_ref().is_some_and(Seal::is_shaking_hands) {
+            self.stream.set_read_timeout(Some(SOON)).expect("a socket takes options");
+            let _ = self.fill();
+            self.stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes options");
         }
     }
 
@@ -312,7 +324,7 @@ impl Wire {
     /// Ends the output; the input stays open.
     pub fn end_output(&mut self) {
         // The peer may have closed already. Plaintext that waits for the end of a handshake goes first.
-        if self.layer.as_ref().is_some_and(|layer| matches!(layer, Seal::Tls { .. })) {
+        if self.layer.as_ref().is_some_and(Seal::is_shaking_hands) {
             let _ = self.greet();
         }
         if let Some(layer) = &mut self.layer {

@@ -15,7 +15,7 @@ use zeroize::Zeroize;
 const MOST_SECRET_BYTES: usize = 48;
 
 /// The protocols that a client may choose by ALPN (RFC 7301), the preferred one first.
-const PROTOCOLS: [&[u8]; 2] = [b"http/1.1", b"http/1.0"];
+pub(super) const PROTOCOLS: [&str; 2] = ["http/1.1", "http/1.0"];
 
 /// A traffic secret (RFC 8446 §7.1). It is wiped when it is dropped.
 #[derive(Clone)]
@@ -78,8 +78,8 @@ thread_local! {
 /// it, connections of TLS 1.3 stay with rustls.
 pub fn prepare(config: &mut ServerConfig) {
     for protocol in PROTOCOLS {
-        if !config.alpn_protocols.iter().any(|known| known == protocol) {
-            config.alpn_protocols.push(protocol.to_vec());
+        if !config.alpn_protocols.iter().any(|known| known == protocol.as_bytes()) {
+            config.alpn_protocols.push(protocol.into());
         }
     }
     // Early data may be replayed (RFC 8446 §8).

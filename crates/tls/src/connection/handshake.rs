@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rustls::server::UnbufferedServerConnection;
-use rustls::{CipherSuite, Error, HandshakeKind, ProtocolVersion, ServerConfig};
+use rustls::{CipherSuite, Error, HandshakeKind, ProtocolVersion, ServerConfig, SupportedCipherSuite};
 use tenfold_http::Out;
 
-use super::capture::Captured;
+use super::capture::{Captured, PROTOCOLS};
 use super::keys::TrafficKey;
 use super::records::Records;
 use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
@@ -31,18 +31,18 @@ pub(super) enum HandshakeStep {
     Closed(usize),
 }
 
-/// The facts of a connection behind its handshake.
+/// The result of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandshakeFacts {
-    /// The version of TLS.
-    pub version: ProtocolVersion,
-    /// The cipher suite.
-    pub cipher: CipherSuite,
-    /// The protocol that was chosen by ALPN (RFC 7301).
-    pub protocol: Option<Box<[u8]>>,
-    /// The server's name, as the client gave it (RFC 6066 §3).
-    pub name: Option<Box<str>>,
-    /// Whether a former session was resumed.
+    /// The protocol version, by the name that logs use: `TLSv1.3`.
+    pub version: &'static str,
+    /// The cipher suite, by its name in the IANA registry: `TLS_AES_128_GCM_SHA256`.
+    pub cipher: &'static str,
+    /// The host that the client asked for (SNI, RFC 6066 §3); none if it sent no name.
+    pub server_name: Option<Box<str>>,
+    /// The application protocol that the server chose (ALPN, RFC 7301), one of its own list: `http/1.1`.
+    pub alpn: Option<&'static str>,
+    /// Whether the handshake resumed an earlier session.
     pub resumed: bool,
 }
 
@@ -82,16 +82,17 @@ impl Handshake {
     pub(super) fn establish(self) -> Result<(Established, HandshakeFacts), Error> {
         let Handshake { connection, captured, seen } = self;
         let facts = HandshakeFacts {
-            version: connection.protocol_version().ok_or(Error::HandshakeNotComplete)?,
-            cipher: connection.negotiated_cipher_suite().ok_or(Error::HandshakeNotComplete)?.suite(),
-            protocol: connection.alpn_protocol().map(Box::from),
-            name: captured.name,
+            version: version_name(connection.protocol_version()),
+            cipher: cipher_name(connection.negotiated_cipher_suite()),
+            server_name: captured.name,
+            alpn: connection.alpn_protocol().and_then(protocol_name),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
         };
+        let version = connection.protocol_version();
         let (Some(client), Some(server)) = (captured.client, captured.server) else {
             return Ok((Established::Unbuffered(Unbuffered::new(connection)), facts));
         };
-        if facts.version != ProtocolVersion::TLSv1_3 || seen > 0 {
+        if version != Some(ProtocolVersion::TLSv1_3) || seen > 0 {
             return Ok((Established::Unbuffered(Unbuffered::new(connection)), facts));
         }
         let (secrets, _) = connection.dangerous_into_kernel_connection()?;
@@ -100,5 +101,36 @@ impl Handshake {
         let records = receiving.zip(sending).map(|(receiving, sending)| Records::new(receiving, sending));
         let records = records.ok_or_else(|| Error::General("the cipher suite is unknown".into()))?;
         Ok((Established::Records(records), facts))
+    }
+}
+
+fn version_name(version: Option<ProtocolVersion>) -> &'static str {
+    match version {
+        Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
+        Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+        _ => "unknown",
+    }
+}
+
+fn protocol_name(protocol: &[u8]) -> Option<&'static str> {
+    PROTOCOLS.iter().find(|known| known.as_bytes() == protocol).copied()
+}
+
+/// The suites that rustls has with this provider.
+fn cipher_name(suite: Option<SupportedCipherSuite>) -> &'static str {
+    use CipherSuite as C;
+    match suite.map(|suite| suite.suite()) {
+        Some(C::TLS13_AES_128_GCM_SHA256) => "TLS_AES_128_GCM_SHA256",
+        Some(C::TLS13_AES_256_GCM_SHA384) => "TLS_AES_256_GCM_SHA384",
+        Some(C::TLS13_CHACHA20_POLY1305_SHA256) => "TLS_CHACHA20_POLY1305_SHA256",
+        Some(C::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256) => "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+        Some(C::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384) => "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+        Some(C::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256) => {
+            "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"
+        }
+        Some(C::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256) => "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        Some(C::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384) => "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+        Some(C::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256) => "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+        _ => "unknown",
     }
 }

@@ -67,7 +67,7 @@ impl TlsServer {
                 };
                 let (established, found) = handshake.establish()?;
                 let resumed = found.resumed;
-                *facts = Some(found);
+                *facts = Some(Arc::new(found));
                 *phase = match established {
                     Established::Records(records) => TlsPhase::Records(records),
                     Established::Unbuffered(connection) => TlsPhase::Unbuffered(connection),
@@ -86,7 +86,7 @@ impl fmt::Debug for TlsServer {
 }
 
 /// The state of a connection.
-pub struct TlsState(TlsPhase, Option<HandshakeFacts>);
+pub struct TlsState(TlsPhase, Option<Arc<HandshakeFacts>>);
 
 enum TlsPhase {
     Handshake(Handshake),
@@ -98,7 +98,7 @@ enum TlsPhase {
 
 impl TlsState {
     /// The facts of the connection, once its handshake is over.
-    pub fn facts(&self) -> Option<&HandshakeFacts> {
+    pub fn facts(&self) -> Option<&Arc<HandshakeFacts>> {
         self.1.as_ref()
     }
 }
