@@ -130,13 +130,12 @@ impl Wire {
         Ok(())
     }
 
-    /// Reads of a handshake what is there soon. A server that has no turn for this connection sends nothing.
+    /// Reads of a handshake what is there. A server that has no turn for this connection has sent nothing.
     fn go_on_with_the_handshake(&mut self) {
-        const SOON: Duration = Duration::from_millis(10);
         if self.layer.as_ref().is_some_and(Seal::is_shaking_hands) {
-            self.stream.set_read_timeout(Some(SOON)).expect("a socket takes options");
+            self.stream.set_nonblocking(true).expect("a socket takes options");
             let _ = self.fill();
-            self.stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes options");
+            self.stream.set_nonblocking(false).expect("a socket takes options");
         }
     }
 
