@@ -1,1 +1,13 @@
-//! Certificates and keys: files, the choice by name, tickets, signatures, renewal.
+//! Certificates and keys in PEM files: reading, checks, and the choice by the name that a client asks for.
+
+pub mod chain;
+pub mod check;
+pub mod facts;
+pub mod finding;
+pub mod key;
+pub mod resolver;
+
+mod file;
+
+#[cfg(test)]
+pub(crate) mod generate;

@@ -1,0 +1,162 @@
+//! A certificate chain as a server sends it, with the facts of its first certificate.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::sign::{CertifiedKey, SigningKey};
+
+use super::facts::CertificateFacts;
+use super::file;
+
+/// The most certificates of a chain; public ones have two to four.
+const MAX_CERTIFICATES: usize = 10;
+
+/// A chain of at least one certificate, the server's own first.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// The file that has it.
+    pub path: PathBuf,
+    /// The certificates, in the order of the file.
+    pub certificates: Vec<CertificateDer<'static>>,
+    /// The facts of each certificate, in the same order.
+    facts: Vec<CertificateFacts>,
+}
+
+/// The reason why a file is no certificate chain.
+#[derive(Debug)]
+pub struct ChainError {
+    path: PathBuf,
+    reason: ChainReason,
+}
+
+#[derive(Debug)]
+enum ChainReason {
+    Read(io::Error),
+    Pem(String),
+    Empty,
+    TooLong,
+    Certificate(usize, String),
+}
+
+impl Chain {
+    /// Reads a PEM file.
+    ///
+    /// # Errors
+    /// Returns the reason if the file cannot be read or has no valid certificate.
+    pub fn read(path: &Path) -> Result<Chain, ChainError> {
+        let failed = |reason| ChainError { path: path.to_owned(), reason };
+        let bytes = file::read(path).map_err(|error| failed(ChainReason::Read(error)))?;
+        Chain::parse(path, &bytes)
+    }
+
+    /// Reads the PEM text of a chain; `path` names it in messages.
+    ///
+    /// # Errors
+    /// Returns the reason if the text has no valid certificate.
+    pub fn parse(path: &Path, pem: &[u8]) -> Result<Chain, ChainError> {
+        let failed = |reason| ChainError { path: path.to_owned(), reason };
+        let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pem)
+            .collect::<Result<_, _>>()
+            .map_err(|error| failed(ChainReason::Pem(error.to_string())))?;
+        if certificates.is_empty() {
+            return Err(failed(ChainReason::Empty));
+        }
+        if certificates.len() > MAX_CERTIFICATES {
+            return Err(failed(ChainReason::TooLong));
+        }
+        let facts = (1..).zip(&certificates).map(|(place, certificate)| {
+            CertificateFacts::read(certificate)
+                .map_err(|error| failed(ChainReason::Certificate(place, error)))
+        });
+        let facts = facts.collect::<Result<_, _>>()?;
+        Ok(Chain { path: path.to_owned(), certificates, facts })
+    }
+
+    /// Returns the facts of the server's own certificate.
+    pub fn facts(&self) -> &CertificateFacts {
+        &self.facts[0]
+    }
+
+    /// Whether each certificate is followed by the one of its issuer. A root at the end may be absent.
+    pub fn is_in_order(&self) -> bool {
+        self.facts.windows(2).all(|pair| pair[0].issuer == pair[1].subject)
+    }
+
+    /// Joins the chain and the key that signs for it.
+    pub fn with_key(&self, key: Arc<dyn SigningKey>) -> CertifiedKey {
+        CertifiedKey::new(self.certificates.clone(), key)
+    }
+}
+
+impl fmt::Display for ChainError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.reason {
+            ChainReason::Read(error) => {
+                write!(f, "cannot read certificate {path}: {error}; name a PEM file that the server may read")
+            }
+            ChainReason::Pem(error) => {
+                write!(f, "cannot read certificate {path}: invalid PEM: {error}; replace the file")
+            }
+            ChainReason::Empty => write!(
+                f,
+                "no certificate in {path}: it has no CERTIFICATE section; name the PEM file of the chain, not the \
+                 key or a DER file"
+            ),
+            ChainReason::TooLong => {
+                write!(f, "too many certificates in {path}: a chain has at most {MAX_CERTIFICATES}")
+            }
+            ChainReason::Certificate(place, error) => {
+                write!(f, "cannot read certificate {place} in {path}: {error}; replace the file")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ChainError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::certificates::generate;
+
+    fn parse(pem: &str) -> Result<Chain, ChainError> {
+        Chain::parse(Path::new("chain.pem"), pem.as_bytes())
+    }
+
+    #[test]
+    fn a_chain_has_its_certificates_in_order() {
+        let (first, second) = (
+            generate::pair(&["a.test"], &rcgen::PKCS_ED25519),
+            generate::pair(&["b.test"], &rcgen::PKCS_ED25519),
+        );
+        let chain = parse(&format!("text before\n{}{}", first.certificate_pem, second.certificate_pem));
+        let chain = chain.expect("two certificates");
+        assert_eq!(chain.certificates, [first.certificate, second.certificate]);
+        assert_eq!(chain.facts().names, ["a.test"]);
+    }
+
+    #[test]
+    fn a_file_without_a_usable_certificate_is_an_error_with_its_reason() {
+        let pair = generate::pair(&["a.test"], &rcgen::PKCS_ED25519);
+        let broken = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
+        for (pem, expected) in [
+            (pair.key_pem.clone(), "no certificate in chain.pem: it has no CERTIFICATE section"),
+            (pair.certificate_pem.repeat(11), "too many certificates in chain.pem"),
+            (format!("{}{broken}", pair.certificate_pem), "cannot read certificate 2 in chain.pem"),
+            (
+                pair.certificate_pem.replace("-----END", "----END"),
+                "cannot read certificate chain.pem: invalid PEM",
+            ),
+        ] {
+            let error = parse(&pem).expect_err(expected).to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        let error = Chain::read(Path::new("/nonexistent/chain.pem")).expect_err("no file").to_string();
+        assert!(error.starts_with("cannot read certificate /nonexistent/chain.pem: No such file"), "{error}");
+    }
+}

@@ -1,0 +1,21 @@
+//! Bounded reading of PEM files.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The most bytes of a PEM file: a chain of ten certificates with RSA keys has about 20 KB.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Reads a whole file.
+///
+/// # Errors
+/// Returns the system's error, or `FileTooLarge`.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
+}

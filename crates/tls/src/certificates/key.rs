@@ -1,0 +1,118 @@
+//! Private keys in PEM files.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::{Error as PemError, PemObject};
+use rustls::sign::SigningKey;
+
+use super::file;
+
+/// The reason why a file is no private key.
+#[derive(Debug)]
+pub struct KeyError {
+    path: PathBuf,
+    reason: KeyReason,
+}
+
+#[derive(Debug)]
+enum KeyReason {
+    Read(io::Error),
+    Encrypted,
+    Empty,
+    Pem(String),
+    Unsupported(String),
+}
+
+/// Reads the private key of a PEM file: PKCS #8, PKCS #1 (RSA) or SEC 1 (EC).
+///
+/// # Errors
+/// Returns the reason if the file cannot be read or has no key that the library supports.
+pub fn read(path: &Path) -> Result<Arc<dyn SigningKey>, KeyError> {
+    let failed = |error| KeyError { path: path.to_owned(), reason: KeyReason::Read(error) };
+    parse(path, &file::read(path).map_err(failed)?)
+}
+
+/// Reads a private key from a descriptor that another process opened; `path` names it in messages.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_open(path: &Path, file: File) -> Result<Arc<dyn SigningKey>, KeyError> {
+    let mut bytes = Vec::new();
+    let failed = |error| KeyError { path: path.to_owned(), reason: KeyReason::Read(error) };
+    file.take(1 << 20).read_to_end(&mut bytes).map_err(failed)?;
+    parse(path, &bytes)
+}
+
+/// Reads the PEM text of a private key; `path` names it in messages.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(path: &Path, pem: &[u8]) -> Result<Arc<dyn SigningKey>, KeyError> {
+    let failed = |reason| KeyError { path: path.to_owned(), reason };
+    let encrypted = |header: &[u8]| pem.windows(header.len()).any(|window| window == header);
+    if encrypted(b"BEGIN ENCRYPTED PRIVATE KEY") || encrypted(b"Proc-Type: 4,ENCRYPTED") {
+        return Err(failed(KeyReason::Encrypted));
+    }
+    let der = PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
+        PemError::NoItemsFound => failed(KeyReason::Empty),
+        error => failed(KeyReason::Pem(error.to_string())),
+    })?;
+    any_supported_type(&der).map_err(|error| failed(KeyReason::Unsupported(error.to_string())))
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.reason {
+            KeyReason::Read(error) => {
+                write!(f, "cannot read key {path}: {error}; name a PEM file that the server may read")
+            }
+            KeyReason::Encrypted => write!(
+                f,
+                "cannot read key {path}: it is encrypted; decrypt it with `openssl pkey -in {path} -out NEW`"
+            ),
+            KeyReason::Empty => {
+                write!(
+                    f,
+                    "no private key in {path}: it has no PRIVATE KEY section; name the PEM file of the key"
+                )
+            }
+            KeyReason::Pem(error) => {
+                write!(f, "cannot read key {path}: invalid PEM: {error}; replace the file")
+            }
+            KeyReason::Unsupported(error) => write!(
+                f,
+                "cannot use key {path}: {error}; use RSA from 2,048 bits, ECDSA on P-256, P-384 or P-521, or Ed25519"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for KeyError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::certificates::generate;
+
+    fn error(pem: &str) -> String {
+        parse(Path::new("key.pem"), pem.as_bytes()).expect_err("no key").to_string()
+    }
+
+    #[test]
+    fn a_key_is_read_and_an_error_has_its_reason() {
+        let pair = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+        parse(Path::new("key.pem"), pair.key_pem.as_bytes()).expect("a key");
+        assert!(error(&pair.certificate_pem).starts_with("no private key in key.pem"));
+        let encrypted = pair.key_pem.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
+        assert!(error(&encrypted).starts_with("cannot read key key.pem: it is encrypted; decrypt it"));
+        let broken = "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n";
+        assert!(error(broken).starts_with("cannot use key key.pem"), "{}", error(broken));
+    }
+}

@@ -1,0 +1,141 @@
+//! The choice of a certificate by the name and the signature schemes that a client offers.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{SignatureAlgorithm, SignatureScheme};
+
+use super::facts::CertificateFacts;
+
+/// A certificate with its key, and the facts that the choice needs.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The facts of the certificate.
+    pub facts: CertificateFacts,
+    /// The chain and its key.
+    pub certified: Arc<CertifiedKey>,
+}
+
+/// Certificates by name. If none has the name, a client gets one with the names of the first certificate.
+#[derive(Debug)]
+pub struct CertificateTable {
+    candidates: Vec<Candidate>,
+    by_name: HashMap<String, Vec<usize>>,
+    default: Vec<usize>,
+}
+
+impl CertificateTable {
+    /// Returns the table of at least one certificate; `None` if there is none. Of several for one name, ECDSA and EdDSA
+    /// come before RSA, because their signatures cost less.
+    pub fn new(mut candidates: Vec<Candidate>) -> Option<CertificateTable> {
+        let first = candidates.first()?.facts.clone();
+        candidates.sort_by_key(|candidate| candidate.certified.key.algorithm() == SignatureAlgorithm::RSA);
+        let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
+        for (place, candidate) in candidates.iter().enumerate() {
+            for name in &candidate.facts.names {
+                by_name.entry(name.clone()).or_default().push(place);
+            }
+        }
+        let has_first_names = |candidate: &Candidate| {
+            (&candidate.facts.names, &candidate.facts.addresses) == (&first.names, &first.addresses)
+        };
+        let default = (0..candidates.len()).filter(|&place| has_first_names(&candidates[place])).collect();
+        Some(CertificateTable { candidates, by_name, default })
+    }
+
+    /// Returns the certificate for a name in lower case and the offered schemes. If the client supports none of the
+    /// schemes, the first certificate of the name lets the handshake end with the right alert.
+    pub fn choose(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> &Arc<CertifiedKey> {
+        let places = name.and_then(|name| self.places(name)).unwrap_or(&self.default);
+        let suits = |place: &&usize| self.candidates[**place].certified.key.choose_scheme(schemes).is_some();
+        let place = places.iter().find(suits).unwrap_or(&places[0]);
+        &self.candidates[*place].certified
+    }
+
+    fn places(&self, name: &str) -> Option<&Vec<usize>> {
+        self.by_name.get(name).or_else(|| {
+            let (_, parent) = name.split_once('.')?;
+            self.by_name.get(&format!("*.{parent}"))
+        })
+    }
+}
+
+/// The certificates of a server, replaceable while connections are accepted.
+pub struct CertificateResolver {
+    table: ArcSwap<CertificateTable>,
+}
+
+impl CertificateResolver {
+    /// Returns a resolver over a table.
+    pub fn new(table: CertificateTable) -> CertificateResolver {
+        CertificateResolver { table: ArcSwap::from_pointee(table) }
+    }
+
+    /// Replaces all certificates; handshakes that have begun keep theirs.
+    pub fn replace(&self, table: CertificateTable) {
+        self.table.store(Arc::new(table));
+    }
+}
+
+impl fmt::Debug for CertificateResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CertificateResolver").finish_non_exhaustive()
+    }
+}
+
+impl ResolvesServerCert for CertificateResolver {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name().map(str::to_ascii_lowercase);
+        Some(Arc::clone(self.table.load().choose(name.as_deref(), hello.signature_schemes())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::certificates::chain::Chain;
+    use crate::certificates::generate;
+    use crate::certificates::key;
+
+    fn candidate(names: &[&str], algorithm: &'static rcgen::SignatureAlgorithm) -> Candidate {
+        let pair = generate::pair(names, algorithm);
+        let chain = Chain::parse(Path::new("a.pem"), pair.certificate_pem.as_bytes()).expect("a chain");
+        let key = key::parse(Path::new("key.pem"), pair.key_pem.as_bytes()).expect("a key");
+        Candidate { facts: chain.facts().clone(), certified: Arc::new(chain.with_key(key)) }
+    }
+
+    const BOTH: &[SignatureScheme] =
+        &[SignatureScheme::RSA_PSS_SHA256, SignatureScheme::ECDSA_NISTP256_SHA256];
+    const RSA: &[SignatureScheme] = &[SignatureScheme::RSA_PSS_SHA256];
+
+    #[test]
+    fn name_then_wildcard_then_default_and_ecdsa_before_rsa() {
+        let rsa = candidate(&["a.test"], &rcgen::PKCS_RSA_SHA256);
+        let ecdsa = candidate(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+        let wild = candidate(&["*.b.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+        let exact = candidate(&["www.b.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+        let all = [&rsa, &ecdsa, &wild, &exact].map(Candidate::clone).to_vec();
+        let table = CertificateTable::new(all).expect("four certificates");
+        for (name, schemes, expected) in [
+            (Some("a.test"), BOTH, &ecdsa),
+            (Some("a.test"), RSA, &rsa),
+            (Some("x.b.test"), BOTH, &wild),
+            (Some("www.b.test"), BOTH, &exact),
+            (Some("a.b.b.test"), BOTH, &ecdsa),
+            (Some("other.test"), RSA, &rsa),
+            (None, BOTH, &ecdsa),
+            // No scheme in common: rustls sends the alert.
+            (Some("www.b.test"), RSA, &exact),
+        ] {
+            let chosen = table.choose(name, schemes);
+            assert!(Arc::ptr_eq(chosen, &expected.certified), "{name:?} {schemes:?}");
+        }
+        assert!(CertificateTable::new(Vec::new()).is_none());
+    }
+}
