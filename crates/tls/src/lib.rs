@@ -3,6 +3,9 @@
 #![forbid(unsafe_code)]
 
 pub mod certificates;
+pub mod config;
 pub mod connection;
+pub mod shared;
+pub mod tickets;
 
 pub use rustls::ServerConfig;

@@ -1,0 +1,172 @@
+//! The keys of session tickets: one that encrypts, and earlier ones that still decrypt.
+
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::rand;
+use rustix::time::{ClockId, clock_gettime};
+
+/// The seconds after which a new key encrypts tickets.
+pub const ROTATION: u64 = 6 * 3600;
+
+/// The seconds for which a key decrypts tickets after its successor encrypts.
+pub const GRACE: u64 = 12 * 3600;
+
+/// The keys at once: the current one, and those of the grace period.
+const MAX_KEYS: usize = 1 + GRACE.div_ceil(ROTATION) as usize;
+
+/// The length of a key's name in a ticket (RFC 5077 §4).
+pub(super) const NAME: usize = 16;
+const SECRET: usize = 32;
+const ENCODED: usize = NAME + SECRET + 8;
+
+/// The bytes that [`TicketKeys::to_bytes`] returns at most: the room that shared memory needs.
+pub const MAX_BYTES: usize = MAX_KEYS * ENCODED;
+
+/// The keys of a server at one time, the current one first. The supervisor makes and rotates them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TicketKeys {
+    keys: Vec<TicketKey>,
+}
+
+/// One key. It has no `Debug`: its secret must not reach a log.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct TicketKey {
+    pub(super) name: [u8; NAME],
+    pub(super) secret: [u8; SECRET],
+    /// The second at which it became current, on the clock of [`now`].
+    since: u64,
+}
+
+/// Returns the time of keys: seconds since the machine started. Processes agree on it, and setting the date does not
+/// change it.
+pub fn now() -> u64 {
+    clock_gettime(ClockId::Boottime).tv_sec.unsigned_abs()
+}
+
+impl TicketKeys {
+    /// Makes the first key.
+    ///
+    /// # Errors
+    /// Fails if the system has no random bytes.
+    pub fn generate(now: u64) -> Result<TicketKeys, Unspecified> {
+        Ok(TicketKeys { keys: vec![TicketKey::generate(now)?] })
+    }
+
+    /// Returns the second at which the next rotation is due.
+    pub fn next_rotation(&self) -> u64 {
+        self.keys[0].since.saturating_add(ROTATION)
+    }
+
+    /// Makes a new current key if the time has come, and forgets keys whose grace period is over. Returns whether
+    /// anything changed.
+    ///
+    /// # Errors
+    /// Fails if the system has no random bytes; the keys are unchanged.
+    pub fn rotate(&mut self, now: u64) -> Result<bool, Unspecified> {
+        let is_due = now >= self.next_rotation();
+        if is_due {
+            self.keys.insert(0, TicketKey::generate(now)?);
+        }
+        let count = self.keys.len();
+        self.keys.truncate(self.usable(now).len());
+        Ok(is_due || self.keys.len() < count)
+    }
+
+    /// Returns the keys that decrypt at `now`; the first encrypts.
+    pub(super) fn usable(&self, now: u64) -> &[TicketKey] {
+        let is_over = |pair: &[TicketKey]| now >= pair[0].since.saturating_add(GRACE);
+        let old = self.keys.windows(2).position(is_over).map_or(self.keys.len(), |place| place + 1);
+        &self.keys[..old.min(MAX_KEYS)]
+    }
+
+    /// Returns the keys as bytes for shared memory.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(MAX_BYTES);
+        for key in self.keys.iter().take(MAX_KEYS) {
+            bytes.extend_from_slice(&key.name);
+            bytes.extend_from_slice(&key.secret);
+            bytes.extend_from_slice(&key.since.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads what [`TicketKeys::to_bytes`] returned; `None` if the bytes are something else.
+    pub fn from_bytes(bytes: &[u8]) -> Option<TicketKeys> {
+        let (keys, rest) = bytes.as_chunks::<ENCODED>();
+        if keys.is_empty() || keys.len() > MAX_KEYS || !rest.is_empty() {
+            return None;
+        }
+        let key = |bytes: &[u8; ENCODED]| {
+            let (name, rest) = bytes.split_first_chunk()?;
+            let (secret, since) = rest.split_first_chunk()?;
+            Some(TicketKey {
+                name: *name,
+                secret: *secret,
+                since: u64::from_le_bytes(since.try_into().ok()?),
+            })
+        };
+        Some(TicketKeys { keys: keys.iter().map(key).collect::<Option<_>>()? })
+    }
+}
+
+impl TicketKey {
+    fn generate(now: u64) -> Result<TicketKey, Unspecified> {
+        let mut key = TicketKey { name: [0; NAME], secret: [0; SECRET], since: now };
+        rand::fill(&mut key.name)?;
+        rand::fill(&mut key.secret)?;
+        Ok(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(keys: &TicketKeys, now: u64) -> Vec<[u8; NAME]> {
+        keys.usable(now).iter().map(|key| key.name).collect()
+    }
+
+    #[test]
+    fn a_key_encrypts_for_six_hours_and_decrypts_for_twelve_more() {
+        let start = 1000;
+        let mut keys = TicketKeys::generate(start).expect("random bytes");
+        let first = names(&keys, start)[0];
+        assert!(!keys.rotate(start + ROTATION - 1).expect("random bytes"), "one second early");
+        assert!(keys.rotate(start + ROTATION).expect("random bytes"));
+        let second = names(&keys, start + ROTATION)[0];
+        assert_eq!(names(&keys, start + ROTATION), [second, first]);
+        assert!(keys.rotate(start + 2 * ROTATION).expect("random bytes"));
+        let end = start + ROTATION + GRACE;
+        assert_eq!(names(&keys, end - 1).len(), 3);
+        assert_eq!(names(&keys, end - 1)[2], first);
+        assert_eq!(names(&keys, end).len(), 2, "the first is over, though nothing rotated");
+        assert!(keys.rotate(end).expect("random bytes"));
+        assert_eq!(names(&keys, end).len(), 3);
+        assert!(!names(&keys, end).contains(&first));
+    }
+
+    #[test]
+    fn after_a_long_sleep_only_a_new_key_is_left() {
+        let mut keys = TicketKeys::generate(0).expect("random bytes");
+        assert!(keys.rotate(ROTATION).expect("random bytes"));
+        let old = names(&keys, ROTATION);
+        assert!(keys.rotate(100 * ROTATION).expect("random bytes"));
+        let new = names(&keys, 100 * ROTATION);
+        // The key before it was current until now.
+        assert_eq!((new.len(), new[1]), (2, old[0]));
+    }
+
+    #[test]
+    fn bytes_are_keys_or_nothing() {
+        let mut keys = TicketKeys::generate(5).expect("random bytes");
+        for hour in [6, 12] {
+            assert!(keys.rotate(5 + hour * 3600).expect("random bytes"));
+        }
+        let bytes = keys.to_bytes();
+        assert_eq!(bytes.len(), MAX_BYTES);
+        assert!(TicketKeys::from_bytes(&bytes).is_some_and(|read| read == keys));
+        for length in [0, 1, ENCODED - 1, ENCODED + 1, MAX_BYTES - 1] {
+            assert!(TicketKeys::from_bytes(&bytes[..length]).is_none(), "{length}");
+        }
+        assert!(TicketKeys::from_bytes(&[bytes, vec![0; ENCODED]].concat()).is_none());
+    }
+}
