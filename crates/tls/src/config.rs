@@ -91,4 +91,6 @@ pub fn server_config(
 }
 
 #[cfg(test)]
+pub(crate) mod handshake;
+#[cfg(test)]
 mod tests;

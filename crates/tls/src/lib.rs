@@ -6,6 +6,7 @@ pub mod certificates;
 pub mod config;
 pub mod connection;
 pub mod shared;
+pub mod signing;
 pub mod tickets;
 
 pub use rustls::ServerConfig;

@@ -2,13 +2,9 @@
 
 use std::path::Path;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, ProtocolVersion,
-    ServerConnection, SignatureScheme,
-};
+use rustls::{HandshakeKind, ProtocolVersion};
 
+use super::handshake::{client, handshake};
 use super::*;
 use crate::certificates::chain::Chain;
 use crate::certificates::resolver::{Candidate, CertificateResolver, CertificateTable};
@@ -16,90 +12,6 @@ use crate::certificates::{generate, key};
 use crate::shared::{SharedBytes, private_words};
 use crate::tickets::keys::{MAX_BYTES, TicketKeys};
 use crate::tickets::ticketer::SharedTicketer;
-
-/// A client's check that accepts every certificate, and every signature that is valid.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Returns a client of these versions that keeps tickets.
-fn client(versions: &[&'static SupportedProtocolVersion]) -> Arc<ClientConfig> {
-    let builder =
-        ClientConfig::builder_with_provider(provider()).with_protocol_versions(versions).expect("versions");
-    let mut config = builder
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider())))
-        .with_no_client_auth();
-    config.alpn_protocols = vec![HTTP_1_1.to_vec()];
-    Arc::new(config)
-}
-
-/// What a handshake agreed on, as the server sees it.
-#[derive(Debug, PartialEq)]
-struct Agreed {
-    kind: HandshakeKind,
-    version: ProtocolVersion,
-    alpn: Option<Vec<u8>>,
-}
-
-/// Runs a handshake, and a message after it that brings the client its tickets.
-fn handshake(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> Result<Agreed, Error> {
-    let name = ServerName::try_from("a.test").expect("a name");
-    let mut client = ClientConnection::new(Arc::clone(client), name)?;
-    let mut server = ServerConnection::new(Arc::clone(server))?;
-    for _ in 0..10 {
-        let mut bytes = Vec::new();
-        client.write_tls(&mut bytes).expect("memory");
-        server.read_tls(&mut &bytes[..]).expect("memory");
-        server.process_new_packets()?;
-        bytes.clear();
-        server.write_tls(&mut bytes).expect("memory");
-        client.read_tls(&mut &bytes[..]).expect("memory");
-        client.process_new_packets()?;
-    }
-    assert!(!client.is_handshaking() && !server.is_handshaking());
-    Ok(Agreed {
-        kind: server.handshake_kind().expect("it is over"),
-        version: server.protocol_version().expect("it is over"),
-        alpn: server.alpn_protocol().map(<[u8]>::to_vec),
-    })
-}
 
 fn resolver() -> Arc<CertificateResolver> {
     let pair = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);

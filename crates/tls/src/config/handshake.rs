@@ -1,0 +1,100 @@
+//! A client of rustls, and handshakes in memory, for tests.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, ProtocolVersion,
+    ServerConfig, ServerConnection, SignatureScheme, SupportedProtocolVersion,
+};
+
+use super::{HTTP_1_1, provider};
+
+/// A client's check that accepts every certificate, and every signature that is valid.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Returns a client of these versions that keeps tickets.
+pub(crate) fn client(versions: &[&'static SupportedProtocolVersion]) -> Arc<ClientConfig> {
+    let builder =
+        ClientConfig::builder_with_provider(provider()).with_protocol_versions(versions).expect("versions");
+    let mut config = builder
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider())))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+    Arc::new(config)
+}
+
+/// The result of a handshake, as the server sees it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Agreed {
+    pub(crate) kind: HandshakeKind,
+    pub(crate) version: ProtocolVersion,
+    pub(crate) alpn: Option<Vec<u8>>,
+    /// The first certificate that the client got.
+    pub(crate) certificate: Vec<u8>,
+}
+
+/// Runs a handshake, and a message after it that brings the client its tickets.
+pub(crate) fn handshake(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> Result<Agreed, Error> {
+    let name = ServerName::try_from("a.test").expect("a name");
+    let mut client = ClientConnection::new(Arc::clone(client), name)?;
+    let mut server = ServerConnection::new(Arc::clone(server))?;
+    for _ in 0..10 {
+        let mut bytes = Vec::new();
+        client.write_tls(&mut bytes).expect("memory");
+        server.read_tls(&mut &bytes[..]).expect("memory");
+        server.process_new_packets()?;
+        bytes.clear();
+        server.write_tls(&mut bytes).expect("memory");
+        client.read_tls(&mut &bytes[..]).expect("memory");
+        client.process_new_packets()?;
+    }
+    assert!(!client.is_handshaking() && !server.is_handshaking());
+    Ok(Agreed {
+        kind: server.handshake_kind().expect("it is over"),
+        version: server.protocol_version().expect("it is over"),
+        alpn: server.alpn_protocol().map(<[u8]>::to_vec),
+        certificate: client.peer_certificates().map_or(Vec::new(), |all| all[0].to_vec()),
+    })
+}

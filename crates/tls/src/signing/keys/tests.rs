@@ -1,0 +1,166 @@
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustls::{HandshakeKind, SignatureScheme, version};
+
+use super::super::remote::SigningClient;
+use super::*;
+use crate::certificates::chain::Chain;
+use crate::certificates::generate::{self, TestPair};
+use crate::certificates::key;
+use crate::certificates::resolver::{Candidate, CertificateResolver, CertificateTable};
+use crate::config::handshake::{client, handshake};
+use crate::config::{SecurityPreset, server_config};
+use crate::shared::{SharedBytes, private_words};
+use crate::tickets::ticketer::SharedTicketer;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn pair() -> (UnixDatagram, UnixDatagram) {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .expect("a pair of sockets");
+    (ours.into(), theirs.into())
+}
+
+fn key_of(pair: &TestPair) -> Arc<dyn SigningKey> {
+    key::parse(Path::new("key.pem"), pair.key_pem.as_bytes()).expect("a key")
+}
+
+fn chain_of(pair: &TestPair) -> Chain {
+    Chain::parse(Path::new("a.pem"), pair.certificate_pem.as_bytes()).expect("a chain")
+}
+
+/// A message of TLS 1.3.
+fn message() -> Vec<u8> {
+    [&[b' '; 64][..], b"TLS 1.3, server CertificateVerify\0", &[7; 32]].concat()
+}
+
+/// Asks for one signature by a key of P-256.
+fn sign(client: &Arc<SigningClient>, pair: &TestPair, message: &[u8]) -> Result<Vec<u8>, String> {
+    let key = client.key(chain_of(pair).facts()).expect("a key for TLS");
+    let signer = key.choose_scheme(&[SignatureScheme::ECDSA_NISTP256_SHA256]).expect("its scheme");
+    signer.sign(message).map_err(|error| error.to_string())
+}
+
+#[test]
+fn handshakes_of_each_key_and_version_are_signed_by_the_other_process() {
+    let pairs = [
+        generate::pair(&["a.test"], &rcgen::PKCS_RSA_SHA256),
+        generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256),
+        generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P384_SHA384),
+        generate::pair(&["a.test"], &rcgen::PKCS_ED25519),
+    ];
+    let held = HeldKeys::new(pairs.iter().map(key_of));
+    let (ours, theirs) = pair();
+    thread::scope(|scope| {
+        scope.spawn(|| held.serve(&theirs).expect("the socket works"));
+        let signing = SigningClient::new(ours, PATIENCE).expect("a socket");
+        for pair in &pairs {
+            let chain = chain_of(pair);
+            let key = signing.key(chain.facts()).expect("a key for TLS");
+            let candidate =
+                Candidate { facts: chain.facts().clone(), certified: Arc::new(chain.with_key(key)) };
+            candidate.certified.keys_match().expect("the public key is the certificate's");
+            let table = CertificateTable::new(vec![candidate]).expect("a certificate");
+            let tickets = SharedTicketer::new(SharedBytes::new(private_words(8)));
+            let resolver = Arc::new(CertificateResolver::new(table));
+            let config =
+                server_config(SecurityPreset::Intermediate, resolver, tickets, false).expect("settings");
+            let config = Arc::new(config);
+            for versions in [[&version::TLS13], [&version::TLS12]] {
+                // The client verifies the signature.
+                let agreed = handshake(&client(&versions), &config).expect("a handshake");
+                assert_eq!(agreed.kind, HandshakeKind::Full);
+            }
+        }
+    });
+}
+
+#[test]
+fn only_messages_of_handshakes_by_keys_of_its_own_are_signed() {
+    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let other = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let held = HeldKeys::new([key_of(&ours)]);
+    let (near, far) = pair();
+    thread::scope(|scope| {
+        scope.spawn(|| held.serve(&far).expect("the socket works"));
+        let client = SigningClient::new(near, PATIENCE).expect("a socket");
+        assert!(sign(&client, &ours, &message()).is_ok());
+        let refusal = |pair, message: &[u8]| sign(&client, pair, message).expect_err("refused");
+        assert!(refusal(&ours, b"a certificate to be").contains("refused the message"));
+        assert!(refusal(&other, &message()).contains("does not have the key"));
+        held.replace([key_of(&other)]);
+        assert!(refusal(&ours, &message()).contains("does not have the key"));
+        assert!(sign(&client, &other, &message()).is_ok());
+    });
+}
+
+#[test]
+fn a_process_that_is_silent_or_gone_costs_a_bounded_wait() {
+    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let (near, far) = pair();
+    let client = SigningClient::new(near, Duration::from_millis(50)).expect("a socket");
+    let start = Instant::now();
+    // More requests than the socket holds: the last ones wait to be sent.
+    for _ in 0..20 {
+        assert!(sign(&client, &ours, &message()).is_err());
+    }
+    assert!(start.elapsed() >= Duration::from_millis(20 * 50));
+    assert!(start.elapsed() < Duration::from_secs(60));
+    // Answers to those requests come late and are not taken for later ones.
+    let held = HeldKeys::new([key_of(&ours)]);
+    thread::scope(|scope| {
+        scope.spawn(|| held.serve(&far).expect("the socket works"));
+        let signed = (0..100).any(|_| sign(&client, &ours, &message()).is_ok());
+        assert!(signed, "it works again");
+        drop(client);
+    });
+    let (near, far) = pair();
+    let client = SigningClient::new(near, PATIENCE).expect("a socket");
+    drop(far);
+    let start = Instant::now();
+    assert!(sign(&client, &ours, &message()).is_err());
+    assert!(start.elapsed() < PATIENCE, "its end is told at once");
+}
+
+#[test]
+fn a_late_answer_is_not_taken_for_that_of_a_later_request() {
+    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let (near, far) = pair();
+    let client = SigningClient::new(near, Duration::from_millis(200)).expect("a socket");
+    let mut room = [0; REQUEST_ROOM];
+    assert!(sign(&client, &ours, &message()).is_err(), "nobody answers");
+    let length = far.recv(&mut room).expect("the first request");
+    let number = SignRequest::parse(&room[..length]).expect("a request").number;
+    far.send(&SignAnswer::Signature(b"late").to_bytes(number)).expect("there is room");
+    far.send(b"no answer").expect("there is room");
+    far.send(&SignAnswer::Signature(b"right").to_bytes(number.wrapping_add(1))).expect("there is room");
+    assert_eq!(sign(&client, &ours, &message()).as_deref(), Ok(&b"right"[..]));
+}
+
+#[test]
+fn any_message_gets_an_answer_with_its_number_or_none() {
+    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let key = key_of(&ours);
+    let id = KeyId::of(&key.public_key().expect("a public key"));
+    let held = std::panic::AssertUnwindSafe(HeldKeys::new([key]));
+    let room = REQUEST_ROOM + 8;
+    bolero::check!().with_iterations(5000).with_max_len(room).with_type::<(u8, Vec<u8>)>().for_each(
+        |(form, bytes)| {
+            let scheme = SignatureScheme::ECDSA_NISTP256_SHA256;
+            let request = |message| SignRequest { number: 5, key: id, scheme, message }.to_bytes();
+            let whole = match form % 3 {
+                0 => bytes.clone(),
+                1 => request(bytes),
+                _ => request(&[&message()[..98], bytes].concat()),
+            };
+            let Some(answer) = held.answer(&whole) else { return };
+            let (number, answer) = SignAnswer::parse(&answer).expect("an answer");
+            assert_eq!(number.to_le_bytes(), whole[..8]);
+            let is_signed = matches!(answer, SignAnswer::Signature(_));
+            assert!(!is_signed || [32, 48].contains(&bytes.len()) && form % 3 == 2, "{whole:?}");
+        },
+    );
+}
