@@ -5,8 +5,10 @@
 pub mod certificates;
 pub mod config;
 pub mod connection;
+pub mod internal;
 pub mod shared;
 pub mod signing;
+pub mod state;
 pub mod tickets;
 
 pub use rustls::ServerConfig;

@@ -1,0 +1,323 @@
+//! An authority of this machine's own: HTTPS for local development without any other service.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose,
+};
+use rustls::sign::SigningKey;
+use x509_parser::time::ASN1Time;
+
+use crate::certificates::chain::Chain;
+use crate::certificates::facts::KeyId;
+use crate::certificates::{check, key};
+use crate::state::{FolderLock, Secrecy, StateFolder};
+
+const DAY: i64 = 86_400;
+
+/// The lifetime of the root certificate. Users have to trust each root by hand.
+const ROOT_LIFETIME: i64 = 3650 * DAY;
+
+/// The lifetime of the server's certificate, which a start renews in its last third.
+const LIFETIME: i64 = 90 * DAY;
+
+/// The validity begins in the past: clocks differ.
+const SKEW: i64 = 3600;
+
+const ROOT: &str = "root.pem";
+const ROOT_KEY: &str = "root-key.pem";
+const CERTIFICATE: &str = "internal.pem";
+const KEY: &str = "internal-key.pem";
+
+/// A certificate of the internal authority.
+#[derive(Debug)]
+pub struct InternalCertificate {
+    /// The certificate; the root is not part of it.
+    pub chain: Chain,
+    /// Its key.
+    pub key: Arc<dyn SigningKey>,
+    /// The file of its key.
+    pub key_path: PathBuf,
+    /// The file of the root certificate.
+    pub root: PathBuf,
+    /// Whether the root is new, so that no client trusts it yet.
+    pub is_new_root: bool,
+}
+
+/// The reason why there is no certificate.
+#[derive(Debug)]
+pub struct InternalError(String);
+
+impl fmt::Display for InternalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot make an internal certificate: {}", self.0)
+    }
+}
+
+impl std::error::Error for InternalError {}
+
+fn failed(error: impl fmt::Display) -> InternalError {
+    InternalError(error.to_string())
+}
+
+/// Returns the names of this machine: `localhost`, the loopback addresses, and the host name.
+pub fn machine_names() -> Vec<String> {
+    let mut names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    let host = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+    if !host.is_empty() && host != "localhost" && host.chars().all(is_name) {
+        // Multicast DNS (RFC 6762) finds the machine by the second one.
+        names.extend((!host.contains('.')).then(|| format!("{host}.local")));
+        names.push(host);
+    }
+    names
+}
+
+/// Returns a certificate for `names` from the folder, and makes it if there is none, if its last third has begun at
+/// `now` (seconds since 1970), or if it lacks a name.
+///
+/// # Errors
+/// Says what failed. Another process that holds the lock of the folder for seconds is an error, too.
+pub fn certificate(
+    folder: &StateFolder,
+    names: &[String],
+    now: i64,
+) -> Result<InternalCertificate, InternalError> {
+    let lock = lock(folder)?;
+    let (root, is_new_root) = match Root::load(folder, now)? {
+        Some(root) => (root, false),
+        None => (Root::make(folder, &lock, now)?, true),
+    };
+    let kept = if is_new_root { None } else { load(folder, &root, names, now)? };
+    let (chain, key) = match kept {
+        Some(kept) => kept,
+        None => {
+            root.issue(folder, &lock, names, now)?;
+            load(folder, &root, names, now)?
+                .ok_or_else(|| failed("it cannot be read after it was written"))?
+        }
+    };
+    Ok(InternalCertificate {
+        chain,
+        key,
+        key_path: folder.path_of(KEY),
+        root: folder.path_of(ROOT),
+        is_new_root,
+    })
+}
+
+/// Takes the lock; another server that starts has it for some milliseconds.
+fn lock(folder: &StateFolder) -> Result<FolderLock, InternalError> {
+    for _ in 0..100 {
+        if let Some(lock) = folder.lock().map_err(failed)? {
+            return Ok(lock);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Err(failed("another process has locked the state folder for 5 s; stop it, or name another folder"))
+}
+
+/// Returns the commands that make programs of this machine trust the root. Nothing here changes the system's store.
+pub fn how_to_trust(root: &Path) -> String {
+    let root = root.display();
+    format!(
+        "root certificate: {root}\n\
+         curl:             curl --cacert {root} https://localhost:8443/\n\
+         Debian, Ubuntu:   sudo cp {root} /usr/local/share/ca-certificates/tenfold-internal.crt && \
+         sudo update-ca-certificates\n\
+         Fedora:           sudo trust anchor {root}\n\
+         Chromium:         certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n tenfold-internal -i {root}\n\
+         Firefox:          Settings, Privacy & Security, View Certificates, Authorities, Import\n\
+         Its key stays in the same folder. Remove the certificate from these stores when you no longer need it."
+    )
+}
+
+/// The authority.
+struct Root {
+    chain: Chain,
+    key: KeyPair,
+    pem: String,
+}
+
+impl Root {
+    /// Reads the authority; `None` if there is none that outlives a new certificate.
+    fn load(folder: &StateFolder, now: i64) -> Result<Option<Root>, InternalError> {
+        let (Some(pem), Some(key)) =
+            (folder.read(ROOT).map_err(failed)?, folder.read(ROOT_KEY).map_err(failed)?)
+        else {
+            return Ok(None);
+        };
+        let read = || {
+            let chain = Chain::parse(&folder.path_of(ROOT), &pem).ok()?;
+            let signing = key::parse(&folder.path_of(ROOT_KEY), &key).ok()?;
+            let facts = chain.facts();
+            let lives = facts.not_before <= now && now + LIFETIME < facts.not_after;
+            let belongs = check::key(&chain, &folder.path_of(ROOT_KEY), &*signing).is_none();
+            let key = KeyPair::from_pem(std::str::from_utf8(&key).ok()?).ok()?;
+            (lives && belongs)
+                .then(|| Some(Root { key, pem: String::from_utf8(pem.clone()).ok()?, chain }))?
+        };
+        Ok(read())
+    }
+
+    fn make(folder: &StateFolder, lock: &FolderLock, now: i64) -> Result<Root, InternalError> {
+        let key = KeyPair::generate().map_err(failed)?;
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.distinguished_name = DistinguishedName::new();
+        // Stores tell authorities by their names.
+        let [a, b, c, d, ..] = KeyId::of(key.public_key_raw()).0;
+        let name = format!("Tenfold internal authority {a:02x}{b:02x}{c:02x}{d:02x}");
+        params.distinguished_name.push(DnType::CommonName, name);
+        validity(&mut params, now - SKEW, now + ROOT_LIFETIME)?;
+        let pem = params.self_signed(&key).map_err(failed)?.pem();
+        // A certificate without its key is no authority: the key is written first.
+        folder.write(lock, ROOT_KEY, key.serialize_pem().as_bytes(), Secrecy::Private).map_err(failed)?;
+        folder.write(lock, ROOT, pem.as_bytes(), Secrecy::Public).map_err(failed)?;
+        let chain = Chain::parse(&folder.path_of(ROOT), pem.as_bytes()).map_err(failed)?;
+        Ok(Root { chain, key, pem })
+    }
+
+    /// Makes and writes a certificate for a server.
+    fn issue(
+        &self,
+        folder: &StateFolder,
+        lock: &FolderLock,
+        names: &[String],
+        now: i64,
+    ) -> Result<(), InternalError> {
+        let mut params = CertificateParams::new(names).map_err(failed)?;
+        params.distinguished_name = DistinguishedName::new();
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        validity(&mut params, now - SKEW, now + LIFETIME)?;
+        let issuer = Issuer::from_ca_cert_pem(&self.pem, &self.key).map_err(failed)?;
+        let key = KeyPair::generate().map_err(failed)?;
+        let certificate = params.signed_by(&key, &issuer).map_err(failed)?;
+        folder.write(lock, KEY, key.serialize_pem().as_bytes(), Secrecy::Private).map_err(failed)?;
+        folder.write(lock, CERTIFICATE, certificate.pem().as_bytes(), Secrecy::Public).map_err(failed)
+    }
+}
+
+/// Reads the server's certificate and its key; `None` if there is none that is good for some time.
+fn load(
+    folder: &StateFolder,
+    root: &Root,
+    names: &[String],
+    now: i64,
+) -> Result<Option<(Chain, Arc<dyn SigningKey>)>, InternalError> {
+    let (Some(pem), Some(text)) =
+        (folder.read(CERTIFICATE).map_err(failed)?, folder.read(KEY).map_err(failed)?)
+    else {
+        return Ok(None);
+    };
+    let read = || {
+        let chain = Chain::parse(&folder.path_of(CERTIFICATE), &pem).ok()?;
+        let key = key::parse(&folder.path_of(KEY), &text).ok()?;
+        let facts = chain.facts();
+        let lives = facts.not_before <= now && facts.not_after - now > LIFETIME / 3;
+        let is_ours = facts.issuer == root.chain.facts().subject;
+        let belongs = check::key(&chain, &folder.path_of(KEY), &*key).is_none();
+        (lives && is_ours && belongs && names.iter().all(|name| facts.covers(name))).then_some((chain, key))
+    };
+    Ok(read())
+}
+
+fn validity(params: &mut CertificateParams, not_before: i64, not_after: i64) -> Result<(), InternalError> {
+    let moment = |seconds| ASN1Time::from_timestamp(seconds).map(|time| time.to_datetime()).map_err(failed);
+    (params.not_before, params.not_after) = (moment(not_before)?, moment(not_after)?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::{ServerName, UnixTime};
+    use rustls::{RootCertStore, client::WebPkiServerVerifier};
+
+    use super::*;
+    use crate::config::provider;
+    use crate::state::scratch::ScratchState;
+
+    const NOW: i64 = 1_800_000_000;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn made(folder: &StateFolder, wanted: &[&str], now: i64) -> InternalCertificate {
+        certificate(folder, &names(wanted), now).expect("a certificate")
+    }
+
+    #[test]
+    fn a_client_that_trusts_the_root_accepts_the_certificate_for_each_name() {
+        let scratch = ScratchState::new("trust");
+        let folder = scratch.folder();
+        let wanted = machine_names();
+        let made = certificate(&folder, &wanted, NOW).expect("a certificate");
+        assert!(made.is_new_root && wanted.len() >= 3);
+        let root = Chain::read(&made.root).expect("a root").certificates.remove(0);
+        let mut roots = RootCertStore::empty();
+        roots.add(root).expect("a root");
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
+        let verifier = verifier.build().expect("a verifier");
+        let verify = |name: &str| {
+            let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(NOW.unsigned_abs()));
+            let name = ServerName::try_from(name).expect("a name").to_owned();
+            let own = &made.chain.certificates[0];
+            rustls::client::danger::ServerCertVerifier::verify_server_cert(
+                &*verifier,
+                own,
+                &[],
+                &name,
+                &[],
+                now,
+            )
+        };
+        for name in &wanted {
+            verify(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        assert!(verify("other.test").is_err());
+        assert!(how_to_trust(&made.root).contains(&format!("curl --cacert {}", made.root.display())));
+    }
+
+    #[test]
+    fn root_and_certificate_are_kept_until_their_time_and_made_again_after_it() {
+        let scratch = ScratchState::new("kept");
+        let folder = scratch.folder();
+        let first = made(&folder, &["a.test"], NOW);
+        let expiry = |certificate: &InternalCertificate| certificate.chain.facts().not_after;
+        let again = made(&folder, &["a.test"], NOW + LIFETIME * 2 / 3 - 1);
+        assert_eq!((again.chain.certificates, again.is_new_root), (first.chain.certificates.clone(), false));
+        let renewed = made(&folder, &["a.test"], NOW + LIFETIME * 2 / 3);
+        assert_eq!((expiry(&renewed), renewed.is_new_root), (NOW + LIFETIME * 2 / 3 + LIFETIME, false));
+        let more = made(&folder, &["a.test", "b.test"], NOW + LIFETIME * 2 / 3);
+        assert!(more.chain.facts().covers("b.test"));
+        let late = made(&folder, &["a.test"], NOW + ROOT_LIFETIME - LIFETIME);
+        assert!(late.is_new_root, "the root would not outlive the certificate");
+        let moved = made(&folder, &["a.test"], NOW - 365 * DAY);
+        assert!(moved.is_new_root, "the clock went back");
+    }
+
+    #[test]
+    fn a_folder_interrupted_at_any_write_is_repaired() {
+        for missing in [ROOT, ROOT_KEY, CERTIFICATE, KEY] {
+            let scratch = ScratchState::new(missing);
+            let folder = scratch.folder();
+            made(&folder, &["a.test"], NOW);
+            let lock = folder.lock().expect("no error").expect("it is free");
+            folder.remove(&lock, missing).expect("it is there");
+            drop(lock);
+            made(&folder, &["a.test"], NOW);
+            let lock = folder.lock().expect("no error").expect("it is free");
+            folder.write(&lock, missing, b"not PEM", Secrecy::Private).expect("room");
+            drop(lock);
+            made(&folder, &["a.test"], NOW);
+        }
+    }
+}
