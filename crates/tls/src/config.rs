@@ -9,12 +9,10 @@ use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::server::{NoServerSessionStorage, ProducesTickets, ResolvesServerCert};
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
+use crate::challenges::ACME_TLS_1;
+
 /// HTTP/1.1 in ALPN (RFC 7301 §6).
 pub const HTTP_1_1: &[u8] = b"http/1.1";
-
-/// The protocol of validation by a challenge certificate (RFC 8737 §6.2). A connection that negotiated it is closed
-/// after its handshake.
-pub const ACME_TLS_1: &[u8] = b"acme-tls/1";
 
 /// The versions and cipher suites that a server accepts; the names are those of Mozilla's "Server Side TLS".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -205,13 +205,16 @@ impl Root {
     }
 }
 
+/// A chain and its key.
+type KeyedChain = (Chain, Arc<dyn SigningKey>);
+
 /// Reads the server's certificate and its key; `None` if there is none that is good for some time.
 fn load(
     folder: &StateFolder,
     root: &Root,
     names: &[String],
     now: i64,
-) -> Result<Option<(Chain, Arc<dyn SigningKey>)>, InternalError> {
+) -> Result<Option<KeyedChain>, InternalError> {
     let (Some(pem), Some(text)) =
         (folder.read(CERTIFICATE).map_err(failed)?, folder.read(KEY).map_err(failed)?)
     else {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod certificates;
+pub mod challenges;
 pub mod config;
 pub mod connection;
 pub mod internal;

@@ -10,6 +10,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{SignatureAlgorithm, SignatureScheme};
 
 use super::facts::CertificateFacts;
+use crate::challenges::{ACME_TLS_1, ChallengeBoard};
 
 /// A certificate with its key, and the facts that the choice needs.
 #[derive(Clone, Debug)]
@@ -67,12 +68,13 @@ impl CertificateTable {
 /// The certificates of a server, replaceable while connections are accepted.
 pub struct CertificateResolver {
     table: ArcSwap<CertificateTable>,
+    challenges: Option<ChallengeBoard>,
 }
 
 impl CertificateResolver {
-    /// Returns a resolver over a table.
-    pub fn new(table: CertificateTable) -> CertificateResolver {
-        CertificateResolver { table: ArcSwap::from_pointee(table) }
+    /// Returns a resolver over a table, and over the responses to challenges if an authority may ask for them.
+    pub fn new(table: CertificateTable, challenges: Option<ChallengeBoard>) -> CertificateResolver {
+        CertificateResolver { table: ArcSwap::from_pointee(table), challenges }
     }
 
     /// Replaces all certificates; handshakes that have begun keep theirs.
@@ -90,8 +92,16 @@ impl fmt::Debug for CertificateResolver {
 impl ResolvesServerCert for CertificateResolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name().map(str::to_ascii_lowercase);
+        if let Some(challenges) = self.challenges.as_ref().filter(|_| is_validation(&hello)) {
+            return challenges.tls_response(name.as_deref()?);
+        }
         Some(Arc::clone(self.table.load().choose(name.as_deref(), hello.signature_schemes())))
     }
+}
+
+/// Whether an authority asks: it offers this protocol and no other (RFC 8737 §3).
+fn is_validation(hello: &ClientHello<'_>) -> bool {
+    hello.alpn().is_some_and(|offered| offered.eq([ACME_TLS_1]))
 }
 
 #[cfg(test)]

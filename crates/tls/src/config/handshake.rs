@@ -71,8 +71,6 @@ pub(crate) struct Agreed {
     pub(crate) kind: HandshakeKind,
     pub(crate) version: ProtocolVersion,
     pub(crate) alpn: Option<Vec<u8>>,
-    /// The first certificate that the client got.
-    pub(crate) certificate: Vec<u8>,
 }
 
 /// Runs a handshake, and a message after it that brings the client its tickets.
@@ -95,6 +93,5 @@ pub(crate) fn handshake(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) 
         kind: server.handshake_kind().expect("it is over"),
         version: server.protocol_version().expect("it is over"),
         alpn: server.alpn_protocol().map(<[u8]>::to_vec),
-        certificate: client.peer_certificates().map_or(Vec::new(), |all| all[0].to_vec()),
     })
 }

@@ -2,23 +2,28 @@
 
 use std::path::Path;
 
-use rustls::{HandshakeKind, ProtocolVersion};
+use rustls::{ClientConfig, HandshakeKind, ProtocolVersion};
 
 use super::handshake::{client, handshake};
 use super::*;
 use crate::certificates::chain::Chain;
 use crate::certificates::resolver::{Candidate, CertificateResolver, CertificateTable};
 use crate::certificates::{generate, key};
+use crate::challenges::{self, ChallengeBoard, PendingChallenges};
 use crate::shared::{SharedBytes, private_words};
 use crate::tickets::keys::{MAX_BYTES, TicketKeys};
 use crate::tickets::ticketer::SharedTicketer;
 
 fn resolver() -> Arc<CertificateResolver> {
+    Arc::new(CertificateResolver::new(table(), None))
+}
+
+fn table() -> CertificateTable {
     let pair = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
     let chain = Chain::parse(Path::new("a.pem"), pair.certificate_pem.as_bytes()).expect("a chain");
     let key = key::parse(Path::new("key.pem"), pair.key_pem.as_bytes()).expect("a key");
     let candidate = Candidate { facts: chain.facts().clone(), certified: Arc::new(chain.with_key(key)) };
-    Arc::new(CertificateResolver::new(CertificateTable::new(vec![candidate]).expect("a certificate")))
+    CertificateTable::new(vec![candidate]).expect("a certificate")
 }
 
 fn server(
@@ -97,4 +102,30 @@ fn a_preset_decides_the_versions() {
     assert_eq!(agreed(&old, &intermediate).alpn.as_deref(), Some(HTTP_1_1));
     assert_eq!("modern".parse(), Ok(SecurityPreset::Modern));
     assert!("old".parse::<SecurityPreset>().is_err());
+}
+
+#[test]
+fn an_authority_gets_the_certificate_of_its_challenge_and_others_never_do() {
+    let board =
+        ChallengeBoard::new(SharedBytes::new(private_words(SharedBytes::words_for(challenges::MAX_BYTES))));
+    let resolver = CertificateResolver::new(table(), Some(board.clone()));
+    let tickets = SharedTicketer::new(memory());
+    let server =
+        server_config(SecurityPreset::Intermediate, Arc::new(resolver), tickets, true).expect("settings");
+    let server = Arc::new(server);
+    let asks = |protocols: &[&[u8]]| {
+        let mut config = ClientConfig::clone(&client(&[&version::TLS13]));
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        handshake(&Arc::new(config), &server)
+    };
+    let refusal = asks(&[ACME_TLS_1]).expect_err("no challenge is pending").to_string();
+    assert!(!refusal.contains("UnsupportedCriticalExtension"), "{refusal}");
+    let mut pending = PendingChallenges::default();
+    pending.add_tls("a.test", &[7; 32]).expect("a certificate");
+    assert!(board.publish(&pending));
+    // The client of the test got it: its library knows no certificates of challenges.
+    let refusal = asks(&[ACME_TLS_1]).expect_err("its extension is critical").to_string();
+    assert!(refusal.contains("UnsupportedCriticalExtension"), "{refusal}");
+    let browser = asks(&[HTTP_1_1, ACME_TLS_1]).expect("a handshake");
+    assert_eq!(browser.alpn.as_deref(), Some(HTTP_1_1));
 }
