@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "acme")]
+pub mod acme;
 pub mod certificates;
 pub mod challenges;
 pub mod config;

@@ -1,0 +1,205 @@
+//! The loop of the process that obtains and renews a certificate, one step at a time.
+
+use std::io;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+use super::attempts::Attempts;
+use super::authority;
+use super::error::AcmeError;
+use super::order::Attempt;
+use super::renewal::{self, RenewalWindow};
+use super::settings::AcmeSettings;
+use super::stored::{self, StoredCertificate};
+use crate::certificates::facts::KeyId;
+use crate::challenges::{ChallengeBoard, PendingChallenges};
+use crate::state::{FolderLock, StateFolder};
+
+/// The bound of one attempt, with every wait for the authority.
+const ATTEMPT: Duration = Duration::from_secs(15 * 60);
+
+/// The longest wait between two steps: another server may have changed the folder.
+const MAX_WAIT: Duration = Duration::from_secs(3600);
+
+/// The wait while another server has the lock.
+const LOCKED: Duration = Duration::from_secs(30);
+
+/// The seconds between two questions for the renewal window (RFC 9773 §4.3 suggests six hours).
+const WINDOW_AGE: i64 = 6 * 3600;
+
+/// An event that the server acts on or logs.
+#[derive(Debug)]
+pub enum AcmeEvent {
+    /// The folder has another certificate than before: workers should get it.
+    Changed(StoredCertificate),
+    /// An attempt failed. The site goes on with the certificate that it has.
+    Failed {
+        /// The failed step and its reason.
+        error: AcmeError,
+        /// The time until the next attempt.
+        retry: Duration,
+    },
+}
+
+/// The result of one step.
+#[derive(Debug)]
+pub struct AcmeStep {
+    /// An event, if there is one.
+    pub event: Option<AcmeEvent>,
+    /// The time until the next step.
+    pub wait: Duration,
+}
+
+/// The state of the process between steps.
+pub struct AcmeClient {
+    settings: AcmeSettings,
+    folder: StateFolder,
+    board: ChallengeBoard,
+    runtime: Runtime,
+    known: Option<KeyId>,
+    window: Option<RenewalWindow>,
+    /// The second since 1970 of the last question for the window.
+    asked: Option<i64>,
+    /// The result of the last attempts, also in memory: a full disk keeps none.
+    attempts: Attempts,
+}
+
+impl AcmeClient {
+    /// Returns a client. `known` is the certificate that the server has already.
+    ///
+    /// # Errors
+    /// Fails if the system has no resources for its clock.
+    pub fn new(
+        settings: AcmeSettings,
+        folder: StateFolder,
+        board: ChallengeBoard,
+        known: Option<&StoredCertificate>,
+    ) -> io::Result<AcmeClient> {
+        let runtime = Builder::new_current_thread().enable_time().build()?;
+        let known = known.map(|stored| stored.chain.facts().key_id());
+        // A process that died in the middle of a validation left its responses.
+        let _ = board.publish(&PendingChallenges::default());
+        let attempts = Attempts::load(&folder);
+        Ok(AcmeClient { settings, folder, board, runtime, known, window: None, asked: None, attempts })
+    }
+
+    /// Does what is due, and returns how long nothing will be. It never fails: an authority that is away, slow or wrong,
+    /// and a disk that is full, are events.
+    pub fn step(&mut self) -> AcmeStep {
+        let now = unix_now();
+        // A stored certificate that cannot be read is replaced.
+        let stored = stored::load(&self.folder).ok().flatten();
+        if let Some(changed) = self.changed(stored.as_ref()) {
+            return changed;
+        }
+        self.ask_for_window(stored.as_ref(), now);
+        let due = self.due(stored.as_ref());
+        if now < due {
+            return wait(Duration::from_secs((due - now).unsigned_abs()));
+        }
+        // Names that no certificate has are not kept waiting after a success.
+        if due != i64::MIN || self.attempts.has_failed() {
+            let backoff = self.attempts.wait(now);
+            if !backoff.is_zero() {
+                return wait(backoff);
+            }
+        }
+        match self.folder.lock() {
+            Ok(Some(lock)) => self.attempt(&lock, now),
+            Ok(None) => wait(LOCKED),
+            Err(error) => self.failed(AcmeError::new("lock the state folder", error), now, None),
+        }
+    }
+
+    fn changed(&mut self, stored: Option<&StoredCertificate>) -> Option<AcmeStep> {
+        let stored = stored.filter(|stored| Some(stored.chain.facts().key_id()) != self.known)?;
+        self.known = Some(stored.chain.facts().key_id());
+        (self.window, self.asked) = (None, None);
+        // The server that obtained it left the result of its attempt.
+        self.attempts = Attempts::load(&self.folder);
+        Some(AcmeStep { event: Some(AcmeEvent::Changed(stored.clone())), wait: Duration::ZERO })
+    }
+
+    /// Returns the second at which a certificate is to be obtained.
+    fn due(&self, stored: Option<&StoredCertificate>) -> i64 {
+        match stored.map(|stored| stored.chain.facts()) {
+            Some(facts) if stored::covers_all(facts, &self.settings.names) => {
+                renewal::due(facts, self.window)
+            }
+            _ => i64::MIN,
+        }
+    }
+
+    /// Asks for the renewal window now and then. Without an answer the last one stands.
+    fn ask_for_window(&mut self, stored: Option<&StoredCertificate>, now: i64) {
+        let is_fresh = self.asked.is_some_and(|asked| (0..WINDOW_AGE).contains(&(now - asked)));
+        let Some(stored) = stored.filter(|_| !is_fresh) else { return };
+        self.asked = Some(now);
+        let asking = authority::renewal_window(&self.settings, &self.folder, &stored.chain);
+        if let Ok(Ok(window)) = self.runtime.block_on(async { timeout(ATTEMPT, asking).await }) {
+            self.window = window;
+        }
+    }
+
+    fn attempt(&mut self, lock: &FolderLock, now: i64) -> AcmeStep {
+        let stored = stored::load(&self.folder).ok().flatten();
+        // Another server renewed it before we had the lock.
+        if let Some(changed) = self.changed(stored.as_ref()) {
+            return changed;
+        }
+        let attempt =
+            Attempt { settings: &self.settings, folder: &self.folder, lock, board: &self.board, now };
+        let obtained =
+            self.runtime.block_on(async { timeout(ATTEMPT, attempt.obtain(stored.as_ref())).await });
+        match obtained {
+            Ok(Ok(obtained)) => {
+                let succeeded = Attempts::succeeded(now);
+                succeeded.save(&self.folder, lock);
+                let changed = self.changed(Some(&obtained));
+                self.attempts = succeeded;
+                changed.unwrap_or(AcmeStep { event: None, wait: LOCKED })
+            }
+            Ok(Err(error)) => self.failed(error, now, Some(lock)),
+            Err(_) => {
+                let reason = format!("the authority took longer than {} s", ATTEMPT.as_secs());
+                self.failed(AcmeError::new("obtain a certificate", reason), now, Some(lock))
+            }
+        }
+    }
+
+    fn failed(&mut self, error: AcmeError, now: i64, lock: Option<&FolderLock>) -> AcmeStep {
+        self.attempts = self.attempts.failed(now);
+        if let Some(lock) = lock {
+            self.attempts.save(&self.folder, lock);
+        }
+        let retry = self.attempts.wait(now);
+        AcmeStep { event: Some(AcmeEvent::Failed { error, retry }), wait: retry.min(MAX_WAIT) }
+    }
+
+    /// Revokes the stored certificate (RFC 8555 §7.6) and forgets it, so that the next step obtains another one.
+    ///
+    /// # Errors
+    /// Says which step failed.
+    pub fn revoke(&mut self) -> Result<(), AcmeError> {
+        let lock = self.folder.lock().map_err(AcmeError::at("lock the state folder"))?;
+        let lock =
+            lock.ok_or_else(|| AcmeError::new("lock the state folder", "another server has the lock"))?;
+        let stored = stored::load(&self.folder)?;
+        let stored = stored.ok_or_else(|| AcmeError::new("revoke the certificate", "there is none"))?;
+        let revoking = authority::revoke(&self.settings, &self.folder, &lock, &stored.chain);
+        let revoked = self.runtime.block_on(async { timeout(ATTEMPT, revoking).await });
+        revoked.map_err(AcmeError::at("revoke the certificate"))??;
+        stored::remove(&self.folder, &lock)
+    }
+}
+
+fn wait(time: Duration) -> AcmeStep {
+    AcmeStep { event: None, wait: time.min(MAX_WAIT) }
+}
+
+fn unix_now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,180 @@
+//! The certificate in the state folder. Its file names its key by the public key in it, so that replacing this one
+//! file replaces both.
+
+use std::path::PathBuf;
+
+use crate::certificates::chain::Chain;
+use crate::certificates::facts::{CertificateFacts, KeyId};
+use crate::certificates::{check, key};
+use crate::state::{FolderLock, Secrecy, StateFolder};
+
+use super::error::AcmeError;
+
+const CERTIFICATE: &str = "certificate.pem";
+
+/// A certificate that an authority issued.
+#[derive(Clone, Debug)]
+pub struct StoredCertificate {
+    /// The chain as the authority sent it.
+    pub chain: Chain,
+    /// The file of its key.
+    pub key: PathBuf,
+}
+
+/// Returns the certificate in the folder; `None` if there is none.
+///
+/// # Errors
+/// Says what is wrong with the files.
+pub fn load(folder: &StateFolder) -> Result<Option<StoredCertificate>, AcmeError> {
+    let failed = "read the stored certificate";
+    let Some(pem) = folder.read(CERTIFICATE).map_err(AcmeError::at(failed))? else { return Ok(None) };
+    let chain = Chain::parse(&folder.path_of(CERTIFICATE), &pem).map_err(AcmeError::at(failed))?;
+    let name = key_name(&chain.facts().key_id());
+    let path = folder.path_of(&name);
+    let Some(text) = folder.read(&name).map_err(AcmeError::at(failed))? else {
+        return Err(AcmeError::new(failed, format!("its key {} is missing", path.display())));
+    };
+    let signing = key::parse(&path, &text).map_err(AcmeError::at(failed))?;
+    match check::key(&chain, &path, &*signing) {
+        None => Ok(Some(StoredCertificate { chain, key: path })),
+        Some(finding) => Err(AcmeError::new(failed, finding)),
+    }
+}
+
+/// Returns the name of the file of a key.
+pub(super) fn key_name(id: &KeyId) -> String {
+    format!("key-{}.pem", hex(&id.0[..8]))
+}
+
+/// Checks a chain that an authority sent at `now` (seconds since 1970). Its key is in the folder since before the
+/// authority was asked.
+///
+/// # Errors
+/// Says why the certificate is of no use.
+pub(super) fn accept(
+    folder: &StateFolder,
+    pem: &str,
+    names: &[String],
+    now: i64,
+) -> Result<Chain, AcmeError> {
+    let failed = "accept the certificate";
+    let chain = Chain::parse(&folder.path_of(CERTIFICATE), pem.as_bytes()).map_err(AcmeError::at(failed))?;
+    let facts = chain.facts();
+    if let Some(name) = names.iter().find(|name| !facts.covers(name)) {
+        return Err(AcmeError::new(failed, format!("the authority issued it without {name}")));
+    }
+    if facts.not_after <= now {
+        return Err(AcmeError::new(failed, "it has expired already; check the clock of this machine"));
+    }
+    if folder.read(&key_name(&facts.key_id())).map_err(AcmeError::at(failed))?.is_none() {
+        return Err(AcmeError::new(failed, "the authority issued it for another key"));
+    }
+    Ok(chain)
+}
+
+/// Makes an accepted chain the stored certificate, and removes the keys of former ones.
+///
+/// # Errors
+/// Says that it cannot be written. The former one stays.
+pub(super) fn store(
+    folder: &StateFolder,
+    lock: &FolderLock,
+    pem: &str,
+    chain: Chain,
+) -> Result<StoredCertificate, AcmeError> {
+    folder
+        .write(lock, CERTIFICATE, pem.as_bytes(), Secrecy::Public)
+        .map_err(AcmeError::at("store the certificate"))?;
+    let key = key_name(&chain.facts().key_id());
+    // A key too many is no reason to fail.
+    for name in folder.names().unwrap_or_default() {
+        if name.starts_with("key-") && name != key {
+            let _ = folder.remove(lock, &name);
+        }
+    }
+    Ok(StoredCertificate { chain, key: folder.path_of(&key) })
+}
+
+/// Removes the certificate. Its key is removed with the next one.
+///
+/// # Errors
+/// Says that it cannot be removed.
+pub(super) fn remove(folder: &StateFolder, lock: &FolderLock) -> Result<(), AcmeError> {
+    folder.remove(lock, CERTIFICATE).map_err(AcmeError::at("remove the certificate"))
+}
+
+/// Whether a certificate is valid for every one of `names`.
+pub(super) fn covers_all(facts: &CertificateFacts, names: &[String]) -> bool {
+    names.iter().all(|name| facts.covers(name))
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::certificates::generate::{self, TestPair};
+    use crate::state::scratch::ScratchState;
+
+    const NOW: i64 = 1_800_000_000;
+
+    fn pair(names: &[&str]) -> TestPair {
+        generate::pair_between(names, &rcgen::PKCS_ECDSA_P256_SHA256, NOW, NOW + 1000)
+    }
+
+    /// Writes the key of a certificate, as before an order.
+    fn prepare(folder: &StateFolder, lock: &FolderLock, pair: &TestPair) -> String {
+        let facts = CertificateFacts::read(&pair.certificate).expect("a certificate");
+        let name = key_name(&facts.key_id());
+        folder.write(lock, &name, pair.key_pem.as_bytes(), Secrecy::Private).expect("room");
+        name
+    }
+
+    #[test]
+    fn a_certificate_replaces_the_former_with_its_key() {
+        let scratch = ScratchState::new("stored");
+        let folder = scratch.folder();
+        let lock = folder.lock().expect("no error").expect("it is free");
+        assert!(load(&folder).expect("no error").is_none());
+        let names = ["a.test".to_owned()];
+        for _ in 0..2 {
+            let pair = pair(&["a.test"]);
+            let key = prepare(&folder, &lock, &pair);
+            let chain = accept(&folder, &pair.certificate_pem, &names, NOW).expect("accepted");
+            store(&folder, &lock, &pair.certificate_pem, chain).expect("room");
+            let stored = load(&folder).expect("no error").expect("it is stored");
+            assert_eq!(stored.chain.certificates, [pair.certificate]);
+            assert_eq!(stored.key, folder.path_of(&key));
+            let keys =
+                folder.names().expect("no error").iter().filter(|name| name.starts_with("key-")).count();
+            assert_eq!(keys, 1);
+        }
+    }
+
+    #[test]
+    fn a_certificate_that_is_of_no_use_leaves_the_former() {
+        let scratch = ScratchState::new("lies");
+        let folder = scratch.folder();
+        let lock = folder.lock().expect("no error").expect("it is free");
+        let names = ["a.test".to_owned()];
+        let good = pair(&["a.test"]);
+        prepare(&folder, &lock, &good);
+        let chain = accept(&folder, &good.certificate_pem, &names, NOW).expect("accepted");
+        store(&folder, &lock, &good.certificate_pem, chain).expect("room");
+        let (other_name, other_key) = (pair(&["b.test"]), pair(&["a.test"]));
+        prepare(&folder, &lock, &other_name);
+        for (pem, now, expected) in [
+            (&other_name.certificate_pem, NOW, "the authority issued it without a.test"),
+            (&other_key.certificate_pem, NOW, "the authority issued it for another key"),
+            (&good.certificate_pem, NOW + 1000, "it has expired already"),
+            (&"<html>".to_owned(), NOW, "no certificate in"),
+        ] {
+            let error = accept(&folder, pem, &names, now).expect_err(expected).to_string();
+            assert!(error.contains(expected), "{error}");
+            let kept = load(&folder).expect("no error").expect("the former");
+            assert_eq!(kept.chain.certificates, [good.certificate.clone()]);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! HTTPS to the authority: bounded in time and in size, one request after the other.
+//!
+//! The calls block. Nothing else runs in the process, and the asynchronous interface is only that of the library.
+
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use ureq::http::{Method, Request, Response};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, Body};
+
+use super::error::AcmeError;
+use crate::config::provider;
+
+/// The bound of one request with its answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The most bytes of an answer; a long chain has 20 KB.
+const MAX_ANSWER: u64 = 1 << 20;
+
+/// A client over blocking sockets.
+pub(super) struct Transport {
+    agent: Agent,
+}
+
+impl Transport {
+    /// Returns a client that trusts the certificates in `roots`, or those of the system.
+    ///
+    /// # Errors
+    /// Fails if there is no certificate to trust.
+    pub(super) fn new(roots: Option<&Path>) -> Result<Transport, AcmeError> {
+        let trusted = match roots {
+            Some(path) => read_roots(path)?,
+            None => rustls_native_certs::load_native_certs().certs,
+        };
+        if trusted.is_empty() {
+            let place = roots.map_or("the system's store".into(), |path| path.to_string_lossy());
+            let reason =
+                format!("no root certificate in {place}; install ca-certificates, or name a file with roots");
+            return Err(AcmeError::new("trust the authority", reason));
+        }
+        let trusted: Vec<Certificate<'static>> =
+            trusted.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::Specific(Arc::new(trusted)))
+            .unversioned_rustls_crypto_provider(provider())
+            .build();
+        let config = Agent::config_builder()
+            .tls_config(tls)
+            .https_only(true)
+            .http_status_as_error(false)
+            .timeout_global(Some(TIMEOUT))
+            .build();
+        Ok(Transport { agent: config.new_agent() })
+    }
+}
+
+fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, AcmeError> {
+    let failed =
+        |reason: String| AcmeError::new("read root certificates", format!("{}: {reason}", path.display()));
+    let all = CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))?;
+    all.collect::<Result<_, _>>().map_err(|error| failed(error.to_string()))
+}
+
+impl HttpClient for Transport {
+    fn request(
+        &self,
+        request: Request<BodyWrapper<Bytes>>,
+    ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
+        let agent = self.agent.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            // The library collects the bytes of responses only.
+            let mut body = BytesResponse::from(Response::new(body)).body;
+            let body = body.into_bytes().await.map_err(Error::Other)?;
+            let answer = match parts.method {
+                Method::POST => agent.run(Request::from_parts(parts, body.to_vec())),
+                _ => agent.run(Request::from_parts(parts, ())),
+            };
+            received(answer).map_err(|error| Error::Other(Box::new(error)))
+        })
+    }
+}
+
+fn received(answer: Result<Response<Body>, ureq::Error>) -> Result<BytesResponse, ureq::Error> {
+    let (parts, mut body) = answer?.into_parts();
+    let bytes = body.with_config().limit(MAX_ANSWER).read_to_vec()?;
+    Ok(BytesResponse { parts, body: Box::new(Bytes::from(bytes)) })
+}

@@ -1,0 +1,121 @@
+//! The proof that the names of an order are ours.
+
+use instant_acme::{AuthorizationStatus, ChallengeType, Order, OrderStatus, RetryPolicy};
+use std::time::Duration;
+
+use super::dns::TxtRecord;
+use super::error::AcmeError;
+use super::settings::Validation;
+use crate::challenges::{ChallengeBoard, PendingChallenges};
+
+/// The bound of the authority's checks.
+pub(super) const POLLING: RetryPolicy = RetryPolicy::new()
+    .initial_delay(Duration::from_millis(500))
+    .backoff(1.5)
+    .timeout(Duration::from_secs(120));
+
+/// The responses that one order needs. They are withdrawn when it is dropped.
+struct Responses<'a> {
+    board: &'a ChallengeBoard,
+    _records: Vec<TxtRecord<'a>>,
+}
+
+impl Drop for Responses<'_> {
+    fn drop(&mut self) {
+        let _ = self.board.publish(&PendingChallenges::default());
+    }
+}
+
+/// Proves the control of every name of an order.
+///
+/// # Errors
+/// Says which name the authority rejected, and its reason.
+pub(super) async fn validate(
+    order: &mut Order,
+    validation: &Validation,
+    board: &ChallengeBoard,
+) -> Result<(), AcmeError> {
+    let responses = prepare(order, validation, board).await?;
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization.map_err(AcmeError::at("read the authorization"))?;
+        if authorization.status != AuthorizationStatus::Pending {
+            continue;
+        }
+        let mut challenge = authorization.challenge(kind(validation)).expect("a response to it is prepared");
+        challenge.set_ready().await.map_err(AcmeError::at("begin the validation"))?;
+    }
+    let polled = order.poll_ready(&POLLING).await;
+    drop(responses);
+    match polled {
+        Ok(OrderStatus::Ready) => Ok(()),
+        Ok(_) | Err(instant_acme::Error::Api(_)) => {
+            Err(AcmeError::new("validate the names", reasons(order).await))
+        }
+        Err(error) => Err(AcmeError::new("validate the names", error)),
+    }
+}
+
+fn kind(validation: &Validation) -> ChallengeType {
+    match validation {
+        Validation::TlsAlpn01 => ChallengeType::TlsAlpn01,
+        Validation::Http01 => ChallengeType::Http01,
+        Validation::Dns01 { .. } => ChallengeType::Dns01,
+    }
+}
+
+/// Publishes the responses to all challenges that are pending.
+async fn prepare<'a>(
+    order: &mut Order,
+    validation: &'a Validation,
+    board: &'a ChallengeBoard,
+) -> Result<Responses<'a>, AcmeError> {
+    let failed = "prepare the validation";
+    let (mut pending, mut records) = (PendingChallenges::default(), Vec::new());
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization.map_err(AcmeError::at("read the authorization"))?;
+        let name = authorization.identifier().to_string();
+        match authorization.status {
+            AuthorizationStatus::Pending => {}
+            AuthorizationStatus::Valid => continue,
+            status => {
+                return Err(AcmeError::new(failed, format!("the authorization of {name} is {status:?}")));
+            }
+        }
+        let Some(challenge) = authorization.challenge(kind(validation)) else {
+            let reason = format!("the authority does not offer {:?} for {name}", kind(validation));
+            return Err(AcmeError::new(failed, reason));
+        };
+        let response = challenge.key_authorization();
+        match validation {
+            Validation::TlsAlpn01 => {
+                pending.add_tls(&name, response.digest().as_ref()).map_err(AcmeError::at(failed))?;
+            }
+            Validation::Http01 => pending.add_http(&challenge.token, response.as_str()),
+            Validation::Dns01 { command } => {
+                records.push(TxtRecord::set(command, &name, response.dns_value())?);
+            }
+        }
+    }
+    if !board.publish(&pending) {
+        return Err(AcmeError::new(failed, "too many names; use several certificates"));
+    }
+    Ok(Responses { board, _records: records })
+}
+
+/// Returns the reasons of an authority that rejected an order.
+async fn reasons(order: &mut Order) -> String {
+    let mut all = Vec::new();
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let Ok(mut authorization) = authorization else { continue };
+        if authorization.refresh().await.is_err() {
+            continue;
+        }
+        let name = authorization.identifier().to_string();
+        let errors = authorization.challenges.iter().filter_map(|challenge| challenge.error.as_ref());
+        all.extend(errors.map(|error| format!("{name}: {}", error.detail.as_deref().unwrap_or("no reason"))));
+    }
+    if all.is_empty() { "the authority gave no reason".to_owned() } else { all.join("; ") }
+}
