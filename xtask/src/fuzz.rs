@@ -59,6 +59,30 @@ const HARNESSES: &[Harness] = &[
         test: "web::any::any_cookie_is_one_session_or_none",
     },
     Harness {
+        name: "ticket",
+        package: "tenfold-tls",
+        target: &["--lib"],
+        test: "tickets::ticketer::tests::any_ticket_is_one_of_ours_or_nothing",
+    },
+    Harness {
+        name: "signature",
+        package: "tenfold-tls",
+        target: &["--lib"],
+        test: "signing::keys::tests::any_message_gets_an_answer_with_its_number_or_none",
+    },
+    Harness {
+        name: "challenge",
+        package: "tenfold-tls",
+        target: &["--lib"],
+        test: "challenges::tests::any_bytes_are_responses_that_are_written_alike_or_none",
+    },
+    Harness {
+        name: "certificate",
+        package: "tenfold-tls",
+        target: &["--lib"],
+        test: "certificates::facts::tests::any_bytes_are_a_certificate_or_an_error",
+    },
+    Harness {
         name: "configuration",
         package: "tenfold",
         target: &["--bin", "tenfold"],
@@ -190,9 +214,14 @@ mod tests {
             let file = match harness.target {
                 ["--test", name] => root.join(format!("crates/http/tests/{name}.rs")),
                 _ => {
-                    let package = if harness.package == "tenfold" { "server" } else { "accounts" };
+                    let package = harness.package.strip_prefix("tenfold-").unwrap_or("server");
                     let modules = harness.test.rsplit_once("::").expect("a unit test is in a module").0;
-                    root.join(format!("crates/{package}/src/{}.rs", modules.replace("::", "/")))
+                    let file = |modules: &str| {
+                        root.join(format!("crates/{package}/src/{}.rs", modules.replace("::", "/")))
+                    };
+                    // Tests have a file of their own, or stand at the end of another one.
+                    let own = file(modules);
+                    if own.exists() { own } else { file(modules.trim_end_matches("::tests")) }
                 }
             };
             let text = fs::read_to_string(&file).expect("the harness's file is there");

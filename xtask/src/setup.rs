@@ -1,7 +1,7 @@
 //! The tools of tests and measurements besides cargo: their purpose, detection and installation.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::shell;
 
@@ -29,11 +29,13 @@ enum Installation {
     Rustup(&'static [&'static str]),
     /// Arguments of `cargo`.
     Cargo(&'static [&'static str]),
+    /// A program by the module that `go` builds it from.
+    Go(&'static str),
     /// Not installed by `setup`, because some mirrors lack it: the command that installs it.
     ByHand(&'static str),
 }
 
-use Installation::{ByHand, Cargo, Debian, Peer, Rustup};
+use Installation::{ByHand, Cargo, Debian, Go, Peer, Rustup};
 use Probe::{File, Program, Runs};
 
 const TOOLS: &[Tool] = &[
@@ -116,6 +118,13 @@ const TOOLS: &[Tool] = &[
         File("/usr/share/fonts/truetype"),
         Debian,
     ),
+    tool("pebble", "an authority that issues certificates to tests", Program("pebble"), PEBBLE),
+    tool(
+        "pebble-challtestsrv",
+        "the name server of that authority",
+        Program("pebble-challtestsrv"),
+        PEBBLE_NAMES,
+    ),
     tool("nginx-light", "the proxy in front of two nodes; also measured against", Program("nginx"), Debian),
     tool("apache2", "measured against", Program("apache2"), Peer),
     tool("lighttpd", "measured against", Program("lighttpd"), Peer),
@@ -127,6 +136,9 @@ const NIGHTLY: Installation = Rustup(&["toolchain", "install", "nightly", "--pro
 
 /// Unoptimised, which builds in a third of the time: it runs for seconds.
 const DENY: Installation = Cargo(&["install", "cargo-deny", "--version", "0.20.2", "--locked", "--debug"]);
+
+const PEBBLE: Installation = Go("github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.1");
+const PEBBLE_NAMES: Installation = Go("github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@v2.10.1");
 
 const fn tool(name: &'static str, why: &'static str, probe: Probe, source: Installation) -> Tool {
     Tool { name, why, probe, source }
@@ -171,7 +183,7 @@ pub(crate) fn setup(with_peers: bool) -> Result<(), String> {
     let is_wanted = |tool: &&Tool| match tool.source {
         ByHand(_) => false,
         Peer => with_peers,
-        Debian | Rustup(_) | Cargo(_) => true,
+        Debian | Rustup(_) | Cargo(_) | Go(_) => true,
     };
     let wanted = || TOOLS.iter().filter(is_wanted);
     let absent: Vec<&Tool> = wanted().filter(|tool| !tool.is_there()).collect();
@@ -184,6 +196,7 @@ pub(crate) fn setup(with_peers: bool) -> Result<(), String> {
     }
     install_toolchains(&absent)?;
     install_packages(&absent)?;
+    install_modules(&absent)?;
     for tool in &absent {
         // Debug information of a tool is never used.
         let vars = [("CARGO_PROFILE_DEV_DEBUG", "0")];
@@ -210,6 +223,25 @@ fn install_toolchains(absent: &[&Tool]) -> Result<(), String> {
         }
         shell::run(Path::new("/"), "rustup", args, &[])?;
         done.push(args);
+    }
+    Ok(())
+}
+
+/// Builds programs of Go modules, and puts them beside cargo's own, which are on the path.
+fn install_modules(absent: &[&Tool]) -> Result<(), String> {
+    let home = || Some(Path::new(&std::env::var_os("HOME")?).join(".cargo"));
+    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home);
+    for tool in absent {
+        let Go(module) = tool.source else { continue };
+        if !shell::on_path("go") {
+            return Err(format!(
+                "{} needs Go, which is missing: install Go 1.21 or newer (golang-go from Debian 13 on, or go.dev/dl)",
+                tool.name
+            ));
+        }
+        let bin = cargo.as_ref().ok_or("HOME is not set: no folder to install programs to")?.join("bin");
+        let bin = bin.to_str().ok_or("the path of cargo's folder is not UTF-8")?;
+        shell::run(Path::new("/"), "go", &["install", module], &[("GOBIN", bin)])?;
     }
     Ok(())
 }

@@ -23,6 +23,9 @@ struct TestStep {
 const BENCH_TOOLS: &[&str] =
     &["gcc", "g++", "libc6-dev", "make", "liburing-dev", "libevent-dev", "libasio-dev", "python3"];
 
+/// The tools for the crates' own tests: those of tls obtain certificates.
+const UNIT_TOOLS: &[&str] = &["curl", "pebble", "pebble-challtestsrv"];
+
 /// The tools for the whole-server tests.
 const SERVER_TOOLS: &[&str] = &[
     "gcc",
@@ -66,7 +69,7 @@ const STEPS: &[TestStep] = &[
         checks::files_only(root)
     }),
     step("rustdoc", "no warning in the documentation", &[], rustdoc),
-    step("unit", "the tests of every crate but engine, properties briefly", &[], unit),
+    step("unit", "the tests of every crate but engine, properties briefly", UNIT_TOOLS, unit),
     step(
         "sanitizer",
         "http, sys, engine and accounts under the address sanitizer",

@@ -1,0 +1,179 @@
+//! The cases.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use tenfold_tls::acme::client::AcmeEvent;
+use tenfold_tls::acme::settings::Validation;
+use tenfold_tls::acme::stored;
+use tenfold_tls::certificates::key;
+
+use crate::authority::{Pebble, obtained};
+
+pub(crate) mod interrupted;
+
+type Case = (&'static str, fn());
+
+pub(crate) const ALL: &[Case] = &[
+    ("a_certificate_is_issued_kept_renewed_and_revoked", issued_renewed_revoked),
+    ("names_are_validated_over_http", over_http),
+    ("a_wildcard_is_validated_by_dns", wildcard),
+    ("a_failed_validation_is_told_and_the_next_attempt_succeeds", failed_validation),
+    ("an_authority_that_is_away_is_an_event_and_no_more", away),
+    ("an_authority_that_rejects_nonces_is_asked_again", rejected_nonces),
+    ("two_servers_obtain_one_certificate", two_servers),
+    ("a_disk_that_takes_no_files_is_an_event_and_no_more", unwritable),
+    ("a_process_that_ends_at_any_point_goes_on_where_it_was", interrupted::ended_at_any_point),
+];
+
+const NAMES: &[&str] = &["www.a.test", "a.test"];
+
+fn issued_renewed_revoked() {
+    let pebble = Pebble::start(0);
+    let (board, _responder) = pebble.responder();
+    let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
+    let mut client = pebble.client(settings.clone(), &board);
+    let first = obtained(&mut client);
+    let facts = first.chain.facts();
+    assert!(NAMES.iter().all(|name| facts.covers(name)));
+    assert!(first.chain.certificates.len() > 1 && first.chain.is_in_order());
+    let key = key::read(&first.key).expect("its key");
+    first.chain.with_key(key).keys_match().expect("its key");
+    let mode = |path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!((mode(&first.key), mode(&pebble.scratch.0.join("state"))), (0o600, 0o700));
+    let step = client.step();
+    assert!(step.event.is_none() && step.wait > Duration::from_secs(60), "{step:?}");
+    // A restart knows the certificate and the account.
+    let mut client = pebble.client(settings.clone(), &board);
+    assert!(client.step().event.is_none());
+    pebble.suggest_renewal(&first, "2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z");
+    let mut client = pebble.client(settings.clone(), &board);
+    let step = client.step();
+    assert!(step.event.is_none(), "an hour after it was issued: {step:?}");
+    pebble.forget_wait();
+    let mut client = pebble.client(settings.clone(), &board);
+    let second = obtained(&mut client);
+    assert_ne!(second.chain.facts().public_key, first.chain.facts().public_key);
+    assert!(!first.key.exists(), "the former key is removed");
+    client.revoke().expect("it is revoked");
+    assert!(stored::load(&pebble.state()).expect("no error").is_none());
+    let third = obtained(&mut client);
+    assert_ne!(third.chain.facts().public_key, second.chain.facts().public_key);
+    // A name more is not kept waiting.
+    let settings = pebble.settings(&["a.test", "www.a.test", "b.test"], Validation::TlsAlpn01);
+    let fourth = obtained(&mut pebble.client(settings, &board));
+    assert!(fourth.chain.facts().covers("b.test"));
+}
+
+fn over_http() {
+    let pebble = Pebble::start(0);
+    let (board, _responder) = pebble.responder();
+    let mut client = pebble.client(pebble.settings(NAMES, Validation::Http01), &board);
+    assert!(obtained(&mut client).chain.facts().covers("www.a.test"));
+}
+
+fn wildcard() {
+    let pebble = Pebble::start(0);
+    let command = pebble.scratch.0.join("dns");
+    let url = format!("http://127.0.0.1:{}", pebble.ports.dns_management);
+    let script = format!(
+        "#!/bin/sh\nexec curl --silent --fail --data \"{{\\\"host\\\":\\\"$2.\\\",\\\"value\\\":\\\"$3\\\"}}\" {url}/$1-txt\n"
+    );
+    fs::write(&command, script).expect("our own folder");
+    fs::set_permissions(&command, fs::Permissions::from_mode(0o700)).expect("our own file");
+    let settings = pebble.settings(&["*.a.test", "a.test"], Validation::Dns01 { command });
+    let stored = obtained(&mut pebble.client(settings, &crate::authority::board()));
+    assert!(stored.chain.facts().covers("any.a.test") && stored.chain.facts().covers("a.test"));
+}
+
+fn failed_validation() {
+    let pebble = Pebble::start(0);
+    let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
+    let mut client = pebble.client(settings.clone(), &crate::authority::board());
+    let Some(AcmeEvent::Failed { error, retry }) = client.step().event else { panic!("nobody answers") };
+    let error = error.to_string();
+    assert!(error.starts_with("cannot validate the names: ") && error.contains("a.test: "), "{error}");
+    assert!((45..=75).contains(&retry.as_secs()), "{retry:?}");
+    let step = client.step();
+    assert!(
+        step.event.is_none() && step.wait > Duration::from_secs(30),
+        "no attempt before its time: {step:?}"
+    );
+    let (board, _responder) = pebble.responder();
+    let mut client = pebble.client(settings.clone(), &board);
+    assert!(client.step().event.is_none(), "a restart does not shorten the wait");
+    pebble.forget_wait();
+    obtained(&mut pebble.client(settings, &board));
+}
+
+fn away() {
+    let mut pebble = Pebble::start(0);
+    let (board, _responder) = pebble.responder();
+    let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
+    let stored = obtained(&mut pebble.client(settings.clone(), &board));
+    pebble.stop();
+    let mut client = pebble.client(settings.clone(), &board);
+    let step = client.step();
+    assert!(step.event.is_none() && step.wait > Duration::from_secs(60), "the certificate is good: {step:?}");
+    let more = pebble.settings(&["b.test"], Validation::TlsAlpn01);
+    let Some(AcmeEvent::Failed { error, .. }) = pebble.client(more.clone(), &board).step().event else {
+        panic!("nobody issues")
+    };
+    assert!(error.to_string().starts_with("cannot reach the authority: "), "{error}");
+    let kept = stored::load(&pebble.state()).expect("no error").expect("the former");
+    assert_eq!(kept.chain.certificates, stored.chain.certificates);
+    // It comes back without its accounts: the first attempt notices, the second has a new one.
+    pebble.restart();
+    for is_last in [false, true] {
+        pebble.forget_wait();
+        let event = pebble.client(more.clone(), &board).step().event;
+        assert_eq!(matches!(event, Some(AcmeEvent::Changed(_))), is_last, "{event:?}");
+    }
+}
+
+fn rejected_nonces() {
+    let pebble = Pebble::start(30);
+    let (board, _responder) = pebble.responder();
+    let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
+    // A request may be rejected three times in a row: that attempt fails, and the next goes on.
+    let succeeds = |_| {
+        pebble.forget_wait();
+        matches!(pebble.client(settings.clone(), &board).step().event, Some(AcmeEvent::Changed(_)))
+    };
+    assert!((0..20).any(succeeds), "no certificate in twenty attempts");
+}
+
+fn two_servers() {
+    let pebble = Pebble::start(0);
+    let (board, _responder) = pebble.responder();
+    let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
+    let mut clients = [(); 2].map(|()| pebble.client(settings.clone(), &board));
+    let held = pebble.state().lock().expect("no error").expect("it is free");
+    let step = clients[0].step();
+    assert!(step.event.is_none() && step.wait <= Duration::from_secs(30), "another one is at work: {step:?}");
+    drop(held);
+    let first = obtained(&mut clients[0]);
+    let second = obtained(&mut clients[1]);
+    assert_eq!(first.chain.certificates, second.chain.certificates, "the second takes that of the first");
+}
+
+fn unwritable() {
+    let pebble = Pebble::start(0);
+    let (board, _responder) = pebble.responder();
+    let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
+    // A folder in the way of the file, as a full disk would be.
+    let (state, in_the_way) = (pebble.state(), pebble.scratch.0.join("state/.certificate.pem.new"));
+    fs::create_dir(&in_the_way).expect("our own folder");
+    let Some(AcmeEvent::Failed { error, .. }) = pebble.client(settings.clone(), &board).step().event else {
+        panic!("it cannot be written")
+    };
+    assert!(error.to_string().starts_with("cannot store the certificate: cannot write "), "{error}");
+    let order = state.read("order.json").expect("no error").expect("it is kept");
+    fs::remove_dir(&in_the_way).expect("our own folder");
+    pebble.forget_wait();
+    let stored = obtained(&mut pebble.client(settings, &board));
+    let key = stored.key.file_name().expect("a file").to_string_lossy().into_owned();
+    assert!(String::from_utf8_lossy(&order).contains(&key), "the same order brought it");
+    assert!(state.read("order.json").expect("no error").is_none());
+}

@@ -1,0 +1,78 @@
+//! A process that is killed again and again while it obtains a certificate.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use tenfold_tls::acme::client::{AcmeClient, AcmeEvent};
+use tenfold_tls::acme::settings::{AcmeSettings, Validation};
+use tenfold_tls::acme::stored;
+
+use super::NAMES;
+use crate::authority::{self, Pebble};
+use crate::responder::Responder;
+
+/// The variable that makes this program such a process: folder, directory, roots, port of HTTP, port of TLS.
+const CHILD: &str = "TENFOLD_TEST_ACME_CHILD";
+
+/// Runs as the child if the variable says so: success is a certificate.
+pub(crate) fn child() -> Option<ExitCode> {
+    let words = env::var(CHILD).ok()?;
+    let words: Vec<&str> = words.split(' ').collect();
+    let [scratch, directory, roots, http, tls] = words[..] else { panic!("five words") };
+    let settings = AcmeSettings {
+        names: NAMES.iter().map(|name| (*name).to_owned()).collect(),
+        directory: directory.to_owned(),
+        authority_roots: Some(PathBuf::from(roots)),
+        contact: None,
+        validation: Validation::TlsAlpn01,
+    };
+    let board = authority::board();
+    let port = |word: &str| word.parse().expect("a port");
+    let _responder = Responder::start(&board, port(http), port(tls));
+    let state = authority::state(&PathBuf::from(scratch));
+    let mut client = AcmeClient::new(settings, state, board, None).expect("a client");
+    let event = client.step().event;
+    let obtained = matches!(event, Some(AcmeEvent::Changed(_)));
+    if !obtained {
+        eprintln!("no certificate: {event:?}");
+    }
+    Some(if obtained { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+pub(crate) fn ended_at_any_point() {
+    let pebble = Pebble::start(0);
+    let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
+    let roots = settings.authority_roots.expect("its own roots");
+    let words = format!(
+        "{} {} {} {} {}",
+        pebble.scratch.0.display(),
+        settings.directory,
+        roots.display(),
+        pebble.ports.http,
+        pebble.ports.tls
+    );
+    let start = || {
+        pebble.forget_wait();
+        let program = env::current_exe().expect("this program");
+        Command::new(program).env(CHILD, &words).stdin(Stdio::null()).spawn().expect("it can be started")
+    };
+    let mut obtained = 0;
+    for milliseconds in (0..2000).step_by(90) {
+        let mut child = start();
+        thread::sleep(Duration::from_millis(milliseconds));
+        let _ = child.kill();
+        let _ = child.wait();
+        // Whatever there is can be read: nothing or a whole certificate with its key.
+        let state = pebble.state();
+        if stored::load(&state).expect("no half of a certificate").is_some() {
+            obtained += 1;
+            std::fs::remove_file(pebble.scratch.0.join("state/certificate.pem")).expect("it is there");
+        }
+    }
+    assert!(start().wait().expect("it ends").success(), "a process that is left alone succeeds");
+    assert!(stored::load(&pebble.state()).expect("no error").is_some());
+    assert!(obtained < 22, "no process was ended in time");
+}

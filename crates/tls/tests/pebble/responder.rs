@@ -1,0 +1,93 @@
+//! The sockets that an authority validates by: TLS with `acme-tls/1`, and plain HTTP.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use rustls::ServerConnection;
+use tenfold_tls::certificates::chain::Chain;
+use tenfold_tls::certificates::key;
+use tenfold_tls::certificates::resolver::{Candidate, CertificateResolver, CertificateTable};
+use tenfold_tls::challenges::{ChallengeBoard, HTTP_PREFIX};
+use tenfold_tls::config::{SecurityPreset, server_config};
+use tenfold_tls::shared::{SharedBytes, private_words};
+use tenfold_tls::tickets::ticketer::SharedTicketer;
+
+/// Threads that answer until it is dropped.
+pub(crate) struct Responder {
+    stop: Arc<AtomicBool>,
+    ports: [u16; 2],
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Responder {
+    pub(crate) fn start(board: &ChallengeBoard, http: u16, tls: u16) -> Responder {
+        let stop = Arc::new(AtomicBool::new(false));
+        let config = config(board);
+        let (for_http, board) = (Arc::clone(&stop), board.clone());
+        let answer_http = move |stream: TcpStream| drop(answer_http(&board, stream));
+        let answer_tls = move |stream: TcpStream| handshake(&config, stream);
+        let threads = vec![serve(http, for_http, answer_http), serve(tls, Arc::clone(&stop), answer_tls)];
+        Responder { stop, ports: [http, tls], threads }
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        for port in self.ports {
+            // It wakes the thread.
+            let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(port: u16, stop: Arc<AtomicBool>, answer: impl Fn(TcpStream) + Send + 'static) -> JoinHandle<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("the port is free");
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            if stop.load(Ordering::SeqCst) {
+                return;
+            }
+            if let Ok(stream) = stream {
+                answer(stream);
+            }
+        }
+    })
+}
+
+/// The settings of a server with a certificate of its own for every other client.
+fn config(board: &ChallengeBoard) -> Arc<rustls::ServerConfig> {
+    let pair = rcgen::generate_simple_self_signed(["other.test".to_owned()]).expect("a certificate");
+    let chain = Chain::parse(Path::new("other.pem"), pair.cert.pem().as_bytes()).expect("a chain");
+    let key = key::parse(Path::new("key.pem"), pair.signing_key.serialize_pem().as_bytes()).expect("a key");
+    let candidate = Candidate { facts: chain.facts().clone(), certified: Arc::new(chain.with_key(key)) };
+    let table = CertificateTable::new(vec![candidate]).expect("a certificate");
+    let resolver = Arc::new(CertificateResolver::new(table, Some(board.clone())));
+    let tickets = SharedTicketer::new(SharedBytes::new(private_words(8)));
+    Arc::new(server_config(SecurityPreset::Intermediate, resolver, tickets, true).expect("settings"))
+}
+
+fn handshake(config: &Arc<rustls::ServerConfig>, mut stream: TcpStream) {
+    let mut connection = ServerConnection::new(Arc::clone(config)).expect("settings");
+    while connection.is_handshaking() && connection.complete_io(&mut stream).is_ok() {}
+    connection.send_close_notify();
+    let _ = connection.write_tls(&mut stream);
+}
+
+fn answer_http(board: &ChallengeBoard, stream: TcpStream) -> std::io::Result<()> {
+    let mut lines = BufReader::new(&stream).lines();
+    let line = lines.next().transpose()?.unwrap_or_default();
+    while lines.next().transpose()?.is_some_and(|line| !line.is_empty()) {}
+    let path = line.split(' ').nth(1).unwrap_or_default();
+    let body = path.strip_prefix(HTTP_PREFIX).and_then(|token| board.http_response(token));
+    let (status, body) = body.map_or(("404 Not Found", String::new()), |body| ("200 OK", body));
+    let length = body.len();
+    write!(&stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+}
