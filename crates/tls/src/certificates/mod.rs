@@ -3,6 +3,7 @@
 pub mod chain;
 pub mod check;
 pub mod facts;
+pub mod files;
 pub mod finding;
 pub mod key;
 pub mod resolver;

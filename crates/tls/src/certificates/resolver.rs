@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::server::{ClientHello, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
+use rustls::sign::{CertifiedKey, SigningKey};
 use rustls::{SignatureAlgorithm, SignatureScheme};
 
+use super::chain::Chain;
 use super::facts::CertificateFacts;
 use crate::challenges::{ACME_TLS_1, ChallengeBoard};
 
@@ -19,6 +20,13 @@ pub struct Candidate {
     pub facts: CertificateFacts,
     /// The chain and its key.
     pub certified: Arc<CertifiedKey>,
+}
+
+impl Candidate {
+    /// Joins a chain and the key that signs for it, here or in another process.
+    pub fn new(chain: &Chain, key: Arc<dyn SigningKey>) -> Candidate {
+        Candidate { facts: chain.facts().clone(), certified: Arc::new(chain.with_key(key)) }
+    }
 }
 
 /// Certificates by name. If none has the name, a client gets one with the names of the first certificate.
@@ -109,7 +117,6 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::certificates::chain::Chain;
     use crate::certificates::generate;
     use crate::certificates::key;
 
@@ -117,7 +124,7 @@ mod tests {
         let pair = generate::pair(names, algorithm);
         let chain = Chain::parse(Path::new("a.pem"), pair.certificate_pem.as_bytes()).expect("a chain");
         let key = key::parse(Path::new("key.pem"), pair.key_pem.as_bytes()).expect("a key");
-        Candidate { facts: chain.facts().clone(), certified: Arc::new(chain.with_key(key)) }
+        Candidate::new(&chain, key)
     }
 
     const BOTH: &[SignatureScheme] =

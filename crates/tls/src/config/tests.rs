@@ -22,7 +22,7 @@ fn table() -> CertificateTable {
     let pair = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
     let chain = Chain::parse(Path::new("a.pem"), pair.certificate_pem.as_bytes()).expect("a chain");
     let key = key::parse(Path::new("key.pem"), pair.key_pem.as_bytes()).expect("a key");
-    let candidate = Candidate { facts: chain.facts().clone(), certified: Arc::new(chain.with_key(key)) };
+    let candidate = Candidate::new(&chain, key);
     CertificateTable::new(vec![candidate]).expect("a certificate")
 }
 

@@ -67,7 +67,7 @@ fn config(board: &ChallengeBoard) -> Arc<rustls::ServerConfig> {
     let pair = rcgen::generate_simple_self_signed(["other.test".to_owned()]).expect("a certificate");
     let chain = Chain::parse(Path::new("other.pem"), pair.cert.pem().as_bytes()).expect("a chain");
     let key = key::parse(Path::new("key.pem"), pair.signing_key.serialize_pem().as_bytes()).expect("a key");
-    let candidate = Candidate { facts: chain.facts().clone(), certified: Arc::new(chain.with_key(key)) };
+    let candidate = Candidate::new(&chain, key);
     let table = CertificateTable::new(vec![candidate]).expect("a certificate");
     let resolver = Arc::new(CertificateResolver::new(table, Some(board.clone())));
     let tickets = SharedTicketer::new(SharedBytes::new(private_words(8)));

@@ -60,8 +60,7 @@ fn handshakes_of_each_key_and_version_are_signed_by_the_other_process() {
         for pair in &pairs {
             let chain = chain_of(pair);
             let key = signing.key(chain.facts()).expect("a key for TLS");
-            let candidate =
-                Candidate { facts: chain.facts().clone(), certified: Arc::new(chain.with_key(key)) };
+            let candidate = Candidate::new(&chain, key);
             candidate.certified.keys_match().expect("the public key is the certificate's");
             let table = CertificateTable::new(vec![candidate]).expect("a certificate");
             let tickets = SharedTicketer::new(SharedBytes::new(private_words(8)));
