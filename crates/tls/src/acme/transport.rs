@@ -11,6 +11,7 @@ use bytes::Bytes;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use ureq::http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use ureq::http::{Method, Request, Response};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
@@ -23,6 +24,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The most bytes of an answer; a long chain has 20 KB.
 const MAX_ANSWER: u64 = 1 << 20;
+
+/// The most seconds that an authority may make us wait.
+const MAX_WAIT: u64 = 86_400;
 
 /// A client over blocking sockets.
 pub(super) struct Transport {
@@ -89,7 +93,46 @@ impl HttpClient for Transport {
 }
 
 fn received(answer: Result<Response<Body>, ureq::Error>) -> Result<BytesResponse, ureq::Error> {
-    let (parts, mut body) = answer?.into_parts();
+    let (mut parts, mut body) = answer?.into_parts();
+    limit_wait(&mut parts.headers);
     let bytes = body.with_config().limit(MAX_ANSWER).read_to_vec()?;
     Ok(BytesResponse { parts, body: Box::new(Bytes::from(bytes)) })
+}
+
+/// Limits the seconds that an authority wants us to wait. The library adds them to the time, which would overflow.
+fn limit_wait(headers: &mut HeaderMap) {
+    let Some(value) = headers.get(RETRY_AFTER) else { return };
+    let digits = value.as_bytes().trim_ascii();
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let seconds = std::str::from_utf8(digits).ok().and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
+    if is_number && seconds > MAX_WAIT {
+        headers.insert(RETRY_AFTER, HeaderValue::from(MAX_WAIT));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_no_clock_can_express_is_a_day() {
+        for (sent, expected) in [
+            ("5", "5"),
+            ("86400", "86400"),
+            ("86401", "86400"),
+            ("18446744073709551615", "86400"),
+            ("99999999999999999999", "86400"),
+            (" 18446744073709551615 ", "86400"),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"),
+            ("", ""),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_str(sent).expect("a value"));
+            limit_wait(&mut headers);
+            assert_eq!(headers[RETRY_AFTER], expected, "{sent}");
+        }
+        let mut headers = HeaderMap::new();
+        limit_wait(&mut headers);
+        assert!(headers.is_empty());
+    }
 }

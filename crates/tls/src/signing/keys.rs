@@ -6,6 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::sign::SigningKey;
 
 use super::message::{REQUEST_ROOM, SignAnswer, SignRequest};
@@ -29,8 +30,8 @@ impl HeldKeys {
     }
 
     /// Answers requests on a socket until its other end is closed (`SOCK_SEQPACKET`; a `SOCK_DGRAM` has no end).
-    /// Several threads may serve the same keys, each on the socket of one worker. An answer that the worker does not
-    /// take is dropped: the socket's buffer bounds what waits.
+    /// Several threads may serve the same keys, each on the socket of one worker. A worker that does not read stops its
+    /// own socket alone; one that shuts it down stops it for its successor, too, which needs a new pair.
     ///
     /// # Errors
     /// Returns an error of the socket.
@@ -38,7 +39,7 @@ impl HeldKeys {
         let mut room = [0; REQUEST_ROOM];
         loop {
             let length = match socket.recv(&mut room) {
-                Ok(0) => return Ok(()),
+                Ok(0) if is_closed(socket)? => return Ok(()),
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
@@ -68,6 +69,13 @@ impl HeldKeys {
             Err(_) => refused(SignAnswer::Failed),
         }
     }
+}
+
+/// Whether the other end is closed. An empty message looks like an end to the one who receives it.
+fn is_closed(socket: &UnixDatagram) -> io::Result<bool> {
+    let mut polled = [PollFd::new(socket, PollFlags::RDHUP)];
+    poll(&mut polled, Some(&Timespec::default()))?;
+    Ok(polled[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP))
 }
 
 fn by_id(keys: impl IntoIterator<Item = Arc<dyn SigningKey>>) -> HashMap<KeyId, Arc<dyn SigningKey>> {

@@ -125,6 +125,24 @@ fn a_process_that_is_silent_or_gone_costs_a_bounded_wait() {
 }
 
 #[test]
+fn an_empty_cut_or_oversized_message_does_not_end_the_loop() {
+    let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
+    let held = HeldKeys::new([key_of(&ours)]);
+    let (near, far) = pair();
+    let wrong = near.try_clone().expect("a descriptor");
+    let client = SigningClient::new(near, PATIENCE).expect("a socket");
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| held.serve(&far).expect("the socket works"));
+        for message in [&[][..], &[1, 2, 3], &[0; REQUEST_ROOM], &[0; 4096]] {
+            wrong.send(message).expect("there is room");
+            assert!(sign(&client, &ours, &self::message()).is_ok(), "after {} bytes", message.len());
+        }
+        assert!(!serving.is_finished());
+        drop((client, wrong));
+    });
+}
+
+#[test]
 fn a_late_answer_is_not_taken_for_that_of_a_later_request() {
     let ours = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256);
     let (near, far) = pair();
