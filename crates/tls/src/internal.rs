@@ -88,9 +88,9 @@ pub fn certificate(
     now: i64,
 ) -> Result<InternalCertificate, InternalError> {
     let lock = lock(folder)?;
-    let (root, is_new_root) = match Root::load(folder, now)? {
+    let (root, is_new_root) = match RootAuthority::load(folder, now)? {
         Some(root) => (root, false),
-        None => (Root::make(folder, &lock, now)?, true),
+        None => (RootAuthority::make(folder, &lock, now)?, true),
     };
     let kept = if is_new_root { None } else { load(folder, &root, names, now)? };
     let (chain, key) = match kept {
@@ -137,15 +137,15 @@ pub fn how_to_trust(root: &Path) -> String {
 }
 
 /// The authority.
-struct Root {
+struct RootAuthority {
     chain: Chain,
     key: KeyPair,
     pem: String,
 }
 
-impl Root {
+impl RootAuthority {
     /// Reads the authority; `None` if there is none that outlives a new certificate.
-    fn load(folder: &StateFolder, now: i64) -> Result<Option<Root>, InternalError> {
+    fn load(folder: &StateFolder, now: i64) -> Result<Option<RootAuthority>, InternalError> {
         let (Some(pem), Some(key)) =
             (folder.read(ROOT).map_err(failed)?, folder.read(ROOT_KEY).map_err(failed)?)
         else {
@@ -159,12 +159,12 @@ impl Root {
             let belongs = check::key(&chain, &folder.path_of(ROOT_KEY), &*signing).is_none();
             let key = KeyPair::from_pem(std::str::from_utf8(&key).ok()?).ok()?;
             (lives && belongs)
-                .then(|| Some(Root { key, pem: String::from_utf8(pem.clone()).ok()?, chain }))?
+                .then(|| Some(RootAuthority { key, pem: String::from_utf8(pem.clone()).ok()?, chain }))?
         };
         Ok(read())
     }
 
-    fn make(folder: &StateFolder, lock: &FolderLock, now: i64) -> Result<Root, InternalError> {
+    fn make(folder: &StateFolder, lock: &FolderLock, now: i64) -> Result<RootAuthority, InternalError> {
         let key = KeyPair::generate().map_err(failed)?;
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -180,7 +180,7 @@ impl Root {
         folder.write(lock, ROOT_KEY, key.serialize_pem().as_bytes(), Secrecy::Private).map_err(failed)?;
         folder.write(lock, ROOT, pem.as_bytes(), Secrecy::Public).map_err(failed)?;
         let chain = Chain::parse(&folder.path_of(ROOT), pem.as_bytes()).map_err(failed)?;
-        Ok(Root { chain, key, pem })
+        Ok(RootAuthority { chain, key, pem })
     }
 
     /// Makes and writes a certificate for a server.
@@ -211,7 +211,7 @@ type KeyedChain = (Chain, Arc<dyn SigningKey>);
 /// Reads the server's certificate and its key; `None` if there is none that is good for some time.
 fn load(
     folder: &StateFolder,
-    root: &Root,
+    root: &RootAuthority,
     names: &[String],
     now: i64,
 ) -> Result<Option<KeyedChain>, InternalError> {

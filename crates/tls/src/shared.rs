@@ -32,7 +32,7 @@ pub struct SharedBytes {
 
 /// A version of the bytes; it changes with every publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Version(u64);
+pub struct PublicationVersion(u64);
 
 impl SharedBytes {
     /// Returns the bytes in these words; memory of zeros is an empty publication.
@@ -52,8 +52,8 @@ impl SharedBytes {
     }
 
     /// Returns the version of the bytes that are published now.
-    pub fn version(&self) -> Version {
-        Version(self.words.words()[0].load(Ordering::Acquire))
+    pub fn version(&self) -> PublicationVersion {
+        PublicationVersion(self.words.words()[0].load(Ordering::Acquire))
     }
 
     /// Replaces the bytes; `false` if there is no room for so many. Only one process may call it.
@@ -78,7 +78,7 @@ impl SharedBytes {
     }
 
     /// Returns the bytes of one publication and its version; `None` if a writer is in the middle of one for long.
-    pub fn read(&self) -> Option<(Version, Vec<u8>)> {
+    pub fn read(&self) -> Option<(PublicationVersion, Vec<u8>)> {
         let words = self.words.words();
         for _ in 0..MAX_ATTEMPTS {
             let before = words[0].load(Ordering::Acquire);
@@ -90,7 +90,7 @@ impl SharedBytes {
                 fence(Ordering::Acquire);
                 if words[0].load(Ordering::Relaxed) == before {
                     bytes.truncate(length);
-                    return Some((Version(before), bytes));
+                    return Some((PublicationVersion(before), bytes));
                 }
             }
             std::thread::yield_now();

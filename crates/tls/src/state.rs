@@ -33,7 +33,7 @@ pub struct FolderLock {
 pub enum Secrecy {
     /// The owner alone: 0600.
     Private,
-    /// Everybody who may enter the folder: 0644.
+    /// All users that can enter the folder: 0644.
     Public,
 }
 

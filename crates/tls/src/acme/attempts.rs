@@ -17,16 +17,16 @@ const MAX_WAIT: i64 = 6 * 3600;
 
 /// The result of the last attempts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Attempts {
+pub(super) struct AttemptHistory {
     /// The failures since the last certificate.
     failures: u32,
     /// The second since 1970 before which no attempt is made.
     not_before: i64,
 }
 
-impl Attempts {
+impl AttemptHistory {
     /// Reads the result; without a readable file there were no attempts.
-    pub(super) fn load(folder: &StateFolder) -> Attempts {
+    pub(super) fn load(folder: &StateFolder) -> AttemptHistory {
         let bytes = folder.read(FILE).ok().flatten();
         bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
@@ -46,15 +46,18 @@ impl Attempts {
 
     /// Returns the result of a success at `now`. The wait guards against an authority that wants every certificate
     /// renewed at once, and against a clock that is wrong by months.
-    pub(super) fn succeeded(now: i64) -> Attempts {
-        Attempts { failures: 0, not_before: now.saturating_add(jitter(MAX_WAIT)) }
+    pub(super) fn succeeded(now: i64) -> AttemptHistory {
+        AttemptHistory { failures: 0, not_before: now.saturating_add(jitter(MAX_WAIT)) }
     }
 
     /// Returns the result with one more failure at `now`.
-    pub(super) fn failed(self, now: i64) -> Attempts {
+    pub(super) fn failed(self, now: i64) -> AttemptHistory {
         let doubled = FIRST_WAIT.saturating_mul(1 << self.failures.min(16));
         let wait = doubled.min(MAX_WAIT);
-        Attempts { failures: self.failures.saturating_add(1), not_before: now.saturating_add(jitter(wait)) }
+        AttemptHistory {
+            failures: self.failures.saturating_add(1),
+            not_before: now.saturating_add(jitter(wait)),
+        }
     }
 
     /// Writes the result. If that fails, as on a full disk, the process still waits as long as it lives.
@@ -81,7 +84,7 @@ mod tests {
     #[test]
     fn waits_double_up_to_a_bound_and_differ() {
         let now = 1_800_000_000;
-        let mut attempts = Attempts::default();
+        let mut attempts = AttemptHistory::default();
         assert_eq!(attempts.wait(now), Duration::ZERO);
         let mut seen = Vec::new();
         for failure in 0..40 {
@@ -101,13 +104,13 @@ mod tests {
         let folder = scratch.folder();
         let lock = folder.lock().expect("no error").expect("it is free");
         let now = 1_800_000_000;
-        let attempts = Attempts::default().failed(now);
+        let attempts = AttemptHistory::default().failed(now);
         attempts.save(&folder, &lock);
-        assert_eq!(Attempts::load(&folder), attempts);
+        assert_eq!(AttemptHistory::load(&folder), attempts);
         assert!(attempts.wait(now + 30) > Duration::ZERO);
         assert_eq!(attempts.wait(now + 76), Duration::ZERO);
         assert_eq!(attempts.wait(now - 365 * 86_400), Duration::ZERO, "the clock went back by a year");
         folder.write(&lock, FILE, b"{\"failures\":", Secrecy::Private).expect("room");
-        assert_eq!(Attempts::load(&folder), Attempts::default());
+        assert_eq!(AttemptHistory::load(&folder), AttemptHistory::default());
     }
 }

@@ -7,7 +7,7 @@ use super::error::AcmeError;
 use super::renewal::RenewalWindow;
 use super::settings::AcmeSettings;
 use super::stored::hex;
-use super::transport::Transport;
+use super::transport::HttpsTransport;
 use crate::certificates::chain::Chain;
 use crate::state::{FolderLock, Secrecy, StateFolder};
 
@@ -17,8 +17,8 @@ pub(super) fn file(settings: &AcmeSettings) -> String {
     format!("account-{}.json", hex(&digest.as_ref()[..8]))
 }
 
-/// Returns the account in the folder, and makes it if there is none. Whoever names a domain in the settings agrees to
-/// the authority's terms; the manual says so.
+/// Returns the account in the folder, and makes it if there is none. A user who names a domain in the settings agrees
+/// to the authority's terms; the manual says so.
 ///
 /// # Errors
 /// Fails if the authority cannot be asked, or refuses, or if the account cannot be written.
@@ -33,7 +33,8 @@ pub(super) async fn account(
     let contact = settings.contact.as_ref().map(|address| format!("mailto:{address}"));
     let contact: Vec<&str> = contact.as_deref().into_iter().collect();
     let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
-    let builder = Account::builder_with_http(Box::new(Transport::new(settings.authority_roots.as_deref())?));
+    let builder =
+        Account::builder_with_http(Box::new(HttpsTransport::new(settings.authority_roots.as_deref())?));
     let created = builder.create(&new, settings.directory.clone(), None).await;
     let (account, credentials) = created.map_err(AcmeError::at("create the account"))?;
     let bytes = serde_json::to_vec(&credentials).map_err(AcmeError::at("store the account"))?;
@@ -50,7 +51,8 @@ async fn existing(settings: &AcmeSettings, folder: &StateFolder) -> Result<Optio
     else {
         return Ok(None);
     };
-    let builder = Account::builder_with_http(Box::new(Transport::new(settings.authority_roots.as_deref())?));
+    let builder =
+        Account::builder_with_http(Box::new(HttpsTransport::new(settings.authority_roots.as_deref())?));
     let account = builder.from_credentials(credentials).await;
     account.map(Some).map_err(AcmeError::at("reach the authority"))
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use super::attempts::Attempts;
+use super::attempts::AttemptHistory;
 use super::authority;
 use super::error::AcmeError;
 use super::order::Attempt;
@@ -63,7 +63,7 @@ pub struct AcmeClient {
     /// The second since 1970 of the last question for the window.
     asked: Option<i64>,
     /// The result of the last attempts, also in memory: a full disk keeps none.
-    attempts: Attempts,
+    attempts: AttemptHistory,
 }
 
 impl AcmeClient {
@@ -81,7 +81,7 @@ impl AcmeClient {
         let known = known.map(|stored| stored.chain.facts().key_id());
         // A process that died in the middle of a validation left its responses.
         let _ = board.publish(&PendingChallenges::default());
-        let attempts = Attempts::load(&folder);
+        let attempts = AttemptHistory::load(&folder);
         Ok(AcmeClient { settings, folder, board, runtime, known, window: None, asked: None, attempts })
     }
 
@@ -118,11 +118,11 @@ impl AcmeClient {
         self.known = Some(stored.chain.facts().key_id());
         (self.window, self.asked) = (None, None);
         // The server that obtained it left the result of its attempt.
-        self.attempts = Attempts::load(&self.folder);
+        self.attempts = AttemptHistory::load(&self.folder);
         Some(AcmeStep { event: Some(AcmeEvent::Changed(stored.clone())), wait: Duration::ZERO })
     }
 
-    /// Returns the second at which a certificate is to be obtained.
+    /// Returns the second at which the next certificate is due.
     fn due(&self, stored: Option<&StoredCertificate>) -> i64 {
         match stored.map(|stored| stored.chain.facts()) {
             Some(facts) if stored::covers_all(facts, &self.settings.names) => {
@@ -155,7 +155,7 @@ impl AcmeClient {
             self.runtime.block_on(async { timeout(ATTEMPT, attempt.obtain(stored.as_ref())).await });
         match obtained {
             Ok(Ok(obtained)) => {
-                let succeeded = Attempts::succeeded(now);
+                let succeeded = AttemptHistory::succeeded(now);
                 succeeded.save(&self.folder, lock);
                 let changed = self.changed(Some(&obtained));
                 self.attempts = succeeded;

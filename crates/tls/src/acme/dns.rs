@@ -62,7 +62,7 @@ impl TxtRecord<'_> {
 
 impl Drop for TxtRecord<'_> {
     fn drop(&mut self) {
-        // A record that stays proves nothing to anybody: its value is of one order.
+        // A record that stays does no harm: its value is valid for one order.
         let _ = self.run("clear", TIMEOUT);
     }
 }

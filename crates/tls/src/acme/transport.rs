@@ -29,16 +29,16 @@ const MAX_ANSWER: u64 = 1 << 20;
 const MAX_WAIT: u64 = 86_400;
 
 /// A client over blocking sockets.
-pub(super) struct Transport {
+pub(super) struct HttpsTransport {
     agent: Agent,
 }
 
-impl Transport {
+impl HttpsTransport {
     /// Returns a client that trusts the certificates in `roots`, or those of the system.
     ///
     /// # Errors
     /// Fails if there is no certificate to trust.
-    pub(super) fn new(roots: Option<&Path>) -> Result<Transport, AcmeError> {
+    pub(super) fn new(roots: Option<&Path>) -> Result<HttpsTransport, AcmeError> {
         let trusted = match roots {
             Some(path) => read_roots(path)?,
             None => rustls_native_certs::load_native_certs().certs,
@@ -61,7 +61,7 @@ impl Transport {
             .http_status_as_error(false)
             .timeout_global(Some(TIMEOUT))
             .build();
-        Ok(Transport { agent: config.new_agent() })
+        Ok(HttpsTransport { agent: config.new_agent() })
     }
 }
 
@@ -72,7 +72,7 @@ fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, AcmeError> {
     all.collect::<Result<_, _>>().map_err(|error| failed(error.to_string()))
 }
 
-impl HttpClient for Transport {
+impl HttpClient for HttpsTransport {
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,

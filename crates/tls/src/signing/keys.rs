@@ -71,7 +71,7 @@ impl HeldKeys {
     }
 }
 
-/// Whether the other end is closed. An empty message looks like an end to the one who receives it.
+/// Whether the other end is closed. `recv` returns zero for an empty message, too.
 fn is_closed(socket: &UnixDatagram) -> io::Result<bool> {
     let mut polled = [PollFd::new(socket, PollFlags::RDHUP)];
     poll(&mut polled, Some(&Timespec::default()))?;

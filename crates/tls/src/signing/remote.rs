@@ -16,11 +16,11 @@ use crate::certificates::facts::{CertificateFacts, KeyId, KeyType};
 
 /// The socket of one worker to the process that signs. Threads of a worker take turns.
 pub struct SigningClient {
-    line: Mutex<Line>,
+    socket: Mutex<SigningSocket>,
     patience: Duration,
 }
 
-struct Line {
+struct SigningSocket {
     socket: UnixDatagram,
     /// The number of the next request. It starts at random, so that an answer to a former worker on this socket is not
     /// taken for one of ours.
@@ -39,8 +39,8 @@ impl SigningClient {
         socket.set_write_timeout(Some(patience))?;
         let mut number = [0; 8];
         rand::fill(&mut number).map_err(|_| io::Error::other("the system has no random bytes"))?;
-        let line = Mutex::new(Line { socket, next: u64::from_le_bytes(number) });
-        Ok(Arc::new(SigningClient { line, patience }))
+        let socket = Mutex::new(SigningSocket { socket, next: u64::from_le_bytes(number) });
+        Ok(Arc::new(SigningClient { socket, patience }))
     }
 
     /// Returns the key of a certificate; `None` if TLS cannot use its type.
@@ -55,11 +55,11 @@ impl SigningClient {
 
     fn sign(&self, key: KeyId, scheme: SignatureScheme, message: &[u8]) -> Result<Vec<u8>, Error> {
         let failed = |why: &str| Error::General(format!("cannot sign the handshake: {why}"));
-        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = line.next;
-        line.next = number.wrapping_add(1);
+        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = socket.next;
+        socket.next = number.wrapping_add(1);
         let deadline = Instant::now() + self.patience;
-        let answer = line.ask(&SignRequest { number, key, scheme, message }, deadline);
+        let answer = socket.ask(&SignRequest { number, key, scheme, message }, deadline);
         match answer.map_err(|error| failed(&error.to_string()))?.answer() {
             Some(SignAnswer::Signature(signature)) => Ok(signature.to_vec()),
             Some(SignAnswer::UnknownKey) => Err(failed("the signing process does not have the key")),
@@ -70,22 +70,22 @@ impl SigningClient {
 }
 
 /// The bytes of an answer.
-struct Received {
+struct AnswerBytes {
     room: [u8; ANSWER_ROOM],
     length: usize,
 }
 
-impl Received {
+impl AnswerBytes {
     fn answer(&self) -> Option<SignAnswer<'_>> {
         SignAnswer::parse(&self.room[..self.length]).map(|(_, answer)| answer)
     }
 }
 
-impl Line {
+impl SigningSocket {
     /// Sends a request and returns its answer. Answers to requests that were given up are dropped.
-    fn ask(&mut self, request: &SignRequest<'_>, deadline: Instant) -> io::Result<Received> {
+    fn ask(&mut self, request: &SignRequest<'_>, deadline: Instant) -> io::Result<AnswerBytes> {
         self.socket.send(&request.to_bytes())?;
-        let mut received = Received { room: [0; ANSWER_ROOM], length: 0 };
+        let mut received = AnswerBytes { room: [0; ANSWER_ROOM], length: 0 };
         loop {
             match self.socket.recv(&mut received.room) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),

@@ -12,7 +12,7 @@ use aws_lc_rs::rand;
 use rustls::server::ProducesTickets;
 
 use super::keys::{self, GRACE, NAME, TicketKeys};
-use crate::shared::{SharedBytes, Version};
+use crate::shared::{PublicationVersion, SharedBytes};
 
 /// Tickets of one process, under the keys that shared memory has.
 pub struct SharedTicketer {
@@ -24,7 +24,7 @@ pub struct SharedTicketer {
 
 #[derive(Default)]
 struct Expanded {
-    version: Option<Version>,
+    version: Option<PublicationVersion>,
     keys: Option<TicketKeys>,
     ciphers: Vec<([u8; NAME], LessSafeKey)>,
 }

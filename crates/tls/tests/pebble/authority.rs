@@ -19,20 +19,20 @@ use tenfold_tls::state::StateFolder;
 use crate::responder::Responder;
 
 /// A folder of one test, removed with everything in it.
-pub(crate) struct Scratch(pub(crate) PathBuf);
+pub(crate) struct TestFolder(pub(crate) PathBuf);
 
-impl Scratch {
-    fn new() -> Scratch {
+impl TestFolder {
+    fn new() -> TestFolder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let unique =
             format!("tenfold-pebble-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(unique);
         fs::create_dir(&path).expect("a folder of our own");
-        Scratch(path)
+        TestFolder(path)
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -40,7 +40,7 @@ impl Drop for Scratch {
 
 /// A running authority.
 pub(crate) struct Pebble {
-    pub(crate) scratch: Scratch,
+    pub(crate) scratch: TestFolder,
     pub(crate) ports: Ports,
     root: PathBuf,
     reject: u8,
@@ -98,7 +98,7 @@ fn wait_for(port: u16) {
 impl Pebble {
     /// Starts an authority that rejects `reject` percent of all nonces.
     pub(crate) fn start(reject: u8) -> Pebble {
-        let scratch = Scratch::new();
+        let scratch = TestFolder::new();
         let own = StateFolder::open(&scratch.0.join("authority")).expect("a folder of our own");
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let certificate = internal::certificate(&own, &names, now()).expect("a certificate");

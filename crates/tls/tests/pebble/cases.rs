@@ -13,9 +13,9 @@ use crate::authority::{Pebble, obtained};
 
 pub(crate) mod interrupted;
 
-type Case = (&'static str, fn());
+type PebbleCase = (&'static str, fn());
 
-pub(crate) const ALL: &[Case] = &[
+pub(crate) const ALL: &[PebbleCase] = &[
     ("a_certificate_is_issued_kept_renewed_and_revoked", issued_renewed_revoked),
     ("names_are_validated_over_http", over_http),
     ("a_wildcard_is_validated_by_dns", wildcard),
@@ -91,7 +91,7 @@ fn failed_validation() {
     let pebble = Pebble::start(0);
     let settings = pebble.settings(NAMES, Validation::TlsAlpn01);
     let mut client = pebble.client(settings.clone(), &crate::authority::board());
-    let Some(AcmeEvent::Failed { error, retry }) = client.step().event else { panic!("nobody answers") };
+    let Some(AcmeEvent::Failed { error, retry }) = client.step().event else { panic!("no server answers") };
     let error = error.to_string();
     assert!(error.starts_with("cannot validate the names: ") && error.contains("a.test: "), "{error}");
     assert!((45..=75).contains(&retry.as_secs()), "{retry:?}");
@@ -118,7 +118,7 @@ fn away() {
     assert!(step.event.is_none() && step.wait > Duration::from_secs(60), "the certificate is good: {step:?}");
     let more = pebble.settings(&["b.test"], Validation::TlsAlpn01);
     let Some(AcmeEvent::Failed { error, .. }) = pebble.client(more.clone(), &board).step().event else {
-        panic!("nobody issues")
+        panic!("no authority issues")
     };
     assert!(error.to_string().starts_with("cannot reach the authority: "), "{error}");
     let kept = stored::load(&pebble.state()).expect("no error").expect("the former");

@@ -148,7 +148,7 @@ fn a_late_answer_is_not_taken_for_that_of_a_later_request() {
     let (near, far) = pair();
     let client = SigningClient::new(near, Duration::from_millis(200)).expect("a socket");
     let mut room = [0; REQUEST_ROOM];
-    assert!(sign(&client, &ours, &message()).is_err(), "nobody answers");
+    assert!(sign(&client, &ours, &message()).is_err(), "no answer");
     let length = far.recv(&mut room).expect("the first request");
     let number = SignRequest::parse(&room[..length]).expect("a request").number;
     far.send(&SignAnswer::Signature(b"late").to_bytes(number)).expect("there is room");
