@@ -74,7 +74,7 @@ const HARNESSES: &[Harness] = &[
         name: "challenge",
         package: "tenfold-tls",
         target: &["--lib"],
-        test: "challenges::tests::any_bytes_are_responses_that_are_written_alike_or_none",
+        test: "challenges::tests::any_bytes_are_responses_that_can_be_written_again_or_none",
     },
     Harness {
         name: "certificate",

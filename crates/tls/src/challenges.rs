@@ -197,10 +197,13 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_responses_that_are_written_alike_or_none() {
+    fn any_bytes_are_responses_that_can_be_written_again_or_none() {
         bolero::check!().with_iterations(5000).with_max_len(128).for_each(|bytes| {
             if let Some(pending) = PendingChallenges::from_bytes(bytes) {
-                assert_eq!(pending.to_bytes(), bytes);
+                // Not always in the same order: responses over HTTP come first.
+                let written = pending.to_bytes();
+                assert_eq!(written.len(), bytes.len());
+                assert_eq!(PendingChallenges::from_bytes(&written), Some(pending));
             }
         });
     }
