@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["tenfold-http", "tenfold-sys"]),
     ("load", &["tenfold-http", "tenfold-sys"]),
     ("tls", &["tenfold-http"]),
+    ("lab", &["tenfold-load", "tenfold-engine", "tenfold-http", "tenfold-sys"]),
     (
         "server",
         &[
@@ -34,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tenfold-engine",
             "tenfold-load",
             "tenfold-tls",
+            "tenfold-lab",
         ],
     ),
 ];

@@ -1,0 +1,5 @@
+//! Published comparisons of servers, repeated on this machine.
+
+#![forbid(unsafe_code)]
+
+pub mod statistics;

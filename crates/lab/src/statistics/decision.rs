@@ -1,0 +1,82 @@
+//! The rule of verdicts on ratios. It is fixed before a run, and reads nothing but an interval and a p-value.
+
+use serde::{Deserialize, Serialize};
+
+use crate::statistics::effect::{ALPHA, Effect, FEWEST_BLOCKS};
+
+/// What a claim says of a ratio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// It is above 1.
+    Greater,
+    /// It is below 1.
+    Less,
+    /// It is 1.
+    Equal,
+}
+
+/// What a ratio shows about a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// The ratio is on the claimed side.
+    Holds,
+    /// The ratio is on the other side.
+    Reversed,
+    /// The interval lies inside the margin around 1.
+    NoDifference,
+    /// None of these was shown.
+    Inconclusive,
+}
+
+/// Decides about a ratio: inside the margin first, then the side, if the p-value adjusted for the other claims of
+/// the experiment allows it.
+pub fn decide(effect: &Effect, adjusted_p: f64, direction: Direction, margin: f64) -> Decision {
+    if effect.blocks < FEWEST_BLOCKS {
+        return Decision::Inconclusive;
+    }
+    if effect.low >= 1.0 / (1.0 + margin) && effect.high <= 1.0 + margin {
+        return match direction {
+            Direction::Equal => Decision::Holds,
+            _ => Decision::NoDifference,
+        };
+    }
+    if adjusted_p > ALPHA {
+        return Decision::Inconclusive;
+    }
+    let holds = match direction {
+        Direction::Greater => effect.mean > 1.0,
+        Direction::Less => effect.mean < 1.0,
+        Direction::Equal => false,
+    };
+    if holds { Decision::Holds } else { Decision::Reversed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effect(mean: f64, low: f64, high: f64, blocks: usize) -> Effect {
+        Effect { mean, low, high, blocks, deviation: 0.05, bootstrap: None }
+    }
+
+    #[test]
+    fn the_margin_comes_before_the_side() {
+        let inside = effect(1.05, 1.02, 1.08, 8);
+        assert_eq!(decide(&inside, 0.001, Direction::Greater, 0.10), Decision::NoDifference);
+        assert_eq!(decide(&inside, 0.001, Direction::Equal, 0.10), Decision::Holds);
+        assert_eq!(decide(&inside, 0.001, Direction::Greater, 0.05), Decision::Holds);
+    }
+
+    #[test]
+    fn a_side_needs_a_p_value_and_enough_blocks() {
+        let above = effect(1.3, 1.1, 1.5, 8);
+        assert_eq!(decide(&above, 0.01, Direction::Greater, 0.1), Decision::Holds);
+        assert_eq!(decide(&above, 0.01, Direction::Less, 0.1), Decision::Reversed);
+        assert_eq!(decide(&above, 0.01, Direction::Equal, 0.1), Decision::Reversed);
+        assert_eq!(decide(&above, 0.06, Direction::Greater, 0.1), Decision::Inconclusive);
+        let few = effect(1.3, 1.1, 1.5, 7);
+        assert_eq!(decide(&few, 0.01, Direction::Greater, 0.1), Decision::Inconclusive);
+    }
+}
