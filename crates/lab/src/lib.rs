@@ -2,4 +2,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod experiment;
+pub mod measure;
 pub mod statistics;

@@ -1,0 +1,112 @@
+//! The experiments that are part of the program.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::experiment::problem::{FileProblem, closest};
+use crate::experiment::{Experiment, file};
+
+macro_rules! files {
+    ($($name:literal)+) => {
+        const FILES: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../experiments/", $name, ".toml")))),+];
+    };
+}
+
+files! {
+    "n16-tcp" "n16-idle" "se20-404" "ab-backlog" "n16-starvation"
+}
+
+/// The experiments of the program, in the order of their sources.
+pub fn all() -> Vec<Experiment> {
+    let read = |(name, text): &(&str, &str)| file::read(&format!("{name}.toml"), text);
+    FILES.iter().map(read).collect::<Result<_, Box<FileProblem>>>().expect("a test reads each of them")
+}
+
+/// Reads every experiment of a folder of the user.
+///
+/// # Errors
+/// Names the file and the first error in it.
+pub fn of_folder(folder: &Path) -> Result<Vec<Experiment>, String> {
+    let failed = |error: std::io::Error| format!("cannot read the folder {}: {error}", folder.display());
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    paths.iter().map(|path| of_file(path)).collect()
+}
+
+/// Reads an experiment of the user.
+///
+/// # Errors
+/// Names the error and its place.
+pub fn of_file(path: &Path) -> Result<Experiment, String> {
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    file::read(&shown, &text).map_err(|problem| problem.to_string())
+}
+
+/// Selects experiments: by name, by a prefix that ends with a hyphen is left out (`n16`), or by the path of a file.
+///
+/// # Errors
+/// Names the word that selects nothing, and the closest name.
+pub fn select(words: &[String]) -> Result<Vec<Experiment>, String> {
+    let all = all();
+    if words.is_empty() {
+        return Ok(all);
+    }
+    let (mut chosen, mut seen) = (Vec::new(), BTreeSet::new());
+    for word in words {
+        let mut found: Vec<Experiment> = match word.ends_with(".toml") || word.contains('/') {
+            true if Path::new(word).is_dir() => of_folder(Path::new(word))?,
+            true => vec![of_file(Path::new(word))?],
+            false => {
+                let fits = |name: &str| {
+                    name == word || name.strip_prefix(word.as_str()).is_some_and(|rest| rest.starts_with('-'))
+                };
+                all.iter().filter(|experiment| fits(&experiment.name)).cloned().collect()
+            }
+        };
+        if found.is_empty() {
+            let names: Vec<&str> = all.iter().map(|experiment| experiment.name.as_str()).collect();
+            let fix = match closest(word, &names) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => "`tenfold lab list` shows them; a path to a TOML file is also accepted".to_owned(),
+            };
+            return Err(format!("there is no experiment `{word}`: {fix}"));
+        }
+        found.retain(|experiment| seen.insert(experiment.name.clone()));
+        chosen.append(&mut found);
+    }
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_valid_and_has_its_name() {
+        for (name, text) in FILES {
+            let found = file::read(name, text).unwrap_or_else(|problem| panic!("{problem}"));
+            assert_eq!(found.name, *name);
+            assert!(!found.claims.is_empty() && !found.setting.is_empty() && !found.scaled.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_word_selects_a_name_or_a_source() {
+        let names = |words: &[&str]| -> Result<Vec<String>, String> {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            Ok(select(&words)?.into_iter().map(|experiment| experiment.name).collect())
+        };
+        assert_eq!(names(&["se20-404", "se20-404"]).expect("it is there"), ["se20-404"]);
+        assert!(names(&["n16"]).expect("several").len() > 1);
+        assert_eq!(names(&[]).expect("all").len(), FILES.len());
+        assert!(names(&["n16-tpc"]).expect_err("a slip").contains("did you mean `n16-tcp`?"));
+    }
+}

@@ -1,0 +1,199 @@
+//! A cell of an experiment: a subject with its settings, and the load it gets.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::Measure;
+
+/// A program or a piece of code that is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// This server.
+    #[default]
+    Tenfold,
+    /// nginx, as found on the machine.
+    Nginx,
+    /// Apache.
+    Apache,
+    /// lighttpd.
+    Lighttpd,
+    /// h2o.
+    H2o,
+    /// Timers of this server, in process.
+    Timers,
+    /// A sorted list walked from its head, in process, as T23 published it.
+    HeadList,
+    /// The parser of requests, in process.
+    Parser,
+}
+
+impl Subject {
+    /// Every subject.
+    pub const ALL: &[Subject] = &[
+        Subject::Tenfold,
+        Subject::Nginx,
+        Subject::Apache,
+        Subject::Lighttpd,
+        Subject::H2o,
+        Subject::Timers,
+        Subject::HeadList,
+        Subject::Parser,
+    ];
+
+    /// Its name in files and in `--peers`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Subject::Tenfold => "tenfold",
+            Subject::Nginx => "nginx",
+            Subject::Apache => "apache",
+            Subject::Lighttpd => "lighttpd",
+            Subject::H2o => "h2o",
+            Subject::Timers => "timers",
+            Subject::HeadList => "head-list",
+            Subject::Parser => "parser",
+        }
+    }
+
+    /// Whether it is a server of somebody else.
+    pub fn is_peer(self) -> bool {
+        matches!(self, Subject::Nginx | Subject::Apache | Subject::Lighttpd | Subject::H2o)
+    }
+
+    /// Whether it runs without a process of its own.
+    pub fn is_in_process(self) -> bool {
+        matches!(self, Subject::Timers | Subject::HeadList | Subject::Parser)
+    }
+}
+
+/// How a response is known to be complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndOfResponse {
+    /// By its length.
+    #[default]
+    Length,
+    /// By the end of the connection.
+    End,
+}
+
+/// The load that a cell gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Workload {
+    /// Bytes of the file that is asked for.
+    pub file: Option<u64>,
+    /// Ask for a path that does not exist, and expect 404.
+    pub missing: bool,
+    /// Connections that make requests.
+    pub connections: Option<u32>,
+    /// A new connection for each request.
+    pub close: bool,
+    /// Requests in flight on a connection.
+    pub pipeline: Option<u32>,
+    /// How a response is known to be complete.
+    pub completion: EndOfResponse,
+    /// Idle keep-alive connections beside.
+    pub idle: Option<u32>,
+    /// Requests a second by a schedule; without it, a request follows a response.
+    pub rate: Option<u32>,
+    /// Milliseconds of a trial; without it, those of the profile.
+    pub milliseconds: Option<u64>,
+    /// Fields of every request.
+    pub headers: Vec<String>,
+    /// Requests may fail; the claim is about that.
+    pub may_fail: bool,
+    /// Operations in process: how many timers are armed.
+    pub armed: Option<u32>,
+    /// Operations in process: which one.
+    pub operation: Option<Operation>,
+}
+
+/// An operation in process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// Add a timer that is the latest of all.
+    AddLatest,
+    /// Add a timer with a deadline at random.
+    AddRandom,
+    /// Add a timer with the deadline of all others.
+    AddSame,
+    /// Move a timer to later.
+    Adjust,
+    /// Look for timers that are due; none is.
+    Tick,
+    /// Parse the head of a request.
+    Parse,
+}
+
+impl Workload {
+    /// The load with defaults of `base` for what it leaves out.
+    pub fn over(self, base: &Workload) -> Workload {
+        Workload {
+            file: self.file.or(base.file),
+            missing: self.missing || base.missing,
+            connections: self.connections.or(base.connections),
+            close: self.close || base.close,
+            pipeline: self.pipeline.or(base.pipeline),
+            completion: if self.completion == EndOfResponse::Length {
+                base.completion
+            } else {
+                self.completion
+            },
+            idle: self.idle.or(base.idle),
+            rate: self.rate.or(base.rate),
+            milliseconds: self.milliseconds.or(base.milliseconds),
+            headers: if self.headers.is_empty() { base.headers.clone() } else { self.headers },
+            may_fail: self.may_fail || base.may_fail,
+            armed: self.armed.or(base.armed),
+            operation: self.operation.or(base.operation),
+        }
+    }
+
+    /// Connections that make requests.
+    pub fn active(&self) -> u32 {
+        self.connections.unwrap_or(64)
+    }
+
+    /// The file of this server's demonstration of small pages: 1,067 bytes, as N16 asked for.
+    pub fn file_bytes(&self) -> u64 {
+        self.file.unwrap_or(1067)
+    }
+}
+
+/// A subject with its settings, and the load it gets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// In words.
+    pub about: String,
+    /// The subject.
+    pub subject: Subject,
+    /// Settings of this server, as flags without dashes.
+    pub settings: BTreeMap<String, String>,
+    /// Its load.
+    pub load: Workload,
+    /// Values that were published for it.
+    pub original: BTreeMap<Measure, f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_files_use() {
+        for subject in Subject::ALL {
+            let written = serde_json::to_string(subject).expect("a name");
+            assert_eq!(written, format!("\"{}\"", subject.name()));
+        }
+    }
+
+    #[test]
+    fn a_cell_overrides_its_base() {
+        let base = Workload { connections: Some(400), close: true, ..Workload::default() };
+        let cell = Workload { connections: Some(16), ..Workload::default() }.over(&base);
+        assert_eq!((cell.active(), cell.close, cell.file_bytes()), (16, true, 1067));
+    }
+}

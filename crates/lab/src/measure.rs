@@ -1,0 +1,115 @@
+//! The quantities that a trial yields, by the names that experiment files use.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! measures {
+    ($($variant:ident $name:literal $unit:literal $about:literal;)+) => {
+        /// A quantity of a trial.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Measure {
+            $(#[doc = $about] $variant,)+
+        }
+
+        impl Measure {
+            /// Every quantity.
+            pub const ALL: &[Measure] = &[$(Measure::$variant),+];
+
+            /// Its name in files.
+            pub fn name(self) -> &'static str {
+                match self { $(Measure::$variant => $name),+ }
+            }
+
+            /// Its unit, empty for a plain number.
+            pub fn unit(self) -> &'static str {
+                match self { $(Measure::$variant => $unit),+ }
+            }
+
+            /// Its meaning, for a table.
+            pub fn about(self) -> &'static str {
+                match self { $(Measure::$variant => $about),+ }
+            }
+        }
+    };
+}
+
+measures! {
+    Rate "rate" "1/s" "Responses per second.";
+    Cpu "cpu" "µs" "CPU time of the server for each response, user and system.";
+    User "user" "µs" "User CPU time of the server for each response.";
+    System "system" "µs" "System CPU time of the server for each response.";
+    Switches "switches" "" "Context switches of the server for each response.";
+    Memory "memory" "KB" "Resident memory of the server at the end of the trial.";
+    P50 "p50" "ms" "Median latency.";
+    P99 "p99" "ms" "99th percentile of the latency.";
+    Max "max" "ms" "Longest latency.";
+    Bytes "bytes" "MB/s" "Megabytes received per second.";
+    Responses "responses" "" "Correct responses.";
+    Errors "errors" "" "Failed requests.";
+    Unanswered "unanswered" "" "Connections that made a request and never got a response.";
+    Fairness "fairness" "" "Jain's index over the responses of each connection; 1 is even.";
+    Overflows "overflows" "" "Connections that the kernel could not queue for accept (ListenOverflows).";
+    SynRetries "syn-retries" "" "SYN segments that were sent again (TcpExtTCPSynRetrans).";
+    Retransmits "retransmits" "" "Segments that were sent again.";
+    Operation "operation" "ns" "Time of an operation in process.";
+    Tick "tick" "ns" "Time of a look at timers of which none is due.";
+    Steps "steps" "" "Entries that an operation in process looked at.";
+}
+
+impl Measure {
+    /// Whether the quantity is better if it is larger.
+    pub fn larger_is_better(self) -> bool {
+        matches!(self, Measure::Rate | Measure::Bytes | Measure::Responses | Measure::Fairness)
+    }
+
+    /// A value with its unit, in three significant digits.
+    pub fn show(self, value: f64) -> String {
+        let number = show_number(value);
+        if self.unit().is_empty() { number } else { format!("{number} {}", self.unit()) }
+    }
+}
+
+/// A number in three significant digits, with commas from a thousand on.
+pub fn show_number(value: f64) -> String {
+    let size = value.abs();
+    if size >= 1000.0 {
+        let digits = format!("{size:.0}");
+        let mut text = String::new();
+        for (at, digit) in digits.chars().enumerate() {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                text.push(',');
+            }
+            text.push(digit);
+        }
+        return if value < 0.0 { format!("-{text}") } else { text };
+    }
+    let decimals = match size {
+        s if s >= 100.0 || s == 0.0 => 0,
+        s if s >= 10.0 => 1,
+        s if s >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_files_use() {
+        for measure in Measure::ALL {
+            let written = serde_json::to_string(measure).expect("a name");
+            assert_eq!(written, format!("\"{}\"", measure.name()));
+        }
+    }
+
+    #[test]
+    fn numbers_have_three_digits() {
+        assert_eq!(Measure::P50.show(40.0512), "40.1 ms");
+        assert_eq!(show_number(329_725.4), "329,725");
+        assert_eq!(show_number(0.0), "0");
+        assert_eq!(show_number(0.12345), "0.123");
+        assert_eq!(show_number(-1234.0), "-1,234");
+    }
+}
