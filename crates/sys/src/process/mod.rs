@@ -7,6 +7,7 @@ pub mod seccomp;
 pub mod signal;
 pub mod task;
 pub mod terminal;
+pub mod usage;
 pub mod user;
 
 use std::fmt;

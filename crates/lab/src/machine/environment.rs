@@ -1,0 +1,156 @@
+//! The environment of a run, recorded with it, and what it lacks for a claim.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+use tenfold_sys::usage;
+
+use crate::experiment::claim::Requirement;
+use crate::experiment::subject::Subject;
+
+/// Settings of the kernel that change results.
+const SYSCTLS: [&str; 9] = [
+    "net/core/somaxconn",
+    "net/ipv4/tcp_max_syn_backlog",
+    "net/ipv4/tcp_congestion_control",
+    "net/ipv4/tcp_rmem",
+    "net/ipv4/tcp_wmem",
+    "net/ipv4/ip_local_port_range",
+    "net/ipv4/tcp_syncookies",
+    "kernel/randomize_va_space",
+    "fs/file-max",
+];
+
+/// Where a run was made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LabEnvironment {
+    /// Version of this program.
+    pub version: String,
+    /// Version of the kernel.
+    pub kernel: String,
+    /// Name of the processor.
+    pub processor: String,
+    /// Processors that the run may use.
+    pub processors: Vec<usize>,
+    /// Megabytes of memory.
+    pub memory_mb: u64,
+    /// Mitigations of the processor's weaknesses, by name.
+    pub mitigations: BTreeMap<String, String>,
+    /// Settings of the kernel, by name.
+    pub sysctls: BTreeMap<String, String>,
+    /// Limit of open descriptors.
+    pub descriptors: String,
+    /// Load averages before the run.
+    pub load: String,
+    /// The governor of the processor's frequency, if it has one.
+    pub governor: String,
+    /// Versions of the servers that were found, by name.
+    pub peers: BTreeMap<String, String>,
+}
+
+impl LabEnvironment {
+    /// The environment now.
+    pub fn find() -> LabEnvironment {
+        let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        let after = |path: &str, name: &str| {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            let found = text.lines().find_map(|line| line.strip_prefix(name)?.split_once(':'));
+            found.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+        };
+        let mut mitigations = BTreeMap::new();
+        for entry in fs::read_dir("/sys/devices/system/cpu/vulnerabilities").into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            mitigations.insert(name, line(&entry.path().display().to_string()));
+        }
+        let sysctl = |name: &&str| ((*name).replace('/', "."), line(&format!("/proc/sys/{name}")));
+        let kilobytes = after("/proc/meminfo", "MemTotal");
+        let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+        let descriptors = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+        let peer = |subject: &Subject| Some((subject.name().to_owned(), version(*subject)?));
+        LabEnvironment {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            kernel: line("/proc/sys/kernel/osrelease"),
+            processor: after("/proc/cpuinfo", "model name"),
+            processors: usage::processors().unwrap_or_default(),
+            memory_mb: kilobytes
+                .split(' ')
+                .next()
+                .and_then(|number| number.parse::<u64>().ok())
+                .unwrap_or_default()
+                / 1024,
+            mitigations,
+            sysctls: SYSCTLS.iter().map(sysctl).collect(),
+            descriptors: descriptors
+                .unwrap_or_default()
+                .split_whitespace()
+                .take(2)
+                .collect::<Vec<_>>()
+                .join(" soft, ")
+                + " hard",
+            load: line("/proc/loadavg"),
+            governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            peers: Subject::ALL.iter().filter(|subject| subject.is_peer()).filter_map(peer).collect(),
+        }
+    }
+
+    /// Why this machine, or this version, cannot test a claim that needs this; none if it can.
+    pub fn lacks(&self, requirement: &Requirement) -> Option<String> {
+        match requirement {
+            Requirement::Cores(count) if self.processors.len() >= *count => None,
+            Requirement::Cores(count) => {
+                Some(format!("it needs {count} cores, and this machine has {}", self.processors.len()))
+            }
+            Requirement::SecondMachine => Some("it needs a second machine for the client".to_owned()),
+            Requirement::Network => Some("it needs a network; loopback has the speed of memory".to_owned()),
+            Requirement::MemoryLimit => {
+                Some("it needs a memory limit on the server, so that files are not cached".to_owned())
+            }
+            Requirement::Museum(name) => Some(format!(
+                "it needs a server with the published mistake ({name}), which this version does not carry"
+            )),
+            Requirement::Instrument(name) => Some(format!("this version cannot measure it: {name}")),
+        }
+    }
+}
+
+/// The program of a peer, if it is installed.
+pub fn program(subject: Subject) -> Option<PathBuf> {
+    let name = match subject {
+        Subject::Apache => "apache2",
+        other => other.name(),
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
+    folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// The first line of a peer's version.
+fn version(subject: Subject) -> Option<String> {
+    let output = Command::new(program(subject)?).arg("-v").stdin(Stdio::null()).output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    Some(String::from_utf8_lossy(&text).lines().next().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_is_found_and_read_again() {
+        let found = LabEnvironment::find();
+        assert!(!found.kernel.is_empty() && !found.processors.is_empty() && found.memory_mb > 0);
+        let text = serde_json::to_string(&found).expect("it is written");
+        assert_eq!(serde_json::from_str::<LabEnvironment>(&text).expect("it is read"), found);
+    }
+
+    #[test]
+    fn a_lack_is_a_reason() {
+        let two = LabEnvironment { processors: vec![0, 1], ..LabEnvironment::default() };
+        assert_eq!(two.lacks(&Requirement::Cores(2)), None);
+        assert!(two.lacks(&Requirement::Cores(4)).expect("too few").contains("has 2"));
+        assert!(two.lacks(&Requirement::SecondMachine).is_some());
+    }
+}

@@ -1,0 +1,75 @@
+//! Disturbances of a trial: rules that are set before a run and never read a result.
+
+use std::fs;
+use std::time::{Duration, Instant, SystemTime};
+
+/// CPU of other programs, as a part of one processor, above which a trial is flagged.
+const MOST_FOREIGN: f64 = 0.10;
+/// Stolen time, as a part of one processor, above which a trial is flagged.
+const MOST_STEAL: f64 = 0.02;
+/// The machine slept if the clocks of time and of the processor went apart by more.
+const MOST_JUMP: Duration = Duration::from_millis(500);
+const TICKS: f64 = 100.0;
+
+/// The machine at the begin of a trial.
+#[derive(Debug)]
+pub struct NoiseWatch {
+    busy: f64,
+    steal: f64,
+    monotonic: Instant,
+    wall: SystemTime,
+}
+
+impl NoiseWatch {
+    /// Begins to watch.
+    pub fn start() -> NoiseWatch {
+        let (busy, steal) = busy(&fs::read_to_string("/proc/stat").unwrap_or_default());
+        NoiseWatch { busy, steal, monotonic: Instant::now(), wall: SystemTime::now() }
+    }
+
+    /// The reasons to doubt the trial, given the CPU seconds of its own programs.
+    pub fn flags(&self, own: f64) -> Vec<String> {
+        let now = NoiseWatch::start();
+        let seconds = (now.monotonic - self.monotonic).as_secs_f64().max(0.001);
+        let foreign = (now.busy - self.busy - own) / seconds;
+        let steal = (now.steal - self.steal) / seconds;
+        let mut flags = Vec::new();
+        if foreign > MOST_FOREIGN {
+            flags.push(format!("other programs used {:.0} % of a processor", foreign * 100.0));
+        }
+        if steal > MOST_STEAL {
+            flags.push(format!("the hypervisor took {:.0} % of a processor", steal * 100.0));
+        }
+        let wall = now.wall.duration_since(self.wall).unwrap_or_default();
+        if wall.abs_diff(now.monotonic - self.monotonic) > MOST_JUMP {
+            flags.push("the clock was set, or the machine slept".to_owned());
+        }
+        flags
+    }
+}
+
+/// Seconds of all processors that were busy, and that were stolen.
+fn busy(stat: &str) -> (f64, f64) {
+    let line = stat.lines().next().unwrap_or_default();
+    let ticks: Vec<f64> = line.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
+    let at = |index: usize| ticks.get(index).copied().unwrap_or_default() / TICKS;
+    // user, nice, system, idle, iowait, irq, softirq, steal
+    (at(0) + at(1) + at(2) + at(5) + at(6), at(7))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_and_stolen_time_is_flagged() {
+        assert_eq!(busy("cpu  100 0 200 5000 10 0 50 30 0 0\ncpu0 1 2 3"), (3.5, 0.3));
+        let quiet = NoiseWatch { steal: f64::MAX, busy: f64::MAX, ..NoiseWatch::start() };
+        assert!(quiet.flags(0.0).is_empty());
+        let loud = NoiseWatch { steal: -1.0, busy: -10.0, ..NoiseWatch::start() };
+        let said = loud.flags(0.0).join("; ");
+        assert!(said.contains("other programs") && said.contains("hypervisor"), "{said}");
+        let asleep = NoiseWatch { wall: SystemTime::now() - Duration::from_secs(60), ..NoiseWatch::start() };
+        assert!(asleep.flags(f64::MAX).join("; ").contains("slept"));
+    }
+}

@@ -1,0 +1,138 @@
+//! What processes used, read from outside: CPU time, context switches, memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::Duration;
+
+use tenfold_sys::process::Pid;
+use tenfold_sys::usage;
+
+/// Clock ticks per second of `/proc`; the kernel's interface has had this value on every architecture of Linux 2.6 on.
+const TICKS: f64 = 100.0;
+
+/// Resources of a process and its descendants, up to now.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Resources {
+    /// CPU seconds, user and system, descendants that were waited for included.
+    pub cpu: f64,
+    /// User ticks as seconds.
+    pub user: f64,
+    /// System ticks as seconds.
+    pub system: f64,
+    /// Context switches of live threads.
+    pub switches: u64,
+    /// Resident kilobytes.
+    pub memory: u64,
+}
+
+impl Resources {
+    /// What `root` and its descendants have used.
+    pub fn of(root: u32) -> Resources {
+        let mut total = Resources::default();
+        for process in descendants(root) {
+            let Some(stat) = stat(process) else { continue };
+            let number = i32::try_from(process).ok().and_then(Pid::from_raw);
+            let exact = number.and_then(|number| usage::cpu_time(number).ok());
+            total.cpu += exact.map_or((stat.user + stat.system) / TICKS, |time: Duration| time.as_secs_f64());
+            total.cpu += stat.children / TICKS;
+            total.user += stat.user / TICKS;
+            total.system += stat.system / TICKS;
+            total.memory += status(&format!("/proc/{process}/status"), "VmRSS:");
+            total.switches += switches(process);
+        }
+        total
+    }
+
+    /// CPU seconds since `before`, apart as user and system: the exact sum is divided as the ticks are.
+    pub fn since(&self, before: &Resources) -> Resources {
+        let cpu = (self.cpu - before.cpu).max(0.0);
+        let (user, system) = ((self.user - before.user).max(0.0), (self.system - before.system).max(0.0));
+        let share = if user + system > 0.0 { user / (user + system) } else { 0.0 };
+        Resources {
+            cpu,
+            user: cpu * share,
+            system: cpu * (1.0 - share),
+            switches: self.switches.saturating_sub(before.switches),
+            memory: self.memory,
+        }
+    }
+}
+
+struct Stat {
+    parent: u32,
+    user: f64,
+    system: f64,
+    children: f64,
+}
+
+fn stat(process: u32) -> Option<Stat> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in parentheses may contain anything.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<f64>().ok();
+    Some(Stat {
+        parent: number(1)? as u32,
+        user: number(11)?,
+        system: number(12)?,
+        children: number(13)? + number(14)?,
+    })
+}
+
+/// `root` and every process below it.
+fn descendants(root: u32) -> BTreeSet<u32> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        if let Some((number, stat)) = number.and_then(|number| Some((number, stat(number)?))) {
+            children.entry(stat.parent).or_default().push(number);
+        }
+    }
+    let (mut found, mut left) = (BTreeSet::new(), vec![root]);
+    while let Some(process) = left.pop() {
+        if found.insert(process) {
+            left.extend(children.get(&process).into_iter().flatten());
+        }
+    }
+    found
+}
+
+fn switches(process: u32) -> u64 {
+    let mut sum = 0;
+    for entry in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
+        let path = entry.path().join("status").display().to_string();
+        sum += status(&path, "voluntary_ctxt_switches:") + status(&path, "nonvoluntary_ctxt_switches:");
+    }
+    sum
+}
+
+fn status(path: &str, name: &str) -> u64 {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_resources() {
+        let before = Resources::of(std::process::id());
+        assert!(before.memory > 100 && before.cpu > 0.0, "{before:?}");
+        let mut now = before;
+        while now.cpu - before.cpu < 0.005 {
+            now = Resources::of(std::process::id());
+        }
+        let used = now.since(&before);
+        assert!((used.user + used.system - used.cpu).abs() < 1e-9, "{used:?}");
+    }
+
+    #[test]
+    fn a_child_is_a_descendant() {
+        let mut child = std::process::Command::new("sleep").arg("10").spawn().expect("sleep is there");
+        let all = descendants(std::process::id());
+        assert!(all.contains(&child.id()) && all.contains(&std::process::id()));
+        child.kill().expect("it runs");
+        child.wait().expect("it ended");
+    }
+}

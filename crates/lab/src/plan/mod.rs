@@ -1,0 +1,219 @@
+//! The plan of a run, written before its first trial: which cells, in which order, for how long, and what cannot be
+//! tested here.
+
+pub mod profile;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::experiment::Experiment;
+use crate::experiment::subject::Subject;
+use crate::machine::environment::{self, LabEnvironment};
+use crate::plan::profile::Profile;
+
+/// The file of the plan in the folder of a run.
+pub const PLAN: &str = "plan.json";
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// What is at random repeats with the same number.
+    pub seed: u64,
+    /// How long and how fine.
+    pub profile: Profile,
+    /// A number of blocks for every experiment instead of the two stages.
+    pub blocks: Option<usize>,
+    /// Seconds for the whole run.
+    pub budget: u64,
+    /// The processors of servers.
+    pub server_processors: Vec<usize>,
+    /// The processors of clients.
+    pub client_processors: Vec<usize>,
+    /// The experiments in their order.
+    pub experiments: Vec<PlannedExperiment>,
+}
+
+/// One trial of each block: a cell, and whether it is the second one of that cell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedCell {
+    /// The cell.
+    pub cell: String,
+    /// Whether it is the control.
+    pub control: bool,
+}
+
+/// An experiment of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedExperiment {
+    /// The experiment.
+    pub experiment: Experiment,
+    /// The margin of "no difference".
+    pub margin: f64,
+    /// Milliseconds of a trial.
+    pub milliseconds: u64,
+    /// The trials of a block.
+    pub cells: Vec<PlannedCell>,
+    /// Claims by number that cannot be tested here, with the reason.
+    pub untestable: BTreeMap<usize, String>,
+}
+
+/// What a user asks of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// How long and how fine.
+    pub profile: Profile,
+    /// A number of blocks for every experiment.
+    pub blocks: Option<usize>,
+    /// Seconds for the whole run.
+    pub budget: Option<u64>,
+    /// The seed.
+    pub seed: u64,
+    /// The peers that may be started; none means all that are installed.
+    pub peers: Option<Vec<Subject>>,
+}
+
+impl RunPlan {
+    /// The plan of experiments on this machine.
+    pub fn new(experiments: Vec<Experiment>, wishes: &Wishes, environment: &LabEnvironment) -> RunPlan {
+        let chosen =
+            experiments.into_iter().map(|experiment| plan(experiment, wishes, environment)).collect();
+        let (server, client) = match environment.processors.as_slice() {
+            // With one processor, nothing is pinned, and `doctor` says so.
+            [] | [_] => (Vec::new(), Vec::new()),
+            [server @ .., client] => (server.to_vec(), vec![*client]),
+        };
+        RunPlan {
+            seed: wishes.seed,
+            profile: wishes.profile,
+            blocks: wishes.blocks,
+            budget: wishes.budget.unwrap_or(wishes.profile.seconds()),
+            server_processors: server,
+            client_processors: client,
+            experiments: chosen,
+        }
+    }
+
+    /// The order of trials in a block: at random, and the same for the same seed.
+    pub fn order(&self, experiment: &PlannedExperiment, block: usize, attempt: u32) -> Vec<PlannedCell> {
+        let words = format!("{} {} {block} {attempt}", self.seed, experiment.experiment.name);
+        let hash = Sha256::digest(words.as_bytes());
+        let mut seed = [0; 8];
+        seed.copy_from_slice(&hash[..8]);
+        let mut cells = experiment.cells.clone();
+        fastrand::Rng::with_seed(u64::from_le_bytes(seed)).shuffle(&mut cells);
+        cells
+    }
+
+    /// Writes the plan into the folder of a run.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn write(&self, folder: &Path) -> Result<(), String> {
+        let path = folder.join(PLAN);
+        let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
+        std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+    }
+
+    /// Reads the plan from the folder of a run.
+    ///
+    /// # Errors
+    /// When there is none, or it is none.
+    pub fn read(folder: &Path) -> Result<RunPlan, String> {
+        let path = folder.join(PLAN);
+        let shown = path.display();
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            format!("cannot read {shown}: {error}; name the folder of a run of `tenfold lab run`")
+        })?;
+        serde_json::from_str(&text)
+            .map_err(|error| format!("{shown}: this is no plan of `tenfold lab`: {error}"))
+    }
+}
+
+fn plan(experiment: Experiment, wishes: &Wishes, environment: &LabEnvironment) -> PlannedExperiment {
+    let missing = |cell: &str| {
+        let subject = experiment.cells[cell].subject;
+        if !subject.is_peer() {
+            return None;
+        }
+        if wishes.peers.as_ref().is_some_and(|peers| !peers.contains(&subject)) {
+            return Some(format!("{} is not among --peers", subject.name()));
+        }
+        match environment::program(subject) {
+            Some(_) => None,
+            None => Some(format!("{} is not installed", subject.name())),
+        }
+    };
+    let mut untestable = BTreeMap::new();
+    let mut cells: Vec<PlannedCell> = Vec::new();
+    for (number, claim) in experiment.claims.iter().enumerate() {
+        let lack = claim.needs.iter().find_map(|need| environment.lacks(need));
+        if let Some(reason) = lack.or_else(|| claim.cells().into_iter().find_map(missing)) {
+            untestable.insert(number, reason);
+            continue;
+        }
+        for cell in claim.cells() {
+            if cells.iter().all(|planned| planned.cell != cell) {
+                cells.push(PlannedCell { cell: cell.to_owned(), control: false });
+            }
+        }
+    }
+    if let Some(control) =
+        experiment.control().filter(|control| cells.iter().any(|cell| cell.cell == *control))
+    {
+        cells.push(PlannedCell { cell: control.to_owned(), control: true });
+    }
+    PlannedExperiment {
+        margin: experiment.margin.unwrap_or(wishes.profile.margin()),
+        milliseconds: wishes.profile.milliseconds(),
+        experiment,
+        cells,
+        untestable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::library;
+
+    fn planned() -> RunPlan {
+        let two = LabEnvironment { processors: vec![0, 1], ..LabEnvironment::default() };
+        RunPlan::new(library::all(), &Wishes { seed: 7, ..Wishes::default() }, &two)
+    }
+
+    #[test]
+    fn each_block_has_every_cell_once_and_an_order_of_its_own() {
+        let plan = planned();
+        let first = &plan.experiments[0];
+        let orders: Vec<_> = (0..8).map(|block| plan.order(first, block, 0)).collect();
+        assert!(orders.iter().any(|order| *order != orders[0]));
+        assert_eq!(orders[3], planned().order(first, 3, 0), "the same seed has the same order");
+        for order in &orders {
+            assert_eq!(order.len(), first.cells.len());
+            assert!(first.cells.iter().all(|cell| order.contains(cell)));
+        }
+    }
+
+    #[test]
+    fn a_ratio_brings_its_control() {
+        let plan = planned();
+        let of = |name: &str| plan.experiments.iter().find(|one| one.experiment.name == name).expect(name);
+        assert!(of("n16-tcp").cells.iter().any(|cell| cell.control && cell.cell == "none"));
+        assert!(of("ab-backlog").cells.iter().all(|cell| !cell.control), "counts need none");
+    }
+
+    #[test]
+    fn a_peer_that_is_not_asked_for_is_a_reason() {
+        let wishes = Wishes { peers: Some(Vec::new()), ..Wishes::default() };
+        let text = include_str!("../../experiments/n16-tcp.toml")
+            .replace("[cells.none]", "[cells.none]\nsubject = \"nginx\"");
+        let experiment =
+            crate::experiment::file::read("x.toml", &text).unwrap_or_else(|problem| panic!("{problem}"));
+        let found = plan(experiment, &wishes, &LabEnvironment::default());
+        assert_eq!(found.untestable[&0], "nginx is not among --peers");
+        assert!(found.cells.iter().all(|cell| cell.cell != "none"));
+    }
+}

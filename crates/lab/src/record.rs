@@ -1,0 +1,230 @@
+//! Raw data on disk: one line of JSON for each trial, appended as it ends. Everything else is made from these lines.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::Measure;
+
+/// The file of trials in the folder of a run.
+pub const TRIALS: &str = "trials.jsonl";
+
+/// One trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// The experiment.
+    pub experiment: String,
+    /// The cell.
+    pub cell: String,
+    /// Whether it is the second one of its cell in the block, as a control.
+    pub control: bool,
+    /// The block, from 0.
+    pub block: usize,
+    /// The attempt at the block, from 0; the last one counts.
+    pub attempt: u32,
+    /// The place in the order of the block, from 0.
+    pub order: usize,
+    /// Seconds since 1970 when it began.
+    pub at: u64,
+    /// Why it failed, if it did.
+    pub failed: Option<String>,
+    /// Disturbances.
+    pub flags: Vec<String>,
+    /// Facts that have to be known with it.
+    pub notes: Vec<String>,
+    /// What was measured.
+    pub values: BTreeMap<Measure, f64>,
+    /// Latencies in microseconds, by percentile.
+    pub latencies: BTreeMap<String, f64>,
+    /// The command of the subject.
+    pub server: Vec<String>,
+    /// The command of the load.
+    pub client: Vec<String>,
+}
+
+/// The trials of a run, as a file that grows.
+#[derive(Debug)]
+pub struct TrialLog {
+    path: PathBuf,
+    file: File,
+}
+
+impl TrialLog {
+    /// Opens the file in `folder`; a line that was being written when a run ended is dropped.
+    ///
+    /// # Errors
+    /// What the system said, with the path.
+    pub fn open(folder: &Path) -> Result<TrialLog, String> {
+        let path = folder.join(TRIALS);
+        let failed = |error: io::Error| format!("cannot open {}: {error}", path.display());
+        let file = OpenOptions::new().create(true).read(true).append(true).open(&path).map_err(failed)?;
+        let text = std::fs::read(&path).map_err(failed)?;
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        if whole < text.len() {
+            file.set_len(whole as u64).map_err(failed)?;
+        }
+        Ok(TrialLog { path, file })
+    }
+
+    /// Adds a trial.
+    ///
+    /// # Errors
+    /// What the system said, for instance that the disk is full.
+    pub fn add(&mut self, trial: &Trial) -> Result<(), String> {
+        let mut line = serde_json::to_vec(trial).map_err(|error| error.to_string())?;
+        line.push(b'\n');
+        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        written.map_err(|error| {
+            let path = self.path.display();
+            format!("cannot write {path}: {error}; make room, then continue with `--resume`")
+        })
+    }
+}
+
+/// Reads the trials of a run.
+///
+/// # Errors
+/// Names the file and the line that is none.
+pub fn read(folder: &Path) -> Result<Vec<Trial>, String> {
+    let path = folder.join(TRIALS);
+    let text =
+        std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let whole = text.rfind('\n').map_or("", |at| &text[..at]);
+    let read = |(number, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|error| {
+            format!("{}:{number}: this is no trial of `tenfold lab`: {error}", path.display())
+        })
+    };
+    (1..).zip(whole.lines()).map(read).collect()
+}
+
+/// The trials of one experiment that count: those of the last attempt at each block, in the order of blocks.
+#[derive(Clone, Debug, Default)]
+pub struct Blocks<'a> {
+    blocks: BTreeMap<usize, Vec<&'a Trial>>,
+}
+
+impl<'a> Blocks<'a> {
+    /// Those of `experiment`.
+    pub fn of(trials: &'a [Trial], experiment: &str) -> Blocks<'a> {
+        let mut blocks: BTreeMap<usize, Vec<&Trial>> = BTreeMap::new();
+        for trial in trials.iter().filter(|trial| trial.experiment == experiment) {
+            let block = blocks.entry(trial.block).or_default();
+            block.retain(|other| other.attempt >= trial.attempt);
+            if block.iter().all(|other| other.attempt <= trial.attempt) {
+                block.push(trial);
+            }
+        }
+        Blocks { blocks }
+    }
+
+    /// Without blocks that have fewer trials than `whole`.
+    pub fn complete(mut self, whole: usize) -> Blocks<'a> {
+        self.blocks.retain(|_, trials| trials.len() >= whole);
+        self
+    }
+
+    /// Blocks by number, with their trials.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &[&'a Trial])> {
+        self.blocks.iter().map(|(number, trials)| (*number, trials.as_slice()))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// How many have a flag.
+    pub fn flagged(&self) -> usize {
+        self.iter().filter(|(_, trials)| trials.iter().any(|trial| !trial.flags.is_empty())).count()
+    }
+
+    /// The trial of a cell in each block, if it succeeded.
+    fn trial(trials: &[&'a Trial], cell: &str, control: bool) -> Option<&'a Trial> {
+        let fits = |trial: &&&Trial| trial.cell == cell && trial.control == control && trial.failed.is_none();
+        trials.iter().find(fits).copied()
+    }
+
+    /// The values of a cell, one for each block in which it has one.
+    pub fn values(&self, cell: &str, measure: Measure) -> Vec<f64> {
+        let value = |trials: &[&'a Trial]| Self::trial(trials, cell, false)?.values.get(&measure).copied();
+        self.iter().filter_map(|(_, trials)| value(trials)).collect()
+    }
+
+    /// The ratios of two cells within each block in which both have a value.
+    pub fn ratios(&self, of: &str, to: &str, measure: Measure) -> Vec<f64> {
+        self.paired((of, false), (to, false), measure)
+    }
+
+    /// The ratios of the second trial of a cell to its first: the noise.
+    pub fn control(&self, cell: &str, measure: Measure) -> Vec<f64> {
+        self.paired((cell, true), (cell, false), measure)
+    }
+
+    fn paired(&self, of: (&str, bool), to: (&str, bool), measure: Measure) -> Vec<f64> {
+        let value = |trials: &[&'a Trial], (cell, control)| {
+            Self::trial(trials, cell, control)?.values.get(&measure).copied()
+        };
+        let ratio = |trials: &[&'a Trial]| Some(value(trials, of)? / value(trials, to)?);
+        self.iter().filter_map(|(_, trials)| ratio(trials)).collect()
+    }
+
+    /// Why trials of a cell failed.
+    pub fn failures(&self, cell: &str) -> Vec<&'a str> {
+        let failed = |trial: &&'a Trial| trial.failed.as_deref().filter(|_| trial.cell == cell);
+        self.iter().flat_map(|(_, trials)| trials.iter().filter_map(failed)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(cell: &str, block: usize, attempt: u32, rate: f64) -> Trial {
+        let values = BTreeMap::from([(Measure::Rate, rate)]);
+        Trial { experiment: "x".into(), cell: cell.into(), block, attempt, values, ..Trial::default() }
+    }
+
+    #[test]
+    fn the_last_attempt_at_a_block_counts() {
+        let mut trials = vec![trial("a", 0, 0, 1.0), trial("b", 0, 0, 2.0), trial("a", 0, 1, 10.0)];
+        let blocks = Blocks::of(&trials, "x");
+        assert_eq!(blocks.values("a", Measure::Rate), [10.0]);
+        assert!(blocks.values("b", Measure::Rate).is_empty(), "its attempt was repeated");
+        assert!(Blocks::of(&trials, "x").complete(2).is_empty());
+        trials.push(trial("b", 0, 1, 5.0));
+        let blocks = Blocks::of(&trials, "x").complete(2);
+        assert_eq!(blocks.ratios("a", "b", Measure::Rate), [2.0]);
+    }
+
+    #[test]
+    fn a_failed_trial_is_no_value_and_its_reason_is_kept() {
+        let mut trials = vec![trial("a", 0, 0, 1.0), trial("b", 0, 0, 2.0)];
+        trials[0].failed = Some("it died".to_owned());
+        let blocks = Blocks::of(&trials, "x").complete(2);
+        assert!(blocks.ratios("a", "b", Measure::Rate).is_empty());
+        assert_eq!(blocks.failures("a"), ["it died"]);
+    }
+
+    #[test]
+    fn a_line_that_was_being_written_is_dropped() {
+        let folder = std::env::temp_dir().join(format!("tenfold-lab-record-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let mut log = TrialLog::open(&folder).expect("it opens");
+        log.add(&trial("a", 0, 0, 1.5)).expect("it is written");
+        log.file.write_all(b"{\"experiment\": \"x").expect("it is written");
+        assert_eq!(read(&folder).expect("one line is whole").len(), 1);
+        let mut log = TrialLog::open(&folder).expect("it opens again");
+        log.add(&trial("b", 0, 0, 2.5)).expect("it is written");
+        assert_eq!(read(&folder).expect("both"), [trial("a", 0, 0, 1.5), trial("b", 0, 0, 2.5)]);
+        std::fs::remove_dir_all(&folder).expect("it is removed");
+    }
+}
