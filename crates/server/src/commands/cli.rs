@@ -28,6 +28,7 @@ pub(crate) enum Command {
         json: bool,
     },
     Bench(ArgMatches),
+    Lab(ArgMatches),
     Users(ArgMatches),
     Man {
         command: Option<String>,
@@ -68,6 +69,7 @@ pub(crate) fn parse() -> Command {
             Command::Completions(shell.clone())
         }
         Some(("bench", bench)) => Command::Bench(bench.clone()),
+        Some(("lab", lab)) => Command::Lab(lab.clone()),
         Some(("users", users)) => Command::Users(users.clone()),
         _ => unreachable!("a command is required, and these are all"),
     }
@@ -134,6 +136,7 @@ pub(crate) fn program() -> clap::Command {
                 .arg(json()),
         )
         .subcommand(super::bench::command())
+        .subcommand(super::lab::command())
         .subcommand(super::users::command())
         .subcommand(man_command())
         .subcommand(

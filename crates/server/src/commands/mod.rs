@@ -5,6 +5,7 @@ pub(crate) mod book;
 pub(crate) mod check;
 pub(crate) mod cli;
 pub(crate) mod engines;
+pub(crate) mod lab;
 pub(crate) mod manual;
 pub(crate) mod output;
 pub(crate) mod status;

@@ -1,0 +1,156 @@
+//! What would spoil a measurement on this machine, and how to mend it. Nothing is changed.
+
+use std::fs;
+
+use crate::experiment::subject::Subject;
+use crate::machine::environment::{LabEnvironment, program};
+
+/// Idle connections of the largest experiment, with room for the program itself.
+const DESCRIPTORS: u64 = 4_200;
+const SOMAXCONN: u64 = 4_096;
+/// Processes that want to run, above which a trial has company.
+const MOST_LOAD: f64 = 0.5;
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gravity {
+    /// Nothing to mend.
+    Good,
+    /// Results are less certain, or some claims cannot be tested.
+    Limits,
+    /// Results would mislead.
+    Spoils,
+}
+
+/// One finding.
+#[derive(Clone, Debug)]
+pub struct Diagnosis {
+    /// How grave it is.
+    pub gravity: Gravity,
+    /// What was found.
+    pub found: String,
+    /// How to mend it.
+    pub mend: String,
+}
+
+/// Looks at the machine.
+pub fn examine(environment: &LabEnvironment) -> Vec<Diagnosis> {
+    let mut all = Vec::new();
+    let mut add = |gravity, found: String, mend: &str| {
+        all.push(Diagnosis { gravity, found, mend: mend.to_owned() });
+    };
+    if cfg!(debug_assertions) {
+        add(
+            Gravity::Spoils,
+            "this program was built without optimisation".to_owned(),
+            "use a release build: `cargo build --release`",
+        );
+    }
+    match environment.processors.len() {
+        0 | 1 => add(
+            Gravity::Spoils,
+            "one processor: server and client share it".to_owned(),
+            "use a machine with two processors or more",
+        ),
+        count @ 2..4 => add(
+            Gravity::Limits,
+            format!("{count} processors: claims about several workers cannot be tested"),
+            "use a machine with four processors or more for these claims",
+        ),
+        count => add(Gravity::Good, format!("{count} processors"), ""),
+    }
+    let load: f64 = environment.load.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or_default();
+    match load > MOST_LOAD {
+        true => add(
+            Gravity::Spoils,
+            format!("other programs run: the load average is {load:.2}"),
+            "end them, or wait; trials they disturb are flagged and repeated",
+        ),
+        false => add(Gravity::Good, format!("the load average is {load:.2}"), ""),
+    }
+    let hard = environment.descriptors.split(' ').nth(2).unwrap_or_default();
+    match hard.parse::<u64>() {
+        Ok(limit) if limit < DESCRIPTORS => add(
+            Gravity::Limits,
+            format!("{limit} open files are allowed"),
+            "raise the hard limit: `ulimit -Hn 20000` as root",
+        ),
+        _ => add(Gravity::Good, format!("open files: {}", environment.descriptors), ""),
+    }
+    let somaxconn = environment.sysctls.get("net.core.somaxconn").map_or("", String::as_str);
+    if somaxconn.parse::<u64>().is_ok_and(|most| most < SOMAXCONN) {
+        add(
+            Gravity::Limits,
+            format!("net.core.somaxconn is {somaxconn}: larger backlogs are cut"),
+            "`sysctl net.core.somaxconn=4096` as root",
+        );
+    }
+    match environment.governor.as_str() {
+        "" => add(Gravity::Good, "no frequency governor is visible".to_owned(), ""),
+        "performance" => add(Gravity::Good, "the frequency governor is performance".to_owned(), ""),
+        other => add(
+            Gravity::Limits,
+            format!("the frequency governor is {other}: the clock changes between trials"),
+            "`cpupower frequency-set -g performance` as root",
+        ),
+    }
+    if let Some(share) = battery() {
+        add(Gravity::Limits, format!("the machine runs on its battery ({share})"), "plug it in");
+    }
+    let virtual_machine = fs::read_to_string("/proc/cpuinfo").unwrap_or_default().contains(" hypervisor");
+    if virtual_machine {
+        add(
+            Gravity::Limits,
+            "a virtual machine: the host can take time, which is counted as steal".to_owned(),
+            "use real hardware for a run that others will quote",
+        );
+    }
+    for subject in Subject::ALL.iter().filter(|subject| subject.is_peer()) {
+        match (program(*subject), environment.peers.get(subject.name())) {
+            (Some(path), version) => {
+                add(Gravity::Good, format!("{}: {}", path.display(), version.map_or("", String::as_str)), "")
+            }
+            (None, _) => add(
+                Gravity::Limits,
+                format!("{} is not installed: its claims cannot be tested", subject.name()),
+                "install it; nothing but its program is used",
+            ),
+        }
+    }
+    all
+}
+
+/// The state of a battery that discharges.
+fn battery() -> Option<String> {
+    let entries = fs::read_dir("/sys/class/power_supply").ok()?;
+    let discharging = entries.flatten().find(|entry| {
+        fs::read_to_string(entry.path().join("status")).is_ok_and(|state| state.trim() == "Discharging")
+    })?;
+    let share = fs::read_to_string(discharging.path().join("capacity")).unwrap_or_default();
+    Some(format!("{} %", share.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn each_fault_comes_with_its_mend() {
+        let bad = LabEnvironment {
+            processors: vec![0],
+            load: "3.50 1 1".to_owned(),
+            descriptors: "256 soft, 1024 hard".to_owned(),
+            governor: "powersave".to_owned(),
+            sysctls: BTreeMap::from([("net.core.somaxconn".to_owned(), "128".to_owned())]),
+            ..LabEnvironment::default()
+        };
+        let found = examine(&bad);
+        let faults: Vec<&Diagnosis> = found.iter().filter(|one| one.gravity != Gravity::Good).collect();
+        for word in ["one processor", "3.50", "1024 open files", "somaxconn is 128", "powersave"] {
+            assert!(faults.iter().any(|fault| fault.found.contains(word)), "{word}: {faults:?}");
+        }
+        assert!(faults.iter().all(|fault| !fault.mend.is_empty()), "{faults:?}");
+    }
+}

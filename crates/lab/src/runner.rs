@@ -1,0 +1,216 @@
+//! Carries a plan out: pilot blocks, then as many as they ask for, within the budget; continues what was interrupted.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::plan::{PlannedCell, PlannedExperiment, RunPlan};
+use crate::record::{self, Blocks, Trial, TrialLog};
+use crate::statistics::stages::PILOT_BLOCKS;
+use crate::trial::{Workbench, bench};
+use crate::verdict;
+
+/// Attempts at a trial that failed, before the failure stands.
+const TRIES: usize = 2;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// Every block was run, or the budget is used up.
+    Done,
+    /// Somebody interrupted it; it can be continued.
+    Interrupted,
+}
+
+/// Something that a run tells while it goes on.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// An experiment begins.
+    Begins(&'a PlannedExperiment),
+    /// A trial begins: its cell, the block and the number of blocks, the seconds that are left.
+    Trial {
+        /// The experiment.
+        experiment: &'a str,
+        /// The cell.
+        cell: &'a str,
+        /// The block, from 1.
+        block: usize,
+        /// Blocks as far as they are known.
+        blocks: usize,
+        /// Seconds of the budget that are left.
+        left: u64,
+    },
+    /// A trial failed, or was disturbed.
+    Trouble(&'a Trial),
+    /// An experiment is done, with its verdicts.
+    Verdicts(&'a [verdict::ClaimVerdict]),
+}
+
+/// Runs a plan in `folder`, from where it is.
+///
+/// # Errors
+/// What the system said of the folder; failures of subjects are trials.
+pub fn run(
+    plan: &RunPlan,
+    program: &Path,
+    folder: &Path,
+    tell: &mut dyn FnMut(Progress<'_>),
+) -> Result<RunEnd, String> {
+    let bench = bench::make(plan, program, folder)?;
+    let mut log = TrialLog::open(folder)?;
+    let trials = record::read(folder)?;
+    let used: u64 = trials.iter().map(|trial| plan.milliseconds(trial) / 1000).sum();
+    let mut run = Run { plan, bench, log: &mut log, trials, tell, begin: Instant::now(), used };
+    for (number, experiment) in plan.experiments.iter().enumerate() {
+        (run.tell)(Progress::Begins(experiment));
+        if !run.experiment(number, experiment)? {
+            return Ok(RunEnd::Interrupted);
+        }
+        let blocks = Blocks::of(&run.trials, &experiment.experiment.name).complete(experiment.cells.len());
+        (run.tell)(Progress::Verdicts(&verdict::judge(experiment, &blocks)));
+    }
+    Ok(RunEnd::Done)
+}
+
+impl RunPlan {
+    /// About how long a trial took, its start included.
+    fn milliseconds(&self, trial: &Trial) -> u64 {
+        let planned = self.experiments.iter().find(|planned| planned.experiment.name == trial.experiment);
+        let own = planned.and_then(|planned| planned.experiment.cells.get(&trial.cell)?.load.milliseconds);
+        own.unwrap_or(self.profile.milliseconds()) + 150
+    }
+}
+
+struct Run<'a> {
+    plan: &'a RunPlan,
+    bench: Workbench,
+    log: &'a mut TrialLog,
+    trials: Vec<Trial>,
+    tell: &'a mut dyn FnMut(Progress<'_>),
+    begin: Instant,
+    /// Seconds that an interrupted run used before.
+    used: u64,
+}
+
+impl Run<'_> {
+    /// Runs one experiment; says no if it was interrupted.
+    fn experiment(&mut self, number: usize, planned: &PlannedExperiment) -> Result<bool, String> {
+        if planned.cells.is_empty() {
+            return Ok(true);
+        }
+        let share = self.share(number);
+        let begin = Instant::now();
+        let mut wanted = self.first_blocks(planned);
+        let mut block = 0;
+        while block < wanted {
+            if self.is_complete(planned, block) {
+                block += 1;
+            } else {
+                // An experiment keeps to its share, but always gets its first blocks if the run has time at all.
+                let over = begin.elapsed() > share && block >= PILOT_BLOCKS.min(wanted);
+                if over || self.left() == 0 {
+                    break;
+                }
+                if !self.block(planned, block, wanted)? {
+                    return Ok(false);
+                }
+                block += 1;
+            }
+            if block == PILOT_BLOCKS && self.plan.blocks.is_none() && wanted == PILOT_BLOCKS {
+                wanted = self.final_blocks(planned);
+            }
+        }
+        Ok(true)
+    }
+
+    fn first_blocks(&self, planned: &PlannedExperiment) -> usize {
+        match (self.plan.blocks, verdict::needs_intervals(planned)) {
+            (Some(blocks), _) => blocks,
+            (None, true) => PILOT_BLOCKS,
+            (None, false) => self.plan.profile.counted_blocks(),
+        }
+    }
+
+    /// The number of blocks that the pilot asks for. It reads the noise of the pilot, and no difference.
+    fn final_blocks(&self, planned: &PlannedExperiment) -> usize {
+        let blocks = Blocks::of(&self.trials, &planned.experiment.name).complete(planned.cells.len());
+        verdict::needed_blocks(planned, &blocks).clamp(PILOT_BLOCKS, self.plan.profile.most_blocks())
+    }
+
+    fn left(&self) -> u64 {
+        self.plan.budget.saturating_sub(self.begin.elapsed().as_secs() + self.used)
+    }
+
+    /// The time of an experiment: what is left, by the trials of a block.
+    fn share(&self, number: usize) -> Duration {
+        let weight = |planned: &PlannedExperiment| planned.cells.len() as f64;
+        let rest: f64 = self.plan.experiments[number..].iter().map(weight).sum();
+        let part = weight(&self.plan.experiments[number]) / rest.max(1.0);
+        Duration::from_secs_f64(self.left() as f64 * part)
+    }
+
+    fn attempt(&self, planned: &PlannedExperiment, block: usize) -> u32 {
+        let fits = |trial: &&Trial| trial.experiment == planned.experiment.name && trial.block == block;
+        self.trials.iter().filter(fits).map(|trial| trial.attempt + 1).max().unwrap_or_default()
+    }
+
+    fn is_complete(&self, planned: &PlannedExperiment, block: usize) -> bool {
+        let blocks = Blocks::of(&self.trials, &planned.experiment.name).complete(planned.cells.len());
+        blocks.iter().any(|(number, _)| number == block)
+    }
+
+    /// Runs a block; one that is disturbed is run again as a whole, within a bound. Says no if it was interrupted.
+    fn block(&mut self, planned: &PlannedExperiment, block: usize, blocks: usize) -> Result<bool, String> {
+        let first = self.attempt(planned, block);
+        for attempt in first..first + self.plan.profile.attempts() {
+            let mut noisy = false;
+            for (order, cell) in self.plan.order(planned, block, attempt).into_iter().enumerate() {
+                let Some(mut trial) = self.trial(planned, &cell, block, blocks) else { return Ok(false) };
+                (trial.block, trial.attempt, trial.order) = (block, attempt, order);
+                noisy |= !trial.flags.is_empty();
+                if trial.failed.is_some() || !trial.flags.is_empty() {
+                    (self.tell)(Progress::Trouble(&trial));
+                }
+                self.log.add(&trial)?;
+                self.trials.push(trial);
+            }
+            if !noisy {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    fn trial(
+        &mut self,
+        planned: &PlannedExperiment,
+        planned_cell: &PlannedCell,
+        block: usize,
+        blocks: usize,
+    ) -> Option<Trial> {
+        let experiment = &planned.experiment;
+        let cell = experiment.cells.get(&planned_cell.cell)?;
+        let left = self.left();
+        (self.tell)(Progress::Trial {
+            experiment: &experiment.name,
+            cell: &planned_cell.cell,
+            block: block + 1,
+            blocks,
+            left,
+        });
+        let name = format!("{}-{}", experiment.name, planned_cell.cell);
+        let mut failures = Vec::new();
+        loop {
+            let mut trial =
+                self.bench.run(&name, cell, planned.milliseconds, self.plan.seed ^ block as u64)?;
+            trial.experiment.clone_from(&experiment.name);
+            trial.cell.clone_from(&planned_cell.cell);
+            trial.control = planned_cell.control;
+            if trial.failed.is_none() || failures.len() + 1 == TRIES {
+                trial.notes.extend(failures);
+                return Some(trial);
+            }
+            (self.tell)(Progress::Trouble(&trial));
+            failures.push(format!("an earlier attempt failed: {}", trial.failed.unwrap_or_default()));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The load: `tenfold bench` as a process on its own processors.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tenfold_load::{Summary, output};
+
+use crate::experiment::subject::{EndOfResponse, Workload};
+use crate::trial::server::spawn_pinned;
+use crate::trial::{Workbench, interrupted};
+
+/// How long a load may take beyond its own time before it is stopped.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// What the load found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loaded {
+    /// Responses per second of the measured time.
+    pub(crate) rate: f64,
+    /// Bytes per second of the measured time.
+    pub(crate) bytes_per_second: f64,
+    /// Responses of the whole run, warm-up included.
+    pub(crate) responses: u64,
+    /// Failures by kind.
+    pub(crate) failures: Vec<(String, u64)>,
+    /// Connections that asked and never got a response.
+    pub(crate) unanswered: u64,
+    /// Jain's index.
+    pub(crate) fairness: Option<f64>,
+    /// Latencies in microseconds, by percentile.
+    pub(crate) latencies: BTreeMap<String, f64>,
+    /// CPU seconds of the generator.
+    pub(crate) generator_cpu: f64,
+    /// Why its numbers are not to be used.
+    pub(crate) invalid: Vec<String>,
+    /// What has to be known with them.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Loaded {
+    pub(crate) fn failed_requests(&self) -> u64 {
+        self.failures.iter().map(|(_, count)| count).sum()
+    }
+
+    pub(crate) fn what_failed(&self) -> String {
+        self.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
+    }
+
+    fn of(run: &Summary) -> Loaded {
+        let mut latencies = BTreeMap::new();
+        if let Some(latency) = &run.latency_us {
+            latencies = latency.percentiles.clone();
+            latencies.insert("max".to_owned(), latency.max);
+        }
+        let responses = run.answers + run.warm_up.answers;
+        let kind = |kind| serde_json::to_string(kind).unwrap_or_default().trim_matches('"').to_owned();
+        Loaded {
+            rate: run.rate,
+            bytes_per_second: run.bytes as f64 / run.measured.max(f64::MIN_POSITIVE),
+            responses,
+            failures: run.errors.iter().map(|(what, count)| (kind(what), *count)).collect(),
+            unanswered: run.connections.never_answered,
+            fairness: run.fairness,
+            latencies,
+            generator_cpu: run.generator.per_answer_us * responses as f64 / 1e6,
+            invalid: run.invalid.clone(),
+            notes: run.notes.clone(),
+        }
+    }
+}
+
+/// The words of the command behind `tenfold`.
+pub(crate) fn words(
+    load: &Workload,
+    address: SocketAddr,
+    path: &str,
+    status: u16,
+    length: Option<u64>,
+    milliseconds: u64,
+) -> Vec<String> {
+    let mut words: Vec<String> = ["bench", "--quiet", "--json", "--timeout", "10s"].map(str::to_owned).into();
+    let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+    add("duration", format!("{milliseconds}ms"));
+    add("connections", load.active().to_string());
+    add("expect-status", status.to_string());
+    if let Some(bytes) = length {
+        add("expect-length", bytes.to_string());
+    }
+    if let Some(rate) = load.rate {
+        add("rate", rate.to_string());
+    }
+    if let Some(depth) = load.pipeline {
+        add("pipeline", depth.to_string());
+    }
+    if load.completion == EndOfResponse::End {
+        add("completion", "end".to_owned());
+    } else if load.close {
+        add("requests-per-connection", "1".to_owned());
+    }
+    load.headers.iter().for_each(|field| add("header", field.clone()));
+    words.push(format!("http://{address}{path}"));
+    words
+}
+
+/// Runs the load to its end.
+pub(crate) fn run(bench: &Workbench, words: &[String], milliseconds: u64) -> Result<Loaded, String> {
+    let mut command = Command::new(&bench.program);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = spawn_pinned(command, &bench.client_processors)
+        .map_err(|error| format!("cannot start the load generator: {error}"))?;
+    let (out, err) = (reader(child.stdout.take()), reader(child.stderr.take()));
+    let ended = wait(&mut child, Duration::from_millis(milliseconds) + GRACE);
+    let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+    ended?;
+    let report = output::read_json(&out).map_err(|_| {
+        let said = err.lines().last().unwrap_or("it said nothing");
+        format!("the load generator failed: {said}")
+    })?;
+    report.runs.first().map(Loaded::of).ok_or_else(|| "the load generator made no run".to_owned())
+}
+
+fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut text = String::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_string(&mut text);
+        }
+        text
+    })
+}
+
+fn wait(child: &mut Child, most: Duration) -> Result<(), String> {
+    let begin = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => return Ok(()),
+            Err(error) => return Err(format!("cannot wait for the load generator: {error}")),
+            Ok(None) => {}
+        }
+        let late = begin.elapsed() > most;
+        if late || interrupted() {
+            let _ = child.kill();
+            let _ = child.wait();
+            let why = if late { "the load generator did not end in time" } else { "interrupted" };
+            return Err(why.to_owned());
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_a_command() {
+        let address = "127.0.0.1:80".parse().expect("an address");
+        let load = Workload { connections: Some(16), close: true, ..Workload::default() };
+        let words = words(&load, address, "/x", 200, Some(5), 350);
+        let text = words.join(" ");
+        assert!(
+            text.starts_with("bench --quiet --json --timeout 10s --duration 350ms --connections 16"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("--expect-length 5 --requests-per-connection 1 http://127.0.0.1:80/x"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! Experiments without a process: timers, and the parser of requests, by the same plan and statistics.
+
+mod head_list;
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::thread;
+use std::time::{Duration, Instant as Clock};
+
+use tenfold_engine::TimerKind;
+use tenfold_engine::timer::{self, Timer};
+use tenfold_http::Instant;
+use tenfold_sys::usage;
+
+use crate::experiment::subject::{Cell, Operation, Subject};
+use crate::machine::noise::NoiseWatch;
+use crate::measure::Measure;
+use crate::trial::interrupted;
+use head_list::HeadList;
+
+type Values = BTreeMap<Measure, f64>;
+
+/// Milliseconds on the clock of the timers when a round begins.
+const NOW: u64 = 1_000_000;
+const TIMEOUT: u64 = 75_000;
+
+/// Measures an operation for some time, on the processors of servers.
+pub(crate) fn measure(
+    cell: &Cell,
+    milliseconds: u64,
+    seed: u64,
+    processors: &[usize],
+) -> Result<(Values, Vec<String>), String> {
+    let (Some(operation), armed) = (cell.load.operation, cell.load.armed.unwrap_or(1_000)) else {
+        return Err("the cell names no operation".to_owned());
+    };
+    let make = subject(cell)?;
+    let noise = NoiseWatch::start();
+    // A thread of its own, so that this one keeps its processors.
+    let rounds = thread::scope(|scope| {
+        let work = scope.spawn(|| {
+            if !processors.is_empty() {
+                usage::pin(processors).map_err(|error| format!("cannot pin the trial: {error}"))?;
+            }
+            Ok(rounds(&*make, operation, armed, Duration::from_millis(milliseconds), seed))
+        });
+        work.join().unwrap_or_else(|_| Err("the trial panicked".to_owned()))
+    })?;
+    let flags = noise.flags(rounds.elapsed);
+    let mut values = Values::from([(Measure::Operation, rounds.nanoseconds)]);
+    if let Some(steps) = rounds.steps {
+        values.insert(Measure::Steps, steps);
+    }
+    Ok((values, flags))
+}
+
+/// Timers as an experiment sees them.
+trait Subjected {
+    fn timer(&mut self) -> &mut dyn Timer;
+    /// Entries looked at so far, if it counts them.
+    fn steps(&self) -> Option<u64>;
+}
+
+type Make = dyn Fn() -> Box<dyn Subjected> + Sync;
+
+struct Ours(Box<dyn Timer>);
+
+impl Subjected for Ours {
+    fn timer(&mut self) -> &mut dyn Timer {
+        &mut *self.0
+    }
+    fn steps(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl Subjected for HeadList {
+    fn timer(&mut self) -> &mut dyn Timer {
+        self
+    }
+    fn steps(&self) -> Option<u64> {
+        Some(self.steps)
+    }
+}
+
+fn subject(cell: &Cell) -> Result<Box<Make>, String> {
+    match cell.subject {
+        Subject::HeadList => Ok(Box::new(|| Box::new(HeadList::default()))),
+        Subject::Timers => {
+            let word = cell.settings.get("timer").map_or("wheel", String::as_str);
+            let kind = TimerKind::ALL.iter().find(|kind| kind.to_string() == word).copied();
+            let kind = kind.ok_or_else(|| format!("there is no timer `{word}`"))?;
+            Ok(Box::new(move || Box::new(Ours(timer::new(kind, Instant(NOW))))))
+        }
+        other => Err(format!("{} does not run in process", other.name())),
+    }
+}
+
+struct Rounds {
+    nanoseconds: f64,
+    steps: Option<f64>,
+    elapsed: f64,
+}
+
+/// Rounds of operations, each on timers that are filled anew, until the time is over. The median of the rounds is the
+/// value: a round that is interrupted by another program is no round of the operation.
+fn rounds(make: &Make, operation: Operation, armed: u32, time: Duration, seed: u64) -> Rounds {
+    let begin = Clock::now();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut each, mut steps) = (Vec::new(), None);
+    while (each.is_empty() || begin.elapsed() < time) && !(interrupted() && !each.is_empty()) {
+        let mut timers = make();
+        fill(timers.timer(), armed, operation, &mut random);
+        let count = operations(operation, armed);
+        let deadlines: Vec<u64> = (0..count).map(|index| deadline(operation, index, &mut random)).collect();
+        let before = timers.steps();
+        let timer = timers.timer();
+        let clock = Clock::now();
+        for (index, at) in (0..count).zip(&deadlines) {
+            act(black_box(&mut *timer), operation, armed, index, *at);
+        }
+        each.push(clock.elapsed().as_nanos() as f64 / f64::from(count));
+        steps = timers.steps().zip(before).map(|(now, before)| (now - before) as f64 / f64::from(count));
+    }
+    each.sort_by(f64::total_cmp);
+    Rounds { nanoseconds: each[each.len() / 2], steps, elapsed: begin.elapsed().as_secs_f64() }
+}
+
+/// A walk is long on a long list: a round has fewer operations there.
+fn operations(operation: Operation, armed: u32) -> u32 {
+    match operation {
+        Operation::AddRandom | Operation::AddLatest if armed >= 10_000 => 100,
+        _ => 500.min(armed),
+    }
+}
+
+fn deadline(operation: Operation, index: u32, random: &mut fastrand::Rng) -> u64 {
+    match operation {
+        Operation::AddRandom => NOW + 10_000 + random.u64(..TIMEOUT),
+        Operation::AddSame => NOW + 10_000,
+        _ => NOW + 10_000 + 2 * TIMEOUT + u64::from(index),
+    }
+}
+
+fn act(timer: &mut dyn Timer, operation: Operation, armed: u32, index: u32, at: u64) {
+    match operation {
+        Operation::Adjust => timer.arm(index, Instant(at)),
+        Operation::Tick => {
+            let mut due = Vec::new();
+            timer.expire(Instant(NOW + u64::from(index)), &mut due);
+            black_box(due.len());
+        }
+        _ => timer.arm(armed + index, Instant(at)),
+    }
+}
+
+/// Arms timers, the earliest first, which is the order in which connections come.
+fn fill(timer: &mut dyn Timer, armed: u32, operation: Operation, random: &mut fastrand::Rng) {
+    // Memory for those that are added is there, as it is on a server that has run for a while.
+    let all = armed + operations(operation, armed);
+    (0..all).for_each(|index| timer.arm(index, Instant(NOW + u64::from(index))));
+    (0..all).for_each(|index| timer.disarm(index));
+    let mut deadlines: Vec<u64> = (0..armed)
+        .map(|index| match operation {
+            Operation::AddSame => NOW + 10_000,
+            Operation::AddRandom => NOW + 10_000 + random.u64(..TIMEOUT),
+            _ => NOW + 10_000 + u64::from(index) * TIMEOUT / u64::from(armed),
+        })
+        .collect();
+    deadlines.sort_unstable();
+    // From the latest to the earliest: a list that is walked from its head takes one step for each.
+    for (index, at) in (0..armed).zip(deadlines).rev() {
+        timer.arm(index, Instant(at));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::subject::Workload;
+
+    fn cell(subject: Subject, timer: &str, operation: Operation, armed: u32) -> Cell {
+        Cell {
+            about: String::new(),
+            subject,
+            settings: BTreeMap::from([("timer".to_owned(), timer.to_owned())]),
+            load: Workload { operation: Some(operation), armed: Some(armed), ..Workload::default() },
+            original: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn every_timer_does_every_operation() {
+        use Operation::{AddLatest, AddRandom, AddSame, Adjust, Tick};
+        for timer in ["list", "heap", "wheel", "hierarchical"] {
+            for operation in [AddLatest, AddRandom, AddSame, Adjust, Tick] {
+                let cell = cell(Subject::Timers, timer, operation, 100);
+                let (values, _) = measure(&cell, 1, 1, &[]).expect("it runs");
+                assert!(values[&Measure::Operation] > 0.0, "{timer}, {operation:?}");
+            }
+        }
+        assert!(measure(&cell(Subject::Timers, "sundial", Tick, 10), 1, 1, &[]).is_err());
+    }
+
+    #[test]
+    fn a_list_walked_from_its_head_takes_steps_in_proportion() {
+        let steps = |armed| {
+            let cell = cell(Subject::HeadList, "", Operation::AddLatest, armed);
+            measure(&cell, 1, 1, &[]).expect("it runs").0[&Measure::Steps]
+        };
+        let (few, many) = (steps(1_000), steps(10_000));
+        assert!(few >= 1_000.0 && many >= 10_000.0, "{few} and {many} steps for one operation");
+    }
+}

@@ -1,0 +1,146 @@
+//! One trial: a subject is started, checked, loaded, read and stopped.
+
+pub mod bench;
+mod check;
+mod client;
+mod idle;
+mod in_process;
+mod peers;
+mod server;
+mod site;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tenfold_sys::lifecycle::{self, Phase};
+
+use crate::experiment::subject::{Cell, Workload};
+use crate::machine::counters::NetworkCounters;
+use crate::machine::noise::NoiseWatch;
+use crate::machine::processes::Resources;
+use crate::measure::Measure;
+use crate::record::Trial;
+use crate::trial::client::Loaded;
+use crate::trial::server::RunningServer;
+pub use crate::trial::site::TrialSite;
+
+/// The time that processes of a connection get to end before their CPU time is read.
+const SETTLE: Duration = Duration::from_millis(20);
+
+/// What trials share: programs, processors, folders.
+#[derive(Debug)]
+pub struct Workbench {
+    /// This program, which is started again as a server and as a load generator.
+    pub program: PathBuf,
+    /// The files that subjects serve.
+    pub site: TrialSite,
+    /// Where configurations and error output of subjects are kept.
+    pub kept: PathBuf,
+    /// Processors of servers; empty if nothing is pinned.
+    pub server_processors: Vec<usize>,
+    /// Processors of clients.
+    pub client_processors: Vec<usize>,
+}
+
+/// Whether somebody asked this process to stop.
+pub fn interrupted() -> bool {
+    lifecycle::phase() != Phase::Serving
+}
+
+impl Workbench {
+    /// Runs one trial of a cell; a failure is a trial, too. None if it was interrupted.
+    pub fn run(&self, name: &str, cell: &Cell, milliseconds: u64, seed: u64) -> Option<Trial> {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut trial = Trial { at, ..Trial::default() };
+        let milliseconds = cell.load.milliseconds.unwrap_or(milliseconds);
+        let result = if cell.subject.is_in_process() {
+            let processors = self.server_processors.clone();
+            in_process::measure(cell, milliseconds, seed, &processors).map(|(values, flags)| {
+                trial.values = values;
+                trial.flags = flags;
+            })
+        } else {
+            self.serve(name, cell, milliseconds, &mut trial)
+        };
+        if interrupted() {
+            return None;
+        }
+        trial.failed = result.err();
+        Some(trial)
+    }
+
+    fn serve(&self, name: &str, cell: &Cell, milliseconds: u64, trial: &mut Trial) -> Result<(), String> {
+        let load = &cell.load;
+        let file = self.site.file(load.file_bytes())?;
+        let mut server = RunningServer::start(self, name, cell)?;
+        trial.server = server.command.clone();
+        let (path, status) =
+            if load.missing { ("/no-such-file".to_owned(), 404) } else { (file.path.clone(), 200) };
+        let checked = check::check(server.address, &path, status, (!load.missing).then_some(&file));
+        checked.map_err(|why| server.explain(why))?;
+        let idle = idle::open(server.address, &path, load.idle.unwrap_or(0))?;
+        let length = (!load.missing).then_some(file.bytes);
+        let words = client::words(load, server.address, &path, status, length, milliseconds);
+        trial.client = words.clone();
+        let (noise, counted) = (NoiseWatch::start(), NetworkCounters::now());
+        let before = Resources::of(server.process());
+        let loaded = client::run(self, &words, milliseconds)?;
+        thread::sleep(SETTLE);
+        let used = Resources::of(server.process()).since(&before);
+        let events = NetworkCounters::now().since(&counted);
+        trial.flags = noise.flags(used.cpu + loaded.generator_cpu);
+        drop(idle);
+        if !server.is_alive() {
+            return Err(server.explain("the server ended during the trial".to_owned()));
+        }
+        trial.notes = loaded.notes.clone();
+        trial.latencies = loaded.latencies.clone();
+        trial.values = values(&loaded, &used, &events);
+        judge(load, &loaded, trial)
+    }
+}
+
+/// Correctness before speed: a trial in which requests failed counts only if its cell allows that.
+fn judge(load: &Workload, loaded: &Loaded, trial: &mut Trial) -> Result<(), String> {
+    if load.may_fail {
+        return Ok(());
+    }
+    trial.flags.extend(loaded.invalid.iter().map(|why| format!("load: {why}")));
+    match (loaded.failed_requests(), loaded.responses) {
+        (0, 0) => Err("no response arrived".to_owned()),
+        (0, _) => Ok(()),
+        (count, all) => Err(format!("{count} requests failed, {all} did not: {}", loaded.what_failed())),
+    }
+}
+
+fn values(loaded: &Loaded, used: &Resources, events: &NetworkCounters) -> BTreeMap<Measure, f64> {
+    let mut values = BTreeMap::from([
+        (Measure::Rate, loaded.rate),
+        (Measure::Bytes, loaded.bytes_per_second / 1e6),
+        (Measure::Memory, used.memory as f64),
+        (Measure::Responses, loaded.responses as f64),
+        (Measure::Errors, loaded.failed_requests() as f64),
+        (Measure::Unanswered, loaded.unanswered as f64),
+        (Measure::Overflows, events.overflows as f64),
+        (Measure::SynRetries, events.syn_retries as f64),
+        (Measure::Retransmits, events.retransmits as f64),
+    ]);
+    if loaded.responses > 0 {
+        let each = |seconds: f64| seconds * 1e6 / loaded.responses as f64;
+        values.insert(Measure::Cpu, each(used.cpu));
+        values.insert(Measure::User, each(used.user));
+        values.insert(Measure::System, each(used.system));
+        values.insert(Measure::Switches, used.switches as f64 / loaded.responses as f64);
+    }
+    if let Some(fairness) = loaded.fairness {
+        values.insert(Measure::Fairness, fairness);
+    }
+    for (measure, percentile) in [(Measure::P50, "p50"), (Measure::P99, "p99"), (Measure::Max, "max")] {
+        if let Some(microseconds) = loaded.latencies.get(percentile) {
+            values.insert(measure, microseconds / 1e3);
+        }
+    }
+    values
+}

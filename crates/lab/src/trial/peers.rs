@@ -1,0 +1,61 @@
+//! Servers of others, with configurations that are kept in the folder of the run.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::experiment::subject::Subject;
+use crate::machine::environment;
+use crate::trial::Workbench;
+
+/// The command of a peer; its configuration is written first.
+pub(crate) fn words(
+    bench: &Workbench,
+    peer: Subject,
+    name: &str,
+    address: SocketAddr,
+) -> Result<Vec<String>, String> {
+    let program = environment::program(peer).ok_or_else(|| format!("{} is not installed", peer.name()))?;
+    let file = bench.kept.join(format!("{name}.conf"));
+    let text = configuration(peer, bench.site.folder(), address, &bench.kept, name);
+    fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    let (program, file) = (program.display().to_string(), file.display().to_string());
+    let folder = bench.kept.display().to_string();
+    let words: Vec<&str> = match peer {
+        Subject::Nginx => vec![&program, "-p", &folder, "-c", &file],
+        Subject::Apache => vec![&program, "-D", "FOREGROUND", "-f", &file],
+        Subject::Lighttpd => vec![&program, "-D", "-f", &file],
+        _ => vec![&program, "-c", &file],
+    };
+    Ok(words.into_iter().map(str::to_owned).collect())
+}
+
+/// One worker, no access log, and as many connections as a trial opens: what all of them are given.
+fn configuration(peer: Subject, site: &Path, address: SocketAddr, kept: &Path, name: &str) -> String {
+    let (site, kept, port) = (site.display(), kept.display(), address.port());
+    match peer {
+        Subject::Nginx => format!(
+            "worker_processes 1;\ndaemon off;\npid {kept}/{name}.pid;\nerror_log stderr crit;\n\
+             worker_rlimit_nofile 20000;\nevents {{ worker_connections 10000; multi_accept on; }}\n\
+             http {{\n    types {{ application/octet-stream bin; }}\n    access_log off;\n    sendfile on;\n    \
+             tcp_nopush on;\n    keepalive_requests 1000000000;\n    open_file_cache max=10000 inactive=60s;\n    \
+             server {{ listen {address} reuseport backlog=4096; root {site}; }}\n}}\n"
+        ),
+        Subject::Apache => format!(
+            "ServerRoot {kept}\nServerName localhost\nListen {address}\nPidFile {kept}/{name}.pid\n\
+             LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so\n\
+             LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so\n\
+             ErrorLog /dev/stderr\nLogLevel crit\nDocumentRoot {site}\nKeepAlive On\nMaxKeepAliveRequests 0\n\
+             User nobody\nGroup nogroup\nDefaultRuntimeDir {kept}\n<Directory {site}>\n    Require all granted\n</Directory>\n"
+        ),
+        Subject::Lighttpd => format!(
+            "server.document-root = \"{site}\"\nserver.bind = \"127.0.0.1\"\nserver.port = {port}\n\
+             server.max-keep-alive-requests = 100000000\nserver.max-fds = 20000\nserver.max-connections = 8000\n\
+             mimetype.assign = (\".bin\" => \"application/octet-stream\")\n"
+        ),
+        _ => format!(
+            "num-threads: 1\nmax-connections: 10000\nhosts:\n  \"default\":\n    \
+             listen: {{host: 127.0.0.1, port: {port}}}\n    paths:\n      \"/\":\n        file.dir: {site}\n"
+        ),
+    }
+}

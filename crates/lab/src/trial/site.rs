@@ -1,0 +1,111 @@
+//! The files that subjects serve: made when they are asked for, removed with the run.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use sha2::{Digest, Sha256};
+
+/// A folder of files of known content. It is readable by everybody, because servers that start as root serve as
+/// another user.
+#[derive(Debug)]
+pub struct TrialSite {
+    folder: PathBuf,
+    files: Mutex<BTreeMap<u64, SiteFile>>,
+}
+
+/// A file of the site.
+#[derive(Clone, Debug)]
+pub(crate) struct SiteFile {
+    /// Its path in a URL.
+    pub(crate) path: String,
+    /// Its size.
+    pub(crate) bytes: u64,
+    /// Its SHA-256.
+    pub(crate) hash: [u8; 32],
+}
+
+impl TrialSite {
+    /// An empty site in the folder for temporary files.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn new() -> Result<TrialSite, String> {
+        let made = (0..100).find_map(|number| {
+            let name = format!("tenfold-lab-{}-{number}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            fs::create_dir(&folder).ok().map(|()| folder)
+        });
+        let parent = std::env::temp_dir();
+        let folder = made.ok_or_else(|| format!("cannot create a folder in {}", parent.display()))?;
+        let site = TrialSite { folder, files: Mutex::default() };
+        fs::set_permissions(&site.folder, Permissions::from_mode(0o755))
+            .map_err(|error| format!("cannot open {} to everybody: {error}", site.folder.display()))?;
+        Ok(site)
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A file of `bytes` bytes.
+    pub(crate) fn file(&self, bytes: u64) -> Result<SiteFile, String> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = files.get(&bytes) {
+            return Ok(file.clone());
+        }
+        let name = format!("{bytes}.bin");
+        let path = self.folder.join(&name);
+        let hash =
+            write(&path, bytes).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        let file = SiteFile { path: format!("/{name}"), bytes, hash };
+        files.insert(bytes, file.clone());
+        Ok(file)
+    }
+}
+
+/// Writes bytes that no compression shortens, the same for the same size.
+fn write(path: &Path, bytes: u64) -> std::io::Result<[u8; 32]> {
+    const CHUNK: u64 = 64 * 1024;
+    let mut random = fastrand::Rng::with_seed(bytes);
+    let (mut file, mut hash) = (fs::File::create(path)?, Sha256::new());
+    let mut chunk = vec![0; CHUNK as usize];
+    let mut left = bytes;
+    while left > 0 {
+        let part = &mut chunk[..left.min(CHUNK) as usize];
+        random.fill(part);
+        file.write_all(part)?;
+        hash.update(&*part);
+        left -= part.len() as u64;
+    }
+    file.set_permissions(Permissions::from_mode(0o644))?;
+    Ok(hash.finalize().into())
+}
+
+impl Drop for TrialSite {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the system, which cleans this folder.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_their_size_and_hash_and_go_with_the_site() {
+        let site = TrialSite::new().expect("a folder");
+        let file = site.file(100_000).expect("it is written");
+        let path = site.folder().join(&file.path[1..]);
+        let content = fs::read(&path).expect("it is there");
+        assert_eq!(content.len(), 100_000);
+        assert_eq!(file.hash, <[u8; 32]>::from(Sha256::digest(&content)));
+        drop(site);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,412 @@
+//! Verdicts: the rules of claims, applied to the blocks of an experiment.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::claim::{Pair, PublishedClaim, Side, VerdictRule};
+use crate::measure::{Measure, show_number};
+use crate::plan::PlannedExperiment;
+use crate::record::Blocks;
+use crate::statistics::decision::{Decision, Direction, decide};
+use crate::statistics::effect::{ALPHA, Effect, FEWEST_BLOCKS, p_value};
+use crate::statistics::{holm, stages};
+
+/// A verdict in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ruling {
+    /// The claim holds.
+    Holds,
+    /// The opposite was found.
+    Reversed,
+    /// The difference lies inside the margin.
+    NoDifference,
+    /// Nothing was shown.
+    Inconclusive,
+    /// A named confound makes the claim true.
+    Artefact,
+    /// This machine or this version cannot test it.
+    NotTestableHere,
+}
+
+impl fmt::Display for Ruling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Ruling::Holds => "HOLDS",
+            Ruling::Reversed => "REVERSED",
+            Ruling::NoDifference => "NO DIFFERENCE",
+            Ruling::Inconclusive => "INCONCLUSIVE",
+            Ruling::Artefact => "ARTEFACT",
+            Ruling::NotTestableHere => "NOT TESTABLE HERE",
+        })
+    }
+}
+
+/// The verdict on a claim, with its evidence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClaimVerdict {
+    /// The experiment.
+    pub experiment: String,
+    /// The number of the claim, from 1.
+    pub claim: usize,
+    /// The sentence.
+    pub says: String,
+    /// The published value in words.
+    pub published: String,
+    /// The rule in words.
+    pub rule: String,
+    /// The verdict.
+    pub ruling: Ruling,
+    /// The verdict in a sentence.
+    pub because: String,
+    /// Our values in words.
+    pub ours: String,
+    /// The ratio or the value with its interval.
+    pub effect: Option<Effect>,
+    /// Whether the effect is a ratio.
+    pub is_ratio: bool,
+    /// The p-value, adjusted for the other claims of the experiment.
+    pub p: Option<f64>,
+    /// Blocks with a flag, of all blocks.
+    pub noisy: (usize, usize),
+}
+
+/// The noise of an experiment: a cell against itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ControlResult {
+    /// The experiment.
+    pub experiment: String,
+    /// The cell.
+    pub cell: String,
+    /// The measure.
+    pub measure: Measure,
+    /// The ratio of its second trial to its first.
+    pub effect: Effect,
+}
+
+/// Verdicts of all claims of an experiment.
+pub fn judge(planned: &PlannedExperiment, blocks: &Blocks<'_>) -> Vec<ClaimVerdict> {
+    let claims = &planned.experiment.claims;
+    let primary: Vec<usize> = (0..claims.len())
+        .filter(|number| claims[*number].primary && !planned.untestable.contains_key(number))
+        .collect();
+    let p_values: Vec<f64> =
+        primary.iter().filter_map(|number| claim_p_value(&claims[*number], blocks)).collect();
+    let with_p = primary.iter().filter(|number| claim_p_value(&claims[**number], blocks).is_some());
+    let adjusted: Vec<(usize, f64)> = with_p.copied().zip(holm::adjust(&p_values)).collect();
+    let one = |(number, claim): (usize, &PublishedClaim)| {
+        let p = adjusted.iter().find(|(at, _)| *at == number).map(|(_, p)| *p);
+        Judge { planned, blocks, claim, p: p.or_else(|| claim_p_value(claim, blocks)) }.verdict(number)
+    };
+    claims.iter().enumerate().map(one).collect()
+}
+
+/// The control of an experiment, if it has one with blocks enough.
+pub fn control(planned: &PlannedExperiment, blocks: &Blocks<'_>) -> Option<ControlResult> {
+    let cell = &planned.cells.iter().find(|planned| planned.control)?.cell;
+    let measure = planned.experiment.claims.iter().find_map(|claim| match &claim.rule {
+        VerdictRule::Ratio { pair, .. } if pair.to == *cell => Some(claim.measure),
+        _ => None,
+    })?;
+    let effect = Effect::of(&blocks.control(cell, measure))?;
+    Some(ControlResult { experiment: planned.experiment.name.clone(), cell: cell.clone(), measure, effect })
+}
+
+/// The blocks that an experiment needs, given those of its pilot.
+pub fn needed_blocks(planned: &PlannedExperiment, blocks: &Blocks<'_>) -> usize {
+    let claims = &planned.experiment.claims;
+    let testable = || (0..claims.len()).filter(|number| !planned.untestable.contains_key(number));
+    let primary = testable().filter(|number| claims[*number].primary).count();
+    let of_claim = |number: usize| {
+        let claim = &claims[number];
+        let pilots = claim.pairs().into_iter().map(|pair| blocks.ratios(&pair.of, &pair.to, claim.measure));
+        pilots.map(|pilot| stages::blocks(&pilot, planned.margin, primary)).max()
+    };
+    testable().filter_map(of_claim).max().unwrap_or(stages::PILOT_BLOCKS)
+}
+
+/// Whether any claim needs an interval; counts do not.
+pub fn needs_intervals(planned: &PlannedExperiment) -> bool {
+    let counts = |claim: &PublishedClaim| {
+        matches!(claim.rule, VerdictRule::Count { .. } | VerdictRule::FirstFailure { .. })
+    };
+    let claims = planned.experiment.claims.iter().enumerate();
+    claims.filter(|(number, _)| !planned.untestable.contains_key(number)).any(|(_, claim)| !counts(claim))
+}
+
+/// The p-value of a claim before it is adjusted; none for counts.
+fn claim_p_value(claim: &PublishedClaim, blocks: &Blocks<'_>) -> Option<f64> {
+    match &claim.rule {
+        VerdictRule::Ratio { pair, .. } => {
+            Some(p_value(&blocks.ratios(&pair.of, &pair.to, claim.measure), 1.0))
+        }
+        // It is best only if each difference is one, and the weakest of them decides.
+        VerdictRule::Best { of, among } => among
+            .iter()
+            .map(|other| p_value(&blocks.ratios(of, other, claim.measure), 1.0))
+            .max_by(f64::total_cmp),
+        VerdictRule::Bound { of, to, limit, .. } => {
+            Some(p_value(&bounded(blocks, of, to.as_deref(), claim.measure), *limit))
+        }
+        VerdictRule::Count { .. } | VerdictRule::FirstFailure { .. } => None,
+    }
+}
+
+fn bounded(blocks: &Blocks<'_>, of: &str, to: Option<&str>, measure: Measure) -> Vec<f64> {
+    match to {
+        Some(to) => blocks.ratios(of, to, measure),
+        None => blocks.values(of, measure),
+    }
+}
+
+struct Judge<'a> {
+    planned: &'a PlannedExperiment,
+    blocks: &'a Blocks<'a>,
+    claim: &'a PublishedClaim,
+    p: Option<f64>,
+}
+
+/// A verdict, its sentence, and the effect with whether it is a ratio.
+type Found = (Ruling, String, Option<Effect>, bool);
+
+impl Judge<'_> {
+    fn verdict(&self, number: usize) -> ClaimVerdict {
+        let (ruling, because, effect, is_ratio) = self.find(number);
+        ClaimVerdict {
+            experiment: self.planned.experiment.name.clone(),
+            claim: number + 1,
+            says: self.claim.says.clone(),
+            published: self.claim.published.clone(),
+            rule: self.claim.to_string(),
+            ruling,
+            because,
+            ours: self.ours(),
+            effect,
+            is_ratio,
+            p: self.p.filter(|_| ruling != Ruling::NotTestableHere),
+            noisy: (self.blocks.flagged(), self.blocks.len()),
+        }
+    }
+
+    fn find(&self, number: usize) -> Found {
+        if let Some(reason) = self.planned.untestable.get(&number) {
+            return (Ruling::NotTestableHere, reason.clone(), None, false);
+        }
+        let cells = self.claim.cells();
+        let failed = cells.iter().find_map(|cell| Some((cell, *self.blocks.failures(cell).first()?)));
+        let found = match &self.claim.rule {
+            VerdictRule::Ratio { pair, is } => self.ratio(pair, *is),
+            VerdictRule::Best { of, among } => self.best(of, among),
+            VerdictRule::Bound { of, to, side, limit } => self.bound(of, to.as_deref(), *side, *limit),
+            VerdictRule::Count { of, side, limit } => self.count(of, *side, *limit),
+            VerdictRule::FirstFailure { levels, at, limit } => self.first_failure(levels, at, *limit),
+        };
+        match (found, failed) {
+            ((Ruling::Inconclusive, because, effect, is_ratio), Some((cell, why))) => {
+                (Ruling::Inconclusive, format!("{because}; trials of {cell} failed: {why}"), effect, is_ratio)
+            }
+            (found, _) => found,
+        }
+    }
+
+    fn inconclusive(&self, why: String) -> Found {
+        (Ruling::Inconclusive, why, None, false)
+    }
+
+    fn few(&self, count: usize) -> Found {
+        self.inconclusive(format!("{count} blocks are complete; a verdict needs {FEWEST_BLOCKS}"))
+    }
+
+    fn decision(&self, pair: &Pair, is: Direction, p: Option<f64>) -> Option<(Decision, Effect)> {
+        let ratios = self.blocks.ratios(&pair.of, &pair.to, self.claim.measure);
+        let effect = Effect::with_bootstrap(&ratios)?;
+        let p = p.unwrap_or_else(|| p_value(&ratios, 1.0));
+        Some((decide(&effect, p, is, self.planned.margin), effect))
+    }
+
+    fn ratio(&self, pair: &Pair, is: Direction) -> Found {
+        let Some((decision, effect)) = self.decision(pair, is, self.p) else { return self.few(0) };
+        if effect.blocks < FEWEST_BLOCKS {
+            return self.few(effect.blocks);
+        }
+        if decision == Decision::Holds
+            && let Some(confound) = &self.claim.confound
+            && let Some((without, other)) = self.decision(&confound.pair, is, None)
+            && matches!(without, Decision::NoDifference | Decision::Reversed)
+        {
+            let because = format!(
+                "the ratio is {} as published, and {} with {}",
+                shown(&effect),
+                shown(&other),
+                confound.name
+            );
+            return (Ruling::Artefact, because, Some(effect), true);
+        }
+        let margin = self.planned.margin * 100.0;
+        let (ruling, because) = match (decision, is) {
+            (Decision::Holds, Direction::Equal) => {
+                (Ruling::Holds, format!("no difference, as claimed, within ±{margin:.0} %"))
+            }
+            (Decision::Holds, _) => (Ruling::Holds, self.size(&effect)),
+            (Decision::Reversed, Direction::Equal) => (Ruling::Reversed, "there is a difference".to_owned()),
+            (Decision::Reversed, _) => (Ruling::Reversed, "the difference goes the other way".to_owned()),
+            (Decision::NoDifference, _) => {
+                (Ruling::NoDifference, format!("the interval is within ±{margin:.0} %"))
+            }
+            (Decision::Inconclusive, _) => (
+                Ruling::Inconclusive,
+                format!("the interval is neither within ±{margin:.0} % nor on one side of 1"),
+            ),
+        };
+        (ruling, because, Some(effect), true)
+    }
+
+    /// The size of a difference beside the published one.
+    fn size(&self, effect: &Effect) -> String {
+        let Some(published) = self.claim.value else { return "the direction is as published".to_owned() };
+        let size = if effect.covers(published) {
+            "as published"
+        } else if (effect.mean.ln().abs()) < published.ln().abs() {
+            "smaller than published"
+        } else {
+            "larger than published"
+        };
+        format!(
+            "the direction is as published, the size is {size}: {} here, {} there",
+            show_number(effect.mean),
+            show_number(published)
+        )
+    }
+
+    fn best(&self, of: &str, among: &[String]) -> Found {
+        let larger = self.claim.measure.larger_is_better();
+        let is = if larger { Direction::Greater } else { Direction::Less };
+        let pair = |other: &String| Pair { of: of.to_owned(), to: other.clone() };
+        let found: Vec<_> =
+            among.iter().filter_map(|other| Some((other, self.decision(&pair(other), is, None)?))).collect();
+        let fewest = found.iter().map(|(_, (_, effect))| effect.blocks).min().unwrap_or_default();
+        if found.len() < among.len() || fewest < FEWEST_BLOCKS {
+            return self.few(fewest);
+        }
+        let closest = |a: &&(&String, (Decision, Effect)), b: &&(&String, (Decision, Effect))| {
+            let gain = |effect: &Effect| if larger { effect.mean } else { 1.0 / effect.mean };
+            gain(&a.1.1).total_cmp(&gain(&b.1.1))
+        };
+        let Some((rival, (_, effect))) = found.iter().min_by(closest) else { return self.few(0) };
+        let effect = Some(effect.clone());
+        let all = |wanted: Decision| found.iter().all(|(_, (decision, _))| *decision == wanted);
+        // The share of the bound on false differences that each rival has.
+        let strict = ALPHA / among.len() as f64;
+        let beaten = found.iter().find(|(other, (decision, _))| {
+            let ratios = self.blocks.ratios(of, other, self.claim.measure);
+            *decision == Decision::Reversed && p_value(&ratios, 1.0) <= strict
+        });
+        if let Some((other, (_, effect))) = beaten {
+            return (Ruling::Reversed, format!("{other} is better"), Some(effect.clone()), true);
+        }
+        let significant = self.p.is_some_and(|p| p <= ALPHA);
+        match () {
+            () if all(Decision::Holds) && significant => {
+                (Ruling::Holds, format!("it is better than each other; {rival} is closest"), effect, true)
+            }
+            () if all(Decision::NoDifference) => {
+                let margin = self.planned.margin * 100.0;
+                (Ruling::NoDifference, format!("all are within ±{margin:.0} %"), effect, true)
+            }
+            () => (Ruling::Inconclusive, format!("it is not shown to be better than {rival}"), effect, true),
+        }
+    }
+
+    fn bound(&self, of: &str, to: Option<&str>, side: Side, limit: f64) -> Found {
+        let samples = bounded(self.blocks, of, to, self.claim.measure);
+        let Some(effect) = Effect::with_bootstrap(&samples) else { return self.few(samples.len()) };
+        if effect.blocks < FEWEST_BLOCKS {
+            return self.few(effect.blocks);
+        }
+        let beyond = match side {
+            Side::AtLeast => effect.mean >= limit,
+            Side::AtMost => effect.mean <= limit,
+        };
+        let significant = self.p.is_some_and(|p| p <= ALPHA);
+        let is_ratio = to.is_some();
+        let (ruling, because) = match (significant, beyond) {
+            (true, true) => {
+                (Ruling::Holds, format!("the interval is on the claimed side of {}", show_number(limit)))
+            }
+            (true, false) => {
+                (Ruling::Reversed, format!("the interval is on the other side of {}", show_number(limit)))
+            }
+            (false, _) => (Ruling::Inconclusive, format!("the interval contains {}", show_number(limit))),
+        };
+        (ruling, because, Some(effect), is_ratio)
+    }
+
+    fn count(&self, of: &str, side: Side, limit: f64) -> Found {
+        let counts = self.blocks.values(of, self.claim.measure);
+        if counts.is_empty() {
+            return self.inconclusive("no trial succeeded".to_owned());
+        }
+        let holds = |count: &&f64| match side {
+            Side::AtLeast => **count >= limit,
+            Side::AtMost => **count <= limit,
+        };
+        let (found, all) = (counts.iter().filter(holds).count(), counts.len());
+        let (least, most) =
+            counts.iter().fold((f64::MAX, f64::MIN), |(a, b), value| (a.min(*value), b.max(*value)));
+        let range = if least == most {
+            show_number(least)
+        } else {
+            format!("{} to {}", show_number(least), show_number(most))
+        };
+        let said = format!("{} in {all} trials: {range}", self.claim.measure.name());
+        match found {
+            count if count == all => (Ruling::Holds, said, None, false),
+            0 => (Ruling::Reversed, said, None, false),
+            count => self.inconclusive(format!("{said}; {count} of them as claimed")),
+        }
+    }
+
+    fn first_failure(&self, levels: &[String], at: &str, limit: f64) -> Found {
+        let fails = |level: &&String| {
+            let values = self.blocks.values(level, self.claim.measure);
+            let failed = values.iter().filter(|value| **value > limit).count();
+            2 * failed > values.len()
+        };
+        if levels.iter().any(|level| self.blocks.values(level, self.claim.measure).is_empty()) {
+            return self.inconclusive("a level has no trial that succeeded".to_owned());
+        }
+        match levels.iter().find(fails) {
+            Some(level) if level == at => {
+                (Ruling::Holds, format!("{level} is the first that fails"), None, false)
+            }
+            Some(level) => (Ruling::Reversed, format!("{level} is the first that fails"), None, false),
+            None => (Ruling::Reversed, "no level fails".to_owned(), None, false),
+        }
+    }
+
+    /// The values of the cells, as geometric means over blocks.
+    fn ours(&self) -> String {
+        let cells: Vec<&str> = match &self.claim.rule {
+            VerdictRule::Ratio { pair, .. } => vec![&pair.of, &pair.to],
+            _ => self.claim.cells(),
+        };
+        let shown = |cell: &&str| {
+            let values = self.blocks.values(cell, self.claim.measure);
+            middle(&values).map(|value| format!("{cell} {}", self.claim.measure.show(value)))
+        };
+        cells.iter().filter_map(shown).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The median, which a value of zero does not spoil.
+pub fn middle(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// An effect with its interval.
+pub fn shown(effect: &Effect) -> String {
+    format!("{} [{}–{}]", show_number(effect.mean), show_number(effect.low), show_number(effect.high))
+}

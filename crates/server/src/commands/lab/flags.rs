@@ -1,0 +1,95 @@
+//! The command line of `tenfold lab`.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, value_parser};
+use tenfold_lab::experiment::subject::Subject;
+use tenfold_lab::plan::profile::Profile;
+
+const ABOUT_CODES: &str = "\
+Exit codes: 0 done; 1 failed; 2 wrong usage; 4 no trial succeeded; 130 interrupted, to be continued
+with --resume.";
+
+/// The subcommand.
+pub(crate) fn command() -> clap::Command {
+    clap::Command::new("lab")
+        .about("Repeat published comparisons of servers on this machine, with evidence")
+        .after_help(ABOUT_CODES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommand(clap::Command::new("list").about("List the experiments"))
+        .subcommand(
+            clap::Command::new("show")
+                .about("Print an experiment: claims, cells, rules")
+                .arg(Arg::new("NAME").required(true).help("Its name, or the path of a TOML file"))
+                .arg(Arg::new("file").long("file").action(ArgAction::SetTrue).help("Print its file (TOML)")),
+        )
+        .subcommand(
+            clap::Command::new("doctor")
+                .about("Print what would spoil a measurement here, and how to mend it; changes nothing"),
+        )
+        .subcommand(run_command())
+        .subcommand(
+            clap::Command::new("report")
+                .about("Write the report of a run again, from its raw data alone")
+                .arg(folder("DIR", "The folder of a run")),
+        )
+        .subcommand(
+            clap::Command::new("compare")
+                .about("Print two runs side by side, with intervals")
+                .arg(folder("A", "The folder of a run"))
+                .arg(folder("B", "The folder of another run")),
+        )
+}
+
+fn run_command() -> clap::Command {
+    let flag = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    let profiles = PossibleValuesParser::new(Profile::WORDS.map(|(name, _)| name));
+    let peers = Subject::ALL.iter().filter(|subject| subject.is_peer()).map(|subject| subject.name());
+    let peers = PossibleValuesParser::new(peers.chain(["none"]).collect::<Vec<_>>());
+    clap::Command::new("run")
+        .about("Run experiments, and write a report of them")
+        .arg(
+            flag(
+                "only",
+                "NAME",
+                "Only these experiments: a name, a source such as n16, or a TOML file; repeatable",
+            )
+            .action(ArgAction::Append)
+            .value_delimiter(','),
+        )
+        .arg(
+            flag(
+                "profile",
+                "PROFILE",
+                "How long: smoke (3 minutes), quick (30 minutes) or full (hours) [default: quick]",
+            )
+            .value_parser(profiles),
+        )
+        .arg(flag("budget", "TIME", "Time for all trials [default: by profile]"))
+        .arg(flag("blocks", "N", "Blocks of each experiment, instead of the two stages"))
+        .arg(flag("seed", "N", "Repeat the random order of an earlier run [default: random]"))
+        .arg(
+            flag("peers", "NAME", "Start only these servers of others, or none [default: those installed]")
+                .action(ArgAction::Append)
+                .value_delimiter(',')
+                .value_parser(peers),
+        )
+        .arg(
+            flag("output", "DIR", "The folder of the run [default: lab-PROFILE-N]")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            flag("resume", "DIR", "Continue an interrupted run")
+                .value_parser(value_parser!(PathBuf))
+                .conflicts_with_all(["only", "profile", "budget", "blocks", "seed", "peers", "output"]),
+        )
+}
+
+fn folder(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).required(true).help(help).value_parser(value_parser!(PathBuf))
+}

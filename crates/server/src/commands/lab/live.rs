@@ -1,0 +1,110 @@
+//! The view of a run while it goes on: a line that changes on a terminal, plain lines elsewhere.
+
+use std::io::{IsTerminal, Write};
+
+use tenfold_lab::plan::RunPlan;
+use tenfold_lab::report::RunResults;
+use tenfold_lab::runner::Progress;
+use tenfold_lab::verdict::{ClaimVerdict, shown};
+
+/// The view.
+pub(super) struct LiveView {
+    terminal: bool,
+    experiments: usize,
+    begun: usize,
+    line: bool,
+}
+
+impl LiveView {
+    /// Says what will be run.
+    pub(super) fn new(plan: &RunPlan) -> LiveView {
+        let view = LiveView {
+            terminal: std::io::stderr().is_terminal(),
+            experiments: plan.experiments.len(),
+            begun: 0,
+            line: false,
+        };
+        eprintln!(
+            "{} experiments, profile {}, seed {}, {} at most",
+            view.experiments,
+            plan.profile.name(),
+            plan.seed,
+            time(plan.budget)
+        );
+        view
+    }
+
+    pub(super) fn tell(&mut self, progress: &Progress<'_>) {
+        match progress {
+            Progress::Begins(planned) => {
+                self.begun += 1;
+                let one = &planned.experiment;
+                self.say(&format!("[{}/{}] {}: {}", self.begun, self.experiments, one.name, one.title));
+            }
+            Progress::Trial { experiment, cell, block, blocks, left } if self.terminal => {
+                self.line = true;
+                // Clears the rest of the line that was there.
+                eprint!("\r{experiment}: block {block} of {blocks}, {cell}; {} left\x1b[K", time(*left));
+                let _ = std::io::stderr().flush();
+            }
+            Progress::Trial { .. } => {}
+            Progress::Trouble(trial) => {
+                if let Some(why) = &trial.failed {
+                    self.say(&format!("      {} failed: {why}", trial.cell));
+                }
+            }
+            Progress::Verdicts(verdicts) => {
+                for verdict in *verdicts {
+                    self.say(&line(verdict));
+                }
+            }
+        }
+    }
+
+    /// Leaves the line that changes.
+    pub(super) fn end(&mut self) {
+        if std::mem::take(&mut self.line) {
+            eprint!("\r\x1b[K");
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.end();
+        eprintln!("{text}");
+    }
+}
+
+fn line(verdict: &ClaimVerdict) -> String {
+    let value = verdict.effect.as_ref().map(|effect| format!(" {}", shown(effect))).unwrap_or_default();
+    format!(
+        "      {:<18}{}{value}\n      {:<18}{}",
+        verdict.ruling.to_string(),
+        verdict.says,
+        "",
+        verdict.because
+    )
+}
+
+/// The verdicts of a run, counted and named.
+pub(super) fn verdicts(results: &RunResults) -> String {
+    let counts: Vec<String> =
+        results.counts().into_iter().map(|(ruling, count)| format!("{count} {ruling}")).collect();
+    let mut text = format!("{}\n", counts.join(", "));
+    for verdict in &results.verdicts {
+        text.push_str(&format!(
+            "{:<18}{}: {}\n",
+            verdict.ruling.to_string(),
+            verdict.experiment,
+            verdict.says
+        ));
+    }
+    text
+}
+
+fn time(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
