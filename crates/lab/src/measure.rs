@@ -84,7 +84,8 @@ pub fn show_number(value: f64) -> String {
         return if value < 0.0 { format!("-{text}") } else { text };
     }
     let decimals = match size {
-        s if s >= 100.0 || s == 0.0 => 0,
+        s if s.fract() == 0.0 => 0,
+        s if s >= 100.0 => 0,
         s if s >= 10.0 => 1,
         s if s >= 1.0 => 2,
         _ => 3,

@@ -54,6 +54,8 @@ pub struct ClaimVerdict {
     pub says: String,
     /// The published value in words.
     pub published: String,
+    /// The measure.
+    pub measure: Measure,
     /// The rule in words.
     pub rule: String,
     /// The verdict.
@@ -178,6 +180,7 @@ impl Judge<'_> {
             claim: number + 1,
             says: self.claim.says.clone(),
             published: self.claim.published.clone(),
+            measure: self.claim.measure,
             rule: self.claim.to_string(),
             ruling,
             because,
@@ -359,7 +362,8 @@ impl Judge<'_> {
         } else {
             format!("{} to {}", show_number(least), show_number(most))
         };
-        let said = format!("{} in {all} trials: {range}", self.claim.measure.name());
+        let plural = if all == 1 { "" } else { "s" };
+        let said = format!("{} in {all} trial{plural}: {range}", self.claim.measure.name());
         match found {
             count if count == all => (Ruling::Holds, said, None, false),
             0 => (Ruling::Reversed, said, None, false),

@@ -14,7 +14,12 @@ macro_rules! files {
 }
 
 files! {
-    "n16-tcp" "n16-idle" "se20-404" "ab-backlog" "n16-starvation"
+    "n16-tcp" "n16-send" "n16-engines" "n16-text" "n16-idle"
+    "n16-strace" "n16-starvation" "t23-timers" "t23-webbench" "t23-io"
+    "t23-process" "t23-models" "t23-log" "ab-models" "ab-accept-one"
+    "ab-backlog" "ab-thread-race" "se20-404" "se20-send" "se20-eagain"
+    "se20-url" "w12-libraries" "w12-threads" "w12-aio" "w12-connect"
+    "w12-queue"
 }
 
 /// The experiments of the program, in the order of their sources.

@@ -100,6 +100,14 @@ pub struct Workload {
     pub rate: Option<u32>,
     /// Milliseconds of a trial; without it, those of the profile.
     pub milliseconds: Option<u64>,
+    /// Compare the hash of each body.
+    pub hash: bool,
+    /// Ask with a URL that has no path; the site has no index, so 404 is expected.
+    pub bare_url: bool,
+    /// New connections a second, instead of a number of connections.
+    pub connection_rate: Option<u32>,
+    /// Seconds that each of those lives.
+    pub hold_seconds: Option<u32>,
     /// Fields of every request.
     pub headers: Vec<String>,
     /// Requests may fail; the claim is about that.
@@ -145,6 +153,10 @@ impl Workload {
             idle: self.idle.or(base.idle),
             rate: self.rate.or(base.rate),
             milliseconds: self.milliseconds.or(base.milliseconds),
+            hash: self.hash || base.hash,
+            bare_url: self.bare_url || base.bare_url,
+            connection_rate: self.connection_rate.or(base.connection_rate),
+            hold_seconds: self.hold_seconds.or(base.hold_seconds),
             headers: if self.headers.is_empty() { base.headers.clone() } else { self.headers },
             may_fail: self.may_fail || base.may_fail,
             armed: self.armed.or(base.armed),
@@ -157,7 +169,7 @@ impl Workload {
         self.connections.unwrap_or(64)
     }
 
-    /// The file of this server's demonstration of small pages: 1,067 bytes, as N16 asked for.
+    /// Bytes of the file that is asked for: 1,067 as in N16, if the cell does not say.
     pub fn file_bytes(&self) -> u64 {
         self.file.unwrap_or(1067)
     }

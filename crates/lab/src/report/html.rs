@@ -63,7 +63,14 @@ fn first_screen(page: &mut String, results: &RunResults) {
         results.plan.seed,
         results.trials.len(),
     );
+    let mut named = "";
     for verdict in &results.verdicts {
+        if verdict.experiment != named {
+            named = &verdict.experiment;
+            let planned = results.plan.experiments.iter().find(|one| one.experiment.name == named);
+            let title = planned.map_or("", |planned| planned.experiment.title.as_str());
+            let _ = write!(page, "<tr class=\"group\"><th colspan=\"4\">{}</th></tr>", escape(title));
+        }
         let _ = write!(
             page,
             "<tr><td><a href=\"#{}\">{}</a></td><td data-name=\"Published\">{}</td><td data-name=\"Here\">{}</td>\

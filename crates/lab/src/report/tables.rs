@@ -73,9 +73,10 @@ pub(super) fn summary(results: &RunResults) -> String {
 
 /// The ratio or the value with its interval; without one, the values.
 pub(super) fn here(verdict: &ClaimVerdict) -> String {
+    let measure = verdict.measure;
     match &verdict.effect {
-        Some(effect) if verdict.is_ratio => format!("× {}", shown(effect)),
-        Some(effect) => shown(effect),
+        Some(effect) if verdict.is_ratio => format!("{} × {}", shown(effect), measure.name()),
+        Some(effect) => format!("{} {}", shown(effect), measure.unit()).trim_end().to_owned(),
         None => verdict.ours.clone(),
     }
 }

@@ -11,6 +11,7 @@ use tenfold_load::{Summary, output};
 
 use crate::experiment::subject::{EndOfResponse, Workload};
 use crate::trial::server::spawn_pinned;
+use crate::trial::site::SiteFile;
 use crate::trial::{Workbench, interrupted};
 
 /// How long a load may take beyond its own time before it is stopped.
@@ -73,22 +74,32 @@ impl Loaded {
     }
 }
 
+/// What is asked for, and what has to come back.
+pub(crate) struct Target<'a> {
+    pub(crate) address: SocketAddr,
+    pub(crate) path: &'a str,
+    pub(crate) status: u16,
+    pub(crate) file: Option<&'a SiteFile>,
+}
+
 /// The words of the command behind `tenfold`.
-pub(crate) fn words(
-    load: &Workload,
-    address: SocketAddr,
-    path: &str,
-    status: u16,
-    length: Option<u64>,
-    milliseconds: u64,
-) -> Vec<String> {
+pub(crate) fn words(load: &Workload, target: &Target<'_>, milliseconds: u64) -> Vec<String> {
     let mut words: Vec<String> = ["bench", "--quiet", "--json", "--timeout", "10s"].map(str::to_owned).into();
     let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
     add("duration", format!("{milliseconds}ms"));
-    add("connections", load.active().to_string());
-    add("expect-status", status.to_string());
-    if let Some(bytes) = length {
-        add("expect-length", bytes.to_string());
+    match (load.connection_rate, load.hold_seconds) {
+        (Some(rate), hold) => {
+            add("connection-rate", rate.to_string());
+            add("hold", format!("{}s", hold.unwrap_or(1)));
+        }
+        (None, _) => add("connections", load.active().to_string()),
+    }
+    add("expect-status", target.status.to_string());
+    if let Some(file) = target.file {
+        add("expect-length", file.bytes.to_string());
+    }
+    if let Some(file) = target.file.filter(|_| load.hash) {
+        add("expect-hash", file.hash.iter().map(|byte| format!("{byte:02x}")).collect());
     }
     if let Some(rate) = load.rate {
         add("rate", rate.to_string());
@@ -102,7 +113,8 @@ pub(crate) fn words(
         add("requests-per-connection", "1".to_owned());
     }
     load.headers.iter().for_each(|field| add("header", field.clone()));
-    words.push(format!("http://{address}{path}"));
+    let path = if load.bare_url { "" } else { target.path };
+    words.push(format!("http://{}{path}", target.address));
     words
 }
 
@@ -160,7 +172,9 @@ mod tests {
     fn a_load_is_a_command() {
         let address = "127.0.0.1:80".parse().expect("an address");
         let load = Workload { connections: Some(16), close: true, ..Workload::default() };
-        let words = words(&load, address, "/x", 200, Some(5), 350);
+        let file = SiteFile { path: "/x".to_owned(), bytes: 5, hash: [0xab; 32] };
+        let target = Target { address, path: "/x", status: 200, file: Some(&file) };
+        let words = words(&load, &target, 350);
         let text = words.join(" ");
         assert!(
             text.starts_with("bench --quiet --json --timeout 10s --duration 350ms --connections 16"),
@@ -170,5 +184,12 @@ mod tests {
             text.ends_with("--expect-length 5 --requests-per-connection 1 http://127.0.0.1:80/x"),
             "{text}"
         );
+        let load = Workload { bare_url: true, connection_rate: Some(5), hash: true, ..Workload::default() };
+        let text = super::words(&load, &target, 350).join(" ");
+        assert!(
+            text.contains("--connection-rate 5 --hold 1s") && text.contains("--expect-hash abab"),
+            "{text}"
+        );
+        assert!(text.ends_with(" http://127.0.0.1:80"), "{text}");
     }
 }

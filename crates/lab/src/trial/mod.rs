@@ -76,13 +76,20 @@ impl Workbench {
         let file = self.site.file(load.file_bytes())?;
         let mut server = RunningServer::start(self, name, cell)?;
         trial.server = server.command.clone();
-        let (path, status) =
-            if load.missing { ("/no-such-file".to_owned(), 404) } else { (file.path.clone(), 200) };
-        let checked = check::check(server.address, &path, status, (!load.missing).then_some(&file));
+        let path = match (load.bare_url, load.missing) {
+            (true, _) => "/",
+            (_, true) => "/no-such-file",
+            _ => &file.path,
+        };
+        let (status, expected) = match load.bare_url || load.missing {
+            true => (404, None),
+            false => (200, Some(&file)),
+        };
+        let checked = check::check(server.address, path, status, expected);
         checked.map_err(|why| server.explain(why))?;
-        let idle = idle::open(server.address, &path, load.idle.unwrap_or(0))?;
-        let length = (!load.missing).then_some(file.bytes);
-        let words = client::words(load, server.address, &path, status, length, milliseconds);
+        let idle = idle::open(server.address, path, load.idle.unwrap_or(0))?;
+        let target = client::Target { address: server.address, path, status, file: expected };
+        let words = client::words(load, &target, milliseconds);
         trial.client = words.clone();
         let (noise, counted) = (NoiseWatch::start(), NetworkCounters::now());
         let before = Resources::of(server.process());
