@@ -24,6 +24,7 @@ mod file_server;
 mod files;
 mod hardening;
 mod itself;
+mod lab;
 mod levels;
 mod lifecycle;
 mod listings;
@@ -100,6 +101,7 @@ const THEMES: &[Theme] = &[
     syscalls::THEME,
     browser::THEME,
     bench::THEME,
+    lab::THEME,
     itself::THEME,
 ];
 

@@ -52,7 +52,6 @@ measures! {
     SynRetries "syn-retries" "" "SYN segments that were sent again (TcpExtTCPSynRetrans).";
     Retransmits "retransmits" "" "Segments that were sent again.";
     Operation "operation" "ns" "Time of an operation in process.";
-    Tick "tick" "ns" "Time of a look at timers of which none is due.";
     Steps "steps" "" "Entries that an operation in process looked at.";
 }
 

@@ -25,8 +25,6 @@ pub enum Subject {
     Timers,
     /// A sorted list walked from its head, in process, as T23 published it.
     HeadList,
-    /// The parser of requests, in process.
-    Parser,
 }
 
 impl Subject {
@@ -39,7 +37,6 @@ impl Subject {
         Subject::H2o,
         Subject::Timers,
         Subject::HeadList,
-        Subject::Parser,
     ];
 
     /// Its name in files and in `--peers`.
@@ -52,7 +49,6 @@ impl Subject {
             Subject::H2o => "h2o",
             Subject::Timers => "timers",
             Subject::HeadList => "head-list",
-            Subject::Parser => "parser",
         }
     }
 
@@ -63,7 +59,7 @@ impl Subject {
 
     /// Whether it runs without a process of its own.
     pub fn is_in_process(self) -> bool {
-        matches!(self, Subject::Timers | Subject::HeadList | Subject::Parser)
+        matches!(self, Subject::Timers | Subject::HeadList)
     }
 }
 
@@ -132,8 +128,6 @@ pub enum Operation {
     Adjust,
     /// Look for timers that are due; none is.
     Tick,
-    /// Parse the head of a request.
-    Parse,
 }
 
 impl Workload {

@@ -1,4 +1,4 @@
-//! Experiments without a process: timers, and the parser of requests, by the same plan and statistics.
+//! Experiments without a process: timers, by the same plan and statistics.
 
 mod head_list;
 

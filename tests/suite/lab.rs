@@ -1,0 +1,203 @@
+//! `tenfold lab`: experiments are listed, run, interrupted, continued and reported.
+
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tenfold_tests::cases;
+use tenfold_tests::harness::Theme;
+use tenfold_tests::process::Process;
+use tenfold_tests::site::Folder;
+use tenfold_tests::{binary, tools};
+
+pub(crate) const THEME: Theme = Theme {
+    name: "lab",
+    cases: cases![
+        Every Once: experiments_are_listed_and_shown, the_doctor_names_a_mend_for_each_fault,
+            a_run_ends_in_a_report_that_is_made_again_from_raw_data, an_interrupted_run_continues_without_loss,
+            a_broken_experiment_file_shows_line_column_and_mend, a_missing_peer_is_a_reason,
+            a_trial_that_fails_is_marked;
+    ],
+};
+
+/// An experiment of the reader's own: a claim that a single trial decides.
+const OWN: &str = r#"
+name = "own"
+title = "An experiment of the reader's own"
+source = "this test"
+setting = "none"
+scaled = "two engines"
+
+[base]
+load = { connections = 2, milliseconds = 100 }
+
+[cells.poll]
+settings = { engine = "poll", workers = "1" }
+
+[cells.select]
+settings = { engine = "select", workers = "1" }
+
+[[claims]]
+says = "poll loses no request."
+measure = "errors"
+rule = { count = "poll", at-most = 0 }
+
+[[claims]]
+says = "select loses no request."
+measure = "errors"
+rule = { count = "select", at-most = 0 }
+"#;
+
+fn command(words: &[&str]) -> Command {
+    let server = binary::server().unwrap_or_else(|why| panic!("{why}"));
+    // A run that never ends would hold up the suite.
+    let mut command = Command::new(tools::program("timeout"));
+    command.arg("60").arg(&server.path).arg("lab").args(words).stdin(Stdio::null());
+    command
+}
+
+fn lab(words: &[&str]) -> Output {
+    command(words).output().expect("timeout runs")
+}
+
+#[track_caller]
+fn expect_code(code: i32, words: &[&str], expected: &[&str]) -> String {
+    let output = lab(words);
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {text}");
+    for part in expected {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+    text
+}
+
+fn experiments_are_listed_and_shown() {
+    let listed =
+        expect_code(0, &["list"], &["n16-tcp", "t23-timers", "ab-models", "se20-404", "w12-libraries"]);
+    assert_eq!(listed.lines().count(), 26, "{listed}");
+    expect_code(0, &["show", "n16-tcp"], &["every response waits about 40 ms", "40.05 ms", "--tcp-cork on"]);
+    expect_code(0, &["show", "n16-engines"], &["NOT TESTABLE HERE: it needs"]);
+    expect_code(0, &["show", "se20-404", "--file"], &["name = \"se20-404\"", "[[claims]]"]);
+    expect_code(2, &["show", "n16-tpc"], &["did you mean `n16-tcp`?"]);
+    expect_code(2, &["run", "--profile", "hasty"], &["smoke", "quick", "full"]);
+    expect_code(2, &["run", "--blocks", "0", "--only", "se20-url"], &["--blocks"]);
+}
+
+fn the_doctor_names_a_mend_for_each_fault() {
+    let text = expect_code(0, &["doctor"], &["nginx", "open files"]);
+    let lines: Vec<&str> = text.lines().collect();
+    for (at, line) in lines.iter().enumerate() {
+        if line.starts_with("SPOILS") || line.starts_with("limits") {
+            assert!(lines.get(at + 1).is_some_and(|next| next.starts_with("    ")), "no mend: {line}");
+        }
+    }
+}
+
+fn a_run_ends_in_a_report_that_is_made_again_from_raw_data() {
+    let folder = Folder::new("lab-run");
+    let output = folder.at("run").display().to_string();
+    let words =
+        ["run", "--profile", "smoke", "--only", "n16-starvation", "--blocks", "1", "--output", &output];
+    let text = expect_code(0, &words, &["HOLDS", "naive serves one client at a time", "report.html"]);
+    let read = |name: &str| {
+        let path = folder.at("run").join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}\n{text}", path.display()))
+    };
+    let verdicts: Value = serde_json::from_str(&read("verdicts.json")).expect("it is JSON");
+    let rulings: Vec<&str> = verdicts["verdicts"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|verdict| verdict["ruling"].as_str().expect("a word"))
+        .collect();
+    assert_eq!(rulings, ["holds"; 3]);
+    let page = read("report.html");
+    assert!(page.contains("Which published claims hold") && page.contains("<svg"));
+    assert!(
+        !page.contains("<script") && !page.contains("src=") && !page.contains("<link"),
+        "nothing is fetched"
+    );
+    assert!(read("summary.md").contains("3 HOLDS of 3 claims") && read("trials.csv").lines().count() == 4);
+    for name in ["report.html", "verdicts.json", "trials.csv", "summary.md"] {
+        std::fs::remove_file(folder.at("run").join(name)).expect("it is there");
+    }
+    expect_code(0, &["report", &output], &["report.html"]);
+    assert_eq!(read("report.html"), page);
+    expect_code(0, &["compare", &output, &output], &["3 of 3 verdicts agree"]);
+    expect_code(2, &words, &["--resume"]);
+}
+
+fn an_interrupted_run_continues_without_loss() {
+    let folder = Folder::new("lab-resume");
+    let file = folder.write("own.toml", OWN).display().to_string();
+    let output = folder.at("run").display().to_string();
+    let words = ["run", "--profile", "smoke", "--only", &file, "--blocks", "6", "--output", &output];
+    let trials = || std::fs::read_to_string(folder.at("run").join("trials.jsonl")).unwrap_or_default();
+    let mut child = command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let begin = Instant::now();
+    while trials().lines().count() < 3 && begin.elapsed() < Duration::from_secs(30) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    // `timeout` passes the signal on.
+    Process(child.id()).signal(Signal::INT);
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(130));
+    let before = trials();
+    let count = before.lines().count();
+    assert!((3..12).contains(&count), "{count} trials before the interrupt");
+    let text = expect_code(0, &["run", "--resume", &output], &["2 HOLDS", "errors in 6 trials: 0"]);
+    let after = trials();
+    assert!(after.starts_with(&before), "trials were lost: {text}");
+    // A block that was begun is run again as a whole.
+    assert_eq!(after.lines().count(), 12 + count % 2);
+    expect_code(2, &["run", "--resume", &output, "--blocks", "9"], &["--blocks"]);
+    expect_code(1, &["run", "--resume", &folder.at("nothing").display().to_string()], &["plan.json"]);
+}
+
+fn a_broken_experiment_file_shows_line_column_and_mend() {
+    let folder = Folder::new("lab-broken");
+    for (from, to, expected) in [
+        ("count = \"poll\"", "count = \"pol\"", &["own.toml:20:18", "did you mean `poll`?", "^^^^"][..]),
+        ("measure = \"errors\"", "measure = \"eror\"", &["own.toml:19:11", "did you mean `errors`?"]),
+        ("title", "titel", &["own.toml:3:1", "did you mean `title`?"]),
+        ("[base]", "[base", &["own.toml:8:"]),
+    ] {
+        let file = folder.write("own.toml", &OWN.replacen(from, to, 1)).display().to_string();
+        expect_code(2, &["show", &file], expected);
+    }
+    expect_code(2, &["show", "nowhere.toml"], &["cannot read nowhere.toml"]);
+}
+
+fn a_missing_peer_is_a_reason() {
+    let folder = Folder::new("lab-peers");
+    let text = OWN.replace("[cells.poll]\n", "[cells.poll]\nsubject = \"nginx\"\n");
+    let file = folder.write("own.toml", &text).display().to_string();
+    let output = folder.at("run").display().to_string();
+    let words = ["run", "--profile", "smoke", "--only", &file, "--peers", "none", "--output", &output];
+    expect_code(0, &words, &["NOT TESTABLE HERE", "nginx is not among --peers", "1 HOLDS"]);
+    let output = folder.at("beside").display().to_string();
+    let words = ["run", "--profile", "smoke", "--only", &file, "--peers", "nginx", "--output", &output];
+    expect_code(0, &words, &["2 HOLDS"]);
+    let kept = folder.at("beside").join("subjects/own-poll.conf");
+    assert!(
+        std::fs::read_to_string(kept).expect("its configuration is kept").contains("worker_processes 1;")
+    );
+}
+
+fn a_trial_that_fails_is_marked() {
+    let folder = Folder::new("lab-failed");
+    let text = OWN
+        .replace("\"poll\", workers", "\"kqueue\", workers")
+        .replace("\"select\", workers", "\"kqueue\", workers");
+    let file = folder.write("own.toml", &text).display().to_string();
+    let output = folder.at("run").display().to_string();
+    let words = ["run", "--profile", "smoke", "--only", &file, "--output", &output];
+    expect_code(4, &words, &["INCONCLUSIVE", "no trial succeeded", "kqueue"]);
+    let trials = std::fs::read_to_string(folder.at("run").join("trials.jsonl")).expect("trials are kept");
+    for line in trials.lines() {
+        let trial: Value = serde_json::from_str(line).expect("it is JSON");
+        assert!(trial["failed"].as_str().is_some_and(|why| why.contains("did not start")), "{line}");
+    }
+}
