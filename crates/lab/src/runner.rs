@@ -23,7 +23,7 @@ pub enum RunEnd {
 
 /// Something that a run tells while it goes on.
 #[derive(Debug)]
-pub enum Progress<'a> {
+pub enum RunProgress<'a> {
     /// An experiment begins.
     Begins(&'a PlannedExperiment),
     /// A trial begins: its cell, the block and the number of blocks, the seconds that are left.
@@ -53,20 +53,20 @@ pub fn run(
     plan: &RunPlan,
     program: &Path,
     folder: &Path,
-    tell: &mut dyn FnMut(Progress<'_>),
+    tell: &mut dyn FnMut(RunProgress<'_>),
 ) -> Result<RunEnd, String> {
     let bench = bench::make(plan, program, folder)?;
     let mut log = TrialLog::open(folder)?;
     let trials = record::read(folder)?;
     let used: u64 = trials.iter().map(|trial| plan.milliseconds(trial) / 1000).sum();
-    let mut run = Run { plan, bench, log: &mut log, trials, tell, begin: Instant::now(), used };
+    let mut run = ActiveRun { plan, bench, log: &mut log, trials, tell, begin: Instant::now(), used };
     for (number, experiment) in plan.experiments.iter().enumerate() {
-        (run.tell)(Progress::Begins(experiment));
+        (run.tell)(RunProgress::Begins(experiment));
         if !run.experiment(number, experiment)? {
             return Ok(RunEnd::Interrupted);
         }
         let blocks = Blocks::of(&run.trials, &experiment.experiment.name).complete(experiment.cells.len());
-        (run.tell)(Progress::Verdicts(&verdict::judge(experiment, &blocks)));
+        (run.tell)(RunProgress::Verdicts(&verdict::judge(experiment, &blocks)));
     }
     Ok(RunEnd::Done)
 }
@@ -80,18 +80,18 @@ impl RunPlan {
     }
 }
 
-struct Run<'a> {
+struct ActiveRun<'a> {
     plan: &'a RunPlan,
     bench: Workbench,
     log: &'a mut TrialLog,
     trials: Vec<Trial>,
-    tell: &'a mut dyn FnMut(Progress<'_>),
+    tell: &'a mut dyn FnMut(RunProgress<'_>),
     begin: Instant,
     /// Seconds that an interrupted run used before.
     used: u64,
 }
 
-impl Run<'_> {
+impl ActiveRun<'_> {
     /// Runs one experiment; says no if it was interrupted.
     fn experiment(&mut self, number: usize, planned: &PlannedExperiment) -> Result<bool, String> {
         if planned.cells.is_empty() {
@@ -168,7 +168,7 @@ impl Run<'_> {
                 (trial.block, trial.attempt, trial.order) = (block, attempt, order);
                 noisy |= !trial.flags.is_empty();
                 if trial.failed.is_some() || !trial.flags.is_empty() {
-                    (self.tell)(Progress::Trouble(&trial));
+                    (self.tell)(RunProgress::Trouble(&trial));
                 }
                 self.log.add(&trial)?;
                 self.trials.push(trial);
@@ -190,7 +190,7 @@ impl Run<'_> {
         let experiment = &planned.experiment;
         let cell = experiment.cells.get(&planned_cell.cell)?;
         let left = self.left();
-        (self.tell)(Progress::Trial {
+        (self.tell)(RunProgress::Trial {
             experiment: &experiment.name,
             cell: &planned_cell.cell,
             block: block + 1,
@@ -209,8 +209,77 @@ impl Run<'_> {
                 trial.notes.extend(failures);
                 return Some(trial);
             }
-            (self.tell)(Progress::Trouble(&trial));
+            (self.tell)(RunProgress::Trouble(&trial));
             failures.push(format!("an earlier attempt failed: {}", trial.failed.unwrap_or_default()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::file;
+    use crate::machine::environment::LabEnvironment;
+    use crate::plan::Wishes;
+    use crate::plan::profile::Profile;
+    use crate::report::RunResults;
+
+    /// In process, so that no server is needed.
+    const TIMERS: &str = r#"
+name = "timers"
+title = "Timers"
+source = "a test"
+setting = "none"
+scaled = "the same"
+
+[base]
+load = { operation = "add-latest", milliseconds = 1 }
+
+[cells.published]
+subject = "head-list"
+load = { armed = 5000 }
+
+[cells.wheel]
+subject = "timers"
+settings = { timer = "wheel" }
+load = { armed = 5000 }
+
+[[claims]]
+says = "The wheel is faster."
+published = "374 times"
+value = 374
+measure = "operation"
+rule = { ratio = ["published", "wheel"], is = "greater" }
+"#;
+
+    #[test]
+    fn a_run_without_processes_ends_in_a_verdict_and_a_report() {
+        let folder = std::env::temp_dir().join(format!("tenfold-lab-runner-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let experiment = file::read("timers.toml", TIMERS).unwrap_or_else(|problem| panic!("{problem}"));
+        let wishes = Wishes { profile: Profile::Smoke, seed: 3, ..Wishes::default() };
+        let environment = LabEnvironment::find();
+        let plan = RunPlan::new(vec![experiment], &wishes, &environment);
+        plan.write(&folder).expect("it is written");
+        let text = serde_json::to_string(&environment).expect("it is written");
+        std::fs::write(folder.join(crate::report::ENVIRONMENT), text).expect("it is written");
+        let program = Path::new("/no/such/program");
+        let mut begun = 0;
+        let end = run(&plan, program, &folder, &mut |progress| {
+            begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
+        });
+        assert_eq!(end, Ok(RunEnd::Done));
+        // Eight blocks of two cells and a control.
+        assert_eq!(begun, 24);
+        let results = RunResults::read(&folder).expect("it is whole");
+        assert_eq!(results.verdicts[0].ruling, verdict::Ruling::Holds, "{:?}", results.verdicts);
+        assert_eq!(results.controls.len(), 1);
+        results.write(&folder).expect("there is room");
+        // Everything is there, so nothing is run again.
+        let again = run(&plan, program, &folder, &mut |progress| {
+            begun += usize::from(matches!(progress, RunProgress::Trial { .. }))
+        });
+        assert_eq!((again, begun), (Ok(RunEnd::Done), 24));
+        std::fs::remove_dir_all(&folder).expect("it is removed");
     }
 }

@@ -1,10 +1,13 @@
 //! Verdicts: the rules of claims, applied to the blocks of an experiment.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::claim::{Pair, PublishedClaim, Side, VerdictRule};
+use crate::experiment::claim::{CellPair, PublishedClaim, Side, VerdictRule};
 use crate::measure::{Measure, show_number};
 use crate::plan::PlannedExperiment;
 use crate::record::Blocks;
@@ -104,15 +107,28 @@ pub fn judge(planned: &PlannedExperiment, blocks: &Blocks<'_>) -> Vec<ClaimVerdi
     claims.iter().enumerate().map(one).collect()
 }
 
-/// The control of an experiment, if it has one with blocks enough.
-pub fn control(planned: &PlannedExperiment, blocks: &Blocks<'_>) -> Option<ControlResult> {
-    let cell = &planned.cells.iter().find(|planned| planned.control)?.cell;
-    let measure = planned.experiment.claims.iter().find_map(|claim| match &claim.rule {
-        VerdictRule::Ratio { pair, .. } if pair.to == *cell => Some(claim.measure),
-        _ => None,
-    })?;
-    let effect = Effect::of(&blocks.control(cell, measure))?;
-    Some(ControlResult { experiment: planned.experiment.name.clone(), cell: cell.clone(), measure, effect })
+/// The control of an experiment, if it has one: a result for each measure of its claims.
+pub fn controls(planned: &PlannedExperiment, blocks: &Blocks<'_>) -> Vec<ControlResult> {
+    let Some(control) = planned.cells.iter().find(|planned| planned.control) else { return Vec::new() };
+    let experiment = &planned.experiment;
+    let mut measures: Vec<Measure> = experiment
+        .claims
+        .iter()
+        .filter(|claim| !claim.pairs().is_empty())
+        .map(|claim| claim.measure)
+        .collect();
+    measures.sort_unstable();
+    measures.dedup();
+    let result = |measure: Measure| {
+        let effect = Effect::of(&blocks.control(&control.cell, measure))?;
+        Some(ControlResult {
+            experiment: experiment.name.clone(),
+            cell: control.cell.clone(),
+            measure,
+            effect,
+        })
+    };
+    measures.into_iter().filter_map(result).collect()
 }
 
 /// The blocks that an experiment needs, given those of its pilot.
@@ -170,7 +186,7 @@ struct Judge<'a> {
 }
 
 /// A verdict, its sentence, and the effect with whether it is a ratio.
-type Found = (Ruling, String, Option<Effect>, bool);
+type Finding = (Ruling, String, Option<Effect>, bool);
 
 impl Judge<'_> {
     fn verdict(&self, number: usize) -> ClaimVerdict {
@@ -192,7 +208,7 @@ impl Judge<'_> {
         }
     }
 
-    fn find(&self, number: usize) -> Found {
+    fn find(&self, number: usize) -> Finding {
         if let Some(reason) = self.planned.untestable.get(&number) {
             return (Ruling::NotTestableHere, reason.clone(), None, false);
         }
@@ -213,22 +229,22 @@ impl Judge<'_> {
         }
     }
 
-    fn inconclusive(&self, why: String) -> Found {
+    fn inconclusive(&self, why: String) -> Finding {
         (Ruling::Inconclusive, why, None, false)
     }
 
-    fn few(&self, count: usize) -> Found {
+    fn few(&self, count: usize) -> Finding {
         self.inconclusive(format!("{count} blocks are complete; a verdict needs {FEWEST_BLOCKS}"))
     }
 
-    fn decision(&self, pair: &Pair, is: Direction, p: Option<f64>) -> Option<(Decision, Effect)> {
+    fn decision(&self, pair: &CellPair, is: Direction, p: Option<f64>) -> Option<(Decision, Effect)> {
         let ratios = self.blocks.ratios(&pair.of, &pair.to, self.claim.measure);
         let effect = Effect::with_bootstrap(&ratios)?;
         let p = p.unwrap_or_else(|| p_value(&ratios, 1.0));
         Some((decide(&effect, p, is, self.planned.margin), effect))
     }
 
-    fn ratio(&self, pair: &Pair, is: Direction) -> Found {
+    fn ratio(&self, pair: &CellPair, is: Direction) -> Finding {
         let Some((decision, effect)) = self.decision(pair, is, self.p) else { return self.few(0) };
         if effect.blocks < FEWEST_BLOCKS {
             return self.few(effect.blocks);
@@ -282,10 +298,10 @@ impl Judge<'_> {
         )
     }
 
-    fn best(&self, of: &str, among: &[String]) -> Found {
+    fn best(&self, of: &str, among: &[String]) -> Finding {
         let larger = self.claim.measure.larger_is_better();
         let is = if larger { Direction::Greater } else { Direction::Less };
-        let pair = |other: &String| Pair { of: of.to_owned(), to: other.clone() };
+        let pair = |other: &String| CellPair { of: of.to_owned(), to: other.clone() };
         let found: Vec<_> =
             among.iter().filter_map(|other| Some((other, self.decision(&pair(other), is, None)?))).collect();
         let fewest = found.iter().map(|(_, (_, effect))| effect.blocks).min().unwrap_or_default();
@@ -321,7 +337,7 @@ impl Judge<'_> {
         }
     }
 
-    fn bound(&self, of: &str, to: Option<&str>, side: Side, limit: f64) -> Found {
+    fn bound(&self, of: &str, to: Option<&str>, side: Side, limit: f64) -> Finding {
         let samples = bounded(self.blocks, of, to, self.claim.measure);
         let Some(effect) = Effect::with_bootstrap(&samples) else { return self.few(samples.len()) };
         if effect.blocks < FEWEST_BLOCKS {
@@ -345,7 +361,7 @@ impl Judge<'_> {
         (ruling, because, Some(effect), is_ratio)
     }
 
-    fn count(&self, of: &str, side: Side, limit: f64) -> Found {
+    fn count(&self, of: &str, side: Side, limit: f64) -> Finding {
         let counts = self.blocks.values(of, self.claim.measure);
         if counts.is_empty() {
             return self.inconclusive("no trial succeeded".to_owned());
@@ -371,7 +387,7 @@ impl Judge<'_> {
         }
     }
 
-    fn first_failure(&self, levels: &[String], at: &str, limit: f64) -> Found {
+    fn first_failure(&self, levels: &[String], at: &str, limit: f64) -> Finding {
         let fails = |level: &&String| {
             let values = self.blocks.values(level, self.claim.measure);
             let failed = values.iter().filter(|value| **value > limit).count();

@@ -9,7 +9,7 @@ use crate::statistics::decision::Direction;
 
 /// Two cells that are compared within a block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pair {
+pub struct CellPair {
     /// The cell above the line.
     pub of: String,
     /// The cell below the line.
@@ -32,7 +32,7 @@ pub enum VerdictRule {
     /// The ratio of two cells is above, below, or at 1.
     Ratio {
         /// The cells.
-        pair: Pair,
+        pair: CellPair,
         /// The claimed side.
         is: Direction,
     },
@@ -80,7 +80,7 @@ pub struct Confound {
     /// The confound in words.
     pub name: String,
     /// The cells without it.
-    pub pair: Pair,
+    pub pair: CellPair,
 }
 
 /// What a machine, or this version, must have for a claim.
@@ -138,8 +138,8 @@ impl PublishedClaim {
     }
 
     /// The pairs whose ratios an interval is made of.
-    pub fn pairs(&self) -> Vec<Pair> {
-        let pair = |of: &String, to: &String| Pair { of: of.clone(), to: to.clone() };
+    pub fn pairs(&self) -> Vec<CellPair> {
+        let pair = |of: &String, to: &String| CellPair { of: of.clone(), to: to.clone() };
         let mut all = match &self.rule {
             VerdictRule::Ratio { pair, .. } => vec![pair.clone()],
             VerdictRule::Best { of, among } => among.iter().map(|other| pair(of, other)).collect(),

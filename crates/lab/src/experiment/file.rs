@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::experiment::claim::{Confound, Pair, PublishedClaim, Requirement, Side, VerdictRule};
+use crate::experiment::claim::{CellPair, Confound, PublishedClaim, Requirement, Side, VerdictRule};
 use crate::experiment::problem::FileProblem;
 use crate::experiment::subject::{Cell, Subject, Workload};
 use crate::experiment::{Experiment, MOST_PRIMARY};
@@ -94,23 +94,23 @@ struct RawConfound {
 pub fn read(file: &str, text: &str) -> Result<Experiment, Box<FileProblem>> {
     let raw: RawExperiment =
         toml::from_str(text).map_err(|error| Box::new(FileProblem::of_toml(file, text, &error)))?;
-    Reader { file, text, cells: raw.cells.keys().cloned().collect() }.experiment(raw)
+    FileReader { file, text, cells: raw.cells.keys().cloned().collect() }.experiment(raw)
 }
 
-struct Reader<'a> {
+struct FileReader<'a> {
     file: &'a str,
     text: &'a str,
     cells: Vec<String>,
 }
 
-type Read<T> = Result<T, Box<FileProblem>>;
+type Checked<T> = Result<T, Box<FileProblem>>;
 
-impl Reader<'_> {
+impl FileReader<'_> {
     fn problem(&self, span: Range<usize>, what: impl Into<String>) -> FileProblem {
         FileProblem::at(self.file, self.text, span, what.into())
     }
 
-    fn experiment(&self, raw: RawExperiment) -> Read<Experiment> {
+    fn experiment(&self, raw: RawExperiment) -> Checked<Experiment> {
         let span = raw.name.span();
         let name = raw.name.into_inner();
         let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -127,7 +127,7 @@ impl Reader<'_> {
             cells.insert(name, self.cell(cell, &raw.base)?);
         }
         let claims: Vec<PublishedClaim> =
-            raw.claims.into_iter().map(|claim| self.claim(claim.into_inner())).collect::<Read<_>>()?;
+            raw.claims.into_iter().map(|claim| self.claim(claim.into_inner())).collect::<Checked<_>>()?;
         let primary = claims.iter().filter(|claim| claim.primary).count();
         if primary > MOST_PRIMARY {
             let problem = self.problem(
@@ -151,7 +151,7 @@ impl Reader<'_> {
         })
     }
 
-    fn cell(&self, raw: Spanned<RawCell>, base: &RawCell) -> Read<Cell> {
+    fn cell(&self, raw: Spanned<RawCell>, base: &RawCell) -> Checked<Cell> {
         let span = raw.span();
         let raw = raw.into_inner();
         let mut settings = match raw.subject {
@@ -187,19 +187,19 @@ impl Reader<'_> {
     }
 
     /// The name of a cell that exists.
-    fn known(&self, name: &Spanned<String>) -> Read<String> {
+    fn known(&self, name: &Spanned<String>) -> Checked<String> {
         match self.cells.contains(name.get_ref()) {
             true => Ok(name.get_ref().clone()),
             false => Err(self.unknown(name, "cell", self.cells.iter().map(String::as_str))),
         }
     }
 
-    fn pair(&self, [of, to]: &[Spanned<String>; 2]) -> Read<Pair> {
+    fn pair(&self, [of, to]: &[Spanned<String>; 2]) -> Checked<CellPair> {
         let (of, to) = (self.known(of)?, self.known(to)?);
-        Ok(Pair { of, to })
+        Ok(CellPair { of, to })
     }
 
-    fn claim(&self, raw: RawClaim) -> Read<PublishedClaim> {
+    fn claim(&self, raw: RawClaim) -> Checked<PublishedClaim> {
         let confound = match &raw.confound {
             Some(RawConfound { name, ratio }) => {
                 Some(Confound { name: name.clone(), pair: self.pair(ratio)? })
@@ -214,11 +214,11 @@ impl Reader<'_> {
             measure: raw.measure,
             primary: raw.primary,
             confound,
-            needs: raw.needs.iter().map(|need| self.requirement(need)).collect::<Read<_>>()?,
+            needs: raw.needs.iter().map(|need| self.requirement(need)).collect::<Checked<_>>()?,
         })
     }
 
-    fn rule(&self, spanned: &Spanned<RawRule>) -> Read<VerdictRule> {
+    fn rule(&self, spanned: &Spanned<RawRule>) -> Checked<VerdictRule> {
         let raw = spanned.get_ref();
         let wrong = |what: &str, fix: &str| Box::new(self.problem(spanned.span(), what).fix(fix));
         let side = |raw: &RawRule| match (raw.at_least, raw.at_most) {
@@ -226,7 +226,8 @@ impl Reader<'_> {
             (None, Some(limit)) => Ok((Side::AtMost, limit)),
             _ => Err(wrong("the rule needs one limit", "add `at-least = 2` or `at-most = 2`")),
         };
-        let all = |names: &[Spanned<String>]| names.iter().map(|name| self.known(name)).collect::<Read<_>>();
+        let all =
+            |names: &[Spanned<String>]| names.iter().map(|name| self.known(name)).collect::<Checked<_>>();
         match (&raw.ratio, &raw.best, &raw.bound, &raw.count, &raw.first_failure) {
             (Some(pair), None, None, None, None) => {
                 let is = raw.is.ok_or_else(|| {
@@ -273,7 +274,7 @@ impl Reader<'_> {
         }
     }
 
-    fn requirement(&self, need: &Spanned<String>) -> Read<Requirement> {
+    fn requirement(&self, need: &Spanned<String>) -> Checked<Requirement> {
         const KNOWN: [&str; 6] =
             ["second machine", "network", "memory limit", "cores N", "museum: NAME", "instrument: NAME"];
         let text = need.get_ref().as_str();

@@ -111,13 +111,13 @@ pub struct Workload {
     /// Operations in process: how many timers are armed.
     pub armed: Option<u32>,
     /// Operations in process: which one.
-    pub operation: Option<Operation>,
+    pub operation: Option<TimerOperation>,
 }
 
 /// An operation in process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Operation {
+pub enum TimerOperation {
     /// Add a timer that is the latest of all.
     AddLatest,
     /// Add a timer with a deadline at random.

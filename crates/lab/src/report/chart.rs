@@ -67,13 +67,13 @@ pub(super) fn bars(title: &str, measure: Measure, bars: &[Bar]) -> String {
 
 /// A line of latencies: by percentile, in milliseconds.
 #[derive(Clone, Debug)]
-pub(super) struct Curve {
+pub(super) struct LatencyLine {
     pub(super) label: String,
     pub(super) points: Vec<(String, f64)>,
 }
 
 /// Latencies by percentile on a logarithmic axis.
-pub(super) fn latencies(title: &str, names: &[&str], curves: &[Curve]) -> String {
+pub(super) fn latencies(title: &str, names: &[&str], curves: &[LatencyLine]) -> String {
     const HEIGHT: f64 = 240.0;
     const TOP: f64 = 30.0;
     const BOTTOM: f64 = 210.0;
@@ -102,8 +102,8 @@ pub(super) fn latencies(title: &str, names: &[&str], curves: &[Curve]) -> String
         let _ = write!(svg, "<text x=\"{:.1}\" y=\"230\" text-anchor=\"middle\">{name}</text>", x(name));
     }
     // Labels keep a distance from each other, in the order of the last values.
-    let mut order: Vec<&Curve> = curves.iter().filter(|curve| !curve.points.is_empty()).collect();
-    let last = |curve: &Curve| curve.points.last().map_or(0.0, |(_, value)| *value);
+    let mut order: Vec<&LatencyLine> = curves.iter().filter(|curve| !curve.points.is_empty()).collect();
+    let last = |curve: &LatencyLine| curve.points.last().map_or(0.0, |(_, value)| *value);
     order.sort_by(|a, b| last(b).total_cmp(&last(a)));
     let mut free = TOP - 10.0;
     for (number, curve) in order.into_iter().enumerate() {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn latencies_have_an_axis_of_powers_of_ten() {
-        let curve = Curve {
+        let curve = LatencyLine {
             label: "epoll".to_owned(),
             points: vec![("p50".to_owned(), 0.2), ("p99".to_owned(), 40.0)],
         };

@@ -7,7 +7,7 @@ use crate::measure::{Measure, show_number};
 use crate::plan::PlannedExperiment;
 use crate::record::{Blocks, Trial};
 use crate::report::RunResults;
-use crate::report::chart::{Bar, Curve, bars, escape, latencies};
+use crate::report::chart::{Bar, LatencyLine, bars, escape, latencies};
 use crate::report::tables::here;
 use crate::statistics::effect::Effect;
 use crate::verdict::{ClaimVerdict, Ruling, middle, shown};
@@ -197,11 +197,14 @@ fn charts(page: &mut String, planned: &PlannedExperiment, blocks: &Blocks<'_>) {
         let title = format!("Published: {}", measure.about().trim_end_matches('.').to_lowercase());
         let _ = write!(page, "<figure>{}</figure>", bars(&title, measure, &published.collect::<Vec<_>>()));
     }
-    let curves: Vec<Curve> = planned
+    let curves: Vec<LatencyLine> = planned
         .cells
         .iter()
         .filter(|planned| !planned.control)
-        .map(|planned| Curve { label: planned.cell.clone(), points: percentiles(blocks, &planned.cell) })
+        .map(|planned| LatencyLine {
+            label: planned.cell.clone(),
+            points: percentiles(blocks, &planned.cell),
+        })
         .filter(|curve| curve.points.len() > 1)
         .collect();
     if !curves.is_empty() {
@@ -288,10 +291,9 @@ fn runs(page: &mut String, results: &RunResults, planned: &PlannedExperiment) {
         {
             let _ = write!(
                 page,
-                "<p><b>{}</b></p><pre>{}\n{} {}</pre>",
+                "<p><b>{}</b></p><pre>{}\ntenfold {}</pre>",
                 escape(&planned_cell.cell),
                 escape(&trial.server.join(" ")),
-                "tenfold",
                 escape(&trial.client.join(" "))
             );
         }

@@ -49,7 +49,7 @@ impl RunResults {
         for planned in &plan.experiments {
             let blocks = Blocks::of(&trials, &planned.experiment.name).complete(planned.cells.len());
             verdicts.extend(verdict::judge(planned, &blocks));
-            controls.extend(verdict::control(planned, &blocks));
+            controls.extend(verdict::controls(planned, &blocks));
         }
         Ok(RunResults { plan, environment, trials, verdicts, controls })
     }

@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(20);
 
 /// What the load found.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadResult {
     /// Responses per second of the measured time.
     pub(crate) rate: f64,
     /// Bytes per second of the measured time.
@@ -42,7 +42,7 @@ pub(crate) struct Loaded {
     pub(crate) notes: Vec<String>,
 }
 
-impl Loaded {
+impl LoadResult {
     pub(crate) fn failed_requests(&self) -> u64 {
         self.failures.iter().map(|(_, count)| count).sum()
     }
@@ -51,7 +51,7 @@ impl Loaded {
         self.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
     }
 
-    fn of(run: &Summary) -> Loaded {
+    fn of(run: &Summary) -> LoadResult {
         let mut latencies = BTreeMap::new();
         if let Some(latency) = &run.latency_us {
             latencies = latency.percentiles.clone();
@@ -59,7 +59,7 @@ impl Loaded {
         }
         let responses = run.answers + run.warm_up.answers;
         let kind = |kind| serde_json::to_string(kind).unwrap_or_default().trim_matches('"').to_owned();
-        Loaded {
+        LoadResult {
             rate: run.rate,
             bytes_per_second: run.bytes as f64 / run.measured.max(f64::MIN_POSITIVE),
             responses,
@@ -75,7 +75,7 @@ impl Loaded {
 }
 
 /// What is asked for, and what has to come back.
-pub(crate) struct Target<'a> {
+pub(crate) struct LoadTarget<'a> {
     pub(crate) address: SocketAddr,
     pub(crate) path: &'a str,
     pub(crate) status: u16,
@@ -83,7 +83,7 @@ pub(crate) struct Target<'a> {
 }
 
 /// The words of the command behind `tenfold`.
-pub(crate) fn words(load: &Workload, target: &Target<'_>, milliseconds: u64) -> Vec<String> {
+pub(crate) fn words(load: &Workload, target: &LoadTarget<'_>, milliseconds: u64) -> Vec<String> {
     let mut words: Vec<String> = ["bench", "--quiet", "--json", "--timeout", "10s"].map(str::to_owned).into();
     let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
     add("duration", format!("{milliseconds}ms"));
@@ -119,7 +119,7 @@ pub(crate) fn words(load: &Workload, target: &Target<'_>, milliseconds: u64) -> 
 }
 
 /// Runs the load to its end.
-pub(crate) fn run(bench: &Workbench, words: &[String], milliseconds: u64) -> Result<Loaded, String> {
+pub(crate) fn run(bench: &Workbench, words: &[String], milliseconds: u64) -> Result<LoadResult, String> {
     let mut command = Command::new(&bench.program);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = spawn_pinned(command, &bench.client_processors)
@@ -132,7 +132,7 @@ pub(crate) fn run(bench: &Workbench, words: &[String], milliseconds: u64) -> Res
         let said = err.lines().last().unwrap_or("it said nothing");
         format!("the load generator failed: {said}")
     })?;
-    report.runs.first().map(Loaded::of).ok_or_else(|| "the load generator made no run".to_owned())
+    report.runs.first().map(LoadResult::of).ok_or_else(|| "the load generator made no run".to_owned())
 }
 
 fn reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
@@ -173,7 +173,7 @@ mod tests {
         let address = "127.0.0.1:80".parse().expect("an address");
         let load = Workload { connections: Some(16), close: true, ..Workload::default() };
         let file = SiteFile { path: "/x".to_owned(), bytes: 5, hash: [0xab; 32] };
-        let target = Target { address, path: "/x", status: 200, file: Some(&file) };
+        let target = LoadTarget { address, path: "/x", status: 200, file: Some(&file) };
         let words = words(&load, &target, 350);
         let text = words.join(" ");
         assert!(

@@ -12,13 +12,13 @@ use tenfold_engine::timer::{self, Timer};
 use tenfold_http::Instant;
 use tenfold_sys::usage;
 
-use crate::experiment::subject::{Cell, Operation, Subject};
+use crate::experiment::subject::{Cell, Subject, TimerOperation};
 use crate::machine::noise::NoiseWatch;
 use crate::measure::Measure;
 use crate::trial::interrupted;
 use head_list::HeadList;
 
-type Values = BTreeMap<Measure, f64>;
+type TrialValues = BTreeMap<Measure, f64>;
 
 /// Milliseconds on the clock of the timers when a round begins.
 const NOW: u64 = 1_000_000;
@@ -30,7 +30,7 @@ pub(crate) fn measure(
     milliseconds: u64,
     seed: u64,
     processors: &[usize],
-) -> Result<(Values, Vec<String>), String> {
+) -> Result<(TrialValues, Vec<String>), String> {
     let (Some(operation), armed) = (cell.load.operation, cell.load.armed.unwrap_or(1_000)) else {
         return Err("the cell names no operation".to_owned());
     };
@@ -47,7 +47,7 @@ pub(crate) fn measure(
         work.join().unwrap_or_else(|_| Err("the trial panicked".to_owned()))
     })?;
     let flags = noise.flags(rounds.elapsed);
-    let mut values = Values::from([(Measure::Operation, rounds.nanoseconds)]);
+    let mut values = TrialValues::from([(Measure::Operation, rounds.nanoseconds)]);
     if let Some(steps) = rounds.steps {
         values.insert(Measure::Steps, steps);
     }
@@ -104,11 +104,11 @@ struct Rounds {
 
 /// Rounds of operations, each on timers that are filled anew, until the time is over. The median of the rounds is the
 /// value: a round that is interrupted by another program is no round of the operation.
-fn rounds(make: &Make, operation: Operation, armed: u32, time: Duration, seed: u64) -> Rounds {
+fn rounds(make: &Make, operation: TimerOperation, armed: u32, time: Duration, seed: u64) -> Rounds {
     let begin = Clock::now();
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut each, mut steps) = (Vec::new(), None);
-    while (each.is_empty() || begin.elapsed() < time) && !(interrupted() && !each.is_empty()) {
+    while each.is_empty() || (begin.elapsed() < time && !interrupted()) {
         let mut timers = make();
         fill(timers.timer(), armed, operation, &mut random);
         let count = operations(operation, armed);
@@ -127,25 +127,25 @@ fn rounds(make: &Make, operation: Operation, armed: u32, time: Duration, seed: u
 }
 
 /// A walk is long on a long list: a round has fewer operations there.
-fn operations(operation: Operation, armed: u32) -> u32 {
+fn operations(operation: TimerOperation, armed: u32) -> u32 {
     match operation {
-        Operation::AddRandom | Operation::AddLatest if armed >= 10_000 => 100,
+        TimerOperation::AddRandom | TimerOperation::AddLatest if armed >= 10_000 => 100,
         _ => 500.min(armed),
     }
 }
 
-fn deadline(operation: Operation, index: u32, random: &mut fastrand::Rng) -> u64 {
+fn deadline(operation: TimerOperation, index: u32, random: &mut fastrand::Rng) -> u64 {
     match operation {
-        Operation::AddRandom => NOW + 10_000 + random.u64(..TIMEOUT),
-        Operation::AddSame => NOW + 10_000,
+        TimerOperation::AddRandom => NOW + 10_000 + random.u64(..TIMEOUT),
+        TimerOperation::AddSame => NOW + 10_000,
         _ => NOW + 10_000 + 2 * TIMEOUT + u64::from(index),
     }
 }
 
-fn act(timer: &mut dyn Timer, operation: Operation, armed: u32, index: u32, at: u64) {
+fn act(timer: &mut dyn Timer, operation: TimerOperation, armed: u32, index: u32, at: u64) {
     match operation {
-        Operation::Adjust => timer.arm(index, Instant(at)),
-        Operation::Tick => {
+        TimerOperation::Adjust => timer.arm(index, Instant(at)),
+        TimerOperation::Tick => {
             let mut due = Vec::new();
             timer.expire(Instant(NOW + u64::from(index)), &mut due);
             black_box(due.len());
@@ -155,15 +155,15 @@ fn act(timer: &mut dyn Timer, operation: Operation, armed: u32, index: u32, at: 
 }
 
 /// Arms timers, the earliest first, which is the order in which connections come.
-fn fill(timer: &mut dyn Timer, armed: u32, operation: Operation, random: &mut fastrand::Rng) {
+fn fill(timer: &mut dyn Timer, armed: u32, operation: TimerOperation, random: &mut fastrand::Rng) {
     // Memory for those that are added is there, as it is on a server that has run for a while.
     let all = armed + operations(operation, armed);
     (0..all).for_each(|index| timer.arm(index, Instant(NOW + u64::from(index))));
     (0..all).for_each(|index| timer.disarm(index));
     let mut deadlines: Vec<u64> = (0..armed)
         .map(|index| match operation {
-            Operation::AddSame => NOW + 10_000,
-            Operation::AddRandom => NOW + 10_000 + random.u64(..TIMEOUT),
+            TimerOperation::AddSame => NOW + 10_000,
+            TimerOperation::AddRandom => NOW + 10_000 + random.u64(..TIMEOUT),
             _ => NOW + 10_000 + u64::from(index) * TIMEOUT / u64::from(armed),
         })
         .collect();
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use crate::experiment::subject::Workload;
 
-    fn cell(subject: Subject, timer: &str, operation: Operation, armed: u32) -> Cell {
+    fn cell(subject: Subject, timer: &str, operation: TimerOperation, armed: u32) -> Cell {
         Cell {
             about: String::new(),
             subject,
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn every_timer_does_every_operation() {
-        use Operation::{AddLatest, AddRandom, AddSame, Adjust, Tick};
+        use TimerOperation::{AddLatest, AddRandom, AddSame, Adjust, Tick};
         for timer in ["list", "heap", "wheel", "hierarchical"] {
             for operation in [AddLatest, AddRandom, AddSame, Adjust, Tick] {
                 let cell = cell(Subject::Timers, timer, operation, 100);
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_list_walked_from_its_head_takes_steps_in_proportion() {
         let steps = |armed| {
-            let cell = cell(Subject::HeadList, "", Operation::AddLatest, armed);
+            let cell = cell(Subject::HeadList, "", TimerOperation::AddLatest, armed);
             measure(&cell, 1, 1, &[]).expect("it runs").0[&Measure::Steps]
         };
         let (few, many) = (steps(1_000), steps(10_000));

@@ -22,7 +22,7 @@ use crate::machine::noise::NoiseWatch;
 use crate::machine::processes::Resources;
 use crate::measure::Measure;
 use crate::record::Trial;
-use crate::trial::client::Loaded;
+use crate::trial::client::LoadResult;
 use crate::trial::server::RunningServer;
 pub use crate::trial::site::TrialSite;
 
@@ -88,7 +88,7 @@ impl Workbench {
         let checked = check::check(server.address, path, status, expected);
         checked.map_err(|why| server.explain(why))?;
         let idle = idle::open(server.address, path, load.idle.unwrap_or(0))?;
-        let target = client::Target { address: server.address, path, status, file: expected };
+        let target = client::LoadTarget { address: server.address, path, status, file: expected };
         let words = client::words(load, &target, milliseconds);
         trial.client = words.clone();
         let (noise, counted) = (NoiseWatch::start(), NetworkCounters::now());
@@ -110,7 +110,7 @@ impl Workbench {
 }
 
 /// Correctness before speed: a trial in which requests failed counts only if its cell allows that.
-fn judge(load: &Workload, loaded: &Loaded, trial: &mut Trial) -> Result<(), String> {
+fn judge(load: &Workload, loaded: &LoadResult, trial: &mut Trial) -> Result<(), String> {
     if load.may_fail {
         return Ok(());
     }
@@ -122,7 +122,7 @@ fn judge(load: &Workload, loaded: &Loaded, trial: &mut Trial) -> Result<(), Stri
     }
 }
 
-fn values(loaded: &Loaded, used: &Resources, events: &NetworkCounters) -> BTreeMap<Measure, f64> {
+fn values(loaded: &LoadResult, used: &Resources, events: &NetworkCounters) -> BTreeMap<Measure, f64> {
     let mut values = BTreeMap::from([
         (Measure::Rate, loaded.rate),
         (Measure::Bytes, loaded.bytes_per_second / 1e6),

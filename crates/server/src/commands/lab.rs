@@ -29,16 +29,16 @@ const INVALID: u8 = 4;
 const INTERRUPTED: u8 = 130;
 
 /// An error with its exit code.
-struct Failure(u8, String);
+struct LabFailure(u8, String);
 
-impl From<String> for Failure {
+impl From<String> for LabFailure {
     fn from(why: String) -> Self {
-        Failure(1, why)
+        LabFailure(1, why)
     }
 }
 
-fn usage(why: impl Into<String>) -> Failure {
-    Failure(2, why.into())
+fn usage(why: impl Into<String>) -> LabFailure {
+    LabFailure(2, why.into())
 }
 
 /// Runs the subcommand that was typed.
@@ -57,19 +57,19 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     };
     match done {
         Ok(code) => ExitCode::from(code),
-        Err(Failure(code, why)) => {
+        Err(LabFailure(code, why)) => {
             eprintln!("tenfold lab: {why}");
             ExitCode::from(code)
         }
     }
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+fn print(text: &str) -> Result<(), LabFailure> {
     let written = io::stdout().write_all(text.as_bytes());
-    written.map_err(|error| Failure(1, format!("cannot write to standard output: {error}")))
+    written.map_err(|error| LabFailure(1, format!("cannot write to standard output: {error}")))
 }
 
-fn list() -> Result<u8, Failure> {
+fn list() -> Result<u8, LabFailure> {
     let environment = LabEnvironment::find();
     let plan = RunPlan::new(library::all(), &Wishes::default(), &environment);
     let mut text = String::new();
@@ -86,7 +86,7 @@ fn list() -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn show(typed: &ArgMatches) -> Result<u8, Failure> {
+fn show(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let name = typed.get_one::<String>("NAME").cloned().expect("clap requires it");
     let environment = LabEnvironment::find();
     let chosen = library::select(&[name]).map_err(usage)?;
@@ -133,7 +133,7 @@ fn show(typed: &ArgMatches) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn examine() -> Result<u8, Failure> {
+fn examine() -> Result<u8, LabFailure> {
     let mut text = String::new();
     for one in doctor::examine(&LabEnvironment::find()) {
         let word = match one.gravity {
@@ -150,13 +150,14 @@ fn examine() -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn start(typed: &ArgMatches) -> Result<u8, Failure> {
+fn start(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let (plan, folder) = match typed.get_one::<PathBuf>("resume") {
         Some(folder) => (RunPlan::read(folder)?, folder.clone()),
         None => new_run(typed)?,
     };
-    let program = std::env::current_exe()
-        .map_err(|error| Failure(1, format!("cannot find this program, to start it as a server: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        LabFailure(1, format!("cannot find this program, to start it as a server: {error}"))
+    })?;
     let mut view = LiveView::new(&plan);
     let end = runner::run(&plan, &program, &folder, &mut |progress| view.tell(&progress))?;
     view.end();
@@ -173,13 +174,13 @@ fn start(typed: &ArgMatches) -> Result<u8, Failure> {
     let succeeded = results.trials.iter().any(|trial| trial.failed.is_none());
     if wanted && !succeeded {
         let why = results.trials.iter().find_map(|trial| trial.failed.clone()).unwrap_or_default();
-        return Err(Failure(INVALID, format!("no trial succeeded: {why}")));
+        return Err(LabFailure(INVALID, format!("no trial succeeded: {why}")));
     }
     Ok(0)
 }
 
 /// The plan of a new run, written into a folder of its own.
-fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf), Failure> {
+fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf), LabFailure> {
     let profile = typed.get_one::<String>("profile").map_or("quick", String::as_str);
     let profile = units::word(profile, "profile", &Profile::WORDS).map_err(usage)?;
     let parsed = |name: &str, range| {
@@ -221,10 +222,11 @@ fn new_run(typed: &ArgMatches) -> Result<(RunPlan, PathBuf), Failure> {
         None => free_folder(profile),
     };
     let failed =
-        |path: &Path, error: io::Error| Failure(1, format!("cannot write {}: {error}", path.display()));
+        |path: &Path, error: io::Error| LabFailure(1, format!("cannot write {}: {error}", path.display()));
     std::fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
     let path = folder.join(ENVIRONMENT);
-    let text = serde_json::to_string_pretty(&environment).map_err(|error| Failure(1, error.to_string()))?;
+    let text =
+        serde_json::to_string_pretty(&environment).map_err(|error| LabFailure(1, error.to_string()))?;
     std::fs::write(&path, text).map_err(|error| failed(&path, error))?;
     plan.write(&folder)?;
     Ok((plan, folder))
@@ -241,13 +243,13 @@ fn random_seed() -> u64 {
     u64::from(now.subsec_micros()) + 1
 }
 
-fn report(folder: &Path) -> Result<u8, Failure> {
+fn report(folder: &Path) -> Result<u8, LabFailure> {
     RunResults::read(folder)?.write(folder)?;
     print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
     Ok(0)
 }
 
-fn compare_runs(a: &Path, b: &Path) -> Result<u8, Failure> {
+fn compare_runs(a: &Path, b: &Path) -> Result<u8, LabFailure> {
     let (a, b) = (RunResults::read(a)?, RunResults::read(b)?);
     print(&compare::text(&a, &b))?;
     Ok(0)

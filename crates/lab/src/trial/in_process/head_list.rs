@@ -7,7 +7,7 @@ use tenfold_http::Instant;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct ListEntry {
     at: u64,
     previous: u32,
     next: u32,
@@ -16,7 +16,7 @@ struct Entry {
 
 /// A doubly linked list in the order of deadlines, in one array.
 pub(super) struct HeadList {
-    entries: Vec<Entry>,
+    entries: Vec<ListEntry>,
     head: u32,
     /// Entries that insertions walked past.
     pub(super) steps: u64,
@@ -31,7 +31,7 @@ impl Default for HeadList {
 impl Timer for HeadList {
     fn arm(&mut self, index: u32, at: Instant) {
         self.disarm(index);
-        let empty = Entry { at: 0, previous: NONE, next: NONE, armed: false };
+        let empty = ListEntry { at: 0, previous: NONE, next: NONE, armed: false };
         if self.entries.len() <= index as usize {
             self.entries.resize(index as usize + 1, empty);
         }
@@ -40,7 +40,7 @@ impl Timer for HeadList {
             self.steps += 1;
             (previous, next) = (next, self.entries[next as usize].next);
         }
-        self.entries[index as usize] = Entry { at: at.0, previous, next, armed: true };
+        self.entries[index as usize] = ListEntry { at: at.0, previous, next, armed: true };
         match previous {
             NONE => self.head = index,
             previous => self.entries[previous as usize].next = index,
@@ -53,7 +53,7 @@ impl Timer for HeadList {
     fn disarm(&mut self, index: u32) {
         let Some(entry) = self.entries.get_mut(index as usize).filter(|entry| entry.armed) else { return };
         entry.armed = false;
-        let Entry { previous, next, .. } = *entry;
+        let ListEntry { previous, next, .. } = *entry;
         match previous {
             NONE => self.head = next,
             previous => self.entries[previous as usize].next = next,

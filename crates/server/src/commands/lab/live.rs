@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use tenfold_lab::plan::RunPlan;
 use tenfold_lab::report::RunResults;
-use tenfold_lab::runner::Progress;
+use tenfold_lab::runner::RunProgress;
 use tenfold_lab::verdict::{ClaimVerdict, shown};
 
 /// The view.
@@ -34,26 +34,26 @@ impl LiveView {
         view
     }
 
-    pub(super) fn tell(&mut self, progress: &Progress<'_>) {
+    pub(super) fn tell(&mut self, progress: &RunProgress<'_>) {
         match progress {
-            Progress::Begins(planned) => {
+            RunProgress::Begins(planned) => {
                 self.begun += 1;
                 let one = &planned.experiment;
                 self.say(&format!("[{}/{}] {}: {}", self.begun, self.experiments, one.name, one.title));
             }
-            Progress::Trial { experiment, cell, block, blocks, left } if self.terminal => {
+            RunProgress::Trial { experiment, cell, block, blocks, left } if self.terminal => {
                 self.line = true;
                 // Clears the rest of the line that was there.
                 eprint!("\r{experiment}: block {block} of {blocks}, {cell}; {} left\x1b[K", time(*left));
                 let _ = std::io::stderr().flush();
             }
-            Progress::Trial { .. } => {}
-            Progress::Trouble(trial) => {
+            RunProgress::Trial { .. } => {}
+            RunProgress::Trouble(trial) => {
                 if let Some(why) = &trial.failed {
                     self.say(&format!("      {} failed: {why}", trial.cell));
                 }
             }
-            Progress::Verdicts(verdicts) => {
+            RunProgress::Verdicts(verdicts) => {
                 for verdict in *verdicts {
                     self.say(&line(verdict));
                 }
