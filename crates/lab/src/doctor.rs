@@ -1,4 +1,4 @@
-//! What would spoil a measurement on this machine, and how to mend it. Nothing is changed.
+//! Faults of this machine that would spoil a measurement, each with its mend. Nothing is changed.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ const SOMAXCONN: u64 = 4_096;
 /// Processes that want to run, above which a trial has company.
 const MOST_LOAD: f64 = 0.5;
 
-/// How grave a finding is.
+/// The gravity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gravity {
     /// Nothing to mend.
@@ -25,11 +25,11 @@ pub enum Gravity {
 /// One finding.
 #[derive(Clone, Debug)]
 pub struct Diagnosis {
-    /// How grave it is.
+    /// The gravity.
     pub gravity: Gravity,
-    /// What was found.
+    /// The finding.
     pub found: String,
-    /// How to mend it.
+    /// The mend.
     pub mend: String,
 }
 

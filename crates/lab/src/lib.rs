@@ -2,7 +2,7 @@
 //!
 //! An [`experiment`] is a file: claims, cells, and the rule of each verdict. A [`plan`] is written before the first
 //! [`trial`]; the [`runner`] carries it out and keeps a [`record`] of each trial. [`verdict`] applies the rules by
-//! [`statistics`] to what was recorded, and [`report`] shows it. [`doctor`] says what would spoil a measurement here.
+//! [`statistics`] to what was recorded, and [`report`] shows it. [`doctor`] lists faults of the machine.
 
 #![forbid(unsafe_code)]
 

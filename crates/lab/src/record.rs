@@ -29,13 +29,13 @@ pub struct Trial {
     pub order: usize,
     /// Seconds since 1970 when it began.
     pub at: u64,
-    /// Why it failed, if it did.
+    /// The reason of its failure, if it failed.
     pub failed: Option<String>,
     /// Disturbances.
     pub flags: Vec<String>,
     /// Facts that have to be known with it.
     pub notes: Vec<String>,
-    /// What was measured.
+    /// Measured values.
     pub values: BTreeMap<Measure, f64>,
     /// Latencies in microseconds, by percentile.
     pub latencies: BTreeMap<String, f64>,
@@ -56,7 +56,7 @@ impl TrialLog {
     /// Opens the file in `folder`; a line that was being written when a run ended is dropped.
     ///
     /// # Errors
-    /// What the system said, with the path.
+    /// The system's reason, with the path.
     pub fn open(folder: &Path) -> Result<TrialLog, String> {
         let path = folder.join(TRIALS);
         let failed = |error: io::Error| format!("cannot open {}: {error}", path.display());
@@ -72,7 +72,7 @@ impl TrialLog {
     /// Adds a trial.
     ///
     /// # Errors
-    /// What the system said, for instance that the disk is full.
+    /// The system's reason, such as a full disk.
     pub fn add(&mut self, trial: &Trial) -> Result<(), String> {
         let mut line = serde_json::to_vec(trial).map_err(|error| error.to_string())?;
         line.push(b'\n');
@@ -132,7 +132,7 @@ impl<'a> Blocks<'a> {
         self.blocks.iter().map(|(number, trials)| (*number, trials.as_slice()))
     }
 
-    /// How many there are.
+    /// The number of blocks.
     pub fn len(&self) -> usize {
         self.blocks.len()
     }
@@ -142,7 +142,7 @@ impl<'a> Blocks<'a> {
         self.blocks.is_empty()
     }
 
-    /// How many have a flag.
+    /// The number of blocks with a flag.
     pub fn flagged(&self) -> usize {
         self.iter().filter(|(_, trials)| trials.iter().any(|trial| !trial.flags.is_empty())).count()
     }
@@ -177,7 +177,7 @@ impl<'a> Blocks<'a> {
         self.iter().filter_map(|(_, trials)| ratio(trials)).collect()
     }
 
-    /// Why trials of a cell failed.
+    /// Reasons of failed trials of a cell.
     pub fn failures(&self, cell: &str) -> Vec<&'a str> {
         let failed = |trial: &&'a Trial| trial.failed.as_deref().filter(|_| trial.cell == cell);
         self.iter().flat_map(|(_, trials)| trials.iter().filter_map(failed)).collect()

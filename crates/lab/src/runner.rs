@@ -6,18 +6,19 @@ use std::time::{Duration, Instant};
 use crate::plan::{PlannedCell, PlannedExperiment, RunPlan};
 use crate::record::{self, Blocks, Trial, TrialLog};
 use crate::statistics::stages::PILOT_BLOCKS;
-use crate::trial::{Workbench, bench};
+use crate::trial::bench::{self, Workbench};
 use crate::verdict;
+use crate::verdict::ruling::ClaimVerdict;
 
 /// Attempts at a trial that failed, before the failure stands.
 const TRIES: usize = 2;
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
     /// Every block was run, or the budget is used up.
     Done,
-    /// Somebody interrupted it; it can be continued.
+    /// A signal interrupted it; it can be continued.
     Interrupted,
 }
 
@@ -42,13 +43,13 @@ pub enum RunProgress<'a> {
     /// A trial failed, or was disturbed.
     Trouble(&'a Trial),
     /// An experiment is done, with its verdicts.
-    Verdicts(&'a [verdict::ClaimVerdict]),
+    Verdicts(&'a [ClaimVerdict]),
 }
 
 /// Runs a plan in `folder`, from where it is.
 ///
 /// # Errors
-/// What the system said of the folder; failures of subjects are trials.
+/// The system's reason for a failure with the folder; failures of subjects are trials.
 pub fn run(
     plan: &RunPlan,
     program: &Path,
@@ -222,7 +223,8 @@ mod tests {
     use crate::machine::environment::LabEnvironment;
     use crate::plan::Wishes;
     use crate::plan::profile::Profile;
-    use crate::report::RunResults;
+    use crate::report::results::RunResults;
+    use crate::verdict::ruling::Ruling;
 
     /// In process, so that no server is needed.
     const TIMERS: &str = r#"
@@ -262,7 +264,7 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         let plan = RunPlan::new(vec![experiment], &wishes, &environment);
         plan.write(&folder).expect("it is written");
         let text = serde_json::to_string(&environment).expect("it is written");
-        std::fs::write(folder.join(crate::report::ENVIRONMENT), text).expect("it is written");
+        std::fs::write(folder.join(crate::report::results::ENVIRONMENT), text).expect("it is written");
         let program = Path::new("/no/such/program");
         let mut begun = 0;
         let end = run(&plan, program, &folder, &mut |progress| {
@@ -272,9 +274,9 @@ rule = { ratio = ["published", "wheel"], is = "greater" }
         // Eight blocks of two cells and a control.
         assert_eq!(begun, 24);
         let results = RunResults::read(&folder).expect("it is whole");
-        assert_eq!(results.verdicts[0].ruling, verdict::Ruling::Holds, "{:?}", results.verdicts);
+        assert_eq!(results.verdicts[0].ruling, Ruling::Holds, "{:?}", results.verdicts);
         assert_eq!(results.controls.len(), 1);
-        results.write(&folder).expect("there is room");
+        crate::report::write(&results, &folder).expect("there is room");
         // Everything is there, so nothing is run again.
         let again = run(&plan, program, &folder, &mut |progress| {
             begun += usize::from(matches!(progress, RunProgress::Trial { .. }))

@@ -83,7 +83,7 @@ pub struct Confound {
     pub pair: CellPair,
 }
 
-/// What a machine, or this version, must have for a claim.
+/// A condition that the machine, or this version, has to meet for a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Requirement {
     /// So many cores.
@@ -117,7 +117,7 @@ pub struct PublishedClaim {
     pub primary: bool,
     /// A confound that may flip it.
     pub confound: Option<Confound>,
-    /// What it needs.
+    /// Conditions without which it cannot be tested.
     pub needs: Vec<Requirement>,
 }
 

@@ -27,9 +27,9 @@ pub struct Experiment {
     pub source: String,
     /// The original setting.
     pub setting: String,
-    /// How it is scaled to one machine.
+    /// The setting here, scaled to one machine.
     pub scaled: String,
-    /// Where it deviates from the original.
+    /// Deviations from the original.
     pub deviations: Vec<String>,
     /// Whether the profile `smoke` has it.
     pub smoke: bool,
@@ -37,7 +37,7 @@ pub struct Experiment {
     pub margin: Option<f64>,
     /// The subjects with their load, by name, in the order of names.
     pub cells: BTreeMap<String, Cell>,
-    /// What was published.
+    /// The published claims.
     pub claims: Vec<PublishedClaim>,
     /// The text of its file.
     pub text: String,

@@ -55,7 +55,7 @@ impl FileProblem {
         self
     }
 
-    /// What the TOML reader said. It lists the known words in its message; the closest becomes the fix.
+    /// An error of the TOML reader. It lists the known words in its message; the closest becomes the fix.
     pub fn of_toml(file: &str, text: &str, error: &toml::de::Error) -> FileProblem {
         let message = error.message().trim().to_owned();
         let problem = FileProblem::at(file, text, error.span().unwrap_or(0..0), message.clone());

@@ -52,7 +52,7 @@ impl Subject {
         }
     }
 
-    /// Whether it is a server of somebody else.
+    /// Whether it is a server other than this one.
     pub fn is_peer(self) -> bool {
         matches!(self, Subject::Nginx | Subject::Apache | Subject::Lighttpd | Subject::H2o)
     }
@@ -63,7 +63,7 @@ impl Subject {
     }
 }
 
-/// How a response is known to be complete.
+/// The sign that a response is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndOfResponse {
@@ -88,7 +88,7 @@ pub struct Workload {
     pub close: bool,
     /// Requests in flight on a connection.
     pub pipeline: Option<u32>,
-    /// How a response is known to be complete.
+    /// The sign that a response is complete.
     pub completion: EndOfResponse,
     /// Idle keep-alive connections beside.
     pub idle: Option<u32>,

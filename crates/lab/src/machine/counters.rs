@@ -28,7 +28,7 @@ impl NetworkCounters {
         }
     }
 
-    /// What was counted since `before`.
+    /// The events since `before`.
     pub fn since(&self, before: &NetworkCounters) -> NetworkCounters {
         NetworkCounters {
             overflows: self.overflows.saturating_sub(before.overflows),

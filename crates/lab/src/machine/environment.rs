@@ -24,7 +24,7 @@ const SYSCTLS: [&str; 9] = [
     "fs/file-max",
 ];
 
-/// Where a run was made.
+/// The machine and the system of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LabEnvironment {
     /// Version of this program.

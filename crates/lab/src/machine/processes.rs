@@ -1,4 +1,4 @@
-//! What processes used, read from outside: CPU time, context switches, memory.
+//! Resources of processes, read from outside: CPU time, context switches, memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,7 +26,7 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// What `root` and its descendants have used.
+    /// The resources that `root` and its descendants have used.
     pub fn of(root: u32) -> Resources {
         let mut total = Resources::default();
         for process in descendants(root) {

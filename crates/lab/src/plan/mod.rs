@@ -20,9 +20,9 @@ pub const PLAN: &str = "plan.json";
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
-    /// What is at random repeats with the same number.
+    /// The seed: the same number repeats the order of trials.
     pub seed: u64,
-    /// How long and how fine.
+    /// Length and precision.
     pub profile: Profile,
     /// A number of blocks for every experiment instead of the two stages.
     pub blocks: Option<usize>,
@@ -60,10 +60,10 @@ pub struct PlannedExperiment {
     pub untestable: BTreeMap<usize, String>,
 }
 
-/// What a user asks of a run.
+/// The user's options for a run.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
-    /// How long and how fine.
+    /// Length and precision.
     pub profile: Profile,
     /// A number of blocks for every experiment.
     pub blocks: Option<usize>,
@@ -110,7 +110,7 @@ impl RunPlan {
     /// Writes the plan into the folder of a run.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's reason, with the path.
     pub fn write(&self, folder: &Path) -> Result<(), String> {
         let path = folder.join(PLAN);
         let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;

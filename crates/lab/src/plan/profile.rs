@@ -1,12 +1,12 @@
-//! How long and how fine a run is.
+//! Length and precision of a run.
 
 use serde::{Deserialize, Serialize};
 
-/// How long and how fine a run is.
+/// Length and precision of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// Three minutes: the findings that nobody misses.
+    /// Three minutes: five findings.
     Smoke,
     /// Thirty minutes.
     #[default]

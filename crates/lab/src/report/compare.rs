@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use crate::measure::show_number;
-use crate::report::RunResults;
+use crate::report::results::RunResults;
 use crate::statistics::effect::Effect;
-use crate::verdict::{ClaimVerdict, shown};
+use crate::verdict::ruling::{ClaimVerdict, shown};
 
 /// The verdicts of two runs, and how far each ratio moved.
 pub fn text(a: &RunResults, b: &RunResults) -> String {

@@ -6,11 +6,11 @@ use crate::experiment::claim::PublishedClaim;
 use crate::measure::{Measure, show_number};
 use crate::plan::PlannedExperiment;
 use crate::record::{Blocks, Trial};
-use crate::report::RunResults;
 use crate::report::chart::{Bar, LatencyLine, bars, escape, latencies};
+use crate::report::results::RunResults;
 use crate::report::tables::here;
 use crate::statistics::effect::Effect;
-use crate::verdict::{ClaimVerdict, Ruling, middle, shown};
+use crate::verdict::ruling::{ClaimVerdict, Ruling, middle, shown};
 
 const STYLE: &str = include_str!("style.css");
 const PERCENTILES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "max"];

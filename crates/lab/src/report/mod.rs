@@ -3,82 +3,26 @@
 mod chart;
 pub mod compare;
 mod html;
+pub mod results;
 mod tables;
 
 use std::path::Path;
 
-use crate::machine::environment::LabEnvironment;
-use crate::plan::RunPlan;
-use crate::record::{self, Blocks, Trial};
-use crate::verdict::{self, ClaimVerdict, ControlResult, Ruling};
+use crate::report::results::RunResults;
 
-/// The environment in the folder of a run.
-pub const ENVIRONMENT: &str = "env.json";
 /// The files of a report.
 pub const FILES: [&str; 4] = ["report.html", "verdicts.json", "trials.csv", "summary.md"];
 
-/// Everything that the folder of a run has, and the verdicts on it.
-#[derive(Clone, Debug)]
-pub struct RunResults {
-    /// The plan.
-    pub plan: RunPlan,
-    /// The environment.
-    pub environment: LabEnvironment,
-    /// Every trial.
-    pub trials: Vec<Trial>,
-    /// A verdict for each claim.
-    pub verdicts: Vec<ClaimVerdict>,
-    /// The noise of each experiment.
-    pub controls: Vec<ControlResult>,
-}
-
-impl RunResults {
-    /// Reads the folder of a run.
-    ///
-    /// # Errors
-    /// Names the file that is missing or damaged.
-    pub fn read(folder: &Path) -> Result<RunResults, String> {
-        let plan = RunPlan::read(folder)?;
-        let path = folder.join(ENVIRONMENT);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        let environment = serde_json::from_str(&text)
-            .map_err(|error| format!("{}: this is no environment of a run: {error}", path.display()))?;
-        let trials = record::read(folder)?;
-        let (mut verdicts, mut controls) = (Vec::new(), Vec::new());
-        for planned in &plan.experiments {
-            let blocks = Blocks::of(&trials, &planned.experiment.name).complete(planned.cells.len());
-            verdicts.extend(verdict::judge(planned, &blocks));
-            controls.extend(verdict::controls(planned, &blocks));
-        }
-        Ok(RunResults { plan, environment, trials, verdicts, controls })
+/// Writes every file of the report into the folder of a run.
+///
+/// # Errors
+/// The system's reason, with the path.
+pub fn write(results: &RunResults, folder: &Path) -> Result<(), String> {
+    let texts =
+        [html::page(results), tables::verdicts(results), tables::csv(results), tables::summary(results)];
+    for (name, text) in FILES.iter().zip(texts) {
+        let path = folder.join(name);
+        std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
-
-    /// The trials of an experiment that count.
-    fn blocks(&self, experiment: &str) -> Blocks<'_> {
-        let cells = self.plan.experiments.iter().find(|planned| planned.experiment.name == experiment);
-        Blocks::of(&self.trials, experiment).complete(cells.map_or(1, |planned| planned.cells.len()))
-    }
-
-    /// How many claims have each verdict, in the order of verdicts.
-    pub fn counts(&self) -> Vec<(Ruling, usize)> {
-        use Ruling::{Artefact, Holds, Inconclusive, NoDifference, NotTestableHere, Reversed};
-        let count = |ruling| self.verdicts.iter().filter(|verdict| verdict.ruling == ruling).count();
-        let all = [Holds, Reversed, NoDifference, Artefact, Inconclusive, NotTestableHere];
-        all.map(|ruling| (ruling, count(ruling))).into_iter().filter(|(_, count)| *count > 0).collect()
-    }
-
-    /// Writes every file of the report into the folder.
-    ///
-    /// # Errors
-    /// What the system said.
-    pub fn write(&self, folder: &Path) -> Result<(), String> {
-        let texts = [html::page(self), tables::verdicts(self), tables::csv(self), tables::summary(self)];
-        for (name, text) in FILES.iter().zip(texts) {
-            let path = folder.join(name);
-            std::fs::write(&path, text)
-                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        }
-        Ok(())
-    }
+    Ok(())
 }

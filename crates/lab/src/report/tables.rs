@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde_json::json;
 
 use crate::measure::Measure;
-use crate::report::RunResults;
-use crate::verdict::{ClaimVerdict, shown};
+use crate::report::results::RunResults;
+use crate::verdict::ruling::{ClaimVerdict, shown};
 
 /// Verdicts, noise and environment as JSON.
 pub(super) fn verdicts(results: &RunResults) -> String {

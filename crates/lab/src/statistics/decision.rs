@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::effect::{ALPHA, Effect, FEWEST_BLOCKS};
+use crate::statistics::effect::{Effect, FEWEST_BLOCKS};
+use crate::statistics::sample::ALPHA;
 
-/// What a claim says of a ratio.
+/// The claimed side of 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -16,7 +17,7 @@ pub enum Direction {
     Equal,
 }
 
-/// What a ratio shows about a claim.
+/// The result of a ratio for a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {

@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::statistics::sample::{ALPHA, moments};
 use crate::statistics::{stages, student};
 
-/// A confidence of 95 %.
-pub const ALPHA: f64 = 0.05;
 /// Below this number of blocks, an interval earns no verdict.
 pub const FEWEST_BLOCKS: usize = 8;
 /// From this number of blocks on, a bootstrap of the mean is reported beside the interval: with 6 blocks it calls
@@ -95,14 +94,6 @@ fn half_width(logs: &[f64], alpha: f64) -> f64 {
 /// The blocks that fixed the number of all.
 fn pilot(logs: &[f64]) -> &[f64] {
     &logs[..logs.len().min(stages::PILOT_BLOCKS)]
-}
-
-/// The mean and the standard deviation of a sample.
-pub fn moments(samples: &[f64]) -> (f64, f64) {
-    let count = samples.len() as f64;
-    let mean = samples.iter().sum::<f64>() / count;
-    let squares = samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>();
-    (mean, (squares / (count - 1.0).max(1.0)).sqrt())
 }
 
 /// A percentile bootstrap of the mean, the same for the same samples.

@@ -3,6 +3,7 @@
 pub mod decision;
 pub mod effect;
 pub mod holm;
+pub mod sample;
 pub mod simulation;
 pub mod stages;
 pub mod student;

@@ -1,6 +1,6 @@
-//! Stein's two-stage procedure: pilot blocks fix how many blocks there will be, and nobody looks in between.
+//! Stein's two-stage procedure: pilot blocks fix how many blocks there will be, and no result is looked at in between.
 
-use crate::statistics::effect::{ALPHA, moments};
+use crate::statistics::sample::{ALPHA, moments};
 use crate::statistics::student;
 
 /// Blocks of the first stage.

@@ -1,20 +1,41 @@
 //! Making a workbench: folders, processors, signals, descriptors.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use tenfold_sys::{lifecycle, limits};
+use tenfold_sys::lifecycle::{self, Phase};
+use tenfold_sys::limits;
 
 use crate::plan::RunPlan;
-use crate::trial::{TrialSite, Workbench};
+use crate::trial::site::TrialSite;
 
 /// The folder of configurations and error output, in the folder of a run.
 pub const KEPT: &str = "subjects";
 
+/// Programs, processors and folders that all trials share.
+#[derive(Debug)]
+pub struct Workbench {
+    /// This program, which is started again as a server and as a load generator.
+    pub program: PathBuf,
+    /// The files that subjects serve.
+    pub site: TrialSite,
+    /// The folder of configurations and error output of subjects.
+    pub kept: PathBuf,
+    /// Processors of servers; empty if nothing is pinned.
+    pub server_processors: Vec<usize>,
+    /// Processors of clients.
+    pub client_processors: Vec<usize>,
+}
+
+/// Whether a signal asked this process to stop.
+pub fn interrupted() -> bool {
+    lifecycle::phase() != Phase::Serving
+}
+
 /// Makes the workbench of a run.
 ///
 /// # Errors
-/// What the system said.
+/// The system's reason for the step that failed.
 pub fn make(plan: &RunPlan, program: &Path, output: &Path) -> Result<Workbench, String> {
     let kept = output.join(KEPT);
     fs::create_dir_all(&kept).map_err(|error| format!("cannot create {}: {error}", kept.display()))?;

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use tenfold_load::{Summary, output};
 
 use crate::experiment::subject::{EndOfResponse, Workload};
+use crate::trial::bench::{Workbench, interrupted};
 use crate::trial::server::spawn_pinned;
 use crate::trial::site::SiteFile;
-use crate::trial::{Workbench, interrupted};
 
-/// How long a load may take beyond its own time before it is stopped.
+/// Time beyond its own after which a load is stopped.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// What the load found.
+/// The results of a load.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoadResult {
     /// Responses per second of the measured time.
@@ -36,9 +36,9 @@ pub(crate) struct LoadResult {
     pub(crate) latencies: BTreeMap<String, f64>,
     /// CPU seconds of the generator.
     pub(crate) generator_cpu: f64,
-    /// Why its numbers are not to be used.
+    /// Reasons to doubt its numbers.
     pub(crate) invalid: Vec<String>,
-    /// What has to be known with them.
+    /// Remarks on its numbers.
     pub(crate) notes: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ impl LoadResult {
     }
 }
 
-/// What is asked for, and what has to come back.
+/// The resource that is asked for, and the response that has to come back.
 pub(crate) struct LoadTarget<'a> {
     pub(crate) address: SocketAddr,
     pub(crate) path: &'a str,

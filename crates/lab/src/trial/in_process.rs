@@ -15,7 +15,7 @@ use tenfold_sys::usage;
 use crate::experiment::subject::{Cell, Subject, TimerOperation};
 use crate::machine::noise::NoiseWatch;
 use crate::measure::Measure;
-use crate::trial::interrupted;
+use crate::trial::bench::interrupted;
 use head_list::HeadList;
 
 type TrialValues = BTreeMap<Measure, f64>;

@@ -7,14 +7,11 @@ mod idle;
 mod in_process;
 mod peers;
 mod server;
-mod site;
+pub mod site;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use tenfold_sys::lifecycle::{self, Phase};
 
 use crate::experiment::subject::{Cell, Workload};
 use crate::machine::counters::NetworkCounters;
@@ -22,32 +19,12 @@ use crate::machine::noise::NoiseWatch;
 use crate::machine::processes::Resources;
 use crate::measure::Measure;
 use crate::record::Trial;
+use crate::trial::bench::{Workbench, interrupted};
 use crate::trial::client::LoadResult;
 use crate::trial::server::RunningServer;
-pub use crate::trial::site::TrialSite;
 
 /// The time that processes of a connection get to end before their CPU time is read.
 const SETTLE: Duration = Duration::from_millis(20);
-
-/// What trials share: programs, processors, folders.
-#[derive(Debug)]
-pub struct Workbench {
-    /// This program, which is started again as a server and as a load generator.
-    pub program: PathBuf,
-    /// The files that subjects serve.
-    pub site: TrialSite,
-    /// Where configurations and error output of subjects are kept.
-    pub kept: PathBuf,
-    /// Processors of servers; empty if nothing is pinned.
-    pub server_processors: Vec<usize>,
-    /// Processors of clients.
-    pub client_processors: Vec<usize>,
-}
-
-/// Whether somebody asked this process to stop.
-pub fn interrupted() -> bool {
-    lifecycle::phase() != Phase::Serving
-}
 
 impl Workbench {
     /// Runs one trial of a cell; a failure is a trial, too. None if it was interrupted.

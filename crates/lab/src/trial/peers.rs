@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::experiment::subject::Subject;
 use crate::machine::environment;
-use crate::trial::Workbench;
+use crate::trial::bench::Workbench;
 
 /// The command of a peer; its configuration is written first.
 pub(crate) fn words(

@@ -14,18 +14,19 @@ use tenfold_sys::signal::Signal;
 use tenfold_sys::usage;
 
 use crate::experiment::subject::{Cell, Subject};
-use crate::trial::{Workbench, interrupted, peers};
+use crate::trial::bench::{Workbench, interrupted};
+use crate::trial::peers;
 
-/// How long a server may take to listen.
+/// Time in which a server has to listen.
 const START: Duration = Duration::from_secs(10);
-/// How long it may take to stop before it is killed.
+/// Time after which a server that does not stop is killed.
 const STOP: Duration = Duration::from_secs(2);
 
 /// A server that runs until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct RunningServer {
     child: Child,
-    /// Where it listens.
+    /// The address that it listens on.
     pub(crate) address: SocketAddr,
     /// Its command.
     pub(crate) command: Vec<String>,

@@ -32,7 +32,7 @@ impl TrialSite {
     /// An empty site in the folder for temporary files.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's reason, with the path.
     pub fn new() -> Result<TrialSite, String> {
         let made = (0..100).find_map(|number| {
             let name = format!("tenfold-lab-{}-{number}", std::process::id());
@@ -88,7 +88,7 @@ fn write(path: &Path, bytes: u64) -> std::io::Result<[u8; 32]> {
 
 impl Drop for TrialSite {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system, which cleans this folder.
+        // The system cleans this folder if that fails.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

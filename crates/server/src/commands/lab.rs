@@ -16,7 +16,8 @@ use tenfold_lab::experiment::{Experiment, library};
 use tenfold_lab::machine::environment::LabEnvironment;
 use tenfold_lab::plan::profile::Profile;
 use tenfold_lab::plan::{PLAN, RunPlan, Wishes};
-use tenfold_lab::report::{ENVIRONMENT, FILES, RunResults, compare};
+use tenfold_lab::report::results::{ENVIRONMENT, RunResults};
+use tenfold_lab::report::{self as page, FILES, compare};
 use tenfold_lab::runner::{self, RunEnd};
 
 pub(crate) use self::flags::command;
@@ -162,7 +163,7 @@ fn start(typed: &ArgMatches) -> Result<u8, LabFailure> {
     let end = runner::run(&plan, &program, &folder, &mut |progress| view.tell(&progress))?;
     view.end();
     let results = RunResults::read(&folder)?;
-    results.write(&folder)?;
+    page::write(&results, &folder)?;
     let shown = folder.display();
     if end == RunEnd::Interrupted {
         eprintln!("tenfold lab: interrupted; continue with: tenfold lab run --resume {shown}");
@@ -244,7 +245,7 @@ fn random_seed() -> u64 {
 }
 
 fn report(folder: &Path) -> Result<u8, LabFailure> {
-    RunResults::read(folder)?.write(folder)?;
+    page::write(&RunResults::read(folder)?, folder)?;
     print(&format!("report: {}\n", folder.join(FILES[0]).display()))?;
     Ok(0)
 }

@@ -1,4 +1,4 @@
-//! What a process or a thread takes of the processors: its CPU time, and the processors it may use.
+//! CPU time of processes, and the processors that a thread may use.
 
 use std::io;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub fn cpu_time(process: Pid) -> io::Result<Duration> {
 /// The processors that this thread may use.
 ///
 /// # Errors
-/// What `sched_getaffinity(2)` says.
+/// The error of `sched_getaffinity(2)`.
 pub fn processors() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
@@ -38,7 +38,7 @@ pub fn processors() -> io::Result<Vec<usize>> {
 /// Confines this thread to processors; threads and processes that it starts inherit them.
 ///
 /// # Errors
-/// What `sched_setaffinity(2)` says, for instance when none of them exists.
+/// The error of `sched_setaffinity(2)`, for instance if none of them exists.
 pub fn pin(processors: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
     processors.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu));

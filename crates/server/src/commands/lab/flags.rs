@@ -27,8 +27,9 @@ pub(crate) fn command() -> clap::Command {
                 .arg(Arg::new("file").long("file").action(ArgAction::SetTrue).help("Print its file (TOML)")),
         )
         .subcommand(
-            clap::Command::new("doctor")
-                .about("Print what would spoil a measurement here, and how to mend it; changes nothing"),
+            clap::Command::new("doctor").about(
+                "List faults of this machine that spoil a measurement, with their mends; changes nothing",
+            ),
         )
         .subcommand(run_command())
         .subcommand(

@@ -3,9 +3,9 @@
 use std::io::{IsTerminal, Write};
 
 use tenfold_lab::plan::RunPlan;
-use tenfold_lab::report::RunResults;
+use tenfold_lab::report::results::RunResults;
 use tenfold_lab::runner::RunProgress;
-use tenfold_lab::verdict::{ClaimVerdict, shown};
+use tenfold_lab::verdict::ruling::{ClaimVerdict, shown};
 
 /// The view.
 pub(super) struct LiveView {
@@ -16,7 +16,7 @@ pub(super) struct LiveView {
 }
 
 impl LiveView {
-    /// Says what will be run.
+    /// Prints the size of the run.
     pub(super) fn new(plan: &RunPlan) -> LiveView {
         let view = LiveView {
             terminal: std::io::stderr().is_terminal(),

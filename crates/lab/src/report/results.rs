@@ -1,0 +1,64 @@
+//! The folder of a run, read, with the verdicts on it.
+
+use std::path::Path;
+
+use crate::machine::environment::LabEnvironment;
+use crate::plan::RunPlan;
+use crate::record::{self, Blocks, Trial};
+use crate::verdict;
+use crate::verdict::ruling::{ClaimVerdict, ControlResult, Ruling};
+
+/// The environment in the folder of a run.
+pub const ENVIRONMENT: &str = "env.json";
+
+/// Everything that the folder of a run has, and the verdicts on it.
+#[derive(Clone, Debug)]
+pub struct RunResults {
+    /// The plan.
+    pub plan: RunPlan,
+    /// The environment.
+    pub environment: LabEnvironment,
+    /// Every trial.
+    pub trials: Vec<Trial>,
+    /// A verdict for each claim.
+    pub verdicts: Vec<ClaimVerdict>,
+    /// The noise of each experiment.
+    pub controls: Vec<ControlResult>,
+}
+
+impl RunResults {
+    /// Reads the folder of a run.
+    ///
+    /// # Errors
+    /// Names the file that is missing or damaged.
+    pub fn read(folder: &Path) -> Result<RunResults, String> {
+        let plan = RunPlan::read(folder)?;
+        let path = folder.join(ENVIRONMENT);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let environment = serde_json::from_str(&text)
+            .map_err(|error| format!("{}: this is no environment of a run: {error}", path.display()))?;
+        let trials = record::read(folder)?;
+        let (mut verdicts, mut controls) = (Vec::new(), Vec::new());
+        for planned in &plan.experiments {
+            let blocks = Blocks::of(&trials, &planned.experiment.name).complete(planned.cells.len());
+            verdicts.extend(verdict::judge(planned, &blocks));
+            controls.extend(verdict::controls(planned, &blocks));
+        }
+        Ok(RunResults { plan, environment, trials, verdicts, controls })
+    }
+
+    /// The trials of an experiment that count.
+    pub(super) fn blocks(&self, experiment: &str) -> Blocks<'_> {
+        let cells = self.plan.experiments.iter().find(|planned| planned.experiment.name == experiment);
+        Blocks::of(&self.trials, experiment).complete(cells.map_or(1, |planned| planned.cells.len()))
+    }
+
+    /// The number of claims with each verdict, in the order of verdicts.
+    pub fn counts(&self) -> Vec<(Ruling, usize)> {
+        use Ruling::{Artefact, Holds, Inconclusive, NoDifference, NotTestableHere, Reversed};
+        let count = |ruling| self.verdicts.iter().filter(|verdict| verdict.ruling == ruling).count();
+        let all = [Holds, Reversed, NoDifference, Artefact, Inconclusive, NotTestableHere];
+        all.map(|ruling| (ruling, count(ruling))).into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+}
