@@ -9,7 +9,7 @@ use serde_json::Value;
 use tenfold_tests::cases;
 use tenfold_tests::harness::Theme;
 use tenfold_tests::process::Process;
-use tenfold_tests::site::Folder;
+use tenfold_tests::site::TempFolder;
 use tenfold_tests::{binary, tools};
 
 pub(crate) const THEME: Theme = Theme {
@@ -96,7 +96,7 @@ fn the_doctor_names_a_mend_for_each_fault() {
 }
 
 fn a_run_ends_in_a_report_that_is_made_again_from_raw_data() {
-    let folder = Folder::new("lab-run");
+    let folder = TempFolder::new("lab-run");
     let output = folder.at("run").display().to_string();
     let words =
         ["run", "--profile", "smoke", "--only", "n16-starvation", "--blocks", "1", "--output", &output];
@@ -130,7 +130,7 @@ fn a_run_ends_in_a_report_that_is_made_again_from_raw_data() {
 }
 
 fn an_interrupted_run_continues_without_loss() {
-    let folder = Folder::new("lab-resume");
+    let folder = TempFolder::new("lab-resume");
     let file = folder.write("own.toml", OWN).display().to_string();
     let output = folder.at("run").display().to_string();
     let words = ["run", "--profile", "smoke", "--only", &file, "--blocks", "6", "--output", &output];
@@ -157,7 +157,7 @@ fn an_interrupted_run_continues_without_loss() {
 }
 
 fn a_broken_experiment_file_shows_line_column_and_mend() {
-    let folder = Folder::new("lab-broken");
+    let folder = TempFolder::new("lab-broken");
     for (from, to, expected) in [
         ("count = \"poll\"", "count = \"pol\"", &["own.toml:20:18", "did you mean `poll`?", "^^^^"][..]),
         ("measure = \"errors\"", "measure = \"eror\"", &["own.toml:19:11", "did you mean `errors`?"]),
@@ -171,7 +171,7 @@ fn a_broken_experiment_file_shows_line_column_and_mend() {
 }
 
 fn a_missing_peer_is_a_reason() {
-    let folder = Folder::new("lab-peers");
+    let folder = TempFolder::new("lab-peers");
     let text = OWN.replace("[cells.poll]\n", "[cells.poll]\nsubject = \"nginx\"\n");
     let file = folder.write("own.toml", &text).display().to_string();
     let output = folder.at("run").display().to_string();
@@ -187,7 +187,7 @@ fn a_missing_peer_is_a_reason() {
 }
 
 fn a_trial_that_fails_is_marked() {
-    let folder = Folder::new("lab-failed");
+    let folder = TempFolder::new("lab-failed");
     let text = OWN
         .replace("\"poll\", workers", "\"kqueue\", workers")
         .replace("\"select\", workers", "\"kqueue\", workers");

@@ -51,6 +51,8 @@ measures! {
     Overflows "overflows" "" "Connections that the kernel could not queue for accept (ListenOverflows).";
     SynRetries "syn-retries" "" "SYN segments that were sent again (TcpExtTCPSynRetrans).";
     Retransmits "retransmits" "" "Segments that were sent again.";
+    Calls "calls" "" "System calls of the server for each response, in a pass under a tracer.";
+    SocketOptions "socket-options" "" "Calls of setsockopt for each response, in a pass under a tracer.";
     Operation "operation" "ns" "Time of an operation in process.";
     Steps "steps" "" "Entries that an operation in process looked at.";
 }

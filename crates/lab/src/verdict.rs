@@ -169,7 +169,9 @@ impl Judge<'_> {
     }
 
     fn ratio(&self, pair: &CellPair, is: Direction) -> Finding {
-        let Some((decision, effect)) = self.decision(pair, is, self.p) else { return self.few(0) };
+        let Some((decision, effect)) = self.decision(pair, is, self.p) else {
+            return self.few(self.blocks.ratios(&pair.of, &pair.to, self.claim.measure).len());
+        };
         if effect.blocks < FEWEST_BLOCKS {
             return self.few(effect.blocks);
         }

@@ -106,6 +106,8 @@ pub struct Workload {
     pub hold_seconds: Option<u32>,
     /// Fields of every request.
     pub headers: Vec<String>,
+    /// Count system calls under a tracer, instead of measuring anything else.
+    pub trace: bool,
     /// Requests may fail; the claim is about that.
     pub may_fail: bool,
     /// Operations in process: how many timers are armed.
@@ -152,6 +154,7 @@ impl Workload {
             connection_rate: self.connection_rate.or(base.connection_rate),
             hold_seconds: self.hold_seconds.or(base.hold_seconds),
             headers: if self.headers.is_empty() { base.headers.clone() } else { self.headers },
+            trace: self.trace || base.trace,
             may_fail: self.may_fail || base.may_fail,
             armed: self.armed.or(base.armed),
             operation: self.operation.or(base.operation),

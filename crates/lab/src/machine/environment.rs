@@ -11,6 +11,9 @@ use tenfold_sys::usage;
 use crate::experiment::claim::Requirement;
 use crate::experiment::subject::Subject;
 
+/// The program that counts system calls.
+const TRACER: &str = "strace";
+
 /// Settings of the kernel that change results.
 const SYSCTLS: [&str; 9] = [
     "net/core/somaxconn",
@@ -111,6 +114,10 @@ impl LabEnvironment {
             Requirement::Museum(name) => Some(format!(
                 "it needs a server with the published mistake ({name}), which this version does not carry"
             )),
+            Requirement::Instrument(name) if name == TRACER => match installed(TRACER) {
+                Some(_) => None,
+                None => Some(format!("it needs {TRACER}, which is not installed")),
+            },
             Requirement::Instrument(name) => Some(format!("this version cannot measure it: {name}")),
         }
     }
@@ -122,6 +129,11 @@ pub fn program(subject: Subject) -> Option<PathBuf> {
         Subject::Apache => "apache2",
         other => other.name(),
     };
+    installed(name)
+}
+
+/// A program by its name, if it is installed.
+pub(crate) fn installed(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())

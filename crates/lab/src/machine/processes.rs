@@ -79,7 +79,7 @@ fn stat(process: u32) -> Option<Stat> {
 }
 
 /// `root` and every process below it.
-fn descendants(root: u32) -> BTreeSet<u32> {
+pub(crate) fn descendants(root: u32) -> BTreeSet<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let number = entry.file_name().to_str().and_then(|name| name.parse().ok());

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tenfold_load::{Summary, output};
+use tenfold_load::{RunSummary, output};
 
 use crate::experiment::subject::{EndOfResponse, Workload};
 use crate::trial::bench::{Workbench, interrupted};
@@ -51,7 +51,7 @@ impl LoadResult {
         self.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
     }
 
-    fn of(run: &Summary) -> LoadResult {
+    fn of(run: &RunSummary) -> LoadResult {
         let mut latencies = BTreeMap::new();
         if let Some(latency) = &run.latency_us {
             latencies = latency.percentiles.clone();

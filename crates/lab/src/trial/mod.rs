@@ -8,6 +8,7 @@ mod in_process;
 mod peers;
 mod server;
 pub mod site;
+mod tracer;
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -22,6 +23,7 @@ use crate::record::Trial;
 use crate::trial::bench::{Workbench, interrupted};
 use crate::trial::client::LoadResult;
 use crate::trial::server::RunningServer;
+use crate::trial::tracer::Tracer;
 
 /// The time that processes of a connection get to end before their CPU time is read.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -68,6 +70,11 @@ impl Workbench {
         let target = client::LoadTarget { address: server.address, path, status, file: expected };
         let words = client::words(load, &target, milliseconds);
         trial.client = words.clone();
+        if load.trace {
+            let tracer = Tracer::attach(server.process(), &self.kept, name)?;
+            let loaded = client::run(self, &words, milliseconds)?;
+            return traced(&loaded, &tracer.detach()?, trial);
+        }
         let (noise, counted) = (NoiseWatch::start(), NetworkCounters::now());
         let before = Resources::of(server.process());
         let loaded = client::run(self, &words, milliseconds)?;
@@ -84,6 +91,21 @@ impl Workbench {
         trial.values = values(&loaded, &used, &events);
         judge(load, &loaded, trial)
     }
+}
+
+/// The values of a pass under a tracer; its other numbers are inflated, and left out.
+fn traced(loaded: &LoadResult, calls: &BTreeMap<String, u64>, trial: &mut Trial) -> Result<(), String> {
+    if loaded.responses == 0 {
+        return Err("no response arrived under the tracer".to_owned());
+    }
+    let each = |count: u64| count as f64 / loaded.responses as f64;
+    let options = calls.get("setsockopt").copied().unwrap_or_default();
+    trial.values.insert(Measure::Calls, each(calls.values().sum()));
+    trial.values.insert(Measure::SocketOptions, each(options));
+    let named: Vec<String> =
+        calls.iter().map(|(name, count)| format!("{name} {:.2}", each(*count))).collect();
+    trial.notes.push(format!("calls for each response: {}", named.join(", ")));
+    Ok(())
 }
 
 /// Correctness before speed: a trial in which requests failed counts only if its cell allows that.

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tenfold_sys::process::{Pid, tell};
+use tenfold_sys::process::{Pid, send_signal};
 use tenfold_sys::signal::Signal;
 use tenfold_sys::usage;
 
@@ -104,7 +104,7 @@ impl Drop for RunningServer {
         let begin = Instant::now();
         if let Some(number) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             // Stops at once; a drain would wait for idle connections. The child is not reaped yet, so it is its number.
-            tell(number, Signal::Interrupt);
+            send_signal(number, Signal::Interrupt);
         }
         while self.is_alive() {
             if begin.elapsed() > STOP {

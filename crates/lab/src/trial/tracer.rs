@@ -1,0 +1,115 @@
+//! System calls by name, in a pass of their own: a tracer would inflate every other number.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tenfold_sys::process::{Pid, send_signal};
+use tenfold_sys::signal::Signal;
+
+use crate::machine::environment::installed;
+use crate::machine::processes::descendants;
+
+/// Time in which a tracer has to attach, and in which it has to stop.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A tracer of a server and its descendants.
+#[derive(Debug)]
+pub(crate) struct Tracer {
+    child: Child,
+    table: std::path::PathBuf,
+}
+
+impl Tracer {
+    /// Attaches to a process and all below it; the table of calls goes to a file in `folder`.
+    pub(crate) fn attach(process: u32, folder: &Path, name: &str) -> Result<Tracer, String> {
+        let program = installed("strace").ok_or("strace is not installed")?;
+        let table = folder.join(format!("{name}.calls"));
+        let all = descendants(process);
+        let mut command = Command::new(program);
+        command.args(["-f", "-c", "-o"]).arg(&table);
+        for number in &all {
+            command.args(["-p", &number.to_string()]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().map_err(|error| format!("cannot start strace: {error}"))?;
+        let mut tracer = Tracer { child, table };
+        let begin = Instant::now();
+        while !all.iter().all(|number| is_traced(*number)) {
+            let ended = tracer.child.try_wait().is_ok_and(|status| status.is_some());
+            if ended || begin.elapsed() > PATIENCE {
+                return Err(
+                    "strace cannot attach: allow it (kernel.yama.ptrace_scope), or run as root".to_owned()
+                );
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Ok(tracer)
+    }
+
+    /// Detaches, and returns the number of calls by name.
+    pub(crate) fn detach(mut self) -> Result<BTreeMap<String, u64>, String> {
+        self.stop();
+        let text = fs::read_to_string(&self.table)
+            .map_err(|error| format!("cannot read {}: {error}", self.table.display()))?;
+        Ok(calls(&text))
+    }
+
+    fn stop(&mut self) {
+        if let Some(number) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            send_signal(number, Signal::Interrupt);
+        }
+        let begin = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if begin.elapsed() > PATIENCE {
+                let _ = self.child.kill();
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.stop();
+        }
+    }
+}
+
+fn is_traced(process: u32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    text.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|number| number.trim() != "0"))
+}
+
+/// The table of `strace -c`: share, seconds, microseconds for each call, calls, errors if any, name.
+fn calls(table: &str) -> BTreeMap<String, u64> {
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let count = fields.get(3)?.parse().ok()?;
+        let name = fields.last().filter(|name| **name != "total")?;
+        fields.first()?.parse::<f64>().ok().map(|_| ((*name).to_owned(), count))
+    };
+    table.lines().filter_map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_strace_is_read() {
+        let table = "% time     seconds  usecs/call     calls    errors syscall\n\
+            ------ ----------- ----------- --------- --------- ----------------\n \
+            60.00    0.000600           3       200           sendto\n \
+            40.00    0.000400           2       201         7 recvfrom\n\
+            ------ ----------- ----------- --------- --------- ----------------\n\
+            100.00    0.001000           2       401         7 total\n";
+        let found = calls(table);
+        assert_eq!(found, BTreeMap::from([("recvfrom".to_owned(), 201), ("sendto".to_owned(), 200)]));
+        assert!(calls("").is_empty());
+    }
+}
