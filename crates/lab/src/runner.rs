@@ -72,12 +72,20 @@ pub fn run(
     Ok(RunEnd::Done)
 }
 
+/// Milliseconds that a start, a check and a stop take, about.
+const AROUND: u64 = 250;
+
 impl RunPlan {
-    /// About how long a trial took, its start included.
+    /// About how long a recorded trial took.
     fn milliseconds(&self, trial: &Trial) -> u64 {
         let planned = self.experiments.iter().find(|planned| planned.experiment.name == trial.experiment);
-        let own = planned.and_then(|planned| planned.experiment.cells.get(&trial.cell)?.load.milliseconds);
-        own.unwrap_or(self.profile.milliseconds()) + 150
+        planned.map_or(0, |planned| self.trial_milliseconds(planned, &trial.cell))
+    }
+
+    /// About how long a trial of a cell takes.
+    fn trial_milliseconds(&self, planned: &PlannedExperiment, cell: &str) -> u64 {
+        let own = planned.experiment.cells.get(cell).and_then(|cell| cell.load.milliseconds);
+        own.unwrap_or(planned.milliseconds) + AROUND
     }
 }
 
@@ -111,7 +119,9 @@ impl ActiveRun<'_> {
                 if over || self.left() == 0 {
                     break;
                 }
-                if !self.block(planned, block, wanted)? {
+                // A disturbed block is run again only while the experiment is within its time.
+                let due = share.mul_f64((block + 1) as f64 / wanted as f64);
+                if !self.block(planned, block, wanted, begin + due)? {
                     return Ok(false);
                 }
                 block += 1;
@@ -141,9 +151,12 @@ impl ActiveRun<'_> {
         self.plan.budget.saturating_sub(self.begin.elapsed().as_secs() + self.used)
     }
 
-    /// The time of an experiment: what is left, by the trials of a block.
+    /// The time of an experiment: its part of the time that is left, by the length of its first blocks.
     fn share(&self, number: usize) -> Duration {
-        let weight = |planned: &PlannedExperiment| planned.cells.len() as f64;
+        let weight = |planned: &PlannedExperiment| {
+            let trial = |cell: &PlannedCell| self.plan.trial_milliseconds(planned, &cell.cell) as f64;
+            planned.cells.iter().map(trial).sum::<f64>() * self.first_blocks(planned) as f64
+        };
         let rest: f64 = self.plan.experiments[number..].iter().map(weight).sum();
         let part = weight(&self.plan.experiments[number]) / rest.max(1.0);
         Duration::from_secs_f64(self.left() as f64 * part)
@@ -160,7 +173,13 @@ impl ActiveRun<'_> {
     }
 
     /// Runs a block; one that is disturbed is run again as a whole, within a bound. Says no if it was interrupted.
-    fn block(&mut self, planned: &PlannedExperiment, block: usize, blocks: usize) -> Result<bool, String> {
+    fn block(
+        &mut self,
+        planned: &PlannedExperiment,
+        block: usize,
+        blocks: usize,
+        due: Instant,
+    ) -> Result<bool, String> {
         let first = self.attempt(planned, block);
         for attempt in first..first + self.plan.profile.attempts() {
             let mut noisy = false;
@@ -174,7 +193,7 @@ impl ActiveRun<'_> {
                 self.log.add(&trial)?;
                 self.trials.push(trial);
             }
-            if !noisy {
+            if !noisy || Instant::now() > due {
                 break;
             }
         }
