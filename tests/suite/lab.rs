@@ -164,7 +164,7 @@ fn a_broken_experiment_file_shows_line_column_and_mend() {
         ("title", "titel", &["own.toml:3:1", "did you mean `title`?"]),
         ("[base]", "[base", &["own.toml:8:"]),
     ] {
-        let file = folder.write("own.toml", &OWN.replacen(from, to, 1)).display().to_string();
+        let file = folder.write("own.toml", OWN.replacen(from, to, 1)).display().to_string();
         expect_code(2, &["show", &file], expected);
     }
     expect_code(2, &["show", "nowhere.toml"], &["cannot read nowhere.toml"]);

@@ -82,9 +82,9 @@ pub(super) fn latencies(title: &str, names: &[&str], curves: &[LatencyLine]) -> 
     let low = values().fold(f64::MAX, f64::min).floor();
     let high = values().fold(f64::MIN, f64::max).ceil().max(low + 1.0);
     let y = |value: f64| BOTTOM - (value.max(1e-4).log10() - low) / (high - low) * (BOTTOM - TOP);
-    let step = (WIDTH - 60.0 - LABELS) / (names.len().max(2) - 1) as f64;
+    let step = (WIDTH - 70.0 - LABELS) / (names.len().max(2) - 1) as f64;
     let x =
-        |name: &str| 60.0 + step * names.iter().position(|known| *known == name).unwrap_or_default() as f64;
+        |name: &str| 70.0 + step * names.iter().position(|known| *known == name).unwrap_or_default() as f64;
     let mut svg = open(title, HEIGHT);
     let _ = write!(svg, "<text class=\"title\" x=\"0\" y=\"16\">{}</text>", escape(title));
     for power in low as i32..=high as i32 {
@@ -92,7 +92,7 @@ pub(super) fn latencies(title: &str, names: &[&str], curves: &[LatencyLine]) -> 
         let at = y(value);
         let _ = write!(
             svg,
-            "<path class=\"grid\" d=\"M60 {at:.1}H{:.1}\"/><text x=\"52\" y=\"{:.1}\" text-anchor=\"end\">{} ms</text>",
+            "<path class=\"grid\" d=\"M70 {at:.1}H{:.1}\"/><text x=\"62\" y=\"{:.1}\" text-anchor=\"end\">{} ms</text>",
             WIDTH - LABELS,
             at + 4.0,
             show_number(value)
@@ -110,7 +110,7 @@ pub(super) fn latencies(title: &str, names: &[&str], curves: &[LatencyLine]) -> 
         let points: Vec<String> =
             curve.points.iter().map(|(name, value)| format!("{:.1},{:.1}", x(name), y(*value))).collect();
         free = (free + 14.0).max(y(last(curve)) + 4.0);
-        let end = curve.points.last().map_or(60.0, |(name, _)| x(name));
+        let end = curve.points.last().map_or(70.0, |(name, _)| x(name));
         let _ = write!(
             svg,
             "<polyline class=\"curve c{}\" points=\"{}\"/><text x=\"{:.1}\" y=\"{free:.1}\">{}</text>",

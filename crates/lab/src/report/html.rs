@@ -147,7 +147,10 @@ fn claim_evidence(page: &mut String, claim: &PublishedClaim, verdict: &ClaimVerd
     }
     if let Some(p) = verdict.p {
         let corrected = if claim.primary { "p after Holm's correction" } else { "p, uncorrected" };
-        let _ = write!(page, "{corrected}: {p:.3}. ");
+        match p < 0.001 {
+            true => page.push_str(&format!("{corrected}: below 0.001. ")),
+            false => page.push_str(&format!("{corrected}: {p:.3}. ")),
+        }
     }
     if !verdict.ours.is_empty() {
         let _ = write!(page, "Medians: {}. ", escape(&verdict.ours));

@@ -57,6 +57,8 @@ pub(crate) fn measure(
 /// Timers as an experiment sees them.
 trait Subjected {
     fn timer(&mut self) -> &mut dyn Timer;
+    /// Whether the latest timer is to be armed first: a walk from the head is short then, and filling is not quadratic.
+    fn fills_from_the_latest(&self) -> bool;
     /// Entries looked at so far, if it counts them.
     fn steps(&self) -> Option<u64>;
 }
@@ -69,6 +71,9 @@ impl Subjected for Ours {
     fn timer(&mut self) -> &mut dyn Timer {
         &mut *self.0
     }
+    fn fills_from_the_latest(&self) -> bool {
+        false
+    }
     fn steps(&self) -> Option<u64> {
         None
     }
@@ -77,6 +82,9 @@ impl Subjected for Ours {
 impl Subjected for HeadList {
     fn timer(&mut self) -> &mut dyn Timer {
         self
+    }
+    fn fills_from_the_latest(&self) -> bool {
+        true
     }
     fn steps(&self) -> Option<u64> {
         Some(self.steps)
@@ -110,7 +118,7 @@ fn rounds(make: &Make, operation: TimerOperation, armed: u32, time: Duration, se
     let (mut each, mut steps) = (Vec::new(), None);
     while each.is_empty() || (begin.elapsed() < time && !interrupted()) {
         let mut timers = make();
-        fill(timers.timer(), armed, operation, &mut random);
+        fill(&mut *timers, armed, operation, &mut random);
         let count = operations(operation, armed);
         let deadlines: Vec<u64> = (0..count).map(|index| deadline(operation, index, &mut random)).collect();
         let before = timers.steps();
@@ -154,12 +162,16 @@ fn act(timer: &mut dyn Timer, operation: TimerOperation, armed: u32, index: u32,
     }
 }
 
-/// Arms timers, the earliest first, which is the order in which connections come.
-fn fill(timer: &mut dyn Timer, armed: u32, operation: TimerOperation, random: &mut fastrand::Rng) {
+/// Arms timers in the order that costs the subject least.
+fn fill(timers: &mut dyn Subjected, armed: u32, operation: TimerOperation, random: &mut fastrand::Rng) {
+    let from_the_latest = timers.fills_from_the_latest();
+    let timer = timers.timer();
     // Memory for those that are added is there, as it is on a server that has run for a while.
     let all = armed + operations(operation, armed);
-    (0..all).for_each(|index| timer.arm(index, Instant(NOW + u64::from(index))));
-    (0..all).for_each(|index| timer.disarm(index));
+    for index in 0..all {
+        timer.arm(index, Instant(NOW));
+        timer.disarm(index);
+    }
     let mut deadlines: Vec<u64> = (0..armed)
         .map(|index| match operation {
             TimerOperation::AddSame => NOW + 10_000,
@@ -168,8 +180,10 @@ fn fill(timer: &mut dyn Timer, armed: u32, operation: TimerOperation, random: &m
         })
         .collect();
     deadlines.sort_unstable();
-    // From the latest to the earliest: a list that is walked from its head takes one step for each.
-    for (index, at) in (0..armed).zip(deadlines).rev() {
+    if from_the_latest {
+        deadlines.reverse();
+    }
+    for (index, at) in (0..armed).zip(deadlines) {
         timer.arm(index, Instant(at));
     }
 }
