@@ -82,15 +82,11 @@ fn random_records(count: usize) {
     }
 }
 
+/// A million with `TENFOLD_TEST_ALL=1`.
 #[test]
 fn random_records_are_those_of_rustls() {
-    random_records(4000);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn a_million_random_records_are_those_of_rustls() {
-    random_records(1_000_000);
+    let all = std::env::var_os("TENFOLD_TEST_ALL").is_some_and(|value| value == "1");
+    random_records(if all { 1_000_000 } else { 4000 });
 }
 
 #[test]
