@@ -22,7 +22,7 @@ pub(crate) const THEME: Theme = Theme {
         Engines Own: h79_calls_of_intruders_end_the_worker, h79_the_wait_of_another_model_ends_the_worker,
             h79_every_thread_of_a_worker_has_its_filter,
             h79_options_that_reach_other_processes_are_refused,
-            h79_handlers_and_filters_stay_as_they_are, h79_arguments_that_reach_other_processes_are_refused;
+            h79_handlers_and_filters_stay_as_they_are, h79_a_memory_fault_ends_the_worker, h79_arguments_that_reach_other_processes_are_refused;
         Every Once: h79_without_filters_the_server_does_not_start, h79_the_sandbox_cannot_be_turned_off;
     ],
 };
@@ -151,6 +151,18 @@ fn h79_handlers_and_filters_stay_as_they_are(config: &Config) {
         becomes_true(SOON, &format!("{call} is reported"), || server.errors().contains(&line));
     }
     is_fatal(&server, "ptrace", "the system call ptrace (");
+}
+
+/// The runtime of Rust handles SIGSEGV and restores the default action, which ends the process.
+fn h79_a_memory_fault_ends_the_worker(config: &Config) {
+    let server = start(config);
+    assert!(!attempt(&server, "fault"), "an answer came");
+    if config.engine != Engine::Fork {
+        let line = "was killed by signal 11 (SEGV: segmentation fault); another takes its place";
+        becomes_true(SOON, "the end of the worker is reported", || server.errors().contains(line));
+    }
+    assert_eq!(server.get("/1k.html").status, 200, "{}", server.errors());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 fn h79_every_thread_of_a_worker_has_its_filter(config: &Config) {

@@ -195,8 +195,9 @@ fn with_conditions() -> Vec<FilterRule> {
     let locks = [libc::F_GETLK, libc::F_SETLK, libc::F_SETLKW, libc::F_GETPIPE_SZ, libc::F_SETPIPE_SZ];
     let commands: Vec<u32> = descriptors.iter().chain(&locks).map(|&command| command as u32).collect();
     rules.extend(is(Call::FCNTL, 1, &commands));
-    // Signals that the C library keeps for itself, and questions: no handler changes.
-    rules.extend(is(Call::RT_SIGACTION, 0, &[32, 33]));
+    // Signals that the C library keeps for itself, and questions: no handler changes. The runtime of Rust restores the
+    // default actions of memory faults, by which the process ends: its handler would be called again for ever.
+    rules.extend(is(Call::RT_SIGACTION, 0, &[32, 33, libc::SIGBUS as u32, libc::SIGSEGV as u32]));
     rules.push(FilterRule::when(Call::RT_SIGACTION, &[(1, Test::Null)]));
     let own = process::own().as_raw_nonzero().get() as u32;
     rules.push(FilterRule::when(Call::TGKILL, &[(0, Test::Is(own)), (2, Test::Is(libc::SIGABRT as u32))]));

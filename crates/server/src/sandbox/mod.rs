@@ -123,13 +123,15 @@ fn named(number: i64) -> String {
 }
 
 /// Makes the call that a test asks for by `/.attempt/NAME`, on the thread that answers, or opens a file by
-/// `/.attempt/open/PATH` and says what came of it.
+/// `/.attempt/open/PATH` and says what came of it, or reads an address that is none (`/.attempt/fault`).
 #[cfg(feature = "test-layer")]
 pub(crate) fn attempt(path: &str) {
     let Some(wanted) = path.strip_prefix("/.attempt/") else { return };
     if let Some(file) = wanted.strip_prefix("open") {
         let opened = std::fs::File::open(file).map(drop);
         warning!("attempt to open {file}: {opened:?}");
+    } else if wanted == "fault" {
+        seccomp::fault();
     } else if let Some(call) = Call::named(wanted) {
         let _ = seccomp::attempt(call);
     }

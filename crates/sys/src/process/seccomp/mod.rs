@@ -188,6 +188,15 @@ fn install(
     })
 }
 
+/// Reads memory that is not mapped, for tests of processes with filters.
+#[cfg(feature = "test-layer")]
+pub fn fault() {
+    let nothing = std::hint::black_box(std::ptr::dangling::<u8>());
+    // SAFETY: the first page of memory is never mapped (`vm.mmap_min_addr`), so the read raises SIGSEGV and returns
+    // nothing.
+    let _ = unsafe { nothing.read_volatile() };
+}
+
 /// Makes `call` although a filter may refuse it, for tests of filters. Its arguments are invalid or harmless; `getpid`
 /// uses the number of another system call table.
 ///
