@@ -19,7 +19,8 @@ use super::sandbox::{attempt, is_fatal, start};
 pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
-        Topologies Own: h94_a_listener_that_a_worker_shuts_down_is_revived;
+        Topologies Own: h94_a_listener_that_a_worker_shuts_down_is_revived,
+            h94_a_unix_socket_at_which_others_would_wait_for_ever_is_exchanged;
         Epoll Own: h94_listeners_are_revived_as_often_as_they_are_shut_down;
         Engines Own: h79_no_process_that_serves_starts_or_signals_another,
             h79_the_process_of_a_connection_accepts_no_other;
@@ -68,6 +69,28 @@ fn h94_a_listener_that_a_worker_shuts_down_is_revived(config: &Config) {
     assert_eq!(reported, usize::from(config.engine != Engine::Fork), "{}", server.errors());
     server.stop().unwrap_or_else(|why| panic!("{why}"));
     assert!(!socket.exists(), "its file was left");
+}
+
+fn h94_a_unix_socket_at_which_others_would_wait_for_ever_is_exchanged(config: &Config) {
+    // Elsewhere the worker stops itself and no other.
+    if config.processes() == 1 {
+        return;
+    }
+    let folder = TempFolder::new("shared-wait");
+    folder.allow(".", 0o777);
+    let socket = folder.at("socket");
+    let server = on_both(config, &socket);
+    for _ in 0..2 {
+        let before = server.workers();
+        attempt(&server, "ioctl");
+        becomes_true(SOON, &format!("other workers: {}", server.errors()), || {
+            server.workers().iter().all(|worker| !before.contains(worker))
+        });
+        assert!((0..20).all(|_| answers_on(&socket)), "{}", server.errors());
+    }
+    let line = "a process of the server changed how others wait at a Unix socket";
+    assert_eq!(server.errors().matches(line).count(), 2, "{}", server.errors());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 fn h94_listeners_are_revived_as_often_as_they_are_shut_down(config: &Config) {

@@ -1,12 +1,12 @@
-//! Listening sockets that a process of the server has shut down: code in a compromised worker can do that to all that
-//! have the socket. They listen again within moments, and the server need not be restarted.
+//! Listening sockets that a process of the server has shut down, or lets others wait at for ever: code in a compromised
+//! worker can do that to all that have the socket. They listen again within moments, and the server need not be restarted.
 
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use tenfold_sys::signal::Signal;
-use tenfold_sys::socket::ListenAddress;
+use tenfold_sys::socket::{AcceptMode, ListenAddress};
 
 use super::generation::{Generation, MOST_FORMER, Stage};
 use super::state::Supervisor;
@@ -17,6 +17,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The pause behind one that failed.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
+/// How often sockets that several processes have are compared with how they were.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// The state of revivals.
 #[derive(Debug, Default)]
 pub(super) struct Revival {
@@ -26,12 +29,14 @@ pub(super) struct Revival {
     renews: bool,
     /// Addresses whose revival and failure were reported.
     reported: HashSet<(ListenAddress, bool)>,
+    /// How `accept` waits on sockets that several workers have, since all of them serve; and when it is looked at next.
+    modes: Option<(Vec<AcceptMode>, Instant)>,
 }
 
 impl Revival {
     /// When there is something to do.
     pub(super) fn by(&self) -> Option<Instant> {
-        self.again
+        [self.again, self.modes.as_ref().map(|(_, look)| *look)].into_iter().flatten().min()
     }
 }
 
@@ -45,6 +50,7 @@ impl Supervisor {
     /// Lets sockets that were shut down listen again, and gives workers those that had to be exchanged.
     pub(super) fn look_after_sockets(&mut self) {
         let now = Instant::now();
+        self.compare_modes(now);
         if self.leaving.is_some() || self.revival.again.is_some_and(|again| again > now) {
             return;
         }
@@ -67,11 +73,38 @@ impl Supervisor {
                 Err(why) => debug!("{address} cannot listen again: {why}"),
             }
             // A Unix socket is another one, and workers have the old one.
-            self.revival.renews |= matches!(address, ListenAddress::Unix(_));
+            if matches!(address, ListenAddress::Unix(_)) {
+                (self.revival.renews, self.revival.modes) = (true, None);
+            }
         }
         if self.revival.renews {
             self.renew();
         }
+    }
+
+    /// Remembers how `accept` waits on the sockets that several workers have, which now serve.
+    pub(super) fn remember_modes(&mut self) {
+        let modes = self.sockets.accept_modes();
+        self.revival.modes = (!modes.is_empty()).then(|| (modes, Instant::now() + LOOK));
+    }
+
+    /// Shuts down sockets on which code in a worker has changed how `accept` waits: the other workers would wait in it
+    /// for ever. They are exchanged then, and the workers with them.
+    fn compare_modes(&mut self, now: Instant) {
+        let Some((modes, look)) = self.revival.modes.as_mut().filter(|(_, look)| *look <= now) else {
+            return;
+        };
+        *look = now + LOOK;
+        // Workers that begin set it.
+        let is_settled = self.generations.last().is_some_and(|newest| newest.stage == Stage::Serving);
+        if self.leaving.is_some() || !is_settled || self.sockets.accept_modes() == *modes {
+            return;
+        }
+        warning!(
+            "a process of the server changed how others wait at a Unix socket; it is exchanged for another"
+        );
+        self.sockets.shut_down_shared();
+        self.revival.modes = None;
     }
 
     /// Begins a generation with the configuration that runs: its workers get the sockets as they are now.

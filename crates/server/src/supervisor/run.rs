@@ -203,6 +203,7 @@ impl Supervisor {
             if newest.stage == Stage::Starting && newest.is_ready() && self.leaving.is_none() {
                 newest.stage = Stage::Serving;
                 self.took_over();
+                self.remember_modes();
             } else if newest.stage == Stage::Starting && newest.is_late() {
                 error!("a worker does not begin to serve");
                 newest.fail();

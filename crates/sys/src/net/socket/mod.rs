@@ -8,4 +8,5 @@ mod unix;
 
 pub use listen::{ListenAddress, ListenOptions, Listener};
 pub use option::{SO_PASSRIGHTS, refuse_descriptors};
+pub use shared::AcceptMode;
 pub use stream::{DISCONNECT_BYTES, Socket};

@@ -274,19 +274,24 @@ pub fn attempt(call: Call) -> io::Result<()> {
                 number => number.into(),
             }
         }
-        // Every listening socket that this process has.
         (Call::SHUTDOWN, Some(number)) => {
-            for descriptor in 3..64 {
-                let (mut listens, mut length): (libc::c_int, libc::socklen_t) = (0, 4);
-                let (level, option) = (libc::SOL_SOCKET, libc::SO_ACCEPTCONN);
-                // SAFETY: the option is an int; the pointers are those of a live one and of its length.
-                unsafe {
-                    libc::getsockopt(descriptor, level, option, (&raw mut listens).cast(), &raw mut length)
-                };
-                if listens != 0 {
-                    // SAFETY: no memory is passed.
-                    unsafe { libc::syscall(number, descriptor, libc::SHUT_RDWR) };
-                }
+            for descriptor in listening() {
+                // SAFETY: no memory is passed.
+                unsafe { libc::syscall(number, descriptor, libc::SHUT_RDWR) };
+            }
+            0
+        }
+        // `accept` waits for ever on Unix sockets.
+        (Call::IOCTL, Some(number)) => {
+            let is_unix = |one: &libc::c_int| number_of(*one, libc::SO_DOMAIN) == libc::AF_UNIX;
+            let (off, none) = (0 as libc::c_int, [0 as libc::c_long; 2]);
+            for descriptor in listening().filter(is_unix) {
+                let length = size_of_val(&none) as libc::socklen_t;
+                let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVTIMEO);
+                // SAFETY: the option is a timeval; the pointer and the length are those of a live one.
+                unsafe { libc::setsockopt(descriptor, level, option, none.as_ptr().cast(), length) };
+                // SAFETY: the kernel reads an int through the pointer to a live one.
+                unsafe { libc::syscall(number, descriptor, libc::FIONBIO, &raw const off) };
             }
             0
         }
@@ -306,4 +311,20 @@ pub fn attempt(call: Call) -> io::Result<()> {
         _ => return Err(io::Error::other(format!("no test makes the call {call}"))),
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Every listening socket that this process has.
+#[cfg(feature = "test-layer")]
+fn listening() -> impl Iterator<Item = libc::c_int> {
+    (3..64).filter(|&descriptor| number_of(descriptor, libc::SO_ACCEPTCONN) > 0)
+}
+
+/// An option of a socket, or 0.
+#[cfg(feature = "test-layer")]
+fn number_of(descriptor: libc::c_int, option: libc::c_int) -> libc::c_int {
+    let (mut value, mut length): (libc::c_int, libc::socklen_t) = (0, 4);
+    let level = libc::SOL_SOCKET;
+    // SAFETY: the option is an int; the pointers are those of a live one and of its length.
+    unsafe { libc::getsockopt(descriptor, level, option, (&raw mut value).cast(), &raw mut length) };
+    value
 }
