@@ -25,7 +25,7 @@ pub enum Below {
 /// The state of a client's layer.
 #[derive(Debug)]
 pub(crate) enum Seal {
-    Framed(Box<framed::Client>),
+    Framed(Box<framed::FramedClient>),
     Tls {
         connection: Box<ClientConnection>,
         /// Whether the server's closing record came.
@@ -38,7 +38,7 @@ impl Seal {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         match below {
             Below::Framed => {
-                Seal::Framed(Box::new(framed::Client::new(NEXT.fetch_add(1, Ordering::Relaxed))))
+                Seal::Framed(Box::new(framed::FramedClient::new(NEXT.fetch_add(1, Ordering::Relaxed))))
             }
             Below::Tls => {
                 let name = ServerName::try_from(NAME).expect("a name");

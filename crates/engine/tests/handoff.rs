@@ -37,7 +37,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Notify};
 use loom::thread;
 
-use handoff::{Accepted, Handoff};
+use handoff::{AcceptedConnection, Handoff};
 
 /// Tries every order, with at most two switches that no thread asked for.
 fn check(holds: impl Fn() + Sync + Send + 'static) {
@@ -46,7 +46,7 @@ fn check(holds: impl Fn() + Sync + Send + 'static) {
     model.check(holds);
 }
 
-fn connection(number: u16) -> Accepted {
+fn connection(number: u16) -> AcceptedConnection {
     let null = std::fs::File::open("/dev/null").expect("there is a null device");
     (OwnedFd::from(null).into(), None, number)
 }

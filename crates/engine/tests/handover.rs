@@ -19,7 +19,7 @@ use loom::sync::{Arc, Notify};
 use loom::thread;
 use tenfold_http::Instant;
 
-use handover::{IMMEDIATELY, Mailbox, Queue, Taken};
+use handover::{IMMEDIATELY, JobQueue, Mailbox, NextJob};
 
 /// Tries every order in which threads run, with at most so many switches that no thread asked for: what goes
 /// wrong at all goes wrong with two of them.
@@ -32,14 +32,14 @@ fn check(holds: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn every_job_is_taken_once_or_given_back_and_threads_that_sleep_hear_of_it() {
     check(|| {
-        let queue = Arc::new(Queue::new(1));
+        let queue = Arc::new(JobQueue::new(1));
         let (taken, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
         let threads: Vec<_> = [None, Some(Duration::from_secs(1))]
             .into_iter()
             .map(|patience| {
                 let (queue, taken, done) = (queue.clone(), taken.clone(), done.clone());
                 thread::spawn(move || {
-                    while let Taken::Job(job) = queue.take(patience) {
+                    while let NextJob::Job(job) = queue.take(patience) {
                         taken.fetch_add(job, Ordering::SeqCst);
                         done.notify();
                     }

@@ -1,4 +1,4 @@
-//! The hand-over between a loop and a pool of threads: a bounded [`Queue`] there, and a [`Mailbox`] back.
+//! The hand-over between a loop and a pool of threads: a bounded [`JobQueue`] there, and a [`Mailbox`] back.
 //!
 //! Nothing is lost and nobody spins: a thread sleeps while the queue is empty, and a loop that sleeps is
 //! woken for what it cannot hear of otherwise, and for nothing else.
@@ -11,7 +11,7 @@ use tenfold_http::{Instant, clock};
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Jobs for a pool, at most so many that nobody has taken.
-pub(crate) struct Queue<J> {
+pub(crate) struct JobQueue<J> {
     state: Mutex<Jobs<J>>,
     filled: Condvar,
     bound: usize,
@@ -25,7 +25,7 @@ struct Jobs<J> {
 }
 
 /// The result of taking a job from the queue.
-pub(crate) enum Taken<J> {
+pub(crate) enum NextJob<J> {
     Job(J),
     /// Nothing, for as long as it wanted to wait.
     Nothing,
@@ -33,11 +33,11 @@ pub(crate) enum Taken<J> {
     Over,
 }
 
-impl<J> Queue<J> {
+impl<J> JobQueue<J> {
     /// A queue in which at most `bound` jobs wait.
-    pub(crate) fn new(bound: usize) -> Queue<J> {
+    pub(crate) fn new(bound: usize) -> JobQueue<J> {
         let state = Jobs { waiting: VecDeque::new(), idle: 0, closed: false };
-        Queue { state: Mutex::new(state), filled: Condvar::new(), bound }
+        JobQueue { state: Mutex::new(state), filled: Condvar::new(), bound }
     }
 
     fn lock(&self) -> MutexGuard<'_, Jobs<J>> {
@@ -62,14 +62,14 @@ impl<J> Queue<J> {
 
     /// The next job; waits for it, at most for `patience`. Jobs that wait when the queue is closed are
     /// nobody's.
-    pub(crate) fn take(&self, patience: Option<Duration>) -> Taken<J> {
+    pub(crate) fn take(&self, patience: Option<Duration>) -> NextJob<J> {
         let mut state = self.lock();
         loop {
             if state.closed {
-                return Taken::Over;
+                return NextJob::Over;
             }
             if let Some(job) = state.waiting.pop_front() {
-                return Taken::Job(job);
+                return NextJob::Job(job);
             }
             state.idle += 1;
             let timed_out;
@@ -83,7 +83,7 @@ impl<J> Queue<J> {
             };
             state.idle -= 1;
             if timed_out && state.waiting.is_empty() && !state.closed {
-                return Taken::Nothing;
+                return NextJob::Nothing;
             }
         }
     }
@@ -96,9 +96,9 @@ impl<J> Queue<J> {
         loop {
             let patience = (until != Instant::NEVER).then(|| until.since(clock::now()));
             until = match self.take(patience) {
-                Taken::Job(job) => act(Some(job)),
-                Taken::Nothing => act(None),
-                Taken::Over => return,
+                NextJob::Job(job) => act(Some(job)),
+                NextJob::Nothing => act(None),
+                NextJob::Over => return,
             };
         }
     }

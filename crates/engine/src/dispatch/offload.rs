@@ -15,39 +15,39 @@ use std::thread;
 
 use crate::plan::Plan;
 
-type Job = Box<dyn FnOnce() + Send>;
+type OffloadJob = Box<dyn FnOnce() + Send>;
 
 /// Runs jobs on threads of its own, or on the caller's thread. Each submitter has a clone; the threads end with the
 /// last clone.
 #[derive(Clone)]
-pub struct Lane(Arc<Way>);
+pub struct OffloadPool(Arc<OffloadMode>);
 
-enum Way {
-    Threads { width: usize, queue: usize, sender: OnceLock<SyncSender<Job>> },
+enum OffloadMode {
+    Threads { width: usize, queue: usize, sender: OnceLock<SyncSender<OffloadJob>> },
     InPlace { free: Mutex<usize>, changed: Condvar },
 }
 
 /// The lane has as much to do as it may have: answer 503 with `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Busy;
+pub struct QueueFull;
 
-impl fmt::Display for Busy {
+impl fmt::Display for QueueFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("as much work is waiting as may wait")
     }
 }
 
-impl std::error::Error for Busy {}
+impl std::error::Error for QueueFull {}
 
-impl Lane {
+impl OffloadPool {
     /// A lane of `width` threads before which at most `queue` jobs wait; for a blocking model, the right
     /// of `width` at once to work in place. Threads begin with the first job, so that the process may
     /// still be forked before.
-    pub fn new(plan: &Plan, width: usize, queue: usize) -> Lane {
+    pub fn new(plan: &Plan, width: usize, queue: usize) -> OffloadPool {
         let width = width.max(1);
-        Lane(Arc::new(match plan.blocking() {
-            true => Way::InPlace { free: Mutex::new(width), changed: Condvar::new() },
-            false => Way::Threads { width, queue, sender: OnceLock::new() },
+        OffloadPool(Arc::new(match plan.blocking() {
+            true => OffloadMode::InPlace { free: Mutex::new(width), changed: Condvar::new() },
+            false => OffloadMode::Threads { width, queue, sender: OnceLock::new() },
         }))
     }
 
@@ -55,25 +55,25 @@ impl Lane {
     /// Dropping the future does not stop work that has begun.
     ///
     /// # Errors
-    /// [`Busy`] when the queue is full, or the system gives no thread.
+    /// [`QueueFull`] when the queue is full, or the system gives no thread.
     pub fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<Coming<T>, Busy> {
+    ) -> Result<OffloadResult<T>, QueueFull> {
         let (promise, coming) = promise();
-        let job: Job = Box::new(move || promise.keep(work()));
+        let job: OffloadJob = Box::new(move || promise.keep(work()));
         match &*self.0 {
-            Way::InPlace { free, changed } => in_place(free, changed, job),
-            Way::Threads { width, queue, sender } => {
+            OffloadMode::InPlace { free, changed } => in_place(free, changed, job),
+            OffloadMode::Threads { width, queue, sender } => {
                 let sender = match sender.get() {
                     Some(sender) => sender,
                     None => {
-                        let started = start(*width, *queue).ok_or(Busy)?;
+                        let started = start(*width, *queue).ok_or(QueueFull)?;
                         sender.get_or_init(|| started)
                     }
                 };
                 sender.try_send(job).map_err(|error| match error {
-                    TrySendError::Full(_) | TrySendError::Disconnected(_) => Busy,
+                    TrySendError::Full(_) | TrySendError::Disconnected(_) => QueueFull,
                 })?;
             }
         }
@@ -81,7 +81,7 @@ impl Lane {
     }
 }
 
-fn in_place(free: &Mutex<usize>, changed: &Condvar, job: Job) {
+fn in_place(free: &Mutex<usize>, changed: &Condvar, job: OffloadJob) {
     let mut left = free.lock().unwrap_or_else(PoisonError::into_inner);
     while *left == 0 {
         left = changed.wait(left).unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +95,7 @@ fn in_place(free: &Mutex<usize>, changed: &Condvar, job: Job) {
 
 /// Starts threads, as many as the system gives; nothing where it gives none (`man 3 pthread_create`, EAGAIN): the
 /// next job finds out whether it does.
-fn start(width: usize, queue: usize) -> Option<SyncSender<Job>> {
+fn start(width: usize, queue: usize) -> Option<SyncSender<OffloadJob>> {
     let (sender, receiver) = sync_channel(queue);
     let receiver = Arc::new(Mutex::new(receiver));
     let begins = |number: usize| {
@@ -106,7 +106,7 @@ fn start(width: usize, queue: usize) -> Option<SyncSender<Job>> {
     (started > 0).then_some(sender)
 }
 
-fn work(receiver: &Mutex<Receiver<Job>>) {
+fn work(receiver: &Mutex<Receiver<OffloadJob>>) {
     loop {
         let job = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
@@ -115,20 +115,20 @@ fn work(receiver: &Mutex<Receiver<Job>>) {
     }
 }
 
-struct Place<T> {
+struct PromiseState<T> {
     value: Option<T>,
     over: bool,
     waker: Option<Waker>,
 }
 
 /// A result that is waited for by a task: the side that gives it, and the side that waits.
-pub fn promise<T>() -> (Promise<T>, Coming<T>) {
-    let place = Arc::new(Mutex::new(Place { value: None, over: false, waker: None }));
-    (Promise(place.clone()), Coming(place))
+pub fn promise<T>() -> (Promise<T>, OffloadResult<T>) {
+    let place = Arc::new(Mutex::new(PromiseState { value: None, over: false, waker: None }));
+    (Promise(place.clone()), OffloadResult(place))
 }
 
 /// The worker's side of a result: when it is dropped, the work is over, one way or another.
-pub struct Promise<T>(Arc<Mutex<Place<T>>>);
+pub struct Promise<T>(Arc<Mutex<PromiseState<T>>>);
 
 impl<T> Promise<T> {
     /// Gives the result, and wakes who waits for it.
@@ -136,7 +136,7 @@ impl<T> Promise<T> {
         self.lock().value = Some(value);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Place<T>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, PromiseState<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -154,10 +154,10 @@ impl<T> Drop for Promise<T> {
     }
 }
 
-/// The result of work that was given to a [`Lane`].
-pub struct Coming<T>(Arc<Mutex<Place<T>>>);
+/// The result of work that was given to a [`OffloadPool`].
+pub struct OffloadResult<T>(Arc<Mutex<PromiseState<T>>>);
 
-impl<T> Future for Coming<T> {
+impl<T> Future for OffloadResult<T> {
     type Output = Option<T>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
@@ -194,13 +194,13 @@ mod tests {
         }
     }
 
-    fn lane(engine: Engine, width: usize, queue: usize) -> Lane {
+    fn lane(engine: Engine, width: usize, queue: usize) -> OffloadPool {
         let plan = Plan::new(engine, None, Some(1), Sender::Auto, None, Bounds::default());
-        Lane::new(&plan.expect("the plan is legal"), width, queue)
+        OffloadPool::new(&plan.expect("the plan is legal"), width, queue)
     }
 
     /// Waits for a result; says how often it was woken meanwhile.
-    fn wait<T>(coming: Coming<T>) -> (Option<T>, usize) {
+    fn wait<T>(coming: OffloadResult<T>) -> (Option<T>, usize) {
         let count = Arc::new(Count(AtomicUsize::new(0), thread::current()));
         let waker = Waker::from(count.clone());
         let (mut coming, begun) = (Box::pin(coming), Instant::now());
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn work_is_done_on_other_threads_which_begin_with_the_first() {
         let lane = lane(Engine::Epoll, 2, 4);
-        let Way::Threads { sender, .. } = &*lane.0 else { panic!("a loop is kept free by threads") };
+        let OffloadMode::Threads { sender, .. } = &*lane.0 else { panic!("a loop is kept free by threads") };
         assert!(sender.get().is_none(), "a process with a lane can still be forked");
         let here = thread::current().id();
         let coming = lane.run(move || (thread::current().id() != here).then_some(7)).expect("there is room");

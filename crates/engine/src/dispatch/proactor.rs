@@ -12,16 +12,16 @@ use tenfold_http::{
     ResponseWriter, Service,
 };
 
-use super::handover::Queue;
+use super::handover::JobQueue;
 use super::offload::promise;
 use crate::protocol::read_clock;
 
-type Job = Box<dyn FnOnce() + Send>;
+type AnswerJob = Box<dyn FnOnce() + Send>;
 
 /// A service whose answers are worked out by a pool of threads. The threads end with it.
 pub struct Proactor<S> {
     service: Arc<S>,
-    queue: Arc<Queue<Job>>,
+    queue: Arc<JobQueue<AnswerJob>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -52,7 +52,7 @@ impl<S: Service + 'static> Proactor<S> {
         (width, bound): (usize, usize),
         hooks: ThreadHooks<S>,
     ) -> Result<Proactor<S>, String> {
-        let queue = Arc::new(Queue::new(bound));
+        let queue = Arc::new(JobQueue::new(bound));
         let mut proactor = Proactor { service, queue, threads: Vec::with_capacity(width) };
         for number in 0..width {
             let (service, queue) = (proactor.service.clone(), proactor.queue.clone());
@@ -101,7 +101,7 @@ impl<S: Service + 'static> Proactor<S> {
     }
 }
 
-fn work<S>(service: &S, queue: &Queue<Job>, hooks: ThreadHooks<S>) {
+fn work<S>(service: &S, queue: &JobQueue<AnswerJob>, hooks: ThreadHooks<S>) {
     queue.work(|job| {
         read_clock();
         if let Some(job) = job {

@@ -7,7 +7,7 @@ use tenfold_http::{Connection, Finish, Instant, Io, IoError, Local, Out, Patienc
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
-use super::input::{Buffer, Input};
+use super::input::{Input, ReceiveBuffer};
 use crate::plan::Plan;
 use crate::senders::cork::Cork;
 use crate::senders::sender::{FileSender, Sent, send_some};
@@ -29,7 +29,7 @@ pub(crate) struct Core<S, B> {
     facts: Connection,
 }
 
-impl<S: Borrow<Socket>, B: Buffer> Core<S, B> {
+impl<S: Borrow<Socket>, B: ReceiveBuffer> Core<S, B> {
     pub(crate) fn new(plan: &Plan, input: Input<B>) -> Core<S, B> {
         Core {
             socket: None,
@@ -82,7 +82,7 @@ impl<S: Borrow<Socket>, B: Buffer> Core<S, B> {
 /// The methods of [`Io`] in which drivers differ: receiving, sending and waiting.
 pub(crate) trait Transport: Sized {
     type Socket: Borrow<Socket>;
-    type Buffer: Buffer;
+    type Buffer: ReceiveBuffer;
 
     /// See [`Io::poll_receive`].
     fn poll_receive(

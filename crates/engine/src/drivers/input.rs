@@ -23,7 +23,7 @@ thread_local! {
 }
 
 /// The buffer in which a receive brings its bytes. It is held for one tick and no longer.
-pub(crate) trait Buffer: DerefMut<Target = [u8]> {
+pub(crate) trait ReceiveBuffer: DerefMut<Target = [u8]> {
     /// Drops the first `count` bytes, of which there are as many.
     fn consume(&mut self, count: usize);
 }
@@ -45,7 +45,7 @@ impl DerefMut for NoBuffer {
     }
 }
 
-impl Buffer for NoBuffer {
+impl ReceiveBuffer for NoBuffer {
     fn consume(&mut self, _count: usize) {
         match *self {}
     }
@@ -68,7 +68,7 @@ impl<B> Default for Input<B> {
     }
 }
 
-impl<B: Buffer> Input<B> {
+impl<B: ReceiveBuffer> Input<B> {
     /// For a connection whose thread waits in the call that receives.
     pub(crate) fn that_grows() -> Input<B> {
         Input { grows: true, ..Input::default() }

@@ -9,7 +9,7 @@ use tenfold_http::layer::{FileBytes, FileReader};
 use tenfold_http::{IoError, OpenFile};
 use tenfold_sys::file::read_cached;
 
-use crate::dispatch::offload::{Coming, Lane};
+use crate::dispatch::offload::{OffloadPool, OffloadResult};
 use crate::plan::Plan;
 
 /// Bytes that are read at once.
@@ -21,16 +21,16 @@ const READS: usize = 256;
 
 /// Reads files on the loop if they are cached, and else on a lane.
 #[derive(Clone)]
-pub(super) struct CachedFirst(Lane);
+pub(super) struct CachedFirst(OffloadPool);
 
 impl CachedFirst {
     pub(super) fn new(plan: &Plan) -> CachedFirst {
-        CachedFirst(Lane::new(plan, READERS, READS))
+        CachedFirst(OffloadPool::new(plan, READERS, READS))
     }
 }
 
 impl FileReader for CachedFirst {
-    type Later = Coming<Result<Vec<u8>, IoError>>;
+    type Later = OffloadResult<Result<Vec<u8>, IoError>>;
 
     fn read(
         &self,

@@ -22,12 +22,12 @@ use crate::worker::intake::Intake;
 
 struct AsioSelector {
     context: IoContext,
-    connections: Arc<Connections>,
-    sources: Vec<Source>,
+    connections: Arc<AsioSockets>,
+    sources: Vec<AsioSource>,
 }
 
 /// A listener or an eventfd. Its wait is begun again when what was reported has been used.
-struct Source {
+struct AsioSource {
     number: RawFd,
     word: u64,
     watched: StreamDescriptor,
@@ -36,7 +36,7 @@ struct Source {
 
 /// Connections by descriptor. Asio lets any thread begin a wait.
 #[derive(Default)]
-struct Connections(Mutex<Vec<Option<StreamDescriptor>>>);
+struct AsioSockets(Mutex<Vec<Option<StreamDescriptor>>>);
 
 /// Serves until the server leaves.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
@@ -53,7 +53,7 @@ pub(crate) fn probe() -> Vec<(Facility, String)> {
     }
 }
 
-impl Connections {
+impl AsioSockets {
     /// Does something to the place of descriptor `number`.
     fn at<T>(&self, number: RawFd, act: impl FnOnce(&mut Option<StreamDescriptor>) -> T) -> T {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +65,7 @@ impl Connections {
     }
 }
 
-impl Rearm for Connections {
+impl Rearm for AsioSockets {
     fn rearm(&self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
         let begin = |place: &mut Option<StreamDescriptor>| match place {
             Some(watched) => watched.wait(word, interest.read, interest.write),
@@ -85,7 +85,7 @@ impl Selector for AsioSelector {
 
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
         let watched = self.context.watch(number, word)?;
-        self.sources.push(Source { number, word, watched, waits: false });
+        self.sources.push(AsioSource { number, word, watched, waits: false });
         Ok(())
     }
 

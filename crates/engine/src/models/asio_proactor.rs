@@ -21,9 +21,9 @@ use tenfold_sys::errno::EOPNOTSUPP;
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 
-use crate::drivers::completion::ring::{Ring, forward};
+use crate::drivers::completion::ring::{OperationQueue, forward};
 use crate::drivers::completion::run::serve;
-use crate::drivers::input::Buffer;
+use crate::drivers::input::ReceiveBuffer;
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::worker::intake::Intake;
@@ -38,13 +38,13 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
     serve(proactor, plan, intake, protocol)
 }
 
-impl Buffer for asio::ReceiveBuffer {
+impl ReceiveBuffer for asio::ReceiveBuffer {
     fn consume(&mut self, count: usize) {
         asio::ReceiveBuffer::consume(self, count);
     }
 }
 
-impl Ring for CompletionContext {
+impl OperationQueue for CompletionContext {
     type Buffer = asio::ReceiveBuffer;
 
     forward! { CompletionContext {

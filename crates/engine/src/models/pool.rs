@@ -21,7 +21,7 @@ use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
 use crate::worker::intake::{Intake, of_accepted};
 
-type Connection = (Socket, Option<SocketAddr>, u16);
+type QueuedConnection = (Socket, Option<SocketAddr>, u16);
 
 /// The connections that the threads hold, and those that wait for them.
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl Load {
 
 /// Serves connections on a pool of threads until the server leaves; those in the queue are served, too.
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
-    let (sender, receiver) = sync_channel::<Connection>(plan.bounds.pool_queue);
+    let (sender, receiver) = sync_channel::<QueuedConnection>(plan.bounds.pool_queue);
     let (receiver, load) = (Mutex::new(receiver), Mutex::<Load>::default());
     thread::scope(|scope| {
         for number in 0..plan.bounds.pool_threads {
@@ -84,7 +84,7 @@ pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -
 }
 
 fn serve_from<P: Protocol>(
-    queue: &Mutex<Receiver<Connection>>,
+    queue: &Mutex<Receiver<QueuedConnection>>,
     load: &Mutex<Load>,
     plan: &Plan,
     protocol: &P,

@@ -21,7 +21,7 @@ use tenfold_sys::uring::{Ring, RingBuffer, RingCompletion, Sizes};
 use crate::drivers::completion::faults;
 use crate::drivers::completion::ring::{self, forward};
 use crate::drivers::completion::run::serve;
-use crate::drivers::input::Buffer;
+use crate::drivers::input::ReceiveBuffer;
 use crate::plan::Plan;
 use crate::plan::choice::Sender;
 use crate::plan::mechanism::Facility;
@@ -74,7 +74,7 @@ pub(crate) fn probe() -> Vec<(Facility, String)> {
     }
 }
 
-impl Buffer for RingBuffer {
+impl ReceiveBuffer for RingBuffer {
     #[inline]
     fn consume(&mut self, count: usize) {
         RingBuffer::consume(self, count);
@@ -82,7 +82,7 @@ impl Buffer for RingBuffer {
 }
 
 /// As it is: the ring is what the driver was made for.
-impl ring::Ring for Ring {
+impl ring::OperationQueue for Ring {
     type Buffer = RingBuffer;
 
     forward! { Ring {

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use tenfold_sys::socket::Socket;
 
 use super::failure::Failure;
-use super::piece::{Piece, unless_ended};
+use super::piece::{FilePiece, unless_ended};
 
 /// Bytes that are read at once.
 const BYTES: usize = 128 * 1024;
@@ -20,7 +20,7 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-pub(super) fn send(socket: &Socket, piece: &Piece<'_>) -> Result<usize, Failure> {
+pub(super) fn send(socket: &Socket, piece: &FilePiece<'_>) -> Result<usize, Failure> {
     BUFFER.with_borrow_mut(|buffer| {
         buffer.resize(BYTES, 0);
         let length = piece.count.min(BYTES);

@@ -15,7 +15,7 @@ use tenfold_sys::mapping::{Mapped, Mapping};
 use tenfold_sys::socket::Socket;
 
 use super::failure::Failure;
-use super::piece::{Piece, Step, still_there, unless_ended};
+use super::piece::{FilePiece, SendResult, still_there, unless_ended};
 use crate::plan::Bounds;
 
 /// The mapped part of a file for one connection.
@@ -34,7 +34,7 @@ impl Window {
     }
 
     /// Returns the mapped bytes at the start of `piece`; none if no more can be mapped.
-    pub(super) fn at(&mut self, piece: &Piece<'_>) -> Result<Option<Mapped>, Failure> {
+    pub(super) fn at(&mut self, piece: &FilePiece<'_>) -> Result<Option<Mapped>, Failure> {
         let is_in = |open: &&(Arc<OpenFile>, Arc<Mapping>)| {
             Arc::ptr_eq(&open.0, piece.file) && open.1.range().contains(&piece.offset)
         };
@@ -55,7 +55,12 @@ impl Window {
     }
 
     /// Writes `head`, and `piece` behind it.
-    pub(super) fn write(&mut self, socket: &Socket, head: &[IoSlice<'_>], piece: &Piece<'_>) -> Step {
+    pub(super) fn write(
+        &mut self,
+        socket: &Socket,
+        head: &[IoSlice<'_>],
+        piece: &FilePiece<'_>,
+    ) -> SendResult {
         let Some(mapped) = self.at(piece)? else { return Ok(None) };
         let sent = unless_ended(socket.write_from(head, &mapped))?;
         let before: usize = head.iter().map(|slice| slice.len()).sum();

@@ -10,10 +10,10 @@ use tenfold_sys::file::facts;
 use super::failure::Failure;
 
 /// The result of one call of a sender: the bytes sent, or none if a resource that it needs is missing.
-pub(super) type Step = Result<Option<usize>, Failure>;
+pub(super) type SendResult = Result<Option<usize>, Failure>;
 
 /// A piece of a file that is sent.
-pub(super) struct Piece<'a> {
+pub(super) struct FilePiece<'a> {
     pub(super) file: &'a Arc<OpenFile>,
     pub(super) offset: u64,
     /// Bytes that one call sends at most.
@@ -24,10 +24,10 @@ pub(super) struct Piece<'a> {
     pub(super) followed: bool,
 }
 
-impl Piece<'_> {
-    pub(super) fn new(file: &Arc<OpenFile>, range: Range<u64>, most: usize, followed: bool) -> Piece<'_> {
+impl FilePiece<'_> {
+    pub(super) fn new(file: &Arc<OpenFile>, range: Range<u64>, most: usize, followed: bool) -> FilePiece<'_> {
         let count = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(most);
-        Piece { file, offset: range.start, count, end: range.end, followed }
+        FilePiece { file, offset: range.start, count, end: range.end, followed }
     }
 
     /// Whether more follows at once behind the first `count` bytes.

@@ -10,7 +10,7 @@ use tenfold_sys::socket::Socket;
 use super::copy;
 use super::failure::{Failure, connection_error, interrupted};
 use super::mmap::Window;
-use super::piece::{Piece, unless_ended};
+use super::piece::{FilePiece, unless_ended};
 use super::splice::Splicer;
 use super::zerocopy::{self, Holder};
 use crate::plan::Plan;
@@ -22,12 +22,12 @@ const SLICES: usize = 16;
 
 /// The sender of one connection's files, with what it keeps between two calls.
 pub(crate) struct FileSender {
-    means: Means,
+    means: SendMechanism,
     /// Pieces that were copied because what the sender needs was not to be had.
     substituted: u32,
 }
 
-enum Means {
+enum SendMechanism {
     Copy,
     Sendfile,
     Mmap(Box<Window>),
@@ -47,11 +47,11 @@ pub(crate) struct MappedPiece {
 impl FileSender {
     pub(crate) fn new(plan: &Plan) -> FileSender {
         let means = match plan.sender {
-            Sender::Copy => Means::Copy,
-            Sender::Auto | Sender::Sendfile => Means::Sendfile,
-            Sender::Mmap => Means::Mmap(Box::new(Window::new(&plan.bounds))),
-            Sender::Splice => Means::Splice(Box::new(Splicer::new(plan))),
-            Sender::Zerocopy => Means::Zerocopy(Box::new(Holder::new(&plan.bounds))),
+            Sender::Copy => SendMechanism::Copy,
+            Sender::Auto | Sender::Sendfile => SendMechanism::Sendfile,
+            Sender::Mmap => SendMechanism::Mmap(Box::new(Window::new(&plan.bounds))),
+            Sender::Splice => SendMechanism::Splice(Box::new(Splicer::new(plan))),
+            Sender::Zerocopy => SendMechanism::Zerocopy(Box::new(Holder::new(&plan.bounds))),
         };
         FileSender { means, substituted: 0 }
     }
@@ -59,10 +59,10 @@ impl FileSender {
     /// Gives back what was kept, at the end of an activation.
     pub(crate) fn clear(&mut self) {
         match &mut self.means {
-            Means::Copy | Means::Sendfile => {}
-            Means::Mmap(window) => window.close(),
-            Means::Splice(splicer) => splicer.clear(),
-            Means::Zerocopy(holder) => holder.clear(),
+            SendMechanism::Copy | SendMechanism::Sendfile => {}
+            SendMechanism::Mmap(window) => window.close(),
+            SendMechanism::Splice(splicer) => splicer.clear(),
+            SendMechanism::Zerocopy(holder) => holder.clear(),
         }
     }
 
@@ -79,16 +79,16 @@ impl FileSender {
 
     fn send_some(&mut self, socket: &Socket, out: &Out, most: usize) -> Result<usize, Failure> {
         let Some((file, range, followed)) = out.file() else { return self.send_memory(socket, out, most) };
-        let piece = Piece::new(file, range, most, followed);
+        let piece = FilePiece::new(file, range, most, followed);
         let sent = match &mut self.means {
-            Means::Copy => copy::send(socket, &piece).map(Some),
-            Means::Sendfile => {
+            SendMechanism::Copy => copy::send(socket, &piece).map(Some),
+            SendMechanism::Sendfile => {
                 let sent = socket.send_file(&file.file, piece.offset, piece.count);
                 unless_ended(sent).map(Some)
             }
-            Means::Mmap(window) => window.write(socket, &[], &piece),
-            Means::Splice(splicer) => splicer.send(socket, &piece),
-            Means::Zerocopy(holder) => holder.send(socket, &piece),
+            SendMechanism::Mmap(window) => window.write(socket, &[], &piece),
+            SendMechanism::Splice(splicer) => splicer.send(socket, &piece),
+            SendMechanism::Zerocopy(holder) => holder.send(socket, &piece),
         }?;
         match sent {
             Some(count) => Ok(count),
@@ -104,12 +104,12 @@ impl FileSender {
         let mut slices = [IoSlice::new(&[]); SLICES];
         let (filled, more) = out.memory(&mut slices);
         let slices = &slices[..filled];
-        if let Means::Mmap(window) = &mut self.means
+        if let SendMechanism::Mmap(window) = &mut self.means
             && more
             && filled < SLICES
             && let Some((file, range)) = out.next_file()
         {
-            let sent = window.write(socket, slices, &Piece::new(file, range, most, true))?;
+            let sent = window.write(socket, slices, &FilePiece::new(file, range, most, true))?;
             if let Some(count) = sent {
                 return Ok(count);
             }
@@ -120,7 +120,7 @@ impl FileSender {
     /// Whether the kernel has yet to say that it no longer holds what was sent.
     #[inline]
     pub(crate) fn is_outstanding(&self) -> bool {
-        matches!(&self.means, Means::Zerocopy(holder) if holder.is_outstanding())
+        matches!(&self.means, SendMechanism::Zerocopy(holder) if holder.is_outstanding())
     }
 
     /// Whether the kernel still holds what was sent. It is asked, where anything is outstanding.
@@ -129,7 +129,9 @@ impl FileSender {
     /// The kernel cannot be asked: the connection is gone.
     pub(crate) fn holds(&mut self, socket: &Socket) -> Result<bool, IoError> {
         match &mut self.means {
-            Means::Zerocopy(holder) => holder.still_holds(socket).map_err(|error| connection_error(&error)),
+            SendMechanism::Zerocopy(holder) => {
+                holder.still_holds(socket).map_err(|error| connection_error(&error))
+            }
             _ => Ok(false),
         }
     }
@@ -139,11 +141,11 @@ impl FileSender {
     pub(crate) fn map(&mut self, out: &Out, most: usize) -> Result<Option<MappedPiece>, Failure> {
         let Some((file, range, followed)) = out.file() else { return Ok(None) };
         let (window, most, held) = match &mut self.means {
-            Means::Mmap(window) => (&mut **window, most, false),
-            Means::Zerocopy(holder) => (holder.window(), most.min(zerocopy::BYTES), true),
+            SendMechanism::Mmap(window) => (&mut **window, most, false),
+            SendMechanism::Zerocopy(holder) => (holder.window(), most.min(zerocopy::BYTES), true),
             _ => return Ok(None),
         };
-        let piece = Piece::new(file, range, most, followed);
+        let piece = FilePiece::new(file, range, most, followed);
         let Some(mapped) = window.at(&piece)? else {
             self.substituted += 1;
             return Ok(None);
@@ -157,7 +159,7 @@ impl FileSender {
         if self.substituted > 0 {
             hear(Event::Substituted(std::mem::take(&mut self.substituted)));
         }
-        if let Means::Zerocopy(holder) = &mut self.means
+        if let SendMechanism::Zerocopy(holder) = &mut self.means
             && let Some(event) = holder.report()
         {
             hear(event);

@@ -13,13 +13,13 @@ use tenfold_sys::pipe::Pipe;
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::Socket;
 
-use super::piece::{Piece, Step, still_there, unless_ended};
+use super::piece::{FilePiece, SendResult, still_there, unless_ended};
 use crate::plan::Plan;
 use crate::plan::choice::Engine;
 
 /// The pipe that one connection has from the pool.
 pub(super) struct Splicer {
-    lent: Option<Lent>,
+    lent: Option<PooledPipe>,
     /// Pipes that the process has at most.
     most: usize,
     /// The least number that their descriptors may have.
@@ -37,7 +37,7 @@ impl Splicer {
         self.lent = None;
     }
 
-    pub(super) fn send(&mut self, socket: &Socket, piece: &Piece<'_>) -> Step {
+    pub(super) fn send(&mut self, socket: &Socket, piece: &FilePiece<'_>) -> SendResult {
         let lent = match self.lent.take() {
             Some(lent) => Some(lent),
             None => lend(self.most, self.lowest),
@@ -63,41 +63,41 @@ impl Splicer {
 
 /// Pipes of this process that nobody has, and how many there are in all. A process that forks has none: it
 /// sends no files.
-struct Pool {
+struct PipePool {
     free: Vec<Pipe>,
     made: usize,
 }
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { free: Vec::new(), made: 0 });
+static POOL: Mutex<PipePool> = Mutex::new(PipePool { free: Vec::new(), made: 0 });
 
-fn pool() -> MutexGuard<'static, Pool> {
+fn pool() -> MutexGuard<'static, PipePool> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An empty pipe; none where there are `most`, or no descriptors are left.
-fn lend(most: usize, lowest: RawFd) -> Option<Lent> {
+fn lend(most: usize, lowest: RawFd) -> Option<PooledPipe> {
     let mut pool = pool();
     if let Some(pipe) = pool.free.pop() {
-        return Some(Lent(Some(pipe)));
+        return Some(PooledPipe(Some(pipe)));
     }
     if pool.made >= most {
         return None;
     }
     let pipe = Pipe::new(lowest).ok()?;
     pool.made += 1;
-    Some(Lent(Some(pipe)))
+    Some(PooledPipe(Some(pipe)))
 }
 
 /// A pipe that is borrowed.
-struct Lent(Option<Pipe>);
+struct PooledPipe(Option<Pipe>);
 
-impl Lent {
+impl PooledPipe {
     fn pipe(&mut self) -> &mut Pipe {
         self.0.as_mut().expect("a pipe is lent until it is given back")
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledPipe {
     fn drop(&mut self) {
         let Some(pipe) = self.0.take() else { return };
         let mut pool = pool();
@@ -126,7 +126,7 @@ mod tests {
     fn until_full(splicer: &mut Splicer, socket: &Socket, file: &Arc<OpenFile>) -> u64 {
         let mut at = 0;
         loop {
-            match splicer.send(socket, &Piece::new(file, at..file.size, usize::MAX, false)) {
+            match splicer.send(socket, &FilePiece::new(file, at..file.size, usize::MAX, false)) {
                 Ok(Some(count)) => at += count as u64,
                 Ok(None) => panic!("there is no pipe"),
                 Err(Failure::Truncated) => panic!("nobody has cut the file"),
@@ -159,7 +159,7 @@ mod tests {
         peer.read_exact(&mut got).expect("it was sent");
         let mut at = left;
         let cut = loop {
-            match splicer.send(&socket, &Piece::new(&file, at..file.size, usize::MAX, false)) {
+            match splicer.send(&socket, &FilePiece::new(&file, at..file.size, usize::MAX, false)) {
                 Ok(Some(count)) => at += count as u64,
                 Ok(None) => panic!("there is no pipe"),
                 Err(failure) => break failure,

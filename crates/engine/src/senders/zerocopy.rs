@@ -14,7 +14,7 @@ use tenfold_sys::mapping::Mapping;
 use tenfold_sys::socket::Socket;
 
 use super::mmap::Window;
-use super::piece::{Piece, Step, still_there, unless_ended};
+use super::piece::{FilePiece, SendResult, still_there, unless_ended};
 use crate::plan::Bounds;
 use crate::protocol::Event;
 
@@ -57,7 +57,7 @@ impl Holder {
         self.outstanding = 0;
     }
 
-    pub(super) fn send(&mut self, socket: &Socket, piece: &Piece<'_>) -> Step {
+    pub(super) fn send(&mut self, socket: &Socket, piece: &FilePiece<'_>) -> SendResult {
         if self.outstanding >= OUTSTANDING {
             self.still_holds(socket)?;
         }

@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use tenfold_http::Instant;
 use tenfold_sys::socket::Socket;
 
-use super::slots::{Key, Slot, Slots, State};
+use super::slots::{Key, Slot, SlotState, Slots};
 use super::timer::{self, Timer};
 use crate::plan::Plan;
 use crate::plan::choice::TimerUpdate;
 use crate::protocol::Protocol;
 
 /// Slots and timers together, so that neither forgets the other.
-pub(crate) struct Connections<T, D> {
+pub(crate) struct ConnectionTable<T, D> {
     slots: Slots<T, D>,
     timer: Box<dyn Timer>,
     /// Whether every new deadline arms a timer again, and not only an earlier one.
@@ -20,14 +20,14 @@ pub(crate) struct Connections<T, D> {
     fired: Vec<u32>,
 }
 
-impl<T: Default, D: Default> Connections<T, D> {
+impl<T: Default, D: Default> ConnectionTable<T, D> {
     /// None, with the timers of `plan`.
-    pub(crate) fn new(plan: &Plan, now: Instant) -> Connections<T, D> {
-        Connections::with(timer::new(plan.timer, now), plan.timer_update)
+    pub(crate) fn new(plan: &Plan, now: Instant) -> ConnectionTable<T, D> {
+        ConnectionTable::with(timer::new(plan.timer, now), plan.timer_update)
     }
 
-    fn with(timer: Box<dyn Timer>, update: TimerUpdate) -> Connections<T, D> {
-        Connections { slots: Slots::new(), timer, eager: update == TimerUpdate::Eager, fired: Vec::new() }
+    fn with(timer: Box<dyn Timer>, update: TimerUpdate) -> ConnectionTable<T, D> {
+        ConnectionTable { slots: Slots::new(), timer, eager: update == TimerUpdate::Eager, fired: Vec::new() }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -87,7 +87,7 @@ impl<T: Default, D: Default> Connections<T, D> {
         let sample = self.slots.sample_idle(|slot| {
             // Each deadline is the begin of the wait and what the protocol adds to it.
             let latest = if slot.served { next } else { first };
-            (slot.state == State::Parked && quiet(slot)).then(|| latest.since(slot.deadline))
+            (slot.state == SlotState::Parked && quiet(slot)).then(|| latest.since(slot.deadline))
         });
         let no_input = |slot: &mut Slot<T, D>| slot.socket.as_ref().is_some_and(|socket| !socket.has_input());
         sample.into_iter().find(|key| self.slots.find(*key).is_some_and(no_input))
@@ -127,9 +127,9 @@ mod tests {
     use crate::plan::choice::TimerKind;
 
     /// A timer that counts what it is asked.
-    struct Counted(Box<dyn Timer>, Rc<Cell<u32>>);
+    struct CountedTimer(Box<dyn Timer>, Rc<Cell<u32>>);
 
-    impl Timer for Counted {
+    impl Timer for CountedTimer {
         fn arm(&mut self, index: u32, at: Instant) {
             self.1.set(self.1.get() + 1);
             self.0.arm(index, at);
@@ -153,10 +153,10 @@ mod tests {
         }
     }
 
-    fn one(update: TimerUpdate) -> (Connections<u32, ()>, Key, Rc<Cell<u32>>) {
+    fn one(update: TimerUpdate) -> (ConnectionTable<u32, ()>, Key, Rc<Cell<u32>>) {
         let count = Rc::new(Cell::new(0));
         let timer = timer::new(TimerKind::Wheel, Instant(1000));
-        let mut connections = Connections::with(Box::new(Counted(timer, count.clone())), update);
+        let mut connections = ConnectionTable::with(Box::new(CountedTimer(timer, count.clone())), update);
         let null = std::fs::File::open("/dev/null").expect("there is a null device");
         let key = connections.insert(std::os::fd::OwnedFd::from(null).into(), None, 0);
         (connections, key, count)

@@ -48,14 +48,14 @@ impl Search {
 /// The connections of a blocking engine, each served by a thread or a process of its own.
 #[derive(Debug)]
 pub(crate) struct Places<T> {
-    all: Vec<Option<Place<T>>>,
+    all: Vec<Option<Occupant<T>>>,
     free: Vec<usize>,
     leaving: usize,
     search: Search,
 }
 
 #[derive(Debug)]
-struct Place<T> {
+struct Occupant<T> {
     held: T,
     leaving: bool,
 }
@@ -69,7 +69,7 @@ impl<T> Default for Places<T> {
 impl<T> Places<T> {
     /// Takes the lowest-numbered place that was ever free: numbers stay below the most connections at once.
     pub(crate) fn insert(&mut self, held: T) -> usize {
-        let place = Some(Place { held, leaving: false });
+        let place = Some(Occupant { held, leaving: false });
         match self.free.pop() {
             Some(at) => {
                 self.all[at] = place;

@@ -9,11 +9,11 @@ use tenfold_sys::socket::Socket;
 use super::sync::{AtomicBool, EventFd, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// An accepted connection: its socket, its peer, and the listener that it came to.
-pub(crate) type Accepted = (Socket, Option<SocketAddr>, u16);
+pub(crate) type AcceptedConnection = (Socket, Option<SocketAddr>, u16);
 
 /// A bounded queue into one worker, which hears of it by an eventfd.
 pub(crate) struct Handoff {
-    queue: Mutex<VecDeque<Accepted>>,
+    queue: Mutex<VecDeque<AcceptedConnection>>,
     bound: usize,
     event: EventFd,
     /// Nothing more will come.
@@ -27,7 +27,7 @@ impl Handoff {
         Ok(Handoff { queue, bound, event: EventFd::new()?, closed })
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Accepted>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<AcceptedConnection>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -40,7 +40,7 @@ impl Handoff {
     ///
     /// # Errors
     /// The connection, when the queue is full.
-    pub(crate) fn put(&self, connection: Accepted) -> Result<(), Accepted> {
+    pub(crate) fn put(&self, connection: AcceptedConnection) -> Result<(), AcceptedConnection> {
         let mut queue = self.lock();
         if queue.len() >= self.bound {
             return Err(connection);
@@ -54,7 +54,7 @@ impl Handoff {
     }
 
     /// The next connection.
-    pub(crate) fn take(&self) -> Option<Accepted> {
+    pub(crate) fn take(&self) -> Option<AcceptedConnection> {
         self.lock().pop_front()
     }
 

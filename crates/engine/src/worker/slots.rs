@@ -32,7 +32,7 @@ impl Key {
 
 /// The state of a slot's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SlotState {
     /// The slot is free.
     Free {
         /// The next free slot.
@@ -64,7 +64,7 @@ pub(crate) struct Slot<T, D> {
     pub(crate) socket: Option<Socket>,
     generation: u32,
     peer: SmallPeer,
-    pub(crate) state: State,
+    pub(crate) state: SlotState,
     pub(crate) driver: D,
     /// Whether something was sent on the connection, so that between requests it may be closed.
     pub(crate) served: bool,
@@ -121,7 +121,7 @@ impl SmallPeer {
 
 impl<T, D> Slot<T, D> {
     fn is_free(&self) -> bool {
-        matches!(self.state, State::Free { .. })
+        matches!(self.state, SlotState::Free { .. })
     }
 
     pub(crate) fn peer(&self) -> Peer {
@@ -155,17 +155,17 @@ impl<T: Default, D: Default> Slots<T, D> {
         self.used
     }
 
-    /// Takes a slot for a new connection, in [`State::Parked`].
+    /// Takes a slot for a new connection, in [`SlotState::Parked`].
     pub(crate) fn insert(&mut self, socket: Socket, peer: Option<SocketAddr>, listener: u16) -> Key {
         if self.free == NONE {
             self.grow();
         }
         let index = self.free;
         let slot = self.at(index);
-        let next = if let State::Free { next } = slot.state { next } else { NONE };
+        let next = if let SlotState::Free { next } = slot.state { next } else { NONE };
         slot.socket = Some(socket);
         slot.peer = SmallPeer::new(peer);
-        slot.state = State::Parked;
+        slot.state = SlotState::Parked;
         slot.driver = D::default();
         slot.served = false;
         slot.listener = listener;
@@ -185,7 +185,7 @@ impl<T: Default, D: Default> Slots<T, D> {
             socket: None,
             generation: 0,
             peer: SmallPeer::new(None),
-            state: State::Free { next: if place + 1 == CHUNK as u32 { NONE } else { first + place + 1 } },
+            state: SlotState::Free { next: if place + 1 == CHUNK as u32 { NONE } else { first + place + 1 } },
             driver: D::default(),
             served: false,
             listener: 0,
@@ -220,7 +220,7 @@ impl<T: Default, D: Default> Slots<T, D> {
         slot.socket = None;
         // A layer's part of it is on the heap.
         slot.memory = T::default();
-        slot.state = State::Free { next: free };
+        slot.state = SlotState::Free { next: free };
         slot.generation = slot.generation.wrapping_add(1);
         self.free = key.index;
         self.used -= 1;

@@ -6,14 +6,14 @@ use std::future::Future;
 use tenfold_http::{Instant, Peer};
 use tenfold_sys::socket::Socket;
 
-use super::connections::Connections;
+use super::connections::ConnectionTable;
 use super::inbox::Inbox;
-use super::slots::{Key, Slot, State};
+use super::slots::{Key, Slot, SlotState};
 use super::tasks::Tasks;
 
 /// The parts of a loop that a tick needs.
-pub(crate) struct Parts<'a, L: Tick + ?Sized> {
-    pub(crate) connections: &'a mut Connections<L::Memory, L::Driver>,
+pub(crate) struct TickParts<'a, L: Tick + ?Sized> {
+    pub(crate) connections: &'a mut ConnectionTable<L::Memory, L::Driver>,
     pub(crate) tasks: &'a mut Tasks<L::Future, L::Io, L::Kept>,
     /// Connections that are served again before the next wait.
     pub(crate) again: &'a mut Vec<Key>,
@@ -31,7 +31,7 @@ pub(crate) trait Tick {
     /// The part of an `Io` that stays with the loop.
     type Kept;
 
-    fn parts(&mut self) -> Parts<'_, Self>;
+    fn parts(&mut self) -> TickParts<'_, Self>;
 
     /// Polls `task`, which serves connection `key`, and does what follows from that.
     fn serve_on(&mut self, key: Key, task: u32);
@@ -44,16 +44,16 @@ pub(crate) trait Tick {
 
     /// Goes on with connection `key`, which is in `state` and has no task.
     #[inline]
-    fn go_on_without_task(&mut self, _key: Key, _state: State) {}
+    fn go_on_without_task(&mut self, _key: Key, _state: SlotState) {}
 
     /// The wait of connection `key` has ended, which is in `state` and has no task.
-    fn give_up(&mut self, key: Key, state: State);
+    fn give_up(&mut self, key: Key, state: SlotState);
 
     /// Until when nothing is to be done, while nothing happens; none where something is. `due` is the
     /// protocol's. From here on wakers tell the loop.
     #[inline]
     fn idle_until(&mut self, due: Instant) -> Option<Instant> {
-        let Parts { connections, tasks, again, inbox } = self.parts();
+        let TickParts { connections, tasks, again, inbox } = self.parts();
         let asleep = inbox.fall_asleep(tasks.any()) && again.is_empty();
         asleep.then(|| connections.next_deadline().min(due).min(tasks.trims()))
     }
@@ -77,7 +77,7 @@ pub(crate) trait Tick {
     /// The task of connection `key` was woken by something else than its socket.
     #[inline]
     fn woken(&mut self, key: Key) {
-        if let Some(State::Active { task }) = self.find(key)
+        if let Some(SlotState::Active { task }) = self.find(key)
             && !self.is_away(key, task)
         {
             self.parts().tasks.woken(task);
@@ -88,7 +88,7 @@ pub(crate) trait Tick {
     #[inline]
     fn once_more(&mut self, key: Key) {
         match self.find(key) {
-            Some(State::Active { task }) => self.serve_on(key, task),
+            Some(SlotState::Active { task }) => self.serve_on(key, task),
             Some(state) => self.go_on_without_task(key, state),
             None => {}
         }
@@ -98,7 +98,7 @@ pub(crate) trait Tick {
     #[inline]
     fn due(&mut self, key: Key) {
         match self.find(key) {
-            Some(State::Active { task }) => self.serve_on(key, task),
+            Some(SlotState::Active { task }) => self.serve_on(key, task),
             Some(state) => self.give_up(key, state),
             None => {}
         }
@@ -106,13 +106,13 @@ pub(crate) trait Tick {
 
     /// The state of connection `key`.
     #[inline]
-    fn find(&mut self, key: Key) -> Option<State> {
+    fn find(&mut self, key: Key) -> Option<SlotState> {
         self.parts().connections.find(key).map(|slot| slot.state)
     }
 }
 
 /// The contents of a slot while a task serves its connection.
-pub(crate) struct Taken<T> {
+pub(crate) struct SlotContents<T> {
     pub(crate) socket: Socket,
     pub(crate) peer: Peer,
     pub(crate) listener: u16,
@@ -121,8 +121,8 @@ pub(crate) struct Taken<T> {
 
 /// Takes what a task needs from a connection that has none; the caller begins the task. None if the slot has no socket.
 #[inline]
-pub(crate) fn take_up<T: Default, D>(slot: &mut Slot<T, D>) -> Option<Taken<T>> {
+pub(crate) fn take_up<T: Default, D>(slot: &mut Slot<T, D>) -> Option<SlotContents<T>> {
     let socket = slot.socket.take()?;
     let (peer, listener) = (slot.peer(), slot.listener);
-    Some(Taken { socket, peer, listener, memory: std::mem::take(&mut slot.memory) })
+    Some(SlotContents { socket, peer, listener, memory: std::mem::take(&mut slot.memory) })
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tenfold_engine::layer::framed::Client as Layer;
+use tenfold_engine::layer::framed::FramedClient as Layer;
 
 /// Longer than anything here takes; what takes longer has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

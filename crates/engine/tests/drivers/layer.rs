@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::fs::{Advice, fadvise};
 use tenfold_engine::Driver;
-use tenfold_engine::layer::framed::record::{Alert, Kind};
+use tenfold_engine::layer::framed::record::{Alert, RecordKind};
 
 use tenfold_sys::file::read_cached;
 use tenfold_sys::signal::Signal;
@@ -114,7 +114,7 @@ fn a_changed_record(configuration: &Configuration) {
     let server = Server::start(configuration);
     let mut client = server.connect();
     assert_eq!(client.get("/small").body, SMALL);
-    let mut record = client.layer().record(Kind::Data, &request("/small"));
+    let mut record = client.layer().record(RecordKind::Data, &request("/small"));
     record[10] ^= 0x40;
     assert!(client.try_send_raw(&record));
     ends_with(&mut client, Alert::BadTag);

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tenfold_engine::Protocol;
-use tenfold_engine::offload::Coming;
+use tenfold_engine::offload::OffloadResult;
 use tenfold_http::{Finish, Instant, Io, IoError, Next, Out, Patience, Received, clock};
 
 /// From the client: an answer of so many bytes (4) is wanted after so many milliseconds (2).
@@ -95,7 +95,7 @@ impl Answers {
 #[derive(Clone)]
 pub(crate) struct Mux {
     /// Returns a future that is ready after so many milliseconds.
-    pub(crate) later: Arc<dyn Fn(u16) -> Coming<()> + Send + Sync>,
+    pub(crate) later: Arc<dyn Fn(u16) -> OffloadResult<()> + Send + Sync>,
 }
 
 /// The state of a connection that rests.
@@ -116,7 +116,7 @@ struct Stream {
     at: u32,
     end: u32,
     /// The wait before the answer.
-    later: Option<Coming<()>>,
+    later: Option<OffloadResult<()>>,
 }
 
 /// An activation.

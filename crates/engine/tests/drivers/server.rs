@@ -14,7 +14,7 @@ use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
 use tenfold_engine::faults::{FaultKind, FaultyOperation, InjectedFault};
 use tenfold_engine::layer::Layered;
 use tenfold_engine::layer::framed::Framed;
-use tenfold_engine::offload::{Lane, promise};
+use tenfold_engine::offload::{OffloadPool, promise};
 use tenfold_engine::{Bounds, Dispatch, Engine, Event, Plan, Protocol, faults, run};
 use tenfold_http::{
     Answer, Connection, Instant, Io, Limits, Next, OpenFile, Part, Refusal, Reply, Request, RequestSummary,
@@ -169,7 +169,7 @@ fn serve(settings: &Settings) -> Result<(), String> {
         setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).expect("a limit can be lowered");
     }
     if settings.text("protocol") == Some("mux") {
-        let lane = Lane::new(&plan, 16, 64);
+        let lane = OffloadPool::new(&plan, 16, 64);
         let later = move |milliseconds| {
             if milliseconds == 0 {
                 let (promise, coming) = promise();
@@ -279,7 +279,7 @@ struct Unit {
     sparse: Option<Arc<OpenFile>>,
     shared: Arc<[u8]>,
     counters: SharedRows,
-    lane: Lane,
+    lane: OffloadPool,
 }
 
 fn open(path: &str) -> Result<Arc<OpenFile>, String> {
@@ -295,7 +295,7 @@ impl Unit {
             sparse: settings.text("sparse").map(open).transpose()?,
             shared: pattern::bytes(1 << 20).into(),
             counters: SharedRows::new(1, COUNTERS.len()).map_err(|error| error.to_string())?,
-            lane: Lane::new(plan, 4, 64),
+            lane: OffloadPool::new(plan, 4, 64),
         })
     }
 

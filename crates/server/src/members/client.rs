@@ -10,7 +10,7 @@ use tenfold_accounts::filter::CookieCheck;
 use tenfold_accounts::web::Web;
 use tenfold_accounts::{Query, Reply};
 use tenfold_engine::Plan;
-use tenfold_engine::offload::{Busy, Coming, Lane, promise};
+use tenfold_engine::offload::{OffloadPool, OffloadResult, QueueFull, promise};
 use tenfold_http::Request;
 use tenfold_site::{Shown, SitePath};
 
@@ -37,9 +37,9 @@ pub(crate) struct Members {
     client: Arc<AccountsClient>,
     filter: Arc<WorkerFilter>,
     /// For what is known soon.
-    quick: Lane,
+    quick: OffloadPool,
     /// For what is known soon, asked with a cookie that this worker cannot judge.
-    unjudged: Lane,
+    unjudged: OffloadPool,
     /// For what waits for a hash, so that the others do not.
     slow: Slow,
 }
@@ -65,8 +65,8 @@ impl Members {
             web,
             client: Arc::new(client),
             filter: Arc::new(filter),
-            quick: Lane::new(plan, width, QUEUE),
-            unjudged: Lane::new(plan, unjudged, QUEUE_UNJUDGED),
+            quick: OffloadPool::new(plan, width, QUEUE),
+            unjudged: OffloadPool::new(plan, unjudged, QUEUE_UNJUDGED),
             slow,
         }
     }
@@ -74,8 +74,12 @@ impl Members {
     /// Asks the accounts, off the loop where there is one; `session` is the cookie of the session in which it is asked.
     ///
     /// # Errors
-    /// [`Busy`] when as much waits as may wait.
-    pub(crate) fn ask(&self, request: Query, session: Option<String>) -> Result<Coming<Reply>, Busy> {
+    /// [`QueueFull`] when as much waits as may wait.
+    pub(crate) fn ask(
+        &self,
+        request: Query,
+        session: Option<String>,
+    ) -> Result<OffloadResult<Reply>, QueueFull> {
         let known = session.as_deref().map(|cookie| self.filter.judge(cookie));
         let lane = match known {
             Some(Some(CookieCheck::Forged)) => {

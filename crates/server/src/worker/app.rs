@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time;
 
 use tenfold_engine::dispatch::proactor::{Proactor, ThreadHooks};
-use tenfold_engine::offload::Lane;
+use tenfold_engine::offload::OffloadPool;
 use tenfold_engine::{Dispatch, Event, Plan, Protocol};
 use tenfold_http::{
     Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestSummary,
@@ -63,7 +63,7 @@ impl App {
             limits: settings.limits.clone(),
             measures: worker.measures(),
             worker,
-            lane: Lane::new(plan, settings.work_threads, settings.work_queue),
+            lane: OffloadPool::new(plan, settings.work_threads, settings.work_queue),
             passwords,
             complained: AtomicU64::new(0),
         });

@@ -27,7 +27,7 @@ pub(crate) fn accept_each<P: Protocol>(
     mut look_round: impl FnMut(),
     mut hand_on: impl FnMut(Socket, Option<SocketAddr>, u16),
 ) -> Result<(), String> {
-    let mut waiting = Waiting::begin(listeners)?;
+    let mut waiting = AcceptWait::begin(listeners)?;
     while lifecycle::phase() == Phase::Serving {
         read_clock();
         protocol.before_wait();
@@ -78,15 +78,15 @@ impl Backlog {
     }
 }
 
-enum Waiting {
+enum AcceptWait {
     /// `accept4` itself waits.
     InAccept,
     /// `poll` waits.
     InPoll(PollList),
 }
 
-impl Waiting {
-    fn begin(listeners: &[Listener]) -> Result<Waiting, String> {
+impl AcceptWait {
+    fn begin(listeners: &[Listener]) -> Result<AcceptWait, String> {
         let several = listeners.len() > 1;
         let mut list = PollList::new();
         for (listener, word) in listeners.iter().zip(0..) {
@@ -95,15 +95,15 @@ impl Waiting {
             set.map_err(|error| format!("cannot let {} wait: {error}", listener.address()))?;
             list.set(listener.number(), word, true, false);
         }
-        Ok(if several { Waiting::InPoll(list) } else { Waiting::InAccept })
+        Ok(if several { AcceptWait::InPoll(list) } else { AcceptWait::InAccept })
     }
 
     /// The listeners that may have a connection.
     fn next(&mut self) -> io::Result<Vec<usize>> {
         let mut ready = Vec::new();
         match self {
-            Waiting::InAccept => ready.push(0),
-            Waiting::InPoll(list) => {
+            AcceptWait::InAccept => ready.push(0),
+            AcceptWait::InPoll(list) => {
                 list.wait(Some(SLICE.as_millis() as u32), |found| ready.push(found.key as usize))?;
             }
         }

@@ -5,29 +5,29 @@ use std::rc::Rc;
 use tenfold_http::Instant;
 
 use super::io::RingIo;
-use super::link::Link;
-use super::proactor::Proactor;
-use super::ring::Ring;
+use super::link::RingLink;
+use super::proactor::CompletionLoop;
+use super::ring::OperationQueue;
 use super::state::{InFlight, Past};
-use super::tag::{Kind, tag};
+use super::tag::{OperationKind, tag};
 use crate::protocol::{Event, Protocol};
 use crate::worker::eviction::MOST_LEAVING;
 use crate::worker::intake::of_accepted;
-use crate::worker::slots::{Key, State};
+use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::Start;
 
-impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R, P, M> {
+impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
     /// Hands over the last bytes of connection `key`, and its close behind them: one submission, and no
     /// call of its own.
-    pub(super) fn close_behind(&mut self, key: Key, link: &Rc<Link<R::Buffer>>, by: Instant) {
+    pub(super) fn close_behind(&mut self, key: Key, link: &Rc<RingLink<R::Buffer>>, by: Instant) {
         if !self.hand_over(key, link, true) {
             return self.connections_end(key);
         }
         let Some(slot) = self.connections.find(key) else { return };
         slot.driver.begin(InFlight::CLOSING);
         if let Some(socket) = slot.socket.take() {
-            slot.state = State::Closing { number: socket.number() };
-            self.ring.close(socket, tag(Kind::Close, key));
+            slot.state = SlotState::Closing { number: socket.number() };
+            self.ring.close(socket, tag(OperationKind::Close, key));
         }
         self.connections.set_deadline(key, by);
     }
@@ -84,7 +84,7 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
         if slot.driver.sending == 0 {
             return self.close(key);
         }
-        slot.state = State::Closing { number };
+        slot.state = SlotState::Closing { number };
         self.connections.set_deadline(key, by);
     }
 
@@ -97,16 +97,16 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
         if !slot.driver.in_flight.any(naming) && slot.driver.sending == 0 {
             return self.connections_end(key);
         }
-        slot.state = State::Closing { number };
+        slot.state = SlotState::Closing { number };
         if slot.driver.in_flight.any(InFlight::POLLING) {
-            self.ring.cancel(number, tag(Kind::Poll, key), tag(Kind::Cancel, key));
+            self.ring.cancel(number, tag(OperationKind::Poll, key), tag(OperationKind::Cancel, key));
         }
         let Some(slot) = self.connections.find(key) else { return };
         match &slot.socket {
             Some(socket) if slot.driver.past.any(Past::RESET) => socket.reset(),
             Some(socket) => socket.shut_down(),
             // Its close is queued behind sends that do not end: they are cancelled.
-            None => self.ring.cancel_all(number, tag(Kind::Cancel, key)),
+            None => self.ring.cancel_all(number, tag(OperationKind::Cancel, key)),
         }
     }
 

@@ -9,9 +9,9 @@ use tenfold_http::{Finish, Instant, IoError, Memory, OpenFile, Patience, Peer, R
 use tenfold_sys::completion::Bytes;
 use tenfold_sys::socket::Socket;
 
-use super::link::{FileRead, Link, Piece, Wants};
+use super::link::{FileRead, HandedBytes, RingLink, Wants};
 use crate::drivers::connection::{ConnectionIo, Core, CoreOf, Transport};
-use crate::drivers::input::{Buffer, Input};
+use crate::drivers::input::{Input, ReceiveBuffer};
 use crate::plan::Plan;
 use crate::plan::choice::Sender;
 use crate::senders::piece::still_there;
@@ -25,11 +25,11 @@ const COPY_BYTES: usize = 128 * 1024;
 const CHAIN: usize = 8;
 
 /// The `Io` of the completion driver.
-pub(super) type RingIo<B> = ConnectionIo<Completion<B>>;
+pub(super) type RingIo<B> = ConnectionIo<CompletionTransport<B>>;
 
 /// Operations that are handed over.
-pub(super) struct Completion<B> {
-    link: Rc<Link<B>>,
+pub(super) struct CompletionTransport<B> {
+    link: Rc<RingLink<B>>,
     sender: Sender,
     /// The file that was handed over from a mapping, and up to where.
     mapped: Option<(Arc<OpenFile>, u64)>,
@@ -49,10 +49,10 @@ impl AsFd for ReadFrom {
     }
 }
 
-impl<B: Buffer> RingIo<B> {
+impl<B: ReceiveBuffer> RingIo<B> {
     pub(super) fn new(plan: &Plan) -> RingIo<B> {
-        let transport = Completion {
-            link: Rc::new(Link::new()),
+        let transport = CompletionTransport {
+            link: Rc::new(RingLink::new()),
             sender: plan.sender,
             mapped: None,
             turn_bytes: plan.bounds.turn_bytes,
@@ -82,12 +82,12 @@ impl<B: Buffer> RingIo<B> {
         self.transport.resets
     }
 
-    pub(super) fn link(&self) -> &Rc<Link<B>> {
+    pub(super) fn link(&self) -> &Rc<RingLink<B>> {
         &self.transport.link
     }
 }
 
-impl<B: Buffer> Completion<B> {
+impl<B: ReceiveBuffer> CompletionTransport<B> {
     fn wait<T>(&mut self, core: &mut CoreOf<Self>, wants: Wants, by: Instant) -> Poll<Result<T, IoError>> {
         if clock::now() >= by {
             return Poll::Ready(Err(IoError::TimedOut));
@@ -136,7 +136,7 @@ impl<B: Buffer> Completion<B> {
                     Bytes::Shared(bytes, range)
                 }
             };
-            outgoing.push(Piece { bytes, more: core.out.follows(), held: false });
+            outgoing.push(HandedBytes { bytes, more: core.out.follows(), held: false });
         }
         self.handed += total as u64;
         total
@@ -171,7 +171,7 @@ impl<B: Buffer> Completion<B> {
         core.out.pop_file(count);
         self.handed += count;
         let bytes = Bytes::Mapped(mapped);
-        self.link.outgoing.borrow_mut().push(Piece { bytes, more, held });
+        self.link.outgoing.borrow_mut().push(HandedBytes { bytes, more, held });
         Ok(true)
     }
 
@@ -211,7 +211,7 @@ impl<B: Buffer> Completion<B> {
                 let more = goes_on || (count as u64) < range.end - range.start;
                 core.out.pop_file(count as u64);
                 self.handed += count as u64;
-                let piece = Piece { bytes: Bytes::Owned(memory, 0), more, held: false };
+                let piece = HandedBytes { bytes: Bytes::Owned(memory, 0), more, held: false };
                 self.link.outgoing.borrow_mut().push(piece);
                 self.wait(core, Wants::SENT, by)
             }
@@ -262,7 +262,7 @@ impl<B: Buffer> Completion<B> {
     }
 }
 
-impl<B: Buffer> Transport for Completion<B> {
+impl<B: ReceiveBuffer> Transport for CompletionTransport<B> {
     type Socket = Socket;
     type Buffer = B;
 

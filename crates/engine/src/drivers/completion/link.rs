@@ -8,7 +8,7 @@ use tenfold_sys::completion::{Bytes, Readable};
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 
-use crate::drivers::input::Buffer;
+use crate::drivers::input::ReceiveBuffer;
 use crate::worker::flags::flags;
 
 flags! {
@@ -37,7 +37,7 @@ pub(super) struct FileRead {
 }
 
 /// Bytes to hand over.
-pub(super) struct Piece {
+pub(super) struct HandedBytes {
     pub(super) bytes: Bytes,
     /// Whether more follows at once.
     pub(super) more: bool,
@@ -45,7 +45,7 @@ pub(super) struct Piece {
     pub(super) held: bool,
 }
 
-pub(super) struct Link<B> {
+pub(super) struct RingLink<B> {
     want: Cell<Wants>,
     /// Whether the task waits for anything in this poll.
     waits: Cell<bool>,
@@ -60,7 +60,7 @@ pub(super) struct Link<B> {
     /// The connection has failed.
     pub(super) failed: Cell<Option<IoError>>,
     /// To be handed over after the poll, in order.
-    pub(super) outgoing: RefCell<Vec<Piece>>,
+    pub(super) outgoing: RefCell<Vec<HandedBytes>>,
     /// Sends in flight.
     pub(super) sending: Cell<u8>,
     /// Bytes that completed sends have sent.
@@ -79,9 +79,9 @@ pub(super) struct Link<B> {
     pub(super) spare: RefCell<Vec<Vec<u8>>>,
 }
 
-impl<B: Buffer> Link<B> {
-    pub(super) fn new() -> Link<B> {
-        Link {
+impl<B: ReceiveBuffer> RingLink<B> {
+    pub(super) fn new() -> RingLink<B> {
+        RingLink {
             want: Cell::default(),
             waits: Cell::default(),
             deadline: Cell::default(),
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn waits_of_one_poll_add_up_and_their_deadline_outlives_them() {
-        let link = Link::<NoBuffer>::new();
+        let link = RingLink::<NoBuffer>::new();
         link.begin(0);
         assert_eq!(link.deadline(), None);
         for _ in 0..2 {

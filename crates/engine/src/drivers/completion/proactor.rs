@@ -11,19 +11,19 @@ use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
 use super::io::RingIo;
-use super::link::Link;
-use super::ring::Ring;
+use super::link::RingLink;
+use super::ring::OperationQueue;
 use super::sources::Sources;
 use super::state::Operations;
-use super::tag::{GENERATION_MASK, KIND_SHIFT, KINDS, Kind};
+use super::tag::{GENERATION_MASK, KIND_SHIFT, KINDS, OperationKind};
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol, read_clock};
-use crate::worker::connections::Connections;
-use crate::worker::handoff::Accepted;
+use crate::worker::connections::ConnectionTable;
+use crate::worker::handoff::AcceptedConnection;
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::of_accepted;
 use crate::worker::shortage::pause_where_short;
-use crate::worker::slots::{Key, Slot, State};
+use crate::worker::slots::{Key, Slot, SlotState};
 use crate::worker::tasks::{Start, Tasks};
 use crate::worker::tick::Tick;
 
@@ -31,15 +31,15 @@ use crate::worker::tick::Tick;
 pub(super) const LAST_SENDS: Duration = Duration::from_secs(60);
 
 /// The driver's part of a task that owns its `Io`.
-pub(super) struct Active<B> {
-    pub(super) link: Rc<Link<B>>,
+pub(super) struct RingTask<B> {
+    pub(super) link: Rc<RingLink<B>>,
     pub(super) number: i32,
 }
 
-pub(super) struct Proactor<'a, R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> {
+pub(super) struct CompletionLoop<'a, R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> {
     pub(super) ring: R,
-    pub(super) connections: Connections<P::State, Operations>,
-    pub(super) tasks: Tasks<M::Future, RingIo<R::Buffer>, Active<R::Buffer>>,
+    pub(super) connections: ConnectionTable<P::State, Operations>,
+    pub(super) tasks: Tasks<M::Future, RingIo<R::Buffer>, RingTask<R::Buffer>>,
     /// Connections that are served again before the next wait.
     pub(super) again: Vec<Key>,
     /// Vectors to stage into.
@@ -49,12 +49,12 @@ pub(super) struct Proactor<'a, R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>,
     pub(super) protocol: &'a P,
     pub(super) start: M,
     /// Connections that were accepted at the bound in this turn.
-    pub(super) past_bound: Vec<Accepted>,
+    pub(super) past_bound: Vec<AcceptedConnection>,
     /// Connections that are evicted, and not closed yet.
     pub(super) leaving: usize,
 }
 
-impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R, P, M> {
+impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
     pub(super) fn run(&mut self, mut sources: Sources<'_>) -> Result<(), String> {
         let watch =
             lifecycle::PhaseWatch::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
@@ -98,7 +98,7 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
     /// Leaves step by step; says whether connections are left.
     fn drain(&mut self, sources: &mut Sources<'_>) -> bool {
         if sources.leave(&mut self.ring) {
-            let is_idle = |slot: &Slot<P::State, Operations>| slot.state == State::Parked && slot.served;
+            let is_idle = |slot: &Slot<P::State, Operations>| slot.state == SlotState::Parked && slot.served;
             for key in self.connections.keys(is_idle) {
                 self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
             }
@@ -116,7 +116,7 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
         let kind = KINDS[(completion.tag >> KIND_SHIFT) as usize];
         let generation = (completion.tag >> 32) as u32 & GENERATION_MASK;
         let index = completion.tag as u32;
-        if kind == Kind::Source {
+        if kind == OperationKind::Source {
             let accepted = sources.completed(
                 &mut self.ring,
                 index,
@@ -139,14 +139,16 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
             self.connections.key_at(index).filter(|key| key.generation & GENERATION_MASK == generation);
         let Some(key) = found else { return Ok(()) };
         match kind {
-            Kind::Receive => self.received(key, completion.result, completion.more, completion.buffer),
-            Kind::Send => self.sent(key, completion.result, completion.memory),
-            Kind::Held => self.sent_held(key, completion.result),
-            Kind::Poll => self.writable(key, completion.result, completion.more),
-            Kind::Close => self.connections_end(key),
-            Kind::Read => self.file_read(key, completion.result, completion.memory),
-            Kind::Cancel => self.cancelled(key, completion.result),
-            Kind::Source => {}
+            OperationKind::Receive => {
+                self.received(key, completion.result, completion.more, completion.buffer)
+            }
+            OperationKind::Send => self.sent(key, completion.result, completion.memory),
+            OperationKind::Held => self.sent_held(key, completion.result),
+            OperationKind::Poll => self.writable(key, completion.result, completion.more),
+            OperationKind::Close => self.connections_end(key),
+            OperationKind::Read => self.file_read(key, completion.result, completion.memory),
+            OperationKind::Cancel => self.cancelled(key, completion.result),
+            OperationKind::Source => {}
         }
         Ok(())
     }
@@ -188,11 +190,11 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
     pub(super) fn number(&mut self, key: Key) -> i32 {
         match self.connections.find(key) {
             Some(Slot { socket: Some(socket), .. }) => socket.number(),
-            Some(Slot { state: State::Active { task }, .. }) => {
+            Some(Slot { state: SlotState::Active { task }, .. }) => {
                 let task = *task;
                 self.tasks.attached(task).number
             }
-            Some(Slot { state: State::Closing { number }, .. }) => *number,
+            Some(Slot { state: SlotState::Closing { number }, .. }) => *number,
             _ => -1,
         }
     }

@@ -5,19 +5,19 @@ use tenfold_sys::errno;
 
 use super::io::RingIo;
 use super::link::Wants;
-use super::proactor::Proactor;
-use super::ring::Ring;
+use super::proactor::CompletionLoop;
+use super::ring::OperationQueue;
 use super::state::{InFlight, Past};
-use super::tag::{Kind, tag};
+use super::tag::{OperationKind, tag};
 use crate::drivers::linger;
 use crate::protocol::Protocol;
-use crate::worker::slots::{Key, State};
+use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::Start;
 
 /// Bytes received while nobody reads, at which receiving is stopped.
 const INBOX_BYTES: usize = 16 * 1024;
 
-impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R, P, M> {
+impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
     /// A cancellation has come back. What it did not reach has completed by itself, or is about to; one that
     /// failed otherwise is tried again with what comes next.
     pub(super) fn cancelled(&mut self, key: Key, result: i32) {
@@ -38,10 +38,10 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
         slot.driver.begin(InFlight::RECEIVING);
         if !slot.driver.past.any(Past::GREETED) {
             slot.driver.note(Past::GREETED);
-            self.ring.receive(number, tag(Kind::Receive, key));
+            self.ring.receive(number, tag(OperationKind::Receive, key));
         } else {
             slot.driver.begin(InFlight::MULTISHOT);
-            self.ring.receive_on(number, tag(Kind::Receive, key));
+            self.ring.receive_on(number, tag(OperationKind::Receive, key));
         }
     }
 
@@ -54,22 +54,22 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
             slot.driver.note(Past::ENDED);
         }
         match (slot.state, result) {
-            (State::Closing { .. }, _) => self.close_when_done(key),
+            (SlotState::Closing { .. }, _) => self.close_when_done(key),
             // No buffer was free: there will be one when this turn is over. Or it was cancelled.
-            (State::Parked | State::Lingering { .. }, _) if transient(result) => self.receive(key),
-            (State::Lingering { drained }, 1..) => self.lingered(key, drained, result as u32),
-            (State::Lingering { .. }, _) => self.close(key),
-            (State::Parked, 1..) => {
+            (SlotState::Parked | SlotState::Lingering { .. }, _) if transient(result) => self.receive(key),
+            (SlotState::Lingering { drained }, 1..) => self.lingered(key, drained, result as u32),
+            (SlotState::Lingering { .. }, _) => self.close(key),
+            (SlotState::Parked, 1..) => {
                 if let Some(buffer) = buffer {
                     self.activate(key, Some(buffer), Vec::new());
                 }
             }
             // The peer has ended its output and may still read: what it was promised is on its way, and a
             // layer has a last word.
-            (State::Parked, 0) => self.activate(key, None, Vec::new()),
-            (State::Parked, _) => self.close(key),
-            (State::Active { task }, _) => self.received_active(key, task, result, buffer),
-            (State::Free { .. }, _) => {}
+            (SlotState::Parked, 0) => self.activate(key, None, Vec::new()),
+            (SlotState::Parked, _) => self.close(key),
+            (SlotState::Active { task }, _) => self.received_active(key, task, result, buffer),
+            (SlotState::Free { .. }, _) => {}
         }
     }
 
@@ -99,7 +99,11 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
                         slot.driver.begin(InFlight::CANCELLING);
                     }
                     let number = self.number(key);
-                    self.ring.cancel(number, tag(Kind::Receive, key), tag(Kind::Cancel, key));
+                    self.ring.cancel(
+                        number,
+                        tag(OperationKind::Receive, key),
+                        tag(OperationKind::Cancel, key),
+                    );
                 }
             }
             _ if transient(result) => {
@@ -125,7 +129,7 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
         let Some(slot) = self.connections.find(key) else { return };
         match linger::add(drained, count, &self.plan.bounds) {
             Some(drained) => {
-                slot.state = State::Lingering { drained };
+                slot.state = SlotState::Lingering { drained };
                 self.receive(key);
             }
             None => self.close(key),

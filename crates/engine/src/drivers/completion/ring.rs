@@ -1,7 +1,7 @@
 //! The trait of the mechanism that executes the driver's operations.
 //!
 //! An operation is handed over with its tag and with everything that it works on; both come back with its
-//! completion. Sockets are named by their numbers, and are open until [`Ring::close`] or [`Ring::discard`]. Of a
+//! completion. Sockets are named by their numbers, and are open until [`OperationQueue::close`] or [`OperationQueue::discard`]. Of a
 //! kind a socket has one operation in flight, but for its sends, which leave in the order in which they were
 //! handed over.
 
@@ -13,10 +13,10 @@ use tenfold_sys::completion::{Bytes, Completion, Readable};
 use tenfold_sys::mapping::Mapped;
 use tenfold_sys::socket::Socket;
 
-use crate::drivers::input::Buffer;
+use crate::drivers::input::ReceiveBuffer;
 
-pub(crate) trait Ring {
-    type Buffer: Buffer;
+pub(crate) trait OperationQueue {
+    type Buffer: ReceiveBuffer;
 
     /// Accepts connections on `listener`; each completion brings one, and says whether the operation goes on.
     fn accept(&mut self, listener: RawFd, tag: u64);
@@ -72,7 +72,7 @@ pub(crate) trait Ring {
     -> io::Result<()>;
 }
 
-/// Implements methods of [`Ring`] by those of the same name that a mechanism has itself.
+/// Implements methods of [`OperationQueue`] by those of the same name that a mechanism has itself.
 macro_rules! forward {
     ($mechanism:ident { $($method:ident($($argument:ident: $kind:ty),*);)+ }) => {
         $(

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use super::io::RingIo;
-use super::proactor::Proactor;
-use super::ring::Ring;
+use super::proactor::CompletionLoop;
+use super::ring::OperationQueue;
 use super::sources::Sources;
 use crate::plan::Plan;
 use crate::protocol::{Protocol, read_clock};
-use crate::worker::connections::Connections;
+use crate::worker::connections::ConnectionTable;
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::Intake;
 use crate::worker::tasks::{Tasks, activation};
 
 /// Runs the loop on `ring`, its own, until the server leaves.
-pub(crate) fn serve<R: Ring, P: Protocol>(
+pub(crate) fn serve<R: OperationQueue, P: Protocol>(
     ring: R,
     plan: &Plan,
     intake: &Intake<'_>,
@@ -23,9 +23,9 @@ pub(crate) fn serve<R: Ring, P: Protocol>(
     let inbox = Inbox::new().map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let inbox = Arc::new(inbox);
     let start = |io, memory| activation::<RingIo<R::Buffer>, P>(io, memory, protocol);
-    let mut proactor = Proactor {
+    let mut proactor = CompletionLoop {
         ring,
-        connections: Connections::new(plan, read_clock()),
+        connections: ConnectionTable::new(plan, read_clock()),
         tasks: Tasks::new(inbox.clone()),
         again: Vec::new(),
         spare: Vec::new(),

@@ -7,23 +7,23 @@ use tenfold_sys::completion::{Bytes, ROOM};
 use tenfold_sys::errno;
 
 use super::io::RingIo;
-use super::link::{Link, Piece, Wants};
-use super::proactor::Proactor;
-use super::ring::Ring;
+use super::link::{HandedBytes, RingLink, Wants};
+use super::proactor::CompletionLoop;
+use super::ring::OperationQueue;
 use super::state::{InFlight, Past};
-use super::tag::{Kind, tag};
+use super::tag::{OperationKind, tag};
 use crate::protocol::{Event, Protocol};
-use crate::worker::slots::{Key, Slot, State};
+use crate::worker::slots::{Key, Slot, SlotState};
 use crate::worker::tasks::Start;
 
 /// Vectors to stage into that are kept, and the most that each may hold.
 const SPARE: usize = 64;
 const SPARE_BYTES: usize = 32 * 1024;
 
-impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R, P, M> {
+impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
     /// Hands over what connection `key` sends, as a chain of operations that begin one after the other;
     /// `closing` says that a close is linked behind. Says whether there was anything.
-    pub(super) fn hand_over(&mut self, key: Key, link: &Rc<Link<R::Buffer>>, closing: bool) -> bool {
+    pub(super) fn hand_over(&mut self, key: Key, link: &Rc<RingLink<R::Buffer>>, closing: bool) -> bool {
         let mut outgoing = link.outgoing.borrow_mut();
         let count = outgoing.len();
         if count == 0 {
@@ -36,12 +36,12 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
         for (place, piece) in outgoing.drain(..).enumerate() {
             let linked = closing || place + 1 < count;
             match piece {
-                Piece { bytes: Bytes::Mapped(mapped), more, held: true } if count == 1 && !closing => {
+                HandedBytes { bytes: Bytes::Mapped(mapped), more, held: true } if count == 1 && !closing => {
                     link.held.replace(Some((mapped.clone(), more)));
-                    self.ring.send_held(number, mapped, more, tag(Kind::Held, key));
+                    self.ring.send_held(number, mapped, more, tag(OperationKind::Held, key));
                 }
-                Piece { bytes, more, .. } => {
-                    self.ring.send(number, bytes, more, linked, tag(Kind::Send, key));
+                HandedBytes { bytes, more, .. } => {
+                    self.ring.send(number, bytes, more, linked, tag(OperationKind::Send, key));
                 }
             }
         }
@@ -53,14 +53,14 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
     pub(super) fn sent_held(&mut self, key: Key, result: i32) {
         // Too much is held, or it is no TCP.
         const WILL_NOT: [i32; 3] = [-errno::ENOMEM, -errno::ENOBUFS, -errno::EOPNOTSUPP];
-        if let Some(Slot { state: State::Active { task }, .. }) = self.connections.find(key)
+        if let Some(Slot { state: SlotState::Active { task }, .. }) = self.connections.find(key)
             && let task = *task
             && let Some((mapped, more)) = self.tasks.attached(task).link.held.take()
             && WILL_NOT.contains(&result)
         {
             self.protocol.observe(Event::Substituted(1));
             let number = self.number(key);
-            return self.ring.send(number, Bytes::Mapped(mapped), more, false, tag(Kind::Send, key));
+            return self.ring.send(number, Bytes::Mapped(mapped), more, false, tag(OperationKind::Send, key));
         }
         self.sent(key, result, None);
     }
@@ -79,7 +79,7 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
             slot.driver.note(Past::FAILED);
         }
         match slot.state {
-            State::Active { task } => {
+            SlotState::Active { task } => {
                 let link = self.tasks.attached(task).link.clone();
                 link.sending.set(sending);
                 if result < 0 {
@@ -91,7 +91,7 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
                     self.poll(key, task);
                 }
             }
-            State::Closing { .. } => self.close_when_done(key),
+            SlotState::Closing { .. } => self.close_when_done(key),
             _ if result < 0 => self.close(key),
             _ => {}
         }
@@ -110,21 +110,21 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
             slot.driver.end(InFlight::POLLING);
         }
         match slot.state {
-            State::Active { task } if result < 0 || result & ROOM != 0 => {
+            SlotState::Active { task } if result < 0 || result & ROOM != 0 => {
                 let link = self.tasks.attached(task).link.clone();
                 link.writable.set(true);
                 if link.wants(Wants::WRITABLE) {
                     self.poll(key, task);
                 }
             }
-            State::Closing { .. } => self.close_when_done(key),
+            SlotState::Closing { .. } => self.close_when_done(key),
             _ => {}
         }
     }
 
     pub(super) fn file_read(&mut self, key: Key, result: i32, memory: Option<Vec<u8>>) {
         let Some(slot) = self.connections.find(key) else { return };
-        if let State::Active { task } = slot.state {
+        if let SlotState::Active { task } = slot.state {
             let link = self.tasks.attached(task).link.clone();
             link.reading.set(false);
             link.file_done.replace(memory.map(|memory| (memory, result)));

@@ -7,21 +7,21 @@ use std::task::Poll;
 use tenfold_http::{Instant, IoError, Next};
 
 use super::io::RingIo;
-use super::link::{Link, Wants};
-use super::proactor::{Active, LAST_SENDS, Proactor};
-use super::ring::Ring;
+use super::link::{RingLink, Wants};
+use super::proactor::{CompletionLoop, LAST_SENDS, RingTask};
+use super::ring::OperationQueue;
 use super::state::{InFlight, Operations, Past};
-use super::tag::{Kind, tag};
+use super::tag::{OperationKind, tag};
 use crate::protocol::{Event, Protocol};
-use crate::worker::slots::{Key, State};
+use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::{Finished, Start};
-use crate::worker::tick::{Parts, Taken, Tick, take_up};
+use crate::worker::tick::{SlotContents, Tick, TickParts, take_up};
 
-impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R, P, M> {
+impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
     /// Gives connection `key` a task, and serves it with what has come: `buffer`, behind `inbox`.
     pub(super) fn activate(&mut self, key: Key, buffer: Option<R::Buffer>, inbox: Vec<u8>) {
         let Some(slot) = self.connections.find(key) else { return };
-        let Some(Taken { socket, peer, listener, memory }) = take_up(slot) else { return };
+        let Some(SlotContents { socket, peer, listener, memory }) = take_up(slot) else { return };
         let Operations { sending, past, .. } = slot.driver;
         let (plan, start, number) = (self.plan, &self.start, socket.number());
         let task = self.tasks.begin(key, |used, kept| {
@@ -34,11 +34,11 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
             link.failed.set(past.any(Past::FAILED).then_some(IoError::Gone));
             match kept {
                 Some(active) => active.number = number,
-                None => *kept = Some(Active { link: link.clone(), number }),
+                None => *kept = Some(RingTask { link: link.clone(), number }),
             }
             start(io, memory)
         });
-        slot.state = State::Active { task };
+        slot.state = SlotState::Active { task };
         self.poll(key, task);
     }
 
@@ -63,15 +63,15 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
 
     /// Closes connection `key`, whose task has panicked. Its socket is closed when no operation names it:
     /// its number may be another connection's by then.
-    fn panicked(&mut self, key: Key, link: &Link<R::Buffer>) {
+    fn panicked(&mut self, key: Key, link: &RingLink<R::Buffer>) {
         let Some(slot) = self.connections.find(key) else { return };
         slot.socket = link.abandoned.take();
-        slot.state = State::Parked;
+        slot.state = SlotState::Parked;
         self.close(key);
     }
 
     /// The task of connection `key` waits: hands over what it has, and asks for what it wants.
-    fn wait(&mut self, key: Key, link: &Rc<Link<R::Buffer>>) {
+    fn wait(&mut self, key: Key, link: &Rc<RingLink<R::Buffer>>) {
         self.hand_over(key, link, false);
         if link.wants(Wants::AGAIN) {
             return self.again.push(key);
@@ -84,11 +84,11 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
             let Some(slot) = self.connections.find(key) else { return };
             if !slot.driver.in_flight.any(InFlight::POLLING) {
                 slot.driver.begin(InFlight::POLLING);
-                self.ring.poll_write(number, tag(Kind::Poll, key));
+                self.ring.poll_write(number, tag(OperationKind::Poll, key));
             }
         }
         if let Some(read) = link.file_read.take() {
-            self.ring.read(read.file, read.offset, read.memory, tag(Kind::Read, key));
+            self.ring.read(read.file, read.offset, read.memory, tag(OperationKind::Read, key));
         }
         self.connections.set_deadline(key, link.deadline().unwrap_or(Instant::NEVER));
     }
@@ -98,7 +98,7 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
         &mut self,
         key: Key,
         task: u32,
-        link: &Rc<Link<R::Buffer>>,
+        link: &Rc<RingLink<R::Buffer>>,
         finished: Finished<RingIo<R::Buffer>, P::State>,
     ) {
         let Finished { mut io, memory, next, .. } = finished;
@@ -113,7 +113,7 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
         let Some(slot) = self.connections.find(key) else { return };
         slot.socket = socket;
         slot.memory = memory;
-        slot.state = State::Parked;
+        slot.state = SlotState::Parked;
         if served && P::has_answered(&slot.memory) {
             slot.served = true;
         }
@@ -147,7 +147,7 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
             }
             Next::Linger => {
                 let Some(slot) = self.connections.find(key) else { return };
-                slot.state = State::Lingering { drained: 0 };
+                slot.state = SlotState::Lingering { drained: 0 };
                 let ended = slot.driver.past.any(Past::ENDED);
                 let by = tenfold_http::clock::now() + self.plan.bounds.linger_time;
                 self.connections.set_deadline(key, by);
@@ -157,17 +157,19 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Proactor<'_, R
     }
 }
 
-impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Tick for Proactor<'_, R, P, M> {
+impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Tick
+    for CompletionLoop<'_, R, P, M>
+{
     type Memory = P::State;
     type Driver = Operations;
     type Future = M::Future;
     type Io = RingIo<R::Buffer>;
-    type Kept = Active<R::Buffer>;
+    type Kept = RingTask<R::Buffer>;
 
     #[inline]
-    fn parts(&mut self) -> Parts<'_, Self> {
-        let Proactor { connections, tasks, again, inbox, .. } = self;
-        Parts { connections, tasks, again, inbox }
+    fn parts(&mut self) -> TickParts<'_, Self> {
+        let CompletionLoop { connections, tasks, again, inbox, .. } = self;
+        TickParts { connections, tasks, again, inbox }
     }
 
     #[inline]
@@ -175,14 +177,14 @@ impl<R: Ring, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> Tick for Proac
         self.poll(key, task);
     }
 
-    fn give_up(&mut self, key: Key, state: State) {
+    fn give_up(&mut self, key: Key, state: SlotState) {
         let sending = self.connections.find(key).is_some_and(|slot| slot.driver.sending > 0);
         match state {
             // It rests, but its peer has not taken the last answer yet.
-            State::Parked if sending => {
+            SlotState::Parked if sending => {
                 self.close_gently(key, tenfold_http::clock::now() + LAST_SENDS);
             }
-            State::Parked => {
+            SlotState::Parked => {
                 self.protocol.observe(Event::Expired);
                 self.close(key);
             }

@@ -10,11 +10,11 @@ use tenfold_sys::failure::{AfterAccept, after_accept};
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::{Listener, Socket};
 
-use super::ring::Ring;
-use super::tag::{Kind, tag};
+use super::ring::OperationQueue;
+use super::tag::{OperationKind, tag};
 use crate::plan::choice::Accept;
 use crate::protocol::{Event, Protocol};
-use crate::worker::handoff::{Accepted, Handoff};
+use crate::worker::handoff::{AcceptedConnection, Handoff};
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::Intake;
 use crate::worker::shortage::EXHAUSTED_PAUSE;
@@ -48,7 +48,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LAST_PAUSE: Duration = Duration::from_secs(4);
 
 fn source(place: u32) -> u64 {
-    tag(Kind::Source, Key { index: place, generation: 0 })
+    tag(OperationKind::Source, Key { index: place, generation: 0 })
 }
 
 impl<'a> Sources<'a> {
@@ -66,7 +66,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    pub(super) fn open(&mut self, ring: &mut impl Ring, lifecycle: &EventFd, inbox: &EventFd) {
+    pub(super) fn open(&mut self, ring: &mut impl OperationQueue, lifecycle: &EventFd, inbox: &EventFd) {
         ring.poll_read(lifecycle.number(), source(LIFECYCLE));
         ring.poll_read(inbox.number(), source(INBOX));
         if let Some(handed) = self.handed {
@@ -76,7 +76,7 @@ impl<'a> Sources<'a> {
     }
 
     /// The next connection that was handed over.
-    pub(super) fn next_handed(&self) -> Option<Accepted> {
+    pub(super) fn next_handed(&self) -> Option<AcceptedConnection> {
         self.handed.and_then(Handoff::take)
     }
 
@@ -85,7 +85,7 @@ impl<'a> Sources<'a> {
         self.handed.is_some_and(|handed| !handed.is_over())
     }
 
-    fn accept(&mut self, ring: &mut impl Ring) {
+    fn accept(&mut self, ring: &mut impl OperationQueue) {
         self.resumes = Instant::NEVER;
         for ((listener, accepting), place) in self.listeners.iter().zip(&mut self.accepting).zip(0..) {
             if !std::mem::replace(accepting, true) {
@@ -102,7 +102,7 @@ impl<'a> Sources<'a> {
         self.resumes.min(self.renews)
     }
 
-    pub(super) fn resume(&mut self, ring: &mut impl Ring, now: Instant) {
+    pub(super) fn resume(&mut self, ring: &mut impl OperationQueue, now: Instant) {
         if now >= self.resumes && !self.left {
             self.accept(ring);
         }
@@ -116,18 +116,18 @@ impl<'a> Sources<'a> {
         }
     }
 
-    fn cancel(&self, ring: &mut impl Ring) {
+    fn cancel(&self, ring: &mut impl OperationQueue) {
         for (listener, place) in self.listeners.iter().zip(0..) {
             ring.cancel_accept(
                 listener.number(),
                 source(place),
-                tag(Kind::Cancel, Key { index: u32::MAX, generation: 0 }),
+                tag(OperationKind::Cancel, Key { index: u32::MAX, generation: 0 }),
             );
         }
     }
 
     /// Accepts no more; says whether that is new.
-    pub(super) fn leave(&mut self, ring: &mut impl Ring) -> bool {
+    pub(super) fn leave(&mut self, ring: &mut impl OperationQueue) -> bool {
         let first = !std::mem::replace(&mut self.left, true);
         if first {
             self.cancel(ring);
@@ -137,7 +137,7 @@ impl<'a> Sources<'a> {
 
     /// An accept or a poll has brought something: a connection, and the listener that it came to.
     #[allow(clippy::too_many_arguments, reason = "what a turn of the loop has, each used once")]
-    pub(super) fn completed<R: Ring, P: Protocol>(
+    pub(super) fn completed<R: OperationQueue, P: Protocol>(
         &mut self,
         ring: &mut R,
         place: u32,
@@ -173,7 +173,7 @@ impl<'a> Sources<'a> {
 
     fn failed<P: Protocol>(
         &mut self,
-        ring: &mut impl Ring,
+        ring: &mut impl OperationQueue,
         place: u32,
         result: i32,
         now: Instant,

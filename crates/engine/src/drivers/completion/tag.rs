@@ -5,7 +5,7 @@ use crate::worker::slots::Key;
 /// The kind of an operation, in the top bits of its tag; below, the generation and the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub(super) enum Kind {
+pub(super) enum OperationKind {
     Receive = 0,
     Send,
     Poll,
@@ -18,11 +18,19 @@ pub(super) enum Kind {
     Held,
 }
 
-pub(super) const KINDS: [Kind; 8] =
-    [Kind::Receive, Kind::Send, Kind::Poll, Kind::Close, Kind::Read, Kind::Cancel, Kind::Source, Kind::Held];
+pub(super) const KINDS: [OperationKind; 8] = [
+    OperationKind::Receive,
+    OperationKind::Send,
+    OperationKind::Poll,
+    OperationKind::Close,
+    OperationKind::Read,
+    OperationKind::Cancel,
+    OperationKind::Source,
+    OperationKind::Held,
+];
 pub(super) const KIND_SHIFT: u32 = 59;
 pub(super) const GENERATION_MASK: u32 = (1 << (KIND_SHIFT - 32)) - 1;
 
-pub(super) fn tag(kind: Kind, key: Key) -> u64 {
+pub(super) fn tag(kind: OperationKind, key: Key) -> u64 {
     (kind as u64) << KIND_SHIFT | u64::from(key.generation & GENERATION_MASK) << 32 | u64::from(key.index)
 }

@@ -9,7 +9,7 @@ use tenfold_sys::socket::Listener;
 use super::selector::Selector;
 use crate::plan::choice::Accept;
 use crate::protocol::{Event, Protocol};
-use crate::worker::handoff::{Accepted, Handoff};
+use crate::worker::handoff::{AcceptedConnection, Handoff};
 use crate::worker::intake::Intake;
 use crate::worker::shortage::EXHAUSTED_PAUSE;
 use crate::worker::slots::Key;
@@ -169,7 +169,7 @@ impl<'a> Acceptor<'a> {
         selector: &mut impl Selector,
         now: Instant,
         protocol: &P,
-    ) -> Result<Option<Accepted>, String> {
+    ) -> Result<Option<AcceptedConnection>, String> {
         while self.left > 0 {
             if let Some(handed) = self.handed.filter(|_| self.handed_ready) {
                 let next = handed.take();

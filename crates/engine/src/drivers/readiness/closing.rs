@@ -6,7 +6,7 @@ use super::reactor::Reactor;
 use super::selector::Selector;
 use crate::drivers::linger::{Discarded, discard};
 use crate::protocol::{self, Protocol};
-use crate::worker::slots::{Key, State};
+use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::Start;
 
 impl<S, P, M, E> Reactor<'_, S, P, M, E>
@@ -28,7 +28,7 @@ where
     pub(super) fn linger(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
         let Some(socket) = &slot.socket else { return };
-        let mut before = if let State::Lingering { drained } = slot.state { drained } else { 0 };
+        let mut before = if let SlotState::Lingering { drained } = slot.state { drained } else { 0 };
         loop {
             match discard(socket, before, &self.plan.bounds) {
                 Discarded::Some(drained) => before = drained,
@@ -36,7 +36,7 @@ where
                 Discarded::Over => return self.close(key),
             }
         }
-        slot.state = State::Lingering { drained: before };
+        slot.state = SlotState::Lingering { drained: before };
     }
 
     /// Closes connection `key`.

@@ -9,14 +9,14 @@ use std::thread;
 use tenfold_http::Instant;
 
 use super::io::ReadinessIo;
-use super::link::Link;
+use super::link::TaskLink;
 use super::selector::Interest;
 use crate::worker::slots::Key;
 use crate::worker::tasks::{Task, Tasks};
 
 /// The state that a task is polled with, beside its future.
-pub(crate) struct Active {
-    pub(super) link: Arc<Link>,
+pub(crate) struct PolledTask {
+    pub(super) link: Arc<TaskLink>,
     pub(super) number: i32,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Dispatched<F: Future> {
 pub(crate) struct Returned<F: Future> {
     pub(crate) key: Key,
     pub(crate) number: u32,
-    pub(crate) task: Box<Task<F, ReadinessIo, Active>>,
+    pub(crate) task: Box<Task<F, ReadinessIo, PolledTask>>,
     pub(crate) polled: Polled<F>,
     /// The interest for which its connection was registered anew; the loop has yet to do so where there is
     /// none.
@@ -52,7 +52,7 @@ pub(crate) trait Executor<F: Future> {
     /// the connection.
     fn poll(
         &mut self,
-        tasks: &mut Tasks<F, ReadinessIo, Active>,
+        tasks: &mut Tasks<F, ReadinessIo, PolledTask>,
         key: Key,
         number: u32,
         registered: bool,
@@ -76,7 +76,7 @@ impl<F: Future> Executor<F> for InPlace {
     #[inline]
     fn poll(
         &mut self,
-        tasks: &mut Tasks<F, ReadinessIo, Active>,
+        tasks: &mut Tasks<F, ReadinessIo, PolledTask>,
         _key: Key,
         number: u32,
         _registered: bool,

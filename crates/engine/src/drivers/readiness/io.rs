@@ -7,7 +7,7 @@ use std::task::Poll;
 use tenfold_http::{Finish, Instant, IoError, Patience, Peer, Received, clock};
 use tenfold_sys::socket::Socket;
 
-use super::link::{Link, Signals};
+use super::link::{Signals, TaskLink};
 use crate::drivers::connection::{ConnectionIo, Core, CoreOf, Transport};
 use crate::drivers::input::{Input, NoBuffer};
 use crate::plan::Plan;
@@ -15,16 +15,16 @@ use crate::senders::failure::{connection_error, interrupted};
 use crate::senders::sender::Sent;
 
 /// The `Io` of the readiness driver. It owns the socket while its connection is served.
-pub(crate) type ReadinessIo = ConnectionIo<Readiness>;
+pub(crate) type ReadinessIo = ConnectionIo<ReadinessTransport>;
 
 /// Calls that do not wait.
-pub(crate) struct Readiness {
-    link: Arc<Link>,
+pub(crate) struct ReadinessTransport {
+    link: Arc<TaskLink>,
 }
 
 impl ReadinessIo {
     pub(super) fn new(plan: &Plan) -> ReadinessIo {
-        let transport = Readiness { link: Arc::new(Link::new()) };
+        let transport = ReadinessTransport { link: Arc::new(TaskLink::new()) };
         ReadinessIo { core: Core::new(plan, Input::default()), transport }
     }
 
@@ -39,12 +39,12 @@ impl ReadinessIo {
         self.core.input.release();
     }
 
-    pub(super) fn link(&self) -> &Arc<Link> {
+    pub(super) fn link(&self) -> &Arc<TaskLink> {
         &self.transport.link
     }
 }
 
-impl Readiness {
+impl ReadinessTransport {
     fn wait<T>(
         &mut self,
         core: &mut CoreOf<Self>,
@@ -81,7 +81,7 @@ impl Readiness {
     }
 }
 
-impl Transport for Readiness {
+impl Transport for ReadinessTransport {
     type Socket = Socket;
     type Buffer = NoBuffer;
 

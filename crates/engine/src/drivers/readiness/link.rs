@@ -53,9 +53,9 @@ impl From<Ready> for Signals {
 
 /// A set of signals that the `Io` and the loop share.
 #[derive(Default)]
-struct Shared(AtomicU8);
+struct AtomicSignals(AtomicU8);
 
-impl Shared {
+impl AtomicSignals {
     fn get(&self) -> Signals {
         Signals(self.0.load(Relaxed))
     }
@@ -65,19 +65,19 @@ impl Shared {
     }
 }
 
-pub(crate) struct Link {
-    ready: Shared,
-    want: Shared,
+pub(crate) struct TaskLink {
+    ready: AtomicSignals,
+    want: AtomicSignals,
     deadline: AtomicU64,
     /// Bytes left in this poll of the task before others have their turn.
     left: AtomicUsize,
 }
 
-impl Link {
-    pub(crate) fn new() -> Link {
-        Link {
-            ready: Shared::default(),
-            want: Shared::default(),
+impl TaskLink {
+    pub(crate) fn new() -> TaskLink {
+        TaskLink {
+            ready: AtomicSignals::default(),
+            want: AtomicSignals::default(),
             deadline: AtomicU64::new(u64::MAX),
             left: AtomicUsize::new(0),
         }
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_is_ready_is_remembered_until_it_is_used_up() {
-        let link = Link::new();
+        let link = TaskLink::new();
         link.begin(READ);
         link.begin_poll(9);
         link.add_ready(WRITE.with(Signals::ENDED));
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn waits_of_one_poll_add_up_and_the_next_begins_with_none() {
-        let link = Link::new();
+        let link = TaskLink::new();
         link.begin_poll(9);
         link.wait_for(READ, Instant(70));
         link.wait_for(WRITE, Instant(50));

@@ -16,12 +16,12 @@ use std::thread;
 
 use tenfold_http::{Instant, Next};
 
-use super::executor::{Active, Dispatched, Executor, Returned};
+use super::executor::{Dispatched, Executor, PolledTask, Returned};
 use super::io::ReadinessIo;
 use super::link::Signals;
 use super::reactor::Reactor;
 use super::selector::{Interest, Rearm, Selector};
-use crate::dispatch::handover::{IMMEDIATELY, Mailbox, Queue};
+use crate::dispatch::handover::{IMMEDIATELY, JobQueue, Mailbox};
 use crate::plan::Plan;
 use crate::protocol::{Protocol, read_clock};
 use crate::worker::inbox::Inbox;
@@ -40,8 +40,8 @@ pub(crate) fn serve_by_pool<S: Selector, P: Protocol>(
     let inbox = Arc::new(inbox);
     let start = |io, memory| activation_anywhere::<ReadinessIo, P>(io, memory, protocol);
     let rearm = if S::ONE_SHOT { selector.rearm() } else { None };
-    let pool = Pool {
-        queue: Queue::new(plan.bounds.pool_queue),
+    let pool = TaskPool {
+        queue: JobQueue::new(plan.bounds.pool_queue),
         mailbox: Mailbox::new(),
         inbox: inbox.clone(),
         rearm,
@@ -51,22 +51,22 @@ pub(crate) fn serve_by_pool<S: Selector, P: Protocol>(
 }
 
 /// The state that the loop and its threads share.
-struct Pool<F: Future> {
-    queue: Queue<Job<F>>,
+struct TaskPool<F: Future> {
+    queue: JobQueue<PollJob<F>>,
     mailbox: Mailbox<Returned<F>>,
     inbox: Arc<Inbox>,
     rearm: Option<Arc<dyn Rearm>>,
 }
 
 /// A task that is ready.
-struct Job<F: Future> {
+struct PollJob<F: Future> {
     key: Key,
     number: u32,
-    task: Box<Task<F, ReadinessIo, Active>>,
+    task: Box<Task<F, ReadinessIo, PolledTask>>,
     registered: bool,
 }
 
-impl<F, T> Pool<F>
+impl<F, T> TaskPool<F>
 where
     F: Future<Output = Finished<ReadinessIo, T>> + Send,
     T: Default + Send,
@@ -76,7 +76,7 @@ where
         plan: &Plan,
         intake: &Intake<'_>,
         protocol: &P,
-        mut reactor: Reactor<'_, S, P, M, &Pool<F>>,
+        mut reactor: Reactor<'_, S, P, M, &TaskPool<F>>,
     ) -> Result<(), String>
     where
         S: Selector,
@@ -108,8 +108,8 @@ where
         protocol.drain();
     }
 
-    fn poll(&self, job: Job<F>) {
-        let Job { key, number, mut task, registered } = job;
+    fn poll(&self, job: PollJob<F>) {
+        let PollJob { key, number, mut task, registered } = job;
         let mut polled = catch_unwind(AssertUnwindSafe(|| task.poll()));
         if let Ok(Poll::Ready(finished)) = &mut polled {
             // Its memory is this thread's.
@@ -132,7 +132,7 @@ where
 fn begin_anew<I, T>(
     rearm: &dyn Rearm,
     key: Key,
-    active: &Active,
+    active: &PolledTask,
     polled: &thread::Result<Poll<Finished<I, T>>>,
 ) -> Option<(Interest, Instant)> {
     let (interest, by) = match polled {
@@ -145,18 +145,18 @@ fn begin_anew<I, T>(
     rearm.rearm(active.number, key.word(), interest).ok().map(|()| (interest, by))
 }
 
-impl<F: Future> Executor<F> for &Pool<F> {
+impl<F: Future> Executor<F> for &TaskPool<F> {
     const AWAY: bool = true;
 
     fn poll(
         &mut self,
-        tasks: &mut Tasks<F, ReadinessIo, Active>,
+        tasks: &mut Tasks<F, ReadinessIo, PolledTask>,
         key: Key,
         number: u32,
         registered: bool,
     ) -> Dispatched<F> {
         let task = tasks.lend(number);
-        match self.queue.put(Job { key, number, task, registered }) {
+        match self.queue.put(PollJob { key, number, task, registered }) {
             Ok(()) => Dispatched::Away,
             Err(job) => {
                 tasks.give_back(number, job.task);
@@ -175,7 +175,7 @@ impl<F: Future> Executor<F> for &Pool<F> {
 }
 
 /// Ends the pool, however the loop ends.
-struct Over<'a, F: Future>(&'a Queue<Job<F>>);
+struct Over<'a, F: Future>(&'a JobQueue<PollJob<F>>);
 
 impl<F: Future> Drop for Over<'_, F> {
     fn drop(&mut self) {

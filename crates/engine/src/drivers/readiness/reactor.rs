@@ -8,23 +8,23 @@ use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
 use super::accept::{Acceptor, FIRST_SPECIAL, HANDED, INBOX, LIFECYCLE, special};
-use super::executor::{Active, Executor, Returned};
+use super::executor::{Executor, PolledTask, Returned};
 use super::io::ReadinessIo;
 use super::link::Signals;
 use super::selector::{Interest, Selector};
 use crate::plan::Plan;
 use crate::protocol::{self, Protocol, read_clock};
-use crate::worker::connections::Connections;
+use crate::worker::connections::ConnectionTable;
 use crate::worker::inbox::Inbox;
 use crate::worker::intake::{Intake, of_accepted};
 use crate::worker::shortage::pause_where_short;
-use crate::worker::slots::{Key, State};
+use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::{Start, Tasks};
 use crate::worker::tick::Tick;
 
 /// The driver's part of a slot.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct Registered {
     /// The interest that the selector knows; none if the connection is not registered.
     pub(super) interest: Option<Interest>,
     /// The peer has ended its output, which an edge-triggered mechanism says once.
@@ -36,8 +36,8 @@ pub(super) const BOTH: Signals = Signals::READ.with(Signals::WRITE);
 
 pub(super) struct Reactor<'a, S, P: Protocol, M: Start<ReadinessIo, P::State>, E> {
     pub(super) selector: S,
-    pub(super) connections: Connections<P::State, Watch>,
-    pub(super) tasks: Tasks<M::Future, ReadinessIo, Active>,
+    pub(super) connections: ConnectionTable<P::State, Registered>,
+    pub(super) tasks: Tasks<M::Future, ReadinessIo, PolledTask>,
     /// Connections that are served again before the next wait.
     pub(super) again: Vec<Key>,
     pub(super) inbox: Arc<Inbox>,
@@ -69,7 +69,7 @@ where
     ) -> Reactor<'a, S, P, M, E> {
         Reactor {
             selector,
-            connections: Connections::new(plan, read_clock()),
+            connections: ConnectionTable::new(plan, read_clock()),
             tasks: Tasks::new(inbox.clone()),
             again: Vec::new(),
             inbox,
@@ -155,7 +155,7 @@ where
         if !acceptor.leave(&mut self.selector) {
             return self.connections.count() > 0 || acceptor.expects();
         }
-        for key in self.connections.keys(|slot| slot.state == State::Parked && slot.served) {
+        for key in self.connections.keys(|slot| slot.state == SlotState::Parked && slot.served) {
             self.close(key);
         }
         self.connections.count() > 0 || acceptor.expects()
@@ -212,11 +212,11 @@ where
             slot.driver.interest = Some(Interest::NONE);
         }
         match slot.state {
-            State::Parked if ready.any(Signals::READ.with(Signals::GONE)) => {
+            SlotState::Parked if ready.any(Signals::READ.with(Signals::GONE)) => {
                 self.activate(key, ready.with(BOTH));
             }
-            State::Lingering { .. } => self.linger(key),
-            State::Active { task } => {
+            SlotState::Lingering { .. } => self.linger(key),
+            SlotState::Active { task } => {
                 // Whoever serves it has it reported again.
                 if E::AWAY && self.tasks.is_lent(task) {
                     return;
@@ -229,7 +229,7 @@ where
                     self.wait(key, task);
                 }
             }
-            State::Parked | State::Free { .. } | State::Closing { .. } => {}
+            SlotState::Parked | SlotState::Free { .. } | SlotState::Closing { .. } => {}
         }
         if S::ONE_SHOT {
             self.listen_on(key);
@@ -240,7 +240,7 @@ where
     /// registration.
     fn listen_on(&mut self, key: Key) {
         let Some(slot) = self.connections.find(key) else { return };
-        if matches!(slot.state, State::Parked | State::Lingering { .. }) {
+        if matches!(slot.state, SlotState::Parked | SlotState::Lingering { .. }) {
             let number = slot.socket.as_ref().map_or(-1, Socket::number);
             if !self.listen_for(key, number, Interest::READ) {
                 self.close(key);

@@ -7,15 +7,15 @@ use tenfold_http::Next;
 use tenfold_sys::lifecycle::{self, Phase};
 use tenfold_sys::socket::Socket;
 
-use super::executor::{Active, Dispatched, Executor, Polled};
+use super::executor::{Dispatched, Executor, Polled, PolledTask};
 use super::io::ReadinessIo;
 use super::link::Signals;
-use super::reactor::{BOTH, Reactor, Watch};
+use super::reactor::{BOTH, Reactor, Registered};
 use super::selector::{Interest, Selector};
 use crate::protocol::{self, Protocol};
-use crate::worker::slots::{Key, State};
+use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::{Finished, Start};
-use crate::worker::tick::{Parts, Taken, Tick, take_up};
+use crate::worker::tick::{SlotContents, Tick, TickParts, take_up};
 
 /// The interval between looks into an error queue that the mechanism does not report.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -30,7 +30,7 @@ where
     /// Gives connection `key` a task, and serves it.
     pub(super) fn activate(&mut self, key: Key, ready: Signals) {
         let Some(slot) = self.connections.find(key) else { return };
-        let Some(Taken { socket, peer, listener, memory }) = take_up(slot) else { return };
+        let Some(SlotContents { socket, peer, listener, memory }) = take_up(slot) else { return };
         let ready = if slot.driver.half_closed { ready.with(Signals::ENDED) } else { ready };
         let (plan, start, number) = (self.plan, &self.start, socket.number());
         let task = self.tasks.begin(key, |used, kept| {
@@ -38,11 +38,11 @@ where
             io.begin(socket, peer, listener, ready);
             match kept {
                 Some(active) => active.number = number,
-                None => *kept = Some(Active { link: io.link().clone(), number }),
+                None => *kept = Some(PolledTask { link: io.link().clone(), number }),
             }
             start(io, memory)
         });
-        slot.state = State::Active { task };
+        slot.state = SlotState::Active { task };
         self.poll(key, task);
     }
 
@@ -165,7 +165,7 @@ where
         match next {
             Next::Close => self.close(key),
             Next::Park(by) => {
-                slot.state = State::Parked;
+                slot.state = SlotState::Parked;
                 if sent > 0 && P::has_answered(&slot.memory) {
                     slot.served = true;
                 }
@@ -184,7 +184,7 @@ where
                 }
             }
             Next::Linger => {
-                slot.state = State::Lingering { drained: 0 };
+                slot.state = SlotState::Lingering { drained: 0 };
                 let by = tenfold_http::clock::now() + self.plan.bounds.linger_time;
                 if !self.listen_for(key, number, Interest::READ) {
                     return self.close(key);
@@ -204,15 +204,15 @@ where
     E: Executor<M::Future>,
 {
     type Memory = P::State;
-    type Driver = Watch;
+    type Driver = Registered;
     type Future = M::Future;
     type Io = ReadinessIo;
-    type Kept = Active;
+    type Kept = PolledTask;
 
     #[inline]
-    fn parts(&mut self) -> Parts<'_, Self> {
+    fn parts(&mut self) -> TickParts<'_, Self> {
         let Reactor { connections, tasks, again, inbox, .. } = self;
-        Parts { connections, tasks, again, inbox }
+        TickParts { connections, tasks, again, inbox }
     }
 
     #[inline]
@@ -229,16 +229,16 @@ where
         away
     }
 
-    fn go_on_without_task(&mut self, key: Key, state: State) {
+    fn go_on_without_task(&mut self, key: Key, state: SlotState) {
         match state {
-            State::Parked => self.activate(key, BOTH),
-            State::Lingering { .. } => self.linger(key),
-            State::Active { .. } | State::Free { .. } | State::Closing { .. } => {}
+            SlotState::Parked => self.activate(key, BOTH),
+            SlotState::Lingering { .. } => self.linger(key),
+            SlotState::Active { .. } | SlotState::Free { .. } | SlotState::Closing { .. } => {}
         }
     }
 
-    fn give_up(&mut self, key: Key, state: State) {
-        if state == State::Parked {
+    fn give_up(&mut self, key: Key, state: SlotState) {
+        if state == SlotState::Parked {
             self.protocol.observe(protocol::Event::Expired);
         }
         self.close(key);

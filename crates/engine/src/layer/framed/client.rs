@@ -1,26 +1,26 @@
 //! The client's side, for tests: bytes in and out, and no socket.
 
-use super::record::{self, Alert, CONTENT_BYTES, Key, Kind, NOTE_ASKS};
+use super::record::{self, Alert, CONTENT_BYTES, NOTE_ASKS, RecordKey, RecordKind};
 
 /// A client's state of a connection.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub struct FramedClient {
     random: u64,
     /// Whether the hello was asked for, and whether the first note was.
     begun: bool,
     asked: bool,
-    sending: Key,
+    sending: RecordKey,
     /// Known with the server's hello.
-    receiving: Option<Key>,
+    receiving: Option<RecordKey>,
     /// Bytes of a record that is not whole.
     input: Vec<u8>,
     /// Records other than plaintext.
-    pub received: Received,
+    pub received: ReceivedRecords,
 }
 
 /// Records other than plaintext that the server has sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedRecords {
     /// Its hello.
     pub hello: bool,
     /// Records without plaintext, its hello and its end not counted.
@@ -31,20 +31,20 @@ pub struct Received {
     pub close: bool,
 }
 
-impl Client {
+impl FramedClient {
     /// A client whose hello has this number.
-    pub fn new(random: u64) -> Client {
-        let sending = Key::of_client(random);
+    pub fn new(random: u64) -> FramedClient {
+        let sending = RecordKey::of_client(random);
         let (begun, asked, receiving, input, received) =
-            (false, false, None, Vec::new(), Received::default());
-        Client { random, begun, asked, sending, receiving, input, received }
+            (false, false, None, Vec::new(), ReceivedRecords::default());
+        FramedClient { random, begun, asked, sending, receiving, input, received }
     }
 
     /// The hello, if it was not asked for before.
     pub fn hello(&mut self) -> Vec<u8> {
         let mut wire = Vec::new();
         if !std::mem::replace(&mut self.begun, true) {
-            Key::PUBLIC.clone().seal(Kind::Hello, &record::hello(self.random), &mut wire);
+            RecordKey::PUBLIC.clone().seal(RecordKind::Hello, &record::hello(self.random), &mut wire);
         }
         wire
     }
@@ -56,23 +56,23 @@ impl Client {
             wire.extend(self.ask());
         }
         for content in plaintext.chunks(CONTENT_BYTES) {
-            self.sending.seal(Kind::Data, content, &mut wire);
+            self.sending.seal(RecordKind::Data, content, &mut wire);
         }
         wire
     }
 
     /// A record without plaintext, which the server answers.
     pub fn ask(&mut self) -> Vec<u8> {
-        self.record(Kind::Note, NOTE_ASKS)
+        self.record(RecordKind::Note, NOTE_ASKS)
     }
 
     /// The closing record.
     pub fn close(&mut self) -> Vec<u8> {
-        self.record(Kind::Close, &[])
+        self.record(RecordKind::Close, &[])
     }
 
     /// One record, behind the hello if that was not asked for before.
-    pub fn record(&mut self, kind: Kind, content: &[u8]) -> Vec<u8> {
+    pub fn record(&mut self, kind: RecordKind, content: &[u8]) -> Vec<u8> {
         let mut wire = self.hello();
         self.sending.seal(kind, content, &mut wire);
         wire
@@ -89,22 +89,22 @@ impl Client {
             let whole = &mut self.input[at..at + length];
             let (kind, content) = match &mut self.receiving {
                 Some(key) => key.open(whole)?,
-                None => Key::PUBLIC.clone().open(whole)?,
+                None => RecordKey::PUBLIC.clone().open(whole)?,
             };
             let content = &whole[content];
             match kind {
                 _ if self.received.close || self.received.alert.is_some() => return Err(Alert::Unexpected),
-                Kind::Alert => self.received.alert = content.first().copied(),
-                Kind::Hello if self.receiving.is_none() => {
+                RecordKind::Alert => self.received.alert = content.first().copied(),
+                RecordKind::Hello if self.receiving.is_none() => {
                     let server = record::random_of(content).ok_or(Alert::BadHello)?;
-                    self.receiving = Some(Key::of_server(self.random, server));
+                    self.receiving = Some(RecordKey::of_server(self.random, server));
                     self.received.hello = true;
                 }
-                Kind::Hello => return Err(Alert::Unexpected),
+                RecordKind::Hello => return Err(Alert::Unexpected),
                 _ if self.receiving.is_none() => return Err(Alert::Unexpected),
-                Kind::Data => to.extend_from_slice(content),
-                Kind::Note => self.received.notes += 1,
-                Kind::Close => self.received.close = true,
+                RecordKind::Data => to.extend_from_slice(content),
+                RecordKind::Note => self.received.notes += 1,
+                RecordKind::Close => self.received.close = true,
             }
             at += length;
         }

@@ -11,16 +11,16 @@ mod tests;
 use tenfold_http::layer::{Layer, LayerProgress};
 use tenfold_http::{Connection, IoError, Out, Scheme};
 
-pub use client::{Client, Received};
-use record::{Alert, CONTENT_BYTES, Key, Kind, NOTE_ANSWERS, NOTE_ASKS};
-pub use session::Session;
+pub use client::{FramedClient, ReceivedRecords};
+use record::{Alert, CONTENT_BYTES, NOTE_ANSWERS, NOTE_ASKS, RecordKey, RecordKind};
+pub use session::FramedSession;
 
 /// The layer of the tests, on every connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Framed;
 
 impl Layer for Framed {
-    type State = Session;
+    type State = FramedSession;
 
     const RECORD_BYTES: usize = record::RECORD_BYTES;
 
@@ -28,7 +28,12 @@ impl Layer for Framed {
         true
     }
 
-    fn advance(&self, state: &mut Option<Box<Session>>, input: &mut [u8], out: &mut Out) -> LayerProgress {
+    fn advance(
+        &self,
+        state: &mut Option<Box<FramedSession>>,
+        input: &mut [u8],
+        out: &mut Out,
+    ) -> LayerProgress {
         let progress = match state {
             Some(session) => open(session, input, out),
             None => hello::answer(input, out).map(|answered| match answered {
@@ -42,58 +47,60 @@ impl Layer for Framed {
         progress.unwrap_or_else(|alert| {
             let mut record = Vec::new();
             match state {
-                Some(session) => session.sending.seal(Kind::Alert, &alert.content(), &mut record),
-                None => Key::PUBLIC.clone().seal(Kind::Alert, &alert.content(), &mut record),
+                Some(session) => session.sending.seal(RecordKind::Alert, &alert.content(), &mut record),
+                None => RecordKey::PUBLIC.clone().seal(RecordKind::Alert, &alert.content(), &mut record),
             }
             out.stage(&record);
             LayerProgress::Failed
         })
     }
 
-    fn is_established(_: &Session) -> bool {
+    fn is_established(_: &FramedSession) -> bool {
         true
     }
 
-    fn has_answered(session: &Session) -> bool {
+    fn has_answered(session: &FramedSession) -> bool {
         session.answered
     }
 
-    fn describe(session: &Session, connection: &mut Connection) {
+    fn describe(session: &FramedSession, connection: &mut Connection) {
         connection.scheme = Scheme::Https;
         connection.tls = Some(session.facts.clone());
     }
 
-    fn seal(session: &mut Session, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
+    fn seal(session: &mut FramedSession, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
         session.answered = true;
         let content = &content[..content.len().min(CONTENT_BYTES)];
-        stage(session, Kind::Data, content, out);
+        stage(session, RecordKind::Data, content, out);
         Ok(content.len())
     }
 
-    fn close(session: &mut Session, out: &mut Out) {
-        stage(session, Kind::Close, &[], out);
+    fn close(session: &mut FramedSession, out: &mut Out) {
+        stage(session, RecordKind::Close, &[], out);
     }
 }
 
-fn stage(session: &mut Session, kind: Kind, content: &[u8], out: &mut Out) {
+fn stage(session: &mut FramedSession, kind: RecordKind, content: &[u8], out: &mut Out) {
     let mut record = Vec::new();
     session.sending.seal(kind, content, &mut record);
     out.stage(&record);
 }
 
 /// Opens the record at the front of `input`.
-fn open(session: &mut Session, input: &mut [u8], out: &mut Out) -> Result<LayerProgress, Alert> {
+fn open(session: &mut FramedSession, input: &mut [u8], out: &mut Out) -> Result<LayerProgress, Alert> {
     let Some(length) = record::length(input)? else { return Ok(LayerProgress::Incomplete) };
     let (kind, content) = session.receiving.open(&mut input[..length])?;
-    session.count(if kind == Kind::Data { content.len() } else { 0 })?;
+    session.count(if kind == RecordKind::Data { content.len() } else { 0 })?;
     match kind {
-        Kind::Data => return Ok(LayerProgress::Opened { content, length }),
-        Kind::Note if input[content] == *NOTE_ASKS => stage(session, Kind::Note, NOTE_ANSWERS, out),
-        Kind::Note => {}
-        Kind::Close => return Ok(LayerProgress::Closed(length)),
+        RecordKind::Data => return Ok(LayerProgress::Opened { content, length }),
+        RecordKind::Note if input[content] == *NOTE_ASKS => {
+            stage(session, RecordKind::Note, NOTE_ANSWERS, out)
+        }
+        RecordKind::Note => {}
+        RecordKind::Close => return Ok(LayerProgress::Closed(length)),
         // The peer wants no answer.
-        Kind::Alert => return Ok(LayerProgress::Failed),
-        Kind::Hello => return Err(Alert::Unexpected),
+        RecordKind::Alert => return Ok(LayerProgress::Failed),
+        RecordKind::Hello => return Err(Alert::Unexpected),
     }
     Ok(LayerProgress::Processed(length))
 }

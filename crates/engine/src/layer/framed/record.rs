@@ -19,7 +19,7 @@ const VERSION: u8 = 1;
 
 /// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RecordKind {
     /// The first record of a direction: see [`hello`].
     Hello = 1,
     /// Plaintext.
@@ -80,8 +80,8 @@ pub fn length(bytes: &[u8]) -> Result<Option<usize>, Alert> {
     Ok((bytes.len() >= length).then_some(length))
 }
 
-fn kind_of(byte: u8) -> Option<Kind> {
-    [Kind::Hello, Kind::Data, Kind::Note, Kind::Close, Kind::Alert]
+fn kind_of(byte: u8) -> Option<RecordKind> {
+    [RecordKind::Hello, RecordKind::Data, RecordKind::Note, RecordKind::Close, RecordKind::Alert]
         .into_iter()
         .find(|kind| *kind as u8 == byte)
 }
@@ -104,29 +104,29 @@ pub fn random_of(content: &[u8]) -> Option<u64> {
 
 /// Seals or opens the records of one direction, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct RecordKey {
     secret: u64,
     /// The number of the next record.
     next: u64,
 }
 
-impl Key {
+impl RecordKey {
     /// For hellos, and for alerts before both hellos are known.
-    pub const PUBLIC: Key = Key { secret: 0, next: 0 };
+    pub const PUBLIC: RecordKey = RecordKey { secret: 0, next: 0 };
 
     /// For records of the client behind its hello. It depends on that hello alone: a client may send before it has
     /// the answer, as with early data of TLS 1.3 (RFC 8446 §2.3).
-    pub fn of_client(client: u64) -> Key {
-        Key { secret: mix(client, 1), next: 0 }
+    pub fn of_client(client: u64) -> RecordKey {
+        RecordKey { secret: mix(client, 1), next: 0 }
     }
 
     /// For records of the server behind its hello.
-    pub fn of_server(client: u64, server: u64) -> Key {
-        Key { secret: mix(mix(client, 2), server), next: 0 }
+    pub fn of_server(client: u64, server: u64) -> RecordKey {
+        RecordKey { secret: mix(mix(client, 2), server), next: 0 }
     }
 
     /// Appends a record to `to`. Panics if the content is too long.
-    pub fn seal(&mut self, kind: Kind, content: &[u8], to: &mut Vec<u8>) {
+    pub fn seal(&mut self, kind: RecordKind, content: &[u8], to: &mut Vec<u8>) {
         assert!(content.len() <= CONTENT_BYTES, "{} bytes do not fit a record", content.len());
         let seed = self.advance();
         let begin = to.len();
@@ -142,7 +142,7 @@ impl Key {
     ///
     /// # Errors
     /// The record is not the next one that the peer sealed.
-    pub fn open(&mut self, record: &mut [u8]) -> Result<(Kind, Range<usize>), Alert> {
+    pub fn open(&mut self, record: &mut [u8]) -> Result<(RecordKind, Range<usize>), Alert> {
         let kind = record.first().copied().and_then(kind_of).ok_or(Alert::Malformed)?;
         let end = record.len().checked_sub(TAG_BYTES).ok_or(Alert::Malformed)?;
         let seed = self.advance();

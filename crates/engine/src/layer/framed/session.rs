@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use tenfold_http::TlsFacts;
 
-use super::record::{Alert, Key};
+use super::record::{Alert, RecordKey};
 
 /// The most records without plaintext that a peer may send in a row. Each one may begin a new wait.
 pub(super) const EMPTY_RECORDS: u8 = 32;
 
 /// Keys of both directions, and the facts that services see. An idle connection is these and nothing else.
 #[derive(Debug)]
-pub struct Session {
-    pub(super) receiving: Key,
-    pub(super) sending: Key,
+pub struct FramedSession {
+    pub(super) receiving: RecordKey,
+    pub(super) sending: RecordKey,
     pub(super) facts: Arc<TlsFacts>,
     /// Whether plaintext was sealed.
     pub(super) answered: bool,
@@ -21,13 +21,13 @@ pub struct Session {
     empty: u8,
 }
 
-impl Session {
+impl FramedSession {
     /// Both sides have said hello with these numbers.
-    pub(super) fn new(client: u64, server: u64) -> Session {
-        let (receiving, sending) = (Key::of_client(client), Key::of_server(client, server));
+    pub(super) fn new(client: u64, server: u64) -> FramedSession {
+        let (receiving, sending) = (RecordKey::of_client(client), RecordKey::of_server(client, server));
         let facts =
             TlsFacts { version: "framed", cipher: "checksum", server_name: None, alpn: None, resumed: false };
-        Session { receiving, sending, facts: Arc::new(facts), answered: false, empty: 0 }
+        FramedSession { receiving, sending, facts: Arc::new(facts), answered: false, empty: 0 }
     }
 
     /// Counts a record with so many bytes of plaintext.

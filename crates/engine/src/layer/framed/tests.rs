@@ -10,9 +10,9 @@ use tenfold_http::{
     RequestSummary, ResponseWriter, Scheme, SendReport, Service, Session, clock, serve_connection,
 };
 
-use super::record::{Alert, CONTENT_BYTES, HEADER_BYTES, Kind, RECORD_BYTES};
+use super::record::{Alert, CONTENT_BYTES, HEADER_BYTES, RECORD_BYTES, RecordKind};
 use super::session::EMPTY_RECORDS;
-use super::{Client, Framed};
+use super::{Framed, FramedClient};
 use crate::layer::{LayerState, Layered};
 use crate::plan::choice::{Engine, Sender};
 use crate::plan::{Bounds, Plan};
@@ -117,7 +117,7 @@ fn request(target: &str) -> Vec<u8> {
 }
 
 /// Opens all that a server sent: the plaintext without dates.
-fn opened(client: &mut Client, sent: &[u8]) -> Vec<u8> {
+fn opened(client: &mut FramedClient, sent: &[u8]) -> Vec<u8> {
     let mut plaintext = Vec::new();
     client.open(sent, &mut plaintext).expect("records of the server");
     let text = plaintext.split_inclusive(|&byte| byte == b'\n');
@@ -132,7 +132,7 @@ fn small_answers(plaintext: &[u8]) -> usize {
 #[test]
 fn bytes_may_be_split_anywhere() {
     let http = Http::new(b"");
-    let mut client = Client::new(7);
+    let mut client = FramedClient::new(7);
     let mut wire = client.seal(&request("/"));
     wire.extend(client.ask());
     wire.extend(client.seal(&[request("/one"), request("/two")].concat()));
@@ -159,7 +159,7 @@ fn bytes_may_be_split_anywhere() {
 #[test]
 fn every_operation_may_have_to_wait() {
     let http = Http::new(&body(100_000));
-    let mut client = Client::new(7);
+    let mut client = FramedClient::new(7);
     let wire = client.seal(&[request("/"), request("/file"), request("/shared"), request("/")].concat());
     let script = || Script::new().sends(&wire).takes(20_000, Duration::ZERO);
     let outcome = http.play(script());
@@ -173,21 +173,21 @@ fn every_operation_may_have_to_wait() {
 #[test]
 fn a_client_that_waits_for_the_hello_gets_it_before_it_sends() {
     let http = Http::new(b"");
-    let mut client = Client::new(7);
+    let mut client = FramedClient::new(7);
     let hello = client.hello();
     let outcome = http.play(Script::new().sends(&hello));
     assert_eq!(opened(&mut client, &outcome.sent), b"");
     assert_eq!((client.received.hello, client.received.notes), (true, 1), "a hello and a ticket");
     let wire = client.seal(&request("/"));
     let outcome = http.play(Script::new().sends(&hello).waits(Duration::from_secs(1)).sends(&wire));
-    let mut again = Client::new(7);
+    let mut again = FramedClient::new(7);
     assert_eq!(small_answers(&opened(&mut again, &outcome.sent)), 1);
     assert_eq!(outcome.parked, 1, "the connection was idle behind the hello");
 }
 
 /// The connection ends with `alert` and without plaintext.
 #[track_caller]
-fn refused(outcome: &Outcome, client: &Client, alert: Alert) {
+fn refused(outcome: &Outcome, client: &FramedClient, alert: Alert) {
     let mut client = client.clone();
     assert_eq!(opened(&mut client, &outcome.sent), b"");
     assert_eq!((client.received.alert, client.received.close), (Some(alert as u8), false));
@@ -197,8 +197,8 @@ fn refused(outcome: &Outcome, client: &Client, alert: Alert) {
 #[test]
 fn a_wrong_hello_is_refused() {
     let http = Http::new(b"");
-    refused(&http.play(Script::new().sends(request("/"))), &Client::new(7), Alert::Malformed);
-    let hello = Client::new(7).hello();
+    refused(&http.play(Script::new().sends(request("/"))), &FramedClient::new(7), Alert::Malformed);
+    let hello = FramedClient::new(7).hello();
     for at in 0..hello.len() {
         let mut wrong = hello.clone();
         wrong[at] ^= 0x80;
@@ -209,22 +209,26 @@ fn a_wrong_hello_is_refused() {
             3 => continue,
             _ => Alert::BadTag,
         };
-        refused(&http.play(Script::new().sends(&wrong)), &Client::new(7), expected);
+        refused(&http.play(Script::new().sends(&wrong)), &FramedClient::new(7), expected);
     }
-    let mut client = Client::new(7);
+    let mut client = FramedClient::new(7);
     client.hello();
-    refused(&http.play(Script::new().sends(client.seal(&request("/")))), &Client::new(7), Alert::BadTag);
+    refused(
+        &http.play(Script::new().sends(client.seal(&request("/")))),
+        &FramedClient::new(7),
+        Alert::BadTag,
+    );
     let mut other = Vec::new();
-    super::record::Key::PUBLIC.clone().seal(Kind::Hello, b"framed/2and a number", &mut other);
-    refused(&http.play(Script::new().sends(&other)), &Client::new(7), Alert::BadHello);
+    super::record::RecordKey::PUBLIC.clone().seal(RecordKind::Hello, b"framed/2and a number", &mut other);
+    refused(&http.play(Script::new().sends(&other)), &FramedClient::new(7), Alert::BadHello);
 }
 
 #[test]
 fn a_record_that_was_changed_yields_no_plaintext() {
     let http = Http::new(b"");
-    let mut client = Client::new(7);
+    let mut client = FramedClient::new(7);
     let hello = client.hello();
-    let record = client.record(Kind::Data, &request("/"));
+    let record = client.record(RecordKind::Data, &request("/"));
     for at in HEADER_BYTES..record.len() {
         let mut wrong = [hello.clone(), record.clone()].concat();
         wrong[hello.len() + at] ^= 1;
@@ -235,32 +239,32 @@ fn a_record_that_was_changed_yields_no_plaintext() {
     let mut again = client.clone();
     assert_eq!(small_answers(&opened(&mut again, &outcome.sent)), 1, "the record is answered once");
     assert_eq!((again.received.alert, outcome.next), (Some(Alert::BadTag as u8), Next::Linger));
-    let second = Client::new(7).record(Kind::Hello, &super::record::hello(7));
-    refused(&http.play(Script::new().sends(&second)), &Client::new(7), Alert::Unexpected);
+    let second = FramedClient::new(7).record(RecordKind::Hello, &super::record::hello(7));
+    refused(&http.play(Script::new().sends(&second)), &FramedClient::new(7), Alert::Unexpected);
 }
 
 #[test]
 fn a_record_that_is_too_large_is_refused_by_its_header() {
     let http = Http::new(b"");
-    let mut client = Client::new(7);
+    let mut client = FramedClient::new(7);
     let [high, low] = (CONTENT_BYTES as u16 + 1).to_be_bytes();
-    let wire = [client.hello(), vec![Kind::Data as u8, 1, high, low]].concat();
+    let wire = [client.hello(), vec![RecordKind::Data as u8, 1, high, low]].concat();
     refused(&http.play(Script::new().sends(&wire)), &client, Alert::TooLarge);
     // The largest one holds many requests: more than the protocol asks for at a time.
     let many = CONTENT_BYTES / request("/").len();
     let limits = Limits { max_head: 200, ..Limits::default() };
     let http = Http { limits, ..http };
     let wire = client.seal(&request("/").repeat(many));
-    let outcome = http.play(Script::new().sends(Client::new(7).hello()).sends(&wire));
+    let outcome = http.play(Script::new().sends(FramedClient::new(7).hello()).sends(&wire));
     assert_eq!(small_answers(&opened(&mut client, &outcome.sent)), many);
 }
 
 #[test]
 fn a_record_that_is_cut_off_is_not_answered() {
     let http = Http::new(b"");
-    let mut client = Client::new(7);
+    let mut client = FramedClient::new(7);
     let hello = client.hello();
-    let record = client.record(Kind::Data, &request("/"));
+    let record = client.record(RecordKind::Data, &request("/"));
     for at in 1..record.len() {
         let outcome = http.play(Script::new().sends(&hello).sends(&record[..at]).ends());
         assert_eq!(opened(&mut client.clone(), &outcome.sent), b"", "cut off at {at}");
@@ -275,16 +279,16 @@ fn a_record_that_is_cut_off_is_not_answered() {
 #[test]
 fn records_without_plaintext_are_answered_and_bounded() {
     let http = Http::new(b"");
-    let mut client = Client::new(7);
+    let mut client = FramedClient::new(7);
     let mut wire = client.hello();
     wire.extend(client.ask());
-    wire.extend(client.record(Kind::Data, b""));
-    wire.extend(client.record(Kind::Note, b"another"));
-    let data = client.record(Kind::Data, &request("/"));
+    wire.extend(client.record(RecordKind::Data, b""));
+    wire.extend(client.record(RecordKind::Note, b"another"));
+    let data = client.record(RecordKind::Data, &request("/"));
     let outcome = http.play(Script::new().sends(&wire).waits(Duration::from_secs(1)).sends(&data));
     assert_eq!(small_answers(&opened(&mut client, &outcome.sent)), 1);
     assert_eq!(client.received.notes, 2, "a ticket and an answer");
-    let mut client = Client::new(7);
+    let mut client = FramedClient::new(7);
     let mut script = Script::new().sends(client.hello());
     for _ in 0..EMPTY_RECORDS + 1 {
         script = script.waits(Duration::from_secs(1)).sends(client.ask());
@@ -297,7 +301,7 @@ fn records_without_plaintext_are_answered_and_bounded() {
 #[test]
 fn a_hello_that_never_ends_is_waited_for_until_the_deadline() {
     let http = Http::new(b"");
-    let hello = Client::new(7).hello();
+    let hello = FramedClient::new(7).hello();
     for at in 1..hello.len() {
         let outcome = http.play(Script::new().drips(&hello[..at], Duration::from_millis(100)));
         assert_eq!((outcome.sent.len(), outcome.next), (0, Next::Close));
@@ -310,7 +314,7 @@ fn a_hello_that_never_ends_is_waited_for_until_the_deadline() {
 fn a_closing_record_in_mid_response_ends_the_connection_behind_it() {
     let http = Http::new(&body(200_000));
     for target in ["/shared", "/file"] {
-        let mut client = Client::new(7);
+        let mut client = FramedClient::new(7);
         let wire = client.seal(&request(target));
         let script = Script::new().sends(&wire).takes(10_000, Duration::from_millis(100));
         let outcome = http.play(script.waits(Duration::from_secs(1)).sends(client.close()));
@@ -327,7 +331,7 @@ fn no_closing_record_follows_an_answer_that_was_cut_short() {
     let mut http = Http::new(&body(200_000));
     let file = http.file.file.try_clone().expect("there are descriptors");
     http.file = Arc::new(OpenFile { file, size: 300_000 });
-    let mut client = Client::new(7);
+    let mut client = FramedClient::new(7);
     let outcome = http.play(Script::new().sends(client.seal(&request("/file"))));
     assert!(opened(&mut client, &outcome.sent).len() < 300_000);
     assert_eq!((client.received.close, outcome.next, outcome.finish), (false, Next::Close, None));
@@ -339,7 +343,7 @@ fn no_closing_record_follows_an_answer_that_was_cut_short() {
 fn an_observer_fires_when_the_bytes_have_left() {
     for (target, step) in [("/", 40), ("/shared", 20_000), ("/file", 20_000)] {
         let http = Http::new(&body(200_000));
-        let wire = Client::new(7).seal(&request(target));
+        let wire = FramedClient::new(7).seal(&request(target));
         let outcome = http.play(Script::new().sends(&wire).takes(step, Duration::from_secs(1)));
         let told = http.told.lock().expect("no panic").clone();
         let [(at, SendReport { unsent: 0, .. })] = told[..] else { panic!("{told:?}") };
@@ -354,7 +358,7 @@ fn an_observer_hears_how_much_never_left() {
     for (target, length) in [("/shared", SHARED), ("/file", 200_000)] {
         for gone in [1000, 50_000, 100_000, 150_000] {
             let http = Http::new(&body(200_000));
-            let mut client = Client::new(7);
+            let mut client = FramedClient::new(7);
             let script = Script::new().sends(client.seal(&request(target)));
             let outcome = http.play(script.takes(9_000, Duration::ZERO).gone_after(gone));
             let left = opened(&mut client, &outcome.sent).len() as u64;
@@ -373,7 +377,7 @@ fn an_observer_hears_how_much_never_left() {
 #[test]
 fn sealed_output_is_bounded() {
     let http = Http::new(&body(200_000));
-    let mut client = Client::new(7);
+    let mut client = FramedClient::new(7);
     let wire = client.seal(&[request("/shared"), request("/file")].concat());
     let outcome = http.play(Script::new().sends(&wire).takes(5000, Duration::ZERO));
     let bound = Out::STAGED_BOUND + RECORD_BYTES;

@@ -7,19 +7,19 @@
 use tenfold_http::Instant;
 
 use super::interface::{NONE, Timer};
-use super::steps::Steps;
+use super::steps::StepCount;
 
 pub(super) struct Heap {
     /// When a timer fires, and whose it is.
     heap: Vec<(Instant, u32)>,
     /// By slot: its place in the heap.
     places: Vec<u32>,
-    steps: Steps,
+    steps: StepCount,
 }
 
 impl Heap {
     pub(super) fn new() -> Heap {
-        Heap { heap: Vec::new(), places: Vec::new(), steps: Steps::default() }
+        Heap { heap: Vec::new(), places: Vec::new(), steps: StepCount::default() }
     }
 
     fn place_of(&self, index: u32) -> Option<usize> {

@@ -10,7 +10,7 @@ use tenfold_http::Instant;
 
 use super::chunks::Chunks;
 use super::interface::{NONE, TICK, Timer};
-use super::steps::Steps;
+use super::steps::StepCount;
 
 /// Bits of a tick that choose a bucket of a level.
 const BITS: u32 = 6;
@@ -22,21 +22,21 @@ pub(super) struct Hierarchical {
     heads: Box<[[u32; BUCKETS]; LEVELS]>,
     /// For each level a bit for each bucket that holds anything.
     occupied: [u64; LEVELS],
-    entries: Chunks<Entry>,
+    entries: Chunks<BucketEntry>,
     /// Every tick up to this one has been looked at.
     past: u64,
-    steps: Steps,
+    steps: StepCount,
 }
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct BucketEntry {
     next: u32,
     previous: u32,
     /// The tick at which it fires; [`UNARMED`] where it is not armed.
     tick: u64,
 }
 
-pub(super) const ENTRY_BYTES: usize = size_of::<Entry>();
+pub(super) const ENTRY_BYTES: usize = size_of::<BucketEntry>();
 const UNARMED: u64 = u64::MAX;
 
 impl Hierarchical {
@@ -44,9 +44,9 @@ impl Hierarchical {
         Hierarchical {
             heads: Box::new([[NONE; BUCKETS]; LEVELS]),
             occupied: [0; LEVELS],
-            entries: Chunks::new(Entry { next: NONE, previous: NONE, tick: UNARMED }),
+            entries: Chunks::new(BucketEntry { next: NONE, previous: NONE, tick: UNARMED }),
             past: (now.0 / TICK).saturating_sub(1),
-            steps: Steps::default(),
+            steps: StepCount::default(),
         }
     }
 
@@ -64,7 +64,7 @@ impl Hierarchical {
         if next != NONE {
             self.entries.at(next).previous = index;
         }
-        *self.entries.at(index) = Entry { next, previous: NONE, tick };
+        *self.entries.at(index) = BucketEntry { next, previous: NONE, tick };
         self.occupied[level] |= 1 << bucket;
     }
 
@@ -90,7 +90,7 @@ impl Timer for Hierarchical {
         if !self.entries.has(index) {
             return;
         }
-        let Entry { next, previous, tick } = *self.entries.at(index);
+        let BucketEntry { next, previous, tick } = *self.entries.at(index);
         if tick == UNARMED {
             return;
         }
@@ -123,7 +123,7 @@ impl Timer for Hierarchical {
             // Its first tick is the present: what stays goes to a level below.
             self.past = tick;
             while index != NONE {
-                let Entry { next, tick: fires, .. } = *self.entries.at(index);
+                let BucketEntry { next, tick: fires, .. } = *self.entries.at(index);
                 if fires <= last {
                     self.steps.take();
                     self.entries.at(index).tick = UNARMED;

@@ -8,35 +8,35 @@ use tenfold_http::Instant;
 
 use super::chunks::Chunks;
 use super::interface::{NONE, Timer};
-use super::steps::Steps;
+use super::steps::StepCount;
 
 pub(super) struct List {
     first: u32,
     last: u32,
-    entries: Chunks<Entry>,
-    steps: Steps,
+    entries: Chunks<ListEntry>,
+    steps: StepCount,
 }
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct ListEntry {
     next: u32,
     previous: u32,
     /// When it fires; never where it is not armed.
     at: Instant,
 }
 
-pub(super) const ENTRY_BYTES: usize = size_of::<Entry>();
+pub(super) const ENTRY_BYTES: usize = size_of::<ListEntry>();
 
 impl List {
     pub(super) fn new() -> List {
-        let blank = Entry { next: NONE, previous: NONE, at: Instant::NEVER };
-        List { first: NONE, last: NONE, entries: Chunks::new(blank), steps: Steps::default() }
+        let blank = ListEntry { next: NONE, previous: NONE, at: Instant::NEVER };
+        List { first: NONE, last: NONE, entries: Chunks::new(blank), steps: StepCount::default() }
     }
 
     /// Takes an armed entry out of the list.
     fn unlink(&mut self, index: u32) {
         self.steps.take();
-        let Entry { next, previous, .. } = *self.entries.at(index);
+        let ListEntry { next, previous, .. } = *self.entries.at(index);
         match previous {
             NONE => self.first = next,
             _ => self.entries.at(previous).next = next,
@@ -58,7 +58,7 @@ impl List {
             NONE => self.last = index,
             _ => self.entries.at(next).previous = index,
         }
-        *self.entries.at(index) = Entry { next, previous, at };
+        *self.entries.at(index) = ListEntry { next, previous, at };
     }
 }
 

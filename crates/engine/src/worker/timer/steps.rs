@@ -1,12 +1,12 @@
 //! Counts what an operation looks at, in tests; in a server it is nothing.
 
 #[derive(Default)]
-pub(super) struct Steps {
+pub(super) struct StepCount {
     #[cfg(test)]
     count: u64,
 }
 
-impl Steps {
+impl StepCount {
     #[inline]
     pub(super) fn take(&mut self) {
         #[cfg(test)]

@@ -7,41 +7,41 @@ use tenfold_http::Instant;
 
 use super::chunks::Chunks;
 use super::interface::{NONE, TICK, Timer};
-use super::steps::Steps;
+use super::steps::StepCount;
 
 /// Buckets; a power of two. A turn of the wheel is about 65 s.
 const BUCKETS: usize = 2048;
 
 pub(super) struct Wheel {
     heads: Box<[u32; BUCKETS]>,
-    entries: Chunks<Entry>,
+    entries: Chunks<WheelEntry>,
     /// Every tick before this one has been looked at.
     at: u64,
     /// No timer fires before this tick.
     earliest: u64,
     armed: usize,
-    steps: Steps,
+    steps: StepCount,
 }
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct WheelEntry {
     next: u32,
     previous: u32,
     /// The low half of the tick at which it fires; [`NONE`] where it is not armed.
     tick: u32,
 }
 
-pub(super) const ENTRY_BYTES: usize = size_of::<Entry>();
+pub(super) const ENTRY_BYTES: usize = size_of::<WheelEntry>();
 
 impl Wheel {
     pub(super) fn new(now: Instant) -> Wheel {
         Wheel {
             heads: Box::new([NONE; BUCKETS]),
-            entries: Chunks::new(Entry { next: NONE, previous: NONE, tick: NONE }),
+            entries: Chunks::new(WheelEntry { next: NONE, previous: NONE, tick: NONE }),
             at: now.0 / TICK,
             earliest: u64::MAX,
             armed: 0,
-            steps: Steps::default(),
+            steps: StepCount::default(),
         }
     }
 
@@ -73,7 +73,7 @@ impl Timer for Wheel {
         }
         let bucket = tick as usize % BUCKETS;
         let head = self.heads[bucket];
-        *self.entries.at(index) = Entry { next: head, previous: NONE, tick: tick as u32 };
+        *self.entries.at(index) = WheelEntry { next: head, previous: NONE, tick: tick as u32 };
         if head != NONE {
             self.entries.at(head).previous = index;
         }
@@ -86,7 +86,7 @@ impl Timer for Wheel {
         if !self.entries.has(index) {
             return;
         }
-        let Entry { next, previous, tick } = *self.entries.at(index);
+        let WheelEntry { next, previous, tick } = *self.entries.at(index);
         if tick == NONE {
             return;
         }
@@ -122,7 +122,7 @@ impl Timer for Wheel {
             let mut index = self.heads[tick as usize % BUCKETS];
             while index != NONE {
                 self.steps.take();
-                let Entry { next, tick: fires, .. } = *self.entries.at(index);
+                let WheelEntry { next, tick: fires, .. } = *self.entries.at(index);
                 if (last as u32).wrapping_sub(fires) as i32 >= 0 {
                     self.disarm(index);
                     due.push(index);

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tenfold_accounts::{Query, Reply};
-use tenfold_engine::offload::{Busy, Coming, Promise, promise};
+use tenfold_engine::offload::{OffloadResult, Promise, QueueFull, promise};
 use tenfold_sys::eventfd::EventFd;
 use tenfold_sys::wait;
 
@@ -46,14 +46,18 @@ impl Answers {
     /// Asks, and does not wait.
     ///
     /// # Errors
-    /// [`Busy`] when the channel is full, or the system gives no thread or descriptor.
-    pub(crate) fn ask(&self, client: &AccountsClient, request: &Query) -> Result<Coming<Reply>, Busy> {
-        let asked = client.begin(request).map_err(|_| Busy)?;
+    /// [`QueueFull`] when the channel is full, or the system gives no thread or descriptor.
+    pub(crate) fn ask(
+        &self,
+        client: &AccountsClient,
+        request: &Query,
+    ) -> Result<OffloadResult<Reply>, QueueFull> {
+        let asked = client.begin(request).map_err(|_| QueueFull)?;
         let (promise, coming) = promise();
         let mut entrance = lock(&self.0);
         let entrance = match &mut *entrance {
             Some(entrance) => entrance,
-            none => none.insert(begin().map_err(|_| Busy)?),
+            none => none.insert(begin().map_err(|_| QueueFull)?),
         };
         lock(&entrance.new).waiting.push(Waiting { asked, promise });
         entrance.event.signal();
@@ -132,7 +136,7 @@ mod tests {
         }
     }
 
-    fn result(coming: Coming<Reply>) -> Option<Reply> {
+    fn result(coming: OffloadResult<Reply>) -> Option<Reply> {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut coming = pin!(coming);
         let begun = Instant::now();

@@ -10,7 +10,7 @@ use tenfold_accounts::ask::ClientIdentity;
 use tenfold_accounts::web::counted_address;
 use tenfold_accounts::web::trust::TrustedProxy;
 use tenfold_accounts::{AdmittedAttempt, Throttle};
-use tenfold_engine::offload::Lane;
+use tenfold_engine::offload::OffloadPool;
 use tenfold_engine::{Engine, Plan};
 use tenfold_http::{Connection, Request, clock};
 use tenfold_site::{Attempts, User, Work};
@@ -22,7 +22,7 @@ use crate::settings::values::Settings;
 
 /// The verification of passwords in one process.
 pub(super) struct Passwords {
-    pub(super) lane: Lane,
+    pub(super) lane: OffloadPool,
     throttle: Arc<Throttle>,
     trusted: Vec<TrustedProxy>,
     /// With `fork`, whose processes share neither the lane nor the throttle.
@@ -71,7 +71,7 @@ impl Passwords {
     pub(super) fn new(plan: &Plan, settings: &Settings) -> io::Result<Passwords> {
         let shared = (plan.engine == Engine::Fork).then(|| Running::new(settings.work_threads.max(1)));
         Ok(Passwords {
-            lane: Lane::new(plan, settings.work_threads, settings.work_queue),
+            lane: OffloadPool::new(plan, settings.work_threads, settings.work_queue),
             throttle: Arc::new(Throttle::new(settings.members.throttle)),
             trusted: settings.members.trusted.clone(),
             running: shared.transpose()?.map(Arc::new),

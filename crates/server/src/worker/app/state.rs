@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::time;
 
-use tenfold_engine::offload::Lane;
+use tenfold_engine::offload::OffloadPool;
 use tenfold_http::{Connection, FieldName, FieldValue, Limits, OwnedRequest, ResponseWriter};
 use tenfold_site::Hosts;
 
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     /// Whether the log wants to know what responses took.
     pub(super) measures: bool,
     /// Where work goes that would hold up other connections.
-    pub(super) lane: Lane,
+    pub(super) lane: OffloadPool,
     /// The verification of passwords of basic authentication.
     pub(super) passwords: Passwords,
     /// When a failure of the system was last said, in seconds since 1970.
