@@ -12,7 +12,7 @@ use tenfold_http::{Request, ResponseWriter};
 use crate::files::protection::MemberFolders;
 use crate::representation::status_text;
 use crate::representation::summary::ResponseSummary;
-use crate::respond::work::{Answered, Finish, Otherwise};
+use crate::respond::work::{Answered, FinishWork, Otherwise};
 use crate::respond::{message, store};
 use crate::site::Site;
 
@@ -112,7 +112,7 @@ impl Hosts {
     /// Makes the answer to `request` of work that was done for it.
     pub fn finish(
         &self,
-        finish: Finish,
+        finish: FinishWork,
         request: &Request<'_>,
         response: &mut ResponseWriter<'_>,
     ) -> Answered {

@@ -24,7 +24,7 @@ mod site;
 
 use tenfold_http::{Method, Request, ResponseWriter};
 
-use respond::steps::Steps;
+use respond::steps::ResponseSteps;
 use respond::{message, store};
 use rules::access::{Access, MEMBER, STRANGER};
 use rules::precheck;
@@ -33,17 +33,17 @@ pub use files::protection::MemberFolders;
 pub use hosts::{HostName, Hosts};
 pub use representation::summary::ResponseSummary;
 pub use respond::message::too_many_requests;
-pub use respond::work::{Answered, Finish, Need, Otherwise, Work};
+pub use respond::work::{Answered, FinishWork, Need, Otherwise, Work};
 pub use rules::cache_control::CacheControl;
 pub use rules::codings::Codings;
 pub use rules::cors::Cors;
 pub use rules::error_pages::{ErrorPages, page_name};
 pub use rules::fields::FieldEdit;
-pub use rules::password::Hash;
+pub use rules::password::StoredHash;
 pub use rules::path::{PathError, Shown, SitePath};
 pub use rules::pattern::Pattern;
-pub use rules::policy::{Listing, Policies, Policy, Rule};
-pub use rules::realm::{Attempts, Realm, User};
+pub use rules::policy::{Listing, Policies, Policy, PolicyRule};
+pub use rules::realm::{Attempts, Realm, RealmUser};
 pub use rules::redirect::{Redirect, Rewrite};
 pub use rules::routes::{Routes, Slash};
 pub use rules::settings::{MEMORY_UP_TO, Settings, TagFrom};
@@ -77,7 +77,7 @@ impl Site {
                 // The summary is two words; all that a response can be takes a detour through memory.
                 match store::with(self, |store| store.respond_from_memory(self, access, request, response)) {
                     Some(summary) => Answered::Staged(summary),
-                    None => Steps::with(self, request, access, |steps| steps.respond(response)),
+                    None => ResponseSteps::with(self, request, access, |steps| steps.respond(response)),
                 }
             }
             Method::Options => {
@@ -86,7 +86,8 @@ impl Site {
                 }
                 message::options(response).into()
             }
-            _ => Steps::with(self, request, &STRANGER, |steps| steps.method_not_allowed(response)).into(),
+            _ => ResponseSteps::with(self, request, &STRANGER, |steps| steps.method_not_allowed(response))
+                .into(),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::cache::encoded::EncodedCache;
 use crate::files::open::Files;
 use crate::files::protection::{Area, Protection};
 use crate::files::roots::Roots;
-use crate::files::watch::Watch;
+use crate::files::watch::FolderWatch;
 use crate::rules::settings::Settings;
 
 /// A folder as a site.
@@ -26,7 +26,7 @@ pub struct Site {
     /// The files, and who may have which of them, here and on other hosts.
     pub(crate) files: Files,
     /// Changes on disk, if they are watched.
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Option<FolderWatch>,
     /// Compressed content, for all threads.
     pub(crate) encoded: Arc<EncodedCache>,
     /// Digests of content, for all threads.
@@ -60,7 +60,7 @@ impl Site {
         let protection = Protection::new(Area::new(&roots, &settings.index, &settings.policies));
         let cache_bytes = u64::try_from(settings.cache_bytes).unwrap_or(u64::MAX);
         let files = Files { roots, protection, read_up_to: settings.memory_up_to.min(cache_bytes) };
-        let watch = (settings.watched_folders > 0).then(|| Watch::new(settings.watched_folders));
+        let watch = (settings.watched_folders > 0).then(|| FolderWatch::new(settings.watched_folders));
         let encoded = Arc::new(EncodedCache::new(settings.codings.cache_bytes));
         let digests = Arc::new(EncodedCache::new(MOST_DIGESTS));
         Site { id, alive: Arc::default(), settings, files, watch, encoded, digests }

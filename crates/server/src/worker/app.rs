@@ -15,7 +15,7 @@ use tenfold_http::{
     Answer, Connection, Instant, Io, Method, Next, Peer, Refusal, Reply, Request, RequestSummary,
     ResponseWriter, SendReport, Service, Session, clock, echo, serve_connection,
 };
-use tenfold_site::{Answered, Finish, Hosts, Need, ResponseSummary, Work};
+use tenfold_site::{Answered, FinishWork, Hosts, Need, ResponseSummary, Work};
 
 use crate::admission::Admission;
 use crate::diagnostics::error;
@@ -248,7 +248,12 @@ impl Shared {
     }
 
     /// Answers with what came of work; nothing came where it panicked.
-    fn worked(&self, done: Option<Finish>, mut asked: Asked, response: &mut ResponseWriter<'_>) -> Answer {
+    fn worked(
+        &self,
+        done: Option<FinishWork>,
+        mut asked: Asked,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answer {
         asked.keep_private(response);
         let answered = asked.request.read(|request| match done {
             Some(finish) => self.hosts.finish(finish, request, response),

@@ -24,14 +24,14 @@ pub(crate) fn is_fresh(checked: Instant, now: Instant) -> bool {
 /// A bounded map.
 pub(crate) struct ClockCache<V> {
     places: HashMap<Rc<str>, usize, foldhash::fast::RandomState>,
-    slots: Vec<Slot<V>>,
+    slots: Vec<CacheSlot<V>>,
     hand: usize,
     bytes: usize,
     most_entries: usize,
     most_bytes: usize,
 }
 
-struct Slot<V> {
+struct CacheSlot<V> {
     key: Rc<str>,
     value: V,
     checked: Instant,
@@ -92,7 +92,7 @@ impl<V> ClockCache<V> {
     /// Inserts `value`, which is `weight` bytes beside its key, and evicts others to make room. A value larger
     /// than the whole map is not inserted.
     pub(crate) fn insert(&mut self, key: &str, value: V, weight: usize, now: Instant) {
-        let weight = weight + key.len() + size_of::<Slot<V>>() + size_of::<(Rc<str>, usize)>();
+        let weight = weight + key.len() + size_of::<CacheSlot<V>>() + size_of::<(Rc<str>, usize)>();
         if let Some(&place) = self.places.get(key) {
             self.remove(place);
         }
@@ -104,14 +104,14 @@ impl<V> ClockCache<V> {
         }
         let key: Rc<str> = key.into();
         self.places.insert(Rc::clone(&key), self.slots.len());
-        self.slots.push(Slot { key, value, checked: now, used: false, weight });
+        self.slots.push(CacheSlot { key, value, checked: now, used: false, weight });
         self.bytes += weight;
     }
 
     /// Changes the value of `key`, if there is one; `change` returns its new weight.
     pub(crate) fn update(&mut self, key: &str, change: impl FnOnce(&mut V) -> usize) {
         let Some(&place) = self.places.get(key) else { return };
-        let Slot { mut value, checked, .. } = self.remove(place);
+        let CacheSlot { mut value, checked, .. } = self.remove(place);
         let weight = change(&mut value);
         self.insert(key, value, weight, checked);
     }
@@ -139,7 +139,7 @@ impl<V> ClockCache<V> {
         self.remove(place);
     }
 
-    fn remove(&mut self, place: usize) -> Slot<V> {
+    fn remove(&mut self, place: usize) -> CacheSlot<V> {
         let slot = self.slots.swap_remove(place);
         self.places.remove(&slot.key);
         self.bytes -= slot.weight;

@@ -37,11 +37,11 @@ impl FileVersion {
 #[derive(Debug)]
 pub(crate) struct EncodedCache {
     most_bytes: usize,
-    content: Mutex<Content>,
+    content: Mutex<EncodedEntries>,
 }
 
 #[derive(Debug, Default)]
-struct Content {
+struct EncodedEntries {
     encoded: HashMap<FileVersion, Arc<[u8]>>,
     order: VecDeque<FileVersion>,
     bytes: usize,

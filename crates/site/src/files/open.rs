@@ -26,25 +26,25 @@ pub(crate) struct Files {
 
 /// A name beneath the root.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct LookupName {
     name: String,
     /// The result if a directory has this name.
     directory: Absence,
 }
 
-impl Wanted {
+impl LookupName {
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// A file and nothing else.
-    pub(crate) fn file(name: &str) -> Wanted {
-        Wanted::file_or(name, Absence::NotFound)
+    pub(crate) fn file(name: &str) -> LookupName {
+        LookupName::file_or(name, Absence::NotFound)
     }
 
     /// A file, and the result if a directory has its name.
-    pub(crate) fn file_or(name: &str, directory: Absence) -> Wanted {
-        Wanted { name: name.to_owned(), directory }
+    pub(crate) fn file_or(name: &str, directory: Absence) -> LookupName {
+        LookupName { name: name.to_owned(), directory }
     }
 
     /// The facts of the file that has the name now. Nothing is opened, because opening a device or a FIFO has
@@ -93,7 +93,7 @@ pub(crate) struct Found {
 
 impl Files {
     /// Opens a file, finds out who may have it, and reads it if it is small.
-    pub(crate) fn open(&self, wanted: &Wanted) -> Result<Found, Absence> {
+    pub(crate) fn open(&self, wanted: &LookupName) -> Result<Found, Absence> {
         // Between both, another file may be given the name.
         const TRIES: usize = 8;
         for _ in 0..TRIES {

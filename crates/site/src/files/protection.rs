@@ -64,7 +64,7 @@ impl Area {
 
     /// The statement that counts for a file: as with paths, the last that fits.
     fn statement(&self, place: &ResolvedPath) -> Result<Option<&Statement>, Absence> {
-        let seen = Seen::of(self, place)?;
+        let seen = LocatedFile::of(self, place)?;
         for statement in self.statements.iter().rev() {
             if seen.fits(&statement.paths)? {
                 return Ok(Some(statement));
@@ -75,7 +75,7 @@ impl Area {
 }
 
 /// A file as it is seen from an area.
-struct Seen<'p> {
+struct LocatedFile<'p> {
     area: &'p Area,
     place: &'p ResolvedPath,
     /// The directories that the paths of the area's roots lead to now, if those are others.
@@ -86,13 +86,13 @@ struct Seen<'p> {
     is_displaced: bool,
 }
 
-impl<'p> Seen<'p> {
-    fn of(area: &'p Area, place: &'p ResolvedPath) -> Result<Seen<'p>, Absence> {
+impl<'p> LocatedFile<'p> {
+    fn of(area: &'p Area, place: &'p ResolvedPath) -> Result<LocatedFile<'p>, Absence> {
         let mut successors = Vec::new();
         for root in area.roots.all() {
             successors.extend(root.successor()?);
         }
-        let mut seen = Seen { area, place, successors, relative: Vec::new(), is_displaced: false };
+        let mut seen = LocatedFile { area, place, successors, relative: Vec::new(), is_displaced: false };
         for root in seen.identities("")? {
             match place.ancestry.iter().position(|identity| *identity == root) {
                 Some(depth) if depth <= place.depth() => seen.relative.push(last_names(&place.path, depth)),
@@ -195,7 +195,7 @@ impl Protection {
     fn is_for_members(&self, place: &ResolvedPath) -> Result<bool, Absence> {
         let Some(folders) = &self.members else { return Ok(false) };
         for area in std::iter::once(&self.own).chain(&self.others) {
-            let seen = Seen::of(area, place)?;
+            let seen = LocatedFile::of(area, place)?;
             if seen.relative.iter().any(|path| (folders.hold)(path)) {
                 return Ok(true);
             }

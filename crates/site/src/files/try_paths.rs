@@ -1,7 +1,7 @@
 //! The files that a path may mean, in the order in which they are tried.
 
 use crate::files::absence::Absence;
-use crate::files::open::Wanted;
+use crate::files::open::LookupName;
 use crate::rules::path::SitePath;
 use crate::rules::policy::Effective;
 use crate::rules::routes::Slash;
@@ -9,7 +9,7 @@ use crate::rules::settings::Settings;
 use crate::rules::try_files::Tried;
 
 /// The files that a path may mean; at least one.
-pub(crate) struct TryPaths(Vec<Wanted>);
+pub(crate) struct TryPaths(Vec<LookupName>);
 
 impl TryPaths {
     /// The files that `path` may mean under the policy `here`.
@@ -21,7 +21,7 @@ impl TryPaths {
                 for file in files {
                     match file.apply(path) {
                         Tried::Itself => itself(path, settings, &mut all),
-                        Tried::File(name) => all.push(Wanted::file(&name)),
+                        Tried::File(name) => all.push(LookupName::file(&name)),
                         Tried::IndexOf(folder) => all.push(index_of(&folder, settings)),
                     }
                 }
@@ -30,21 +30,21 @@ impl TryPaths {
         if let Some(Some(name)) = &here.policy.fallback
             && !last(path.relative()).contains('.')
         {
-            all.push(Wanted::file(name));
+            all.push(LookupName::file(name));
         }
         TryPaths(all)
     }
 
     /// Their names beneath the root.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(Wanted::name)
+        self.0.iter().map(LookupName::name)
     }
 
     /// Returns the result of `attempt` for the first file that exists, and that file.
     pub(crate) fn first<T>(
         &self,
-        attempt: impl Fn(&Wanted) -> Result<T, Absence>,
-    ) -> Result<(&Wanted, T), Absence> {
+        attempt: impl Fn(&LookupName) -> Result<T, Absence>,
+    ) -> Result<(&LookupName, T), Absence> {
         let attempts = self.0.iter().map(|wanted| Ok((wanted, attempt(wanted)?)));
         let is_there = |found: &Result<_, _>| !matches!(found, Err(Absence::NotFound));
         attempts.into_iter().find(is_there).unwrap_or(Err(Absence::NotFound))
@@ -52,22 +52,22 @@ impl TryPaths {
 }
 
 /// The file that a path means by itself.
-fn itself(path: &SitePath, settings: &Settings, all: &mut Vec<Wanted>) {
+fn itself(path: &SitePath, settings: &Settings, all: &mut Vec<LookupName>) {
     let relative = path.relative();
     match (path.asks_for_directory() || relative.is_empty(), settings.routes.slash) {
         (true, _) => all.push(index_of(relative, settings)),
-        (false, Slash::Add) => all.push(Wanted::file_or(relative, Absence::Directory)),
+        (false, Slash::Add) => all.push(LookupName::file_or(relative, Absence::Directory)),
         (false, Slash::Remove | Slash::Either) => {
-            all.push(Wanted::file(relative));
+            all.push(LookupName::file(relative));
             all.push(index_of(relative, settings));
         }
     }
 }
 
-fn index_of(folder: &str, settings: &Settings) -> Wanted {
+fn index_of(folder: &str, settings: &Settings) -> LookupName {
     match folder {
-        "" => Wanted::file(&settings.index),
-        folder => Wanted::file(&format!("{folder}/{}", settings.index)),
+        "" => LookupName::file(&settings.index),
+        folder => LookupName::file(&format!("{folder}/{}", settings.index)),
     }
 }
 

@@ -25,10 +25,10 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// Watches folders, from the first that is asked for on.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct FolderWatch {
     most_folders: usize,
     heard: Arc<News>,
-    running: OnceLock<Option<Running>>,
+    running: OnceLock<Option<RunningWatch>>,
 }
 
 /// The changes that were heard of.
@@ -36,13 +36,13 @@ pub(crate) struct Watch {
 struct News {
     /// The number of all changes, readable without a lock.
     count: AtomicU64,
-    log: Mutex<VecDeque<Told>>,
+    log: Mutex<VecDeque<ChangeNotice>>,
     folders: Mutex<HashMap<WatchDescriptor, Arc<str>>>,
 }
 
 /// A change, as workers hear of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum ChangeNotice {
     /// The file with this decoded path beneath the root.
     File(Arc<str>),
     /// Anything may be another than before, and nothing is watched any more.
@@ -50,12 +50,12 @@ pub(crate) enum Told {
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningWatch {
     inotify: Arc<Inotify>,
     stop: Arc<EventFd>,
 }
 
-impl Drop for Running {
+impl Drop for RunningWatch {
     fn drop(&mut self) {
         self.stop.signal();
     }
@@ -63,40 +63,40 @@ impl Drop for Running {
 
 /// The changes that a worker has heard of, and the folders that it follows.
 #[derive(Debug, Default)]
-pub(crate) struct Listener {
+pub(crate) struct ChangeListener {
     heard: u64,
     followed: HashSet<String>,
 }
 
-impl Watch {
+impl FolderWatch {
     /// Watches at most so many folders. Nothing begins before the first.
-    pub(crate) fn new(most_folders: usize) -> Watch {
-        Watch { most_folders, heard: Arc::default(), running: OnceLock::new() }
+    pub(crate) fn new(most_folders: usize) -> FolderWatch {
+        FolderWatch { most_folders, heard: Arc::default(), running: OnceLock::new() }
     }
 
     /// Whether there is something that `listener` has not heard.
     #[inline]
-    pub(crate) fn has_news(&self, listener: &Listener) -> bool {
+    pub(crate) fn has_news(&self, listener: &ChangeListener) -> bool {
         self.heard.count.load(Ordering::Acquire) != listener.heard
     }
 
     /// Reports the changes that `listener` has not heard of.
     #[cold]
-    pub(crate) fn tell(&self, listener: &mut Listener, mut hear: impl FnMut(&Told)) {
+    pub(crate) fn tell(&self, listener: &mut ChangeListener, mut hear: impl FnMut(&ChangeNotice)) {
         let log = lock(&self.heard.log);
         let count = self.heard.count.load(Ordering::Acquire);
         let missed = usize::try_from(count - listener.heard).unwrap_or(usize::MAX);
         listener.heard = count;
-        if missed > log.len() || log.iter().rev().take(missed).any(|told| *told == Told::Everything) {
+        if missed > log.len() || log.iter().rev().take(missed).any(|told| *told == ChangeNotice::Everything) {
             listener.followed.clear();
-            return hear(&Told::Everything);
+            return hear(&ChangeNotice::Everything);
         }
         log.iter().rev().take(missed).for_each(hear);
     }
 
     /// Watches the folder of `relative`, and those above it, because a rename of any of them changes the file that
     /// is found. A folder that cannot be watched is left to the look after a second.
-    pub(crate) fn follow(&self, roots: &Roots, relative: &str, listener: &mut Listener) {
+    pub(crate) fn follow(&self, roots: &Roots, relative: &str, listener: &mut ChangeListener) {
         let folder = relative.rsplit_once('/').map_or("", |(folder, _)| folder);
         if listener.followed.contains(folder) {
             return;
@@ -120,10 +120,10 @@ impl Watch {
 }
 
 /// Begins to listen; none if the system lacks the resources.
-fn start(heard: &Arc<News>) -> Option<Running> {
+fn start(heard: &Arc<News>) -> Option<RunningWatch> {
     let inotify = Arc::new(Inotify::new().ok()?);
     let stop = Arc::new(EventFd::new().ok()?);
-    let running = Running { inotify: Arc::clone(&inotify), stop: Arc::clone(&stop) };
+    let running = RunningWatch { inotify: Arc::clone(&inotify), stop: Arc::clone(&stop) };
     let heard = Arc::clone(heard);
     let listen = move || {
         let mut told = Vec::new();
@@ -138,19 +138,19 @@ fn start(heard: &Arc<News>) -> Option<Running> {
 }
 
 impl News {
-    fn understand(&self, change: InotifyEvent<'_>, told: &mut Vec<Told>) {
+    fn understand(&self, change: InotifyEvent<'_>, told: &mut Vec<ChangeNotice>) {
         let new = match change {
             InotifyEvent::File(watched, name) => {
                 let folders = lock(&self.folders);
                 match (folders.get(&watched), std::str::from_utf8(name)) {
-                    (Some(folder), Ok(name)) if folder.is_empty() => Told::File(name.into()),
-                    (Some(folder), Ok(name)) => Told::File(format!("{folder}/{name}").into()),
+                    (Some(folder), Ok(name)) if folder.is_empty() => ChangeNotice::File(name.into()),
+                    (Some(folder), Ok(name)) => ChangeNotice::File(format!("{folder}/{name}").into()),
                     // No address means it, or its watch has ended.
                     _ => return,
                 }
             }
             InotifyEvent::Directory(watched) if !lock(&self.folders).contains_key(&watched) => return,
-            InotifyEvent::Directory(_) | InotifyEvent::Overflow => Told::Everything,
+            InotifyEvent::Directory(_) | InotifyEvent::Overflow => ChangeNotice::Everything,
             InotifyEvent::Ended(watched) => {
                 lock(&self.folders).remove(&watched);
                 return;
@@ -163,11 +163,11 @@ impl News {
 
     /// Writes the changes into the log. If folders have changed, all watches end: their names may be
     /// others now. Workers ask for them again.
-    fn write(&self, told: &mut Vec<Told>, inotify: &Inotify) {
+    fn write(&self, told: &mut Vec<ChangeNotice>, inotify: &Inotify) {
         if told.is_empty() {
             return;
         }
-        if told.contains(&Told::Everything) {
+        if told.contains(&ChangeNotice::Everything) {
             lock(&self.folders).drain().for_each(|(watched, _)| inotify.unwatch(watched));
         }
         let mut log = lock(&self.log);

@@ -13,12 +13,12 @@ use crate::representation::status_text::{self, NOSNIFF};
 use crate::representation::summary::ResponseSummary;
 use crate::rules::access::Guard;
 use crate::rules::codings::suffix;
-use crate::rules::fields::Fields;
+use crate::rules::fields::ResponseFields;
 use crate::rules::policy::Effective;
 
 /// The relation of a representation to its file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Form<'a> {
+pub(crate) struct RepresentationForm<'a> {
     pub(crate) coding: ContentCoding,
     /// Whether the file has other encodings.
     pub(crate) negotiated: bool,
@@ -30,10 +30,20 @@ pub(crate) struct Form<'a> {
     pub(crate) guard: &'a Guard,
 }
 
-impl Form<'_> {
+impl RepresentationForm<'_> {
     /// A file without an encoding and without a choice of others.
-    pub(crate) fn plain<'a>(facts: &FileStat, here: &'a Effective, guard: &'a Guard) -> Form<'a> {
-        Form { coding: ContentCoding::Identity, negotiated: false, modified: facts.modified, here, guard }
+    pub(crate) fn plain<'a>(
+        facts: &FileStat,
+        here: &'a Effective,
+        guard: &'a Guard,
+    ) -> RepresentationForm<'a> {
+        RepresentationForm {
+            coding: ContentCoding::Identity,
+            negotiated: false,
+            modified: facts.modified,
+            here,
+            guard,
+        }
     }
 }
 
@@ -57,7 +67,7 @@ pub(crate) struct Description {
     /// The value of `Cache-Control`, if there is one.
     cache: Option<Cow<'static, str>>,
     /// The fields that the configuration changes.
-    fields: Fields,
+    fields: ResponseFields,
     /// As [`Effective::is_guarded`], of the path.
     by_path: bool,
     /// The credentials that the file requires.
@@ -67,8 +77,8 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    pub(crate) fn of(name: &str, facts: &FileStat, form: Form<'_>) -> Description {
-        let Form { coding, negotiated, here, guard, .. } = form;
+    pub(crate) fn of(name: &str, facts: &FileStat, form: RepresentationForm<'_>) -> Description {
+        let RepresentationForm { coding, negotiated, here, guard, .. } = form;
         let modified = facts.modified;
         // The inode would distinguish more versions, but it would show every client a number of the file system,
         // and it differs on each node.

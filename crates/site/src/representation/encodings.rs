@@ -7,8 +7,8 @@ use tenfold_http::semantics::negotiate::{self, Choice, ContentCoding};
 use tenfold_sys::file::FileStat;
 
 use crate::files::media_type;
-use crate::files::open::Wanted;
-use crate::representation::description::Form;
+use crate::files::open::LookupName;
+use crate::representation::description::RepresentationForm;
 use crate::representation::tags::Untagged;
 use crate::representation::variant::Variant;
 use crate::rules::access::Guard;
@@ -21,12 +21,12 @@ pub(crate) struct Encodings {
     /// In the order of the server's preference; the file without an encoding is the last.
     available: Vec<ContentCoding>,
     /// By the number of the coding.
-    encodings: [Encoding; 3],
+    encodings: [EncodedForm; 3],
 }
 
 /// A file in one coding.
 #[derive(Clone, Debug)]
-pub(crate) enum Encoding {
+pub(crate) enum EncodedForm {
     Absent,
     /// It can be made.
     Possible,
@@ -37,18 +37,24 @@ pub(crate) enum Encoding {
 
 impl Encodings {
     /// The encodings of the file called `name`, if it has any.
-    pub(crate) fn find(site: &Site, name: &str, facts: &FileStat, form: Form<'_>) -> Option<Box<Encodings>> {
+    pub(crate) fn find(
+        site: &Site,
+        name: &str,
+        facts: &FileStat,
+        form: RepresentationForm<'_>,
+    ) -> Option<Box<Encodings>> {
         let codings = &site.settings.codings;
-        let mut found = Encodings { available: Vec::new(), encodings: [const { Encoding::Absent }; 3] };
+        let mut found = Encodings { available: Vec::new(), encodings: [const { EncodedForm::Absent }; 3] };
         for &coding in &codings.siblings {
             if usable_sibling(site, name, coding, facts, form.guard).is_some()
-                && let Some(sibling) = load_sibling(site, name, Form { coding, negotiated: true, ..form })
+                && let Some(sibling) =
+                    load_sibling(site, name, RepresentationForm { coding, negotiated: true, ..form })
             {
-                found.add(coding, Encoding::Sibling(sibling));
+                found.add(coding, EncodedForm::Sibling(sibling));
             }
         }
         if codings.compresses(&media_type::of(name, &form.here.policy), facts.size) {
-            codings.made.iter().for_each(|&coding| found.add(coding, Encoding::Possible));
+            codings.made.iter().for_each(|&coding| found.add(coding, EncodedForm::Possible));
         }
         if found.available.is_empty() {
             return None;
@@ -57,8 +63,8 @@ impl Encodings {
         Some(Box::new(found))
     }
 
-    fn add(&mut self, coding: ContentCoding, encoding: Encoding) {
-        if let Some(place @ Encoding::Absent) = self.encodings.get_mut(coding as usize) {
+    fn add(&mut self, coding: ContentCoding, encoding: EncodedForm) {
+        if let Some(place @ EncodedForm::Absent) = self.encodings.get_mut(coding as usize) {
             *place = encoding;
             self.available.push(coding);
         }
@@ -70,20 +76,20 @@ impl Encodings {
     }
 
     /// The file in this coding; none for the file without an encoding.
-    pub(crate) fn get_mut(&mut self, coding: ContentCoding) -> Option<&mut Encoding> {
+    pub(crate) fn get_mut(&mut self, coding: ContentCoding) -> Option<&mut EncodedForm> {
         self.encodings.get_mut(coding as usize)
     }
 
     fn ready(&self) -> impl Iterator<Item = &Variant> {
         self.encodings.iter().filter_map(|encoding| match encoding {
-            Encoding::Made(resource) | Encoding::Sibling(resource) => Some(resource),
-            Encoding::Absent | Encoding::Possible => None,
+            EncodedForm::Made(resource) | EncodedForm::Sibling(resource) => Some(resource),
+            EncodedForm::Absent | EncodedForm::Possible => None,
         })
     }
 
     fn sibling(&self, coding: ContentCoding) -> Option<&Variant> {
         match self.encodings.get(coding as usize) {
-            Some(Encoding::Sibling(resource)) => Some(resource),
+            Some(EncodedForm::Sibling(resource)) => Some(resource),
             _ => None,
         }
     }
@@ -109,7 +115,7 @@ impl Encodings {
         let mut digests = digests.iter();
         let mut tagged = self.clone();
         for encoding in &mut tagged.encodings {
-            if let Encoding::Sibling(sibling) = encoding
+            if let EncodedForm::Sibling(sibling) = encoding
                 && let Some(digest) = digests.next()
             {
                 *sibling = sibling.tagged(digest);
@@ -120,7 +126,7 @@ impl Encodings {
 
     fn siblings(&self) -> impl Iterator<Item = &Variant> {
         self.encodings.iter().filter_map(|encoding| match encoding {
-            Encoding::Sibling(resource) => Some(resource),
+            EncodedForm::Sibling(resource) => Some(resource),
             _ => None,
         })
     }
@@ -136,14 +142,14 @@ impl Encodings {
 
     /// Keeps an encoding that was made; without one, forgets that it can be made.
     pub(crate) fn settle(&mut self, coding: ContentCoding, made: Option<Variant>) {
-        if let Some(place @ Encoding::Possible) = self.encodings.get_mut(coding as usize) {
+        if let Some(place @ EncodedForm::Possible) = self.encodings.get_mut(coding as usize) {
             *place = match made {
-                Some(resource) => Encoding::Made(resource),
-                None => Encoding::Absent,
+                Some(resource) => EncodedForm::Made(resource),
+                None => EncodedForm::Absent,
             };
         }
         let encodings = &self.encodings;
-        self.available.retain(|&each| !matches!(encodings.get(each as usize), Some(Encoding::Absent)));
+        self.available.retain(|&each| !matches!(encodings.get(each as usize), Some(EncodedForm::Absent)));
     }
 }
 
@@ -162,14 +168,14 @@ fn usable_sibling(
     facts: &FileStat,
     guard: &Guard,
 ) -> Option<FileStat> {
-    let wanted = Wanted::file(&format!("{name}{}", suffix(coding)));
+    let wanted = LookupName::file(&format!("{name}{}", suffix(coding)));
     let sibling = wanted.look(&site.files.roots).ok().filter(|sibling| sibling.modified >= facts.modified)?;
     site.files.is_guarded_by(wanted.name(), &sibling, guard).then_some(sibling)
 }
 
 /// Loads the sibling of the file called `name` in this form.
-fn load_sibling(site: &Site, name: &str, form: Form<'_>) -> Option<Variant> {
-    let wanted = Wanted::file(&format!("{name}{}", suffix(form.coding)));
+fn load_sibling(site: &Site, name: &str, form: RepresentationForm<'_>) -> Option<Variant> {
+    let wanted = LookupName::file(&format!("{name}{}", suffix(form.coding)));
     let found = site.files.open(&wanted).ok()?;
     let usable = found.keep && found.guard == *form.guard && found.facts.modified >= form.modified;
     usable.then(|| Variant::new(200, name, found.facts, found.opened, form))

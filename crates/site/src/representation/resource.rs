@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tenfold_sys::file::FileStat;
 
 use crate::files::absence::Absence;
-use crate::files::open::{Files, Found, Wanted};
+use crate::files::open::{Files, Found, LookupName};
 use crate::files::try_paths::TryPaths;
-use crate::representation::description::Form;
+use crate::representation::description::RepresentationForm;
 use crate::representation::encodings::{self, Encodings};
 use crate::representation::tags::Untagged;
 use crate::representation::variant::Variant;
@@ -41,9 +41,9 @@ impl Loaded {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let (wanted, found) = paths.first(|wanted| site.files.open(wanted))?;
         let Found { facts, opened, guard, keep } = found;
-        let form = Form::plain(&facts, here, &guard);
+        let form = RepresentationForm::plain(&facts, here, &guard);
         let encodings = Encodings::find(site, wanted.name(), &facts, form);
-        let form = Form { negotiated: encodings.is_some(), ..form };
+        let form = RepresentationForm { negotiated: encodings.is_some(), ..form };
         let plain = Variant::new(200, wanted.name(), facts, opened, form);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Ok(Loaded { resource: Resource { plain, encodings, number }, keep })
@@ -94,7 +94,7 @@ impl Resource {
 pub(crate) fn is_still(
     files: &Files,
     variant: &Variant,
-    looked: Result<(&Wanted, FileStat), Absence>,
+    looked: Result<(&LookupName, FileStat), Absence>,
     also: impl FnOnce(&str, &FileStat) -> bool,
 ) -> bool {
     match looked {

@@ -11,10 +11,10 @@ use tenfold_http::{Method, OpenFile, Part, Request, ResponseWriter, Template, cl
 use tenfold_sys::file::FileStat;
 
 use crate::files::open::Opened;
-use crate::representation::description::{Description, Form};
+use crate::representation::description::{Description, RepresentationForm};
 use crate::representation::summary::ResponseSummary;
 use crate::representation::tags::Untagged;
-use crate::representation::unmade::{Source, Unmade};
+use crate::representation::unmade::{FileBytes, Unmade};
 use crate::rules::access::{Access, Guard};
 use crate::rules::settings::Settings;
 
@@ -33,7 +33,7 @@ pub(crate) struct Variant {
     status: u16,
     /// The whole response, with the body if it is joined.
     template: Template,
-    content: Content,
+    content: BodyContent,
     description: Description,
     facts: FileStat,
     settled: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Variant {
 
 /// The location of the body's bytes.
 #[derive(Clone, Debug)]
-enum Content {
+enum BodyContent {
     /// Behind the head.
     Joined,
     /// In memory, apart from the head.
@@ -52,7 +52,13 @@ enum Content {
 
 impl Variant {
     /// The file called `name` (its extension counts) as the body of responses with this status.
-    pub(crate) fn new(status: u16, name: &str, facts: FileStat, opened: Opened, form: Form<'_>) -> Variant {
+    pub(crate) fn new(
+        status: u16,
+        name: &str,
+        facts: FileStat,
+        opened: Opened,
+        form: RepresentationForm<'_>,
+    ) -> Variant {
         let now = i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
         let settled = facts.changed.seconds.saturating_add(SETTLED_AFTER) <= now;
         Variant::describe(status, Description::of(name, &facts, form), facts, settled, opened)
@@ -66,11 +72,11 @@ impl Variant {
         opened: Opened,
     ) -> Variant {
         let (joined, content) = match opened {
-            Opened::Read(bytes) if bytes.len() <= JOINED_UP_TO => (bytes, Content::Joined),
-            Opened::Made(bytes) if bytes.len() <= JOINED_UP_TO => (bytes.to_vec(), Content::Joined),
-            Opened::Read(bytes) => (Vec::new(), Content::Shared(bytes.into())),
-            Opened::Made(bytes) => (Vec::new(), Content::Shared(bytes)),
-            Opened::File(file) => (Vec::new(), Content::File(Arc::new(file))),
+            Opened::Read(bytes) if bytes.len() <= JOINED_UP_TO => (bytes, BodyContent::Joined),
+            Opened::Made(bytes) if bytes.len() <= JOINED_UP_TO => (bytes.to_vec(), BodyContent::Joined),
+            Opened::Read(bytes) => (Vec::new(), BodyContent::Shared(bytes.into())),
+            Opened::Made(bytes) => (Vec::new(), BodyContent::Shared(bytes)),
+            Opened::File(file) => (Vec::new(), BodyContent::File(Arc::new(file))),
         };
         let template = description.template(status, &joined, facts.size);
         Variant { status, template, content, description, facts, settled }
@@ -130,9 +136,9 @@ impl Variant {
     #[inline]
     fn put_rest(&self, response: &mut ResponseWriter<'_>) {
         match &self.content {
-            Content::Joined => {}
-            Content::Shared(bytes) => response.push(Part::Shared(Arc::clone(bytes), 0..bytes.len())),
-            Content::File(file) => response.push(Part::File(Arc::clone(file), 0..self.facts.size)),
+            BodyContent::Joined => {}
+            BodyContent::Shared(bytes) => response.push(Part::Shared(Arc::clone(bytes), 0..bytes.len())),
+            BodyContent::File(file) => response.push(Part::File(Arc::clone(file), 0..self.facts.size)),
         }
     }
 
@@ -157,7 +163,7 @@ impl Variant {
         match range::select(value, self.facts.size, settings.max_ranges) {
             Ranges::Whole => None,
             Ranges::One(range) => Some(self.part(range, response)),
-            // `Content-Encoding` would speak of all parts as one.
+            // `BodyContent-Encoding` would speak of all parts as one.
             Ranges::Many(_) if self.description.coding != ContentCoding::Identity => None,
             Ranges::Many(ranges) => Some(self.parts(&ranges, response)),
             Ranges::Unsatisfiable => Some(
@@ -209,10 +215,10 @@ impl Variant {
     fn put(&self, range: &Range<u64>, response: &mut ResponseWriter<'_>) {
         let small = range.end - range.start <= JOINED_UP_TO as u64;
         match &self.content {
-            Content::Joined => response.body(&self.template.body()[in_memory(range)]),
-            Content::Shared(bytes) if small => response.body(&bytes[in_memory(range)]),
-            Content::Shared(bytes) => response.push(Part::Shared(Arc::clone(bytes), in_memory(range))),
-            Content::File(file) => response.push(Part::File(Arc::clone(file), range.clone())),
+            BodyContent::Joined => response.body(&self.template.body()[in_memory(range)]),
+            BodyContent::Shared(bytes) if small => response.body(&bytes[in_memory(range)]),
+            BodyContent::Shared(bytes) => response.push(Part::Shared(Arc::clone(bytes), in_memory(range))),
+            BodyContent::File(file) => response.push(Part::File(Arc::clone(file), range.clone())),
         }
     }
 
@@ -222,11 +228,11 @@ impl Variant {
     }
 
     /// The bytes that encodings are made of.
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> FileBytes {
         match &self.content {
-            Content::Joined => Source::Memory(self.template.body().into()),
-            Content::Shared(bytes) => Source::Memory(Arc::clone(bytes)),
-            Content::File(file) => Source::File(Arc::clone(file)),
+            BodyContent::Joined => FileBytes::Memory(self.template.body().into()),
+            BodyContent::Shared(bytes) => FileBytes::Memory(Arc::clone(bytes)),
+            BodyContent::File(file) => FileBytes::File(Arc::clone(file)),
         }
     }
 
@@ -244,7 +250,7 @@ impl Variant {
     /// The same version with a tag of this digest.
     pub(crate) fn tagged(&self, digest: &[u8]) -> Variant {
         let description = self.description.tagged(digest);
-        let joined: &[u8] = if let Content::Joined = self.content { self.template.body() } else { &[] };
+        let joined: &[u8] = if let BodyContent::Joined = self.content { self.template.body() } else { &[] };
         let template = description.template(self.status, joined, self.facts.size);
         Variant { template, description, content: self.content.clone(), ..*self }
     }
@@ -261,13 +267,13 @@ impl Variant {
 
     /// Whether it keeps a file open.
     pub(crate) fn holds_file(&self) -> bool {
-        matches!(self.content, Content::File(_))
+        matches!(self.content, BodyContent::File(_))
     }
 
     /// Bytes of memory beside this value itself.
     pub(crate) fn weight(&self) -> usize {
         let shared = match &self.content {
-            Content::Shared(bytes) => bytes.len(),
+            BodyContent::Shared(bytes) => bytes.len(),
             _ => 0,
         };
         self.template.weight() + shared + self.description.weight()

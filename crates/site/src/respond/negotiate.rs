@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tenfold_http::semantics::negotiate::{self, Choice, ContentCoding};
 use tenfold_http::{Request, ResponseWriter};
 
-use crate::representation::encodings::Encoding;
+use crate::representation::encodings::EncodedForm;
 use crate::representation::resource::Resource;
 use crate::representation::summary::ResponseSummary;
 use crate::representation::unmade::Unmade;
@@ -31,23 +31,24 @@ pub(crate) fn respond(
         Choice::NotAcceptable => return plain.not_acceptable(request, response).into(),
     };
     match encodings.get_mut(coding) {
-        Some(Encoding::Made(variant) | Encoding::Sibling(variant)) => {
+        Some(EncodedForm::Made(variant) | EncodedForm::Sibling(variant)) => {
             variant.respond(request, settings, response).into()
         }
-        Some(Encoding::Possible) => {
+        Some(EncodedForm::Possible) => {
             let unmade = plain.unmade(coding);
             if let Some(summary) = unmade.respond(request, response) {
                 return summary.into();
             }
-            let pending = Pending { key: key.to_owned(), number: *number, coding, plain: plain.clone() };
+            let pending =
+                PendingEncoding { key: key.to_owned(), number: *number, coding, plain: plain.clone() };
             Answered::Work(pending.make(unmade, site))
         }
-        Some(Encoding::Absent) | None => plain.respond(request, settings, response).into(),
+        Some(EncodedForm::Absent) | None => plain.respond(request, settings, response).into(),
     }
 }
 
 /// An encoding that a request waits for.
-struct Pending {
+struct PendingEncoding {
     /// The key of the file in the store.
     key: String,
     /// The number of the file, as that of [`Resource`].
@@ -57,7 +58,7 @@ struct Pending {
     plain: Variant,
 }
 
-impl Pending {
+impl PendingEncoding {
     /// The work that makes it. If the queue of work is full, clients that accept it get the file without an
     /// encoding.
     fn make(self, unmade: Unmade, site: &Site) -> Work {

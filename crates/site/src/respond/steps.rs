@@ -14,34 +14,36 @@ use crate::representation::resource::{Loaded, Resource};
 use crate::representation::status_text;
 use crate::representation::summary::ResponseSummary;
 use crate::respond::listing::Reading;
-use crate::respond::store::{self, Store};
+use crate::respond::store::{self, ResponseStore};
 use crate::respond::work::{Answered, Work};
 use crate::respond::{message, negotiate};
 use crate::rules::access::{Access, Denied, STRANGER};
 use crate::rules::policy::{Effective, Listing};
 use crate::rules::precheck::{EarlyResponse, Precheck, Route};
-use crate::rules::realm::Verdict;
+use crate::rules::realm::PasswordVerdict;
 use crate::rules::settings::TagFrom;
 use crate::site::Site;
 
 /// A request to a site, and the store and the time at which it is answered.
-pub(crate) struct Steps<'a> {
-    store: &'a mut Store,
+pub(crate) struct ResponseSteps<'a> {
+    store: &'a mut ResponseStore,
     site: &'a Site,
     request: &'a Request<'a>,
     access: &'a Access,
     now: Instant,
 }
 
-impl Steps<'_> {
+impl ResponseSteps<'_> {
     /// Takes the steps for a request of a client with these facts.
     pub(crate) fn with<T>(
         site: &Site,
         request: &Request<'_>,
         access: &Access,
-        take: impl FnOnce(&mut Steps<'_>) -> T,
+        take: impl FnOnce(&mut ResponseSteps<'_>) -> T,
     ) -> T {
-        store::with(site, |store| take(&mut Steps { store, site, request, access, now: clock::now() }))
+        store::with(site, |store| {
+            take(&mut ResponseSteps { store, site, request, access, now: clock::now() })
+        })
     }
 
     /// Answers any GET or HEAD.
@@ -218,12 +220,14 @@ impl Steps<'_> {
                 Answered::Work(Work::verifying(
                     move |attempts| verifier.verify(&credentials, attempts),
                     move |verdict, site, request, response| match verdict {
-                        Verdict::Throttled(seconds) => {
+                        PasswordVerdict::Throttled(seconds) => {
                             message::too_many_requests(request, Duration::from_secs(seconds), response).into()
                         }
-                        Verdict::Right | Verdict::Wrong => {
-                            let access = access.with(realm, verdict == Verdict::Right);
-                            Steps::with(site, request, &access, |steps| steps.respond_by_rules(response))
+                        PasswordVerdict::Right | PasswordVerdict::Wrong => {
+                            let access = access.with(realm, verdict == PasswordVerdict::Right);
+                            ResponseSteps::with(site, request, &access, |steps| {
+                                steps.respond_by_rules(response)
+                            })
                         }
                     },
                 ))
@@ -277,7 +281,7 @@ fn tag(key: &str, loaded: Loaded, site: &Site) -> Answered {
                 Some(digests) => Loaded { resource: resource.tagged(&digests), keep: *keep },
                 None => Loaded { resource: resource.clone(), keep: false },
             };
-            Steps::with(site, request, &STRANGER, |steps| steps.take(&key, loaded, response))
+            ResponseSteps::with(site, request, &STRANGER, |steps| steps.take(&key, loaded, response))
         },
     );
     Answered::Work(work.or_else(move |site, request, response| {
@@ -297,7 +301,7 @@ fn list(reading: Reading, here: Effective) -> Answered {
             Ok(page) => page.respond(&here.fields, request, response).into(),
             Err(error) => {
                 let path = request.target.path;
-                Steps::with(site, request, &STRANGER, |steps| {
+                ResponseSteps::with(site, request, &STRANGER, |steps| {
                     steps.refuse(error.into(), path, &here, response)
                 })
             }

@@ -13,7 +13,7 @@ use tenfold_http::{Instant, Request, ResponseWriter, clock};
 use crate::cache::clock::ClockCache;
 use crate::files::absence::Absence;
 use crate::files::try_paths::TryPaths;
-use crate::files::watch::{Listener, Told, Watch};
+use crate::files::watch::{ChangeListener, ChangeNotice, FolderWatch};
 use crate::representation::resource::{Loaded, Resource};
 use crate::representation::summary::ResponseSummary;
 use crate::respond::error_pages::Pages;
@@ -38,22 +38,22 @@ thread_local! {
 struct SiteStore {
     site: u64,
     alive: Weak<()>,
-    store: Store,
+    store: ResponseStore,
 }
 
 /// The cache of one site.
-pub(crate) struct Store {
+pub(crate) struct ResponseStore {
     pub(crate) memory: ClockCache<Resource>,
     pub(crate) files: ClockCache<Resource>,
     pub(crate) absent: ClockCache<Absence>,
     pub(crate) pages: Pages,
     /// The changes on disk that were heard of.
-    pub(crate) listener: Listener,
+    pub(crate) listener: ChangeListener,
 }
 
 /// Calls `use_it` with this thread's store for `site`.
 #[inline]
-pub(crate) fn with<T>(site: &Site, use_it: impl FnOnce(&mut Store) -> T) -> T {
+pub(crate) fn with<T>(site: &Site, use_it: impl FnOnce(&mut ResponseStore) -> T) -> T {
     STORES.with_borrow_mut(|stores| {
         let place = match stores.iter().position(|each| each.site == site.id) {
             Some(place) => place,
@@ -70,14 +70,14 @@ fn begin(site: &Site, stores: &mut Vec<SiteStore>) -> usize {
     if stores.len() >= MOST_STORES {
         stores.remove(0);
     }
-    let store = Store::new(&site.settings);
+    let store = ResponseStore::new(&site.settings);
     stores.push(SiteStore { site: site.id, alive: Arc::downgrade(&site.alive), store });
     stores.len() - 1
 }
 
-impl Store {
-    fn new(settings: &Settings) -> Store {
-        Store {
+impl ResponseStore {
+    fn new(settings: &Settings) -> ResponseStore {
+        ResponseStore {
             memory: ClockCache::new(settings.cache_entries, settings.cache_bytes),
             // Each may hold one for every sibling.
             files: ClockCache::new(
@@ -86,7 +86,7 @@ impl Store {
             ),
             absent: ClockCache::new(settings.cache_entries, settings.cache_bytes / ABSENT_SHARE),
             pages: Pages::default(),
-            listener: Listener::default(),
+            listener: ChangeListener::default(),
         }
     }
 
@@ -94,16 +94,16 @@ impl Store {
     /// another file; a file that was found by a rule of the configuration or through a link has another name,
     /// and waits for the look after a second.
     #[cold]
-    fn hear(&mut self, site: &Site, watch: &Watch) {
-        let Store { memory, files, absent, pages, listener, .. } = self;
+    fn hear(&mut self, site: &Site, watch: &FolderWatch) {
+        let ResponseStore { memory, files, absent, pages, listener, .. } = self;
         pages.doubt();
         watch.tell(listener, |told| match told {
-            Told::Everything => {
+            ChangeNotice::Everything => {
                 memory.doubt_all();
                 files.doubt_all();
                 absent.clear();
             }
-            Told::File(relative) => named_by(relative, &site.settings).for_each(|path| {
+            ChangeNotice::File(relative) => named_by(relative, &site.settings).for_each(|path| {
                 let key = path.canonical();
                 memory.doubt(key);
                 files.doubt(key);

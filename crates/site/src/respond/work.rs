@@ -20,12 +20,12 @@ pub enum Answered {
 const _: () = assert!(size_of::<Answered>() <= 16);
 
 /// Work that a response needs.
-pub struct Work(Box<Parts>);
+pub struct Work(Box<WorkParts>);
 
-struct Parts {
+struct WorkParts {
     need: Need,
-    run: Box<dyn FnOnce(Counted) -> Finish + Send>,
-    attempts: Counted,
+    run: Box<dyn FnOnce(BoxedAttempts) -> FinishWork + Send>,
+    attempts: BoxedAttempts,
     /// The response if the queue of work is full; 503 without it.
     otherwise: Option<Otherwise>,
 }
@@ -42,13 +42,13 @@ pub enum Need {
     Membership,
 }
 
-type Counted = Option<Box<dyn Attempts + Send>>;
+type BoxedAttempts = Option<Box<dyn Attempts + Send>>;
 
 /// The response without the work.
 pub struct Otherwise(Box<Answering<ResponseSummary>>);
 
 /// Makes a response of work that was done: stages it, or asks for more work.
-pub struct Finish(Box<Answering<Answered>>);
+pub struct FinishWork(Box<Answering<Answered>>);
 
 /// Answers a request to a site.
 type Answering<T> = dyn FnOnce(&Site, &Request<'_>, &mut ResponseWriter<'_>) -> T + Send;
@@ -64,14 +64,14 @@ impl Work {
 
     fn needing<T: Send + 'static>(
         need: Need,
-        work: impl FnOnce(Counted) -> T + Send + 'static,
+        work: impl FnOnce(BoxedAttempts) -> T + Send + 'static,
         finish: impl FnOnce(T, &Site, &Request<'_>, &mut ResponseWriter<'_>) -> Answered + Send + 'static,
     ) -> Work {
-        let run = Box::new(move |attempts: Counted| {
+        let run = Box::new(move |attempts: BoxedAttempts| {
             let done = work(attempts);
-            Finish(Box::new(move |site, request, response| finish(done, site, request, response)))
+            FinishWork(Box::new(move |site, request, response| finish(done, site, request, response)))
         });
-        Work(Box::new(Parts { need, run, attempts: None, otherwise: None }))
+        Work(Box::new(WorkParts { need, run, attempts: None, otherwise: None }))
     }
 
     /// Verifies a password; attempts are counted if [`Work::counted_by`] is called.
@@ -79,7 +79,7 @@ impl Work {
         verify: impl FnOnce(Option<&dyn Attempts>) -> T + Send + 'static,
         finish: impl FnOnce(T, &Site, &Request<'_>, &mut ResponseWriter<'_>) -> Answered + Send + 'static,
     ) -> Work {
-        let verify = |attempts: Counted| match attempts {
+        let verify = |attempts: BoxedAttempts| match attempts {
             Some(attempts) => verify(Some(&*attempts)),
             None => verify(None),
         };
@@ -118,15 +118,15 @@ impl Work {
 
     /// The same, with these fields in the head of the response.
     fn adding(self, fields: HeaderLines) -> Work {
-        let Parts { need, run, attempts, otherwise } = *self.0;
+        let WorkParts { need, run, attempts, otherwise } = *self.0;
         let own = fields.clone();
-        let run = Box::new(move |attempts: Counted| {
-            let Finish(answer) = run(attempts);
+        let run = Box::new(move |attempts: BoxedAttempts| {
+            let FinishWork(answer) = run(attempts);
             let answer: Box<Answering<Answered>> = Box::new(move |site, request, response| {
                 response.add_fields(&fields);
                 answer(site, request, response).adding(response.take_fields())
             });
-            Finish(answer)
+            FinishWork(answer)
         });
         let otherwise = otherwise.map(|Otherwise(answer)| {
             let answer: Box<Answering<ResponseSummary>> = Box::new(move |site, request, response| {
@@ -135,13 +135,13 @@ impl Work {
             });
             Otherwise(answer)
         });
-        Work(Box::new(Parts { need, run, attempts, otherwise }))
+        Work(Box::new(WorkParts { need, run, attempts, otherwise }))
     }
 
     /// A function that does the work, which may take long, and the argument of [`crate::Hosts::busy`] if no
     /// thread can.
-    pub fn split(self) -> (impl FnOnce() -> Finish + Send, Option<Otherwise>) {
-        let Parts { run, attempts, otherwise, .. } = *self.0;
+    pub fn split(self) -> (impl FnOnce() -> FinishWork + Send, Option<Otherwise>) {
+        let WorkParts { run, attempts, otherwise, .. } = *self.0;
         (move || run(attempts), otherwise)
     }
 }
@@ -167,7 +167,7 @@ impl Otherwise {
     }
 }
 
-impl Finish {
+impl FinishWork {
     pub(crate) fn answer(
         self,
         site: &Site,

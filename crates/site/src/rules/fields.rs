@@ -108,7 +108,7 @@ fn is_in(names: &[&str], name: &str) -> bool {
 
 /// The result of all the edits at a path. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fields(Option<Arc<Inner>>);
+pub(crate) struct ResponseFields(Option<Arc<Inner>>);
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Inner {
@@ -117,11 +117,11 @@ struct Inner {
     lines: Vec<(String, String)>,
 }
 
-impl Fields {
+impl ResponseFields {
     /// Applies `edits` one after the other.
-    pub(crate) fn of(edits: &[FieldEdit]) -> Fields {
+    pub(crate) fn of(edits: &[FieldEdit]) -> ResponseFields {
         if edits.is_empty() {
-            return Fields::default();
+            return ResponseFields::default();
         }
         let mut inner = Inner::default();
         for FieldEdit { name, what } in edits {
@@ -133,7 +133,7 @@ impl Fields {
                 inner.lines.push((name.clone(), value.clone()));
             }
         }
-        Fields(Some(Arc::new(inner)))
+        ResponseFields(Some(Arc::new(inner)))
     }
 
     /// Whether the server sends its own field of this name.
@@ -186,7 +186,7 @@ mod tests {
     fn lines(edits: &[FieldEdit]) -> Vec<String> {
         let mut out = Out::new();
         let mut response = ResponseWriter::http1(&mut out);
-        Fields::of(edits).write(&mut response.head(204));
+        ResponseFields::of(edits).write(&mut response.head(204));
         let text = String::from_utf8_lossy(out.staged_alone().expect("a head is staged")).into_owned();
         text.lines().skip(3).filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
@@ -201,11 +201,12 @@ mod tests {
 
     #[test]
     fn what_is_set_or_removed_takes_the_place_of_the_servers_own() {
-        let fields = Fields::of(&[set("cache-control", "x"), FieldEdit::remove("etag").expect("etag")]);
+        let fields =
+            ResponseFields::of(&[set("cache-control", "x"), FieldEdit::remove("etag").expect("etag")]);
         assert!(!fields.keeps(FieldName::CACHE_CONTROL));
         assert!(!fields.keeps(FieldName::ETAG));
         assert!(fields.keeps(FieldName::LAST_MODIFIED));
-        assert!(Fields::of(&[add("Vary", "Cookie")]).keeps(FieldName::VARY));
+        assert!(ResponseFields::of(&[add("Vary", "Cookie")]).keeps(FieldName::VARY));
     }
 
     #[test]

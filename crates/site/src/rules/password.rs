@@ -9,10 +9,10 @@ use bcrypt::HashParts;
 
 /// The hash of a password: bcrypt, or Argon2id in the PHC format.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hash(Kind);
+pub struct StoredHash(HashKind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+enum HashKind {
     Argon2id(String),
     Bcrypt(String),
 }
@@ -22,12 +22,12 @@ enum Kind {
 const MOST_BCRYPT: u32 = 14;
 const MOST_ARGON2: (u32, u32, u32) = (256 * 1024, 16, 16);
 
-impl Hash {
+impl StoredHash {
     /// Reads a hash.
     ///
     /// # Errors
     /// In words: it is of another kind, malformed, or takes longer to verify than a server can bear.
-    pub fn new(text: &str) -> Result<Hash, String> {
+    pub fn new(text: &str) -> Result<StoredHash, String> {
         const MAKE: &str = "make one with `htpasswd -nB NAME`, or with `argon2 SALT -id -e`";
         match text {
             _ if text.starts_with("$argon2id$") => {
@@ -44,7 +44,7 @@ impl Hash {
                 if hash.hash.is_none() || hash.salt.is_none() {
                     return Err(format!("it has no salt or no hash; {MAKE}"));
                 }
-                Ok(Hash(Kind::Argon2id(text.to_owned())))
+                Ok(StoredHash(HashKind::Argon2id(text.to_owned())))
             }
             _ if ["$2a$", "$2b$", "$2y$"].iter().any(|begin| text.starts_with(begin)) => {
                 let parts = HashParts::from_str(text)
@@ -54,7 +54,7 @@ impl Hash {
                         "it takes too long to verify; a cost of at most {MOST_BCRYPT} is served"
                     ));
                 }
-                Ok(Hash(Kind::Bcrypt(text.to_owned())))
+                Ok(StoredHash(HashKind::Bcrypt(text.to_owned())))
             }
             _ => Err(format!("it is neither a bcrypt nor an Argon2id hash; {MAKE}")),
         }
@@ -63,9 +63,9 @@ impl Hash {
     /// Whether this is the hash of `password`. Takes long. The hashes are compared in constant time.
     pub(crate) fn is_of(&self, password: &[u8]) -> bool {
         match &self.0 {
-            Kind::Argon2id(text) => PasswordHash::new(text)
+            HashKind::Argon2id(text) => PasswordHash::new(text)
                 .is_ok_and(|hash| Argon2::default().verify_password(password, &hash).is_ok()),
-            Kind::Bcrypt(text) => bcrypt::verify(password, text).unwrap_or(false),
+            HashKind::Bcrypt(text) => bcrypt::verify(password, text).unwrap_or(false),
         }
     }
 }
@@ -78,9 +78,9 @@ mod tests {
 
     #[test]
     fn both_kinds_are_verified() {
-        let bcrypt = Hash::new(BCRYPT).expect("a hash");
+        let bcrypt = StoredHash::new(BCRYPT).expect("a hash");
         let made = argon2_of("secret");
-        let argon2 = Hash::new(&made).expect("a hash");
+        let argon2 = StoredHash::new(&made).expect("a hash");
         for hash in [bcrypt, argon2] {
             assert!(hash.is_of(b"secret"), "{hash:?}");
             for wrong in [&b""[..], b"Secret", b"secret ", b"\xff"] {
@@ -111,7 +111,7 @@ mod tests {
             ("$argon2id$v=19$m=1048576,t=1,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNo", "too long"),
             ("$argon2i$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNo", "neither"),
         ] {
-            let why = Hash::new(text).expect_err(text);
+            let why = StoredHash::new(text).expect_err(text);
             assert!(why.contains(said), "{text}: {why}");
         }
     }

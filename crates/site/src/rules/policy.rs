@@ -7,7 +7,7 @@ use tenfold_http::{FieldName, FieldValue, HeaderLines};
 
 use crate::rules::cache_control::CacheControl;
 use crate::rules::cors::Cors;
-use crate::rules::fields::{FieldEdit, Fields};
+use crate::rules::fields::{FieldEdit, ResponseFields};
 use crate::rules::path::SitePath;
 use crate::rules::pattern::Pattern;
 use crate::rules::realm::Realm;
@@ -75,7 +75,7 @@ pub enum Listing {
 
 /// A policy for some paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct PolicyRule {
     /// The paths it applies to.
     pub paths: Pattern,
     /// Their policy.
@@ -86,19 +86,19 @@ pub struct Rule {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policies {
     everywhere: Effective,
-    rules: Vec<Rule>,
+    rules: Vec<PolicyRule>,
 }
 
 impl Policies {
     /// The default `everywhere`, and the `rules` that override it.
-    pub fn new(everywhere: Policy, rules: Vec<Rule>) -> Policies {
+    pub fn new(everywhere: Policy, rules: Vec<PolicyRule>) -> Policies {
         Policies { everywhere: Effective::of(everywhere), rules }
     }
 
     /// The policy of `path`, all rules taken together. If a rewrite replaces the path, a rule applies that matches
     /// either.
     pub(crate) fn at(&self, path: &SitePath, rewritten: Option<&SitePath>) -> Effective {
-        let fits = |rule: &&Rule| {
+        let fits = |rule: &&PolicyRule| {
             let fits = |path: &SitePath| rule.paths.matches(path.relative());
             fits(path) || rewritten.is_some_and(fits)
         };
@@ -135,7 +135,7 @@ impl Policies {
 pub(crate) struct Effective {
     pub(crate) policy: Arc<Policy>,
     /// The result of all the edits of fields.
-    pub(crate) fields: Fields,
+    pub(crate) fields: ResponseFields,
     /// The same, for responses without a file.
     pub(crate) of_errors: Arc<HeaderLines>,
     /// The early hints, sent ahead of a response.
@@ -155,7 +155,7 @@ impl Effective {
             }
             hints = Some(Arc::new(lines));
         }
-        let fields = Fields::of(&policy.fields);
+        let fields = ResponseFields::of(&policy.fields);
         let mut of_errors = HeaderLines::default();
         fields.render(&mut of_errors);
         Effective { policy: Arc::new(policy), fields, of_errors: Arc::new(of_errors), hints }
@@ -189,8 +189,8 @@ mod tests {
         SitePath::parse(text).expect(text)
     }
 
-    fn rule(paths: &str, policy: Policy) -> Rule {
-        Rule { paths: Pattern::new(paths).expect(paths), policy }
+    fn rule(paths: &str, policy: Policy) -> PolicyRule {
+        PolicyRule { paths: Pattern::new(paths).expect(paths), policy }
     }
 
     #[test]

@@ -11,13 +11,13 @@ use base64ct::{Base64, Encoding};
 use blake2::{Blake2s256, Digest};
 use tenfold_http::{FieldValue, Instant, Request, clock};
 
-use crate::rules::password::Hash;
+use crate::rules::password::StoredHash;
 
 /// Users who may see private files, under a name that browsers show.
 #[derive(Debug)]
 pub struct Realm {
     challenge: String,
-    users: BTreeMap<String, Hash>,
+    users: BTreeMap<String, StoredHash>,
     known: Mutex<Marks>,
     /// A verification has ended.
     ended: Condvar,
@@ -25,7 +25,7 @@ pub struct Realm {
 
 /// A user of a realm, as a client names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
+pub struct RealmUser {
     /// The name, cut to a bounded length.
     pub name: String,
     /// A digest of the credentials, if the same ones have been right before.
@@ -38,7 +38,7 @@ pub trait Attempts {
     ///
     /// # Errors
     /// The seconds after which another one is admitted.
-    fn admit(&self, user: &User) -> Result<(), u64>;
+    fn admit(&self, user: &RealmUser) -> Result<(), u64>;
 
     /// The attempt that was admitted had the right password.
     fn succeeded(&self);
@@ -47,14 +47,14 @@ pub trait Attempts {
 /// The state of credentials.
 #[derive(Debug, Default)]
 struct Marks {
-    by_mark: HashMap<Mark, Known>,
+    by_mark: HashMap<Mark, RememberedVerdict>,
     /// Those that are being verified.
     verified: HashSet<Mark>,
 }
 
 /// The result of a password check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum PasswordVerdict {
     Right,
     Wrong,
     /// It was not looked at: there were too many attempts. More are admitted after so many seconds.
@@ -65,7 +65,7 @@ pub(crate) enum Verdict {
 type Mark = [u8; 32];
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct RememberedVerdict {
     allowed: bool,
     until: Instant,
 }
@@ -109,7 +109,7 @@ impl Realm {
     ///
     /// # Errors
     /// In words that say how to mend it.
-    pub fn new(name: &str, users: BTreeMap<String, Hash>) -> Result<Realm, String> {
+    pub fn new(name: &str, users: BTreeMap<String, StoredHash>) -> Result<Realm, String> {
         if users.is_empty() {
             return Err("nobody could log in: at least one user is needed".into());
         }
@@ -146,20 +146,24 @@ impl Realm {
 
     /// Verifies a password, if `attempts` admits it, and caches the result. Takes long. The same credentials
     /// are verified once at a time, and count once: a page asks for its parts all at once.
-    pub(crate) fn verify(&self, credentials: &Credentials, attempts: Option<&dyn Attempts>) -> Verdict {
+    pub(crate) fn verify(
+        &self,
+        credentials: &Credentials,
+        attempts: Option<&dyn Attempts>,
+    ) -> PasswordVerdict {
         if let Some(allowed) = self.begin(credentials) {
-            return if allowed { Verdict::Right } else { Verdict::Wrong };
+            return if allowed { PasswordVerdict::Right } else { PasswordVerdict::Wrong };
         }
         let _ended = Ended { realm: self, mark: credentials.mark };
         if let Some(Err(seconds)) = attempts.map(|attempts| attempts.admit(&credentials.user())) {
-            return Verdict::Throttled(seconds);
+            return PasswordVerdict::Throttled(seconds);
         }
         let right = self.is_right(credentials);
         self.remember(credentials, right);
         if let Some(attempts) = attempts.filter(|_| right) {
             attempts.succeeded();
         }
-        if right { Verdict::Right } else { Verdict::Wrong }
+        if right { PasswordVerdict::Right } else { PasswordVerdict::Wrong }
     }
 
     /// Waits until nothing else verifies these credentials; returns the result, if there is one by then.
@@ -206,7 +210,7 @@ impl Realm {
             known.clear();
         }
         let time = if allowed { ALLOWED_FOR } else { REFUSED_FOR };
-        known.insert(credentials.mark, Known { allowed, until: Instant(now.0 + time) });
+        known.insert(credentials.mark, RememberedVerdict { allowed, until: Instant(now.0 + time) });
     }
 
     fn lock(&self) -> MutexGuard<'_, Marks> {
@@ -259,9 +263,9 @@ impl Credentials {
     }
 
     /// The user that an attempt with them is at.
-    pub(crate) fn user(&self) -> User {
+    pub(crate) fn user(&self) -> RealmUser {
         let known = self.were_right.then(|| self.mark.iter().map(|byte| format!("{byte:02x}")).collect());
-        User { name: self.name[..self.name.floor_char_boundary(COUNTED_NAME)].to_owned(), known }
+        RealmUser { name: self.name[..self.name.floor_char_boundary(COUNTED_NAME)].to_owned(), known }
     }
 }
 
@@ -283,7 +287,8 @@ mod tests {
 
     /// `alice` with the password `secret`; bcrypt with the least work there is.
     fn realm() -> Realm {
-        let hash = Hash::new("$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC").expect("a hash");
+        let hash =
+            StoredHash::new("$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC").expect("a hash");
         Realm::new("Members", BTreeMap::from([("alice".to_owned(), hash)])).expect("legal")
     }
 
@@ -302,7 +307,7 @@ mod tests {
         let Claim::Unknown(credentials) = claim(&realm, "alice:secret") else {
             panic!("nobody knows it yet")
         };
-        assert_eq!(realm.verify(&credentials, None), Verdict::Right);
+        assert_eq!(realm.verify(&credentials, None), PasswordVerdict::Right);
         assert!(matches!(claim(&realm, "alice:secret"), Claim::Allowed));
         assert!(matches!(claim(&realm, "alice:secreT"), Claim::Unknown(_)));
         clock::set(Instant(1000 + ALLOWED_FOR), 1);
@@ -315,7 +320,7 @@ mod tests {
         clock::set(Instant(1000), 1);
         for wrong in ["alice:wrong", "bob:secret", "alice:", ":secret", "alice:secret "] {
             let Claim::Unknown(credentials) = claim(&realm, wrong) else { panic!("{wrong}") };
-            assert_eq!(realm.verify(&credentials, None), Verdict::Wrong, "{wrong}");
+            assert_eq!(realm.verify(&credentials, None), PasswordVerdict::Wrong, "{wrong}");
             assert!(matches!(claim(&realm, wrong), Claim::Refused), "{wrong}");
         }
         clock::set(Instant(1000 + REFUSED_FOR), 1);
@@ -368,7 +373,7 @@ mod tests {
     /// Admits so many attempts, and remembers who was admitted.
     struct Few {
         left: AtomicUsize,
-        users: Mutex<Vec<User>>,
+        users: Mutex<Vec<RealmUser>>,
         right: AtomicUsize,
     }
 
@@ -379,7 +384,7 @@ mod tests {
     }
 
     impl Attempts for Few {
-        fn admit(&self, user: &User) -> Result<(), u64> {
+        fn admit(&self, user: &RealmUser) -> Result<(), u64> {
             let taken =
                 self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
             self.users.lock().expect("not poisoned").push(user.clone());
@@ -404,17 +409,20 @@ mod tests {
         clock::set(Instant(1000), 1);
         let attempts = Few::of(1);
         let long = "x".repeat(100);
-        assert_eq!(realm.verify(&unknown(&realm, &format!("{long}:a")), Some(&attempts)), Verdict::Wrong);
+        assert_eq!(
+            realm.verify(&unknown(&realm, &format!("{long}:a")), Some(&attempts)),
+            PasswordVerdict::Wrong
+        );
         let refused = unknown(&realm, "alice:secret");
-        assert_eq!(realm.verify(&refused, Some(&attempts)), Verdict::Throttled(7));
+        assert_eq!(realm.verify(&refused, Some(&attempts)), PasswordVerdict::Throttled(7));
         assert_eq!(
             realm.verify(&unknown(&realm, "alice:secret"), None),
-            Verdict::Right,
+            PasswordVerdict::Right,
             "nothing was remembered"
         );
         let users = attempts.users.lock().expect("not poisoned");
-        assert_eq!(users[0], User { name: "x".repeat(COUNTED_NAME), known: None });
-        assert_eq!(users[1], User { name: "alice".into(), known: None });
+        assert_eq!(users[0], RealmUser { name: "x".repeat(COUNTED_NAME), known: None });
+        assert_eq!(users[1], RealmUser { name: "alice".into(), known: None });
     }
 
     #[test]
@@ -425,7 +433,8 @@ mod tests {
         let all: Vec<_> = (0..8).map(|_| unknown(&realm, "alice:secret")).collect();
         std::thread::scope(|scope| {
             for credentials in &all {
-                scope.spawn(|| assert_eq!(realm.verify(credentials, Some(&attempts)), Verdict::Right));
+                scope
+                    .spawn(|| assert_eq!(realm.verify(credentials, Some(&attempts)), PasswordVerdict::Right));
             }
         });
         assert_eq!(attempts.right.load(Ordering::SeqCst), 1);

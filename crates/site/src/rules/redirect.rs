@@ -7,7 +7,7 @@ use crate::rules::pattern::Pattern;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     from: Pattern,
-    to: Target,
+    to: RedirectTarget,
     status: u16,
 }
 
@@ -15,12 +15,12 @@ pub struct Redirect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewrite {
     from: Pattern,
-    to: Target,
+    to: RedirectTarget,
 }
 
 /// The target of a redirect or a rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Target {
+struct RedirectTarget {
     /// The text in front of the rest; all of it if there is no rest.
     text: String,
     /// Whether the match of the pattern's `**` follows.
@@ -37,7 +37,7 @@ impl Redirect {
     /// # Errors
     /// In words that say how to mend it.
     pub fn new(from: Pattern, to: &str, status: u16) -> Result<Redirect, String> {
-        let target = Target::new(&from, to)?;
+        let target = RedirectTarget::new(&from, to)?;
         if !Redirect::STATUSES.contains(&status) {
             return Err(format!("{status} does not redirect; 301, 302, 303, 307 and 308 do"));
         }
@@ -79,7 +79,7 @@ impl Rewrite {
     pub fn new(from: Pattern, to: &str) -> Result<Rewrite, String> {
         // The same characters are allowed in patterns and in paths.
         Pattern::new(to)?;
-        let to = Target::new(&from, to)?;
+        let to = RedirectTarget::new(&from, to)?;
         if to.text.contains('%') {
             return Err("the path is written as it is read, without percent-encoding".into());
         }
@@ -92,8 +92,8 @@ impl Rewrite {
     }
 }
 
-impl Target {
-    fn new(from: &Pattern, to: &str) -> Result<Target, String> {
+impl RedirectTarget {
+    fn new(from: &Pattern, to: &str) -> Result<RedirectTarget, String> {
         let (text, rest) = match to.strip_suffix("**") {
             Some(front) if front.ends_with('/') => (front, true),
             _ => (to, false),
@@ -106,7 +106,7 @@ impl Target {
                 "the rest of the path is known where the pattern ends with /** and has no other star; {from} does not"
             ));
         }
-        Ok(Target { text: text.to_owned(), rest })
+        Ok(RedirectTarget { text: text.to_owned(), rest })
     }
 
     fn apply(&self, from: &Pattern, path: &SitePath, encoded: bool) -> Option<String> {

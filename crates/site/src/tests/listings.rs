@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Listing;
-use crate::rules::policy::{Policies, Policy, Rule};
+use crate::rules::policy::{Policies, Policy, PolicyRule};
 
 fn listing(folder: &Folder, listing: Listing) -> Site {
     folder.site(Settings { listing, ..Settings::default() })
@@ -53,7 +53,7 @@ fn a_rule_says_where_folders_are_listed() {
     let folder = several();
     let paths = crate::Pattern::new("/docs/**").expect("it is a pattern");
     let policy = Policy { listing: Some(Listing::Json), ..Policy::default() };
-    let policies = Policies::new(Policy::default(), vec![Rule { paths, policy }]);
+    let policies = Policies::new(Policy::default(), vec![PolicyRule { paths, policy }]);
     let site = folder.site(Settings { policies, ..Settings::default() });
     assert_eq!(get(&site, "/").status(), 404);
     assert_eq!(get(&site, "/docs/z/").field("Content-Type"), Some("application/json"));

@@ -8,23 +8,23 @@ use std::sync::Arc;
 use super::*;
 use crate::rules::policy::Effective;
 use crate::{
-    CacheControl, Cors, FieldEdit, Hash, HostName, Hosts, Pattern, Policies, Policy, Realm, Redirect,
-    Rewrite, Routes, Rule, Shown, Slash, TryFile,
+    CacheControl, Cors, FieldEdit, HostName, Hosts, Pattern, Policies, Policy, PolicyRule, Realm, Redirect,
+    Rewrite, Routes, Shown, Slash, StoredHash, TryFile,
 };
 
 fn pattern(text: &str) -> Pattern {
     Pattern::new(text).expect(text)
 }
 
-fn rule(paths: &str, policy: Policy) -> Rule {
-    Rule { paths: pattern(paths), policy }
+fn rule(paths: &str, policy: Policy) -> PolicyRule {
+    PolicyRule { paths: pattern(paths), policy }
 }
 
 fn set(name: &str, value: &str) -> FieldEdit {
     FieldEdit::set(name, value).expect(name)
 }
 
-fn with_policies(folder: &Folder, everywhere: Policy, rules: Vec<Rule>) -> Site {
+fn with_policies(folder: &Folder, everywhere: Policy, rules: Vec<PolicyRule>) -> Site {
     folder.site(Settings { policies: Policies::new(everywhere, rules), ..Settings::default() })
 }
 
@@ -34,7 +34,8 @@ fn with_routes(folder: &Folder, routes: Routes) -> Site {
 
 /// `alice` with the password `secret`, hashed with the least work there is.
 fn members() -> Policy {
-    let hash = Hash::new("$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC").expect("a hash");
+    let hash =
+        StoredHash::new("$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC").expect("a hash");
     let realm = Realm::new("Members", BTreeMap::from([("alice".to_owned(), hash)])).expect("legal");
     Policy { auth: Some(Some(Arc::new(realm))), ..Policy::default() }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenfold_site::{Cors, Hash, Realm};
+use tenfold_site::{Cors, Realm, StoredHash};
 
 use super::reader::{Given, Keys, Reader, Shape, Wrong, keys};
 use crate::settings::units::duration;
@@ -95,7 +95,7 @@ pub(super) static AUTH: Keys<AuthTable> = Keys {
 #[derive(Default)]
 pub(super) struct AuthTable {
     realm: Option<String>,
-    users: BTreeMap<String, Hash>,
+    users: BTreeMap<String, StoredHash>,
 }
 
 pub(super) fn read_auth(given: &Given<'_>, reader: &mut Reader<'_>) -> Result<Arc<Realm>, Wrong> {
@@ -105,17 +105,17 @@ pub(super) fn read_auth(given: &Given<'_>, reader: &mut Reader<'_>) -> Result<Ar
     realm.map(Arc::new).map_err(|mend| given.wrong(mend))
 }
 
-fn users(given: &Given<'_>, reader: &Reader<'_>) -> Result<BTreeMap<String, Hash>, Wrong> {
+fn users(given: &Given<'_>, reader: &Reader<'_>) -> Result<BTreeMap<String, StoredHash>, Wrong> {
     if given.text().is_ok() {
         return read_users(&given.path(reader)?).map_err(|mend| given.wrong(mend));
     }
     let entries = given.entries()?.into_iter();
-    entries.map(|(name, hash)| Ok((name.text().to_owned(), hash.parse(Hash::new)?))).collect()
+    entries.map(|(name, hash)| Ok((name.text().to_owned(), hash.parse(StoredHash::new)?))).collect()
 }
 
 /// Reads a file of lines, each a name, a colon and a hash. Empty lines, and those that begin with `#`, say
 /// nothing.
-fn read_users(path: &Path) -> Result<BTreeMap<String, Hash>, String> {
+fn read_users(path: &Path) -> Result<BTreeMap<String, StoredHash>, String> {
     let content = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read the users in {}: {error}", path.display()))?;
     let mut users = BTreeMap::new();
@@ -125,7 +125,7 @@ fn read_users(path: &Path) -> Result<BTreeMap<String, Hash>, String> {
         }
         let wrong = |why: &str| format!("{}, line {number}: {why}", path.display());
         let (name, hash) = line.split_once(':').ok_or_else(|| wrong("a line is name:hash"))?;
-        let hash = Hash::new(hash).map_err(|why| wrong(&why))?;
+        let hash = StoredHash::new(hash).map_err(|why| wrong(&why))?;
         if users.insert(name.to_owned(), hash).is_some() {
             return Err(wrong(&format!("there is a user called {name} already")));
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tenfold_site::{
-    ErrorPages, HostName, Pattern, Policies, Policy, Redirect, Rewrite, Routes, Rule, Shown, Slash,
+    ErrorPages, HostName, Pattern, Policies, Policy, PolicyRule, Redirect, Rewrite, Routes, Shown, Slash,
 };
 use tenfold_sys::links::Links;
 
@@ -23,7 +23,7 @@ pub(crate) struct SiteTable {
     /// What holds everywhere.
     pub(crate) policy: Policy,
     /// What holds for some paths.
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<PolicyRule>,
     redirects: Vec<Redirect>,
     rewrites: Vec<Rewrite>,
     slash: Option<Slash>,
@@ -38,7 +38,7 @@ impl SiteTable {
     pub(crate) fn above(&self, host: &SiteTable) -> SiteTable {
         let host = host.clone();
         let mut rules = self.rules.clone();
-        rules.push(Rule { paths: Pattern::all(), policy: host.policy });
+        rules.push(PolicyRule { paths: Pattern::all(), policy: host.policy });
         rules.extend(host.rules);
         SiteTable {
             policy: self.policy.clone(),
@@ -159,7 +159,7 @@ fn read_rules(site: &mut SiteTable, given: &Given<'_>, reader: &mut Reader<'_>) 
         if patterns.is_empty() {
             return Err(table.wrong("it says for which paths it is: match = \"/assets/**\""));
         }
-        site.rules.extend(patterns.into_iter().map(|paths| Rule { paths, policy: policy.clone() }));
+        site.rules.extend(patterns.into_iter().map(|paths| PolicyRule { paths, policy: policy.clone() }));
         Ok(())
     })
 }

@@ -13,7 +13,7 @@ use tenfold_accounts::{AdmittedAttempt, Throttle};
 use tenfold_engine::offload::OffloadPool;
 use tenfold_engine::{Engine, Plan};
 use tenfold_http::{Connection, Request, clock};
-use tenfold_site::{Attempts, User, Work};
+use tenfold_site::{Attempts, RealmUser, Work};
 use tenfold_sys::process::Pid;
 use tenfold_sys::shared::SharedRows;
 use tenfold_sys::task;
@@ -92,7 +92,7 @@ impl Passwords {
 }
 
 impl Attempts for Client {
-    fn admit(&self, user: &User) -> Result<(), u64> {
+    fn admit(&self, user: &RealmUser) -> Result<(), u64> {
         if let Some(running) = &self.running {
             self.place.set(Some(running.begin().ok_or(1u64)?));
         }

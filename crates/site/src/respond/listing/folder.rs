@@ -9,7 +9,7 @@ use crate::rules::path::{self, SitePath};
 
 /// The order of a listing, by its query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Order {
+pub(super) struct SortOrder {
     pub(super) by: By,
     pub(super) descending: bool,
 }
@@ -22,55 +22,55 @@ pub(super) enum By {
 }
 
 /// The entries of a folder, in the order in which they are shown.
-pub(super) struct Folder {
+pub(super) struct FolderEntries {
     pub(super) path: SitePath,
-    pub(super) order: Order,
-    pub(super) entries: Vec<Shown>,
+    pub(super) order: SortOrder,
+    pub(super) entries: Vec<ListedEntry>,
     /// The bound of names that were read, if there are more.
     pub(super) cut: Option<usize>,
 }
 
 /// An entry that can be requested.
-pub(super) struct Shown {
+pub(super) struct ListedEntry {
     pub(super) entry: DirectoryEntry,
     /// Its address, relative to the folder.
     pub(super) link: String,
 }
 
-impl Shown {
+impl ListedEntry {
     pub(super) fn is_folder(&self) -> bool {
         self.entry.facts.kind == FileKind::Directory
     }
 }
 
-impl Folder {
+impl FolderEntries {
     pub(super) fn new(
         path: SitePath,
         visible: &path::Shown,
-        order: Order,
+        order: SortOrder,
         entries: Vec<DirectoryEntry>,
         cut: Option<usize>,
-    ) -> Folder {
+    ) -> FolderEntries {
         let shown = |entry: DirectoryEntry| {
             let folder = match entry.facts.kind {
                 FileKind::Special => return None,
                 kind => kind == FileKind::Directory,
             };
             let link = format!("./{}{}", path.child(&entry.name, visible)?, if folder { "/" } else { "" });
-            Some(Shown { entry, link })
+            Some(ListedEntry { entry, link })
         };
         let mut entries: Vec<_> = entries.into_iter().filter_map(shown).collect();
         entries.sort_by_cached_key(|shown| (shown.entry.name.to_lowercase(), shown.entry.name.clone()));
         // Stable: equal entries stay in the order of names.
         entries.sort_by(|one, other| order.compare(one, other));
-        Folder { path, order, entries, cut }
+        FolderEntries { path, order, entries, cut }
     }
 }
 
-impl Order {
+impl SortOrder {
     /// The order of a query such as `sort=size&order=desc`; ascending names if it has none that is known.
-    pub(super) fn of(query: &str) -> Order {
-        let mut order = Order { by: By::Name, descending: false };
+    pub(super) fn of(query: &str) -> SortOrder {
+        let mut order = SortOrder { by: By::Name, descending: false };
         for pair in query.split('&') {
             match pair {
                 "sort=name" => order.by = By::Name,
@@ -85,12 +85,12 @@ impl Order {
     }
 
     /// Folders stand before files, whatever the order.
-    fn compare(self, one: &Shown, other: &Shown) -> Ordering {
+    fn compare(self, one: &ListedEntry, other: &ListedEntry) -> Ordering {
         let (a, b) = (&one.entry.facts, &other.entry.facts);
         let by = match self.by {
             // They are sorted by name already; reversing is all that is left to do.
             By::Name if self.descending => {
-                let key = |shown: &Shown| (shown.entry.name.to_lowercase(), shown.entry.name.clone());
+                let key = |shown: &ListedEntry| (shown.entry.name.to_lowercase(), shown.entry.name.clone());
                 key(one).cmp(&key(other))
             }
             By::Name => Ordering::Equal,
@@ -116,7 +116,7 @@ mod tests {
             ("order=desc&x=y", By::Name, true),
             ("sort=colour&order=up&sort", By::Name, false),
         ] {
-            assert_eq!(Order::of(query), Order { by, descending }, "{query}");
+            assert_eq!(SortOrder::of(query), SortOrder { by, descending }, "{query}");
         }
     }
 }

@@ -16,11 +16,11 @@ use tenfold_sys::file::{FileError, Root};
 use crate::representation::status_text::{self, NOSNIFF};
 use crate::representation::summary::ResponseSummary;
 use crate::representation::tags::digest;
-use crate::rules::fields::Fields;
+use crate::rules::fields::ResponseFields;
 use crate::rules::path::{Shown, SitePath};
 use crate::rules::policy::Listing;
 use crate::site::Site;
-use folder::{Folder, Order};
+use folder::{FolderEntries, SortOrder};
 
 const HTML: FieldValue<'static> = FieldValue::constant("text/html; charset=utf-8");
 const JSON: FieldValue<'static> = FieldValue::constant("application/json");
@@ -35,7 +35,7 @@ pub(crate) struct Reading {
     pub(crate) path: SitePath,
     root: Arc<Root>,
     visible: Shown,
-    order: Order,
+    order: SortOrder,
     /// Names that are read at most.
     most: usize,
     json: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Reading {
 }
 
 /// A listing, ready to be sent.
-pub(crate) struct Page {
+pub(crate) struct ListingBody {
     body: String,
     json: bool,
     chosen: bool,
@@ -62,19 +62,19 @@ impl Reading {
             Listing::Json => true,
             Listing::Html | Listing::Off => prefers_json(request),
         };
-        let order = Order::of(request.target.query.unwrap_or_default());
+        let order = SortOrder::of(request.target.query.unwrap_or_default());
         let root = Arc::clone(site.files.roots.of(path.relative()));
         let most = site.settings.listing_entries;
         Reading { path, root, visible, order, most, json, chosen: listing == Listing::Html }
     }
 
     /// Reads it.
-    pub(crate) fn read(self) -> Result<Page, FileError> {
+    pub(crate) fn read(self) -> Result<ListingBody, FileError> {
         let Reading { path, root, visible, order, most, json, chosen } = self;
         let found = root.entries(path.relative(), most, |name| path.child(name, &visible).is_some())?;
-        let folder = Folder::new(path, &visible, order, found.entries, found.more.then_some(most));
+        let folder = FolderEntries::new(path, &visible, order, found.entries, found.more.then_some(most));
         let body = if json { page::json(&folder) } else { page::html(&folder) };
-        Ok(Page { body, json, chosen })
+        Ok(ListingBody { body, json, chosen })
     }
 }
 
@@ -84,11 +84,11 @@ fn prefers_json(request: &Request<'_>) -> bool {
     weight("application", "json") > weight("text", "html")
 }
 
-impl Page {
+impl ListingBody {
     /// Answers with the page and these fields.
     pub(crate) fn respond(
         &self,
-        fields: &Fields,
+        fields: &ResponseFields,
         request: &Request<'_>,
         response: &mut ResponseWriter<'_>,
     ) -> ResponseSummary {

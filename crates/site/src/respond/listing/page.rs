@@ -4,7 +4,7 @@ use askama::Template;
 use serde::Serialize;
 use tenfold_http::clock;
 
-use crate::respond::listing::folder::{By, Folder, Order, Shown};
+use crate::respond::listing::folder::{By, FolderEntries, ListedEntry, SortOrder};
 
 /// The name of the root.
 const TOP: &str = "Files";
@@ -12,14 +12,14 @@ const TOP: &str = "Files";
 /// The page. The template escapes everything that stands in it.
 #[derive(Template)]
 #[template(path = "listing.html")]
-struct Page<'a> {
+struct ListingTemplate<'a> {
     title: String,
     /// Names and links of the folders above, from the root on.
     trail: Vec<(&'a str, String)>,
     here: &'a str,
     columns: [Column; 3],
     up: bool,
-    rows: Vec<Row<'a>>,
+    rows: Vec<ListingRow<'a>>,
     more: bool,
     most: usize,
 }
@@ -34,7 +34,7 @@ struct Column {
     mark: &'static str,
 }
 
-struct Row<'a> {
+struct ListingRow<'a> {
     name: String,
     link: &'a str,
     bytes: String,
@@ -43,16 +43,16 @@ struct Row<'a> {
 }
 
 /// A page for people.
-pub(super) fn html(folder: &Folder) -> String {
+pub(super) fn html(folder: &FolderEntries) -> String {
     let names: Vec<_> = folder.path.relative().split('/').filter(|name| !name.is_empty()).collect();
     let trail = std::iter::once(TOP).chain(names.iter().copied()).enumerate().take(names.len());
-    let page = Page {
+    let page = ListingTemplate {
         title: format!("Index of /{}", folder.path.relative()),
         trail: trail.map(|(at, name)| (name, "../".repeat(names.len() - at))).collect(),
         here: names.last().copied().unwrap_or(TOP),
         columns: [By::Name, By::Size, By::Date].map(|by| Column::of(by, folder.order)),
         up: !names.is_empty(),
-        rows: folder.entries.iter().map(Row::of).collect(),
+        rows: folder.entries.iter().map(ListingRow::of).collect(),
         more: folder.cut.is_some(),
         most: folder.cut.unwrap_or_default(),
     };
@@ -61,7 +61,7 @@ pub(super) fn html(folder: &Folder) -> String {
 
 impl Column {
     /// Its link sorts by it, in descending order if the listing is sorted by it already.
-    fn of(by: By, order: Order) -> Column {
+    fn of(by: By, order: SortOrder) -> Column {
         let (name, class, ascending, descending) = match by {
             By::Name => ("Name", "name", "?sort=name", "?sort=name&order=desc"),
             By::Size => ("Size", "size", "?sort=size", "?sort=size&order=desc"),
@@ -76,15 +76,15 @@ impl Column {
     }
 }
 
-impl Row<'_> {
-    fn of(shown: &Shown) -> Row<'_> {
+impl ListingRow<'_> {
+    fn of(shown: &ListedEntry) -> ListingRow<'_> {
         let facts = &shown.entry.facts;
         let (slash, bytes, size) = match shown.is_folder() {
             true => ("/", String::new(), String::new()),
             false => ("", format!("{} bytes", facts.size), short(facts.size)),
         };
         let modified = u64::try_from(facts.modified.seconds).map(date).unwrap_or_default();
-        Row { name: format!("{}{slash}", shown.entry.name), link: &shown.link, bytes, size, modified }
+        ListingRow { name: format!("{}{slash}", shown.entry.name), link: &shown.link, bytes, size, modified }
     }
 }
 
@@ -127,7 +127,7 @@ struct Item<'a> {
 }
 
 /// The same for programs.
-pub(super) fn json(folder: &Folder) -> String {
+pub(super) fn json(folder: &FolderEntries) -> String {
     let entries = folder.entries.iter().map(|shown| Item {
         name: &shown.entry.name,
         kind: if shown.is_folder() { "folder" } else { "file" },
