@@ -80,7 +80,7 @@ mod admission {
 
 use std::net::SocketAddr;
 
-use admission::addresses::{Addresses, Entry, Key};
+use admission::addresses::{AddressKey, Addresses, Admitting};
 use loom::sync::Arc;
 use loom::thread;
 use tenfold_http::Peer;
@@ -88,8 +88,8 @@ use tenfold_http::Peer;
 /// Places of the table: all that an address may have.
 const PLACES: u8 = 8;
 
-fn key(host: u8) -> Key {
-    Key::of(&Peer::Internet(SocketAddr::from(([192, 0, 2, host], 80)))).expect("it has an address")
+fn key(host: u8) -> AddressKey {
+    AddressKey::of(&Peer::Internet(SocketAddr::from(([192, 0, 2, host], 80)))).expect("it has an address")
 }
 
 /// Tries every order, with at most two switches that no thread asked for.
@@ -101,7 +101,7 @@ fn check(holds: impl Fn() + Sync + Send + 'static) {
 }
 
 /// Two connections at once, each from its key in a process of its own; what came of them.
-fn at_once(table: &Arc<Addresses>, keys: [Key; 2], bound: u32) -> [Entry; 2] {
+fn at_once(table: &Arc<Addresses>, keys: [AddressKey; 2], bound: u32) -> [Admitting; 2] {
     let connect = |lane: usize| {
         let (table, key) = (table.clone(), keys[lane]);
         move || table.connect(key, lane, bound, 1)
@@ -116,21 +116,24 @@ fn an_idle_place_is_kept_or_given_away_and_never_both() {
     check(|| {
         let table = Arc::new(Addresses::new(PLACES.into(), 2).expect("there is memory"));
         for host in 1..PLACES {
-            assert_eq!(table.connect(key(host), 0, 9, 0), Entry::Admitted);
+            assert_eq!(table.connect(key(host), 0, 9, 0), Admitting::Admitted);
         }
         let (known, new) = (key(100), key(101));
-        assert_eq!(table.connect(known, 0, 9, 0), Entry::Admitted);
+        assert_eq!(table.connect(known, 0, 9, 0), Admitting::Admitted);
         table.disconnect(known, 0);
         let entries = at_once(&table, [known, new], 1);
         assert!(
-            matches!(entries, [Entry::Admitted, Entry::NoRoom] | [Entry::NoRoom, Entry::Admitted]),
+            matches!(
+                entries,
+                [Admitting::Admitted, Admitting::NoRoom] | [Admitting::NoRoom, Admitting::Admitted]
+            ),
             "{entries:?}"
         );
         // One connection is counted for the address that has the place.
-        let (winner, lane) = if entries[0] == Entry::Admitted { (known, 0) } else { (new, 1) };
-        assert_eq!(table.connect(winner, 0, 1, 2), Entry::TooMany);
+        let (winner, lane) = if entries[0] == Admitting::Admitted { (known, 0) } else { (new, 1) };
+        assert_eq!(table.connect(winner, 0, 1, 2), Admitting::TooMany);
         table.disconnect(winner, lane);
-        assert_eq!(table.connect(winner, 0, 1, 2), Entry::Admitted);
+        assert_eq!(table.connect(winner, 0, 1, 2), Admitting::Admitted);
     });
 }
 
@@ -139,12 +142,12 @@ fn the_bound_of_an_address_holds_for_two_processes_at_once() {
         let table = Arc::new(Addresses::new(PLACES.into(), 2).expect("there is memory"));
         let one = key(1);
         let entries = at_once(&table, [one, one], 1);
-        let admitted = entries.iter().filter(|entry| **entry == Entry::Admitted).count();
+        let admitted = entries.iter().filter(|entry| **entry == Admitting::Admitted).count();
         assert!(admitted <= 1, "{entries:?}");
-        for (lane, _) in entries.iter().enumerate().filter(|(_, entry)| **entry == Entry::Admitted) {
+        for (lane, _) in entries.iter().enumerate().filter(|(_, entry)| **entry == Admitting::Admitted) {
             table.disconnect(one, lane);
         }
-        assert_eq!(table.connect(one, 0, 1, 2), Entry::Admitted, "nothing is left of the others");
+        assert_eq!(table.connect(one, 0, 1, 2), Admitting::Admitted, "nothing is left of the others");
     });
 }
 

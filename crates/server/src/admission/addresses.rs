@@ -48,22 +48,22 @@ pub(crate) struct Addresses {
 
 /// An address, or the network of 64 bits that an IPv6 address is in. Neither [`FREE`] nor [`CHANGING`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key(u64);
+pub(crate) struct AddressKey(u64);
 
-impl Key {
+impl AddressKey {
     /// That of a peer; a Unix socket has none.
-    pub(crate) fn of(peer: &Peer) -> Option<Key> {
+    pub(crate) fn of(peer: &Peer) -> Option<AddressKey> {
         match peer {
-            Peer::Internet(at) => Some(Key::of_address(at.ip())),
+            Peer::Internet(at) => Some(AddressKey::of_address(at.ip())),
             Peer::Unix => None,
         }
     }
 
-    fn of_address(address: IpAddr) -> Key {
+    fn of_address(address: IpAddr) -> AddressKey {
         // Networks 0:0::/32 to 0:2::/32, in which the others are put, belong to nobody (RFC 4291 §4).
         const IPV4: u64 = 1 << 32;
         const LOOPBACK: u64 = 2 << 32;
-        Key(match address.to_canonical() {
+        AddressKey(match address.to_canonical() {
             IpAddr::V4(address) => IPV4 | u64::from(address.to_bits()),
             IpAddr::V6(address) => match (address.to_bits() >> 64) as u64 {
                 // `::1`; and no connection comes from a multicast address.
@@ -76,24 +76,24 @@ impl Key {
 
 /// Requests a second, and how many may come at once after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rate {
+pub(crate) struct RequestRate {
     /// Nanoseconds from one request to the next.
     interval: u64,
     /// Nanoseconds that requests may come ahead of that.
     ahead: u64,
 }
 
-impl Rate {
+impl RequestRate {
     /// `each` requests a second, `burst` at once; neither is 0.
-    pub(crate) fn new(each: u32, burst: u32) -> Rate {
+    pub(crate) fn new(each: u32, burst: u32) -> RequestRate {
         let interval = 1_000_000_000 / u64::from(each.max(1));
-        Rate { interval, ahead: interval * u64::from(burst.max(1) - 1) }
+        RequestRate { interval, ahead: interval * u64::from(burst.max(1) - 1) }
     }
 }
 
 /// What came of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum Admitting {
     /// It is counted.
     Admitted,
     /// Its address has as many as it may.
@@ -115,9 +115,9 @@ impl Addresses {
     }
 
     /// Counts a connection from `key` in `lane`, unless it has `bound` already.
-    pub(crate) fn connect(&self, key: Key, lane: usize, bound: u32, now: u64) -> Entry {
+    pub(crate) fn connect(&self, key: AddressKey, lane: usize, bound: u32, now: u64) -> Admitting {
         loop {
-            let Some(at) = self.place(key, now) else { return Entry::NoRoom };
+            let Some(at) = self.place(key, now) else { return Admitting::NoRoom };
             let own = &self.rows.row(FIRST_LANE + lane)[at];
             own.fetch_add(1, SeqCst);
             // Counted before looked at: of two that count at once, one at least sees both.
@@ -127,15 +127,15 @@ impl Addresses {
                 continue;
             }
             if self.connections(at) <= u64::from(bound) {
-                return Entry::Admitted;
+                return Admitting::Admitted;
             }
             own.fetch_sub(1, SeqCst);
-            return Entry::TooMany;
+            return Admitting::TooMany;
         }
     }
 
     /// Forgets a connection that was counted.
-    pub(crate) fn disconnect(&self, key: Key, lane: usize) {
+    pub(crate) fn disconnect(&self, key: AddressKey, lane: usize) {
         // An address with connections keeps its place, but another thread may be looking whether it has any. If that
         // thread was stopped there, the connection is counted until the process ends.
         if let Some(at) = self.find(key).or_else(|| self.locked(key, |_| self.find(key))) {
@@ -148,7 +148,7 @@ impl Addresses {
     ///
     /// What is kept is when the next request is due if they come evenly (GCRA, ITU-T I.371): one word, and a
     /// full bucket is a moment that has passed.
-    pub(crate) fn request(&self, key: Key, rate: Rate, now: u64) -> Option<Duration> {
+    pub(crate) fn request(&self, key: AddressKey, rate: RequestRate, now: u64) -> Option<Duration> {
         let Some(at) = self.place(key, now) else { return Some(Duration::from_nanos(rate.interval)) };
         let next = |due: u64| {
             let due = due.max(now);
@@ -167,7 +167,7 @@ impl Addresses {
         self.rows.row(KEYS)
     }
 
-    fn set(&self, key: Key) -> Range<usize> {
+    fn set(&self, key: AddressKey) -> Range<usize> {
         let set = (self.hasher.hash_one(key) % self.sets) as usize;
         set * WAYS..(set + 1) * WAYS
     }
@@ -177,12 +177,12 @@ impl Addresses {
         (0..self.lanes).map(|lane| self.rows.row(FIRST_LANE + lane)[at].load(SeqCst)).sum()
     }
 
-    fn find(&self, key: Key) -> Option<usize> {
+    fn find(&self, key: AddressKey) -> Option<usize> {
         self.set(key).find(|at| self.keys()[*at].load(SeqCst) == key.0)
     }
 
     /// The place of an address, which is given one where it has none.
-    fn place(&self, key: Key, now: u64) -> Option<usize> {
+    fn place(&self, key: AddressKey, now: u64) -> Option<usize> {
         self.find(key)
             .or_else(|| self.locked(key, |set| self.find(key).or_else(|| self.take_place(set, key, now))))
     }
@@ -190,7 +190,7 @@ impl Addresses {
     /// Does `work` while no other thread gives away a place of this address's set; nothing if one was stopped while it
     /// did that.
     #[cold]
-    fn locked<T>(&self, key: Key, work: impl FnOnce(Range<usize>) -> Option<T>) -> Option<T> {
+    fn locked<T>(&self, key: AddressKey, work: impl FnOnce(Range<usize>) -> Option<T>) -> Option<T> {
         let set = self.set(key);
         // A holder that died has left nothing that is not seen.
         let _held = lock::hold(&self.rows.row(LOCKS)[set.start], &self.given_up)?;
@@ -198,7 +198,7 @@ impl Addresses {
     }
 
     /// Takes a place from somebody who is not connected. The lock of the set is held.
-    fn take_place(&self, set: Range<usize>, key: Key, now: u64) -> Option<usize> {
+    fn take_place(&self, set: Range<usize>, key: AddressKey, now: u64) -> Option<usize> {
         let (keys, due) = (self.keys(), self.rows.row(DUE));
         let mut idle: Vec<usize> = set.filter(|at| self.connections(*at) == 0).collect();
         // Who holds a lock and died may have left a place in between two addresses: it is free.

@@ -14,25 +14,25 @@ use tenfold_engine::{Engine, Plan};
 use tenfold_http::{Peer, clock};
 use tenfold_sys::socket::ListenAddress;
 
-pub(crate) use addresses::{Addresses, Rate};
-use addresses::{Entry, Key};
+use addresses::{AddressKey, Admitting};
+pub(crate) use addresses::{Addresses, RequestRate};
 
 use crate::diagnostics::warning;
 use crate::settings::values::Settings;
 
 /// What one address may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shares {
-    pub(crate) connections: Connections,
+pub(crate) struct AddressShares {
+    pub(crate) connections: ConnectionBound,
     /// Requests a second.
-    pub(crate) requests: Option<Rate>,
+    pub(crate) requests: Option<RequestRate>,
     /// Proxies, which have the connections of many clients.
     trusted: Vec<TrustedProxy>,
 }
 
 /// Connections at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Connections {
+pub(crate) enum ConnectionBound {
     #[default]
     Unbounded,
     /// So many, of every address.
@@ -47,34 +47,34 @@ const DEFAULT_PART: usize = 4;
 /// The least that the default allows: an office, or a provider, may be behind one address.
 const LEAST_DEFAULT: usize = 256;
 
-impl Shares {
+impl AddressShares {
     /// The shares of a server that runs by `plan`; `None` if the settings bound nothing.
-    pub(crate) fn of(settings: &Settings, plan: &Plan) -> Option<Shares> {
-        let rate = |each: u32| Rate::new(each, settings.request_burst.unwrap_or(each));
+    pub(crate) fn of(settings: &Settings, plan: &Plan) -> Option<AddressShares> {
+        let rate = |each: u32| RequestRate::new(each, settings.request_burst.unwrap_or(each));
         let requests = settings.max_requests_per_address.map(rate);
-        let connections = Connections::of(settings, plan);
-        let bounds_any = requests.is_some() || connections != Connections::Unbounded;
-        bounds_any.then(|| Shares { connections, requests, trusted: settings.members.trusted.clone() })
+        let connections = ConnectionBound::of(settings, plan);
+        let bounds_any = requests.is_some() || connections != ConnectionBound::Unbounded;
+        bounds_any.then(|| AddressShares { connections, requests, trusted: settings.members.trusted.clone() })
     }
 }
 
-impl Connections {
-    fn of(settings: &Settings, plan: &Plan) -> Connections {
+impl ConnectionBound {
+    fn of(settings: &Settings, plan: &Plan) -> ConnectionBound {
         let off_loopback = |address: &ListenAddress| match address {
             ListenAddress::Internet(at) => !at.ip().to_canonical().is_loopback(),
             ListenAddress::Unix(_) => false,
         };
         match settings.max_connections_per_address {
-            Some(bound) => Connections::Explicit(bound),
-            None if settings.is_explicit("max-connections-per-address") => Connections::Unbounded,
+            Some(bound) => ConnectionBound::Explicit(bound),
+            None if settings.is_explicit("max-connections-per-address") => ConnectionBound::Unbounded,
             // It has one connection at a time.
-            None if plan.engine == Engine::Naive => Connections::Unbounded,
+            None if plan.engine == Engine::Naive => ConnectionBound::Unbounded,
             None if settings.addresses().any(off_loopback) => {
                 let all = plan.bounds.connections.saturating_mul(plan.workers);
                 let bound = (all / DEFAULT_PART).max(LEAST_DEFAULT);
-                Connections::Default(u32::try_from(bound).unwrap_or(u32::MAX))
+                ConnectionBound::Default(u32::try_from(bound).unwrap_or(u32::MAX))
             }
-            None => Connections::Unbounded,
+            None => ConnectionBound::Unbounded,
         }
     }
 }
@@ -85,14 +85,14 @@ pub(crate) struct Admission {
     addresses: &'static Addresses,
     /// The row of this process.
     lane: usize,
-    shares: Shares,
+    shares: AddressShares,
     /// When a connection that was turned away was last told of, in seconds since 1970.
     said: AtomicU64,
 }
 
 impl Admission {
     /// For the process that counts in `lane`.
-    pub(crate) fn new(addresses: &'static Addresses, lane: usize, shares: Shares) -> Admission {
+    pub(crate) fn new(addresses: &'static Addresses, lane: usize, shares: AddressShares) -> Admission {
         Admission { addresses, lane, shares, said: AtomicU64::new(0) }
     }
 
@@ -105,8 +105,8 @@ impl Admission {
     pub(crate) fn admit(&self, peer: &Peer) -> bool {
         let Some((key, bound)) = self.bound_of(peer) else { return true };
         let entry = self.addresses.connect(key, self.lane, bound, now());
-        let by_default = matches!(self.shares.connections, Connections::Default(_));
-        let admitted = entry == Entry::Admitted || entry == Entry::NoRoom && by_default;
+        let by_default = matches!(self.shares.connections, ConnectionBound::Default(_));
+        let admitted = entry == Admitting::Admitted || entry == Admitting::NoRoom && by_default;
         if !admitted {
             self.tell(peer, bound, entry);
         }
@@ -114,17 +114,17 @@ impl Admission {
     }
 
     /// The key that a peer is counted by, and its bound on connections; none if it has no bound.
-    fn bound_of(&self, peer: &Peer) -> Option<(Key, u32)> {
+    fn bound_of(&self, peer: &Peer) -> Option<(AddressKey, u32)> {
         let Peer::Internet(at) = peer else { return None };
         let bound = match self.shares.connections {
-            Connections::Unbounded => return None,
-            Connections::Explicit(bound) => bound,
+            ConnectionBound::Unbounded => return None,
+            ConnectionBound::Explicit(bound) => bound,
             // A packet from a loopback address never comes from the network.
-            Connections::Default(_) if at.ip().to_canonical().is_loopback() => return None,
-            Connections::Default(bound) => bound,
+            ConnectionBound::Default(_) if at.ip().to_canonical().is_loopback() => return None,
+            ConnectionBound::Default(bound) => bound,
         };
         let is_trusted = self.shares.trusted.iter().any(|proxy| proxy.is(peer));
-        if is_trusted { None } else { Some((Key::of(peer)?, bound)) }
+        if is_trusted { None } else { Some((AddressKey::of(peer)?, bound)) }
     }
 
     /// A connection of `peer` that was admitted has ended.
@@ -136,19 +136,19 @@ impl Admission {
 
     /// Takes one request from what `peer` may make. Where nothing is left, says after what time there is.
     pub(crate) fn throttle(&self, peer: &Peer) -> Option<Duration> {
-        let (rate, key) = (self.shares.requests?, Key::of(peer)?);
+        let (rate, key) = (self.shares.requests?, AddressKey::of(peer)?);
         self.addresses.request(key, rate, now())
     }
 
     /// Once a second at most, on standard error: a connection that is turned away has no line in the log.
     #[cold]
-    fn tell(&self, peer: &Peer, bound: u32, entry: Entry) {
+    fn tell(&self, peer: &Peer, bound: u32, entry: Admitting) {
         let (second, Peer::Internet(at)) = (clock::unix_seconds(), peer) else { return };
         if self.said.swap(second, Ordering::Relaxed) == second {
             return;
         }
         match entry {
-            Entry::NoRoom => warning!("{} is turned away: max-addresses are known already", at.ip()),
+            Admitting::NoRoom => warning!("{} is turned away: max-addresses are known already", at.ip()),
             _ => {
                 warning!("{} has {bound} connections (max-connections-per-address); more are closed", at.ip())
             }
@@ -165,10 +165,10 @@ fn now() -> u64 {
 mod tests {
     use super::*;
 
-    fn admission(connections: Connections) -> Admission {
+    fn admission(connections: ConnectionBound) -> Admission {
         let addresses = Box::leak(Box::new(Addresses::new(64, 1).expect("there is memory")));
         let trusted = vec!["198.51.100.0/24".parse().expect("a network")];
-        Admission::new(addresses, 0, Shares { connections, requests: None, trusted })
+        Admission::new(addresses, 0, AddressShares { connections, requests: None, trusted })
     }
 
     fn peer(address: &str) -> Peer {
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_default_bound_holds_off_loopback_and_not_for_trusted_proxies() {
-        let admission = admission(Connections::Default(2));
+        let admission = admission(ConnectionBound::Default(2));
         let three = |peer: &Peer| [(); 3].map(|()| admission.admit(peer));
         assert_eq!(three(&peer("192.0.2.1")), [true, true, false]);
         for exempt in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "198.51.100.7"] {
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn an_explicit_bound_holds_on_loopback_and_not_for_trusted_proxies() {
-        let admission = admission(Connections::Explicit(2));
+        let admission = admission(ConnectionBound::Explicit(2));
         let three = |peer: &Peer| [(); 3].map(|()| admission.admit(peer));
         assert_eq!(three(&peer("127.0.0.1")), [true, true, false]);
         assert_eq!(three(&peer("198.51.100.7")), [true; 3]);
@@ -198,7 +198,9 @@ mod tests {
 
     #[test]
     fn a_full_table_turns_addresses_away_only_for_an_explicit_bound() {
-        for (connections, expected) in [(Connections::Explicit(2), false), (Connections::Default(2), true)] {
+        for (connections, expected) in
+            [(ConnectionBound::Explicit(2), false), (ConnectionBound::Default(2), true)]
+        {
             let admission = admission(connections);
             let all = (0..=255).all(|last| admission.admit(&peer(&format!("192.0.2.{last}"))));
             assert_eq!(all, expected, "{connections:?}");

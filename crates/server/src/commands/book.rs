@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::diagnostics::error;
-use crate::settings::given::Given;
+use crate::settings::given::GivenSettings;
 use crate::supervisor::book::{Book, NAME};
 use crate::supervisor::open;
 use crate::supervisor::state::Serve;
@@ -21,5 +21,9 @@ pub(crate) fn serve(listen: String) -> ExitCode {
     // Variables are for the servers of sites, and do not count.
     let flags = [("root", root.as_str()), ("listen", &listen), ("access-log", "off"), ("workers", "1")];
     let flags = flags.map(|(name, value)| (name, vec![value.to_owned()])).into();
-    open::serve(Serve { given: Given { flags, ..Given::default() }, null: None, layered: false })
+    open::serve(Serve {
+        given: GivenSettings { flags, ..GivenSettings::default() },
+        null: None,
+        layered: false,
+    })
 }

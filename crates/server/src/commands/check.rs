@@ -7,13 +7,13 @@ use tenfold_sys::limits;
 use super::output::{end, print};
 use crate::diagnostics::error;
 use crate::resolved::config::{ResolvedConfig, warn};
-use crate::settings::given::Given;
+use crate::settings::given::GivenSettings;
 use crate::settings::problem::{Problem, complain, refuse};
 use crate::settings::schema;
 use crate::supervisor::{examine, privileges};
 
 /// Reports everything that is wrong with the configuration, or that would keep a server from serving it.
-pub(crate) fn check(given: &Given) -> ExitCode {
+pub(crate) fn check(given: &GivenSettings) -> ExitCode {
     let settings = match given.resolve() {
         Ok(settings) => settings,
         Err(problems) if problems.iter().any(Problem::is_failure) => {

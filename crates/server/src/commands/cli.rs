@@ -6,8 +6,8 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 
 use super::manual::SHELLS;
-use crate::settings::given::{Given, warn_of_slips};
-use crate::settings::row::Row;
+use crate::settings::given::{GivenSettings, warn_of_slips};
+use crate::settings::row::SettingRow;
 use crate::settings::rows::rows;
 use crate::supervisor::state::Serve;
 use crate::worker::null::NullResponse;
@@ -17,7 +17,7 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Serve the manual on this address.
     Book(String),
-    Check(Given),
+    Check(GivenSettings),
     Schema,
     Engines {
         matrix: bool,
@@ -48,7 +48,8 @@ pub(crate) fn parse() -> Command {
         Some(("book", book)) => Command::Book(book.get_one("listen").cloned().expect("it has a default")),
         Some(("check", check)) if check.get_flag("schema") => Command::Schema,
         Some(("check", check)) => {
-            let mut given = Given { config: check.get_one("config").cloned(), ..Given::default() };
+            let mut given =
+                GivenSettings { config: check.get_one("config").cloned(), ..GivenSettings::default() };
             given.take_variables();
             warn_of_slips();
             Command::Check(given)
@@ -76,13 +77,14 @@ pub(crate) fn parse() -> Command {
 }
 
 fn read_serve(matches: &ArgMatches) -> Serve {
-    let values = |row: &Row| matches.get_many::<String>(row.name).map(|all| all.cloned().collect());
+    let values = |row: &SettingRow| matches.get_many::<String>(row.name).map(|all| all.cloned().collect());
     let mut flags: Vec<_> =
         rows().filter_map(|row| values(row).map(|values: Vec<String>| (row.name, values))).collect();
     if let Some(folder) = matches.get_one::<String>("DIR") {
         flags.push(("root", vec![folder.clone()]));
     }
-    let mut given = Given { flags, config: matches.get_one("config").cloned(), ..Given::default() };
+    let mut given =
+        GivenSettings { flags, config: matches.get_one("config").cloned(), ..GivenSettings::default() };
     given.take_variables();
     let null = matches.get_flag("null").then(|| NullResponse {
         body: matches.get_one("null-body").map_or(0, |bytes: &u32| *bytes as usize),
@@ -192,7 +194,7 @@ fn serve_command(config: Arg) -> clap::Command {
         )
 }
 
-fn flag(row: &Row) -> Arg {
+fn flag(row: &SettingRow) -> Arg {
     let action = if row.is_many() { ArgAction::Append } else { ArgAction::Set };
     let help = format!("{} [default: {}]", row.about, row.shown_initial());
     let hint = match row.value {

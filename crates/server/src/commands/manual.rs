@@ -43,13 +43,13 @@ pub(crate) fn completions(mut program: Command, shell: &str) -> ExitCode {
 }
 
 /// A manual page, by its name without the section.
-struct Page {
+struct ManualPage {
     name: String,
     text: Vec<u8>,
 }
 
 /// One for the program, and one for each of its commands and theirs.
-fn pages(program: Command) -> Vec<Page> {
+fn pages(program: Command) -> Vec<ManualPage> {
     let mut pages = Vec::new();
     let mut left = vec![program.disable_help_subcommand(true)];
     left[0].build();
@@ -60,12 +60,12 @@ fn pages(program: Command) -> Vec<Page> {
         let mut text = Vec::new();
         let man = Man::new(command).manual("Tenfold");
         man.render(&mut text).expect("memory takes what is written to it");
-        pages.push(Page { name, text });
+        pages.push(ManualPage { name, text });
     }
     pages
 }
 
-fn write_all(pages: &[Page], folder: &Path) -> Result<(), String> {
+fn write_all(pages: &[ManualPage], folder: &Path) -> Result<(), String> {
     let failed = |what: &Path, error: io::Error| format!("cannot write {}: {error}", what.display());
     fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
     for page in pages {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::output::{end, print};
 use crate::status::place;
-use crate::status::report::Report;
+use crate::status::report::StatusReport;
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ pub(crate) fn show(control: Option<PathBuf>, json: bool) -> ExitCode {
     end(printed)
 }
 
-fn ask(path: &Path) -> Result<(String, Report), String> {
+fn ask(path: &Path) -> Result<(String, StatusReport), String> {
     let text = || -> io::Result<String> {
         let mut stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(PATIENCE))?;

@@ -15,8 +15,8 @@ use tenfold_sys::user::{self, SystemUser};
 use super::output::print;
 use crate::diagnostics::{self, error};
 use crate::members::database::{self, Users};
-use crate::settings::given::{Given, warn_of_slips};
-use crate::settings::members::{Members, Place};
+use crate::settings::given::{GivenSettings, warn_of_slips};
+use crate::settings::members::{AccountsLocation, MembersSettings};
 use crate::settings::problem::{WRONG_USAGE, complain};
 use crate::settings::values::Settings;
 use crate::supervisor::privileges;
@@ -104,7 +104,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
 
 /// The accounts that flags, variables or the file name.
 fn open(words: &ArgMatches) -> Result<Accounts, ExitCode> {
-    let mut given = Given { config: words.get_one("config").cloned(), ..Given::default() };
+    let mut given = GivenSettings { config: words.get_one("config").cloned(), ..GivenSettings::default() };
     for name in ["accounts", "sessions"] {
         given.flags.extend(words.get_one::<String>(name).map(|value| (name, vec![value.clone()])));
     }
@@ -126,7 +126,7 @@ fn open(words: &ArgMatches) -> Result<Accounts, ExitCode> {
 
 /// Opens the accounts; a file not as root, but as the user who has it or is to have it. In a folder of another user
 /// names can lead anywhere, and SQLite gives what it opens as root to the owner of the database.
-fn open_as_keeper(at: &Place, settings: &Settings) -> Result<Accounts, String> {
+fn open_as_keeper(at: &AccountsLocation, settings: &Settings) -> Result<Accounts, String> {
     let url = at.url()?;
     let keeper = match user::is_root() && url.file().is_some() {
         true => Some(keeper(&url, settings)?),
@@ -143,7 +143,7 @@ fn open_as_keeper(at: &Place, settings: &Settings) -> Result<Accounts, String> {
         &url,
         true,
         keeper.as_ref(),
-        &Members { connections: 1, ..settings.members.clone() },
+        &MembersSettings { connections: 1, ..settings.members.clone() },
     )
 }
 

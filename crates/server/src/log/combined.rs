@@ -6,7 +6,7 @@
 
 use tenfold_http::Peer;
 
-use super::line::{Fields, put_number, put_peer};
+use super::line::{LogFields, put_number, put_peer};
 
 /// Bytes of a line that one text of a client takes at most, escaped. A longer text is cut, and then ends with `...`.
 pub(super) const MOST_BYTES: usize = 8 * 1024;
@@ -32,7 +32,7 @@ pub(super) fn end_common(line: &mut Vec<u8>, bytes: u64) {
 }
 
 /// Writes the rest of a `combined` line, its end included.
-pub(super) fn end(line: &mut Vec<u8>, bytes: u64, fields: Fields<'_>) {
+pub(super) fn end(line: &mut Vec<u8>, bytes: u64, fields: LogFields<'_>) {
     put_bytes(line, bytes);
     for field in [fields.referer, fields.agent] {
         line.extend_from_slice(b" \"");
@@ -111,7 +111,7 @@ mod tests {
         let mut line = Vec::new();
         let peer = Peer::Internet(peer.parse().expect("an address"));
         begin(&mut line, Date::default().common(), &peer, request, status);
-        end(&mut line, bytes, Fields { referer: None, agent });
+        end(&mut line, bytes, LogFields { referer: None, agent });
         String::from_utf8(line).expect("a line is ASCII")
     }
 

@@ -130,13 +130,13 @@ mod tests {
     use super::*;
 
     /// A folder of its own, removed with everything in it.
-    struct Folder(PathBuf);
+    struct ScratchFolder(PathBuf);
 
-    impl Folder {
-        fn new(name: &str) -> Folder {
+    impl ScratchFolder {
+        fn new(name: &str) -> ScratchFolder {
             let path = std::env::temp_dir().join(format!("tenfold-log-{name}-{}", std::process::id()));
             fs::create_dir_all(&path).expect("a temporary folder");
-            Folder(path)
+            ScratchFolder(path)
         }
 
         fn at(&self, name: &str) -> PathBuf {
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    impl Drop for Folder {
+    impl Drop for ScratchFolder {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn h75_nothing_is_made_or_written_through_a_link() {
-        let folder = Folder::new("links");
+        let folder = ScratchFolder::new("links");
         fs::write(folder.at("victim"), "kept").expect("our own folder");
         symlink("victim", folder.at("to-file")).expect("our own folder");
         symlink("to-file", folder.at("to-link")).expect("our own folder");
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn h75_a_link_to_a_pipe_or_a_device_is_followed() {
-        let folder = Folder::new("streams");
+        let folder = ScratchFolder::new("streams");
         mknodat(CWD, folder.at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("our own folder");
         let _reader =
             File::options().read(true).write(true).open(folder.at("pipe")).expect("it was just made");
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn h75_a_folder_is_not_reached_by_another_users_link() {
-        let folder = Folder::new("folders");
+        let folder = ScratchFolder::new("folders");
         fs::create_dir(folder.at("real")).expect("our own folder");
         symlink("real", folder.at("ours")).expect("our own folder");
         make(&folder.at("ours/log"), None).expect("a link of this process's user");
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn h75_a_second_name_of_a_file_is_not_given_away() {
-        let folder = Folder::new("names");
+        let folder = ScratchFolder::new("names");
         fs::write(folder.at("victim"), "kept").expect("our own folder");
         fs::hard_link(folder.at("victim"), folder.at("log")).expect("our own folder");
         let why = make(&folder.at("log"), Some(&ourselves())).expect_err("it may be anybody's");
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_named_and_a_check_makes_nothing() {
-        let folder = Folder::new("check");
+        let folder = ScratchFolder::new("check");
         for opened in [make(&folder.at("none/log"), None).map(drop), check(&folder.at("none/log"))] {
             let why = opened.expect_err("there is no such folder");
             assert!(why.contains("there is no folder ") && why.contains("none; create it"), "{why}");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tenfold_http::Peer;
 
 use super::combined::cut;
-use super::line::{Fields, Times, put_number, put_peer};
+use super::line::{LogFields, Times, put_number, put_peer};
 
 /// Writes an object up to where the bytes stand.
 pub(super) fn begin(line: &mut Vec<u8>, date: &[u8], peer: &Peer, request: &[u8], status: u16) {
@@ -25,7 +25,7 @@ pub(super) fn begin(line: &mut Vec<u8>, date: &[u8], peer: &Peer, request: &[u8]
 }
 
 /// Writes the rest, and the end of the line.
-pub(super) fn end(line: &mut Vec<u8>, bytes: u64, fields: Fields<'_>, times: Times) {
+pub(super) fn end(line: &mut Vec<u8>, bytes: u64, fields: LogFields<'_>, times: Times) {
     line.extend_from_slice(b",\"bytes\":");
     put_number(line, bytes);
     for (key, field) in [("referer", fields.referer), ("agent", fields.agent)] {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::log::combined::MOST_BYTES;
 
-    fn line(request: &[u8], bytes: u64, fields: Fields<'_>, times: Times) -> String {
+    fn line(request: &[u8], bytes: u64, fields: LogFields<'_>, times: Times) -> String {
         let mut line = Vec::new();
         begin(&mut line, b"2026-11-21T08:00:00Z", &Peer::Unix, request, 200);
         end(&mut line, bytes, fields, times);
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_not_there() {
         assert_eq!(
-            line(b"GET / HTTP/1.1", 0, Fields::default(), Times::default()),
+            line(b"GET / HTTP/1.1", 0, LogFields::default(), Times::default()),
             "{\"time\":\"2026-11-21T08:00:00Z\",\"client\":\"unix:\",\"request\":\"GET / HTTP/1.1\",\
              \"status\":200,\"bytes\":0}\n"
         );
@@ -114,7 +114,7 @@ mod tests {
             send: Some(Duration::from_micros(1500)),
             sends: Some(2),
         };
-        let fields = Fields { referer: Some(b""), agent: Some(b"a \"b\"") };
+        let fields = LogFields { referer: Some(b""), agent: Some(b"a \"b\"") };
         let shown = line(b"GET /\x1b\xe9 HTTP/1.1", 5, fields, times);
         assert!(
             shown.ends_with(
@@ -129,7 +129,7 @@ mod tests {
     fn a_line_has_its_bound_and_says_what_is_cut() {
         for byte in *b"a\"\n\xff" {
             let sent = vec![byte; 64 * 1024];
-            let fields = Fields { referer: Some(&sent), agent: Some(&sent) };
+            let fields = LogFields { referer: Some(&sent), agent: Some(&sent) };
             let shown = line(&sent, u64::MAX, fields, Times::default());
             assert!(shown.len() < 3 * MOST_BYTES + 300, "{} bytes", shown.len());
             assert!(shown.len() > 3 * (MOST_BYTES - WIDEST), "{} bytes", shown.len());
@@ -141,7 +141,7 @@ mod tests {
             }
         }
         let whole = vec![b'a'; MOST_BYTES];
-        assert!(!line(&whole, 1, Fields::default(), Times::default()).contains("truncated"));
+        assert!(!line(&whole, 1, LogFields::default(), Times::default()).contains("truncated"));
     }
 
     proptest! {
@@ -151,7 +151,7 @@ mod tests {
             request in prop::collection::vec(any::<u8>(), 0..200),
             agent in prop::collection::vec(any::<u8>(), 0..200),
         ) {
-            let fields = Fields { referer: None, agent: Some(&agent) };
+            let fields = LogFields { referer: None, agent: Some(&agent) };
             let shown = line(&request, 1, fields, Times::default());
             prop_assert!(shown.trim_end_matches('\n').bytes().all(|byte| (b' '..=b'~').contains(&byte)));
             let value: Value = serde_json::from_str(&shown).expect("it is JSON");

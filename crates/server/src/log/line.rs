@@ -11,7 +11,7 @@ use super::day;
 
 /// What a line says of the client, beside the request.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Fields<'a> {
+pub(crate) struct LogFields<'a> {
     pub(crate) referer: Option<&'a [u8]>,
     pub(crate) agent: Option<&'a [u8]>,
 }

@@ -9,11 +9,11 @@ use tenfold_sys::lifecycle;
 
 use super::file;
 use super::open::{Log, Open};
-use super::queue::Queue;
+use super::queue::LogQueue;
 use super::sink::{self, Sink};
 use crate::diagnostics::{error, info, warning};
 use crate::sandbox;
-use crate::settings::log::{Format, Manner, Mode};
+use crate::settings::log::{LogFormat, Manner, Mode};
 use crate::status::counters::{Counter, Tally};
 
 /// The access log of a process.
@@ -25,7 +25,7 @@ pub(crate) struct Outlet {
     current: Mutex<(u32, Arc<Sink>)>,
     failing: AtomicBool,
     /// Of the mode `async`.
-    pub(super) queue: Option<Queue>,
+    pub(super) queue: Option<LogQueue>,
 }
 
 impl Outlet {
@@ -42,7 +42,7 @@ impl Outlet {
             path,
             current: Mutex::new((lifecycle::reopened(), sink)),
             failing: AtomicBool::new(false),
-            queue: (manner.mode == Mode::Async).then(|| Queue::new(manner.queue)),
+            queue: (manner.mode == Mode::Async).then(|| LogQueue::new(manner.queue)),
         });
         if outlet.queue.is_some() {
             let (writing, tally) = (outlet.clone(), tally.among_others());
@@ -59,7 +59,7 @@ impl Outlet {
 
     /// Whether lines show what responses took.
     pub(crate) fn measures(&self) -> bool {
-        self.manner.format == Format::Json
+        self.manner.format == LogFormat::Json
     }
 
     /// The sink as it is now, and the count that it belongs to.

@@ -23,16 +23,16 @@ const SLICE: Duration = Duration::from_millis(50);
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct LogQueue {
     /// Bytes of lines that wait; as many may be on their way to the file.
     most: usize,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     filled: Condvar,
     emptied: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     lines: Vec<u8>,
     /// The writing thread sleeps until there are more bytes than this; none while it is busy.
     sleeps_until: Option<usize>,
@@ -48,10 +48,10 @@ struct State {
     full: bool,
 }
 
-impl Queue {
+impl LogQueue {
     /// A queue with room for `most` bytes of lines.
-    pub(super) fn new(most: usize) -> Queue {
-        Queue { most, state: Mutex::default(), filled: Condvar::new(), emptied: Condvar::new() }
+    pub(super) fn new(most: usize) -> LogQueue {
+        LogQueue { most, state: Mutex::default(), filled: Condvar::new(), emptied: Condvar::new() }
     }
 
     /// Lines of so many bytes are not left to gather any longer: there has to be room while they are written.
@@ -59,7 +59,7 @@ impl Queue {
         self.most / 2
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -125,10 +125,10 @@ impl Queue {
     /// Sleeps until there are more than `bytes` of lines, the end has come, or `most` has passed.
     fn sleep<'a>(
         &self,
-        mut state: MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, QueueState>,
         bytes: usize,
         most: Duration,
-    ) -> MutexGuard<'a, State> {
+    ) -> MutexGuard<'a, QueueState> {
         state.sleeps_until = Some(bytes);
         state = wait(&self.filled, state, most);
         state.sleeps_until = None;
@@ -152,7 +152,11 @@ impl Queue {
     }
 }
 
-fn wait<'a>(event: &Condvar, state: MutexGuard<'a, State>, most: Duration) -> MutexGuard<'a, State> {
+fn wait<'a>(
+    event: &Condvar,
+    state: MutexGuard<'a, QueueState>,
+    most: Duration,
+) -> MutexGuard<'a, QueueState> {
     event.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
 }
 
@@ -172,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_exactly_at_the_bound_where_lines_may_be_dropped() {
-        let queue = Queue::new(MOST);
+        let queue = LogQueue::new(MOST);
         let room = MOST / 1024;
         assert_eq!((0..room + 10).filter(|_| queue.put(&line(), Full::Drop)).count(), room);
         let mut lines = Vec::new();
@@ -184,7 +188,7 @@ mod tests {
     #[test]
     fn whoever_must_not_lose_a_line_waits_until_there_is_room() {
         const LINES: usize = 5000;
-        let queue = Queue::new(MOST);
+        let queue = LogQueue::new(MOST);
         thread::scope(|scope| {
             scope.spawn(|| {
                 assert!((0..LINES).all(|_| queue.put(&line(), Full::Block)));
@@ -202,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_writing_thread_is_woken_by_the_first_line_and_then_by_many() {
-        let queue = Queue::new(MOST);
+        let queue = LogQueue::new(MOST);
         queue.lock().sleeps_until = Some(0);
         assert!(queue.put(&line(), Full::Drop));
         assert_eq!(queue.lock().sleeps_until, None, "it sleeps no more");
@@ -215,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_log_that_takes_nothing_is_not_waited_for_where_lines_may_be_dropped() {
-        let queue = Queue::new(MOST);
+        let queue = LogQueue::new(MOST);
         assert!(queue.put(b"taken\n", Full::Drop));
         assert!(queue.take(&mut Vec::new()), "somebody writes it, and does not come back");
         assert!(queue.put(b"left\n", Full::Drop));

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tenfold_http::{Instant, Peer, RequestSummary, clock};
 use tenfold_sys::lifecycle;
 
-use super::line::{Date, Fields, Times};
+use super::line::{Date, LogFields, Times};
 use super::outlet::Outlet;
 use super::sink::Sink;
 use super::{combined, json};
-use crate::settings::log::{Format, Mode};
+use crate::settings::log::{LogFormat, Mode};
 use crate::status::counters::{Counter, Tally};
 
 /// Bytes at which the lines of the mode `buffered` are written. One line more fits behind them.
@@ -22,7 +22,7 @@ const LATEST: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Writer {
     outlet: Arc<Outlet>,
-    format: Format,
+    format: LogFormat,
     sink: Arc<Sink>,
     /// The count of [`lifecycle::reopened`] that the sink belongs to.
     opened: u32,
@@ -67,7 +67,7 @@ impl Writer {
         request: RequestSummary<'_>,
         status: u16,
         bytes: u64,
-        fields: Fields<'_>,
+        fields: LogFields<'_>,
         times: Times,
     ) {
         self.show(request);
@@ -82,7 +82,7 @@ impl Writer {
         peer: &Peer,
         request: RequestSummary<'_>,
         status: u16,
-        fields: Fields<'_>,
+        fields: LogFields<'_>,
     ) -> Begun {
         self.show(request);
         let mut begin = Vec::with_capacity(self.request.len() + 96);
@@ -98,7 +98,7 @@ impl Writer {
     /// Adds a line that was begun.
     pub(crate) fn finish(&mut self, begun: &Begun, bytes: u64, times: Times) {
         self.lines.extend_from_slice(&begun.begin);
-        let fields = Fields { referer: begun.referer.as_deref(), agent: begun.agent.as_deref() };
+        let fields = LogFields { referer: begun.referer.as_deref(), agent: begun.agent.as_deref() };
         end(self.format, &mut self.lines, bytes, fields, times);
         self.added();
     }
@@ -164,19 +164,21 @@ impl Writer {
 }
 
 /// Writes the part of a line that is known before its bytes are.
-fn begin(format: Format, line: &mut Vec<u8>, date: &mut Date, peer: &Peer, request: &[u8], status: u16) {
+fn begin(format: LogFormat, line: &mut Vec<u8>, date: &mut Date, peer: &Peer, request: &[u8], status: u16) {
     match format {
-        Format::Common | Format::Combined => combined::begin(line, date.common(), peer, request, status),
-        Format::Json => json::begin(line, date.rfc3339(), peer, request, status),
+        LogFormat::Common | LogFormat::Combined => {
+            combined::begin(line, date.common(), peer, request, status)
+        }
+        LogFormat::Json => json::begin(line, date.rfc3339(), peer, request, status),
     }
 }
 
 /// Writes the rest of a line, its end included.
-fn end(format: Format, line: &mut Vec<u8>, bytes: u64, fields: Fields<'_>, times: Times) {
+fn end(format: LogFormat, line: &mut Vec<u8>, bytes: u64, fields: LogFields<'_>, times: Times) {
     match format {
-        Format::Common => combined::end_common(line, bytes),
-        Format::Combined => combined::end(line, bytes, fields),
-        Format::Json => json::end(line, bytes, fields, times),
+        LogFormat::Common => combined::end_common(line, bytes),
+        LogFormat::Combined => combined::end(line, bytes, fields),
+        LogFormat::Json => json::end(line, bytes, fields, times),
     }
 }
 

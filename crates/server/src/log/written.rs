@@ -36,11 +36,11 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::settings::given::Given;
+    use crate::settings::given::GivenSettings;
 
     fn log_at(path: &Path) -> Log {
         let flags = [("access-log", vec![path.display().to_string()])].into();
-        let settings = Given { flags, ..Given::default() }.resolve().expect("legal");
+        let settings = GivenSettings { flags, ..GivenSettings::default() }.resolve().expect("legal");
         Log::open(&settings, None).expect("it can be written")
     }
 

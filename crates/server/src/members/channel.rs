@@ -27,7 +27,7 @@ pub(crate) struct AccountsClient(OwnedFd);
 
 /// A question that was asked: where its answer comes.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct PendingQuestion {
     answer: UnixStream,
     by: Instant,
 }
@@ -74,16 +74,16 @@ impl AccountsClient {
     ///
     /// # Errors
     /// The channel is full, or no descriptor is left.
-    pub(crate) fn begin(&self, request: &Query) -> io::Result<Asked> {
+    pub(crate) fn begin(&self, request: &Query) -> io::Result<PendingQuestion> {
         let question = serde_json::to_vec(request)?;
         let (ours, theirs) = UnixStream::pair()?;
         refuse_descriptors(&ours);
         messages::send(&self.0, &question, &[theirs.as_fd()])?;
-        Ok(Asked { answer: ours, by: Instant::now() + PATIENCE })
+        Ok(PendingQuestion { answer: ours, by: Instant::now() + PATIENCE })
     }
 }
 
-impl Asked {
+impl PendingQuestion {
     /// Until when it is waited for.
     pub(crate) fn by(&self) -> Instant {
         self.by
@@ -103,7 +103,7 @@ impl Asked {
     /// None comes.
     pub(crate) fn answer_within(self, patience: Duration) -> io::Result<Reply> {
         let by = self.by.min(Instant::now() + patience);
-        Asked { by, ..self }.answer()
+        PendingQuestion { by, ..self }.answer()
     }
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn read_to_end(mut stream: &UnixStream, most: usize, by: Instant) -> 
     }
 }
 
-impl AsFd for Asked {
+impl AsFd for PendingQuestion {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.answer.as_fd()
     }
@@ -367,7 +367,7 @@ pub(crate) mod tests {
     #[test]
     fn h76_an_answer_by_drops_is_given_up() {
         let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
-        let asked = Asked { answer: ours, by: Instant::now() + Duration::from_millis(300) };
+        let asked = PendingQuestion { answer: ours, by: Instant::now() + Duration::from_millis(300) };
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 while theirs.write_all(b"x").is_ok() {

@@ -32,7 +32,7 @@ const WIDTH_UNJUDGED_IN_PLACE: usize = 16;
 const QUEUE_UNJUDGED: usize = 64;
 
 /// What a worker has of the members.
-pub(crate) struct Members {
+pub(crate) struct WorkerMembers {
     pub(crate) web: Arc<Web>,
     client: Arc<AccountsClient>,
     filter: Arc<WorkerFilter>,
@@ -52,16 +52,16 @@ enum Slow {
     Aside(Answers),
 }
 
-impl Members {
+impl WorkerMembers {
     /// Waits a moment for the filter of session cookies, so that it is there before the first connection.
-    pub(crate) fn new(web: Arc<Web>, client: AccountsClient, starts: Starts, plan: &Plan) -> Members {
+    pub(crate) fn new(web: Arc<Web>, client: AccountsClient, starts: Starts, plan: &Plan) -> WorkerMembers {
         let (width, unjudged, slow) = match plan.blocking() {
             true => (WIDTH_IN_PLACE, WIDTH_UNJUDGED_IN_PLACE, Slow::InPlace),
             false => (WIDTH, WIDTH_UNJUDGED, Slow::Aside(Answers::default())),
         };
         let filter = WorkerFilter::new(starts);
         filter.learn(&client);
-        Members {
+        WorkerMembers {
             web,
             client: Arc::new(client),
             filter: Arc::new(filter),

@@ -15,7 +15,7 @@ use tenfold_accounts::store::url::DatabaseUrl;
 use tenfold_sys::folder::{self, OpenFolder};
 use tenfold_sys::user::SystemUser;
 
-use crate::settings::members::{Members, Place, usual_folder};
+use crate::settings::members::{AccountsLocation, MembersSettings, usual_folder};
 
 /// Endings of the files that SQLite keeps beside a database.
 const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
@@ -36,9 +36,9 @@ pub(crate) struct Users<'u> {
 ///
 /// # Errors
 /// In words: which folder or file cannot be made or given away, and why.
-pub(crate) fn prepare(place: &Place, users: Option<Users<'_>>) -> Result<DatabaseUrl, String> {
+pub(crate) fn prepare(place: &AccountsLocation, users: Option<Users<'_>>) -> Result<DatabaseUrl, String> {
     let url = place.url()?;
-    if *place == Place::Usual {
+    if *place == AccountsLocation::Usual {
         let folder = usual_folder()?;
         make_folder(&folder, users)
             .map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))?;
@@ -60,7 +60,7 @@ pub(crate) fn open_accounts(
     url: &DatabaseUrl,
     create: bool,
     user: Option<&SystemUser>,
-    settings: &Members,
+    settings: &MembersSettings,
 ) -> Result<Accounts, String> {
     let made = match file_of(url).filter(|_| create) {
         Some(path) => require(path, user)?.then_some(path),
@@ -79,13 +79,17 @@ pub(crate) fn open_accounts(
 ///
 /// # Errors
 /// As [`open_accounts`].
-pub(crate) fn check(place: &Place, users: Option<Users<'_>>, settings: &Members) -> Result<(), String> {
+pub(crate) fn check(
+    place: &AccountsLocation,
+    users: Option<Users<'_>>,
+    settings: &MembersSettings,
+) -> Result<(), String> {
     let url = place.url()?;
     let Some(path) = file_of(&url) else {
         return if url.file().is_some() { Ok(()) } else { Accounts::reach(&url, &settings.policy()) };
     };
     // The start makes the usual folder.
-    if *place == Place::Usual && !parent(path).exists() {
+    if *place == AccountsLocation::Usual && !parent(path).exists() {
         return Ok(());
     }
     let user = users.map(|users| users.accounts);

@@ -23,8 +23,8 @@ use tenfold_sys::wait::{self, Reported};
 use super::channel::{AccountsServer, Answerer};
 use super::database;
 use crate::diagnostics::error;
-use crate::settings::members::Members;
-use pulse::{Busy, Pulse};
+use crate::settings::members::MembersSettings;
+use pulse::{Pulse, ThreadPulse};
 
 /// Questions without a password that wait.
 const QUEUE: usize = 1024;
@@ -41,8 +41,8 @@ const LONGEST_HASHING: Duration = Duration::from_secs(300);
 const BEAT: Duration = Duration::from_secs(2);
 
 /// The resources of the process.
-pub(crate) struct Work<'w> {
-    pub(crate) settings: &'w Members,
+pub(crate) struct AccountsTask<'w> {
+    pub(crate) settings: &'w MembersSettings,
     pub(crate) url: &'w DatabaseUrl,
     /// The user that this process has become, if it was started as root.
     pub(crate) user: Option<&'w SystemUser>,
@@ -56,8 +56,8 @@ pub(crate) struct Work<'w> {
 ///
 /// # Errors
 /// In words: the accounts cannot be opened, or the system gives no threads.
-pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String> {
-    let Work { settings, pulse, server, .. } = *work;
+pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<(), String> {
+    let AccountsTask { settings, pulse, server, .. } = *work;
     let opened = database::open_accounts(work.url, work.create, work.user, settings);
     let said = opened.as_ref().map_or_else(|why| why.as_str(), |_| READY);
     let heard = ready.write_all(said.as_bytes());
@@ -108,7 +108,7 @@ pub(crate) fn serve(work: &Work<'_>, mut ready: UnixStream) -> Result<(), String
 }
 
 /// Whether no thread of a pool will come back.
-fn hangs(quick: &Busy, hashing: &Busy, now: Instant) -> bool {
+fn hangs(quick: &ThreadPulse, hashing: &ThreadPulse, now: Instant) -> bool {
     quick.all_longer_than(LONGEST, now) || hashing.all_longer_than(LONGEST_HASHING, now)
 }
 
@@ -122,17 +122,17 @@ fn reply(answer: Answerer, reply: &Reply, pulse: &Pulse) {
 /// What is said when the accounts are open.
 pub(crate) const READY: &str = "ready";
 
-type Waiting = (Query, Answerer);
+type QueuedQuery = (Query, Answerer);
 
 fn start(
     name: &str,
     (width, queue): (usize, usize),
     (accounts, pulse): (&Arc<Accounts>, &Arc<Pulse>),
     niceness: i32,
-) -> std::io::Result<(SyncSender<Waiting>, Arc<Busy>)> {
+) -> std::io::Result<(SyncSender<QueuedQuery>, Arc<ThreadPulse>)> {
     let (sender, receiver) = sync_channel(queue);
     let receiver = Arc::new(Mutex::new(receiver));
-    let busy = Arc::new(Busy::new(width, Instant::now()));
+    let busy = Arc::new(ThreadPulse::new(width, Instant::now()));
     for number in 0..width {
         let (receiver, accounts, pulse, busy) =
             (receiver.clone(), accounts.clone(), pulse.clone(), busy.clone());
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn h77_a_pool_of_hashes_that_hangs_is_noticed() {
         let start = Instant::now();
-        let (quick, hashing) = (Busy::new(1, start), Busy::new(1, start));
+        let (quick, hashing) = (ThreadPulse::new(1, start), ThreadPulse::new(1, start));
         hashing.begin(0, start);
         assert!(!hangs(&quick, &hashing, start + LONGEST_HASHING), "a hash may take long");
         assert!(hangs(&quick, &hashing, start + LONGEST_HASHING + Duration::from_secs(1)));

@@ -8,7 +8,7 @@ use tenfold_sys::socket::{ListenAddress, ListenOptions};
 use tenfold_tls::{ServerConfig, connection};
 
 use super::{capacity, refusals};
-use crate::admission::Shares;
+use crate::admission::AddressShares;
 use crate::diagnostics::warning;
 use crate::settings::values::{EngineChoice, ListenEntry, Settings};
 
@@ -27,7 +27,7 @@ pub(crate) struct ResolvedConfig {
     pub(crate) kernel_backlog: Option<u64>,
     pub(crate) descriptors: u64,
     /// The bounds of one address, if there are any.
-    pub(crate) shares: Option<Shares>,
+    pub(crate) shares: Option<AddressShares>,
     /// TLS, if there is a certificate.
     pub(crate) tls: Option<Arc<ServerConfig>>,
 }
@@ -77,7 +77,7 @@ impl ResolvedConfig {
         let site = capacity::site(settings, &plan, descriptors);
         let hosts = settings.hosts.iter().map(|host| capacity::host_site(settings, host, &site)).collect();
         plan.bounds.connections = capacity::connections(settings, &plan, &site, descriptors)?;
-        let shares = Shares::of(settings, &plan);
+        let shares = AddressShares::of(settings, &plan);
         let tls = match (&settings.tls_certificate, &settings.tls_key) {
             (Some(certificate), Some(key)) => Some(connection::load(certificate, key)?),
             _ => None,

@@ -6,7 +6,7 @@ use tenfold_engine::{Accept, Dispatch, Driver, Engine, MODELS, Plan, Sender, Top
 use tenfold_site::TagFrom;
 use tenfold_sys::socket::ListenAddress;
 
-use crate::admission::{Connections, Shares};
+use crate::admission::{AddressShares, ConnectionBound};
 use crate::settings::log::Mode;
 use crate::settings::log::{LogTarget, Rotate};
 use crate::settings::rows::rows;
@@ -20,7 +20,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     what_is_for_other_engines(settings, plan)?;
     what_is_for_other_topologies(settings, plan)?;
     logs_that_can_not_be(settings, plan.engine)?;
-    let shares = Shares::of(settings, plan);
+    let shares = AddressShares::of(settings, plan);
     bounds_of_nothing(settings, shares.as_ref())?;
     content_of_nothing(settings)?;
     queue_without_a_lane(settings, plan.engine)?;
@@ -32,10 +32,10 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
 }
 
 /// What is protected on paper only is open: nobody may believe otherwise.
-fn members_without_accounts(settings: &Settings, shares: Option<&Shares>) -> Result<(), String> {
+fn members_without_accounts(settings: &Settings, shares: Option<&AddressShares>) -> Result<(), String> {
     let by_password = settings.asks_for_passwords();
     // Proxies that are trusted are exempt from a bound by address, with members or without.
-    let by_address = shares.is_some_and(|shares| shares.connections != Connections::Unbounded);
+    let by_address = shares.is_some_and(|shares| shares.connections != ConnectionBound::Unbounded);
     let without = |name: &str| match name {
         "accounts" => true,
         "trusted-proxy" => by_password || by_address,
@@ -93,7 +93,7 @@ fn what_is_for_other_engines(settings: &Settings, plan: &Plan) -> Result<(), Str
 }
 
 /// A bound that bounds nothing, or that leaves no room for another.
-fn bounds_of_nothing(settings: &Settings, shares: Option<&Shares>) -> Result<(), String> {
+fn bounds_of_nothing(settings: &Settings, shares: Option<&AddressShares>) -> Result<(), String> {
     let requests = settings.max_requests_per_address;
     let unix = |address: &&ListenAddress| matches!(address, ListenAddress::Unix(_));
     match (settings.max_rate, settings.limits.min_rate) {

@@ -27,7 +27,7 @@ pub(crate) struct Process {
 }
 
 /// The parts of a worker's configuration that its sandbox depends on.
-pub(crate) struct Serving<'a> {
+pub(crate) struct SandboxSubject<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) several_listeners: bool,
     /// Whether connections run through a layer.
@@ -55,8 +55,8 @@ pub(crate) fn require() -> Result<(), String> {
 ///
 /// # Errors
 /// In words, what the system said.
-pub(crate) fn confine_worker(process: Process, serving: &Serving<'_>) -> Result<(), String> {
-    let Serving { plan, several_listeners, layered, members, roots, written } = *serving;
+pub(crate) fn confine_worker(process: Process, serving: &SandboxSubject<'_>) -> Result<(), String> {
+    let SandboxSubject { plan, several_listeners, layered, members, roots, written } = *serving;
     landlock::limit_worker(roots, written.iter().copied())
         .map_err(|error| format!("cannot limit files: {error}"))?;
     let mut fatal = calls::DANGEROUS.to_vec();

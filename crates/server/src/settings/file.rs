@@ -7,12 +7,12 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::Problem;
-use super::row::Row;
+use super::row::SettingRow;
 use super::rows::{row, rows};
-use super::tables::reader::{Keyed, Reader};
+use super::tables::reader::{Keyed, TableReader};
 use super::tables::top::TOP;
 use super::units::meant;
-use super::values::{Settings, Source};
+use super::values::{SettingSource, Settings};
 
 /// Reads the file at `path` into `settings`, and what is wrong with it into `problems`.
 pub(super) fn read(path: &Path, settings: &mut Settings, problems: &mut Vec<Problem>) {
@@ -46,7 +46,7 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
     for (key, value) in entries {
         let name = key.get_ref().as_ref();
         let Some(row) = row(name) else {
-            let mut reader = Reader { base, complain: &mut complain };
+            let mut reader = TableReader { base, complain: &mut complain };
             if !TOP.read_entry(name, value, settings, &mut reader) {
                 complain(format!("there is no setting {name:?}"), key.span(), mend_key(name));
             }
@@ -54,7 +54,7 @@ pub(super) fn read_text(path: &Path, content: &str, settings: &mut Settings, pro
         };
         let result = texts(row, value.get_ref()).and_then(|texts| {
             let texts: Vec<_> = texts.iter().map(String::as_str).collect();
-            settings.take(row, &texts, base, Source::File)
+            settings.take(row, &texts, base, SettingSource::File)
         });
         if let Err(why) = result {
             complain(format!("{name} has a value that is not legal"), value.span(), why);
@@ -75,7 +75,7 @@ fn mend_key(name: &str) -> String {
 }
 
 /// A value of the file as the text that a flag would have.
-fn texts(row: &Row, value: &DeValue<'_>) -> Result<Vec<String>, String> {
+fn texts(row: &SettingRow, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     match value {
         DeValue::Array(values) if row.is_many() => {
             values.iter().map(|value| text(row, value.get_ref())).collect()
@@ -85,7 +85,7 @@ fn texts(row: &Row, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     }
 }
 
-fn text(row: &Row, value: &DeValue<'_>) -> Result<String, String> {
+fn text(row: &SettingRow, value: &DeValue<'_>) -> Result<String, String> {
     let counts = row.value.starts_with('N') || row.value == "BYTES" || row.value == "TIME";
     match value {
         DeValue::String(text) => Ok(text.to_string()),

@@ -7,11 +7,11 @@ use tenfold_sys::socket::ListenAddress;
 
 use super::file;
 use super::problem::Problem;
-use super::row::{Initial, Null, Row, Set, Text};
+use super::row::{Initial, NullSupport, Set, SettingRow, Text};
 use super::rows::{row, rows};
 use super::tables::site::SiteTable;
 use super::units::meant;
-use super::values::{ListenEntry, Said, Settings, Source};
+use super::values::{ListenEntry, Said, SettingSource, Settings};
 use crate::diagnostics::warning;
 
 /// The file by which the root of the demonstration site is known.
@@ -19,7 +19,7 @@ const DEMONSTRATION: &str = ".tenfold-demonstration";
 
 /// The flags and variables of this process, kept so that a reload reads the file again and sees the same flags.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct GivenSettings {
     /// Values by the name of the setting.
     pub(crate) flags: Vec<(&'static str, Vec<String>)>,
     /// The same, of variables.
@@ -28,11 +28,11 @@ pub(crate) struct Given {
     pub(crate) config: Option<PathBuf>,
 }
 
-impl Given {
+impl GivenSettings {
     /// Takes the variables of this process.
     pub(crate) fn take_variables(&mut self) {
-        let value = |row: &Row| std::env::var(row.variable()).ok().filter(|value| !value.is_empty());
-        let list = |row: &Row, value: String| match row.is_many() {
+        let value = |row: &SettingRow| std::env::var(row.variable()).ok().filter(|value| !value.is_empty());
+        let list = |row: &SettingRow, value: String| match row.is_many() {
             true => value.split([',', ' ']).filter(|part| !part.is_empty()).map(str::to_owned).collect(),
             false => vec![value],
         };
@@ -53,20 +53,21 @@ impl Given {
         let mut problems = Vec::new();
         for row in rows() {
             if let Initial::Value(text) = row.initial {
-                let result = settings.take(row, &[text], Path::new(""), Source::Default);
+                let result = settings.take(row, &[text], Path::new(""), SettingSource::Default);
                 debug_assert_eq!(result, Ok(()), "the default of {} is legal", row.name);
             }
         }
         if let Some(path) = &self.config {
             file::read(path, &mut settings, &mut problems);
         }
-        let places = [(&self.variables, Source::Variable), (&self.flags, Source::Flag)];
+        let places = [(&self.variables, SettingSource::Variable), (&self.flags, SettingSource::Flag)];
         for (said, source) in places {
             for (name, values) in said {
                 let row = row(name).expect("only settings are collected");
                 let values: Vec<_> = values.iter().map(String::as_str).collect();
                 if let Err(why) = settings.take(row, &values, Path::new(""), source) {
-                    let place = if source == Source::Flag { format!("--{name}") } else { row.variable() };
+                    let place =
+                        if source == SettingSource::Flag { format!("--{name}") } else { row.variable() };
                     problems.push(Problem::new(format!("{place}: {why}")));
                 }
             }
@@ -131,10 +132,10 @@ impl Settings {
     /// Reads `values` into the setting of `row`, and remembers it.
     pub(super) fn take(
         &mut self,
-        row: &Row,
+        row: &SettingRow,
         values: &[&str],
         base: &Path,
-        source: Source,
+        source: SettingSource,
     ) -> Result<(), String> {
         self.apply(row, values, base)?;
         let values = values.iter().map(|value| (*value).to_owned()).collect();
@@ -143,7 +144,7 @@ impl Settings {
         Ok(())
     }
 
-    fn apply(&mut self, row: &Row, values: &[&str], base: &Path) -> Result<(), String> {
+    fn apply(&mut self, row: &SettingRow, values: &[&str], base: &Path) -> Result<(), String> {
         let text = |text| Text { text, base };
         match (&row.set, values) {
             (Set::Many(set), _) => set(self, &values.iter().map(|value| text(value)).collect::<Vec<_>>()),
@@ -157,23 +158,23 @@ impl Settings {
     }
 
     /// Where a setting came from.
-    pub(crate) fn source(&self, name: &str) -> Source {
-        self.said(name).map_or(Source::Default, |said| said.source)
+    pub(crate) fn source(&self, name: &str) -> SettingSource {
+        self.said(name).map_or(SettingSource::Default, |said| said.source)
     }
 
     /// The first flag that would mean nothing beside `--null`.
     pub(crate) fn ignored_by_null(&self) -> Option<&'static str> {
         let ignored = |said: &&Said| match row(said.name).map(|row| row.null) {
-            Some(Null::Nothing) => said.source == Source::Flag,
-            Some(Null::Only(value)) => said.source == Source::Flag && said.values != [value],
-            Some(Null::Anything) | None => false,
+            Some(NullSupport::Nothing) => said.source == SettingSource::Flag,
+            Some(NullSupport::Only(value)) => said.source == SettingSource::Flag && said.values != [value],
+            Some(NullSupport::Anything) | None => false,
         };
         self.said.iter().find(ignored).map(|said| said.name)
     }
 
     /// Whether somebody asked for what a setting is.
     pub(crate) fn is_explicit(&self, name: &str) -> bool {
-        self.source(name) != Source::Default
+        self.source(name) != SettingSource::Default
     }
 
     /// What a setting is, as it was written, where that is not its default.
@@ -185,12 +186,12 @@ impl Settings {
 
     /// The settings that cannot change without a restart, and would.
     pub(crate) fn fixed_changes(&self, newer: &Settings) -> Vec<&'static str> {
-        let changes = |row: &&Row| row.fixed && self.only(row) != newer.only(row);
+        let changes = |row: &&SettingRow| row.fixed && self.only(row) != newer.only(row);
         rows().filter(changes).map(|row| row.name).collect()
     }
 
     /// Settings with nothing in them but the one of `row`.
-    fn only(&self, row: &Row) -> Settings {
+    fn only(&self, row: &SettingRow) -> Settings {
         let mut settings = Settings::default();
         if let Some(said) = self.said(row.name) {
             let values: Vec<_> = said.values.iter().map(String::as_str).collect();

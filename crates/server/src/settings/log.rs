@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// The format of a line of the access log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum LogFormat {
     /// The Common Log Format: client, time, request line, status, bytes.
     Common,
     /// The same with `Referer` and `User-Agent`.
@@ -14,9 +14,9 @@ pub(crate) enum Format {
     Json,
 }
 
-impl Format {
-    pub(crate) const WORDS: &'static [(&'static str, Format)] =
-        &[("common", Format::Common), ("combined", Format::Combined), ("json", Format::Json)];
+impl LogFormat {
+    pub(crate) const WORDS: &'static [(&'static str, LogFormat)] =
+        &[("common", LogFormat::Common), ("combined", LogFormat::Combined), ("json", LogFormat::Json)];
 }
 
 /// When lines are written.
@@ -58,7 +58,7 @@ pub(crate) fn name_of<T: PartialEq>(words: &[(&'static str, T)], choice: &T) -> 
 /// How an access log is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Manner {
-    pub(crate) format: Format,
+    pub(crate) format: LogFormat,
     pub(crate) mode: Mode,
     pub(crate) full: Full,
     /// Bytes of lines that wait in the queue of the mode `async`.

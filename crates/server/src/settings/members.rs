@@ -11,8 +11,8 @@ use tenfold_accounts::{AccountPolicy, Lifetime, Registration};
 
 /// What is said about members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Members {
-    pub(crate) accounts: Option<Place>,
+pub(crate) struct MembersSettings {
+    pub(crate) accounts: Option<AccountsLocation>,
     /// The user of the accounts process, where one is named.
     pub(crate) user: Option<String>,
     pub(crate) connections: usize,
@@ -35,21 +35,21 @@ pub(crate) struct Members {
 
 /// Where accounts are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AccountsLocation {
     /// An SQLite database where this system keeps such files.
     Usual,
     At(DatabaseUrl),
 }
 
-impl Place {
+impl AccountsLocation {
     /// The database.
     ///
     /// # Errors
     /// In words, where this system has no place for it.
     pub(crate) fn url(&self) -> Result<DatabaseUrl, String> {
         match self {
-            Place::At(url) => Ok(url.clone()),
-            Place::Usual => DatabaseUrl::sqlite(&usual_folder()?.join("members.db")),
+            AccountsLocation::At(url) => Ok(url.clone()),
+            AccountsLocation::Usual => DatabaseUrl::sqlite(&usual_folder()?.join("members.db")),
         }
     }
 }
@@ -69,7 +69,7 @@ pub(crate) fn usual_folder() -> Result<PathBuf, String> {
     Ok(own.join("tenfold"))
 }
 
-impl Members {
+impl MembersSettings {
     /// How accounts are kept.
     pub(crate) fn policy(&self) -> AccountPolicy {
         AccountPolicy {

@@ -14,12 +14,12 @@ use crate::diagnostics::{self, error};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     what: String,
-    place: Option<Place>,
+    place: Option<ProblemSpan>,
     failure: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct ProblemSpan {
     file: String,
     content: String,
     bytes: Range<usize>,
@@ -41,7 +41,7 @@ impl Problem {
     pub(crate) fn at(what: String, file: &Path, content: &str, bytes: Range<usize>, mend: String) -> Problem {
         // An empty range, as at the end of the file, would be shown nowhere.
         let end = bytes.end.clamp(bytes.start, content.len());
-        let place = Place {
+        let place = ProblemSpan {
             file: file.display().to_string(),
             content: content.to_owned(),
             bytes: bytes.start..end,

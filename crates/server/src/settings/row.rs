@@ -8,7 +8,7 @@ use tenfold_sys::socket::ListenAddress;
 use super::values::{ListenEntry, Settings};
 
 /// One setting.
-pub(crate) struct Row {
+pub(crate) struct SettingRow {
     /// Its name: `--NAME`, and the key in the file.
     pub(crate) name: &'static str,
     /// What stands for its value in the help.
@@ -22,14 +22,14 @@ pub(crate) struct Row {
     /// Whether it stays as it was at the start until a restart.
     pub(crate) fixed: bool,
     /// What it may be beside `--null`, which reads no request.
-    pub(crate) null: Null,
+    pub(crate) null: NullSupport,
     /// Reads it.
     pub(crate) set: Set,
 }
 
 /// What a flag may say beside `--null`.
 #[derive(Clone, Copy)]
-pub(crate) enum Null {
+pub(crate) enum NullSupport {
     /// Anything: it is heeded.
     Anything,
     /// This, which is what happens anyway.
@@ -76,7 +76,7 @@ impl Text<'_> {
     }
 }
 
-impl Row {
+impl SettingRow {
     /// The name of its variable.
     pub(crate) fn variable(&self) -> String {
         format!("TENFOLD_{}", self.name.to_ascii_uppercase().replace('-', "_"))
@@ -102,8 +102,17 @@ pub(super) const fn one(
     initial: Initial,
     about: &'static str,
     set: fn(&mut Settings, Text<'_>) -> Result<(), String>,
-) -> Row {
-    Row { name, value, about, heading, initial, fixed: false, null: Null::Anything, set: Set::One(set) }
+) -> SettingRow {
+    SettingRow {
+        name,
+        value,
+        about,
+        heading,
+        initial,
+        fixed: false,
+        null: NullSupport::Anything,
+        set: Set::One(set),
+    }
 }
 
 /// The same for a setting with several values.
@@ -112,26 +121,35 @@ pub(super) const fn many(
     initial: Initial,
     about: &'static str,
     set: fn(&mut Settings, &[Text<'_>]) -> Result<(), String>,
-) -> Row {
-    Row { name, value, about, heading, initial, fixed: false, null: Null::Anything, set: Set::Many(set) }
+) -> SettingRow {
+    SettingRow {
+        name,
+        value,
+        about,
+        heading,
+        initial,
+        fixed: false,
+        null: NullSupport::Anything,
+        set: Set::Many(set),
+    }
 }
 
-impl Row {
+impl SettingRow {
     /// It stays until a restart.
-    pub(super) const fn fixed(mut self) -> Row {
+    pub(super) const fn fixed(mut self) -> SettingRow {
         self.fixed = true;
         self
     }
 
     /// It means nothing to `--null`.
-    pub(super) const fn not_null(mut self) -> Row {
-        self.null = Null::Nothing;
+    pub(super) const fn not_null(mut self) -> SettingRow {
+        self.null = NullSupport::Nothing;
         self
     }
 
     /// Beside `--null` it is this and nothing else.
-    pub(super) const fn null_only(mut self, value: &'static str) -> Row {
-        self.null = Null::Only(value);
+    pub(super) const fn null_only(mut self, value: &'static str) -> SettingRow {
+        self.null = NullSupport::Only(value);
         self
     }
 }

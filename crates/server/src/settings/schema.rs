@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::row::Row;
+use super::row::SettingRow;
 use super::rows::rows;
 use super::tables::reader::{Keyed, Shape};
 use super::tables::top::TOP;
@@ -29,7 +29,7 @@ fn schema() -> Value {
 }
 
 /// A setting: its text, and what the file takes beside that.
-fn of_row(row: &Row) -> Value {
+fn of_row(row: &SettingRow) -> Value {
     let mut kinds = vec![json!({"type": "string"})];
     if row.value.starts_with('N') || row.value == "BYTES" || row.value == "TIME" {
         kinds.push(json!({"type": "integer"}));

@@ -5,21 +5,21 @@ use tenfold_http::Limits;
 use tenfold_sys::socket::ListenAddress;
 
 use super::file;
-use super::given::Given;
+use super::given::GivenSettings;
 use super::log::{LogTarget, Manner, Rotate};
 use super::problem::Problem;
 use super::rows::rows;
-use super::values::{Control, EngineChoice, Settings, Source};
+use super::values::{Control, EngineChoice, SettingSource, Settings};
 
 mod any;
 
-fn flags(words: &[(&'static str, &str)]) -> Given {
+fn flags(words: &[(&'static str, &str)]) -> GivenSettings {
     let flags = words.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
-    Given { flags, ..Given::default() }
+    GivenSettings { flags, ..GivenSettings::default() }
 }
 
 fn from_file(content: &str) -> Result<Settings, Vec<Problem>> {
-    let mut settings = Given::default().resolve().expect("the defaults are legal");
+    let mut settings = GivenSettings::default().resolve().expect("the defaults are legal");
     let mut problems = Vec::new();
     file::read_text(Path::new("conf/tenfold.toml"), content, &mut settings, &mut problems);
     if problems.is_empty() { Ok(settings) } else { Err(problems) }
@@ -32,7 +32,7 @@ fn refusal(content: &str) -> String {
 
 #[test]
 fn defaults_are_those_of_the_book() {
-    let settings = Given::default().resolve().expect("legal");
+    let settings = GivenSettings::default().resolve().expect("legal");
     assert!(settings.addresses().eq(&["127.0.0.1:8080".parse().expect("an address")]));
     assert_eq!((settings.root, settings.index.as_str()), (PathBuf::from("."), "index.html"));
     assert_eq!((settings.engine, settings.topology, settings.workers), (EngineChoice::Auto, None, None));
@@ -60,7 +60,7 @@ fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
     )
     .expect("our own file");
     let said = |name, value: &str| (name, vec![value.to_owned()]);
-    let given = Given {
+    let given = GivenSettings {
         flags: vec![said("backlog", "3")],
         variables: vec![said("backlog", "2"), said("max-headers", "2"), said("listen", "[::]:3")],
         config: Some(file),
@@ -72,9 +72,9 @@ fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
     assert_eq!(settings.index, "of-file");
     assert_eq!(settings.limits.max_target, 8 * 1024);
     assert!(settings.addresses().eq(&["[::]:3".parse().expect("an address")]), "a list is replaced whole");
-    assert_eq!(settings.source("backlog"), Source::Flag);
-    assert_eq!(settings.source("max-headers"), Source::Variable);
-    assert_eq!(settings.source("index"), Source::File);
+    assert_eq!(settings.source("backlog"), SettingSource::Flag);
+    assert_eq!(settings.source("max-headers"), SettingSource::Variable);
+    assert_eq!(settings.source("index"), SettingSource::File);
     assert!(!settings.is_explicit("max-target"));
 }
 

@@ -9,7 +9,7 @@ use tenfold_site::{Codings, Listing, TagFrom};
 use tenfold_sys::socket::ListenAddress;
 
 use super::log::{LogTarget, Manner, Rotate};
-use super::members::Members;
+use super::members::MembersSettings;
 use super::tables::site::SiteTable;
 use crate::diagnostics::Level;
 
@@ -78,7 +78,7 @@ pub(crate) struct Settings {
     pub(crate) sandbox: bool,
     pub(crate) tls_certificate: Option<PathBuf>,
     pub(crate) tls_key: Option<PathBuf>,
-    pub(crate) members: Members,
+    pub(crate) members: MembersSettings,
     /// What `[site]` says.
     pub(crate) site: SiteTable,
     /// What each `[[host]]` says.
@@ -122,12 +122,12 @@ pub(super) struct Said {
     pub(super) values: Vec<String>,
     /// The folder that relative paths begin at.
     pub(super) base: PathBuf,
-    pub(super) source: Source,
+    pub(super) source: SettingSource,
 }
 
 /// Where a setting came from; the later wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SettingSource {
     Default,
     File,
     Variable,

@@ -9,7 +9,7 @@ use super::counters::{Counter, REFUSALS, Sums};
 
 /// What the server says of itself.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Report {
+pub(crate) struct StatusReport {
     pub(crate) version: String,
     /// The supervisor's.
     pub(crate) process: u32,
@@ -22,16 +22,16 @@ pub(crate) struct Report {
     pub(crate) topology: String,
     pub(crate) send: String,
     /// The process of the accounts, if there are members.
-    pub(crate) accounts: Option<Accounts>,
+    pub(crate) accounts: Option<AccountsReport>,
     /// The sum of all workers there are and were.
     #[serde(flatten)]
     pub(crate) total: Numbers,
-    pub(crate) workers: Vec<Worker>,
+    pub(crate) workers: Vec<WorkerReport>,
 }
 
 /// The process that has the accounts.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Accounts {
+pub(crate) struct AccountsReport {
     /// None while another one begins.
     pub(crate) process: Option<i32>,
     /// Processes that took the place of one that died or hung.
@@ -44,7 +44,7 @@ pub(crate) struct Accounts {
 
 /// One worker.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Worker {
+pub(crate) struct WorkerReport {
     /// From 1; none for the thread that accepts for the others, which topology handoff has.
     pub(crate) worker: Option<usize>,
     pub(crate) generation: u32,
@@ -60,7 +60,7 @@ pub(crate) struct Worker {
 /// What is counted.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Numbers {
-    pub(crate) connections: Connections,
+    pub(crate) connections: ConnectionCounts,
     pub(crate) requests: u64,
     /// By status code; those that occurred.
     pub(crate) responses: BTreeMap<String, u64>,
@@ -98,7 +98,7 @@ pub(crate) struct Zerocopy {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Connections {
+pub(crate) struct ConnectionCounts {
     pub(crate) open: u64,
     pub(crate) accepted: u64,
     /// Idle ones that were closed for new ones.
@@ -109,7 +109,7 @@ impl Numbers {
     /// What was counted, with names.
     pub(crate) fn of(sums: &Sums) -> Numbers {
         Numbers {
-            connections: Connections {
+            connections: ConnectionCounts {
                 open: sums.open(),
                 accepted: sums.of(Counter::Accepted),
                 evicted: sums.of(Counter::Evicted),
@@ -134,7 +134,7 @@ impl Numbers {
     }
 }
 
-impl std::fmt::Display for Report {
+impl std::fmt::Display for StatusReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let leaving = if self.leaving { ", leaving" } else { "" };
         writeln!(f, "tenfold {} on {}{leaving}", self.version, self.listen.join(", "))?;
@@ -183,7 +183,7 @@ impl std::fmt::Display for Report {
         }
         if let Some(accounts) = &self.accounts {
             let process = accounts.process.map_or("none".to_owned(), |process| process.to_string());
-            let Accounts { replaced, unread_answers, rejected_messages, .. } = accounts;
+            let AccountsReport { replaced, unread_answers, rejected_messages, .. } = accounts;
             writeln!(
                 f,
                 "accounts   process {process}, replaced {replaced} times, {unread_answers} answers unread, \
@@ -201,7 +201,7 @@ impl std::fmt::Display for Report {
 
 fn row(f: &mut std::fmt::Formatter<'_>, words: [&str; 5], numbers: &Numbers) -> std::fmt::Result {
     let [worker, process, state, share, restarts] = words;
-    let Connections { open, accepted, .. } = numbers.connections;
+    let ConnectionCounts { open, accepted, .. } = numbers.connections;
     let (requests, bytes) = (numbers.requests, numbers.bytes);
     writeln!(
         f,
@@ -224,8 +224,8 @@ fn uptime(seconds: u64) -> String {
 mod tests {
     use super::*;
 
-    fn report() -> Report {
-        Report {
+    fn report() -> StatusReport {
+        StatusReport {
             version: "1".into(),
             process: 10,
             uptime_seconds: 61,
@@ -237,7 +237,7 @@ mod tests {
             send: "auto".into(),
             accounts: None,
             total: Numbers::of(&Sums::default()),
-            workers: vec![Worker {
+            workers: vec![WorkerReport {
                 worker: Some(1),
                 generation: 1,
                 process: Some(11),
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_report_survives_its_json_and_has_every_reason() {
         let text = serde_json::to_string(&report()).expect("it can be written");
-        let again: Report = serde_json::from_str(&text).expect("it can be read");
+        let again: StatusReport = serde_json::from_str(&text).expect("it can be read");
         assert_eq!(again.to_string(), report().to_string());
         assert_eq!(again.total.refusals.len(), REFUSALS.len());
     }
@@ -279,8 +279,9 @@ mod tests {
 
     #[test]
     fn the_accounts_process_is_shown_if_there_is_one() {
-        let accounts = Accounts { process: Some(12), replaced: 1, unread_answers: 2, rejected_messages: 3 };
-        let text = Report { accounts: Some(accounts), ..report() }.to_string();
+        let accounts =
+            AccountsReport { process: Some(12), replaced: 1, unread_answers: 2, rejected_messages: 3 };
+        let text = StatusReport { accounts: Some(accounts), ..report() }.to_string();
         let line = "\naccounts   process 12, replaced 1 times, 2 answers unread, 3 messages rejected\n";
         assert!(text.contains(line), "{text}");
     }

@@ -21,9 +21,9 @@ use crate::members::channel::{self, AccountsClient, AccountsServer};
 use crate::members::client::filter::Starts;
 use crate::members::database::{self, Users};
 use crate::members::process::pulse::Pulse;
-use crate::members::process::{READY, Work, serve};
+use crate::members::process::{AccountsTask, READY, serve};
 use crate::sandbox;
-use crate::settings::members::Members;
+use crate::settings::members::MembersSettings;
 use crate::settings::values::Settings;
 use crate::status::report;
 
@@ -41,8 +41,8 @@ const LOOK: Duration = Duration::from_secs(4);
 const LOOKS: u32 = 4;
 
 /// The accounts of the server.
-pub(super) struct Accounts {
-    settings: Members,
+pub(super) struct AccountsProcess {
+    settings: MembersSettings,
     /// Where they are.
     pub(super) url: DatabaseUrl,
     /// The user of the process, if the server was started as root.
@@ -66,7 +66,7 @@ pub(super) struct Accounts {
     silent: u32,
 }
 
-impl Accounts {
+impl AccountsProcess {
     /// Begins the process and waits until the accounts are open; none where there are to be no members.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Accounts {
     pub(super) fn begin(
         settings: &Settings,
         workers: Option<&SystemUser>,
-    ) -> Result<Option<Accounts>, String> {
+    ) -> Result<Option<AccountsProcess>, String> {
         let Some(at) = &settings.members.accounts else { return Ok(None) };
         let user = workers.map(|workers| privileges::accounts_user(settings, workers)).transpose()?;
         let users = user.as_ref().zip(workers).map(|(accounts, workers)| Users { accounts, workers });
@@ -84,7 +84,7 @@ impl Accounts {
         });
         let warnings: Vec<String> = warnings.into_iter().flatten().collect();
         let failed = |error| format!("cannot begin the accounts: {error}");
-        let mut accounts = Accounts::new(settings, url, user)?;
+        let mut accounts = AccountsProcess::new(settings, url, user)?;
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         refuse_descriptors(&ours);
         accounts.fork(theirs, true, || {}).map_err(failed)?;
@@ -103,7 +103,11 @@ impl Accounts {
         }
     }
 
-    fn new(settings: &Settings, url: DatabaseUrl, user: Option<SystemUser>) -> Result<Accounts, String> {
+    fn new(
+        settings: &Settings,
+        url: DatabaseUrl,
+        user: Option<SystemUser>,
+    ) -> Result<AccountsProcess, String> {
         let (client, server) =
             channel::open().map_err(|error| format!("cannot open the channel to the accounts: {error}"))?;
         let starts = Starts::new()
@@ -113,7 +117,7 @@ impl Accounts {
         let reports = SharedRows::new(2, REPORT_WORDS)
             .map_err(|error| format!("there is no memory for reports: {error}"))?;
         let now = Instant::now();
-        Ok(Accounts {
+        Ok(AccountsProcess {
             settings: settings.members.clone(),
             url,
             user,
@@ -143,8 +147,8 @@ impl Accounts {
     }
 
     /// The part of `tenfold status` about the process.
-    pub(super) fn seen(&self) -> report::Accounts {
-        report::Accounts {
+    pub(super) fn seen(&self) -> report::AccountsReport {
+        report::AccountsReport {
             process: self.pid.map(|pid| pid.as_raw_nonzero().get()),
             replaced: self.replaced,
             unread_answers: self.pulse.unread(),
@@ -184,8 +188,8 @@ impl Accounts {
                         let process = sandbox::Process { name, row: reports.row(0), refused };
                         sandbox::confine_accounts(process, self.url.file())?;
                     }
-                    let Accounts { settings, url, user, server, pulse, .. } = &*self;
-                    serve(&Work { settings, url, user: user.as_ref(), create, server, pulse }, ready)
+                    let AccountsProcess { settings, url, user, server, pulse, .. } = &*self;
+                    serve(&AccountsTask { settings, url, user: user.as_ref(), create, server, pulse }, ready)
                 });
                 let code = match catch_unwind(serving) {
                     Ok(Ok(())) => 0,

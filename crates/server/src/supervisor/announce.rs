@@ -11,17 +11,17 @@ use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::SystemUser;
 
-use crate::admission::Connections;
+use crate::admission::ConnectionBound;
 use crate::diagnostics::{self, Level};
 use crate::resolved::config::ResolvedConfig;
-use crate::settings::log::{Format, Full, Manner, Mode, name_of};
+use crate::settings::log::{Full, LogFormat, Manner, Mode, name_of};
 use crate::settings::log::{LogTarget, Rotate};
 use crate::settings::units::{shown_duration, shown_size};
 use crate::settings::values::{Control, Settings};
 use crate::worker::null::NullResponse;
 
 /// What there is to say.
-pub(crate) struct Facts<'a> {
+pub(crate) struct StartFacts<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) config: &'a ResolvedConfig,
     pub(crate) addresses: &'a [ListenAddress],
@@ -35,13 +35,13 @@ pub(crate) struct Facts<'a> {
 }
 
 /// Says it in one block.
-pub(crate) fn announce(facts: &Facts<'_>) {
+pub(crate) fn announce(facts: &StartFacts<'_>) {
     if facts.settings.log_level >= Level::Info {
         diagnostics::raw(&block(facts, diagnostics::coloured()));
     }
 }
 
-fn block(facts: &Facts<'_>, coloured: bool) -> String {
+fn block(facts: &StartFacts<'_>, coloured: bool) -> String {
     let (strong, faint, plain) = if coloured { ("\x1b[1m", "\x1b[2m", "\x1b[0m") } else { ("", "", "") };
     let mut text =
         format!("{strong}tenfold {}{plain}, process {}\n", env!("CARGO_PKG_VERSION"), std::process::id());
@@ -84,7 +84,7 @@ fn link(scheme: &str, address: &ListenAddress) -> String {
     }
 }
 
-fn root(facts: &Facts<'_>) -> Option<String> {
+fn root(facts: &StartFacts<'_>) -> Option<String> {
     if let Some(null) = facts.null {
         let close = if null.close { ", and closes" } else { "" };
         return Some(format!("none: every request gets one response of {} bytes{close}", null.body));
@@ -93,12 +93,12 @@ fn root(facts: &Facts<'_>) -> Option<String> {
     Some(format!("{} ({})", root.display(), facts.settings.index))
 }
 
-fn tls(facts: &Facts<'_>) -> Option<String> {
+fn tls(facts: &StartFacts<'_>) -> Option<String> {
     let certificate = facts.settings.tls_certificate.as_ref()?;
     Some(format!("1.2 and 1.3, certificate {}", certificate.display()))
 }
 
-fn members(facts: &Facts<'_>) -> Option<String> {
+fn members(facts: &StartFacts<'_>) -> Option<String> {
     let said = &facts.settings.members;
     let mut text = facts.accounts?.0.to_string();
     if let Some(sessions) = &said.sessions {
@@ -124,7 +124,7 @@ fn members(facts: &Facts<'_>) -> Option<String> {
     Some(text)
 }
 
-fn engine(facts: &Facts<'_>) -> Option<String> {
+fn engine(facts: &StartFacts<'_>) -> Option<String> {
     let plan = &facts.config.plan;
     let workers = if plan.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", plan.workers) };
     let triggers =
@@ -147,7 +147,7 @@ fn engine(facts: &Facts<'_>) -> Option<String> {
 }
 
 /// Switches of transport and time that are not what they usually are: who measures wants to read them again.
-fn switches(facts: &Facts<'_>) -> Option<String> {
+fn switches(facts: &StartFacts<'_>) -> Option<String> {
     const SHOWN: &[&str] = &[
         "write",
         "accept",
@@ -165,7 +165,7 @@ fn switches(facts: &Facts<'_>) -> Option<String> {
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-fn files(facts: &Facts<'_>) -> Option<String> {
+fn files(facts: &StartFacts<'_>) -> Option<String> {
     let up_to = shown_size(facts.config.site.memory_up_to);
     match (facts.null, facts.config.plan.sender) {
         (Some(_), _) => None,
@@ -177,7 +177,7 @@ fn files(facts: &Facts<'_>) -> Option<String> {
     }
 }
 
-fn bounds(facts: &Facts<'_>) -> Option<String> {
+fn bounds(facts: &StartFacts<'_>) -> Option<String> {
     let plan = &facts.config.plan;
     let count = plan.bounds.connections;
     let connections = match plan.engine {
@@ -202,15 +202,15 @@ fn bounds(facts: &Facts<'_>) -> Option<String> {
     };
     let idle = shown_duration(facts.settings.limits.idle_timeout);
     let of_address = match facts.config.shares.as_ref().map(|shares| shares.connections) {
-        Some(Connections::Explicit(bound) | Connections::Default(bound)) => {
+        Some(ConnectionBound::Explicit(bound) | ConnectionBound::Default(bound)) => {
             format!(", {bound} of one address")
         }
-        Some(Connections::Unbounded) | None => String::new(),
+        Some(ConnectionBound::Unbounded) | None => String::new(),
     };
     Some(format!("{connections}{of_address}, {backlog}, idle {idle}"))
 }
 
-fn log(facts: &Facts<'_>) -> Option<String> {
+fn log(facts: &StartFacts<'_>) -> Option<String> {
     match (&facts.settings.access_log, facts.null) {
         (LogTarget::Off, _) | (_, Some(_)) => None,
         (LogTarget::Output, None) => Some(format!("standard output, {}", manner(facts.settings))),
@@ -220,7 +220,7 @@ fn log(facts: &Facts<'_>) -> Option<String> {
 
 fn manner(settings: &Settings) -> String {
     let Manner { format, mode, full, queue } = settings.log;
-    let mut said = format!("{}, {}", name_of(Format::WORDS, &format), name_of(Mode::WORDS, &mode));
+    let mut said = format!("{}, {}", name_of(LogFormat::WORDS, &format), name_of(Mode::WORDS, &mode));
     if mode == Mode::Async {
         let _ = write!(said, " ({} when {} wait)", name_of(Full::WORDS, &full), shown_size(queue as u64));
     }
@@ -237,7 +237,7 @@ fn manner(settings: &Settings) -> String {
     said
 }
 
-fn user(facts: &Facts<'_>) -> Option<String> {
+fn user(facts: &StartFacts<'_>) -> Option<String> {
     const SAME: &str = "keeps the accounts, too: their isolation stops memory disclosure, not code execution";
     Some(match (facts.user, facts.accounts) {
         (None, None) => return None,
@@ -250,7 +250,7 @@ fn user(facts: &Facts<'_>) -> Option<String> {
     })
 }
 
-fn sandbox(facts: &Facts<'_>) -> String {
+fn sandbox(facts: &StartFacts<'_>) -> String {
     if !facts.settings.sandbox {
         return "off: workers may make any system call".into();
     }
@@ -263,12 +263,12 @@ fn sandbox(facts: &Facts<'_>) -> String {
     format!("on: workers are held to the system calls of {engine}{accounts}, and {files}")
 }
 
-fn control(facts: &Facts<'_>) -> Option<String> {
+fn control(facts: &StartFacts<'_>) -> Option<String> {
     facts.control.map(|path| path.display().to_string())
 }
 
 /// What a person may miss, and why it is not there.
-fn off(facts: &Facts<'_>) -> Option<String> {
+fn off(facts: &StartFacts<'_>) -> Option<String> {
     let mut off = Vec::new();
     match (facts.null, &facts.settings.access_log) {
         (Some(_), _) => off.push("site and log (--null)"),
@@ -293,15 +293,15 @@ fn off(facts: &Facts<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::given::Given;
+    use crate::settings::given::GivenSettings;
 
     fn said(flags: &[(&'static str, &str)]) -> String {
         let flags = flags.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
-        let settings = Given { flags, ..Given::default() }.resolve().expect("legal");
+        let settings = GivenSettings { flags, ..GivenSettings::default() }.resolve().expect("legal");
         let config = ResolvedConfig::resolve(&settings, 1024).expect("it can be done");
         let addresses: Vec<_> = settings.addresses().cloned().collect();
         block(
-            &Facts {
+            &StartFacts {
                 settings: &settings,
                 config: &config,
                 addresses: &addresses,
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn h78_the_start_tells_how_far_the_accounts_are_isolated() {
-        let settings = Given::default().resolve().expect("legal");
+        let settings = GivenSettings::default().resolve().expect("legal");
         let config = ResolvedConfig::resolve(&settings, 1024).expect("it can be done");
         let url = "sqlite:members.db".parse().expect("a legal URL");
         let named = |name: &str, id| SystemUser { name: name.into(), id, group: id, groups: vec![id] };
@@ -347,7 +347,7 @@ mod tests {
         let said = |user, accounts| {
             let accounts = Some((&url, accounts));
             let (settings, config) = (&settings, &config);
-            let facts = Facts {
+            let facts = StartFacts {
                 settings,
                 config,
                 addresses: &[],

@@ -21,7 +21,7 @@ use crate::admission::Admission;
 use crate::diagnostics::{self, error};
 use crate::log::written;
 use crate::members::channel::AccountsClient;
-use crate::members::client::Members;
+use crate::members::client::WorkerMembers;
 use crate::members::client::filter::Starts;
 use crate::resolved::config::ResolvedConfig;
 use crate::sandbox;
@@ -29,14 +29,14 @@ use crate::settings::values::Settings;
 use crate::status::counters::{Counter, Tally};
 use crate::supervisor::state::Serve;
 use crate::worker::app::App;
-use crate::worker::null::Null;
+use crate::worker::null::NullProtocol;
 use crate::worker::shared::WorkerShared;
 
 /// Exit code of a worker that panicked.
 const PANICKED: i32 = 101;
 
 /// What a worker gets.
-pub(super) struct Work {
+pub(super) struct WorkerTask {
     pub(super) place: usize,
     pub(super) supervisor: Pid,
     pub(super) generation: Generation,
@@ -46,7 +46,7 @@ pub(super) struct Work {
 }
 
 /// Serves until it is told to leave, and ends the process.
-pub(super) fn run_and_exit(work: Work, user: Option<&SystemUser>, how: &Serve) -> ! {
+pub(super) fn run_and_exit(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> ! {
     let place = work.place + 1;
     // It is forked before the supervisor takes its generation's level.
     diagnostics::set_level(work.generation.settings.log_level);
@@ -62,8 +62,8 @@ pub(super) fn run_and_exit(work: Work, user: Option<&SystemUser>, how: &Serve) -
     std::process::exit(code)
 }
 
-fn serve(work: Work, user: Option<&SystemUser>, how: &Serve) -> Result<(), String> {
-    let Work { place, supervisor, generation, listeners, client } = work;
+fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(), String> {
+    let WorkerTask { place, supervisor, generation, listeners, client } = work;
     let shares = generation.config.shares.clone().unwrap_or_default();
     let lane = generation.lane + place;
     let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
@@ -91,14 +91,14 @@ fn serve(work: Work, user: Option<&SystemUser>, how: &Serve) -> Result<(), Strin
         let written: Vec<_> = written::paths_of(&log).collect();
         let (members, roots, written) = (web.is_some(), roots.as_slice(), written.as_slice());
         let layered = how.layered || config.tls.is_some();
-        let serving = sandbox::Serving { plan, several_listeners, layered, members, roots, written };
+        let serving = sandbox::SandboxSubject { plan, several_listeners, layered, members, roots, written };
         sandbox::confine_worker(process, &serving)?;
     }
     let shared = plan.is_many() || plan.dispatch != Dispatch::Inline;
     let worker = WorkerShared::new(all, rows, shared, log);
     match how.null {
         Some(response) => {
-            let null = Null::new(response, settings.limits, worker);
+            let null = NullProtocol::new(response, settings.limits, worker);
             serve_protocol(plan, &listeners, null, how.layered)
         }
         None => {
@@ -107,7 +107,7 @@ fn serve(work: Work, user: Option<&SystemUser>, how: &Serve) -> Result<(), Strin
                 hosts = hosts.for_members(member_folders(&settings.members.protect));
             }
             let members =
-                web.zip(client).map(|(web, (client, starts))| Members::new(web, client, starts, plan));
+                web.zip(client).map(|(web, (client, starts))| WorkerMembers::new(web, client, starts, plan));
             let app = App::new(hosts, &settings, admission, members, plan, worker.clone())?;
             let served = match &config.tls {
                 Some(tls) => {

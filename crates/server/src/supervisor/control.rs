@@ -12,7 +12,7 @@ use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
 use crate::diagnostics::{debug, warning};
 use crate::settings::values::Control;
 use crate::status::place::{RuntimeFolder, socket_name};
-use crate::status::report::Report;
+use crate::status::report::StatusReport;
 
 /// The mode of the socket's file: only its owner may see what the server does.
 const MODE: u32 = 0o600;
@@ -80,7 +80,7 @@ impl ControlSocket {
     }
 
     /// Sends the report to every client that has connected.
-    pub(super) fn answer(&self, report: impl Fn() -> Report) {
+    pub(super) fn answer(&self, report: impl Fn() -> StatusReport) {
         for _ in 0..MOST_AT_ONCE {
             let stream = match self.listener.accept(false) {
                 Ok((socket, _)) => UnixStream::from(OwnedFd::from(socket)),
@@ -110,7 +110,7 @@ impl AsFd for ControlSocket {
     }
 }
 
-fn tell(mut stream: UnixStream, report: &Report) -> io::Result<()> {
+fn tell(mut stream: UnixStream, report: &StatusReport) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut text = serde_json::to_vec(report)?;
     text.push(b'\n');

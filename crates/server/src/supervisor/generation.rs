@@ -68,11 +68,11 @@ pub(super) struct Generation {
     pub(super) lane: usize,
     /// The pages of the members, where there are any.
     pub(super) web: Option<Arc<Web>>,
-    workers: Vec<Worker>,
+    workers: Vec<WorkerPlace>,
 }
 
 /// A process of a generation, or the place of one.
-struct Worker {
+struct WorkerPlace {
     pid: Option<Pid>,
     began: Instant,
     /// Deaths in a row, each soon after the start.
@@ -83,7 +83,7 @@ struct Worker {
 }
 
 /// A worker for `tenfold status`.
-pub(super) struct Seen {
+pub(super) struct WorkerView {
     /// From 1, a thread where workers are threads; none for the thread that accepts for the others.
     pub(super) worker: Option<usize>,
     pub(super) pid: Option<Pid>,
@@ -125,7 +125,7 @@ impl Generation {
         let reports = SharedRows::new(config.plan.processes(), REPORT_WORDS)
             .map_err(|error| format!("there is no memory for reports: {error}"))?;
         let now = Instant::now();
-        let place = || Worker { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
+        let place = || WorkerPlace { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
         let workers = (0..config.plan.processes()).map(|_| place()).collect();
         let (stage, addresses, lane) = (Stage::Starting, None, 0);
         Ok(Generation {
@@ -150,7 +150,8 @@ impl Generation {
         if !matches!(self.stage, Stage::Starting | Stage::Serving) {
             return Vec::new();
         }
-        let due = |worker: &Worker| worker.pid.is_none() && worker.again.is_some_and(|again| again <= now);
+        let due =
+            |worker: &WorkerPlace| worker.pid.is_none() && worker.again.is_some_and(|again| again <= now);
         // The first one goes ahead: what keeps it from serving is said once, and not by each.
         let first_alone = self.stage == Stage::Starting && !counters::is_ready(self.rows.row(0));
         let places = if first_alone { 1 } else { self.workers.len() };
@@ -271,7 +272,7 @@ impl Generation {
     }
 
     /// What its workers are and have counted.
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(super) fn seen(&self) -> Vec<WorkerView> {
         let apart = self.config.plan.topology == Topology::ReuseportProcesses;
         // The thread that accepts for the others, where there is one, comes first.
         let first = self.rows.rows() - self.config.plan.workers.min(self.rows.rows());
@@ -281,7 +282,7 @@ impl Generation {
                 let mut sums = Sums::default();
                 sums.add(self.rows.row(place));
                 let number = (place >= first).then(|| place - first + 1);
-                Seen { worker: number, pid: worker.pid, restarts: worker.restarts, sums }
+                WorkerView { worker: number, pid: worker.pid, restarts: worker.restarts, sums }
             })
             .collect()
     }
@@ -304,7 +305,7 @@ pub(super) fn open_roots(settings: &Settings) -> Result<Vec<Root>, String> {
     all.map(|path| Root::open(path).map_err(|error| error.to_string())).collect()
 }
 
-impl Worker {
+impl WorkerPlace {
     /// Plans its next start: at once where it lived, and later each time where it did not.
     fn pause(&mut self) {
         let now = Instant::now();

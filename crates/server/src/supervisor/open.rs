@@ -8,7 +8,7 @@ use tenfold_sys::limits;
 use tenfold_sys::process;
 use tenfold_sys::signal::Signals;
 
-use super::accounts::Accounts;
+use super::accounts::AccountsProcess;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation};
 use super::privileges;
@@ -93,7 +93,7 @@ impl Supervisor {
         // Before anything is open that it has no use for.
         let accounts = match serve.null {
             Some(_) => None,
-            None => Accounts::begin(&settings, user.as_ref())?,
+            None => AccountsProcess::begin(&settings, user.as_ref())?,
         };
         let mut first = Generation::open(1, settings, config, user.as_ref(), serve.null.is_some(), None)?;
         let mut address_rows = AddressRows::default();

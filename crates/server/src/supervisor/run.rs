@@ -12,7 +12,7 @@ use tenfold_sys::process::{self, Fork, Pid, WaitStatus};
 use tenfold_sys::signal::{Signal, Signals};
 use tenfold_sys::wait;
 
-use super::accounts::Accounts;
+use super::accounts::AccountsProcess;
 use super::control::ControlSocket;
 use super::generation::{CANNOT_SERVE, Generation, Stage};
 use super::state::{Leaving, Supervisor};
@@ -84,7 +84,7 @@ impl Supervisor {
         let starting = self.generations.iter().any(|generation| generation.stage == Stage::Starting);
         let tick = starting.then(|| Instant::now() + STARTING_TICK);
         let again = self.generations.iter().flat_map(Generation::again).min();
-        let accounts = self.accounts.as_ref().and_then(Accounts::by);
+        let accounts = self.accounts.as_ref().and_then(AccountsProcess::by);
         let leave = self.leaving.as_ref().and_then(Leaving::by);
         let sockets = self.revival.by().filter(|_| self.leaving.is_none());
         let all = [tick, again, accounts, leave, sockets, self.sockets_end, self.rotation_by()];
@@ -187,7 +187,7 @@ impl Supervisor {
                         std::process::exit(CANNOT_SERVE);
                     }
                 };
-                let work = child::Work { place, supervisor, generation, listeners, client };
+                let work = child::WorkerTask { place, supervisor, generation, listeners, client };
                 child::run_and_exit(work, self.user.as_ref(), &self.serve);
             }
             Err(error) => {
@@ -232,7 +232,7 @@ impl Supervisor {
     fn took_over(&mut self) {
         let Some((newest, former)) = self.generations.split_last_mut() else { return };
         if newest.number == 1 {
-            announce::announce(&announce::Facts {
+            announce::announce(&announce::StartFacts {
                 settings: &newest.settings,
                 config: &newest.config,
                 addresses: &self.addresses,

@@ -6,21 +6,21 @@ use tenfold_sys::signal::Signals;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::SystemUser;
 
-use super::accounts::Accounts;
+use super::accounts::AccountsProcess;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation, Stage};
 use super::revive::Revival;
 use super::rotate::Rotation;
 use super::sockets::Sockets;
-use crate::settings::given::Given;
+use crate::settings::given::GivenSettings;
 use crate::status::counters::{Counter, Sums};
-use crate::status::report::{Numbers, Report, Worker};
+use crate::status::report::{Numbers, StatusReport, WorkerReport};
 use crate::worker::null::NullResponse;
 
 /// The command line of `tenfold serve`.
 #[derive(Clone, Debug)]
 pub(crate) struct Serve {
-    pub(crate) given: Given,
+    pub(crate) given: GivenSettings,
     pub(crate) null: Option<NullResponse>,
     /// Whether connections run through the layer of the tests.
     pub(crate) layered: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Serve {
 pub(crate) struct Supervisor {
     pub(super) serve: Serve,
     /// The process of the accounts, where there are members.
-    pub(super) accounts: Option<Accounts>,
+    pub(super) accounts: Option<AccountsProcess>,
     pub(super) sockets: Sockets,
     pub(super) addresses: Vec<ListenAddress>,
     pub(super) user: Option<SystemUser>,
@@ -77,13 +77,13 @@ impl Leaving {
 }
 
 impl Supervisor {
-    pub(super) fn report(&self) -> Report {
+    pub(super) fn report(&self) -> StatusReport {
         let mut total = self.past.clone();
         let mut workers = Vec::new();
         for generation in &self.generations {
             for seen in generation.seen() {
                 total.add_sums(&seen.sums);
-                workers.push(Worker {
+                workers.push(WorkerReport {
                     worker: seen.worker,
                     generation: generation.number,
                     process: seen.pid.map(|pid| pid.as_raw_nonzero().get()),
@@ -106,10 +106,10 @@ impl Supervisor {
             worker.share = Some(worker.numbers.requests as f64 / requests);
         }
         let mut total = Numbers::of(&total);
-        let refused = self.accounts.as_ref().map_or(0, Accounts::refused_calls);
+        let refused = self.accounts.as_ref().map_or(0, AccountsProcess::refused_calls);
         total.refused_calls = total.refused_calls.saturating_add(refused);
         let plan = self.generations.last().map(|newest| &newest.config.plan);
-        Report {
+        StatusReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             process: std::process::id(),
             uptime_seconds: self.began.elapsed().as_secs(),
@@ -119,7 +119,7 @@ impl Supervisor {
             engine: plan.map(|plan| plan.engine.to_string()).unwrap_or_default(),
             topology: plan.map(|plan| plan.topology.to_string()).unwrap_or_default(),
             send: plan.map(|plan| plan.sender.to_string()).unwrap_or_default(),
-            accounts: self.accounts.as_ref().map(Accounts::seen),
+            accounts: self.accounts.as_ref().map(AccountsProcess::seen),
             total,
             workers,
         }

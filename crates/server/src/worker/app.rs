@@ -20,20 +20,20 @@ use tenfold_site::{Answered, FinishWork, Hosts, Need, ResponseSummary, Work};
 use crate::admission::Admission;
 use crate::diagnostics::error;
 use crate::log::combined::escape;
-use crate::log::line::{Fields, Times};
-use crate::members::client::Members;
+use crate::log::line::{LogFields, Times};
+use crate::members::client::WorkerMembers;
 use crate::settings::values::Settings;
 use crate::status::counters::Counter;
 use crate::worker::shared::WorkerShared;
 use passwords::Passwords;
-use state::{Asked, Shared};
+use state::{DeferredRequest, SharedService};
 
 /// HTTP over a site. A clone for each thread.
 #[derive(Clone)]
 pub(crate) struct App {
-    shared: Arc<Shared>,
+    shared: Arc<SharedService>,
     /// The threads that work out answers, with dispatch `proactor`.
-    proactor: Option<Arc<Proactor<Shared>>>,
+    proactor: Option<Arc<Proactor<SharedService>>>,
 }
 
 impl App {
@@ -45,13 +45,13 @@ impl App {
         hosts: Hosts,
         settings: &Settings,
         admission: Option<Admission>,
-        members: Option<Members>,
+        members: Option<WorkerMembers>,
         plan: &Plan,
         worker: Arc<WorkerShared>,
     ) -> Result<App, String> {
         let passwords = Passwords::new(plan, settings)
             .map_err(|error| format!("there is no memory to count passwords in: {error}"))?;
-        let shared = Arc::new_cyclic(|this| Shared {
+        let shared = Arc::new_cyclic(|this| SharedService {
             this: this.clone(),
             hosts,
             echo: settings.echo.clone(),
@@ -76,10 +76,10 @@ impl App {
 }
 
 /// A pool for each worker of this process; they share their threads.
-fn proactor(shared: &Arc<Shared>, plan: &Plan) -> Result<Proactor<Shared>, String> {
+fn proactor(shared: &Arc<SharedService>, plan: &Plan) -> Result<Proactor<SharedService>, String> {
     let pools = plan.workers / plan.processes();
     let pool = (pools * plan.bounds.pool_threads, pools * plan.bounds.pool_queue);
-    let hooks = ThreadHooks::<Shared> {
+    let hooks = ThreadHooks::<SharedService> {
         before_wait: |shared| shared.worker.before_wait(),
         drain: |shared| shared.worker.drain(),
     };
@@ -140,7 +140,7 @@ impl Protocol for App {
     }
 }
 
-impl Service for Shared {
+impl Service for SharedService {
     fn answer(
         &self,
         request: &Request<'_>,
@@ -162,7 +162,12 @@ impl Service for Shared {
             }
             Answered::Work(work) => self.work(
                 work,
-                Asked { request: request.to_owned(), connection: connection.clone(), began, private: false },
+                DeferredRequest {
+                    request: request.to_owned(),
+                    connection: connection.clone(),
+                    began,
+                    private: false,
+                },
                 response,
             ),
         }
@@ -205,7 +210,7 @@ impl Service for Shared {
                     request,
                     refusal.status(),
                     body,
-                    Fields::default(),
+                    LogFields::default(),
                     Times::default(),
                 );
             }
@@ -213,7 +218,7 @@ impl Service for Shared {
     }
 }
 
-impl Shared {
+impl SharedService {
     /// When an answer begins, where the log wants to know what it took.
     #[inline]
     fn began(&self) -> Option<time::Instant> {
@@ -222,7 +227,7 @@ impl Shared {
 
     /// Has `work` done off the loop, and answers then.
     #[cold]
-    fn work(&self, work: Work, mut asked: Asked, response: &mut ResponseWriter<'_>) -> Answer {
+    fn work(&self, work: Work, mut asked: DeferredRequest, response: &mut ResponseWriter<'_>) -> Answer {
         asked.keep_private(response);
         let (lane, work) = match work.need() {
             Need::Thread => (&self.lane, work),
@@ -251,7 +256,7 @@ impl Shared {
     fn worked(
         &self,
         done: Option<FinishWork>,
-        mut asked: Asked,
+        mut asked: DeferredRequest,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
         asked.keep_private(response);
@@ -272,8 +277,13 @@ impl Shared {
     }
 
     /// Counts and logs a deferred response.
-    fn staged(&self, outcome: ResponseSummary, asked: &mut Asked, response: &mut ResponseWriter<'_>) {
-        let Asked { request, connection, began, .. } = asked;
+    fn staged(
+        &self,
+        outcome: ResponseSummary,
+        asked: &mut DeferredRequest,
+        response: &mut ResponseWriter<'_>,
+    ) {
+        let DeferredRequest { request, connection, began, .. } = asked;
         request.read(|request| self.record(outcome, request, connection, response, *began));
     }
 
@@ -327,7 +337,8 @@ impl Shared {
             local.tally.add(Counter::Requests, 1);
             local.tally.respond(outcome.status());
             let writer = local.writer.as_mut()?;
-            let fields = Fields { referer: first(request, "referer"), agent: first(request, "user-agent") };
+            let fields =
+                LogFields { referer: first(request, "referer"), agent: first(request, "user-agent") };
             if whole {
                 writer.add(
                     &connection.peer,

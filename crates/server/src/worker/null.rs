@@ -19,22 +19,22 @@ pub(crate) struct NullResponse {
 
 /// Answers the ends of requests, and looks at nothing else.
 #[derive(Clone)]
-pub(crate) struct Null {
+pub(crate) struct NullProtocol {
     response: Arc<[u8]>,
     close: bool,
     limits: Limits,
     worker: Arc<WorkerShared>,
 }
 
-impl Null {
+impl NullProtocol {
     /// Answers with `response`.
-    pub(crate) fn new(response: NullResponse, limits: Limits, worker: Arc<WorkerShared>) -> Null {
+    pub(crate) fn new(response: NullResponse, limits: Limits, worker: Arc<WorkerShared>) -> NullProtocol {
         let NullResponse { body, close } = response;
         let connection = if close { "Connection: close\r\n" } else { "" };
         let mut response =
             format!("HTTP/1.1 200 OK\r\nContent-Length: {body}\r\n{connection}\r\n").into_bytes();
         response.resize(response.len() + body, b'x');
-        Null { response: response.into(), close, limits, worker }
+        NullProtocol { response: response.into(), close, limits, worker }
     }
 
     /// Answers the requests whose ends are in hand, as many as the output takes. Says whether there were any,
@@ -87,7 +87,7 @@ impl Null {
     }
 }
 
-impl Protocol for Null {
+impl Protocol for NullProtocol {
     type State = ();
 
     fn first_bytes_by(&self) -> Instant {

@@ -30,7 +30,7 @@ const TIME_BITS: u32 = 42;
 const TICK: Duration = Duration::from_millis(10);
 
 /// The lock is held until this is dropped.
-pub(super) struct Held<'l> {
+pub(super) struct LockGuard<'l> {
     lock: &'l AtomicU64,
     own: u64,
 }
@@ -48,7 +48,7 @@ impl GivenUp {
 
 /// Waits for `lock` and takes it; none if a thread that lives keeps it for [`LONGEST`], or for a moment if this process
 /// has waited that long before.
-pub(super) fn hold<'l>(lock: &'l AtomicU64, given_up: &GivenUp) -> Option<Held<'l>> {
+pub(super) fn hold<'l>(lock: &'l AtomicU64, given_up: &GivenUp) -> Option<LockGuard<'l>> {
     let now = clock::since_boot();
     let own = word(task::own(), now);
     let (tries, longest) =
@@ -58,13 +58,13 @@ pub(super) fn hold<'l>(lock: &'l AtomicU64, given_up: &GivenUp) -> Option<Held<'
     loop {
         for _ in 0..tries {
             if take_from(FREE) {
-                return Some(Held { lock, own });
+                return Some(LockGuard { lock, own });
             }
             thread::yield_now();
         }
         let holder = lock.load(SeqCst);
         if holder != FREE && is_gone(holder, "/proc") && take_from(holder) {
-            return Some(Held { lock, own });
+            return Some(LockGuard { lock, own });
         }
         if begun.get_or_insert_with(Instant::now).elapsed() >= longest {
             if !longest.is_zero() {
@@ -76,7 +76,7 @@ pub(super) fn hold<'l>(lock: &'l AtomicU64, given_up: &GivenUp) -> Option<Held<'
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
         let _ = self.lock.compare_exchange(self.own, FREE, SeqCst, SeqCst);
     }

@@ -11,12 +11,12 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-fn key(address: &str) -> Key {
-    Key::of_address(address.parse().expect("an address"))
+fn key(address: &str) -> AddressKey {
+    AddressKey::of_address(address.parse().expect("an address"))
 }
 
-fn host(number: u32) -> Key {
-    Key::of_address(IpAddr::V4(Ipv4Addr::from_bits(number)))
+fn host(number: u32) -> AddressKey {
+    AddressKey::of_address(IpAddr::V4(Ipv4Addr::from_bits(number)))
 }
 
 fn table(addresses: usize, lanes: usize) -> Addresses {
@@ -31,8 +31,8 @@ fn ipv6_counts_by_64_bits_and_ipv4_whole_in_either_spelling() {
     assert_eq!(key("::ffff:192.0.2.1"), key("192.0.2.1"));
     let apart = ["::1", "0.0.0.0", "127.0.0.1", "255.255.255.255", "fe80::1", "ff02::1"].map(key);
     assert!(apart.iter().all(|key| key.0 != FREE && key.0 != CHANGING));
-    assert_eq!(Key::of(&Peer::Unix), None);
-    assert!(Key::of(&Peer::Internet(SocketAddr::from(([127, 0, 0, 1], 80)))).is_some());
+    assert_eq!(AddressKey::of(&Peer::Unix), None);
+    assert!(AddressKey::of(&Peer::Internet(SocketAddr::from(([127, 0, 0, 1], 80)))).is_some());
 }
 
 #[test]
@@ -40,22 +40,22 @@ fn the_bound_is_exact_over_all_processes_and_others_are_unhurt() {
     let table = table(64, 2);
     let (one, other) = (host(1), host(2));
     for lane in [0, 1, 0] {
-        assert_eq!(table.connect(one, lane, 3, 0), Entry::Admitted);
+        assert_eq!(table.connect(one, lane, 3, 0), Admitting::Admitted);
     }
     for lane in [0, 1] {
-        assert_eq!(table.connect(one, lane, 3, 0), Entry::TooMany);
+        assert_eq!(table.connect(one, lane, 3, 0), Admitting::TooMany);
     }
-    assert_eq!(table.connect(other, 0, 3, 0), Entry::Admitted);
+    assert_eq!(table.connect(other, 0, 3, 0), Admitting::Admitted);
     table.disconnect(one, 1);
-    assert_eq!(table.connect(one, 0, 3, 0), Entry::Admitted);
-    assert_eq!(table.connect(one, 0, 3, 0), Entry::TooMany);
+    assert_eq!(table.connect(one, 0, 3, 0), Admitting::Admitted);
+    assert_eq!(table.connect(one, 0, 3, 0), Admitting::TooMany);
 }
 
 #[test]
 fn a_process_that_is_gone_takes_its_connections_with_it() {
     let table = table(64, 2);
     for lane in [0, 0, 1] {
-        assert_eq!(table.connect(host(1), lane, 3, 0), Entry::Admitted);
+        assert_eq!(table.connect(host(1), lane, 3, 0), Admitting::Admitted);
     }
     table.settle(0);
     assert_eq!(table.connections(table.find(host(1)).expect("it has a place")), 1);
@@ -66,7 +66,7 @@ fn a_process_that_is_gone_takes_its_connections_with_it() {
 
 #[test]
 fn requests_come_at_their_rate_after_a_burst() {
-    let (table, rate, start) = (table(64, 1), Rate::new(10, 5), SECOND);
+    let (table, rate, start) = (table(64, 1), RequestRate::new(10, 5), SECOND);
     for _ in 0..5 {
         assert_eq!(table.request(host(1), rate, start), None);
     }
@@ -85,19 +85,19 @@ fn requests_come_at_their_rate_after_a_burst() {
 fn the_table_is_bounded_and_the_idle_make_room() {
     let table = table(WAYS, 1);
     for number in 0..WAYS as u32 {
-        assert_eq!(table.connect(host(number), 0, 9, 0), Entry::Admitted);
+        assert_eq!(table.connect(host(number), 0, 9, 0), Admitting::Admitted);
     }
-    assert_eq!(table.connect(host(100), 0, 9, 0), Entry::NoRoom, "everybody is connected");
-    assert!(table.request(host(100), Rate::new(1, 1), 0).is_some(), "and it may not ask either");
+    assert_eq!(table.connect(host(100), 0, 9, 0), Admitting::NoRoom, "everybody is connected");
+    assert!(table.request(host(100), RequestRate::new(1, 1), 0).is_some(), "and it may not ask either");
     table.disconnect(host(3), 0);
-    assert_eq!(table.connect(host(100), 0, 9, 0), Entry::Admitted);
+    assert_eq!(table.connect(host(100), 0, 9, 0), Admitting::Admitted);
     assert_eq!(table.find(host(3)), None, "whose place it has");
-    assert_eq!(table.connect(host(2), 0, 1, 0), Entry::TooMany, "others are still known");
+    assert_eq!(table.connect(host(2), 0, 1, 0), Admitting::TooMany, "others are still known");
 }
 
 #[test]
 fn who_was_idle_longest_goes_first() {
-    let (table, rate) = (table(WAYS, 1), Rate::new(1, 10));
+    let (table, rate) = (table(WAYS, 1), RequestRate::new(1, 10));
     for number in 0..WAYS as u32 {
         assert_eq!(table.request(host(number), rate, SECOND * u64::from(number + 1)), None);
     }
@@ -117,7 +117,7 @@ fn a_holder_that_died_holds_up_nobody_for_ever() {
             holder.wait().expect("our own child");
         }
         for number in 0..WAYS as u32 {
-            assert_eq!(table.connect(host(number), 0, 1, 0), Entry::Admitted, "{number}");
+            assert_eq!(table.connect(host(number), 0, 1, 0), Admitting::Admitted, "{number}");
         }
         assert_eq!(table.rows.row(LOCKS)[0].load(SeqCst), lock::FREE);
         holder.wait().expect("our own child");
@@ -134,7 +134,7 @@ fn a_holder_that_lives_is_waited_for() {
         thread::sleep(Duration::from_millis(300));
         assert!(!waits.is_finished(), "it took the lock of somebody who lives");
         lock.store(lock::FREE, SeqCst);
-        assert_eq!(waits.join().expect("it does not panic"), Entry::Admitted);
+        assert_eq!(waits.join().expect("it does not panic"), Admitting::Admitted);
     });
 }
 
@@ -159,7 +159,7 @@ fn a_thread_that_lives_keeps_its_lock_from_others_of_its_process() {
         for _ in 0..2 {
             let waits = scope
                 .spawn(|| (table.connect(host(1), 0, 1, 0), lock::hold(lock, &table.given_up).is_none()));
-            assert_eq!(waits.join().expect("it does not panic"), (Entry::NoRoom, true));
+            assert_eq!(waits.join().expect("it does not panic"), (Admitting::NoRoom, true));
         }
     });
     assert_eq!(lock.load(SeqCst), owner);
@@ -174,12 +174,12 @@ fn h95_a_lock_that_is_never_released_stops_a_process_once() {
     for holder in [1, 2, 3, 4] {
         let later = clock::since_boot() + Duration::from_secs(holder);
         lock.store(lock::word(task::own(), later), SeqCst);
-        assert_eq!(table.connect(host(1), 0, 1, 0), Entry::NoRoom);
+        assert_eq!(table.connect(host(1), 0, 1, 0), Admitting::NoRoom);
     }
     let waited = began.elapsed();
     assert!((lock::LONGEST..2 * lock::LONGEST).contains(&waited), "it waited {waited:?}");
     lock.store(lock::FREE, SeqCst);
-    assert_eq!(table.connect(host(1), 0, 1, 0), Entry::Admitted);
+    assert_eq!(table.connect(host(1), 0, 1, 0), Admitting::Admitted);
 }
 
 #[test]
@@ -192,14 +192,14 @@ fn a_thread_that_ended_does_not_keep_its_lock() {
         ends.join().expect("it does not panic");
     });
     assert_ne!(lock.load(SeqCst), lock::FREE);
-    assert_eq!(table.connect(host(1), 0, 1, 0), Entry::Admitted);
+    assert_eq!(table.connect(host(1), 0, 1, 0), Admitting::Admitted);
 }
 
 #[test]
 fn a_number_that_was_given_to_a_later_thread_is_not_the_holder() {
     let table = table(WAYS, 1);
     table.rows.row(LOCKS)[0].store(lock::word(task::own(), Duration::from_millis(1)), SeqCst);
-    assert_eq!(table.connect(host(1), 0, 1, 0), Entry::Admitted);
+    assert_eq!(table.connect(host(1), 0, 1, 0), Admitting::Admitted);
 }
 
 /// Threads stand for processes: what they share is the same. Places change hands all the time.
@@ -214,7 +214,7 @@ fn no_bound_is_passed_and_nothing_is_left_whatever_happens_at_once() {
             scope.spawn(move || {
                 for round in 0..20_000usize {
                     let number = (round * 7 + lane * 5 + round / 11) % hosts as usize;
-                    if table.connect(host(number as u32), lane, BOUND, round as u64) == Entry::Admitted {
+                    if table.connect(host(number as u32), lane, BOUND, round as u64) == Admitting::Admitted {
                         let now = held[number].fetch_add(1, SeqCst) + 1;
                         assert!(now <= BOUND, "{now} connections of {number}");
                         held[number].fetch_sub(1, SeqCst);

@@ -14,7 +14,7 @@ use tenfold_engine::offload::{OffloadResult, Promise, QueueFull, promise};
 use tenfold_sys::eventfd::EventFd;
 use tenfold_sys::wait;
 
-use crate::members::channel::{AccountsClient, Asked};
+use crate::members::channel::{AccountsClient, PendingQuestion};
 
 /// How long the rest of an answer may take whose beginning has come: it is one message, and others wait meanwhile.
 const REST: Duration = Duration::from_secs(1);
@@ -32,13 +32,13 @@ struct Entrance {
 /// What the thread has not seen yet.
 #[derive(Default)]
 struct New {
-    waiting: Vec<Waiting>,
+    waiting: Vec<AwaitedReply>,
     /// Nobody asks any more.
     over: bool,
 }
 
-struct Waiting {
-    asked: Asked,
+struct AwaitedReply {
+    asked: PendingQuestion,
     promise: Promise<Reply>,
 }
 
@@ -59,7 +59,7 @@ impl Answers {
             Some(entrance) => entrance,
             none => none.insert(begin().map_err(|_| QueueFull)?),
         };
-        lock(&entrance.new).waiting.push(Waiting { asked, promise });
+        lock(&entrance.new).waiting.push(AwaitedReply { asked, promise });
         entrance.event.signal();
         Ok(coming)
     }
@@ -83,7 +83,7 @@ fn begin() -> io::Result<Arc<Entrance>> {
 
 /// Waits for all answers, each until its time is over: a promise that is dropped says that there is none.
 fn wait_for_all(entrance: &Entrance) {
-    let mut waiting: Vec<Waiting> = Vec::new();
+    let mut waiting: Vec<AwaitedReply> = Vec::new();
     loop {
         {
             let mut new = lock(&entrance.new);
@@ -95,14 +95,14 @@ fn wait_for_all(entrance: &Entrance) {
         let now = Instant::now();
         waiting.retain(|one| one.asked.by() > now);
         for place in come(entrance, &waiting, now).into_iter().rev() {
-            let Waiting { asked, promise } = waiting.swap_remove(place);
+            let AwaitedReply { asked, promise } = waiting.swap_remove(place);
             promise.keep(asked.answer_within(REST).unwrap_or(Reply::Unavailable));
         }
     }
 }
 
 /// Places of those whose answer has come, in order; none of them where somebody new waits or a time is over.
-fn come(entrance: &Entrance, waiting: &[Waiting], now: Instant) -> Vec<usize> {
+fn come(entrance: &Entrance, waiting: &[AwaitedReply], now: Instant) -> Vec<usize> {
     let earliest = waiting.iter().map(|one| one.asked.by()).min();
     let left = earliest.map(|by| by.saturating_duration_since(now) + Duration::from_millis(1));
     let answers = waiting.iter().map(|one| one.asked.as_fd());

@@ -67,16 +67,16 @@ impl Pulse {
 
 /// How long each thread of a pool has been at its question.
 #[derive(Debug)]
-pub(crate) struct Busy {
+pub(crate) struct ThreadPulse {
     origin: Instant,
     /// Milliseconds from the origin, and 1; 0 for a thread that waits for a question.
     since: Vec<AtomicU64>,
 }
 
-impl Busy {
+impl ThreadPulse {
     /// For so many threads, from now on.
-    pub(crate) fn new(threads: usize, now: Instant) -> Busy {
-        Busy { origin: now, since: (0..threads).map(|_| AtomicU64::new(0)).collect() }
+    pub(crate) fn new(threads: usize, now: Instant) -> ThreadPulse {
+        ThreadPulse { origin: now, since: (0..threads).map(|_| AtomicU64::new(0)).collect() }
     }
 
     /// A thread takes up a question.
@@ -108,7 +108,7 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let limit = Duration::from_secs(60);
-        let busy = Busy::new(2, start);
+        let busy = ThreadPulse::new(2, start);
         assert!(!busy.all_longer_than(limit, after(100)), "threads that wait do not hang");
         busy.begin(0, after(0));
         busy.begin(1, after(50));

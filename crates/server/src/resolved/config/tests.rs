@@ -1,12 +1,12 @@
 use super::*;
-use crate::admission::Connections;
-use crate::settings::given::Given;
+use crate::admission::ConnectionBound;
+use crate::settings::given::GivenSettings;
 
 const DESCRIPTORS: u64 = 20_000;
 
 fn resolve(words: &[(&'static str, &str)], descriptors: u64) -> Result<ResolvedConfig, String> {
     let flags = words.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
-    let settings = Given { flags, ..Given::default() }.resolve().expect("legal");
+    let settings = GivenSettings { flags, ..GivenSettings::default() }.resolve().expect("legal");
     ResolvedConfig::resolve(&settings, descriptors)
 }
 
@@ -334,7 +334,7 @@ fn of_file(name: &str, text: &str, flags: &[(&'static str, &str)]) -> Settings {
     let file = std::env::temp_dir().join(format!("tenfold-{name}-{}.toml", std::process::id()));
     std::fs::write(&file, text).expect("a temporary file");
     let flags = flags.iter().map(|(name, value)| (*name, vec![(*value).to_owned()])).collect();
-    let settings = Given { flags, config: Some(file.clone()), ..Given::default() }.resolve();
+    let settings = GivenSettings { flags, config: Some(file.clone()), ..GivenSettings::default() }.resolve();
     std::fs::remove_file(&file).expect("our own file");
     settings.unwrap_or_else(|problems| panic!("{}", problems[0]))
 }
@@ -393,19 +393,22 @@ fn off_loopback_an_address_has_a_quarter_of_the_connections_by_default() {
         ("127.0.0.1:8080", None),
         ("[::1]:8080", None),
         ("unix:/run/tenfold.socket", None),
-        ("0.0.0.0:80", Some(Connections::Default(2000))),
-        ("[::]:80", Some(Connections::Default(2000))),
-        ("192.0.2.1:80", Some(Connections::Default(2000))),
+        ("0.0.0.0:80", Some(ConnectionBound::Default(2000))),
+        ("[::]:80", Some(ConnectionBound::Default(2000))),
+        ("192.0.2.1:80", Some(ConnectionBound::Default(2000))),
     ] {
         let listen = ("listen", listen);
         assert_eq!(connections(&[engine, workers, most, listen]), expected, "{listen:?}");
     }
     let anywhere = ("listen", "0.0.0.0:80");
     let of_address = |value| ("max-connections-per-address", value);
-    assert_eq!(connections(&[engine, anywhere, ("max-connections", "64")]), Some(Connections::Default(256)));
+    assert_eq!(
+        connections(&[engine, anywhere, ("max-connections", "64")]),
+        Some(ConnectionBound::Default(256))
+    );
     assert_eq!(connections(&[engine, anywhere, of_address("off")]), None);
-    assert_eq!(connections(&[engine, anywhere, of_address("7")]), Some(Connections::Explicit(7)));
-    assert_eq!(connections(&[engine, of_address("7")]), Some(Connections::Explicit(7)));
+    assert_eq!(connections(&[engine, anywhere, of_address("7")]), Some(ConnectionBound::Explicit(7)));
+    assert_eq!(connections(&[engine, of_address("7")]), Some(ConnectionBound::Explicit(7)));
     assert_eq!(connections(&[("engine", "naive"), anywhere]), None, "one at a time has no bound by address");
 }
 

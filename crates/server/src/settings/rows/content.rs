@@ -5,13 +5,13 @@ use tenfold_site::{Codings, TagFrom};
 
 use super::read::{bytes, count, path, rows, size, some, switch, word};
 use crate::settings::row::Initial::{Follows, Value};
-use crate::settings::row::{Row, Text, many, one};
+use crate::settings::row::{SettingRow, Text, many, one};
 use crate::settings::units;
 use crate::settings::values::ListenEntry;
 
 const MIB: u64 = 1 << 20;
 
-pub(super) static SITE: &[Row] = rows! { "The site":
+pub(super) static SITE: &[SettingRow] = rows! { "The site":
     many "listen" "ADDRESS" = Value("127.0.0.1:8080"), fixed;
         listen = addresses;
         "where to listen: ADDRESS:PORT, [::]:80 or unix:PATH, with http: in front for an address without TLS; can be given several times";
@@ -29,7 +29,7 @@ pub(super) static SITE: &[Row] = rows! { "The site":
         "a path that answers any method with the body of the request, for tests of framing";
 };
 
-pub(super) static CONTENT: &[Row] = rows! { "Content":
+pub(super) static CONTENT: &[SettingRow] = rows! { "Content":
     many "precompressed" "on|CODING|off" = Value("off"), not_null;
         codings.siblings = codings(&[ContentCoding::Brotli, ContentCoding::Zstd, ContentCoding::Gzip]);
         "serve page.html.br, .zst or .gz beside page.html to who takes it: on, off, or br, zstd and gzip in the order of preference";

@@ -7,10 +7,10 @@ use tenfold_http::WriteMode;
 
 use super::read::{count, number, or_off, parsed, rows, size, some, switch, time, word};
 use crate::settings::row::Initial::{Follows, Value};
-use crate::settings::row::{Row, Text, one};
+use crate::settings::row::{SettingRow, Text, one};
 use crate::settings::values::EngineChoice;
 
-pub(super) static MODEL: &[Row] = rows! { "The I/O model":
+pub(super) static MODEL: &[SettingRow] = rows! { "The I/O model":
     one "engine" "MODEL" = Value("auto"), fixed;
         engine = engine;
         "the I/O model: auto, naive, fork, thread, pool, busy, select, poll, epoll, libevent, asio, asio-proactor or uring; see `tenfold engines`";
@@ -58,7 +58,7 @@ pub(super) static MODEL: &[Row] = rows! { "The I/O model":
         "when a timer is touched: lazy (for an earlier deadline) or eager (for every new one)";
 };
 
-pub(super) static TCP: &[Row] = rows! { "TCP":
+pub(super) static TCP: &[SettingRow] = rows! { "TCP":
     one "tcp-nodelay" "on|off" = Value("on"), fixed;
         tcp_nodelay = switch;
         "send at once, however little (TCP_NODELAY)";

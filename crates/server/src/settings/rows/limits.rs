@@ -6,13 +6,13 @@ use tenfold_http::Limits;
 
 use super::read::{bytes, count, number, or_off, rows, size, some, time};
 use crate::settings::row::Initial::{Follows, Value};
-use crate::settings::row::{Row, one};
+use crate::settings::row::{SettingRow, one};
 
 const TICK: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const MIB: u64 = 1 << 20;
 
-pub(super) static TIME: &[Row] = rows! { "Time":
+pub(super) static TIME: &[SettingRow] = rows! { "Time":
     one "head-timeout" "TIME" = Value("10s"), not_null;
         limits.head_timeout = time(TICK..=DAY);
         "for the whole head of a request, however it trickles; then 408";
@@ -33,7 +33,7 @@ pub(super) static TIME: &[Row] = rows! { "Time":
         "how long running answers may take to finish after TERM";
 };
 
-pub(super) static BOUNDS: &[Row] = rows! { "Bounds":
+pub(super) static BOUNDS: &[SettingRow] = rows! { "Bounds":
     one "max-connections" "N" = Follows("from the descriptor limit");
         max_connections = some(count(1..=100_000_000));
         "connections at once, of each worker; past it a new one takes the place of an idle one, or is closed; both are counted";

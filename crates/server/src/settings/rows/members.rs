@@ -6,9 +6,9 @@ use tenfold_accounts::Registration;
 use tenfold_accounts::store::url::DatabaseUrl;
 
 use super::read::{count, each_or_off, name, number, rows, size, switch, time, word};
-use crate::settings::members::Place;
+use crate::settings::members::AccountsLocation;
 use crate::settings::row::Initial::{Follows, Value};
-use crate::settings::row::{Row, Text, many, one};
+use crate::settings::row::{SettingRow, Text, many, one};
 
 const SECOND: Duration = Duration::from_secs(1);
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -19,7 +19,7 @@ const REGISTRATION: &[(&str, Registration)] = &[
     ("closed", Registration::Closed),
 ];
 
-pub(super) static ROWS: &[Row] = rows! { "Members":
+pub(super) static ROWS: &[SettingRow] = rows! { "Members":
     one "accounts" "URL|off" = Value("off"), fixed, null_only("off");
         members.accounts = accounts;
         "where members are kept: sqlite:PATH, sqlite (in this system's place for such files), \
@@ -73,11 +73,11 @@ pub(super) static ROWS: &[Row] = rows! { "Members":
          to a Unix socket of this server); can be given several times";
 };
 
-fn accounts(given: Text<'_>) -> Result<Option<Place>, String> {
+fn accounts(given: Text<'_>) -> Result<Option<AccountsLocation>, String> {
     Ok(match given.text {
         "off" => None,
-        "sqlite" => Some(Place::Usual),
-        url => Some(Place::At(url.parse::<DatabaseUrl>()?.beneath(given.base))),
+        "sqlite" => Some(AccountsLocation::Usual),
+        url => Some(AccountsLocation::At(url.parse::<DatabaseUrl>()?.beneath(given.base))),
     })
 }
 

@@ -8,10 +8,10 @@ mod process;
 mod read;
 mod tls;
 
-use super::row::Row;
+use super::row::SettingRow;
 
 /// The groups, in the order of the help.
-static GROUPS: &[&[Row]] = &[
+static GROUPS: &[&[SettingRow]] = &[
     content::SITE,
     content::CONTENT,
     engine::MODEL,
@@ -24,11 +24,11 @@ static GROUPS: &[&[Row]] = &[
 ];
 
 /// Every setting, in the order of the help.
-pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
+pub(crate) fn rows() -> impl Iterator<Item = &'static SettingRow> {
     GROUPS.iter().copied().flatten()
 }
 
 /// The row of this name.
-pub(crate) fn row(name: &str) -> Option<&'static Row> {
+pub(crate) fn row(name: &str) -> Option<&'static SettingRow> {
     rows().find(|row| row.name == name)
 }

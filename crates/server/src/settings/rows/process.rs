@@ -2,18 +2,18 @@
 
 use super::read::{bytes, name, rows, switch, word};
 use crate::diagnostics::Level;
-use crate::settings::log::{Format, Full, LogTarget, Mode, Rotate};
+use crate::settings::log::{Full, LogFormat, LogTarget, Mode, Rotate};
 use crate::settings::row::Initial::{Follows, Value};
-use crate::settings::row::{Row, Text, one};
+use crate::settings::row::{SettingRow, Text, one};
 use crate::settings::units::{number, size};
 use crate::settings::values::Control;
 
-pub(super) static ROWS: &[Row] = rows! { "Log and process":
+pub(super) static ROWS: &[SettingRow] = rows! { "Log and process":
     one "access-log" "PATH|-|off" = Value("-"), null_only("off");
         access_log = access_log;
         "a line per answer to this file, to standard output (-), or none";
     one "log-format" "FORMAT" = Value("combined"), not_null;
-        log.format = word("log format", Format::WORDS);
+        log.format = word("log format", LogFormat::WORDS);
         "of the access log: common, combined, or json (with what each response took)";
     one "log-mode" "MODE" = Value("buffered"), not_null;
         log.mode = word("log mode", Mode::WORDS);

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use super::read::rows;
 use crate::settings::row::Initial::Value;
-use crate::settings::row::{Row, Text, one};
+use crate::settings::row::{SettingRow, Text, one};
 
-pub(super) static ROWS: &[Row] = rows! { "TLS":
+pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
     one "tls-certificate" "FILE|off" = Value("off"), not_null;
         tls_certificate = path_or_off;
         "a file with a certificate and its chain (PEM): every TCP address in listen that is not http: has TLS";

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tenfold_site::{Cors, Realm, StoredHash};
 
-use super::reader::{Given, Keys, Reader, Shape, Wrong, keys};
+use super::reader::{BadValue, GivenValue, Shape, TableKeys, TableReader, keys};
 use crate::settings::units::duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// `cors`
-pub(super) static CORS: Keys<CorsTable> = Keys {
+pub(super) static CORS: TableKeys<CorsTable> = TableKeys {
     of: "cors",
     own: keys! {
         "origins" Shape::Many(&Shape::Text("https://app.example"));
@@ -68,18 +68,18 @@ impl CorsTable {
     }
 }
 
-pub(super) fn read_cors(given: &Given<'_>, reader: &mut Reader<'_>) -> Result<Arc<Cors>, Wrong> {
+pub(super) fn read_cors(given: &GivenValue<'_>, reader: &mut TableReader<'_>) -> Result<Arc<Cors>, BadValue> {
     let mut table = CorsTable::default();
     CORS.read(given.table()?, &mut table, reader);
     table.read().map(Arc::new).map_err(|mend| given.wrong(mend))
 }
 
-fn words(given: &Given<'_>) -> Result<Vec<String>, Wrong> {
+fn words(given: &GivenValue<'_>) -> Result<Vec<String>, BadValue> {
     given.parse_each(|text| Ok(text.to_owned()))
 }
 
 /// `auth`
-pub(super) static AUTH: Keys<AuthTable> = Keys {
+pub(super) static AUTH: TableKeys<AuthTable> = TableKeys {
     of: "auth",
     own: keys! {
         "realm" Shape::Text("Members");
@@ -98,14 +98,17 @@ pub(super) struct AuthTable {
     users: BTreeMap<String, StoredHash>,
 }
 
-pub(super) fn read_auth(given: &Given<'_>, reader: &mut Reader<'_>) -> Result<Arc<Realm>, Wrong> {
+pub(super) fn read_auth(
+    given: &GivenValue<'_>,
+    reader: &mut TableReader<'_>,
+) -> Result<Arc<Realm>, BadValue> {
     let mut table = AuthTable::default();
     AUTH.read(given.table()?, &mut table, reader);
     let realm = Realm::new(table.realm.as_deref().unwrap_or("private"), table.users);
     realm.map(Arc::new).map_err(|mend| given.wrong(mend))
 }
 
-fn users(given: &Given<'_>, reader: &Reader<'_>) -> Result<BTreeMap<String, StoredHash>, Wrong> {
+fn users(given: &GivenValue<'_>, reader: &TableReader<'_>) -> Result<BTreeMap<String, StoredHash>, BadValue> {
     if given.text().is_ok() {
         return read_users(&given.path(reader)?).map_err(|mend| given.wrong(mend));
     }

@@ -6,11 +6,11 @@ use tenfold_http::{FieldName, FieldValue};
 use tenfold_site::{CacheControl, FieldEdit, Policy, TryFile};
 
 use super::access::{AUTH, CORS, read_auth, read_cors};
-use super::reader::{Given, Key, Keys, Shape, Wrong, keys};
+use super::reader::{BadValue, GivenValue, Shape, TableKey, TableKeys, keys};
 use crate::settings::units::{duration, listing};
 
 /// Every key, in the order of the book.
-pub(crate) static POLICY: &[Key<Policy>] = keys! {
+pub(crate) static POLICY: &[TableKey<Policy>] = keys! {
     "cache" Shape::Either(&[Shape::Word(&["immutable", "hashed", "revalidate", "no-store"]), Shape::Text("1h")]);
     "what caches may do: immutable, hashed (by the file's name), revalidate, no-store, or a time";
     |policy, given, _| policy.cache = Some(given.parse(cache)?);
@@ -48,7 +48,7 @@ const MOST_HINTS: usize = 16;
 /// Files that are tried at most: each one that is missing costs a look.
 const MOST_TRIED: usize = 8;
 
-fn read_types(policy: &mut Policy, given: &Given<'_>) -> Result<(), Wrong> {
+fn read_types(policy: &mut Policy, given: &GivenValue<'_>) -> Result<(), BadValue> {
     for (name, media_type) in given.entries()? {
         if name.text().is_empty() || name.text().contains('/') {
             return Err(name.wrong("it is the ending of a name, such as .md, or a name, such as LICENSE"));
@@ -58,7 +58,7 @@ fn read_types(policy: &mut Policy, given: &Given<'_>) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn early_hints(given: &Given<'_>) -> Result<Vec<String>, Wrong> {
+fn early_hints(given: &GivenValue<'_>) -> Result<Vec<String>, BadValue> {
     let links = given.parse_each(|link| FieldEdit::add("Link", link).map(|_| link.to_owned()))?;
     match links.len() > MOST_HINTS {
         true => Err(given.wrong(format!("at most {MOST_HINTS} are sent ahead"))),
@@ -66,7 +66,7 @@ fn early_hints(given: &Given<'_>) -> Result<Vec<String>, Wrong> {
     }
 }
 
-fn try_files(given: &Given<'_>) -> Result<Vec<TryFile>, Wrong> {
+fn try_files(given: &GivenValue<'_>) -> Result<Vec<TryFile>, BadValue> {
     let files = given.parse_each(TryFile::new)?;
     match files.is_empty() || files.len() > MOST_TRIED {
         true => Err(given.wrong(format!("1 to {MOST_TRIED} files are tried"))),
@@ -76,9 +76,9 @@ fn try_files(given: &Given<'_>) -> Result<Vec<TryFile>, Wrong> {
 
 /// The value that `read` returns; `None` for `false`.
 fn unless_off<T>(
-    given: &Given<'_>,
-    read: impl FnOnce(&Given<'_>) -> Result<T, Wrong>,
-) -> Result<Option<T>, Wrong> {
+    given: &GivenValue<'_>,
+    read: impl FnOnce(&GivenValue<'_>) -> Result<T, BadValue>,
+) -> Result<Option<T>, BadValue> {
     if given.is_off() { Ok(None) } else { read(given).map(Some) }
 }
 
@@ -107,7 +107,7 @@ fn is_token(text: &str) -> bool {
 }
 
 /// `headers`
-static HEADERS: Keys<Vec<FieldEdit>> = Keys {
+static HEADERS: TableKeys<Vec<FieldEdit>> = TableKeys {
     of: "headers",
     own: keys! {
         "set" Shape::Map("X-Frame-Options", &Shape::Text("DENY"));
@@ -125,9 +125,9 @@ static HEADERS: Keys<Vec<FieldEdit>> = Keys {
 
 fn each_field(
     edits: &mut Vec<FieldEdit>,
-    given: &Given<'_>,
+    given: &GivenValue<'_>,
     edit: fn(&str, &str) -> Result<FieldEdit, String>,
-) -> Result<(), Wrong> {
+) -> Result<(), BadValue> {
     for (name, values) in given.entries()? {
         // A name that is none is shown, and not its value.
         FieldEdit::add(name.text(), "x")

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use crate::settings::units::meant;
 
 /// One key of a table that is read into a `T`.
-pub(crate) struct Key<T: 'static> {
+pub(crate) struct TableKey<T: 'static> {
     /// As it is written.
     pub(crate) name: &'static str,
     /// What its values look like, for editors.
@@ -18,13 +18,13 @@ pub(crate) struct Key<T: 'static> {
     /// What it means, in one line.
     pub(crate) about: &'static str,
     /// Reads it.
-    pub(crate) set: fn(&mut T, &Given<'_>, &mut Reader<'_>) -> Result<(), Wrong>,
+    pub(crate) set: fn(&mut T, &GivenValue<'_>, &mut TableReader<'_>) -> Result<(), BadValue>,
 }
 
 /// The keys of a table: each with its name and shape, its meaning, and what it sets.
 macro_rules! keys {
     ($($name:literal $shape:expr; $about:literal; |$into:ident, $given:ident, $reader:pat_param| $set:expr;)*) => {
-        &[$($crate::settings::tables::reader::Key {
+        &[$($crate::settings::tables::reader::TableKey {
             name: $name,
             shape: $shape,
             about: $about,
@@ -38,12 +38,12 @@ macro_rules! keys {
 pub(super) use keys;
 
 /// All keys of a table.
-pub(crate) struct Keys<T: 'static> {
+pub(crate) struct TableKeys<T: 'static> {
     /// What the table is about, for messages: `a host`.
     pub(crate) of: &'static str,
-    pub(crate) own: &'static [Key<T>],
+    pub(crate) own: &'static [TableKey<T>],
     /// The policy in it and that policy's keys, if it has one.
-    pub(crate) policy: Option<(PolicyOf<T>, &'static [Key<Policy>])>,
+    pub(crate) policy: Option<(PolicyOf<T>, &'static [TableKey<Policy>])>,
 }
 
 /// The place of a policy.
@@ -79,7 +79,7 @@ pub(crate) trait Keyed: Sync {
     fn keys(&self) -> Vec<(&'static str, &'static Shape, &'static str)>;
 }
 
-impl<T> Keyed for Keys<T> {
+impl<T> Keyed for TableKeys<T> {
     fn keys(&self) -> Vec<(&'static str, &'static Shape, &'static str)> {
         let own = self.own.iter().map(|key| (key.name, &key.shape, key.about));
         let shared =
@@ -90,22 +90,22 @@ impl<T> Keyed for Keys<T> {
 
 /// What is wrong with a value, where, and how to mend it.
 #[derive(Debug)]
-pub(crate) struct Wrong {
+pub(crate) struct BadValue {
     place: Range<usize>,
     mend: String,
 }
 
 /// What tables are read with.
-pub(crate) struct Reader<'a> {
+pub(crate) struct TableReader<'a> {
     /// The folder that relative paths begin at.
     pub(crate) base: &'a Path,
     /// Takes what is wrong: what it is, the bytes it is about, how to mend it.
     pub(crate) complain: &'a mut dyn FnMut(String, Range<usize>, String),
 }
 
-impl<T> Keys<T> {
+impl<T> TableKeys<T> {
     /// Reads a table into `into`.
-    pub(crate) fn read(&self, table: &DeTable<'_>, into: &mut T, reader: &mut Reader<'_>) {
+    pub(crate) fn read(&self, table: &DeTable<'_>, into: &mut T, reader: &mut TableReader<'_>) {
         let mut entries: Vec<_> = table.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in entries {
@@ -123,10 +123,10 @@ impl<T> Keys<T> {
         name: &str,
         value: &Spanned<DeValue<'_>>,
         into: &mut T,
-        reader: &mut Reader<'_>,
+        reader: &mut TableReader<'_>,
     ) -> bool {
-        let result = self.set(name, into, &Given { value }, reader);
-        if let Some(Err(Wrong { place, mend })) = result {
+        let result = self.set(name, into, &GivenValue { value }, reader);
+        if let Some(Err(BadValue { place, mend })) = result {
             (reader.complain)(format!("{name} has a value that is not legal"), place, mend);
             return true;
         }
@@ -137,9 +137,9 @@ impl<T> Keys<T> {
         &self,
         name: &str,
         into: &mut T,
-        given: &Given<'_>,
-        reader: &mut Reader<'_>,
-    ) -> Option<Result<(), Wrong>> {
+        given: &GivenValue<'_>,
+        reader: &mut TableReader<'_>,
+    ) -> Option<Result<(), BadValue>> {
         if let Some(key) = self.own.iter().find(|key| key.name == name) {
             return Some((key.set)(into, given, reader));
         }
@@ -159,14 +159,14 @@ impl<T> Keys<T> {
 
 /// A value of the file.
 #[derive(Clone, Copy)]
-pub(crate) struct Given<'a> {
+pub(crate) struct GivenValue<'a> {
     value: &'a Spanned<DeValue<'a>>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> GivenValue<'a> {
     /// Says what is wrong with it.
-    pub(crate) fn wrong(&self, mend: impl Into<String>) -> Wrong {
-        Wrong { place: self.value.span(), mend: mend.into() }
+    pub(crate) fn wrong(&self, mend: impl Into<String>) -> BadValue {
+        BadValue { place: self.value.span(), mend: mend.into() }
     }
 
     /// What it is.
@@ -175,7 +175,7 @@ impl<'a> Given<'a> {
     }
 
     /// A text.
-    pub(crate) fn text(&self) -> Result<&'a str, Wrong> {
+    pub(crate) fn text(&self) -> Result<&'a str, BadValue> {
         match self.value() {
             DeValue::String(text) => Ok(text),
             other => Err(self.wrong(format!("a text in quotes is needed, not a TOML {}", other.type_str()))),
@@ -183,12 +183,12 @@ impl<'a> Given<'a> {
     }
 
     /// What `read` makes of a text.
-    pub(crate) fn parse<R>(&self, read: impl FnOnce(&str) -> Result<R, String>) -> Result<R, Wrong> {
+    pub(crate) fn parse<R>(&self, read: impl FnOnce(&str) -> Result<R, String>) -> Result<R, BadValue> {
         read(self.text()?).map_err(|mend| self.wrong(mend))
     }
 
     /// A path; a relative one begins at the file's own folder.
-    pub(crate) fn path(&self, reader: &Reader<'_>) -> Result<PathBuf, Wrong> {
+    pub(crate) fn path(&self, reader: &TableReader<'_>) -> Result<PathBuf, BadValue> {
         match self.text()? {
             "" => Err(self.wrong("a path is missing")),
             path => Ok(reader.base.join(path)),
@@ -201,7 +201,7 @@ impl<'a> Given<'a> {
     }
 
     /// `true` or `false`.
-    pub(crate) fn switch(&self) -> Result<bool, Wrong> {
+    pub(crate) fn switch(&self) -> Result<bool, BadValue> {
         match self.value() {
             DeValue::Boolean(value) => Ok(*value),
             other => Err(self.wrong(format!("true or false is needed, not a TOML {}", other.type_str()))),
@@ -209,7 +209,7 @@ impl<'a> Given<'a> {
     }
 
     /// A whole number of these bounds.
-    pub(crate) fn number(&self, least: u64, most: u64) -> Result<u64, Wrong> {
+    pub(crate) fn number(&self, least: u64, most: u64) -> Result<u64, BadValue> {
         let number = match self.value() {
             DeValue::Integer(number) if number.radix() == 10 => number.as_str().parse().ok(),
             _ => None,
@@ -219,7 +219,7 @@ impl<'a> Given<'a> {
     }
 
     /// A table.
-    pub(crate) fn table(&self) -> Result<&'a DeTable<'a>, Wrong> {
+    pub(crate) fn table(&self) -> Result<&'a DeTable<'a>, BadValue> {
         match self.value() {
             DeValue::Table(table) => Ok(table),
             other => Err(self.wrong(format!("a table is needed, not a TOML {}", other.type_str()))),
@@ -227,9 +227,9 @@ impl<'a> Given<'a> {
     }
 
     /// Each value of a list; one that is no list stands for itself.
-    pub(crate) fn each(&self) -> Vec<Given<'a>> {
+    pub(crate) fn each(&self) -> Vec<GivenValue<'a>> {
         match self.value() {
-            DeValue::Array(values) => values.iter().map(|value| Given { value }).collect(),
+            DeValue::Array(values) => values.iter().map(|value| GivenValue { value }).collect(),
             _ => vec![*self],
         }
     }
@@ -238,24 +238,24 @@ impl<'a> Given<'a> {
     pub(crate) fn parse_each<R>(
         &self,
         mut read: impl FnMut(&str) -> Result<R, String>,
-    ) -> Result<Vec<R>, Wrong> {
+    ) -> Result<Vec<R>, BadValue> {
         self.each().into_iter().map(|one| one.parse(&mut read)).collect()
     }
 
     /// Name and value of each entry of a table, in the order of the file.
-    pub(crate) fn entries(&self) -> Result<Vec<(Name<'a>, Given<'a>)>, Wrong> {
+    pub(crate) fn entries(&self) -> Result<Vec<(EntryName<'a>, GivenValue<'a>)>, BadValue> {
         let mut entries: Vec<_> = self.table()?.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
-        Ok(entries.into_iter().map(|(key, value)| (Name(key), Given { value })).collect())
+        Ok(entries.into_iter().map(|(key, value)| (EntryName(key), GivenValue { value })).collect())
     }
 
     /// Reads each of the tables of a list by `keys`; one that is no list stands for itself.
     pub(crate) fn read_each<T: Default>(
         &self,
-        keys: &Keys<T>,
-        reader: &mut Reader<'_>,
-        mut take: impl FnMut(T, &Given<'a>, &mut Reader<'_>) -> Result<(), Wrong>,
-    ) -> Result<(), Wrong> {
+        keys: &TableKeys<T>,
+        reader: &mut TableReader<'_>,
+        mut take: impl FnMut(T, &GivenValue<'a>, &mut TableReader<'_>) -> Result<(), BadValue>,
+    ) -> Result<(), BadValue> {
         for one in self.each() {
             let mut into = T::default();
             keys.read(one.table()?, &mut into, reader);
@@ -266,15 +266,15 @@ impl<'a> Given<'a> {
 }
 
 /// The name of an entry.
-pub(crate) struct Name<'a>(&'a Spanned<std::borrow::Cow<'a, str>>);
+pub(crate) struct EntryName<'a>(&'a Spanned<std::borrow::Cow<'a, str>>);
 
-impl Name<'_> {
+impl EntryName<'_> {
     pub(crate) fn text(&self) -> &str {
         self.0.get_ref()
     }
 
     /// Says what is wrong with it.
-    pub(crate) fn wrong(&self, mend: impl Into<String>) -> Wrong {
-        Wrong { place: self.0.span(), mend: mend.into() }
+    pub(crate) fn wrong(&self, mend: impl Into<String>) -> BadValue {
+        BadValue { place: self.0.span(), mend: mend.into() }
     }
 }

@@ -8,7 +8,7 @@ use tenfold_site::{
 use tenfold_sys::links::Links;
 
 use super::policy::POLICY;
-use super::reader::{Given, Keys, Reader, Shape, Wrong, keys};
+use super::reader::{BadValue, GivenValue, Shape, TableKeys, TableReader, keys};
 use crate::settings::units::{file_name, word};
 
 /// What a table says of a site.
@@ -117,11 +117,11 @@ macro_rules! site_keys {
 }
 
 /// `[site]`
-pub(crate) static SITE: Keys<SiteTable> =
-    Keys { of: "[site]", own: site_keys! {}, policy: Some((|site| &mut site.policy, POLICY)) };
+pub(crate) static SITE: TableKeys<SiteTable> =
+    TableKeys { of: "[site]", own: site_keys! {}, policy: Some((|site| &mut site.policy, POLICY)) };
 
 /// `[[host]]`
-pub(crate) static HOST: Keys<SiteTable> = Keys {
+pub(crate) static HOST: TableKeys<SiteTable> = TableKeys {
     of: "[[host]]",
     own: site_keys! {
         "name" Shape::Many(&Shape::Text("example.org"));
@@ -138,7 +138,7 @@ pub(crate) static HOST: Keys<SiteTable> = Keys {
 };
 
 /// `[[site.path]]` and `[[host.path]]`
-static PATH: Keys<PathTable> = Keys {
+static PATH: TableKeys<PathTable> = TableKeys {
     of: "a path",
     own: keys! {
         "match" Shape::Many(&Shape::Text("/assets/**"));
@@ -154,7 +154,11 @@ struct PathTable {
     policy: Policy,
 }
 
-fn read_rules(site: &mut SiteTable, given: &Given<'_>, reader: &mut Reader<'_>) -> Result<(), Wrong> {
+fn read_rules(
+    site: &mut SiteTable,
+    given: &GivenValue<'_>,
+    reader: &mut TableReader<'_>,
+) -> Result<(), BadValue> {
     given.read_each(&PATH, reader, |PathTable { patterns, policy }, table, _| {
         if patterns.is_empty() {
             return Err(table.wrong("it says for which paths it is: match = \"/assets/**\""));
@@ -166,7 +170,7 @@ fn read_rules(site: &mut SiteTable, given: &Given<'_>, reader: &mut Reader<'_>) 
 
 /// `[[...redirect]]` and `[[...rewrite]]`
 #[derive(Default)]
-struct Way {
+struct RedirectRow {
     from: Option<Pattern>,
     to: Option<String>,
     status: Option<u16>,
@@ -186,7 +190,7 @@ macro_rules! way_keys {
     };
 }
 
-static REDIRECT: Keys<Way> = Keys {
+static REDIRECT: TableKeys<RedirectRow> = TableKeys {
     of: "a redirect",
     own: way_keys! {
         "status" Shape::Number(301, 308);
@@ -196,10 +200,14 @@ static REDIRECT: Keys<Way> = Keys {
     policy: None,
 };
 
-static REWRITE: Keys<Way> = Keys { of: "a rewrite", own: way_keys! {}, policy: None };
+static REWRITE: TableKeys<RedirectRow> = TableKeys { of: "a rewrite", own: way_keys! {}, policy: None };
 
-fn read_redirects(site: &mut SiteTable, given: &Given<'_>, reader: &mut Reader<'_>) -> Result<(), Wrong> {
-    given.read_each(&REDIRECT, reader, |way: Way, table, _| {
+fn read_redirects(
+    site: &mut SiteTable,
+    given: &GivenValue<'_>,
+    reader: &mut TableReader<'_>,
+) -> Result<(), BadValue> {
+    given.read_each(&REDIRECT, reader, |way: RedirectRow, table, _| {
         let (from, to) = way.ends(table)?;
         let redirect = Redirect::new(from, &to, way.status.unwrap_or(301));
         site.redirects.push(redirect.map_err(|mend| table.wrong(mend))?);
@@ -207,22 +215,26 @@ fn read_redirects(site: &mut SiteTable, given: &Given<'_>, reader: &mut Reader<'
     })
 }
 
-fn read_rewrites(site: &mut SiteTable, given: &Given<'_>, reader: &mut Reader<'_>) -> Result<(), Wrong> {
-    given.read_each(&REWRITE, reader, |way: Way, table, _| {
+fn read_rewrites(
+    site: &mut SiteTable,
+    given: &GivenValue<'_>,
+    reader: &mut TableReader<'_>,
+) -> Result<(), BadValue> {
+    given.read_each(&REWRITE, reader, |way: RedirectRow, table, _| {
         let (from, to) = way.ends(table)?;
         site.rewrites.push(Rewrite::new(from, &to).map_err(|mend| table.wrong(mend))?);
         Ok(())
     })
 }
 
-impl Way {
-    fn ends(&self, table: &Given<'_>) -> Result<(Pattern, String), Wrong> {
+impl RedirectRow {
+    fn ends(&self, table: &GivenValue<'_>) -> Result<(Pattern, String), BadValue> {
         let both = self.from.clone().zip(self.to.clone());
         both.ok_or_else(|| table.wrong("it says from where to where: from = \"/old/**\", to = \"/new/**\""))
     }
 }
 
-fn read_error_pages(site: &mut SiteTable, given: &Given<'_>) -> Result<(), Wrong> {
+fn read_error_pages(site: &mut SiteTable, given: &GivenValue<'_>) -> Result<(), BadValue> {
     for (statuses, page) in given.entries()? {
         let page = match page.is_off() {
             true => None,

@@ -1,12 +1,12 @@
 use std::path::Path;
 
 use crate::settings::file;
-use crate::settings::given::Given;
+use crate::settings::given::GivenSettings;
 use crate::settings::problem::Problem;
 use crate::settings::values::Settings;
 
 fn from_file(content: &str) -> Result<Settings, Vec<Problem>> {
-    let mut settings = Given::default().resolve().expect("the defaults are legal");
+    let mut settings = GivenSettings::default().resolve().expect("the defaults are legal");
     let mut problems = Vec::new();
     file::read_text(Path::new("conf/tenfold.toml"), content, &mut settings, &mut problems);
     if problems.is_empty() { Ok(settings) } else { Err(problems) }

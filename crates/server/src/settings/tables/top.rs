@@ -1,11 +1,11 @@
 //! The tables that stand at the top of the file.
 
-use super::reader::{Given, Keys, Reader, Shape, Wrong, keys};
+use super::reader::{BadValue, GivenValue, Shape, TableKeys, TableReader, keys};
 use super::site::{HOST, SITE, SiteTable};
 use crate::settings::values::Settings;
 
 /// The tables of a whole file.
-pub(crate) static TOP: Keys<Settings> = Keys {
+pub(crate) static TOP: TableKeys<Settings> = TableKeys {
     of: "the file",
     own: keys! {
         "site" Shape::Table(&SITE);
@@ -19,7 +19,11 @@ pub(crate) static TOP: Keys<Settings> = Keys {
 };
 
 /// Reads `[[host]]`: each with a name, and no name twice.
-fn read_hosts(settings: &mut Settings, given: &Given<'_>, reader: &mut Reader<'_>) -> Result<(), Wrong> {
+fn read_hosts(
+    settings: &mut Settings,
+    given: &GivenValue<'_>,
+    reader: &mut TableReader<'_>,
+) -> Result<(), BadValue> {
     given.read_each(&HOST, reader, |host: SiteTable, table, _| {
         if host.names.is_empty() {
             return Err(table.wrong("a host has a name: name = \"example.org\""));

@@ -5,14 +5,14 @@ use tenfold_accounts::web::{MemberPage, PendingQuery, ReplyAction, RequestAction
 use tenfold_http::{Answer, Connection, OwnedRequest, Reply, Request, ResponseWriter};
 use tenfold_site::{Answered, ResponseSummary};
 
-use super::state::{Asked, Shared};
-use crate::members::client::Members;
+use super::state::{DeferredRequest, SharedService};
+use crate::members::client::WorkerMembers;
 
-impl Shared {
+impl SharedService {
     /// What is answered where the path is for members or about them. `path` is what it means.
     pub(super) fn member(
         &self,
-        members: &Members,
+        members: &WorkerMembers,
         wanted: RequestAction,
         request: &Request<'_>,
         connection: &Connection,
@@ -34,7 +34,7 @@ impl Shared {
     /// Asks the accounts off the loop.
     fn ask(
         &self,
-        members: &Members,
+        members: &WorkerMembers,
         ask: PendingQuery,
         request: OwnedRequest,
         connection: Connection,
@@ -64,14 +64,14 @@ impl Shared {
             request.read(|request| self.page(&page, request, &connection, response));
             return Answer::Done;
         }
-        let asked = Asked { request, connection, began: self.began(), private: true };
+        let asked = DeferredRequest { request, connection, began: self.began(), private: true };
         asked.keep_private(response);
         let answered = asked.request.read(|request| self.hosts.respond_to_member(request, response));
         self.answered(answered, asked, response)
     }
 
     /// Answers a request whose file turned out to be for members.
-    pub(super) fn membership(&self, mut asked: Asked, response: &mut ResponseWriter<'_>) -> Answer {
+    pub(super) fn membership(&self, mut asked: DeferredRequest, response: &mut ResponseWriter<'_>) -> Answer {
         let answer = self.members.as_ref().and_then(|members| {
             asked.request.read(|request| {
                 let wanted = members.web.begin_for_file(request, &asked.connection);
@@ -98,7 +98,12 @@ impl Shared {
     }
 
     /// Stages what the site answers, or has it worked for.
-    fn answered(&self, answered: Answered, mut asked: Asked, response: &mut ResponseWriter<'_>) -> Answer {
+    fn answered(
+        &self,
+        answered: Answered,
+        mut asked: DeferredRequest,
+        response: &mut ResponseWriter<'_>,
+    ) -> Answer {
         match answered {
             Answered::Staged(outcome) => {
                 self.staged(outcome, &mut asked, response);

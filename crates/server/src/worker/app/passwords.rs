@@ -26,27 +26,27 @@ pub(super) struct Passwords {
     throttle: Arc<Throttle>,
     trusted: Vec<TrustedProxy>,
     /// With `fork`, whose processes share neither the lane nor the throttle.
-    running: Option<Arc<Running>>,
+    running: Option<Arc<RunningHashes>>,
 }
 
 /// The attempts of one client.
-struct Client {
+struct ClientAttempts {
     throttle: Arc<Throttle>,
     address: String,
     now: u64,
     admitted: RefCell<Option<AdmittedAttempt>>,
-    running: Option<Arc<Running>>,
+    running: Option<Arc<RunningHashes>>,
     /// The place in `running` that this attempt has.
     place: Cell<Option<usize>>,
 }
 
 /// Passwords that the processes of `fork` verify at once: each takes the memory of its hash. A word is the number of the
 /// process that has the place, or 0.
-struct Running(SharedRows);
+struct RunningHashes(SharedRows);
 
-impl Running {
-    fn new(places: usize) -> io::Result<Running> {
-        SharedRows::new(1, places).map(Running)
+impl RunningHashes {
+    fn new(places: usize) -> io::Result<RunningHashes> {
+        SharedRows::new(1, places).map(RunningHashes)
     }
 
     /// A place for this process; none if others have all of them. A process that has ended has none.
@@ -69,7 +69,7 @@ impl Passwords {
     /// # Errors
     /// There is no memory that processes can share.
     pub(super) fn new(plan: &Plan, settings: &Settings) -> io::Result<Passwords> {
-        let shared = (plan.engine == Engine::Fork).then(|| Running::new(settings.work_threads.max(1)));
+        let shared = (plan.engine == Engine::Fork).then(|| RunningHashes::new(settings.work_threads.max(1)));
         Ok(Passwords {
             lane: OffloadPool::new(plan, settings.work_threads, settings.work_queue),
             throttle: Arc::new(Throttle::new(settings.members.throttle)),
@@ -80,7 +80,7 @@ impl Passwords {
 
     /// Lets attempts at a password count for the client that sent `request`.
     pub(super) fn count(&self, work: Work, request: &Request<'_>, connection: &Connection) -> Work {
-        work.counted_by(Client {
+        work.counted_by(ClientAttempts {
             throttle: Arc::clone(&self.throttle),
             address: counted_address(request, connection, &self.trusted),
             now: clock::now().0,
@@ -91,7 +91,7 @@ impl Passwords {
     }
 }
 
-impl Attempts for Client {
+impl Attempts for ClientAttempts {
     fn admit(&self, user: &RealmUser) -> Result<(), u64> {
         if let Some(running) = &self.running {
             self.place.set(Some(running.begin().ok_or(1u64)?));
@@ -109,7 +109,7 @@ impl Attempts for Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for ClientAttempts {
     fn drop(&mut self) {
         if let (Some(running), Some(place)) = (&self.running, self.place.take()) {
             running.end(place);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn h85_processes_verify_a_bounded_number_of_passwords_at_once() {
-        let running = Running::new(2).expect("memory");
+        let running = RunningHashes::new(2).expect("memory");
         let (first, second) = (running.begin(), running.begin());
         assert_eq!((first, second, running.begin()), (Some(0), Some(1), None));
         running.end(0);

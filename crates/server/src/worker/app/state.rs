@@ -10,20 +10,20 @@ use tenfold_site::Hosts;
 
 use super::passwords::Passwords;
 use crate::admission::Admission;
-use crate::members::client::Members;
+use crate::members::client::WorkerMembers;
 use crate::worker::shared::WorkerShared;
 
 /// The service that all threads of a worker share.
-pub(super) struct Shared {
+pub(super) struct SharedService {
     /// Itself, for answers that come later.
-    pub(super) this: Weak<Shared>,
+    pub(super) this: Weak<SharedService>,
     pub(super) hosts: Hosts,
     /// The path that is answered with the request's own body, where there is one.
     pub(super) echo: Option<String>,
     /// Who is let in, where addresses have bounds.
     pub(super) admission: Option<Admission>,
     /// What is for members, where there are any.
-    pub(super) members: Option<Members>,
+    pub(super) members: Option<WorkerMembers>,
     /// Whether anything is looked at before the site is asked.
     pub(super) guarded: bool,
     pub(super) limits: Limits,
@@ -39,7 +39,7 @@ pub(super) struct Shared {
 }
 
 /// A request whose answer comes later.
-pub(super) struct Asked {
+pub(super) struct DeferredRequest {
     pub(super) request: OwnedRequest,
     pub(super) connection: Connection,
     /// When its answer began, where that is measured.
@@ -48,7 +48,7 @@ pub(super) struct Asked {
     pub(super) private: bool,
 }
 
-impl Asked {
+impl DeferredRequest {
     /// Lets no cache keep a response that is for a member alone (RFC 9111 §5.2.2).
     pub(super) fn keep_private(&self, response: &mut ResponseWriter<'_>) {
         if self.private {
