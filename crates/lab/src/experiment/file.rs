@@ -94,10 +94,10 @@ struct RawConfound {
 pub fn read(file: &str, text: &str) -> Result<Experiment, Box<FileProblem>> {
     let raw: RawExperiment =
         toml::from_str(text).map_err(|error| Box::new(FileProblem::of_toml(file, text, &error)))?;
-    FileReader { file, text, cells: raw.cells.keys().cloned().collect() }.experiment(raw)
+    ExperimentReader { file, text, cells: raw.cells.keys().cloned().collect() }.experiment(raw)
 }
 
-struct FileReader<'a> {
+struct ExperimentReader<'a> {
     file: &'a str,
     text: &'a str,
     cells: Vec<String>,
@@ -105,7 +105,7 @@ struct FileReader<'a> {
 
 type Checked<T> = Result<T, Box<FileProblem>>;
 
-impl FileReader<'_> {
+impl ExperimentReader<'_> {
     fn problem(&self, span: Range<usize>, what: impl Into<String>) -> FileProblem {
         FileProblem::at(self.file, self.text, span, what.into())
     }
