@@ -5,9 +5,11 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, lchown, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
+use tenfold_tests::binary;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
@@ -215,6 +217,12 @@ fn h75_an_unresponsive_socket_does_not_delay_the_start(config: &Config) {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(&path.display().to_string()), "{said}");
     }
+    // `check` says that it is in use, and does not wait either.
+    let settings = folder.at("tenfold.toml");
+    std::fs::write(&settings, format!("listen = [\"unix:{}\"]\n", path.display())).expect("our own folder");
+    let program = &binary::server().expect("the server is built").path;
+    let mut checked = Command::new(program).arg("check").arg(&settings).spawn().expect("a program");
+    becomes_true(SOON, "the check ends", || checked.try_wait().expect("our own child").is_some());
     drop(listener);
     assert_eq!(UnixStream::connect(&path).expect_err("nobody listens").kind(), ErrorKind::ConnectionRefused);
 }

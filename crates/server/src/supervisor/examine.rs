@@ -10,7 +10,7 @@ use tenfold_accounts::web::Web;
 use tenfold_sys::file::Root;
 use tenfold_sys::folder::OpenFolder;
 use tenfold_sys::process::{self, Fork};
-use tenfold_sys::socket::{ListenAddress, ListenOptions, Listener};
+use tenfold_sys::socket::{self, ListenAddress, ListenOptions, Listener};
 use tenfold_sys::user::{self, SystemUser};
 
 use super::generation::open_roots;
@@ -71,10 +71,10 @@ fn listening(address: &ListenAddress, config: &ResolvedConfig) -> Result<(), Str
             let options = ListenOptions { reuse_port: false, ..config.options.clone() };
             Listener::bind(address, &options).map(drop)
         }
-        ListenAddress::Unix(path) => match UnixStream::connect(path) {
-            Ok(_) => Err(ErrorKind::AddrInUse.into()),
-            Err(_) => OpenFolder::around(path).and_then(|(folder, _)| folder.allows_new_files()),
-        },
+        ListenAddress::Unix(path) => socket::is_in_use(path).and_then(|is_in_use| match is_in_use {
+            true => Err(ErrorKind::AddrInUse.into()),
+            false => OpenFolder::around(path).and_then(|(folder, _)| folder.allows_new_files()),
+        }),
     };
     let Err(error) = result else { return Ok(()) };
     let why = sockets::explain(address, &error);

@@ -10,3 +10,4 @@ pub use listen::{ListenAddress, ListenOptions, Listener};
 pub use option::{SO_PASSRIGHTS, refuse_descriptors};
 pub use shared::AcceptMode;
 pub use stream::{DISCONNECT_BYTES, Socket};
+pub use unix::is_in_use;

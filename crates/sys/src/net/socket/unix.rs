@@ -26,6 +26,15 @@ pub(super) fn bind(path: &Path) -> io::Result<(OwnedFd, Identity)> {
     Ok((socket, file.ok_or_else(exchanged)?))
 }
 
+/// Whether a server listens at `path`. Does not wait if its queue is full.
+///
+/// # Errors
+/// Those of `Location::find`, and that the path is too long for a socket.
+pub fn is_in_use(path: &Path) -> io::Result<bool> {
+    let at = SocketAddrUnix::new(path)?;
+    Ok(Location::find(path)?.socket()?.is_some() && !is_stale(&at)?)
+}
+
 /// Removes the file of a socket, unless its path now leads to something else.
 pub(super) fn remove(path: &Path, file: Identity) {
     // The folder's owner may have removed it.
