@@ -1,8 +1,7 @@
 //! Responses that are written away from their connection.
 
-use super::encoder::Encoder;
+use super::encoder::{DetachedHeads, Encoder};
 use super::writer::ResponseWriter;
-use crate::message::header_lines::HeaderLines;
 use crate::out::Out;
 
 /// A response that is written on any thread, and encoded when [`ResponseWriter::append`] adds it to its connection:
@@ -11,24 +10,6 @@ use crate::out::Out;
 pub struct DetachedResponse {
     pub(super) heads: DetachedHeads,
     pub(super) body: Out,
-}
-
-/// Heads that are not encoded yet.
-#[derive(Default)]
-pub(crate) struct DetachedHeads {
-    /// Interim responses, with their reason phrases.
-    pub(super) interim: Vec<(u16, &'static str, HeaderLines)>,
-    /// The status and the fields of the final head.
-    pub(super) last: Option<(u16, HeaderLines)>,
-    /// Whether the connection ends after the response.
-    pub(super) closes: bool,
-}
-
-impl DetachedHeads {
-    /// Returns the fields of the final head.
-    pub(super) fn fields(&mut self) -> &mut HeaderLines {
-        &mut self.last.get_or_insert_default().1
-    }
 }
 
 impl DetachedResponse {
@@ -63,6 +44,7 @@ mod tests {
     use super::*;
     use crate::clock::{self, Instant};
     use crate::message::field::{FieldName, FieldValue};
+    use crate::message::header_lines::HeaderLines;
     use crate::message::status::PLAIN_TEXT;
     use crate::out::{Memory, OpenFile, Part, SendReport};
     use crate::response::template::Template;

@@ -1,6 +1,5 @@
 //! The seam between a response and the wire format of its version.
 
-use super::detached::DetachedHeads;
 use crate::h1::encode::Http1Encoder;
 use crate::message::header_lines::HeaderLines;
 use crate::out::Out;
@@ -72,5 +71,23 @@ impl Encoder<'_> {
             Encoder::Http1(http1) => http1.end(mark, out),
             Encoder::Detached(_) => {}
         }
+    }
+}
+
+/// Heads that are not encoded yet.
+#[derive(Default)]
+pub(crate) struct DetachedHeads {
+    /// Interim responses, with their reason phrases.
+    pub(super) interim: Vec<(u16, &'static str, HeaderLines)>,
+    /// The status and the fields of the final head.
+    pub(super) last: Option<(u16, HeaderLines)>,
+    /// Whether the connection ends after the response.
+    pub(super) closes: bool,
+}
+
+impl DetachedHeads {
+    /// Returns the fields of the final head.
+    pub(super) fn fields(&mut self) -> &mut HeaderLines {
+        &mut self.last.get_or_insert_default().1
     }
 }

@@ -17,6 +17,7 @@ mod leave;
 pub(crate) mod open;
 pub(crate) mod privileges;
 mod reload;
+mod revival;
 mod revive;
 mod rotate;
 mod run;

@@ -12,7 +12,7 @@ use super::accounts::AccountsProcess;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation};
 use super::privileges;
-use super::revive::Revival;
+use super::revival::Revival;
 use super::rotate::Rotation;
 use super::sockets::Sockets;
 use super::state::{Serve, Supervisor};

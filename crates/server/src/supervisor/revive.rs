@@ -1,12 +1,11 @@
 //! Listening sockets that a process of the server has shut down, or lets others wait at for ever: code in a compromised
 //! worker can do that to all that have the socket. They listen again within moments, and the server need not be restarted.
 
-use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use tenfold_sys::signal::Signal;
-use tenfold_sys::socket::{AcceptMode, ListenAddress};
+use tenfold_sys::socket::ListenAddress;
 
 use super::generation::{Generation, MOST_FORMER, Stage};
 use super::state::Supervisor;
@@ -19,26 +18,6 @@ const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 /// How often sockets that several processes have are compared with how they were.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// The state of revivals.
-#[derive(Debug, Default)]
-pub(super) struct Revival {
-    /// When sockets are looked at again, after a pause.
-    again: Option<Instant>,
-    /// Whether workers need the sockets that took the place of theirs.
-    renews: bool,
-    /// Addresses whose revival and failure were reported.
-    reported: HashSet<(ListenAddress, bool)>,
-    /// How `accept` waits on sockets that several workers have, since all of them serve; and when it is looked at next.
-    modes: Option<(Vec<AcceptMode>, Instant)>,
-}
-
-impl Revival {
-    /// When there is something to do.
-    pub(super) fn by(&self) -> Option<Instant> {
-        [self.again, self.modes.as_ref().map(|(_, look)| *look)].into_iter().flatten().min()
-    }
-}
 
 impl Supervisor {
     /// The sockets whose end the supervisor waits for. None while it leaves, because it shuts them down itself.

@@ -9,7 +9,7 @@ use tenfold_sys::user::SystemUser;
 use super::accounts::AccountsProcess;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation, Stage};
-use super::revive::Revival;
+use super::revival::Revival;
 use super::rotate::Rotation;
 use super::sockets::Sockets;
 use crate::settings::given::GivenSettings;

@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use super::format::{FileReader, Layer, LayerProgress};
 use super::sending::Sending;
-use super::{FileReader, Layer, LayerProgress};
 use crate::clock::{self, Instant};
 use crate::io::{Finish, Io, IoError, Patience, Received};
 use crate::message::connection::Connection;

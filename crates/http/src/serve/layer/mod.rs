@@ -4,95 +4,9 @@
 //! protocol sees: it wraps the driver's `Io` for one activation. Between activations, the state of the layer is all
 //! that is left.
 
+mod format;
 mod io;
 mod sending;
 
-use std::future::Future;
-use std::ops::Range;
-use std::sync::Arc;
-
+pub use format::{FileBytes, FileReader, Layer, LayerProgress};
 pub use io::LayeredIo;
-
-use crate::io::IoError;
-use crate::message::connection::Connection;
-use crate::out::{OpenFile, Out};
-
-/// A format of records, and the handshake in front of them.
-pub trait Layer: Clone + Send + Sync + 'static {
-    /// The state of a connection. It is boxed, and absent until the first record is complete.
-    type State: Send;
-
-    /// The most bytes of a record.
-    const RECORD_BYTES: usize;
-
-    /// Whether this connection has the layer.
-    fn covers(&self, connection: &Connection) -> bool;
-
-    /// Processes the record at the front of `input`, in place. Records of the layer's own go to `out`.
-    fn advance(&self, state: &mut Option<Box<Self::State>>, input: &mut [u8], out: &mut Out)
-    -> LayerProgress;
-
-    /// Whether the handshake is over.
-    fn is_established(state: &Self::State) -> bool;
-
-    /// Whether plaintext was sealed.
-    fn has_answered(state: &Self::State) -> bool;
-
-    /// Adds the facts of an established connection.
-    fn describe(state: &Self::State, connection: &mut Connection);
-
-    /// Seals the begin of `content`, which is not empty, as one record. Returns the number of bytes in it.
-    ///
-    /// # Errors
-    /// Nothing more can be sealed.
-    fn seal(state: &mut Self::State, content: &[u8], out: &mut Out) -> Result<usize, IoError>;
-
-    /// Seals the closing record.
-    fn close(state: &mut Self::State, out: &mut Out);
-}
-
-/// The result of [`Layer::advance`]. Lengths count from the front of the input.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LayerProgress {
-    /// A part of the record is missing.
-    Incomplete,
-    /// So many bytes carried no plaintext.
-    Processed(usize),
-    /// A record was opened.
-    Opened {
-        /// The place of the plaintext.
-        content: Range<usize>,
-        /// The length of the record.
-        length: usize,
-    },
-    /// The peer has sent its closing record, which ends here.
-    Closed(usize),
-    /// The connection cannot continue. An alert is in the output if the peer expects one.
-    Failed,
-}
-
-/// The bytes of a file: now or later.
-#[derive(Debug)]
-pub enum FileBytes<F> {
-    /// So many bytes are at the front of the buffer; not 0.
-    Now(usize),
-    /// A thread reads them.
-    Later(F),
-}
-
-/// Reads files for sealing, without blocking a loop.
-pub trait FileReader {
-    /// A read on a thread. `None` if it panicked; the bytes are not empty.
-    type Later: Future<Output = Option<Result<Vec<u8>, IoError>>> + Unpin;
-
-    /// Reads from the begin of `range` into `buffer`, which grows as needed and never shrinks.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is shorter than `range`.
-    fn read(
-        &self,
-        file: &Arc<OpenFile>,
-        range: Range<u64>,
-        buffer: &mut Vec<u8>,
-    ) -> Result<FileBytes<Self::Later>, IoError>;
-}

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use super::{FileBytes, FileReader, Layer};
+use super::format::{FileBytes, FileReader, Layer};
 use crate::io::IoError;
 use crate::out::{Memory, Out, SendObserver, SendReport};
 
