@@ -156,7 +156,7 @@ fn check_looks_at_what_serve_would_use() {
         tenfold(&["check", &file.display().to_string()])
     };
     for (text, words) in [
-        ("root = \"none\"", &["none", "make it, or name another one"][..]),
+        ("root = \"none\"", &["none", "create it, or name another directory"][..]),
         ("root = \"file\"", &["file", "name the folder"]),
         ("root = \"site\"\n[[host]]\nname = \"a.example\"\nroot = \"gone\"", &["gone", "make it"]),
         (

@@ -64,9 +64,12 @@ fn h94_a_listener_that_a_worker_shuts_down_is_revived(config: &Config) {
     assert!(answers_on(&socket));
     is_survived(&server, &socket);
     let name = format!("unix:{}", socket.display());
-    let reported = server.errors().matches(&format!("a process of the server shut down {name}")).count();
-    // The process of a connection has no listening socket.
-    assert_eq!(reported, usize::from(config.engine != Engine::Fork), "{}", server.errors());
+    let reported = || server.errors().matches(&format!("a process of the server shut down {name}")).count();
+    // The process of a connection has no listening socket. Elsewhere the report follows the revival.
+    match config.engine {
+        Engine::Fork => assert_eq!(reported(), 0, "{}", server.errors()),
+        _ => becomes_true(SOON, "it is reported once", || reported() == 1),
+    }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
     assert!(!socket.exists(), "its file was left");
 }
@@ -89,7 +92,7 @@ fn h94_a_unix_socket_at_which_others_would_wait_for_ever_is_exchanged(config: &C
         assert!((0..20).all(|_| answers_on(&socket)), "{}", server.errors());
     }
     let line = "a process of the server changed how others wait at a Unix socket";
-    assert_eq!(server.errors().matches(line).count(), 2, "{}", server.errors());
+    becomes_true(SOON, "both are reported", || server.errors().matches(line).count() == 2);
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
