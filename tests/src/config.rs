@@ -15,6 +15,9 @@ pub const WORKERS: usize = 2;
 /// Representative engines for cases about topologies, because the driver implements topologies, not the engine.
 pub const EVERY_TOPOLOGY: [Engine; 2] = [Engine::Epoll, Engine::Uring];
 
+/// Representative engines for the layer of the tests: one for each driver.
+const EVERY_LAYER: [Engine; 3] = [Engine::Thread, Engine::Epoll, Engine::Uring];
+
 /// Engines over a library. A build may lack them; everything else is their driver's code. So two topologies are enough,
 /// except for a long comparison.
 const LIBRARIES: [Engine; 3] = [Engine::Libevent, Engine::Asio, Engine::AsioProactor];
@@ -275,6 +278,10 @@ impl Breadth {
             return default_triggers && config.layer.is_none();
         }
         if !tried(config.engine, config.topology) {
+            return false;
+        }
+        // TLS goes through the same code on every engine; the layer of the tests adds what TLS clients cannot cause.
+        if config.layer == Some(Below::Framed) && !EVERY_LAYER.contains(&config.engine) {
             return false;
         }
         if config.dispatch != Dispatch::Inline && config.engine != Engine::Epoll {
