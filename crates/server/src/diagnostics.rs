@@ -1,4 +1,4 @@
-//! What is said on standard error: one line per message, none on the path of a request.
+//! Messages on standard error: one line each, none on the path of a request.
 
 use std::fmt;
 use std::io::{IsTerminal, Write};
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Level {
-    /// What failed.
+    /// A failure.
     Error,
-    /// What somebody should look at.
+    /// A condition that needs attention.
     Warn,
-    /// What happened.
+    /// An event.
     #[default]
     Info,
     /// How it happened.

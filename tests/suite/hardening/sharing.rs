@@ -1,5 +1,5 @@
-//! What processes of the server share, and code in one of them could take from the others: listening sockets, and
-//! the calls of the process that forks.
+//! Resources that processes of the server share, and that code in one of them could take from the others: listening
+//! sockets, and the calls of the process that forks.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

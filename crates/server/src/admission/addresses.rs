@@ -35,7 +35,7 @@ const FREE: u64 = 0;
 /// A place that is being given to another address.
 const CHANGING: u64 = u64::MAX;
 
-/// What is known of addresses.
+/// The counts of addresses.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     rows: SharedRows,
@@ -51,7 +51,7 @@ pub(crate) struct Addresses {
 pub(crate) struct AddressKey(u64);
 
 impl AddressKey {
-    /// That of a peer; a Unix socket has none.
+    /// Returns the key of a peer; a Unix socket has none.
     pub(crate) fn of(peer: &Peer) -> Option<AddressKey> {
         match peer {
             Peer::Internet(at) => Some(AddressKey::of_address(at.ip())),
@@ -91,7 +91,7 @@ impl RequestRate {
     }
 }
 
-/// What came of a connection.
+/// The result of admitting a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admitting {
     /// It is counted.
@@ -146,7 +146,7 @@ impl Addresses {
 
     /// Takes a request of `key` at the moment `now`, in nanoseconds; or says how long it is too early.
     ///
-    /// What is kept is when the next request is due if they come evenly (GCRA, ITU-T I.371): one word, and a
+    /// The state is the time at which the next request is due if they come evenly (GCRA, ITU-T I.371): one word, and a
     /// full bucket is a moment that has passed.
     pub(crate) fn request(&self, key: AddressKey, rate: RequestRate, now: u64) -> Option<Duration> {
         let Some(at) = self.place(key, now) else { return Some(Duration::from_nanos(rate.interval)) };
@@ -201,7 +201,7 @@ impl Addresses {
     fn take_place(&self, set: Range<usize>, key: AddressKey, now: u64) -> Option<usize> {
         let (keys, due) = (self.keys(), self.rows.row(DUE));
         let mut idle: Vec<usize> = set.filter(|at| self.connections(*at) == 0).collect();
-        // Who holds a lock and died may have left a place in between two addresses: it is free.
+        // A holder of a lock that died may have left a place between two addresses: it is free.
         let worth = |at: &usize| match keys[*at].load(SeqCst) {
             FREE | CHANGING => 0,
             _ => due[*at].load(Relaxed).max(1),

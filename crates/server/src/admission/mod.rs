@@ -1,6 +1,6 @@
-//! Who is let in, by address: how many connections one has, and how many requests it makes.
+//! Bounds by address: connections at once, and requests a second.
 //!
-//! What is counted lies in memory that all workers share ([`Addresses`]), so a bound is the server's and not
+//! The counts are in memory that all workers share ([`Addresses`]), so a bound is the server's and not
 //! the worker's. IPv6 addresses count by their first 64 bits: that is what one customer is given (RFC 6177).
 
 mod addresses;
@@ -20,7 +20,7 @@ pub(crate) use addresses::{Addresses, RequestRate};
 use crate::diagnostics::warning;
 use crate::settings::values::Settings;
 
-/// What one address may have.
+/// The bounds of one address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AddressShares {
     pub(crate) connections: ConnectionBound,
@@ -79,7 +79,7 @@ impl ConnectionBound {
     }
 }
 
-/// What a worker process asks before it serves.
+/// The check that a worker process makes before it serves.
 #[derive(Debug)]
 pub(crate) struct Admission {
     addresses: &'static Addresses,

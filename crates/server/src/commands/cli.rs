@@ -12,7 +12,7 @@ use crate::settings::rows::rows;
 use crate::supervisor::state::Serve;
 use crate::worker::null::NullResponse;
 
-/// What was asked for.
+/// The command to run.
 pub(crate) enum Command {
     Serve(Serve),
     /// Serve the manual on this address.

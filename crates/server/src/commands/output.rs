@@ -8,7 +8,7 @@ use crate::diagnostics::error;
 /// Writes a result to standard output. A reader that closes the pipe has read enough, so that is no failure.
 ///
 /// # Errors
-/// What the system says of anything else.
+/// Any other error of the system.
 pub(crate) fn print(result: &[u8]) -> Result<(), String> {
     let mut output = io::stdout().lock();
     match output.write_all(result).and_then(|()| output.flush()) {

@@ -1,8 +1,8 @@
 //! A line of the `common` format: client, time, request line, status, bytes; and of `combined`, which adds
 //! `Referer` and `User-Agent`.
 //!
-//! What a client sent is escaped, so that a request is one line, its fields stay in their places, and a
-//! terminal that shows it is told nothing.
+//! Text from clients is escaped. So a request is one line, its fields stay in their places, and it sends no sequences
+//! to a terminal.
 
 use tenfold_http::Peer;
 

@@ -24,7 +24,7 @@ const MODE: u32 = 0o640;
 /// Opens the file, and gives it to `owner`, who has to open it again. It is made if there is none.
 ///
 /// # Errors
-/// What the system says, and what to do.
+/// The error of the system, and the remedy.
 pub(super) fn make(path: &Path, owner: Option<&SystemUser>) -> Result<File, String> {
     made(path, owner).map_err(|error| why(path, &error))
 }
@@ -32,7 +32,7 @@ pub(super) fn make(path: &Path, owner: Option<&SystemUser>) -> Result<File, Stri
 /// Opens the file that the supervisor has made, and given to the workers' user.
 ///
 /// # Errors
-/// What the system says, and what to do.
+/// The error of the system, and the remedy.
 pub(super) fn open(path: &Path) -> Result<File, String> {
     opened(path, None).map_err(|error| why(path, &error))
 }
@@ -40,7 +40,7 @@ pub(super) fn open(path: &Path) -> Result<File, String> {
 /// Checks that the file could be opened or made. Nothing is made.
 ///
 /// # Errors
-/// What the system says, and what to do.
+/// The error of the system, and the remedy.
 pub(super) fn check(path: &Path) -> Result<(), String> {
     if fs::symlink_metadata(path).is_ok() {
         return open(path).map(drop);

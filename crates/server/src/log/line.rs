@@ -9,14 +9,14 @@ use tenfold_http::{Peer, clock};
 
 use super::day;
 
-/// What a line says of the client, beside the request.
+/// The fields of a line that describe the client.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LogFields<'a> {
     pub(crate) referer: Option<&'a [u8]>,
     pub(crate) agent: Option<&'a [u8]>,
 }
 
-/// What a response took, as far as it is known. Only `json` shows it.
+/// The known times of a response. Only `json` shows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
     /// From the request to a response that is ready to be sent.

@@ -18,7 +18,7 @@ pub(crate) struct Log(pub(super) Option<Open>);
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) file: File,
-    /// Where to open it anew; none for standard output.
+    /// The path to reopen; none for standard output.
     pub(super) path: Option<PathBuf>,
     pub(super) manner: Manner,
 }
@@ -36,7 +36,7 @@ impl Log {
     /// Opens what `settings` name, for workers that are `owner`.
     ///
     /// # Errors
-    /// What the system says, with the path and what to do.
+    /// The error of the system, with the path and the remedy.
     pub(crate) fn open(settings: &Settings, owner: Option<&SystemUser>) -> Result<Log, String> {
         let manner = settings.log;
         let open = match &settings.access_log {
@@ -58,7 +58,7 @@ impl Log {
     /// Makes the file anew where its name is free, and takes it from now on.
     ///
     /// # Errors
-    /// What the system says, with the path and what to do; the old one is kept then.
+    /// The error of the system, with the path and the remedy; the old file is kept.
     pub(crate) fn reopen(&mut self, owner: Option<&SystemUser>) -> Result<(), String> {
         let Some(Open { file, path: Some(path), .. }) = &mut self.0 else { return Ok(()) };
         *file = file::make(path, owner)
@@ -66,7 +66,7 @@ impl Log {
         Ok(())
     }
 
-    /// Where the file is opened again; none for standard output and for no log.
+    /// Returns the path that is reopened; none for standard output and without a log.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.0.as_ref()?.path.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Where the threads of a process write their lines to: one file, opened anew once for all of them.
+//! The one file to which the threads of a process write their lines. It is reopened once for all of them.
 
 use std::io;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ impl Outlet {
     /// counts in `tally`. None where there is no log.
     ///
     /// # Errors
-    /// What the system says where it gives no thread.
+    /// The error of the system if it gives no thread.
     pub(crate) fn open(log: Log, tally: Tally) -> io::Result<Option<Arc<Outlet>>> {
         let Some(Open { file, path, manner }) = log.0 else { return Ok(None) };
         let sink = Arc::new(Sink::new(file));
@@ -106,7 +106,7 @@ impl Outlet {
         tally.add(Counter::Lines, all - lost);
     }
 
-    /// What the thread of the mode `async` does, until the queue has ended.
+    /// Runs the thread of the mode `async` until the queue has ended.
     fn empty_queue(&self, tally: Tally) {
         let Some(queue) = &self.queue else { return };
         let (mut opened, mut sink) = self.sink();

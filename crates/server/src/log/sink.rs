@@ -32,7 +32,7 @@ impl Sink {
 
     /// Writes `lines`, whole ones. Says how many were lost with which error, where any were.
     pub(super) fn write(&self, mut lines: &[u8]) -> Result<(), (u64, io::Error)> {
-        // What was begun by a failed write is ended, so that the next line is whole again.
+        // Ends the line that a failed write began, so that the next line is whole again.
         let result = if self.torn.load(Ordering::Relaxed) { self.write_all(b"\n") } else { Ok(()) };
         if let Err((_, error)) = result {
             return Err((count(lines), error));

@@ -155,7 +155,7 @@ impl Writer {
 
     #[cold]
     fn reopen(&mut self) {
-        // What was answered before belongs to the old file.
+        // Lines of earlier responses belong to the old file.
         if self.outlet.manner.mode == Mode::Buffered {
             self.write();
         }

@@ -14,7 +14,7 @@ fn folder_of_log(log: &Log) -> Option<&Path> {
     log.regular().map(|(path, _)| folder_of(path))
 }
 
-/// What is weaker than it could be because of where the log is, if the kernel limits files.
+/// Returns how the place of the log weakens the sandbox, if the kernel limits files.
 pub(crate) fn weakness(log: &Log) -> Option<&'static str> {
     is_whole_system(folder_of_log(log)?).then_some(
         "the access log is in /, so the sandbox lets workers write to every file that their user may write to; put \

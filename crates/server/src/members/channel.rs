@@ -45,7 +45,7 @@ pub(crate) struct Question {
 /// A channel, by both of its ends.
 ///
 /// # Errors
-/// What `socketpair(2)` says.
+/// The error of `socketpair(2)`.
 pub(crate) fn open() -> io::Result<(AccountsClient, AccountsServer)> {
     let (client, server) = messages::pair()?;
     refuse_descriptors(&client);
@@ -110,7 +110,7 @@ impl PendingQuestion {
 /// Reads a stream to its end: at most `most` bytes, and at most until `by` however they come.
 ///
 /// # Errors
-/// What `read(2)` says, `TimedOut`, or that the stream is too long.
+/// The error of `read(2)`, `TimedOut`, or an error for a stream that is too long.
 pub(crate) fn read_to_end(mut stream: &UnixStream, most: usize, by: Instant) -> io::Result<Vec<u8>> {
     let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
     loop {
@@ -171,7 +171,7 @@ impl Question {
     }
 }
 
-/// Where an answer goes.
+/// The stream to which an answer goes.
 pub(crate) struct Answerer(OwnedFd);
 
 impl Answerer {

@@ -1,4 +1,4 @@
-//! What a worker asks the accounts, and where it waits for the answers.
+//! A worker's queries to the accounts, and its waits for the answers.
 
 mod answers;
 pub(crate) mod filter;
@@ -31,7 +31,7 @@ const WIDTH_UNJUDGED: usize = 1;
 const WIDTH_UNJUDGED_IN_PLACE: usize = 16;
 const QUEUE_UNJUDGED: usize = 64;
 
-/// What a worker has of the members.
+/// A worker's part of the members.
 pub(crate) struct WorkerMembers {
     pub(crate) web: Arc<Web>,
     client: Arc<AccountsClient>,
@@ -44,7 +44,7 @@ pub(crate) struct WorkerMembers {
     slow: Slow,
 }
 
-/// Where those wait that wait for a hash. How many may is the accounts' to say, for the whole server.
+/// The wait for a hash. The accounts bound the number of waits, for the whole server.
 enum Slow {
     /// A connection of a blocking model has nothing else to do.
     InPlace,
@@ -111,15 +111,14 @@ impl WorkerMembers {
         }
     }
 
-    /// What the path of a request means, where it is for members or about them. One that means nothing is the
-    /// site's to refuse.
+    /// Returns the normalised path of a request if it is protected or a members' page. The site refuses invalid paths.
     pub(crate) fn path<'h>(&self, request: &Request<'h>) -> Option<Cow<'h, str>> {
         let path = meant(request.target.path)?;
         self.web.concerns(&path).then_some(path)
     }
 }
 
-/// What a path means to the site, whatever it shows of hidden names; none where it means nothing.
+/// Returns the path as the site normalises it, hidden names included; none if it is invalid.
 fn meant(spelled: &str) -> Option<Cow<'_, str>> {
     // Without these a path is what it means.
     let plain = !spelled.contains('%') && !spelled.contains("//") && !spelled.contains("/.");

@@ -119,7 +119,7 @@ fn reply(answer: Answerer, reply: &Reply, pulse: &Pulse) {
     }
 }
 
-/// What is said when the accounts are open.
+/// The message that the accounts are open.
 pub(crate) const READY: &str = "ready";
 
 type QueuedQuery = (Query, Answerer);
@@ -143,7 +143,7 @@ fn start(
                 let waiting = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok((request, answer)) = waiting else { return };
                 busy.begin(number, Instant::now());
-                // What panicked has said so; the answer is dropped, and who asked hears an end.
+                // The panic was reported. The answer is dropped, so the client reads an end.
                 let _ = catch_unwind(AssertUnwindSafe(|| work(request, answer, &accounts, &pulse)));
                 busy.end(number);
             }

@@ -19,7 +19,7 @@ fn workers_per_process(plan: &Plan) -> u64 {
     if plan.topology == Topology::ReuseportProcesses { 1 } else { plan.workers as u64 }
 }
 
-/// What a site keeps, where `descriptors` are all that its process may have.
+/// Returns the bounds of a site's caches in a process with `descriptors`.
 pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfold_site::Settings {
     let mut site = tenfold_site::Settings {
         index: settings.index.clone(),
@@ -38,7 +38,7 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
     if plan.sender != Sender::Auto {
         site.memory_up_to = 0;
     }
-    // What each connection's own thread or process remembers is for that connection alone.
+    // The caches of a thread or process per connection serve that connection alone.
     if matches!(plan.engine, Engine::Fork | Engine::Thread) {
         (site.cache_bytes, site.cache_entries, site.open_files) = (1 << 20, 64, 1);
     }
@@ -51,7 +51,7 @@ pub(super) fn site(settings: &Settings, plan: &Plan, descriptors: u64) -> tenfol
     };
     let share = descriptors / 4 / stores;
     site.open_files = site.open_files.min(usize::try_from(share).unwrap_or(usize::MAX)).max(1);
-    // What a worker remembers is bounded whatever it serves: hosts share it.
+    // The caches of a worker have one bound, which its hosts share.
     let sites = 1 + settings.hosts.len();
     site.cache_bytes /= sites;
     site.cache_entries = (site.cache_entries / sites).max(1);

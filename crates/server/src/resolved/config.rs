@@ -18,12 +18,12 @@ pub(crate) struct ResolvedConfig {
     pub(crate) plan: Plan,
     /// Why this engine, where the server chose.
     pub(crate) reason: Option<&'static str>,
-    /// What is served where no host is named that has a site of its own.
+    /// The site for requests that name no host with a site of its own.
     pub(crate) site: tenfold_site::Settings,
     /// The sites of hosts, in the order of the configuration.
     pub(crate) hosts: Vec<tenfold_site::Settings>,
     pub(crate) options: ListenOptions,
-    /// What the kernel makes of the backlog, where that is less than asked for by default.
+    /// The kernel's bound of the backlog, if it is below the default.
     pub(crate) kernel_backlog: Option<u64>,
     pub(crate) descriptors: u64,
     /// The bounds of one address, if there are any.

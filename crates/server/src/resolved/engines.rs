@@ -2,7 +2,7 @@
 
 use tenfold_engine::{Engine, Facility, MODELS};
 
-/// What is missing for an engine, and what the system said.
+/// Lists the facilities that an engine lacks, each with the error of the system.
 pub(crate) fn missing(engine: Engine) -> Vec<(Facility, String)> {
     tenfold_engine::probe(engine).err().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What will run, worked out from settings and from what this system allows, before anything is opened.
+//! The resolved configuration, from settings and the limits of this system, before anything is opened.
 //!
 //! [`config`] puts it together, [`refusals`] refuses combinations that make no sense, [`capacity`] divides the
 //! descriptors, and [`engines`] asks the kernel.

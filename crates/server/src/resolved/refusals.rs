@@ -1,4 +1,4 @@
-//! What is legal word by word and makes no sense together: refused, with what would make sense.
+//! Combinations of legal values that make no sense. Each is refused with an alternative.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<(), String> {
     fastopen_without_the_kernel(settings)
 }
 
-/// What is protected on paper only is open: nobody may believe otherwise.
+/// A folder that is protected only in the configuration would be open.
 fn members_without_accounts(settings: &Settings, shares: Option<&AddressShares>) -> Result<(), String> {
     let by_password = settings.asks_for_passwords();
     // Proxies that are trusted are exempt from a bound by address, with members or without.
@@ -138,7 +138,7 @@ fn content_of_nothing(settings: &Settings) -> Result<(), String> {
     }
 }
 
-/// Where calls wait, what takes long is done in the place of the answer: none waits in a queue.
+/// Blocking engines do slow work in place, so no work waits in a queue.
 fn queue_without_a_lane(settings: &Settings, engine: Engine) -> Result<(), String> {
     if settings.is_explicit("work-queue") && engine.model().driver == Driver::Blocking {
         return Err(format!(

@@ -90,7 +90,7 @@ static CONFINED: AtomicBool = AtomicBool::new(false);
 /// they have theirs: rings and filters.
 ///
 /// # Errors
-/// What `seccomp(2)` says.
+/// The error of `seccomp(2)`.
 pub(crate) fn confine_helper() -> io::Result<()> {
     const OF_SERVING: [Call; 4] =
         [Call::IO_URING_ENTER, Call::IO_URING_REGISTER, Call::IO_URING_SETUP, Call::SECCOMP];

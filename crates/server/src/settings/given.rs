@@ -1,4 +1,4 @@
-//! Where settings come from: flags, variables, a file and defaults, in this order.
+//! The sources of settings: flags, variables, a file and defaults, in this order.
 
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ impl GivenSettings {
         }
     }
 
-    /// What it all means.
+    /// Returns the settings.
     ///
     /// # Errors
     /// Everything that is wrong with it, also where another source wins.
@@ -157,7 +157,7 @@ impl Settings {
         self.said.iter().find(|said| said.name == name)
     }
 
-    /// Where a setting came from.
+    /// Returns the source of a setting.
     pub(crate) fn source(&self, name: &str) -> SettingSource {
         self.said(name).map_or(SettingSource::Default, |said| said.source)
     }
@@ -177,7 +177,7 @@ impl Settings {
         self.source(name) != SettingSource::Default
     }
 
-    /// What a setting is, as it was written, where that is not its default.
+    /// Returns the text of a setting, unless it has its default.
     pub(crate) fn unusual(&self, name: &str) -> Option<String> {
         let said = self.said(name)?.values.join(" ");
         let usual = row(name).is_some_and(|row| row.shown_initial() == said);

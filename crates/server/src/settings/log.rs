@@ -65,7 +65,7 @@ pub(crate) struct Manner {
     pub(crate) queue: usize,
 }
 
-/// Where the access log goes.
+/// The destination of the access log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LogTarget {
     #[default]

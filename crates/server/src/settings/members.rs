@@ -1,4 +1,4 @@
-//! What the settings about members mean.
+//! The settings about members.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_accounts::web::trust::TrustedProxy;
 use tenfold_accounts::{AccountPolicy, Lifetime, Registration};
 
-/// What is said about members.
+/// The settings about members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MembersSettings {
     pub(crate) accounts: Option<AccountsLocation>,
@@ -33,7 +33,7 @@ pub(crate) struct MembersSettings {
     pub(crate) trusted: Vec<TrustedProxy>,
 }
 
-/// Where accounts are kept.
+/// The location of the accounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AccountsLocation {
     /// An SQLite database where this system keeps such files.
@@ -54,7 +54,7 @@ impl AccountsLocation {
     }
 }
 
-/// Where programs keep what has to last: systemd says it; of root it is the system's, of others their own.
+/// Returns the folder for lasting state: the one from systemd, else the system's for root, else the user's own.
 pub(crate) fn usual_folder() -> Result<PathBuf, String> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = variable("STATE_DIRECTORY") {
@@ -82,7 +82,7 @@ impl MembersSettings {
         }
     }
 
-    /// What the pages need to know.
+    /// Returns the settings of the pages.
     pub(crate) fn web(&self) -> tenfold_accounts::web::WebSettings {
         tenfold_accounts::web::WebSettings {
             protect: self.protect.clone(),

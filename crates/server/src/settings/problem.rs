@@ -1,4 +1,4 @@
-//! What is wrong with a setting, as it is shown.
+//! A problem of a setting, as it is shown.
 
 use std::fmt;
 use std::ops::Range;

@@ -11,23 +11,23 @@ use super::values::{ListenEntry, Settings};
 pub(crate) struct SettingRow {
     /// Its name: `--NAME`, and the key in the file.
     pub(crate) name: &'static str,
-    /// What stands for its value in the help.
+    /// The placeholder of its value in the help.
     pub(crate) value: &'static str,
-    /// What it means, in one line.
+    /// Its meaning, in one line.
     pub(crate) about: &'static str,
     /// Under which heading the help shows it.
     pub(crate) heading: &'static str,
-    /// What it is when nobody says anything.
+    /// Its default.
     pub(crate) initial: Initial,
     /// Whether it stays as it was at the start until a restart.
     pub(crate) fixed: bool,
-    /// What it may be beside `--null`, which reads no request.
+    /// Its legal values with `--null`, which reads no request.
     pub(crate) null: NullSupport,
     /// Reads it.
     pub(crate) set: Set,
 }
 
-/// What a flag may say beside `--null`.
+/// The legal values of a flag with `--null`.
 #[derive(Clone, Copy)]
 pub(crate) enum NullSupport {
     /// Anything: it is heeded.
@@ -42,7 +42,7 @@ pub(crate) enum NullSupport {
 pub(crate) enum Initial {
     /// This text, read like any other.
     Value(&'static str),
-    /// What follows from something else, in words.
+    /// The default follows from another setting, in words.
     Follows(&'static str),
 }
 

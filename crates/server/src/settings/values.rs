@@ -64,7 +64,7 @@ pub(crate) struct Settings {
     pub(crate) max_connections_per_address: Option<u32>,
     /// A second.
     pub(crate) max_requests_per_address: Option<u32>,
-    /// None where it is as many as in a second.
+    /// None if it equals the requests of a second.
     pub(crate) request_burst: Option<u32>,
     pub(crate) max_addresses: usize,
     /// Bytes a second of each connection.
@@ -79,9 +79,9 @@ pub(crate) struct Settings {
     pub(crate) tls_certificate: Option<PathBuf>,
     pub(crate) tls_key: Option<PathBuf>,
     pub(crate) members: MembersSettings,
-    /// What `[site]` says.
+    /// The table `[site]`.
     pub(crate) site: SiteTable,
-    /// What each `[[host]]` says.
+    /// The tables `[[host]]`.
     pub(crate) hosts: Vec<SiteTable>,
     /// The text of each setting that won, and its source.
     pub(super) said: Vec<Said>,
@@ -105,10 +105,10 @@ pub(crate) enum EngineChoice {
     Named(Engine),
 }
 
-/// Where the control socket is.
+/// The place of the control socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// Where this system keeps such things.
+    /// The usual place on this system.
     #[default]
     Usual,
     Off,
@@ -125,7 +125,7 @@ pub(super) struct Said {
     pub(super) source: SettingSource,
 }
 
-/// Where a setting came from; the later wins.
+/// The source of a setting; a later one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettingSource {
     Default,

@@ -1,4 +1,4 @@
-//! What workers count, in memory that the supervisor reads: a row of numbers each, written by its owner.
+//! The counters of workers, in memory that the supervisor reads. Each worker has a row, which it alone writes.
 //!
 //! A worker is alone on its row, so counting is a load and a store of a line that stays in its cache. The
 //! processes of `fork` share the row of their parent; there it is an atomic addition.

@@ -1,5 +1,4 @@
-//! What the server counts and reports: the counters that workers write, the report made of them, and the place of the
-//! control socket that sends it.
+//! Counters of workers, the report made of them, and the place of the control socket that sends it.
 
 pub(crate) mod counters;
 pub(crate) mod place;

@@ -1,4 +1,4 @@
-//! Where control sockets are, and which of them is meant where nobody says.
+//! The places of control sockets, and the choice of one if none is named.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -11,8 +11,8 @@ use tenfold_sys::user;
 const PREFIX: &str = "tenfold-";
 const SUFFIX: &str = ".sock";
 
-/// Where control sockets are when nobody says otherwise: the session's runtime folder, root's, or a private
-/// one among the temporary files, which has yet to be [made](make_private).
+/// The default folder of control sockets: the session's runtime folder, root's, or a private one among the temporary
+/// files, which is not [made](make_private) yet.
 pub(crate) enum RuntimeFolder {
     /// The system's: there already, and not for others to write in.
     System(PathBuf),

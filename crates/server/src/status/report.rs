@@ -7,7 +7,7 @@ use tenfold_engine::Sender;
 
 use super::counters::{Counter, REFUSALS, Sums};
 
-/// What the server says of itself.
+/// The report of a running server.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StatusReport {
     pub(crate) version: String,
@@ -57,7 +57,7 @@ pub(crate) struct WorkerReport {
     pub(crate) numbers: Numbers,
 }
 
-/// What is counted.
+/// The counters.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Numbers {
     pub(crate) connections: ConnectionCounts,
@@ -88,7 +88,7 @@ pub(crate) struct Handshakes {
     pub(crate) failed: u64,
 }
 
-/// What became of sends without copying.
+/// The results of sends without copying.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Zerocopy {
     /// Those that the kernel is done with.
@@ -106,7 +106,7 @@ pub(crate) struct ConnectionCounts {
 }
 
 impl Numbers {
-    /// What was counted, with names.
+    /// Names the counters.
     pub(crate) fn of(sums: &Sums) -> Numbers {
         Numbers {
             connections: ConnectionCounts {

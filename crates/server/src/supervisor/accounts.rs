@@ -43,7 +43,7 @@ const LOOKS: u32 = 4;
 /// The accounts of the server.
 pub(super) struct AccountsProcess {
     settings: MembersSettings,
-    /// Where they are.
+    /// The database.
     pub(super) url: DatabaseUrl,
     /// The user of the process, if the server was started as root.
     pub(super) user: Option<SystemUser>,

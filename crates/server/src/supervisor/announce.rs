@@ -1,4 +1,4 @@
-//! What is said when the server serves: where, what, how, and what is off.
+//! The start block: addresses, roots, engine, bounds, and features that are off.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -20,12 +20,12 @@ use crate::settings::units::{shown_duration, shown_size};
 use crate::settings::values::{Control, Settings};
 use crate::worker::null::NullResponse;
 
-/// What there is to say.
+/// The facts of the start block.
 pub(crate) struct StartFacts<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) config: &'a ResolvedConfig,
     pub(crate) addresses: &'a [ListenAddress],
-    /// Where members are kept, and the user of the accounts process if the server was started as root.
+    /// The members' database, and the user of the accounts process if the server was started as root.
     pub(crate) accounts: Option<(&'a DatabaseUrl, Option<&'a SystemUser>)>,
     pub(crate) user: Option<&'a SystemUser>,
     pub(crate) control: Option<&'a Path>,
@@ -267,7 +267,7 @@ fn control(facts: &StartFacts<'_>) -> Option<String> {
     facts.control.map(|path| path.display().to_string())
 }
 
-/// What a person may miss, and why it is not there.
+/// Lists features that are off, each with the reason.
 fn off(facts: &StartFacts<'_>) -> Option<String> {
     let mut off = Vec::new();
     match (facts.null, &facts.settings.access_log) {

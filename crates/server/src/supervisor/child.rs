@@ -1,4 +1,4 @@
-//! What a worker process does, from the fork to its exit.
+//! The life of a worker process, from the fork to its exit.
 
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,7 +35,7 @@ use crate::worker::shared::WorkerShared;
 /// Exit code of a worker that panicked.
 const PANICKED: i32 = 101;
 
-/// What a worker gets.
+/// The resources that a worker gets.
 pub(super) struct WorkerTask {
     pub(super) place: usize,
     pub(super) supervisor: Pid,

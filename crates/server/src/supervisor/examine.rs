@@ -54,7 +54,7 @@ fn unreadable(roots: &[Root], user: Option<&SystemUser>) -> Vec<String> {
     roots.iter().filter_map(|root| child::readable(root, user).err()).collect()
 }
 
-/// What is wrong with the members' pages and database.
+/// Lists the problems of the members' pages and database.
 fn accounts(settings: &Settings, workers: Option<&SystemUser>) -> Result<Vec<String>, String> {
     let Some(place) = &settings.members.accounts else { return Ok(Vec::new()) };
     Web::new(settings.members.web())?;

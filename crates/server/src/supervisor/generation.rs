@@ -35,7 +35,7 @@ pub(super) const CANNOT_SERVE: i32 = 1;
 /// Generations that may still be leaving when another comes.
 pub(super) const MOST_FORMER: usize = 8;
 
-/// Where a generation is in its life.
+/// The stage of a generation's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Its workers begin.
@@ -62,7 +62,7 @@ pub(super) struct Generation {
     pub(super) rows: SharedRows,
     /// A row for each process, in which its sandbox reports.
     pub(super) reports: SharedRows,
-    /// Where its processes count what addresses have, from its own lane on; where anything is counted.
+    /// The table in which its processes count addresses, from its own lane on; none if nothing is counted.
     pub(super) addresses: Option<&'static Addresses>,
     /// The first of its lanes.
     pub(super) lane: usize,
@@ -271,7 +271,7 @@ impl Generation {
         self.workers.iter().filter_map(|worker| worker.pid).for_each(|pid| process::send_signal(pid, signal));
     }
 
-    /// What its workers are and have counted.
+    /// Returns its workers and their counters.
     pub(super) fn seen(&self) -> Vec<WorkerView> {
         let apart = self.config.plan.topology == Topology::ReuseportProcesses;
         // The thread that accepts for the others, where there is one, comes first.
@@ -287,7 +287,7 @@ impl Generation {
             .collect()
     }
 
-    /// What it has counted, when all its connections are gone.
+    /// Returns its counters as they are after all its connections have ended.
     pub(super) fn sums_without_connections(&self) -> Sums {
         let mut sums = Sums::default();
         for row in 0..self.rows.rows() {

@@ -173,7 +173,7 @@ impl Supervisor {
                 self.generations[index].begun(place, pid);
             }
             Ok(Fork::Child) => {
-                // What is the supervisor's alone goes; the memory of the others goes with the process.
+                // Drops what only the supervisor uses; all other memory goes with the process.
                 self.signals = None;
                 self.control = None;
                 let generation = self.generations.swap_remove(index);

@@ -44,7 +44,7 @@ pub(crate) struct Supervisor {
     /// How many there were.
     pub(super) count: u32,
     pub(super) address_rows: AddressRows,
-    /// What generations counted that are gone.
+    /// The counters of generations that have ended.
     pub(super) past: Sums,
     pub(super) leaving: Option<Leaving>,
     /// When the listening sockets end.

@@ -287,7 +287,7 @@ impl SharedService {
         request.read(|request| self.record(outcome, request, connection, response, *began));
     }
 
-    /// What is answered before the site is asked, if anything.
+    /// Returns the response that precedes the site's, if any.
     #[cold]
     fn guard(
         &self,

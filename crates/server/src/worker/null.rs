@@ -8,7 +8,7 @@ use tenfold_http::{Finish, Instant, Io, Limits, Next, Patience, Received, clock}
 
 use super::shared::WorkerShared;
 
-/// What `serve --null` answers.
+/// The response of `serve --null`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NullResponse {
     /// Bytes of its body.
@@ -50,7 +50,7 @@ impl NullProtocol {
             out.stage(&self.response);
             consumed = end + 4;
         }
-        // Where no end is in sight, what came is thrown away, but for what may be the begin of one.
+        // Without an end, the input is discarded, except bytes that may begin one.
         let kept = if input.len() - consumed >= self.limits.max_head { 3 } else { input.len() - consumed };
         let answered = consumed > 0;
         let whole = input.len();

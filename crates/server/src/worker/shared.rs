@@ -93,7 +93,7 @@ impl WorkerShared {
         }
     }
 
-    /// What a worker does before it waits: see [`tenfold_engine::Protocol::before_wait`].
+    /// Writes buffered lines before a wait: see [`tenfold_engine::Protocol::before_wait`].
     #[inline]
     pub(crate) fn before_wait(&self) -> Instant {
         let due = self.with(|local| {
@@ -149,7 +149,7 @@ impl WorkerShared {
         }
     }
 
-    /// What a worker does before it ends: see [`tenfold_engine::Protocol::drain`].
+    /// Writes buffered lines before the worker ends: see [`tenfold_engine::Protocol::drain`].
     pub(crate) fn drain(&self) {
         self.with(|local| local.writer.as_mut().map(Writer::write));
     }

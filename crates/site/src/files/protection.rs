@@ -102,7 +102,7 @@ impl<'p> LocatedFile<'p> {
         Ok(seen)
     }
 
-    /// What has this name now, beneath each directory that is a root of the area. A folder that could not be looked at
+    /// Returns the folders that have this name now, beneath each root of the area. A folder that could not be looked at
     /// because descriptors are short is an error: it may protect the file. So is one that this process may not look
     /// at, if the path of the file does not tell whether it is in it.
     fn identities(&self, name: &str) -> Result<Vec<Identity>, Absence> {

@@ -32,7 +32,7 @@ pub fn for_input(descriptors: &[BorrowedFd<'_>], limit: Option<Duration>) -> io:
 /// As [`for_input`], or until one of `listening` has been shut down, of which nothing is reported.
 ///
 /// # Errors
-/// What `poll(2)` says; a signal is an error, too.
+/// The error of `poll(2)`; a signal is an error, too.
 pub fn for_input_or_shutdown(
     descriptors: &[BorrowedFd<'_>],
     listening: &[BorrowedFd<'_>],

@@ -13,7 +13,7 @@ use super::records::{HEADER_BYTES, record_bytes};
 /// The most bytes of a record before it is known to be one of TLS 1.3 (RFC 5246 §6.2.3).
 pub(super) const RECORD_BYTES: usize = HEADER_BYTES + (1 << 14) + 2048;
 
-/// What rustls waits for.
+/// The event that rustls waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
     /// More of the handshake.

@@ -8,7 +8,7 @@ use tenfold_accounts::ask::ClientIdentity;
 
 use super::*;
 
-/// What a text may say, in a form that a worker writes.
+/// A message of a worker with a text in it.
 fn written(choice: u8, text: &str) -> Vec<u8> {
     let text = || text.to_owned();
     let from = || ClientIdentity { address: text(), known: Some(text()) };

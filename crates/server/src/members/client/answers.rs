@@ -19,8 +19,7 @@ use crate::members::channel::{AccountsClient, PendingQuestion};
 /// How long the rest of an answer may take whose beginning has come: it is one message, and others wait meanwhile.
 const REST: Duration = Duration::from_secs(1);
 
-/// What leads to the thread that waits. It begins with the first question, so that the process may still be forked
-/// before.
+/// The entrance to the thread that waits. The thread begins with the first question, so the process may fork before.
 #[derive(Default)]
 pub(crate) struct Answers(Mutex<Option<Arc<Entrance>>>);
 
@@ -29,7 +28,7 @@ struct Entrance {
     event: EventFd,
 }
 
-/// What the thread has not seen yet.
+/// Questions that the thread has not seen yet.
 #[derive(Default)]
 struct New {
     waiting: Vec<AwaitedReply>,

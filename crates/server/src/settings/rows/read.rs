@@ -1,5 +1,4 @@
-//! What rows are written with: their macro, and the readers of values, each of which returns the value or names the
-//! legal ones.
+//! The macro of rows, and the readers of values. Each reader returns the value or names the legal ones.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

@@ -13,9 +13,9 @@ use crate::settings::units::meant;
 pub(crate) struct TableKey<T: 'static> {
     /// As it is written.
     pub(crate) name: &'static str,
-    /// What its values look like, for editors.
+    /// The shape of its values, for editors.
     pub(crate) shape: Shape,
-    /// What it means, in one line.
+    /// Its meaning, in one line.
     pub(crate) about: &'static str,
     /// Reads it.
     pub(crate) set: fn(&mut T, &GivenValue<'_>, &mut TableReader<'_>) -> Result<(), BadValue>,
@@ -39,7 +39,7 @@ pub(super) use keys;
 
 /// All keys of a table.
 pub(crate) struct TableKeys<T: 'static> {
-    /// What the table is about, for messages: `a host`.
+    /// The subject of the table, for messages: `a host`.
     pub(crate) of: &'static str,
     pub(crate) own: &'static [TableKey<T>],
     /// The policy in it and that policy's keys, if it has one.
@@ -49,7 +49,7 @@ pub(crate) struct TableKeys<T: 'static> {
 /// The place of a policy.
 type PolicyOf<T> = fn(&mut T) -> &mut Policy;
 
-/// What the values of a key look like.
+/// The shape of a key's values.
 pub(crate) enum Shape {
     /// A text; with an example.
     Text(&'static str),
@@ -73,7 +73,7 @@ pub(crate) enum Shape {
     Tables(&'static dyn Keyed),
 }
 
-/// What has keys, whatever it is read into.
+/// A table with keys, whatever it is read into.
 pub(crate) trait Keyed: Sync {
     /// Name, shape and meaning of each key.
     fn keys(&self) -> Vec<(&'static str, &'static Shape, &'static str)>;
@@ -88,14 +88,14 @@ impl<T> Keyed for TableKeys<T> {
     }
 }
 
-/// What is wrong with a value, where, and how to mend it.
+/// The place of a wrong value, and the remedy.
 #[derive(Debug)]
 pub(crate) struct BadValue {
     place: Range<usize>,
     mend: String,
 }
 
-/// What tables are read with.
+/// The context in which tables are read.
 pub(crate) struct TableReader<'a> {
     /// The folder that relative paths begin at.
     pub(crate) base: &'a Path,
@@ -169,7 +169,7 @@ impl<'a> GivenValue<'a> {
         BadValue { place: self.value.span(), mend: mend.into() }
     }
 
-    /// What it is.
+    /// Returns the value.
     pub(crate) fn value(&self) -> &'a DeValue<'a> {
         self.value.get_ref()
     }
@@ -182,7 +182,7 @@ impl<'a> GivenValue<'a> {
         }
     }
 
-    /// What `read` makes of a text.
+    /// Reads a text with `read`.
     pub(crate) fn parse<R>(&self, read: impl FnOnce(&str) -> Result<R, String>) -> Result<R, BadValue> {
         read(self.text()?).map_err(|mend| self.wrong(mend))
     }
@@ -234,7 +234,7 @@ impl<'a> GivenValue<'a> {
         }
     }
 
-    /// What `read` makes of each text of a list, or of one text.
+    /// Reads each text of a list, or one text, with `read`.
     pub(crate) fn parse_each<R>(
         &self,
         mut read: impl FnMut(&str) -> Result<R, String>,

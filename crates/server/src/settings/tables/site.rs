@@ -11,7 +11,7 @@ use super::policy::POLICY;
 use super::reader::{BadValue, GivenValue, Shape, TableKeys, TableReader, keys};
 use crate::settings::units::{file_name, word};
 
-/// What a table says of a site.
+/// The keys of a site's table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SiteTable {
     /// None for `[site]`.
@@ -20,9 +20,9 @@ pub(crate) struct SiteTable {
     pub(crate) root: Option<PathBuf>,
     /// The same.
     pub(crate) index: Option<String>,
-    /// What holds everywhere.
+    /// The policy of all paths.
     pub(crate) policy: Policy,
-    /// What holds for some paths.
+    /// The policies of some paths.
     pub(crate) rules: Vec<PolicyRule>,
     redirects: Vec<Redirect>,
     rewrites: Vec<Rewrite>,
@@ -34,7 +34,7 @@ pub(crate) struct SiteTable {
 }
 
 impl SiteTable {
-    /// What a host says, behind what is said for all.
+    /// Returns the table of a host on top of this one.
     pub(crate) fn above(&self, host: &SiteTable) -> SiteTable {
         let host = host.clone();
         let mut rules = self.rules.clone();
@@ -59,7 +59,7 @@ impl SiteTable {
         std::iter::once(&self.policy).chain(self.rules.iter().map(|rule| &rule.policy))
     }
 
-    /// What the site makes of it.
+    /// Returns the policies for the site.
     pub(crate) fn policies(&self) -> Policies {
         Policies::new(self.policy.clone(), self.rules.clone())
     }

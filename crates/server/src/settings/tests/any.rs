@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// What stands around values, and values that are right somewhere.
+/// Text around values, and values that are valid for some setting.
 const PIECES: [&str; 40] = [
     "\n",
     "\n",

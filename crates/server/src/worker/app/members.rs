@@ -9,7 +9,7 @@ use super::state::{DeferredRequest, SharedService};
 use crate::members::client::WorkerMembers;
 
 impl SharedService {
-    /// What is answered where the path is for members or about them. `path` is what it means.
+    /// Responds if the path is protected or a members' page. `path` is normalised.
     pub(super) fn member(
         &self,
         members: &WorkerMembers,

@@ -20,9 +20,9 @@ pub(super) struct SharedService {
     pub(super) hosts: Hosts,
     /// The path that is answered with the request's own body, where there is one.
     pub(super) echo: Option<String>,
-    /// Who is let in, where addresses have bounds.
+    /// The bounds of addresses, if there are any.
     pub(super) admission: Option<Admission>,
-    /// What is for members, where there are any.
+    /// The members' pages and folders, if there are any.
     pub(super) members: Option<WorkerMembers>,
     /// Whether anything is looked at before the site is asked.
     pub(super) guarded: bool,
@@ -30,7 +30,7 @@ pub(super) struct SharedService {
     pub(super) worker: Arc<WorkerShared>,
     /// Whether the log wants to know what responses took.
     pub(super) measures: bool,
-    /// Where work goes that would hold up other connections.
+    /// The pool for work that would delay other connections.
     pub(super) lane: OffloadPool,
     /// The verification of passwords of basic authentication.
     pub(super) passwords: Passwords,

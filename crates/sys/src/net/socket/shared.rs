@@ -12,7 +12,7 @@ use rustix::net::sockopt::{Timeout, socket_timeout};
 use super::listen::{ListenAddress, Listener};
 use crate::readiness::wait;
 
-/// What `accept` does in each process that has a listening socket, and each of them can change it.
+/// The mode of `accept` in all processes that have a listening socket. Each of them can change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptMode {
     flags: OFlags,
@@ -23,7 +23,7 @@ impl Listener {
     /// How `accept` waits now.
     ///
     /// # Errors
-    /// What `fcntl(2)` and `getsockopt(2)` say.
+    /// The error of `fcntl(2)` or `getsockopt(2)`.
     pub fn accept_mode(&self) -> io::Result<AcceptMode> {
         let longest = socket_timeout(&self.socket, Timeout::Recv)?;
         Ok(AcceptMode { flags: fcntl_getfl(&self.socket)?, longest })
@@ -33,7 +33,7 @@ impl Listener {
     /// others. Its number leads to standard input from here on. A close would leave a number that is still owned.
     ///
     /// # Errors
-    /// What `dup3(2)` says.
+    /// The error of `dup3(2)`.
     pub fn abandon(&self) -> io::Result<()> {
         // SAFETY: no memory is passed, and the second number is this value's own and stays open. The first is open in
         // every program of Rust, whose runtime sees to that.
@@ -51,7 +51,7 @@ impl Listener {
     /// net/unix/af_unix.c), and another has to be bound.
     ///
     /// # Errors
-    /// What `bind(2)` and `listen(2)` say: the port was taken meanwhile.
+    /// The error of `bind(2)` or `listen(2)`: the port was taken meanwhile.
     pub fn listen_again(&self, backlog: i32) -> io::Result<()> {
         if let ListenAddress::Internet(at) = &self.address {
             match rustix::net::bind(&self.socket, at) {

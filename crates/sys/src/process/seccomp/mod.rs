@@ -85,7 +85,7 @@ pub fn probe() -> io::Result<()> {
 /// because a filter cannot read its arguments; the C library then uses `clone`.
 ///
 /// # Errors
-/// What `seccomp(2)` says.
+/// The error of `seccomp(2)`.
 pub fn allow_only(rules: &[FilterRule]) -> io::Result<()> {
     let mut numbers = by_number(rules)?;
     if let (true, Some(number)) = (rules.iter().any(|rule| rule.call == Call::CLONE), Call::CLONE3.number()) {
@@ -123,7 +123,7 @@ impl CompiledFilter {
     /// `no_new_privs`.
     ///
     /// # Errors
-    /// What `seccomp(2)` says.
+    /// The error of `seccomp(2)`.
     pub fn install(&self) -> io::Result<()> {
         let length = u16::try_from(self.0.len()).map_err(io::Error::other)?;
         let program = libc::sock_fprog { len: length, filter: self.0.as_ptr().cast_mut().cast() };
