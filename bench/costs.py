@@ -31,13 +31,13 @@ SENDERS = "auto copy mmap sendfile splice zerocopy".split()
 MODELS = "naive fork thread pool busy select poll epoll libevent asio asio-proactor uring".split()
 
 GROUPS = [
-    Group("I/O models", "Each on one worker, with the sender `auto`. `uring` stands beside the floor on io_uring where there is one.",
+    Group("I/O models", "Each on one worker, with the sender `auto`. If there is a floor on io_uring, `uring` is compared with it.",
           {f"`{model}`": model for model in MODELS}, ("1k", "close")),
     Group("Senders on epoll", "", {f"`{sender}`": f"epoll:{sender}" for sender in SENDERS}, ("1k", "64k", "large")),
     Group("Senders on uring", "", {f"`{sender}`": f"uring:{sender}" for sender in SENDERS}, ("1k", "64k", "large")),
     Group("Dispatch", "On `epoll`; the pool's threads share the one core with the loop.",
           {"`inline`": "epoll", "`reactor`": "epoll+reactor", "`proactor`": "epoll+proactor"}, ("1k", "close")),
-    Group("Topologies", "On `epoll`, with one worker: what the way to it costs, not what several cores are worth.",
+    Group("Topologies", "On `epoll`, with one worker: the cost of reaching the worker, not the gain from several cores.",
           {f"`{topology}`": f"epoll --topology {topology}"
            for topology in "single threads reuseport-processes reuseport-threads handoff".split()}, ("1k", "close")),
     Group("Timers", "On `epoll`, 64 connections; the default is `wheel`, `lazy`.",
@@ -48,7 +48,7 @@ GROUPS = [
            **{f"`{form}`, `{mode}`": f"epoll --access-log @RUN@/{form}-{mode}.log --log-format {form} --log-mode {mode}"
               for form, mode in (("common", "buffered"), ("combined", "buffered"), ("json", "buffered"),
                                  ("common", "sync"), ("common", "async"))}}, ("1k", "close")),
-    Group("How head and body leave, and what the socket is told", "On `epoll`; the others as they are by default.",
+    Group("Writing and socket options", "On `epoll`; all other settings have their defaults.",
           {"defaults": "epoll",
            **{f"`{name} {value}`": f"epoll --{name} {value}" for name, value in
               (("write", "split"), ("write", "per-header"), ("accept", "one"), ("tcp-cork", "on"),
@@ -104,10 +104,10 @@ def main():
 
     page = [
         "# What it costs",
-        "Server CPU microseconds per request, and the multiple of what a program takes that does the system calls of "
-        "the request and nothing else (the floor), with 95 % intervals over the rounds. Measured and written by "
-        "`bench/costs.py` on the machine below: another machine has other numbers, and the same command gives them. "
-        "The second copy of the floor shows the noise: an interval that holds 1.00 there is what no difference looks like.",
+        "The tables show server CPU microseconds per request, and the ratio to the floor, with 95 % intervals over the "
+        "rounds. The floor is a program that makes only the system calls of the request. `bench/costs.py` measured and "
+        "wrote this page on the machine below; it gives the numbers of your machine, too. The second copy of the floor "
+        "shows the noise: if an interval contains 1.00, there is no measurable difference.",
         "```text\n" + describe(argparse.Namespace(**vars(args), engines=["below"]), {}) + "\n```",
     ]
     for group in GROUPS:
