@@ -25,6 +25,7 @@ mod message;
 pub mod plan;
 mod report;
 mod run;
+mod tls;
 mod worker;
 
 pub use error::LoadError;

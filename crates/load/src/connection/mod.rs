@@ -9,6 +9,7 @@
 pub(crate) mod judge;
 mod receive;
 mod send;
+mod tls;
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,6 +17,7 @@ use std::io;
 use tenfold_sys::socket::Socket;
 
 use crate::connection::judge::ExchangeError;
+use crate::connection::tls::TlsSession;
 use crate::measure::recorder::Recorder;
 use crate::message::request::EncodedRequest;
 use crate::message::response::{HeadCache, RequestTraits, ResponseParser};
@@ -51,6 +53,8 @@ pub(crate) enum ConnectionState {
     Closed,
     /// Since this time.
     Connecting(u64),
+    /// The TLS handshake began at this time.
+    Handshaking(u64),
     Open,
 }
 
@@ -72,6 +76,8 @@ pub(crate) enum IoProgress {
 pub(crate) struct ClientConnection {
     /// None if the connection is closed, or if a ring owns the socket.
     socket: Option<Socket>,
+    /// None without TLS, and before its handshake.
+    tls: Option<Box<TlsSession>>,
     pub(crate) state: ConnectionState,
     parser: ResponseParser,
     requests: VecDeque<PendingRequest>,
@@ -104,10 +110,10 @@ impl ClientConnection {
         self.measured
     }
 
-    /// Begins a connect. `socket` is none if a ring owns it.
-    pub(crate) fn connect(&mut self, socket: Option<Socket>, is_tcp: bool, now: u64) {
+    /// Begins a connect. `socket` is none if a ring owns it. `skips` allows the kernel to discard bodies.
+    pub(crate) fn connect(&mut self, socket: Option<Socket>, skips: bool, now: u64) {
         self.socket = socket;
-        self.skips = is_tcp;
+        self.skips = skips;
         self.persistent = true;
         self.state = ConnectionState::Connecting(now);
         self.parser = ResponseParser::default();
@@ -158,6 +164,7 @@ impl ClientConnection {
         if self.state == ConnectionState::Closed {
             return;
         }
+        self.end_tls(error.is_none());
         self.socket = None;
         context.recorder.closed();
         let sent = self.requests.iter().filter(|request| request.sent > 0).count();
@@ -166,12 +173,8 @@ impl ClientConnection {
         }
         match error {
             Some(error) => {
-                // If the connect failed, unsent requests have failed with it.
-                let lost = if matches!(self.state, ConnectionState::Connecting(_)) {
-                    self.requests.len()
-                } else {
-                    sent
-                };
+                // If the connect or the handshake failed, unsent requests have failed with it.
+                let lost = if self.state == ConnectionState::Open { sent } else { self.requests.len() };
                 self.fail(lost, context, now, error);
             }
             None => self.requests.iter_mut().for_each(|request| (request.sent, request.first) = (0, 0)),

@@ -4,7 +4,7 @@ use std::io;
 
 use tenfold_sys::clock;
 
-use super::{ClientConnection, IoProgress, WorkerContext};
+use super::{ClientConnection, ConnectionState, IoProgress, WorkerContext};
 use crate::connection::judge::{ExchangeError, exchange_error, shown};
 use crate::measure::record::ErrorKind;
 use crate::message::response::ReceivedResponse;
@@ -50,6 +50,9 @@ impl ClientConnection {
                         true => self.discarded(count, context, *now),
                         false => self.process_buffer(count, context, *now)?,
                     }
+                    if self.tls.as_ref().is_some_and(|tls| tls.closed) {
+                        return self.end(context, *now);
+                    }
                     let whole = self.requests.is_empty() && self.parser.is_fresh();
                     if whole && (!self.persistent || !ended) {
                         return Ok(if self.persistent { IoProgress::All } else { IoProgress::Over });
@@ -88,10 +91,14 @@ impl ClientConnection {
     /// Handles a failed receive. Without a sent request, a reset counts as the end of the connection.
     ///
     /// # Errors
-    /// The error, if a request was sent.
+    /// The error, if a request was sent or a handshake is incomplete.
     pub(crate) fn broken(&self, error: &io::Error) -> Result<IoProgress, ExchangeError> {
         let asked = self.requests.iter().any(|request| request.sent > 0);
-        if asked { Err(exchange_error(error)) } else { Ok(IoProgress::Over) }
+        if asked || self.is_handshaking() { Err(exchange_error(error)) } else { Ok(IoProgress::Over) }
+    }
+
+    fn is_handshaking(&self) -> bool {
+        matches!(self.state, ConnectionState::Handshaking(_))
     }
 
     fn process_buffer(
@@ -101,7 +108,10 @@ impl ClientConnection {
         now: u64,
     ) -> Result<(), ExchangeError> {
         let buffer = std::mem::take(&mut context.buffer);
-        let result = self.arrived(&buffer[..count], context, now);
+        let result = match self.tls {
+            None => self.arrived(&buffer[..count], context, now),
+            Some(_) => self.arrived_sealed(&buffer[..count], context, now),
+        };
         context.buffer = buffer;
         result
     }
@@ -181,17 +191,29 @@ impl ClientConnection {
         context: &mut WorkerContext<'_>,
         now: u64,
     ) -> Result<IoProgress, ExchangeError> {
+        if self.is_handshaking() {
+            let why = "the server closed the connection during the TLS handshake";
+            return Err(ExchangeError::new(ErrorKind::Tls, why));
+        }
         let asked = self.requests.front().is_some_and(|request| request.sent > 0);
+        // Anybody on the way can end a connection, so an end without close_notify proves nothing (RFC 8446 §6.1).
+        let truncated = self.tls.as_ref().is_some_and(|tls| !tls.closed);
+        context.recorder.record.tls.truncated += u64::from(truncated);
+        let kind = if truncated { ErrorKind::Truncated } else { ErrorKind::Closed };
         match self.parser.end() {
+            Ok(Some(_)) if truncated => {
+                let why = "the connection ended without close_notify, so the body may be incomplete";
+                Err(ExchangeError::new(kind, why))
+            }
             Ok(Some(response)) => {
                 self.answered(&response, context, now);
                 Ok(IoProgress::Over)
             }
             Ok(None) if asked && self.persistent => {
-                Err(ExchangeError::new(ErrorKind::Closed, "the connection ended before the response"))
+                Err(ExchangeError::new(kind, "the connection ended before the response"))
             }
             Ok(None) => Ok(IoProgress::Over),
-            Err(why) => Err(ExchangeError::new(ErrorKind::Closed, why)),
+            Err(why) => Err(ExchangeError::new(kind, why)),
         }
     }
 }

@@ -18,6 +18,9 @@ impl ClientConnection {
         now: u64,
         most: usize,
     ) -> io::Result<IoProgress> {
+        if self.tls.is_some() {
+            return self.flush_tls(context, now, most);
+        }
         let mut left = most;
         while self.has_unsent() {
             let Some(socket) = &self.socket else { return Ok(IoProgress::Blocked) };

@@ -33,6 +33,9 @@ error_kinds! {
     NoDescriptor = "no_descriptor", "No descriptor was free: the generator's limit.";
     Reset = "reset", "The connection was reset.";
     Closed = "closed", "The connection ended before the response, or within it.";
+    Certificate = "certificate", "The server's certificate is not trusted.";
+    Tls = "tls", "The TLS handshake failed, or a record is invalid.";
+    Truncated = "truncated", "The connection ended within a response, without close_notify.";
     Timeout = "timeout", "No response in time.";
     Unanswered = "unanswered", "A scheduled request without a response.";
     Malformed = "malformed", "The response is malformed.";
@@ -68,10 +71,12 @@ pub enum Timing {
     FirstByte,
     /// From the connect call to the established connection.
     Connect,
+    /// From the established connection to the end of the TLS handshake.
+    Handshake,
 }
 
 /// The number of kinds.
-pub const TIMINGS: usize = 5;
+pub const TIMINGS: usize = 6;
 
 impl TimeSlice {
     fn add(&mut self, other: &TimeSlice) {
@@ -108,6 +113,19 @@ pub struct ConnectionStats {
     pub shares: FairnessSums,
 }
 
+/// Counts of TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsStats {
+    /// Full handshakes.
+    pub full: u64,
+    /// Handshakes that resumed a session.
+    pub resumed: u64,
+    /// Connections that the server ended without close_notify.
+    pub truncated: u64,
+    /// Handshakes by version and cipher suite, such as `TLSv1.3 TLS_AES_256_GCM_SHA384`.
+    pub ciphers: BTreeMap<String, u64>,
+}
+
 /// The processor time of a worker.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessorTime {
@@ -130,6 +148,8 @@ pub struct Record {
     pub examples: BTreeMap<ErrorKind, String>,
     /// Counts of connections.
     pub connections: ConnectionStats,
+    /// Counts of TLS.
+    pub tls: TlsStats,
     /// The processor time of each worker.
     pub processor_times: Vec<ProcessorTime>,
     /// The integral of the requests in flight over time, in nanoseconds.
@@ -172,6 +192,7 @@ impl Record {
         other.examples.append(&mut self.examples);
         self.examples = other.examples;
         self.connections.add(&other.connections);
+        self.tls.add(other.tls);
         self.processor_times.append(&mut other.processor_times);
         self.area += other.area;
         self.lost_time += other.lost_time;
@@ -199,6 +220,17 @@ impl Record {
         });
         self.slices = pairs.collect();
         self.slice_length *= 2;
+    }
+}
+
+impl TlsStats {
+    fn add(&mut self, other: TlsStats) {
+        self.full += other.full;
+        self.resumed += other.resumed;
+        self.truncated += other.truncated;
+        for (cipher, count) in other.ciphers {
+            *self.ciphers.entry(cipher).or_default() += count;
+        }
     }
 }
 

@@ -92,8 +92,20 @@ impl Recorder {
     }
 
     pub(crate) fn connected(&mut self, took: u64) {
-        self.record.connections.made += 1;
         self.time(Timing::Connect, took);
+    }
+
+    /// Counts a connection that can carry requests.
+    pub(crate) fn made(&mut self) {
+        self.record.connections.made += 1;
+    }
+
+    /// Counts a TLS handshake. `cipher` is its version and cipher suite.
+    pub(crate) fn shaken_hands(&mut self, took: u64, cipher: String, resumed: bool) {
+        let tls = &mut self.record.tls;
+        *(if resumed { &mut tls.resumed } else { &mut tls.full }) += 1;
+        *tls.ciphers.entry(cipher).or_default() += 1;
+        self.time(Timing::Handshake, took);
     }
 
     pub(crate) fn opened(&mut self) {

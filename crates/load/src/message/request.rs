@@ -57,7 +57,7 @@ fn write(plan: &LoadPlan, url: &TargetUrl) -> Vec<u8> {
     let mut head = format!("{} {} HTTP/{version}\r\n", plan.method, url.target);
     let mut field = |name: &str, value: &str| head += &format!("{name}: {value}\r\n");
     if !given("host") {
-        field("Host", &url.server.authority());
+        field("Host", &url.authority());
     }
     let persistent = plan.per_connection() > 1 || plan.hold.is_some();
     match plan.version {

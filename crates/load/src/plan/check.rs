@@ -8,6 +8,7 @@ use crate::plan::expect::Expect;
 use crate::plan::io::IoChoice;
 use crate::plan::io::unsupported;
 use crate::plan::pacer::Arrivals;
+use crate::plan::tls::{self, TlsOptions};
 use crate::plan::url::{ServerAddress, TargetUrl};
 use crate::plan::{LoadPlan, RequestVersion, ResponseEnd, UrlOrder, WarmUp};
 
@@ -22,7 +23,8 @@ impl LoadPlan {
             .or_else(|| self.check_schedules())
             .or_else(|| self.check_shape())
             .or_else(|| self.check_requests())
-            .or_else(|| self.check_connections());
+            .or_else(|| self.check_connections())
+            .or_else(|| self.check_tls());
         why.map_or(Ok(()), |why| Err(LoadError::Usage(why)))
     }
 
@@ -167,9 +169,28 @@ impl LoadPlan {
         Some(format!("cannot connect from {from} to {to}: one is IPv4, the other IPv6"))
     }
 
+    fn check_tls(&self) -> Option<String> {
+        let TlsOptions { insecure, ca, sni, .. } = &self.tls;
+        first(&[
+            (
+                self.tls != TlsOptions::default() && !self.has_tls(),
+                "--insecure, --ca, --sni and --tls-resume have no effect without an https URL",
+            ),
+            (*insecure && ca.is_some(), "--insecure accepts every certificate; remove --ca"),
+        ])
+        .or_else(|| {
+            let name = sni.as_deref()?;
+            tls::server_name(name).err().map(|why| format!("--sni: {why}"))
+        })
+        .or_else(|| {
+            let mut hosts = self.urls.iter().filter(|url| url.tls && sni.is_none()).map(TargetUrl::host);
+            hosts.find_map(|host| tls::server_name(host).err())
+        })
+    }
+
     /// The number of servers that the URLs name.
     fn servers(&self) -> usize {
-        self.urls.iter().map(|url| &url.server).collect::<std::collections::HashSet<_>>().len()
+        self.urls.iter().map(TargetUrl::origin).collect::<std::collections::HashSet<_>>().len()
     }
 }
 
@@ -260,6 +281,39 @@ mod tests {
         assert!(plan(|plan| (plan.method, plan.expect.length) = ("HEAD".into(), Some(0))).is_ok());
         let two = ["a/b", "a/c"].map(|url| url.parse().expect("a URL"));
         assert!(plan(|plan| (plan.urls, plan.order) = (two.to_vec(), UrlOrder::Random)).is_ok());
+    }
+
+    #[test]
+    fn settings_of_tls_are_checked() {
+        fn https(plan: &mut LoadPlan) {
+            plan.urls = vec!["https://localhost/".parse().expect("a URL")];
+        }
+        assert!(plan(https).is_ok());
+        refused(&[
+            (|plan| plan.tls.insecure = true, "without an https URL"),
+            (|plan| plan.tls.resume = false, "without an https URL"),
+            (
+                |plan| {
+                    https(plan);
+                    (plan.tls.insecure, plan.tls.ca) = (true, Some("a.pem".into()));
+                },
+                "remove --ca",
+            ),
+            (
+                |plan| {
+                    https(plan);
+                    plan.tls.sni = Some("not a name".into());
+                },
+                "--sni: \"not a name\"",
+            ),
+            (
+                |plan| {
+                    https(plan);
+                    plan.io = IoChoice::Uring;
+                },
+                "does not support https",
+            ),
+        ]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::plan::url::ServerAddress;
 /// The I/O that a plan asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IoChoice {
-    /// `uring` if each request has its own connection and the kernel supports it, otherwise `epoll`.
+    /// `uring` if each request has its own connection without TLS and the kernel supports it, otherwise `epoll`.
     #[default]
     Auto,
     /// System calls are tried first; epoll reports when to retry.
@@ -57,6 +57,8 @@ impl fmt::Display for ChosenIo {
     }
 }
 
+const NO_TLS: &str = "io_uring here does not support https";
+
 /// Chooses the I/O of a plan.
 ///
 /// # Errors
@@ -72,6 +74,7 @@ pub(crate) fn choose(plan: &LoadPlan) -> Result<ChosenIo, LoadError> {
                 "--io uring needs sockets and their options in io_uring (Linux 6.7): {what}; use --io epoll"
             ))),
         },
+        IoChoice::Auto if plan.has_tls() => of(IoBackend::Epoll, NO_TLS),
         IoChoice::Auto if plan.per_connection() > 1 => of(IoBackend::Epoll, "connections persist"),
         IoChoice::Auto => match unsupported(plan).map(str::to_owned).or_else(missing) {
             None => of(IoBackend::Uring, "each request has a connection of its own"),
@@ -84,6 +87,9 @@ pub(crate) fn choose(plan: &LoadPlan) -> Result<ChosenIo, LoadError> {
 pub(crate) fn unsupported(plan: &LoadPlan) -> Option<&'static str> {
     if plan.urls.iter().any(|url| matches!(url.server, ServerAddress::Unix(_))) {
         return Some("io_uring here does not support Unix sockets");
+    }
+    if plan.has_tls() {
+        return Some(NO_TLS);
     }
     if plan.slow_readers + plan.slow_writers > 0 {
         return Some("io_uring here does not support slow connections");

@@ -6,6 +6,7 @@ pub mod expect;
 pub mod io;
 pub mod pacer;
 pub mod source;
+pub mod tls;
 pub mod url;
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::plan::expect::Expect;
 use crate::plan::io::IoChoice;
 use crate::plan::pacer::{ArrivalRate, Arrivals};
 use crate::plan::source::SourceAddresses;
+use crate::plan::tls::TlsOptions;
 use crate::plan::url::TargetUrl;
 
 /// The order of requests among several URLs.
@@ -109,6 +111,8 @@ pub struct LoadPlan {
     pub sources: SourceAddresses,
     /// The last packet of the handshake carries the request.
     pub join_ack: bool,
+    /// The settings of TLS, for `https` URLs.
+    pub tls: TlsOptions,
     /// How connections do I/O.
     pub io: IoChoice,
     /// The rate of new connections.
@@ -153,6 +157,7 @@ impl LoadPlan {
             slow_rate: 1024,
             sources: SourceAddresses::default(),
             join_ack: false,
+            tls: TlsOptions::default(),
             io: IoChoice::Auto,
             connection_rate: None,
             hold: None,
@@ -171,6 +176,11 @@ impl LoadPlan {
     pub const MOST_PROCESSES: u32 = 1024;
     /// The lowest rate of a slow connection in bytes per second: it moves a byte ten times a second.
     pub const LEAST_SLOW_RATE: u64 = 10;
+
+    /// Whether a URL is `https`.
+    pub fn has_tls(&self) -> bool {
+        self.urls.iter().any(|url| url.tls)
+    }
 
     /// Workers of all processes.
     pub fn workers(&self) -> u32 {

@@ -9,9 +9,11 @@ use std::str::FromStr;
 
 use tenfold_sys::connect::Remote;
 
-/// An `http` URL.
+/// An `http` or `https` URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetUrl {
+    /// Whether the scheme is `https`.
+    pub tls: bool,
     /// The server's address.
     pub server: ServerAddress,
     /// The request target: a path that begins with `/`, and the query if there is one.
@@ -28,13 +30,13 @@ pub enum ServerAddress {
 }
 
 impl ServerAddress {
-    /// The value of `Host`: brackets around an IPv6 literal, and no port if it is the scheme's.
-    pub fn authority(&self) -> String {
+    /// The address with brackets around an IPv6 literal, and without the port if it is `default_port`.
+    pub fn authority(&self, default_port: u16) -> String {
         match self {
             ServerAddress::Unix(_) => "localhost".to_owned(),
             ServerAddress::Host(host, port) => {
                 let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-                if *port == 80 { host } else { format!("{host}:{port}") }
+                if *port == default_port { host } else { format!("{host}:{port}") }
             }
         }
     }
@@ -54,11 +56,37 @@ impl ServerAddress {
     }
 }
 
+impl TargetUrl {
+    /// The value of `Host`.
+    pub fn authority(&self) -> String {
+        self.server.authority(default_port(self.tls))
+    }
+
+    /// The name of the server, which a certificate must cover.
+    pub(crate) fn host(&self) -> &str {
+        match &self.server {
+            ServerAddress::Host(host, _) => host,
+            ServerAddress::Unix(_) => "localhost",
+        }
+    }
+
+    /// The server and its scheme. URLs with the same origin share connections.
+    pub(crate) fn origin(&self) -> (bool, &ServerAddress) {
+        (self.tls, &self.server)
+    }
+}
+
+/// The port of a URL without one.
+fn default_port(tls: bool) -> u16 {
+    if tls { 443 } else { 80 }
+}
+
 impl fmt::Display for TargetUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "https" } else { "http" };
         match &self.server {
-            ServerAddress::Unix(path) => write!(f, "http://unix:{}:{}", path.display(), self.target),
-            ServerAddress::Host(..) => write!(f, "http://{}{}", self.server.authority(), self.target),
+            ServerAddress::Unix(path) => write!(f, "{scheme}://unix:{}:{}", path.display(), self.target),
+            ServerAddress::Host(..) => write!(f, "{scheme}://{}{}", self.authority(), self.target),
         }
     }
 }
@@ -72,18 +100,16 @@ impl FromStr for TargetUrl {
 }
 
 fn parse(text: &str) -> Result<TargetUrl, String> {
-    let rest = match text.split_once("://") {
-        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
-        Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
-            return Err("https is not supported, only http".into());
-        }
+    let (tls, rest) = match text.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
         Some((scheme, _)) if !scheme.contains(['/', '?', '#', ':']) => {
-            return Err(format!("{scheme:?} is not supported, only http"));
+            return Err(format!("{scheme:?} is not supported, only http and https"));
         }
         _ if is_scheme_with_one_slash(text) => {
             return Err("two slashes follow the scheme, as in http://localhost/".into());
         }
-        _ => text,
+        _ => (false, text),
     };
     // A fragment is never sent (RFC 9110 §4.2.5).
     let rest = rest.split('#').next().unwrap_or_default();
@@ -92,15 +118,19 @@ fn parse(text: &str) -> Result<TargetUrl, String> {
         if path.is_empty() {
             return Err("unix: needs the path of a socket".into());
         }
-        return Ok(TargetUrl { server: ServerAddress::Unix(path.into()), target: self::target(target)? });
+        return Ok(TargetUrl {
+            tls,
+            server: ServerAddress::Unix(path.into()),
+            target: self::target(target)?,
+        });
     }
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at(end);
     if authority.contains('@') {
         return Err("a user name is not supported; use --header 'Authorization: …'".into());
     }
-    let (host, port) = host_and_port(authority)?;
-    Ok(TargetUrl { server: ServerAddress::Host(host, port), target: target(tail)? })
+    let (host, port) = host_and_port(authority, default_port(tls))?;
+    Ok(TargetUrl { tls, server: ServerAddress::Host(host, port), target: target(tail)? })
 }
 
 /// Whether `text` begins with `http:/` or `https:/`, which would otherwise name a host `http`.
@@ -109,7 +139,7 @@ fn is_scheme_with_one_slash(text: &str) -> bool {
     ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
-fn host_and_port(authority: &str) -> Result<(String, u16), String> {
+fn host_and_port(authority: &str, default_port: u16) -> Result<(String, u16), String> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (literal, port) =
@@ -140,7 +170,7 @@ fn host_and_port(authority: &str) -> Result<(String, u16), String> {
     }
     match port {
         // An empty port means the scheme's port (RFC 3986 §6.2.3).
-        None | Some("") => Ok((host.to_owned(), 80)),
+        None | Some("") => Ok((host.to_owned(), default_port)),
         Some(port) => match port.parse() {
             Ok(number @ 1..) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Ok((host.to_owned(), number))
@@ -182,6 +212,11 @@ mod tests {
             ("http://[::1]", "http://[::1]/"),
             ("[::1]:8080/x", "http://[::1]:8080/x"),
             ("http://127.0.0.1:8080/a#b", "http://127.0.0.1:8080/a"),
+            ("https://localhost", "https://localhost/"),
+            ("HTTPS://localhost:443/a", "https://localhost/a"),
+            ("https://localhost:80/", "https://localhost:80/"),
+            ("http://localhost:443/", "http://localhost:443/"),
+            ("https://unix:/run/a.sock:/b", "https://unix:/run/a.sock:/b"),
             ("unix:/run/a.sock", "http://unix:/run/a.sock:/"),
             ("http://unix:/run/a.sock:/b?c", "http://unix:/run/a.sock:/b?c"),
         ] {
@@ -198,7 +233,6 @@ mod tests {
             ("http:/", "two slashes"),
             ("HTTP:/localhost/", "two slashes"),
             ("https:/localhost/", "two slashes"),
-            ("https://localhost", "only http"),
             ("ftp://localhost", "only http"),
             ("http://[::1", "not closed"),
             ("http://[::x]/", "not an IPv6"),

@@ -15,17 +15,18 @@ pub enum MetricUnit {
 /// A prefix of metric names, and the distribution that it names.
 type Latencies = (&'static str, fn(&RunSummary) -> Option<&Distribution>);
 
-const LATENCIES: [Latencies; 4] = [
+const LATENCIES: [Latencies; 5] = [
     ("", |summary| summary.latency_us.as_ref()),
     ("uncorrected.", |summary| summary.uncorrected_us.as_ref()),
     ("first_byte.", |summary| summary.first_byte_us.as_ref()),
     ("connect.", |summary| summary.connect_us.as_ref()),
+    ("handshake.", |summary| summary.handshake_us.as_ref()),
 ];
 
 /// The name of a metric, and its value in a summary.
 type PlainMetric = (&'static str, fn(&RunSummary) -> Option<f64>);
 
-const PLAIN: [PlainMetric; 13] = [
+const PLAIN: [PlainMetric; 16] = [
     ("answers", |summary| Some(summary.answers as f64)),
     ("rate", |summary| Some(summary.rate)),
     ("bytes", |summary| Some(summary.bytes as f64)),
@@ -34,6 +35,9 @@ const PLAIN: [PlainMetric; 13] = [
     ("never_answered", |summary| Some(summary.connections.never_answered as f64)),
     ("connections", |summary| Some(summary.connections.made as f64)),
     ("most_at_once", |summary| Some(summary.connections.most_at_once as f64)),
+    ("handshakes_full", |summary| summary.tls.as_ref().map(|tls| tls.full as f64)),
+    ("handshakes_resumed", |summary| summary.tls.as_ref().map(|tls| tls.resumed as f64)),
+    ("truncated", |summary| summary.tls.as_ref().map(|tls| tls.truncated as f64)),
     ("unfinished", |summary| Some(summary.unfinished as f64)),
     ("fairness", |summary| summary.fairness),
     ("in_flight", |summary| Some(summary.little.counted)),
@@ -89,6 +93,7 @@ pub fn value(summary: &RunSummary, name: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::measure::histogram::{self, Counts};
+    use crate::measure::record::TlsStats;
 
     #[test]
     fn every_metric_has_a_unit_and_a_value() {
@@ -99,7 +104,9 @@ mod tests {
             latency_us: latency.clone(),
             uncorrected_us: latency.clone(),
             first_byte_us: latency.clone(),
-            connect_us: latency,
+            connect_us: latency.clone(),
+            handshake_us: latency,
+            tls: Some(TlsStats::default()),
             fairness: Some(1.0),
             measured: 1.0,
             ..RunSummary::default()

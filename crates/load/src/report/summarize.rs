@@ -37,6 +37,8 @@ impl RunSummary {
             uncorrected_us: Distribution::of(whole),
             first_byte_us: Distribution::of(sum(kept, Timing::FirstByte)),
             connect_us: Distribution::of(joined(&record.slices, Timing::Connect)),
+            handshake_us: Distribution::of(joined(&record.slices, Timing::Handshake)),
+            tls: plan.has_tls().then(|| record.tls.clone()),
             errors: record.errors.clone(),
             examples: record.examples.clone(),
             connections: record.connections.clone(),

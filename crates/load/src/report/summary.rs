@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::histogram::{self, Counts};
-use crate::measure::record::{ConnectionStats, ErrorKind};
+use crate::measure::record::{ConnectionStats, ErrorKind, TlsStats};
 use crate::measure::statistics::Estimate;
 use crate::plan::io::ChosenIo;
 use crate::report::environment::Environment;
@@ -201,6 +201,12 @@ pub struct RunSummary {
     pub first_byte_us: Option<Distribution>,
     /// Times from the connect call to the established connection.
     pub connect_us: Option<Distribution>,
+    /// Times from the established connection to the end of the TLS handshake.
+    #[serde(default)]
+    pub handshake_us: Option<Distribution>,
+    /// Counts of TLS; none without an `https` URL.
+    #[serde(default)]
+    pub tls: Option<TlsStats>,
     /// Errors of the whole run by kind.
     pub errors: BTreeMap<ErrorKind, u64>,
     /// The message of the first error of each kind.

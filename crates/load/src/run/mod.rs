@@ -16,6 +16,7 @@ use crate::plan::url;
 use crate::plan::{self, LoadPlan};
 use crate::report::environment;
 use crate::report::summary::{LoadReport, RunSummary};
+use crate::tls::{self, TlsTarget};
 use crate::worker::Targets;
 
 /// Descriptors that a process, and each of its threads, needs in addition to connections.
@@ -76,15 +77,19 @@ fn check_descriptors(plan: &LoadPlan) -> Result<(), LoadError> {
 
 /// Resolves names and encodes requests.
 fn find(plan: &LoadPlan) -> Result<Targets, LoadError> {
-    let mut servers: Vec<&url::ServerAddress> = Vec::new();
-    let mut targets = Targets { encoded: Vec::new(), remotes: Vec::new(), lists: Vec::new() };
+    let mut servers = Vec::new();
+    let mut targets =
+        Targets { encoded: Vec::new(), remotes: Vec::new(), tls: Vec::new(), lists: Vec::new() };
+    let config = plan.has_tls().then(|| tls::config(plan)).transpose()?;
     for url in &plan.urls {
-        let number = match servers.iter().position(|server| **server == url.server) {
+        let number = match servers.iter().position(|server| *server == url.origin()) {
             Some(number) => number,
             None => {
+                let target = |config| TlsTarget::new(config, url, plan.tls.sni.as_deref());
+                targets.tls.push(config.clone().filter(|_| url.tls).map(target).transpose()?);
                 targets.remotes.push(resolve(plan, &url.server)?);
                 targets.lists.push(Vec::new());
-                servers.push(&url.server);
+                servers.push(url.origin());
                 servers.len() - 1
             }
         };
@@ -96,7 +101,7 @@ fn find(plan: &LoadPlan) -> Result<Targets, LoadError> {
 
 /// Returns the first address that accepts a connection. A single address is not tried.
 fn resolve(plan: &LoadPlan, server: &url::ServerAddress) -> Result<Remote, LoadError> {
-    let shown = server.authority();
+    let shown = server.authority(80);
     let all = server.resolve().map_err(|error| failed(format!("resolve {shown}"), &error))?;
     let source = plan.sources.nth(0);
     let suits = |remote: &&Remote| match (remote, source) {

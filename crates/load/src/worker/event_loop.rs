@@ -101,7 +101,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         for number in 0..self.slots.len() {
             let connection = &self.slots[number].connection;
             let since = match connection.state {
-                ConnectionState::Connecting(since) => Some(since),
+                ConnectionState::Connecting(since) | ConnectionState::Handshaking(since) => Some(since),
                 ConnectionState::Open => connection.waiting_since(),
                 ConnectionState::Closed => None,
             };
@@ -276,6 +276,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         }
         record.elapsed = passed;
         record.processor_times = vec![ProcessorTime { used: clock::thread_processor_time() - used, passed }];
+        self.slots.iter_mut().for_each(|slot| slot.connection.end_tls(true));
         record
     }
 }

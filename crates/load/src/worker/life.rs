@@ -48,18 +48,42 @@ impl<B: Backend> LoadWorker<'_, B> {
     }
 
     /// Records the start of a connect. `socket` is none if a ring owns it.
-    pub(super) fn connect_begun(&mut self, number: u32, socket: Option<Socket>, is_tcp: bool) {
-        self.slots[number as usize].connection.connect(socket, is_tcp, self.now);
+    pub(super) fn connect_begun(&mut self, number: u32, socket: Option<Socket>, skips: bool) {
+        self.slots[number as usize].connection.connect(socket, skips, self.now);
         self.context.recorder.opened();
     }
 
+    /// Records an established connection, and with TLS begins the handshake.
     pub(super) fn connected(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
-        if let ConnectionState::Connecting(since) = slot.connection.state {
-            slot.connection.state = ConnectionState::Open;
-            (slot.failures, slot.was_connected) = (0, true);
-            self.context.recorder.connected(self.now.saturating_sub(since));
+        let ConnectionState::Connecting(since) = slot.connection.state else { return };
+        self.context.recorder.connected(self.now.saturating_sub(since));
+        match &self.share.tls[slot.remote as usize] {
+            None => self.opened(number),
+            Some(target) => {
+                if let Err(error) = slot.connection.begin_handshake(target, self.now) {
+                    self.not_connected(number, &error);
+                }
+            }
         }
+    }
+
+    /// Ends a handshake. Returns whether the connection is open.
+    pub(super) fn end_handshake(&mut self, number: u32, since: u64) -> bool {
+        let Some((cipher, resumed)) = self.slots[number as usize].connection.handshake_result() else {
+            return false;
+        };
+        self.now = clock::monotonic();
+        self.context.recorder.shaken_hands(self.now.saturating_sub(since), cipher, resumed);
+        self.opened(number);
+        true
+    }
+
+    fn opened(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        slot.connection.state = ConnectionState::Open;
+        (slot.failures, slot.was_connected) = (0, true);
+        self.context.recorder.made();
     }
 
     /// Closes a connection that ended normally.
@@ -80,7 +104,7 @@ impl<B: Backend> LoadWorker<'_, B> {
         if slot.connection.state == ConnectionState::Closed {
             return;
         }
-        if matches!(slot.connection.state, ConnectionState::Connecting(_)) {
+        if slot.connection.state != ConnectionState::Open {
             return self.not_connected(number, &error);
         }
         slot.connection.close(&mut self.context, self.now, Some(&error));

@@ -54,10 +54,12 @@ impl Backend for EpollBackend {
         let source = worker.share.plan.sources.nth(slot.next_source);
         slot.next_source += u64::from(worker.share.workers);
         let receive_buffer = (slot.role == Role::SlowReader).then_some(4096);
-        let (tcp_nodelay, join_ack) = (worker.share.persistent, worker.share.plan.join_ack);
+        let tls = worker.share.tls[slot.remote as usize].is_some();
+        // Handshakes are small messages in turn.
+        let (tcp_nodelay, join_ack) = (worker.share.persistent || tls, worker.share.plan.join_ack);
         let options = ConnectOptions { source, tcp_nodelay, join_ack, receive_buffer };
         let socket = connect(remote, &options)?;
-        worker.connect_begun(number, Some(socket), matches!(remote, Remote::Internet(_)));
+        worker.connect_begun(number, Some(socket), matches!(remote, Remote::Internet(_)) && !tls);
         worker.io.fresh.push(number);
         if worker.io.fresh.len() >= TOGETHER {
             EpollBackend::finish_begun(worker);
@@ -140,7 +142,7 @@ impl LoadWorker<'_, EpollBackend> {
         if slot.generation != (ready.key >> 32) as u32 {
             return;
         }
-        if slot.connection.state != ConnectionState::Open {
+        if matches!(slot.connection.state, ConnectionState::Connecting(_)) {
             self.now = clock::monotonic();
             match slot.connection.connect_error() {
                 Ok(()) if ready.write || ready.read => self.connected(number),
@@ -149,7 +151,10 @@ impl LoadWorker<'_, EpollBackend> {
             }
         }
         let slot = &mut self.slots[number as usize];
-        if ready.write && slot.connection.has_unsent() {
+        if slot.generation != (ready.key >> 32) as u32 {
+            return;
+        }
+        if ready.write && (slot.connection.has_unsent() || slot.connection.has_output()) {
             EpollBackend::flush(self, number);
         }
         if ready.read {
@@ -164,10 +169,25 @@ impl LoadWorker<'_, EpollBackend> {
             slot.end_seen |= ended;
             return;
         }
-        let most = slot.most_read(self.share);
+        let handshake = match slot.connection.state {
+            ConnectionState::Handshaking(since) => Some(since),
+            _ => None,
+        };
+        // A handshake has a deadline in most servers, so only responses are read slowly.
+        let most = if handshake.is_some() { usize::MAX } else { slot.most_read(self.share) };
         let result = slot.connection.receive(&mut self.context, &mut self.now, ended, most);
-        if matches!(result, Ok(IoProgress::Limited)) || self.received(number, result) {
+        if let (Ok(_), Some(since)) = (&result, handshake)
+            && !self.end_handshake(number, since)
+        {
+            return;
+        }
+        let limited = matches!(result, Ok(IoProgress::Limited));
+        if limited || self.received(number, result) {
             self.pause(number, Role::SlowReader);
+            let connection = &self.slots[number as usize].connection;
+            if connection.has_output() && !connection.has_unsent() {
+                EpollBackend::flush(self, number);
+            }
         }
     }
 
@@ -183,6 +203,9 @@ impl LoadWorker<'_, EpollBackend> {
     /// while other connections keep this thread busy, the response arrives, and epoll is not needed.
     fn register(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
+        if self.share.tls[slot.remote as usize].is_some() {
+            return self.watch(number, true);
+        }
         let mut sent = slot.connection.has_unsent();
         if sent {
             match slot.connection.flush(&mut self.context, self.now, slot.most_written(self.share)) {

@@ -8,6 +8,7 @@ use crate::message::request::{self, EncodedRequest};
 use crate::message::response::HeadCache;
 use crate::plan::pacer::{Pacer, ScheduleShare};
 use crate::plan::{LoadPlan, UrlOrder, nanoseconds};
+use crate::tls::TlsTarget;
 
 /// The failed connects before the first success that end a run whose connections follow a schedule.
 const MOST_FAILED_CONNECTS: u64 = 10;
@@ -40,6 +41,8 @@ pub(crate) enum Role {
 pub(crate) struct Targets {
     pub(crate) encoded: Vec<EncodedRequest>,
     pub(crate) remotes: Vec<Remote>,
+    /// TLS of each server; none without.
+    pub(crate) tls: Vec<Option<TlsTarget>>,
     /// The indexes of each server's requests in `encoded`.
     pub(crate) lists: Vec<Vec<u32>>,
 }
@@ -49,6 +52,8 @@ pub(crate) struct Share<'a> {
     pub(crate) plan: &'a LoadPlan,
     pub(crate) targets: &'a Targets,
     pub(crate) remotes: &'a [Remote],
+    /// TLS of each server, with the sessions of this worker.
+    pub(crate) tls: Vec<Option<TlsTarget>>,
     pub(crate) index: u32,
     pub(crate) workers: u32,
     pub(crate) begin: u64,
@@ -77,6 +82,7 @@ impl<'a> Share<'a> {
             plan,
             targets,
             remotes: &targets.remotes,
+            tls: targets.tls.clone(),
             index,
             workers,
             begin,
@@ -91,6 +97,11 @@ impl<'a> Share<'a> {
         };
         if plan.hold.is_none() {
             share.first_wave = u64::from(share.slot_count());
+        }
+        if plan.tls.resume {
+            // Servers send about two tickets for each connection.
+            let most = 2 * share.slot_count() as usize + 2;
+            share.tls.iter_mut().flatten().for_each(|target| *target = target.resuming(most));
         }
         share
     }

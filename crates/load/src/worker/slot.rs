@@ -44,7 +44,12 @@ impl ConnectionSlot {
     pub(crate) fn has_room(&self, share: &Share<'_>) -> bool {
         self.connection.in_flight() < share.plan.pipeline as usize
             && self.connection.begun < share.per_connection
-            && (self.role != Role::Held || self.own.is_some())
+            && match self.role {
+                // Tickets and other records of TLS arrive without a request.
+                Role::Idle => false,
+                Role::Held => self.own.is_some(),
+                Role::Active | Role::SlowReader | Role::SlowWriter => true,
+            }
     }
 
     /// Whether its connection is finished.

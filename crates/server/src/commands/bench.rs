@@ -179,6 +179,10 @@ fn plan(matches: &ArgMatches) -> Result<LoadPlan, LoadError> {
     plan.slow_rate = typed.parsed("slow-rate", size)?.unwrap_or(plan.slow_rate);
     plan.sources = typed.of("source")?.unwrap_or_default();
     plan.join_ack = matches.get_flag("join-ack");
+    plan.tls.insecure = matches.get_flag("insecure");
+    plan.tls.ca = matches.get_one::<PathBuf>("ca").cloned();
+    plan.tls.sni = matches.get_one::<String>("sni").cloned();
+    plan.tls.resume = !typed.is("tls-resume", "off");
     if let Some((_, io)) = IoChoice::ALL.into_iter().find(|(name, _)| typed.is("io", name)) {
         plan.io = io;
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::measure::record::TlsStats;
 use crate::measure::statistics;
 use crate::report::metrics;
 use crate::report::output::units::{bytes, number, time};
@@ -97,6 +98,7 @@ fn latencies(text: &mut String, run: &RunSummary) {
         ("  from sending", &run.uncorrected_us),
         ("  first byte", &run.first_byte_us),
         ("  connect", &run.connect_us),
+        ("  handshake", &run.handshake_us),
     ];
     if rows.iter().all(|(_, found)| found.is_none()) {
         return;
@@ -146,6 +148,9 @@ fn connections(text: &mut String, run: &RunSummary) {
         }
     }
     line(text, "connections", &said);
+    if let Some(tls) = &run.tls {
+        line(text, "TLS", &handshakes(tls));
+    }
     if all.slow_answers > 0 {
         line(text, "slow", &format!("{} responses", number(all.slow_answers as f64)));
     }
@@ -178,6 +183,21 @@ fn connections(text: &mut String, run: &RunSummary) {
             &format!("{}, the first: {example}", number(*count as f64)),
         );
     }
+}
+
+fn handshakes(tls: &TlsStats) -> String {
+    let mut said =
+        format!("{} full handshakes, {} resumed", number(tls.full as f64), number(tls.resumed as f64));
+    if tls.truncated > 0 {
+        let _ = write!(said, ", {} ended without close_notify", number(tls.truncated as f64));
+    }
+    for (cipher, count) in &tls.ciphers {
+        let _ = write!(said, "; {cipher}");
+        if tls.ciphers.len() > 1 {
+            let _ = write!(said, " ({})", number(*count as f64));
+        }
+    }
+    said
 }
 
 fn write_validity(text: &mut String, run: &RunSummary) {

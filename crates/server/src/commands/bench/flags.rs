@@ -21,11 +21,12 @@ pub(crate) fn command() -> clap::Command {
         .arg(
             Arg::new("URL")
                 .action(ArgAction::Append)
-                .help("URLs to request: host, host:port/path, http://[::1]/, unix:PATH:/path"),
+                .help("URLs to request: host, host:port/path, http://[::1]/, https://host/, unix:PATH:/path"),
         )
         .args(load_arguments())
         .args(shape_arguments())
         .args(connection_arguments())
+        .args(tls_arguments())
         .args(result_arguments())
         .subcommand(
             clap::Command::new("compare")
@@ -117,7 +118,7 @@ fn connection_arguments() -> Vec<Arg> {
         flag(
             "io",
             "MODEL",
-            "The I/O of the generator: epoll, uring, or auto (uring with a connection per request) [default: auto]",
+            "The I/O of the generator: epoll, uring, or auto (uring with a connection per request without TLS) [default: auto]",
         )
         .value_parser(PossibleValuesParser::new(IoChoice::ALL.map(|(name, _)| name))),
         switch(
@@ -125,6 +126,18 @@ fn connection_arguments() -> Vec<Arg> {
             "Send the handshake's last packet with the request: one packet less than browsers send",
             "Connections",
         ),
+    ]
+}
+
+fn tls_arguments() -> Vec<Arg> {
+    let flag = |name, value, help| flag(name, value, help, "TLS");
+    vec![
+        switch("insecure", "Accept every certificate", "TLS"),
+        flag("ca", "FILE", "Trust the certificates of this PEM file instead of the system's")
+            .value_parser(value_parser!(PathBuf)),
+        flag("sni", "NAME", "Ask for this name and verify it, instead of the URL's host"),
+        flag("tls-resume", "on|off", "Resume earlier sessions on new connections [default: on]")
+            .value_parser(PossibleValuesParser::new(["on", "off"])),
     ]
 }
 
