@@ -2,6 +2,7 @@
 
 mod peer;
 mod ring;
+mod sealed;
 mod usage;
 
 use std::io::Write;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use peer::{FaultyServer, ok};
 use ring::*;
+use sealed::*;
 use serde_json::Value;
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
@@ -46,7 +48,11 @@ pub(crate) const THEME: Theme = Theme {
             ring_wrong_answers, ring_framing, ring_errors_by_kind, ring_a_number_of_requests,
             ring_littles_law, ring_order_of_urls, ring_connections_by_schedule, ring_an_interrupt,
             ring_exit_codes, ring_errors_of_connections_for_one_request, ring_connect_and_first_byte_are_apart,
-            ring_long_bodies, ring_idle_connections_are_counted_apart;
+            ring_long_bodies, ring_idle_connections_are_counted_apart,
+            https_handshakes_are_counted_and_timed, https_serves_every_shape_of_load,
+            https_moves_long_bodies_both_ways, https_refuses_what_it_cannot_trust,
+            https_without_tls_behind_it_is_explained, https_truncation_is_an_error_and_counted,
+            https_speaks_tls_1_2_too;
     ],
 };
 
@@ -199,6 +205,8 @@ fn connections_that_fail_are_errors_by_kind() {
     let nobody = free_address().to_string();
     let output = expect_code(1, &["-d", "5s", &nobody], &["refused", &nobody]);
     assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
+    // With fewer requests than connections, too.
+    expect_code(1, &["-n", "2", "-c", "5", &nobody], &["cannot connect to", "refused"]);
 
     let hangs_up = FaultyServer::start(|_, _| false);
     let run = measured(&["-n", "20", "-c", "2", &hangs_up.address.to_string()]);

@@ -28,17 +28,22 @@ impl FaultyServer {
         at: &str,
         answer: impl Fn(&mut TcpStream, &str) -> bool + Send + Sync + 'static,
     ) -> FaultyServer {
+        FaultyServer::accept(at, move |stream| serve(stream, &answer))
+    }
+
+    /// Starts a server at an address. `serve` gets each connection.
+    pub(crate) fn accept(at: &str, serve: impl Fn(TcpStream) + Send + Sync + 'static) -> FaultyServer {
         let listener = TcpListener::bind(at).expect("a port is free");
         let address = listener.local_addr().expect("a bound socket has an address");
         let stopped = Arc::new(AtomicBool::new(false));
-        let (stop, answer) = (stopped.clone(), Arc::new(answer));
+        let (stop, serve) = (stopped.clone(), Arc::new(serve));
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                let answer = answer.clone();
-                thread::spawn(move || serve(stream, &*answer));
+                let serve = serve.clone();
+                thread::spawn(move || serve(stream));
             }
         });
         FaultyServer { address, stopped }

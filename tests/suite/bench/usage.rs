@@ -20,7 +20,7 @@ use super::{bench, expect_code, measured, number, said};
 pub(super) fn wrong_usage_is_one_line_and_exit_code_2() {
     for (words, why) in [
         (&["http://"][..], "no host"),
-        (&["https://localhost"], "https"),
+        (&["ftp://localhost"], "http and https"),
         (&[], "URL"),
         (&["localhost", "-c", "0"], "connection"),
         (&["localhost", "-c", "many"], "--connections"),
@@ -50,6 +50,11 @@ pub(super) fn wrong_usage_is_one_line_and_exit_code_2() {
         (&["unix:/tmp/s", "--source", "127.0.0.2"], "TCP"),
         (&["localhost:1", "localhost:2", "-c", "1"], "2 servers"),
         (&["localhost", "-c", "0", "--idle", "5", "--expect-status", "200"], "only idle"),
+        (&["localhost", "--insecure"], "https"),
+        (&["localhost", "--tls-resume", "off"], "https"),
+        (&["https://localhost", "--insecure", "--ca", "a.pem"], "--ca"),
+        (&["https://localhost", "--sni", "not a name"], "--sni"),
+        (&["https://localhost", "--io", "uring"], "--io uring: io_uring here does not support https"),
         // Huge numbers.
         (&["localhost", "-t", "100000", "--processes", "100000"], "--threads"),
         (&["localhost", "-t", "1000", "--processes", "1000", "-c", "9"], "shared"),

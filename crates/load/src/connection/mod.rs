@@ -9,6 +9,7 @@
 pub(crate) mod judge;
 mod receive;
 mod send;
+mod session;
 mod tls;
 
 use std::collections::VecDeque;
@@ -17,7 +18,7 @@ use std::io;
 use tenfold_sys::socket::Socket;
 
 use crate::connection::judge::ExchangeError;
-use crate::connection::tls::TlsSession;
+use crate::connection::session::TlsSession;
 use crate::measure::recorder::Recorder;
 use crate::message::request::EncodedRequest;
 use crate::message::response::{HeadCache, RequestTraits, ResponseParser};

@@ -121,3 +121,53 @@ fn distrust(reason: &CertificateError) -> String {
         _ => reason.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustls::AlertDescription;
+
+    use super::*;
+
+    #[test]
+    fn a_file_without_usable_certificates_is_refused() {
+        let file = std::env::temp_dir().join(format!("tenfold-load-ca-{}", std::process::id()));
+        let said = |bytes: &[u8]| {
+            std::fs::write(&file, bytes).expect("a file in the folder for temporary files");
+            roots(Some(&file)).map(|roots| roots.len()).map_err(|error| error.to_string())
+        };
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        let one = made.cert.pem();
+        assert_eq!(said(one.as_bytes()), Ok(1));
+        assert_eq!(said(format!("{one}{one}").as_bytes()), Ok(2));
+        assert!(said(b"").is_err_and(|why| why.ends_with("it has no certificate in PEM form")));
+        let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        assert!(said(broken.as_bytes()).is_err_and(|why| why.starts_with("cannot use --ca ")));
+        std::fs::remove_file(&file).expect("the file is there");
+        assert!(roots(Some(&file)).is_err());
+    }
+
+    #[test]
+    fn an_error_names_its_reason() {
+        let untrusted = Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        let plain = Error::InvalidMessage(InvalidMessage::InvalidContentType);
+        let alert = Error::AlertReceived(AlertDescription::NoApplicationProtocol);
+        for (error, handshaking, first, kind, says) in [
+            (&untrusted, true, None, ErrorKind::Certificate, "its issuer is unknown; name its authority"),
+            (&plain, true, Some(&b"HTTP/1.1 400"[..]), ErrorKind::Tls, "plain HTTP instead of TLS"),
+            (&plain, true, Some(b"SSH-2.0"), ErrorKind::Tls, "does not use TLS"),
+            (&plain, false, None, ErrorKind::Tls, "broke TLS"),
+            (
+                &alert,
+                true,
+                None,
+                ErrorKind::Tls,
+                "refused the TLS handshake with the alert NoApplicationProtocol",
+            ),
+            (&alert, false, None, ErrorKind::Tls, "ended TLS"),
+            (&Error::DecryptError, true, None, ErrorKind::Tls, "the TLS handshake failed: "),
+        ] {
+            let (found, said) = failure(error, handshaking, first);
+            assert!(found == kind && said.contains(says), "{said}");
+        }
+    }
+}

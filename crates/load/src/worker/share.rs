@@ -96,7 +96,8 @@ impl<'a> Share<'a> {
             first_wave: MOST_FAILED_CONNECTS,
         };
         if plan.hold.is_none() {
-            share.first_wave = u64::from(share.slot_count());
+            let attempts = plan.requests.map_or(u64::MAX, |all| share.part_of(all).max(1));
+            share.first_wave = attempts.min(u64::from(share.slot_count()));
         }
         if plan.tls.resume {
             // Servers send about two tickets for each connection.
