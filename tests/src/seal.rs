@@ -1,14 +1,16 @@
 //! The client's side of a layer below HTTP: the test layer, or TLS.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rcgen::CertifiedKey;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore};
 use tenfold_engine::layer::framed;
 
 use crate::site::TempFolder;
@@ -135,9 +137,13 @@ fn pending(connection: &mut ClientConnection) -> Vec<u8> {
 
 const NAME: &str = "localhost";
 
+/// The longest wait of a read of [`get_once`].
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A certificate of this run, and the client that trusts it.
 struct Certificate {
     folder: TempFolder,
+    roots: Arc<RootCertStore>,
     client: Arc<ClientConfig>,
 }
 
@@ -152,9 +158,54 @@ fn certificate() -> &'static Certificate {
         folder.write("key.pem", signing_key.serialize_pem());
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(cert.der().to_vec())).expect("it is one");
-        let client = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        Certificate { folder, client: Arc::new(client) }
+        let roots = Arc::new(roots);
+        let client = ClientConfig::builder().with_root_certificates(Arc::clone(&roots)).with_no_client_auth();
+        Certificate { folder, roots, client: Arc::new(client) }
     })
+}
+
+/// A client that trusts the certificate and has no sessions.
+pub fn new_client() -> Arc<ClientConfig> {
+    let roots = Arc::clone(&certificate().roots);
+    let mut client = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    client.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Arc::new(client)
+}
+
+/// Requests `target` over a connection of its own. Returns the handshake, the certificate, and the response.
+///
+/// # Errors
+/// The connection, the handshake or the end of the connection failed.
+pub fn get_once(
+    address: SocketAddr,
+    client: &Arc<ClientConfig>,
+    name: &str,
+    target: &str,
+) -> io::Result<SecureExchange> {
+    let server_name = ServerName::try_from(name.to_owned()).expect("a name");
+    let mut connection =
+        ClientConnection::new(Arc::clone(client), server_name).expect("the configuration is legal");
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut tls = rustls::Stream::new(&mut connection, &mut stream);
+    write!(tls, "GET {target} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n")?;
+    let mut response = Vec::new();
+    tls.read_to_end(&mut response)?;
+    let certificate = connection.peer_certificates().and_then(|chain| chain.first());
+    let resumed = connection.handshake_kind() == Some(HandshakeKind::Resumed);
+    let certificate = certificate.expect("a handshake has one").to_vec();
+    Ok(SecureExchange { resumed, certificate, response: String::from_utf8_lossy(&response).into_owned() })
+}
+
+/// The result of [`get_once`].
+#[derive(Clone, Debug)]
+pub struct SecureExchange {
+    /// Whether the handshake resumed a session.
+    pub resumed: bool,
+    /// The certificate of the server, in DER.
+    pub certificate: Vec<u8>,
+    /// Head and body of the response.
+    pub response: String,
 }
 
 /// The folder with `cert.pem` and `key.pem`. [`remove_certificate`] removes it at the end.

@@ -47,6 +47,7 @@ mod switches_together;
 mod syscalls;
 mod tags;
 mod timers;
+mod tls;
 
 use std::process::ExitCode;
 
@@ -102,6 +103,7 @@ const THEMES: &[Theme] = &[
     browser::THEME,
     bench::THEME,
     lab::THEME,
+    tls::THEME,
     itself::THEME,
 ];
 

@@ -111,7 +111,7 @@ mod tests {
         let mut line = Vec::new();
         let peer = Peer::Internet(peer.parse().expect("an address"));
         begin(&mut line, Date::default().common(), &peer, request, status);
-        end(&mut line, bytes, LogFields { referer: None, agent });
+        end(&mut line, bytes, LogFields { agent, ..LogFields::default() });
         String::from_utf8(line).expect("a line is ASCII")
     }
 

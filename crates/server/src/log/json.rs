@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use tenfold_http::Peer;
+use tenfold_http::{Peer, TlsFacts};
 
 use super::combined::cut;
 use super::line::{LogFields, Times, put_number, put_peer};
@@ -33,6 +33,9 @@ pub(super) fn end(line: &mut Vec<u8>, bytes: u64, fields: LogFields<'_>, times: 
             put_text(line, key, value);
         }
     }
+    if let Some(tls) = fields.tls {
+        put_tls(line, tls);
+    }
     let microseconds = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     for (key, number) in [
         ("process_us", times.process.map(microseconds)),
@@ -45,6 +48,21 @@ pub(super) fn end(line: &mut Vec<u8>, bytes: u64, fields: LogFields<'_>, times: 
         }
     }
     line.extend_from_slice(b"}\n");
+}
+
+fn put_tls(line: &mut Vec<u8>, tls: &TlsFacts) {
+    for (key, text) in [
+        ("tls_version", Some(tls.version)),
+        ("tls_cipher", Some(tls.cipher)),
+        ("tls_server_name", tls.server_name.as_deref()),
+        ("tls_alpn", tls.alpn),
+    ] {
+        if let Some(text) = text {
+            put_text(line, key, text.as_bytes());
+        }
+    }
+    put_key(line, "tls_resumed");
+    line.extend_from_slice(if tls.resumed { b"true" } else { b"false" });
 }
 
 fn put_key(line: &mut Vec<u8>, key: &str) {
@@ -85,6 +103,8 @@ fn put_text(line: &mut Vec<u8>, key: &str, text: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
     use serde_json::Value;
 
@@ -114,7 +134,7 @@ mod tests {
             send: Some(Duration::from_micros(1500)),
             sends: Some(2),
         };
-        let fields = LogFields { referer: Some(b""), agent: Some(b"a \"b\"") };
+        let fields = LogFields { referer: Some(b""), agent: Some(b"a \"b\""), tls: None };
         let shown = line(b"GET /\x1b\xe9 HTTP/1.1", 5, fields, times);
         assert!(
             shown.ends_with(
@@ -126,10 +146,35 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_over_tls_has_the_result_of_its_handshake() {
+        let (version, cipher) = ("TLSv1.3", "TLS_AES_128_GCM_SHA256");
+        let facts = |server_name: Option<&str>, alpn, resumed| {
+            Arc::new(TlsFacts { version, cipher, server_name: server_name.map(Box::from), alpn, resumed })
+        };
+        let shown = |tls: &Arc<TlsFacts>| {
+            let fields = LogFields { tls: Some(tls), ..LogFields::default() };
+            line(b"GET / HTTP/1.1", 0, fields, Times::default())
+        };
+        let whole = shown(&facts(Some("a.test"), Some("http/1.1"), true));
+        assert!(
+            whole.ends_with(
+                "\"bytes\":0,\"tls_version\":\"TLSv1.3\",\"tls_cipher\":\"TLS_AES_128_GCM_SHA256\",\
+                 \"tls_server_name\":\"a.test\",\"tls_alpn\":\"http/1.1\",\"tls_resumed\":true}\n"
+            ),
+            "{whole}"
+        );
+        let short = shown(&facts(None, None, false));
+        assert!(
+            short.ends_with("\"tls_cipher\":\"TLS_AES_128_GCM_SHA256\",\"tls_resumed\":false}\n"),
+            "{short}"
+        );
+    }
+
+    #[test]
     fn a_line_has_its_bound_and_says_what_is_cut() {
         for byte in *b"a\"\n\xff" {
             let sent = vec![byte; 64 * 1024];
-            let fields = LogFields { referer: Some(&sent), agent: Some(&sent) };
+            let fields = LogFields { referer: Some(&sent), agent: Some(&sent), tls: None };
             let shown = line(&sent, u64::MAX, fields, Times::default());
             assert!(shown.len() < 3 * MOST_BYTES + 300, "{} bytes", shown.len());
             assert!(shown.len() > 3 * (MOST_BYTES - WIDEST), "{} bytes", shown.len());
@@ -151,7 +196,7 @@ mod tests {
             request in prop::collection::vec(any::<u8>(), 0..200),
             agent in prop::collection::vec(any::<u8>(), 0..200),
         ) {
-            let fields = LogFields { referer: None, agent: Some(&agent) };
+            let fields = LogFields { agent: Some(&agent), ..LogFields::default() };
             let shown = line(&request, 1, fields, Times::default());
             prop_assert!(shown.trim_end_matches('\n').bytes().all(|byte| (b' '..=b'~').contains(&byte)));
             let value: Value = serde_json::from_str(&shown).expect("it is JSON");

@@ -2,10 +2,11 @@
 
 use std::io::Write;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenfold_http::Decimal;
-use tenfold_http::{Peer, clock};
+use tenfold_http::{Peer, TlsFacts, clock};
 
 use super::day;
 
@@ -14,6 +15,8 @@ use super::day;
 pub(crate) struct LogFields<'a> {
     pub(crate) referer: Option<&'a [u8]>,
     pub(crate) agent: Option<&'a [u8]>,
+    /// The handshake of the connection. Only `json` shows it.
+    pub(crate) tls: Option<&'a Arc<TlsFacts>>,
 }
 
 /// The known times of a response. Only `json` shows them.

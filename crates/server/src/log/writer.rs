@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenfold_http::{Instant, Peer, RequestSummary, clock};
+use tenfold_http::{Instant, Peer, RequestSummary, TlsFacts, clock};
 use tenfold_sys::lifecycle;
 
 use super::line::{Date, LogFields, Times};
@@ -41,6 +41,7 @@ pub(crate) struct Begun {
     begin: Vec<u8>,
     referer: Option<Box<[u8]>>,
     agent: Option<Box<[u8]>>,
+    tls: Option<Arc<TlsFacts>>,
 }
 
 impl Writer {
@@ -87,7 +88,8 @@ impl Writer {
         self.show(request);
         let mut begin = Vec::with_capacity(self.request.len() + 96);
         self::begin(self.format, &mut begin, &mut self.date, peer, &self.request, status);
-        Begun { begin, referer: fields.referer.map(Box::from), agent: fields.agent.map(Box::from) }
+        let (referer, agent) = (fields.referer.map(Box::from), fields.agent.map(Box::from));
+        Begun { begin, referer, agent, tls: fields.tls.cloned() }
     }
 
     fn show(&mut self, request: RequestSummary<'_>) {
@@ -98,7 +100,8 @@ impl Writer {
     /// Adds a line that was begun.
     pub(crate) fn finish(&mut self, begun: &Begun, bytes: u64, times: Times) {
         self.lines.extend_from_slice(&begun.begin);
-        let fields = LogFields { referer: begun.referer.as_deref(), agent: begun.agent.as_deref() };
+        let (referer, agent) = (begun.referer.as_deref(), begun.agent.as_deref());
+        let fields = LogFields { referer, agent, tls: begun.tls.as_ref() };
         end(self.format, &mut self.lines, bytes, fields, times);
         self.added();
     }

@@ -210,7 +210,7 @@ impl Service for SharedService {
                     request,
                     refusal.status(),
                     body,
-                    LogFields::default(),
+                    LogFields { tls: connection.tls.as_ref(), ..LogFields::default() },
                     Times::default(),
                 );
             }
@@ -337,8 +337,11 @@ impl SharedService {
             local.tally.add(Counter::Requests, 1);
             local.tally.respond(outcome.status());
             let writer = local.writer.as_mut()?;
-            let fields =
-                LogFields { referer: first(request, "referer"), agent: first(request, "user-agent") };
+            let fields = LogFields {
+                referer: first(request, "referer"),
+                agent: first(request, "user-agent"),
+                tls: connection.tls.as_ref(),
+            };
             if whole {
                 writer.add(
                     &connection.peer,

@@ -1,4 +1,4 @@
-//! HandshakeFacts of a handshake that rustls tells nobody but its callbacks: traffic secrets and the name in the hello.
+//! Facts of a handshake that rustls tells nobody but its callbacks: traffic secrets and the name in the hello.
 //!
 //! A callback runs on the thread that processes the handshake, so it leaves the facts in thread-local storage.
 
@@ -56,7 +56,7 @@ pub(super) struct Captured {
     pub(super) client: Option<Secret>,
     /// `SERVER_TRAFFIC_SECRET_0`.
     pub(super) server: Option<Secret>,
-    /// The server's name in the hello (RFC 6066 §3).
+    /// The server's name in the hello (RFC 6066 §3), in lower case.
     pub(super) name: Option<Box<str>>,
 }
 
@@ -111,7 +111,7 @@ struct NameCapture(Arc<dyn ResolvesServerCert>);
 
 impl ResolvesServerCert for NameCapture {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let name = hello.server_name().map(Box::from);
+        let name = hello.server_name().map(|name| name.to_ascii_lowercase().into());
         CAPTURED.with_borrow_mut(|captured| captured.name = name);
         self.0.resolve(hello)
     }

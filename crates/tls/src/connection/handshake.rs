@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustls::server::UnbufferedServerConnection;
 use rustls::{CipherSuite, Error, HandshakeKind, ProtocolVersion, ServerConfig, SupportedCipherSuite};
-use tenfold_http::Out;
+use tenfold_http::{Out, TlsFacts};
 
 use super::capture::{Captured, PROTOCOLS};
 use super::keys::TrafficKey;
@@ -29,21 +29,6 @@ pub(super) enum HandshakeStep {
     Over(usize),
     /// The peer ended its output, within the handshake or behind it.
     Closed(usize),
-}
-
-/// The result of a handshake.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HandshakeFacts {
-    /// The protocol version, by the name that logs use: `TLSv1.3`.
-    pub version: &'static str,
-    /// The cipher suite, by its name in the IANA registry: `TLS_AES_128_GCM_SHA256`.
-    pub cipher: &'static str,
-    /// The host that the client asked for (SNI, RFC 6066 §3); none if it sent no name.
-    pub server_name: Option<Box<str>>,
-    /// The application protocol that the server chose (ALPN, RFC 7301), one of its own list: `http/1.1`.
-    pub alpn: Option<&'static str>,
-    /// Whether the handshake resumed an earlier session.
-    pub resumed: bool,
 }
 
 /// The protocol behind the handshake.
@@ -79,9 +64,9 @@ impl Handshake {
     }
 
     /// The state behind the handshake, once that is over. Secrets of TLS 1.3 are taken from rustls.
-    pub(super) fn establish(self) -> Result<(Established, HandshakeFacts), Error> {
+    pub(super) fn establish(self) -> Result<(Established, TlsFacts), Error> {
         let Handshake { connection, captured, seen } = self;
-        let facts = HandshakeFacts {
+        let facts = TlsFacts {
             version: version_name(connection.protocol_version()),
             cipher: cipher_name(connection.negotiated_cipher_suite()),
             server_name: captured.name,

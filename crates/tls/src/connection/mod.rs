@@ -17,5 +17,4 @@ mod tests;
 
 pub use capture::prepare;
 pub use config::load;
-pub use handshake::HandshakeFacts;
 pub use server::{HandshakeResult, TlsServer, TlsState};

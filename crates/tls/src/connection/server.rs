@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 use tenfold_http::layer::{Layer, LayerProgress};
-use tenfold_http::{Connection, IoError, Out, Scheme, clock};
+use tenfold_http::{Connection, IoError, Out, Scheme, TlsFacts, clock};
 
-use super::handshake::{Established, Handshake, HandshakeFacts, HandshakeStep};
+use super::handshake::{Established, Handshake, HandshakeStep};
 use super::records::Records;
 use super::unbuffered::{RECORD_BYTES, Unbuffered, length};
 
@@ -85,8 +85,8 @@ impl fmt::Debug for TlsServer {
     }
 }
 
-/// The state of a connection.
-pub struct TlsState(TlsPhase, Option<Arc<HandshakeFacts>>);
+/// The state of a connection, and the result of its handshake once that is over.
+pub struct TlsState(TlsPhase, Option<Arc<TlsFacts>>);
 
 enum TlsPhase {
     Handshake(Handshake),
@@ -94,13 +94,6 @@ enum TlsPhase {
     Unbuffered(Unbuffered),
     /// The handshake has failed.
     Over,
-}
-
-impl TlsState {
-    /// The facts of the connection, once its handshake is over.
-    pub fn facts(&self) -> Option<&Arc<HandshakeFacts>> {
-        self.1.as_ref()
-    }
 }
 
 impl fmt::Debug for TlsState {
@@ -152,8 +145,9 @@ impl Layer for TlsServer {
         }
     }
 
-    fn describe(_: &TlsState, connection: &mut Connection) {
+    fn describe(state: &TlsState, connection: &mut Connection) {
         connection.scheme = Scheme::Https;
+        connection.tls.clone_from(&state.1);
     }
 
     fn seal(state: &mut TlsState, content: &[u8], out: &mut Out) -> Result<usize, IoError> {

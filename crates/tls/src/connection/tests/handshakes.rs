@@ -2,11 +2,12 @@ use std::time::Duration;
 
 use rustls::version::{TLS12, TLS13};
 use rustls::{AlertDescription, HandshakeKind};
+use tenfold_http::layer::Layer;
 use tenfold_http::script::Script;
-use tenfold_http::{Finish, Next};
+use tenfold_http::{Connection, Finish, Local, Next, Peer, Scheme};
 
 use super::{Fixture, RecordsOf, request};
-use crate::connection::HandshakeResult;
+use crate::connection::{HandshakeResult, TlsServer};
 
 #[test]
 fn a_handshake_may_be_split_anywhere() {
@@ -102,7 +103,11 @@ fn a_session_is_resumed_and_its_facts_are_known() {
             assert_eq!(client.small_answers(), 1);
             let kind = client.connection(|connection| connection.handshake_kind());
             assert_eq!(kind == Some(HandshakeKind::Resumed), resumed, "{version:?}");
-            let facts = state.expect("it was kept").facts().cloned().expect("the handshake is over");
+            let local = Local { listener: 0 };
+            let mut connection = Connection::plaintext(Peer::Unix, local);
+            TlsServer::describe(&state.expect("it was kept"), &mut connection);
+            assert_eq!(connection.scheme, Scheme::Https);
+            let facts = connection.tls.expect("the handshake is over");
             let (name, cipher) = match version.version {
                 rustls::ProtocolVersion::TLSv1_3 => ("TLSv1.3", "TLS_AES_256_GCM_SHA384"),
                 _ => ("TLSv1.2", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
