@@ -2,6 +2,7 @@
 
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_engine::layer::Layered;
@@ -12,7 +13,10 @@ use tenfold_sys::process::Pid;
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::Listener;
 use tenfold_sys::user::SystemUser;
+use tenfold_tls::ServerConfig;
 use tenfold_tls::connection::{HandshakeResult, TlsServer};
+use tenfold_tls::shared::SharedBytes;
+use tenfold_tls::tickets::ticketer::SharedTicketer;
 
 use super::book::NAME;
 use super::generation::{CANNOT_SERVE, Generation};
@@ -43,6 +47,8 @@ pub(super) struct WorkerTask {
     pub(super) listeners: Vec<Listener>,
     /// The way to the accounts, where there are any, and the count of their starts.
     pub(super) client: Option<(AccountsClient, Starts)>,
+    /// The keys of TLS tickets.
+    pub(super) tickets: Option<SharedBytes>,
 }
 
 /// Serves until it is told to leave, and ends the process.
@@ -63,7 +69,7 @@ pub(super) fn run_and_exit(work: WorkerTask, user: Option<&SystemUser>, how: &Se
 }
 
 fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(), String> {
-    let WorkerTask { place, supervisor, generation, listeners, client } = work;
+    let WorkerTask { place, supervisor, generation, listeners, client, tickets } = work;
     let shares = generation.config.shares.clone().unwrap_or_default();
     let lane = generation.lane + place;
     let admission = generation.addresses.map(|addresses| Admission::new(addresses, lane, shares));
@@ -113,11 +119,15 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
                 Some(tls) => {
                     let covered: Vec<_> =
                         settings.listen.iter().map(|entry| settings.has_tls(entry)).collect();
+                    let mut tls = ServerConfig::clone(tls);
+                    if let Some(tickets) = tickets {
+                        tls.ticketer = SharedTicketer::new(tickets);
+                    }
                     let counting = worker.clone();
                     let count = move |result| {
                         counting.with(|local| local.tally.add(counter(result), 1));
                     };
-                    let layer = TlsServer::new(tls.clone(), &covered, count);
+                    let layer = TlsServer::new(Arc::new(tls), &covered, count);
                     run(plan, &listeners, Layered::new(layer, app, plan))
                 }
                 None => serve_protocol(plan, &listeners, app, how.layered),

@@ -23,3 +23,4 @@ mod rotate;
 mod run;
 mod sockets;
 pub(crate) mod state;
+mod tickets;

@@ -16,6 +16,7 @@ use super::revival::Revival;
 use super::rotate::Rotation;
 use super::sockets::Sockets;
 use super::state::{Serve, Supervisor};
+use super::tickets::TicketRotation;
 use crate::diagnostics::{self, error, warning};
 use crate::resolved::config::{ResolvedConfig, warn};
 use crate::resolved::engines;
@@ -125,6 +126,7 @@ impl Supervisor {
             reload_asked: false,
             rotation: Rotation::default(),
             revival: Revival::default(),
+            tickets: Some(TicketRotation::new()?),
             failed: false,
         })
     }

@@ -16,6 +16,7 @@ use super::accounts::AccountsProcess;
 use super::control::ControlSocket;
 use super::generation::{CANNOT_SERVE, Generation, Stage};
 use super::state::{Leaving, Supervisor};
+use super::tickets::TicketRotation;
 use super::{announce, child};
 use crate::diagnostics::{self, debug, error, info, warning};
 
@@ -42,6 +43,7 @@ impl Supervisor {
             self.look_after_accounts();
             self.fork_missing();
             self.rotate();
+            self.tickets.iter_mut().for_each(TicketRotation::rotate);
             if let Some(control) = &self.control {
                 control.answer(|| self.report());
             }
@@ -87,7 +89,8 @@ impl Supervisor {
         let accounts = self.accounts.as_ref().and_then(AccountsProcess::by);
         let leave = self.leaving.as_ref().and_then(Leaving::by);
         let sockets = self.revival.by().filter(|_| self.leaving.is_none());
-        let all = [tick, again, accounts, leave, sockets, self.sockets_end, self.rotation_by()];
+        let tickets = self.tickets.as_ref().map(TicketRotation::by);
+        let all = [tick, again, accounts, leave, sockets, self.sockets_end, self.rotation_by(), tickets];
         all.into_iter().flatten().min()
     }
 
@@ -176,6 +179,8 @@ impl Supervisor {
                 // Drops what only the supervisor uses; all other memory goes with the process.
                 self.signals = None;
                 self.control = None;
+                // Its copy of the keys is wiped; the shared memory has those that are usable.
+                let tickets = self.tickets.take().map(|tickets| tickets.shared());
                 let generation = self.generations.swap_remove(index);
                 self.generations.clear();
                 let listeners = self.sockets.take(place);
@@ -187,7 +192,7 @@ impl Supervisor {
                         std::process::exit(CANNOT_SERVE);
                     }
                 };
-                let work = child::WorkerTask { place, supervisor, generation, listeners, client };
+                let work = child::WorkerTask { place, supervisor, generation, listeners, client, tickets };
                 child::run_and_exit(work, self.user.as_ref(), &self.serve);
             }
             Err(error) => {
@@ -266,7 +271,7 @@ impl Supervisor {
         let begun = UnixStream::pair().and_then(|(ours, theirs)| {
             drop(ours);
             let forget = || {
-                (self.signals, self.control) = (None, None);
+                (self.signals, self.control, self.tickets) = (None, None, None);
                 self.generations.clear();
                 self.sockets.forget();
             };

@@ -12,6 +12,7 @@ use super::generation::{AddressRows, Generation, Stage};
 use super::revival::Revival;
 use super::rotate::Rotation;
 use super::sockets::Sockets;
+use super::tickets::TicketRotation;
 use crate::settings::given::GivenSettings;
 use crate::status::counters::{Counter, Sums};
 use crate::status::report::{Numbers, StatusReport, WorkerReport};
@@ -52,6 +53,8 @@ pub(crate) struct Supervisor {
     pub(super) reload_asked: bool,
     pub(super) rotation: Rotation,
     pub(super) revival: Revival,
+    /// None in a worker only.
+    pub(super) tickets: Option<TicketRotation>,
     pub(super) failed: bool,
 }
 

@@ -4,14 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::NoServerSessionStorage;
 
 use super::capture::prepare;
 
-/// Reads a certificate with its chain, and its key.
+/// Reads a certificate with its chain, and its key. A worker adds the keys of tickets.
 ///
 /// # Errors
 /// In words: a file cannot be read or holds something else, or the key is of another certificate.
@@ -30,7 +29,6 @@ pub fn load(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, String>
     let mut config = config.map_err(|error| {
         format!("cannot use {} with the key {}: {error}", certificate.display(), key.display())
     })?;
-    config.ticketer = Ticketer::new().map_err(|error| format!("cannot make keys for tickets: {error}"))?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     prepare(&mut config);
     Ok(Arc::new(config))

@@ -3,6 +3,7 @@
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand;
 use rustix::time::{ClockId, clock_gettime};
+use zeroize::Zeroize;
 
 /// The seconds after which a new key encrypts tickets.
 pub const ROTATION: u64 = 6 * 3600;
@@ -27,7 +28,7 @@ pub struct TicketKeys {
     keys: Vec<TicketKey>,
 }
 
-/// One key. It has no `Debug`: its secret must not reach a log.
+/// One key. It has no `Debug`: its secret must not reach a log. The secret is wiped when the key is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct TicketKey {
     pub(super) name: [u8; NAME],
@@ -105,6 +106,12 @@ impl TicketKeys {
             })
         };
         Some(TicketKeys { keys: keys.iter().map(key).collect::<Option<_>>()? })
+    }
+}
+
+impl Drop for TicketKey {
+    fn drop(&mut self) {
+        self.secret.zeroize();
     }
 }
 

@@ -1,0 +1,110 @@
+//! The keys of TLS session tickets: made and rotated here, read by the workers of all generations.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use tenfold_sys::shared::SharedRows;
+use tenfold_tls::shared::{SharedBytes, SharedWords};
+use tenfold_tls::tickets::keys::{MAX_BYTES, TicketKeys, now};
+
+use crate::diagnostics::warning;
+
+/// The pause before a failed rotation is tried again.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// The keys, and the memory from which workers read them. The supervisor never reads that memory, because a compromised
+/// worker can write to it.
+pub(super) struct TicketRotation {
+    keys: TicketKeys,
+    shared: SharedBytes,
+    /// The time of the next attempt, if the last one failed.
+    retry: Option<Instant>,
+}
+
+/// One row.
+struct TicketMemory(SharedRows);
+
+impl SharedWords for TicketMemory {
+    fn words(&self) -> &[AtomicU64] {
+        self.0.row(0)
+    }
+}
+
+impl TicketRotation {
+    /// Makes the first key.
+    ///
+    /// # Errors
+    /// There are no random bytes, or there is no memory.
+    pub(super) fn new() -> Result<TicketRotation, String> {
+        let keys = TicketKeys::generate(now())
+            .map_err(|_| "cannot make a key for TLS tickets: the system has no random bytes")?;
+        let rows = SharedRows::new(1, SharedBytes::words_for(MAX_BYTES))
+            .map_err(|error| format!("cannot share keys of TLS tickets: {error}"))?;
+        let shared = SharedBytes::new(Arc::new(TicketMemory(rows)));
+        let rotation = TicketRotation { keys, shared, retry: None };
+        rotation.publish();
+        Ok(rotation)
+    }
+
+    fn publish(&self) {
+        assert!(self.shared.publish(&self.keys.to_bytes()), "the memory has room for all keys");
+    }
+
+    /// Returns the memory with the keys, for a worker.
+    pub(super) fn shared(&self) -> SharedBytes {
+        self.shared.clone()
+    }
+
+    /// Returns the time of the next rotation.
+    pub(super) fn by(&self) -> Instant {
+        let left = Duration::from_secs(self.keys.next_rotation().saturating_sub(now()));
+        self.retry.unwrap_or_else(|| Instant::now() + left)
+    }
+
+    /// Makes a new key if the time has come.
+    pub(super) fn rotate(&mut self) {
+        let instant = Instant::now();
+        if self.retry.is_some_and(|retry| retry > instant) {
+            return;
+        }
+        self.retry = None;
+        match self.keys.rotate(now()) {
+            Ok(true) => self.publish(),
+            Ok(false) => {}
+            Err(_) => {
+                warning!("cannot rotate the keys of TLS tickets: the system has no random bytes");
+                self.retry = Some(instant + PAUSE);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenfold_tls::tickets::keys::ROTATION;
+
+    use super::*;
+
+    #[test]
+    fn workers_read_the_keys_that_were_published_last() {
+        let mut rotation = TicketRotation::new().expect("random bytes and memory");
+        let read = |rotation: &TicketRotation| {
+            let (_, bytes) = rotation.shared().read().expect("nobody writes");
+            TicketKeys::from_bytes(&bytes).expect("keys")
+        };
+        assert!(read(&rotation) == rotation.keys);
+        let left = rotation.by() - Instant::now();
+        assert!(left > Duration::from_secs(ROTATION - 60) && left <= Duration::from_secs(ROTATION));
+        let before = rotation.shared.version();
+        rotation.rotate();
+        assert_eq!(rotation.shared.version(), before, "the key is new");
+        // As if the key were as old as the machine has been running for, and a rotation longer.
+        rotation.keys = TicketKeys::generate(now().saturating_sub(ROTATION)).expect("random bytes");
+        if rotation.by() <= Instant::now() {
+            rotation.rotate();
+            assert_ne!(rotation.shared.version(), before);
+            assert!(read(&rotation) == rotation.keys);
+        }
+    }
+}
