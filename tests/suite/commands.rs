@@ -158,7 +158,7 @@ fn check_looks_at_what_serve_would_use() {
     for (text, words) in [
         ("root = \"none\"", &["none", "create it, or name another directory"][..]),
         ("root = \"file\"", &["file", "name the folder"]),
-        ("root = \"site\"\n[[host]]\nname = \"a.example\"\nroot = \"gone\"", &["gone", "make it"]),
+        ("root = \"site\"\n[[host]]\nname = \"a.example\"\nroot = \"gone\"", &["gone", "create it"]),
         (
             "root = \"site\"\naccess-log = \"logs/access.log\"",
             &["access.log", "there is no folder", "logs; create it"],

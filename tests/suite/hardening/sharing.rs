@@ -2,9 +2,12 @@
 //! sockets, and the calls of the process that forks.
 
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
+use rustix::process::Signal;
 use tenfold_engine::Engine;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
@@ -20,7 +23,8 @@ pub(crate) const THEME: Theme = Theme {
     name: "hardening",
     cases: cases![
         Topologies Own: h94_a_listener_that_a_worker_shuts_down_is_revived,
-            h94_a_unix_socket_at_which_others_would_wait_for_ever_is_exchanged;
+            h94_a_unix_socket_at_which_others_would_wait_for_ever_is_exchanged,
+            h94_a_unix_socket_is_compared_with_its_first_state_after_a_reload;
         Epoll Own: h94_listeners_are_revived_as_often_as_they_are_shut_down;
         Engines Own: h79_no_process_that_serves_starts_or_signals_another,
             h79_the_process_of_a_connection_accepts_no_other;
@@ -29,13 +33,24 @@ pub(crate) const THEME: Theme = Theme {
 
 /// Whether a server answers on its Unix socket.
 fn answers_on(path: &Path) -> bool {
-    let asked = UnixStream::connect(path).and_then(|mut stream| {
-        stream.set_read_timeout(Some(SOON))?;
-        stream.write_all(b"GET /1k.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).map(|_| answer)
-    });
-    asked.is_ok_and(|answer| answer.starts_with(b"HTTP/1.1 200 "))
+    UnixStream::connect(path).is_ok_and(|stream| {
+        let waits = stream.set_read_timeout(Some(SOON));
+        waits.is_ok() && answers(stream)
+    })
+}
+
+/// Whether a server answers on its port within a time in which it has nothing else to do.
+fn answers_at(server: &Server) -> bool {
+    TcpStream::connect(server.address).is_ok_and(|stream| {
+        let waits = stream.set_read_timeout(Some(Duration::from_secs(2)));
+        waits.is_ok() && answers(stream)
+    })
+}
+
+fn answers(mut stream: impl Read + Write) -> bool {
+    let asked = stream.write_all(b"GET /1k.html HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let mut answer = Vec::new();
+    asked.and_then(|()| stream.read_to_end(&mut answer)).is_ok() && answer.starts_with(b"HTTP/1.1 200 ")
 }
 
 /// Starts a server that listens on a port and on a Unix socket.
@@ -51,7 +66,7 @@ fn is_survived(server: &Server, socket: &Path) {
         answers_on(socket)
     });
     becomes_true(SOON, &format!("it answers on the port again: {}", server.errors()), || {
-        let asked = std::net::TcpStream::connect(server.address);
+        let asked = TcpStream::connect(server.address);
         asked.is_ok() && server.get("/1k.html").status == 200
     });
 }
@@ -93,6 +108,27 @@ fn h94_a_unix_socket_at_which_others_would_wait_for_ever_is_exchanged(config: &C
     }
     let line = "a process of the server changed how others wait at a Unix socket";
     becomes_true(SOON, "both are reported", || server.errors().matches(line).count() == 2);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn h94_a_unix_socket_is_compared_with_its_first_state_after_a_reload(config: &Config) {
+    if config.processes() == 1 {
+        return;
+    }
+    let folder = TempFolder::new("shared-reload");
+    folder.allow(".", 0o777);
+    let socket = folder.at("socket");
+    let server = on_both(config, &socket);
+    // A worker that leaves changes the socket of those that begin, again and again until it is gone.
+    let mut wire = TcpStream::connect(server.address).expect("it listens");
+    wire.set_read_timeout(Some(SOON)).expect("a socket takes options");
+    server.process.signal(Signal::HUP);
+    while wire.write_all(b"GET /.attempt/ioctl HTTP/1.1\r\nHost: a\r\n\r\n").is_ok()
+        && wire.read(&mut [0; 4096]).is_ok_and(|count| count > 0)
+    {}
+    becomes_true(SOON, &format!("every worker serves: {}", server.errors()), || {
+        (0..8).all(|_| answers_on(&socket)) && (0..8).all(|_| answers_at(&server))
+    });
     server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 

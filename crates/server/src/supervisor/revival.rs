@@ -14,13 +14,16 @@ pub(super) struct Revival {
     pub(super) renews: bool,
     /// Addresses whose revival and failure were reported.
     pub(super) reported: HashSet<(ListenAddress, bool)>,
-    /// How `accept` waits on sockets that several workers have, since all of them serve; and when it is looked at next.
-    pub(super) modes: Option<(Vec<AcceptMode>, Instant)>,
+    /// How `accept` waits on sockets that several workers have, since the first workers serve. Later ones set the same:
+    /// a state that is read again could be one that an intruder has left.
+    pub(super) modes: Vec<AcceptMode>,
+    /// When they are compared next, while there are any.
+    pub(super) look: Option<Instant>,
 }
 
 impl Revival {
     /// When there is something to do.
     pub(super) fn by(&self) -> Option<Instant> {
-        [self.again, self.modes.as_ref().map(|(_, look)| *look)].into_iter().flatten().min()
+        [self.again, self.look].into_iter().flatten().min()
     }
 }

@@ -53,7 +53,7 @@ impl Supervisor {
             }
             // A Unix socket is another one, and workers have the old one.
             if matches!(address, ListenAddress::Unix(_)) {
-                (self.revival.renews, self.revival.modes) = (true, None);
+                (self.revival.renews, self.revival.look) = (true, None);
             }
         }
         if self.revival.renews {
@@ -61,29 +61,30 @@ impl Supervisor {
         }
     }
 
-    /// Remembers how `accept` waits on the sockets that several workers have, which now serve.
+    /// Remembers how `accept` waits on the sockets that several workers have, when the first workers serve, and
+    /// compares it from now on.
     pub(super) fn remember_modes(&mut self) {
-        let modes = self.sockets.accept_modes();
-        self.revival.modes = (!modes.is_empty()).then(|| (modes, Instant::now() + LOOK));
+        if self.revival.modes.is_empty() {
+            self.revival.modes = self.sockets.accept_modes();
+        }
+        self.revival.look = (!self.revival.modes.is_empty()).then(|| Instant::now() + LOOK);
     }
 
     /// Shuts down sockets on which code in a worker has changed how `accept` waits: the other workers would wait in it
     /// for ever. They are exchanged then, and the workers with them.
     fn compare_modes(&mut self, now: Instant) {
-        let Some((modes, look)) = self.revival.modes.as_mut().filter(|(_, look)| *look <= now) else {
-            return;
-        };
+        let Some(look) = self.revival.look.as_mut().filter(|look| **look <= now) else { return };
         *look = now + LOOK;
         // Workers that begin set it.
         let is_settled = self.generations.last().is_some_and(|newest| newest.stage == Stage::Serving);
-        if self.leaving.is_some() || !is_settled || self.sockets.accept_modes() == *modes {
+        if self.leaving.is_some() || !is_settled || self.sockets.accept_modes() == self.revival.modes {
             return;
         }
         warning!(
             "a process of the server changed how others wait at a Unix socket; it is exchanged for another"
         );
         self.sockets.shut_down_shared();
-        self.revival.modes = None;
+        self.revival.look = None;
     }
 
     /// Begins a generation with the configuration that runs: its workers get the sockets as they are now.
