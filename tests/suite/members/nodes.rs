@@ -2,12 +2,17 @@
 
 use std::fs;
 
+use memchr::memmem;
+use rustix::process::Signal;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
 use tenfold_engine::Engine;
 use tenfold_tests::binary::workspace;
 use tenfold_tests::config::Config;
 use tenfold_tests::databases::{DatabaseProduct, RedisServer, fresh};
 use tenfold_tests::launch::{Launch, free_address};
 use tenfold_tests::proxy::Proxy;
+use tenfold_tests::seal::{Below, certificate_folder};
 use tenfold_tests::server::Server;
 use tenfold_tests::time::{SOON, becomes_true};
 use tenfold_tests::visitor::Visitor;
@@ -103,6 +108,27 @@ pub(super) fn h78_a_url_in_a_file_is_unknown_to_workers() {
     for secret in [&url, &redis.url] {
         assert_eq!(that_know(&server, secret), 0, "{secret}");
     }
+    stop(server);
+}
+
+pub(super) fn h78_the_accounts_process_does_not_have_the_key_of_the_certificate() {
+    let folder = site();
+    let config = Config::of(Engine::Epoll).through(Below::Tls);
+    let server = launch(&config, &folder, &fresh(DatabaseProduct::Sqlite, &folder)).start();
+    let key = PrivateKeyDer::from_pem_file(certificate_folder().join("key.pem")).expect("a key");
+    // ECPrivateKey (RFC 5915 §3): version 1, and an octet string of 32 bytes. In memory it is a little-endian number.
+    const BEFORE: &[u8] = &[2, 1, 1, 4, 32];
+    let der = key.secret_der();
+    let begin = memmem::find(der, BEFORE).expect("a key of P-256") + BEFORE.len();
+    let mut number = der[begin..begin + 32].to_vec();
+    number.reverse();
+    assert!(server.process.remembers(&number), "the search finds what is there");
+    let first = accounts_process(&server);
+    assert!(!first.remembers(&number), "the first process");
+    first.signal(Signal::KILL);
+    let mut visitor = Visitor::new(&server);
+    becomes_true(SOON, "another process answers", || visitor.register("ann", GOOD).status == 303);
+    assert!(!accounts_process(&server).remembers(&number), "the process that took its place");
     stop(server);
 }
 

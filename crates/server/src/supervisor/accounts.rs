@@ -67,13 +67,15 @@ pub(super) struct AccountsProcess {
 }
 
 impl AccountsProcess {
-    /// Begins the process and waits until the accounts are open; none where there are to be no members.
+    /// Begins the process and waits until the accounts are open; none where there are to be no members. `forget` drops in
+    /// it what is not for it.
     ///
     /// # Errors
     /// In words: what is wrong with the database, or with the system.
     pub(super) fn begin(
         settings: &Settings,
         workers: Option<&SystemUser>,
+        forget: impl FnOnce(),
     ) -> Result<Option<AccountsProcess>, String> {
         let Some(at) = &settings.members.accounts else { return Ok(None) };
         let user = workers.map(|workers| privileges::accounts_user(settings, workers)).transpose()?;
@@ -87,7 +89,7 @@ impl AccountsProcess {
         let mut accounts = AccountsProcess::new(settings, url, user)?;
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         refuse_descriptors(&ours);
-        accounts.fork(theirs, true, || {}).map_err(failed)?;
+        accounts.fork(theirs, true, forget).map_err(failed)?;
         let heard = channel::read_to_end(&ours, LONGEST_START, Instant::now() + LATEST_START);
         match heard.as_deref().map(String::from_utf8_lossy).as_deref() {
             Ok(READY) => {

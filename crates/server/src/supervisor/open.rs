@@ -81,7 +81,7 @@ impl Supervisor {
     fn open(
         serve: Serve,
         settings: Settings,
-        config: ResolvedConfig,
+        mut config: ResolvedConfig,
         descriptors: u64,
     ) -> Result<Supervisor, String> {
         engines::require(config.plan.engine)?;
@@ -94,7 +94,8 @@ impl Supervisor {
         // Before anything is open that it has no use for.
         let accounts = match serve.null {
             Some(_) => None,
-            None => AccountsProcess::begin(&settings, user.as_ref())?,
+            // The key of the certificate is not for it.
+            None => AccountsProcess::begin(&settings, user.as_ref(), || config.tls = None)?,
         };
         let mut first = Generation::open(1, settings, config, user.as_ref(), serve.null.is_some(), None)?;
         let mut address_rows = AddressRows::default();
