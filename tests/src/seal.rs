@@ -166,7 +166,11 @@ fn certificate() -> &'static Certificate {
 
 /// A client that trusts the certificate and has no sessions.
 pub fn new_client() -> Arc<ClientConfig> {
-    let roots = Arc::clone(&certificate().roots);
+    client_of(Arc::clone(&certificate().roots))
+}
+
+/// A client that trusts these certificates and has no sessions.
+pub fn client_of(roots: Arc<RootCertStore>) -> Arc<ClientConfig> {
     let mut client = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     client.alpn_protocols = vec![b"http/1.1".to_vec()];
     Arc::new(client)

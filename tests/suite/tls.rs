@@ -2,22 +2,25 @@
 
 use std::sync::Arc;
 
+use rcgen::{CertificateParams, KeyPair};
 use rustix::process::Signal;
-use rustls::ClientConfig;
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use tenfold_tests::cases;
 use tenfold_tests::config::Config;
 use tenfold_tests::harness::Theme;
-use tenfold_tests::launch::Launch;
-use tenfold_tests::seal::{Below, SecureExchange, get_once, new_client};
+use tenfold_tests::launch::{Launch, tenfold};
+use tenfold_tests::seal::{Below, SecureExchange, client_of, get_once, new_client};
 use tenfold_tests::server::Server;
-use tenfold_tests::site;
+use tenfold_tests::site::{self, TempFolder};
 use tenfold_tests::time::{SOON, becomes_true};
 
 pub(crate) const THEME: Theme = Theme {
     name: "tls",
     cases: cases![
         Engines Own: a_line_of_json_has_the_result_of_the_handshake, a_session_is_resumed_also_after_a_reload;
+        Epoll Own: certificates_are_chosen_by_name_and_a_reload_replaces_them, wrong_certificates_are_told;
+        Uring Own: certificates_are_chosen_by_name_and_a_reload_replaces_them;
         Topologies Own: a_session_of_one_worker_is_resumed_in_another;
     ],
 };
@@ -83,4 +86,95 @@ fn a_session_of_one_worker_is_resumed_in_another(config: &Config) {
         assert!(workers.iter().filter(serving).count() > 1, "{status:#}");
     }
     server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Writes a pair for `name`, valid from one year to another, to `FILE.pem` and `FILE-key.pem`. Returns the certificate.
+fn write_pair(folder: &TempFolder, file: &str, name: &str, years: (i32, i32)) -> Vec<u8> {
+    let key = KeyPair::generate().expect("a key can be made");
+    let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+    params.not_before = rcgen::date_time_ymd(years.0, 1, 1);
+    params.not_after = rcgen::date_time_ymd(years.1, 1, 1);
+    let certificate = params.self_signed(&key).expect("a certificate can be made");
+    folder.write(&format!("{file}.pem"), certificate.pem());
+    folder.write(&format!("{file}-key.pem"), key.serialize_pem());
+    certificate.der().to_vec()
+}
+
+/// A client that trusts these certificates.
+fn trusting(certificates: &[&Vec<u8>]) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates {
+        roots.add((*certificate).clone().into()).expect("a certificate");
+    }
+    client_of(Arc::new(roots))
+}
+
+const VALID: (i32, i32) = (2020, 4000);
+
+fn certificates_are_chosen_by_name_and_a_reload_replaces_them(config: &Config) {
+    let folder = TempFolder::new("pairs");
+    let first = write_pair(&folder, "a", "a.test", VALID);
+    let second = write_pair(&folder, "b", "b.test", VALID);
+    let text = "tls-certificate = [\"a.pem\", \"b.pem\"]\ntls-key = [\"a-key.pem\", \"b-key.pem\"]\n";
+    let file = folder.write("tenfold.toml", text);
+    let server = Launch::new(config, site::shared()).flag("--config", file.display()).start();
+    let presented = |trusted: &[&Vec<u8>], name: &str| {
+        get_once(server.address, &trusting(trusted), name, "/1k.html").map(|exchange| exchange.certificate)
+    };
+    let both = [&first, &second];
+    assert_eq!(presented(&both, "a.test").expect("a response"), first);
+    assert_eq!(presented(&both, "b.test").expect("a response"), second);
+    // The first one is the default, which this client rejects.
+    assert!(presented(&both, "c.test").is_err());
+    let said = server.errors();
+    assert!(said.contains("a.test, expires 4000-01-01; b.test, expires 4000-01-01"), "{said}");
+
+    let third = write_pair(&folder, "b", "b.test", VALID);
+    server.process.signal(Signal::HUP);
+    becomes_true(SOON, "the new certificate", || presented(&[&third], "b.test").is_ok());
+    // The key of another certificate.
+    folder.write("b-key.pem", std::fs::read(folder.at("a-key.pem")).expect("our own file"));
+    let before = server.errors().len();
+    server.process.signal(Signal::HUP);
+    becomes_true(SOON, "an error", || server.errors()[before..].contains("the old configuration goes on"));
+    let said = server.errors()[before..].to_owned();
+    assert!(said.contains("does not belong to certificate"), "{said}");
+    assert_eq!(presented(&[&third], "b.test").expect("the old one is kept"), third);
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
+}
+
+fn wrong_certificates_are_told(_: &Config) {
+    let folder = TempFolder::new("wrong-pairs");
+    folder.write("site/index.html", "here");
+    write_pair(&folder, "a", "a.test", VALID);
+    write_pair(&folder, "old", "old.test", (2000, 2001));
+    write_pair(&folder, "early", "early.test", (3000, 3001));
+    let check = |certificates: &str, keys: &str, rest: &str| {
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\nroot = \"site\"\ntls-certificate = {certificates}\ntls-key = {keys}\n{rest}"
+        );
+        let file = folder.write("tenfold.toml", text).display().to_string();
+        let output = tenfold(&["check", &file]);
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let warned = check(
+        "[\"old.pem\", \"early.pem\"]",
+        "[\"old-key.pem\", \"early-key.pem\"]",
+        "[[host]]\nnames = [\"other.test\", \"OLD.test\"]\nroot = \"site\"\n",
+    );
+    assert!(warned.0, "warnings are no errors: {}", warned.1);
+    for word in
+        ["expired on 2001-01-01", "is not valid before 3000-01-01", "no certificate covers other.test: "]
+    {
+        assert!(warned.1.contains(word), "{word}: {}", warned.1);
+    }
+    assert!(!warned.1.contains("covers old.test"), "{}", warned.1);
+    for (certificates, keys, word) in [
+        ("\"a.pem\"", "\"old-key.pem\"", "does not belong to certificate"),
+        ("\"a.pem\"", "[\"a-key.pem\", \"old-key.pem\"]", "names 1 files and tls-key 2"),
+        ("\"a-key.pem\"", "\"a-key.pem\"", "it has no CERTIFICATE section"),
+    ] {
+        let (accepted, said) = check(certificates, keys, "");
+        assert!(!accepted && said.contains(word), "{word}: {said}");
+    }
 }

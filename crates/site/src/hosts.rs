@@ -22,6 +22,11 @@ use crate::site::Site;
 pub struct HostName(String);
 
 impl HostName {
+    /// Returns the name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Reads a name.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub(crate) fn check(given: &GivenSettings) -> ExitCode {
         Ok(config) => config,
         Err(why) => return refuse(&[Problem::new(why)]),
     };
-    warn(&settings);
+    warn(&settings, &config);
     let problems = examine::examine(&settings, &config);
     if !problems.is_empty() {
         problems.iter().for_each(|why| error!("{why}"));

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use tenfold_engine::{Accept, Bounds, Dispatch, Engine, Plan, Sender, TimerKind, TimerUpdate};
 use tenfold_sys::limits;
 use tenfold_sys::socket::{ListenAddress, ListenOptions};
-use tenfold_tls::{ServerConfig, connection};
+use tenfold_tls::certificates::files::LoadedCertificates;
+use tenfold_tls::certificates::finding::Severity;
 
-use super::{capacity, refusals};
+use super::{capacity, certificates, refusals};
 use crate::admission::AddressShares;
 use crate::diagnostics::warning;
 use crate::settings::values::{EngineChoice, ListenEntry, Settings};
@@ -28,8 +29,8 @@ pub(crate) struct ResolvedConfig {
     pub(crate) descriptors: u64,
     /// The bounds of one address, if there are any.
     pub(crate) shares: Option<AddressShares>,
-    /// TLS, if there is a certificate.
-    pub(crate) tls: Option<Arc<ServerConfig>>,
+    /// The certificates of TLS, if there are any.
+    pub(crate) certificates: Option<Arc<LoadedCertificates>>,
 }
 
 impl ResolvedConfig {
@@ -78,10 +79,7 @@ impl ResolvedConfig {
         let hosts = settings.hosts.iter().map(|host| capacity::host_site(settings, host, &site)).collect();
         plan.bounds.connections = capacity::connections(settings, &plan, &site, descriptors)?;
         let shares = AddressShares::of(settings, &plan);
-        let tls = match (&settings.tls_certificate, &settings.tls_key) {
-            (Some(certificate), Some(key)) => Some(connection::load(certificate, key)?),
-            _ => None,
-        };
+        let certificates = certificates::load(settings)?;
         let options = ListenOptions {
             backlog: settings.backlog as i32,
             tcp_nodelay: settings.tcp_nodelay,
@@ -107,7 +105,7 @@ impl ResolvedConfig {
                 kernel_backlog,
                 descriptors,
                 shares,
-                tls,
+                certificates,
             }),
         }
     }
@@ -147,7 +145,10 @@ fn most_workers(engine: Engine) -> Option<usize> {
 }
 
 /// Warns about settings that are legal and unwise.
-pub(crate) fn warn(settings: &Settings) {
+pub(crate) fn warn(settings: &Settings, config: &ResolvedConfig) {
+    for finding in config.certificates.iter().flat_map(|all| certificates::said(all, Severity::Warning)) {
+        warning!("{finding}");
+    }
     if let Some(warning) = warning_of(settings) {
         warning!("{warning}");
     }

@@ -1,9 +1,11 @@
 //! The resolved configuration, from settings and the limits of this system, before anything is opened.
 //!
 //! [`config`] puts it together, [`refusals`] refuses combinations that make no sense, [`capacity`] divides the
-//! descriptors, and [`engines`] asks the kernel.
+//! descriptors, [`certificates`] reads those of TLS,
+//! and [`engines`] asks the kernel.
 
 mod capacity;
+pub(crate) mod certificates;
 pub(crate) mod config;
 pub(crate) mod engines;
 mod refusals;

@@ -244,22 +244,25 @@ fn zerocopy_without_tcp(settings: &Settings, sender: Sender) -> Result<(), Strin
 
 /// Files that are sealed are read first: no sender that bypasses this process can send them.
 fn tls_without_a_use(settings: &Settings, sender: Sender) -> Result<(), String> {
-    match (&settings.tls_certificate, &settings.tls_key) {
-        (Some(_), None) => Err("tls-certificate requires tls-key: name the file with the key".into()),
-        (None, Some(_)) => {
-            Err("tls-key requires tls-certificate: name the file with the certificate".into())
-        }
-        (None, None) => Ok(()),
-        (Some(_), Some(_)) if !settings.listen.iter().any(|entry| settings.has_tls(entry)) => Err(
+    let (certificates, keys) = (settings.tls_certificate.len(), settings.tls_key.len());
+    match (certificates, keys) {
+        (0, 0) => Ok(()),
+        (_, 0) => Err("tls-certificate requires tls-key: name the file with the key".into()),
+        (0, _) => Err("tls-key requires tls-certificate: name the file with the certificate".into()),
+        _ if certificates != keys => Err(format!(
+            "tls-certificate names {certificates} files and tls-key {keys}; give each certificate its key, in the \
+             same order"
+        )),
+        _ if !settings.listen.iter().any(|entry| settings.has_tls(entry)) => Err(
             "tls-certificate has no use: every address in listen is a Unix socket or begins with http:; listen on \
              an address such as 0.0.0.0:443"
                 .into(),
         ),
-        (Some(_), Some(_)) if !matches!(sender, Sender::Auto | Sender::Copy) => Err(format!(
+        _ if !matches!(sender, Sender::Auto | Sender::Copy) => Err(format!(
             "send {sender} does not go with tls-certificate: files are read and encrypted by this process; take \
              send auto"
         )),
-        (Some(_), Some(_)) => Ok(()),
+        _ => Ok(()),
     }
 }
 

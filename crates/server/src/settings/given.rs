@@ -100,7 +100,7 @@ impl Settings {
     /// Whether connections to this entry have TLS.
     pub(crate) fn has_tls(&self, entry: &ListenEntry) -> bool {
         let over_tcp = matches!(entry.address, ListenAddress::Internet(_));
-        self.tls_certificate.is_some() && over_tcp && !entry.plaintext
+        !self.tls_certificate.is_empty() && over_tcp && !entry.plaintext
     }
 
     /// The policies of all sites, for all paths and by rules.

@@ -76,8 +76,9 @@ pub(crate) struct Settings {
     pub(crate) user: Option<String>,
     pub(crate) control: Control,
     pub(crate) sandbox: bool,
-    pub(crate) tls_certificate: Option<PathBuf>,
-    pub(crate) tls_key: Option<PathBuf>,
+    pub(crate) tls_certificate: Vec<PathBuf>,
+    /// In the order of the certificates.
+    pub(crate) tls_key: Vec<PathBuf>,
     pub(crate) members: MembersSettings,
     /// The table `[site]`.
     pub(crate) site: SiteTable,

@@ -94,8 +94,9 @@ fn root(facts: &StartFacts<'_>) -> Option<String> {
 }
 
 fn tls(facts: &StartFacts<'_>) -> Option<String> {
-    let certificate = facts.settings.tls_certificate.as_ref()?;
-    Some(format!("1.2 and 1.3, certificate {}", certificate.display()))
+    let certificates = facts.config.certificates.as_ref()?;
+    let summaries: Vec<_> = certificates.summaries().collect();
+    Some(format!("1.2 and 1.3: {}; each worker has the keys in its memory", summaries.join("; ")))
 }
 
 fn members(facts: &StartFacts<'_>) -> Option<String> {
@@ -115,9 +116,7 @@ fn members(facts: &StartFacts<'_>) -> Option<String> {
     let everywhere = facts.settings.listen.iter().all(|entry| facts.settings.has_tls(entry));
     text += match said.trusted.as_slice() {
         _ if everywhere => "; cookies are Secure",
-        [] if facts.settings.tls_certificate.is_some() => {
-            "; cookies are Secure with TLS, and plain elsewhere"
-        }
+        [] if facts.config.certificates.is_some() => "; cookies are Secure with TLS, and plain elsewhere",
         [] => "; cookies are plain: without TLS whoever listens on the way can use them",
         _ => "; cookies are Secure where a trusted proxy says https, and plain elsewhere",
     };
@@ -284,7 +283,7 @@ fn off(facts: &StartFacts<'_>) -> Option<String> {
             true => "dotfiles and links that leave the root (for safety)",
         });
     }
-    if facts.settings.tls_certificate.is_none() {
+    if facts.config.certificates.is_none() {
         off.push("TLS (tls-certificate off)");
     }
     Some(off.join(", "))

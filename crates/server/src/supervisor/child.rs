@@ -2,7 +2,6 @@
 
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
 use tenfold_accounts::web::protect::ProtectedFolder;
 use tenfold_engine::layer::Layered;
@@ -13,10 +12,8 @@ use tenfold_sys::process::Pid;
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::Listener;
 use tenfold_sys::user::SystemUser;
-use tenfold_tls::ServerConfig;
 use tenfold_tls::connection::{HandshakeResult, TlsServer};
 use tenfold_tls::shared::SharedBytes;
-use tenfold_tls::tickets::ticketer::SharedTicketer;
 
 use super::book::NAME;
 use super::generation::{CANNOT_SERVE, Generation};
@@ -27,6 +24,7 @@ use crate::log::written;
 use crate::members::channel::AccountsClient;
 use crate::members::client::WorkerMembers;
 use crate::members::client::filter::Starts;
+use crate::resolved::certificates;
 use crate::resolved::config::ResolvedConfig;
 use crate::sandbox;
 use crate::settings::values::Settings;
@@ -96,7 +94,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
         let several_listeners = listeners.len() > 1;
         let written: Vec<_> = written::paths_of(&log).collect();
         let (members, roots, written) = (web.is_some(), roots.as_slice(), written.as_slice());
-        let layered = how.layered || config.tls.is_some();
+        let layered = how.layered || config.certificates.is_some();
         let serving = sandbox::SandboxSubject { plan, several_listeners, layered, members, roots, written };
         sandbox::confine_worker(process, &serving)?;
     }
@@ -115,19 +113,17 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
             let members =
                 web.zip(client).map(|(web, (client, starts))| WorkerMembers::new(web, client, starts, plan));
             let app = App::new(hosts, &settings, admission, members, plan, worker.clone())?;
-            let served = match &config.tls {
-                Some(tls) => {
+            let served = match &config.certificates {
+                Some(loaded) => {
                     let covered: Vec<_> =
                         settings.listen.iter().map(|entry| settings.has_tls(entry)).collect();
-                    let mut tls = ServerConfig::clone(tls);
-                    if let Some(tickets) = tickets {
-                        tls.ticketer = SharedTicketer::new(tickets);
-                    }
+                    let tickets = tickets.ok_or("there are no keys for tickets")?;
+                    let tls = certificates::server_config(loaded, tickets)?;
                     let counting = worker.clone();
                     let count = move |result| {
                         counting.with(|local| local.tally.add(counter(result), 1));
                     };
-                    let layer = TlsServer::new(Arc::new(tls), &covered, count);
+                    let layer = TlsServer::new(tls, &covered, count);
                     run(plan, &listeners, Layered::new(layer, app, plan))
                 }
                 None => serve_protocol(plan, &listeners, app, how.layered),

@@ -53,7 +53,7 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
         Ok(config) => config,
         Err(why) => return refuse(&[Problem::new(why)]),
     };
-    warn(&settings);
+    warn(&settings, &config);
     match Supervisor::open(serve, settings, config, descriptors) {
         Ok(supervisor) => supervisor.run(),
         Err(why) => {

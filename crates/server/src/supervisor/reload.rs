@@ -47,7 +47,7 @@ impl Supervisor {
             return Err(format!("{MOST_FORMER} former configurations are still leaving"));
         }
         let config = ResolvedConfig::resolve(&settings, self.descriptors)?;
-        warn(&settings);
+        warn(&settings, &config);
         if config.options.zerocopy && !self.sockets.permit_zerocopy() {
             // Connections that wait already would not have the option, and nobody would say when they are done.
             return Err(

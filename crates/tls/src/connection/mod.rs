@@ -5,7 +5,6 @@
 //! of TLS 1.2 stays with rustls (`unbuffered`).
 
 mod capture;
-mod config;
 mod handshake;
 mod keys;
 mod records;
@@ -16,5 +15,4 @@ mod unbuffered;
 mod tests;
 
 pub use capture::prepare;
-pub use config::load;
 pub use server::{HandshakeResult, TlsServer, TlsState};

@@ -4,17 +4,20 @@ use std::path::PathBuf;
 
 use super::read::rows;
 use crate::settings::row::Initial::Value;
-use crate::settings::row::{SettingRow, Text, one};
+use crate::settings::row::{SettingRow, Text, many};
 
 pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
-    one "tls-certificate" "FILE|off" = Value("off"), not_null;
-        tls_certificate = path_or_off;
-        "a file with a certificate and its chain (PEM): every TCP address in listen that is not http: has TLS";
-    one "tls-key" "FILE|off" = Value("off"), not_null;
-        tls_key = path_or_off;
-        "a file with the key of tls-certificate (PEM)";
+    many "tls-certificate" "FILE|off" = Value("off"), not_null;
+        tls_certificate = paths_or_off;
+        "a file with a certificate and its chain (PEM): every TCP address in listen that is not http: has TLS; can be given several times";
+    many "tls-key" "FILE|off" = Value("off"), not_null;
+        tls_key = paths_or_off;
+        "a file with the key of tls-certificate (PEM); as often as that, in the same order";
 };
 
-fn path_or_off(given: Text<'_>) -> Result<Option<PathBuf>, String> {
-    if given.text == "off" { Ok(None) } else { given.path().map(Some) }
+fn paths_or_off(given: &[Text<'_>]) -> Result<Vec<PathBuf>, String> {
+    match given {
+        [Text { text: "off", .. }] => Ok(Vec::new()),
+        files => files.iter().map(Text::path).collect(),
+    }
 }
