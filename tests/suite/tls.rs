@@ -160,7 +160,7 @@ fn wrong_certificates_are_told(_: &Config) {
     let warned = check(
         "[\"old.pem\", \"early.pem\"]",
         "[\"old-key.pem\", \"early-key.pem\"]",
-        "[[host]]\nnames = [\"other.test\", \"OLD.test\"]\nroot = \"site\"\n",
+        "[[host]]\nname = [\"other.test\", \"OLD.test\"]\nroot = \"site\"\n",
     );
     assert!(warned.0, "warnings are no errors: {}", warned.1);
     for word in
