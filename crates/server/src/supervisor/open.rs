@@ -95,7 +95,7 @@ impl Supervisor {
         let accounts = match serve.null {
             Some(_) => None,
             // The key of the certificate is not for it.
-            None => AccountsProcess::begin(&settings, user.as_ref(), || config.tls = None)?,
+            None => AccountsProcess::begin(&settings, user.as_ref(), || config.certificates = None)?,
         };
         let mut first = Generation::open(1, settings, config, user.as_ref(), serve.null.is_some(), None)?;
         let mut address_rows = AddressRows::default();
