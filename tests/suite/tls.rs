@@ -19,7 +19,8 @@ pub(crate) const THEME: Theme = Theme {
     name: "tls",
     cases: cases![
         Engines Own: a_line_of_json_has_the_result_of_the_handshake, a_session_is_resumed_also_after_a_reload;
-        Epoll Own: certificates_are_chosen_by_name_and_a_reload_replaces_them, wrong_certificates_are_told;
+        Epoll Own: certificates_are_chosen_by_name_and_a_reload_replaces_them, wrong_certificates_are_told,
+            the_modern_preset_refuses_tls_1_2;
         Uring Own: certificates_are_chosen_by_name_and_a_reload_replaces_them;
         Topologies Own: a_session_of_one_worker_is_resumed_in_another;
     ],
@@ -176,5 +177,25 @@ fn wrong_certificates_are_told(_: &Config) {
     ] {
         let (accepted, said) = check(certificates, keys, "");
         assert!(!accepted && said.contains(word), "{word}: {said}");
+    }
+}
+
+fn the_modern_preset_refuses_tls_1_2(config: &Config) {
+    let folder = TempFolder::new("presets");
+    let certificate = write_pair(&folder, "a", "a.test", VALID);
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone().into()).expect("a certificate");
+    let old = ClientConfig::builder_with_protocol_versions(&[&rustls::version::TLS12]);
+    let old = Arc::new(old.with_root_certificates(roots).with_no_client_auth());
+    for (preset, accepted) in [("intermediate", true), ("modern", false)] {
+        let server = Launch::new(config, site::shared())
+            .flag("--tls-certificate", folder.at("a.pem").display())
+            .flag("--tls-key", folder.at("a-key.pem").display())
+            .flag("--tls-preset", preset)
+            .start();
+        let works = |client| get_once(server.address, client, "a.test", "/1k.html").is_ok();
+        assert_eq!(works(&old), accepted, "{preset}");
+        assert!(works(&trusting(&[&certificate])), "{preset}");
+        server.stop().unwrap_or_else(|why| panic!("{why}"));
     }
 }

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tenfold_tls::certificates::files::{CertificateFiles, LoadedCertificates};
 use tenfold_tls::certificates::finding::{Finding, Severity};
 use tenfold_tls::certificates::resolver::CertificateResolver;
+use tenfold_tls::config::SecurityPreset;
 use tenfold_tls::shared::SharedBytes;
 use tenfold_tls::tickets::ticketer::SharedTicketer;
 use tenfold_tls::{ServerConfig, config, connection};
@@ -48,11 +49,11 @@ pub(super) fn said(loaded: &LoadedCertificates, severity: Severity) -> impl Iter
 /// The library cannot combine the settings.
 pub(crate) fn server_config(
     loaded: &LoadedCertificates,
+    preset: SecurityPreset,
     tickets: SharedBytes,
 ) -> Result<Arc<ServerConfig>, String> {
     let table = loaded.table().ok_or("there is no certificate")?;
     let resolver = Arc::new(CertificateResolver::new(table, None));
-    let preset = config::SecurityPreset::default();
     let config = config::server_config(preset, resolver, SharedTicketer::new(tickets), false);
     let mut config = config.map_err(|error| format!("cannot configure TLS: {error}"))?;
     connection::prepare(&mut config);

@@ -246,6 +246,9 @@ fn zerocopy_without_tcp(settings: &Settings, sender: Sender) -> Result<(), Strin
 fn tls_without_a_use(settings: &Settings, sender: Sender) -> Result<(), String> {
     let (certificates, keys) = (settings.tls_certificate.len(), settings.tls_key.len());
     match (certificates, keys) {
+        (0, 0) if settings.is_explicit("tls-preset") => {
+            Err("tls-preset has no use without tls-certificate; name a certificate, or remove it".into())
+        }
         (0, 0) => Ok(()),
         (_, 0) => Err("tls-certificate requires tls-key: name the file with the key".into()),
         (0, _) => Err("tls-key requires tls-certificate: name the file with the certificate".into()),

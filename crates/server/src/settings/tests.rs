@@ -123,6 +123,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("busy-sleep", "2s", "\"2s\" is not a duration from 0s to 1s, such as 250ms, 10s, 2m or 1h"),
     ("timer", "sundial", "there is no timer \"sundial\"; there are list, heap, wheel, hierarchical"),
     ("timer-update", "never", "there is no way to update timers \"never\"; there are lazy, eager"),
+    ("tls-preset", "old", "there is no TLS preset \"old\"; there are modern, intermediate"),
     ("tcp-nodelay", "yes", "\"yes\" is neither on nor off"),
     ("backlog", "0", "\"0\" is not a number from 1 to 65535"),
     ("defer-accept", "1", "\"1\" is neither on nor off"),

@@ -7,6 +7,7 @@ use tenfold_engine::{Accept, Dispatch, Engine, Method, Sender, TimerKind, TimerU
 use tenfold_http::Limits;
 use tenfold_site::{Codings, Listing, TagFrom};
 use tenfold_sys::socket::ListenAddress;
+use tenfold_tls::config::SecurityPreset;
 
 use super::log::{LogTarget, Manner, Rotate};
 use super::members::MembersSettings;
@@ -79,6 +80,7 @@ pub(crate) struct Settings {
     pub(crate) tls_certificate: Vec<PathBuf>,
     /// In the order of the certificates.
     pub(crate) tls_key: Vec<PathBuf>,
+    pub(crate) tls_preset: SecurityPreset,
     pub(crate) members: MembersSettings,
     /// The table `[site]`.
     pub(crate) site: SiteTable,

@@ -10,6 +10,7 @@ use tenfold_engine::{Dispatch, Engine, Sender, libevent_method};
 use tenfold_sys::select::FD_SETSIZE;
 use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::SystemUser;
+use tenfold_tls::config::SecurityPreset;
 
 use crate::admission::ConnectionBound;
 use crate::diagnostics::{self, Level};
@@ -96,7 +97,11 @@ fn root(facts: &StartFacts<'_>) -> Option<String> {
 fn tls(facts: &StartFacts<'_>) -> Option<String> {
     let certificates = facts.config.certificates.as_ref()?;
     let summaries: Vec<_> = certificates.summaries().collect();
-    Some(format!("1.2 and 1.3: {}; each worker has the keys in its memory", summaries.join("; ")))
+    let versions = match facts.settings.tls_preset {
+        SecurityPreset::Modern => "1.3",
+        SecurityPreset::Intermediate => "1.2 and 1.3",
+    };
+    Some(format!("{versions}: {}; each worker has the keys in its memory", summaries.join("; ")))
 }
 
 fn members(facts: &StartFacts<'_>) -> Option<String> {

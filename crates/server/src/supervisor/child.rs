@@ -118,7 +118,7 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
                     let covered: Vec<_> =
                         settings.listen.iter().map(|entry| settings.has_tls(entry)).collect();
                     let tickets = tickets.ok_or("there are no keys for tickets")?;
-                    let tls = certificates::server_config(loaded, tickets)?;
+                    let tls = certificates::server_config(loaded, settings.tls_preset, tickets)?;
                     let counting = worker.clone();
                     let count = move |result| {
                         counting.with(|local| local.tally.add(counter(result), 1));

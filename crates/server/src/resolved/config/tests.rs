@@ -250,6 +250,10 @@ fn tls_needs_a_key_an_address_and_a_sender_that_reads() {
     let refused = |words: &[(&'static str, &str)]| refusal(words, DESCRIPTORS);
     assert_eq!(refused(&[certificate]), "tls-certificate requires tls-key: name the file with the key");
     assert_eq!(refused(&[key]), "tls-key requires tls-certificate: name the file with the certificate");
+    assert_eq!(
+        refused(&[("tls-preset", "modern")]),
+        "tls-preset has no use without tls-certificate; name a certificate, or remove it"
+    );
     for listen in ["unix:/run/site.sock", "http:127.0.0.1:80"] {
         assert_eq!(
             refused(&[certificate, key, ("listen", listen)]),
