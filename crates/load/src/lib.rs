@@ -3,7 +3,8 @@
 //! A [`LoadPlan`] describes a run, [`run()`] carries it out, and a [`LoadReport`] is the result as data. The folders
 //! follow that order: `plan` (settings, URLs, the [`pacer`] of requests), `message` (requests and responses),
 //! `connection` and `worker` (a thread with an epoll instance or an io_uring ring), `measure` (the [`record`] of a
-//! worker), and `report` (the [`summary`], validity, output, comparisons, assertions).
+//! worker), and `report` (the [`summary`], validity, output, comparisons, assertions). `tls` has the certificates that a
+//! client trusts and the sessions that it resumes.
 //!
 //! ```no_run
 //! let mut plan = tenfold_load::LoadPlan::new(vec!["http://127.0.0.1:8080/".parse().expect("a URL")]);

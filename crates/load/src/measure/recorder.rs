@@ -101,7 +101,7 @@ impl Recorder {
     }
 
     /// Counts a TLS handshake. `cipher` is its version and cipher suite.
-    pub(crate) fn shaken_hands(&mut self, took: u64, cipher: String, resumed: bool) {
+    pub(crate) fn handshake_done(&mut self, took: u64, cipher: String, resumed: bool) {
         let tls = &mut self.record.tls;
         *(if resumed { &mut tls.resumed } else { &mut tls.full }) += 1;
         *tls.ciphers.entry(cipher).or_default() += 1;

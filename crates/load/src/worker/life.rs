@@ -74,7 +74,7 @@ impl<B: Backend> LoadWorker<'_, B> {
             return false;
         };
         self.now = clock::monotonic();
-        self.context.recorder.shaken_hands(self.now.saturating_sub(since), cipher, resumed);
+        self.context.recorder.handshake_done(self.now.saturating_sub(since), cipher, resumed);
         self.opened(number);
         true
     }
