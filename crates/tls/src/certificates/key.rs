@@ -2,14 +2,15 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use base64ct::{Base64, Encoding};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::sign::SigningKey;
+use zeroize::Zeroizing;
 
 use super::file;
 
@@ -29,13 +30,15 @@ enum KeyReason {
     Unsupported(String),
 }
 
-/// Reads the private key of a PEM file: PKCS #8, PKCS #1 (RSA) or SEC 1 (EC).
+/// Reads the private key of a PEM file: PKCS #8, PKCS #1 (RSA) or SEC 1 (EC). The text is wiped from memory, because
+/// processes that have no use for the key are forked later.
 ///
 /// # Errors
 /// Returns the reason if the file cannot be read or has no key that the library supports.
 pub fn read(path: &Path) -> Result<Arc<dyn SigningKey>, KeyError> {
     let failed = |error| KeyError { path: path.to_owned(), reason: KeyReason::Read(error) };
-    parse(path, &file::read(path).map_err(failed)?)
+    let pem = File::open(path).and_then(file::read_to_end).map(Zeroizing::new).map_err(failed)?;
+    parse(path, &pem)
 }
 
 /// Reads a private key from a descriptor that another process opened; `path` names it in messages.
@@ -43,10 +46,9 @@ pub fn read(path: &Path) -> Result<Arc<dyn SigningKey>, KeyError> {
 /// # Errors
 /// As [`read`].
 pub fn read_open(path: &Path, file: File) -> Result<Arc<dyn SigningKey>, KeyError> {
-    let mut bytes = Vec::new();
     let failed = |error| KeyError { path: path.to_owned(), reason: KeyReason::Read(error) };
-    file.take(1 << 20).read_to_end(&mut bytes).map_err(failed)?;
-    parse(path, &bytes)
+    let pem = file::read_to_end(file).map(Zeroizing::new).map_err(failed)?;
+    parse(path, &pem)
 }
 
 /// Reads the PEM text of a private key; `path` names it in messages.
@@ -59,11 +61,32 @@ pub fn parse(path: &Path, pem: &[u8]) -> Result<Arc<dyn SigningKey>, KeyError> {
     if encrypted(b"BEGIN ENCRYPTED PRIVATE KEY") || encrypted(b"Proc-Type: 4,ENCRYPTED") {
         return Err(failed(KeyReason::Encrypted));
     }
-    let der = PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
-        PemError::NoItemsFound => failed(KeyReason::Empty),
-        error => failed(KeyReason::Pem(error.to_string())),
-    })?;
+    let encoded = section(pem);
+    if encoded.is_empty() {
+        return Err(failed(KeyReason::Empty));
+    }
+    let mut decoded = Zeroizing::new(vec![0; encoded.len()]);
+    let der =
+        Base64::decode(&*encoded, &mut decoded).map_err(|error| failed(KeyReason::Pem(error.to_string())))?;
+    let der =
+        PrivateKeyDer::try_from(der).map_err(|error| failed(KeyReason::Unsupported(error.to_owned())))?;
     any_supported_type(&der).map_err(|error| failed(KeyReason::Unsupported(error.to_string())))
+}
+
+/// Returns the encoded bytes of the first section of a private key (RFC 7468), without white space.
+fn section(pem: &[u8]) -> Zeroizing<Vec<u8>> {
+    let mut encoded = Zeroizing::new(Vec::with_capacity(pem.len()));
+    let mut is_key = false;
+    for line in pem.split(|byte| matches!(byte, b'\n' | b'\r')).map(<[u8]>::trim_ascii) {
+        if line.starts_with(b"-----BEGIN ") {
+            is_key = line.ends_with(b"PRIVATE KEY-----");
+        } else if is_key && line.starts_with(b"-----END ") {
+            break;
+        } else if is_key {
+            encoded.extend_from_slice(line);
+        }
+    }
+    encoded
 }
 
 impl fmt::Display for KeyError {
@@ -114,5 +137,20 @@ mod tests {
         assert!(error(&encrypted).starts_with("cannot read key key.pem: it is encrypted; decrypt it"));
         let broken = "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n";
         assert!(error(broken).starts_with("cannot use key key.pem"), "{}", error(broken));
+        let cut = pair.key_pem.replacen("MIG", "", 1);
+        assert!(error(&cut).starts_with("cannot "), "{}", error(&cut));
+    }
+
+    #[test]
+    fn a_key_is_found_between_other_sections_and_with_either_line_end() {
+        let pem = generate::pair(&["a.test"], &rcgen::PKCS_ECDSA_P256_SHA256).key_pem;
+        let public = |pem: &str| {
+            let key = parse(Path::new("key.pem"), pem.as_bytes()).expect("a key");
+            key.public_key().expect("it has one").to_vec()
+        };
+        let other = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n";
+        for spelling in [pem.replace('\n', "\r\n"), format!("a key:\n{other}{pem}{other}")] {
+            assert_eq!(public(&spelling), public(&pem), "{spelling}");
+        }
     }
 }
