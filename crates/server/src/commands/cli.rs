@@ -101,7 +101,8 @@ fn read_serve(matches: &ArgMatches) -> Serve {
 pub(crate) fn program() -> clap::Command {
     let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON");
     let config = |arg: Arg| arg.value_name("FILE").value_parser(value_parser!(PathBuf));
-    let check = config(Arg::new("config")).help("The file; the variables alone where none is named");
+    let check = config(Arg::new("config"))
+        .help("The configuration file; without it, only the environment variables are checked");
     let schema = Arg::new("schema").long("schema").action(ArgAction::SetTrue).conflicts_with("config");
     let schema = schema.help("Print the schema of the file for editors (JSON Schema)");
     let control = Arg::new("control").long("control").value_name("PATH").value_parser(value_parser!(PathBuf));
@@ -116,25 +117,25 @@ pub(crate) fn program() -> clap::Command {
         .subcommand(serve_command(config(Arg::new("config").long("config"))))
         .subcommand(
             clap::Command::new("check")
-                .about("Read the configuration, say what is wrong and where")
+                .about("Check the configuration, and report every error with its position")
                 .arg(check)
                 .arg(schema),
         )
         .subcommand(
             clap::Command::new("book")
-                .about("Serve the manual of this version to this machine, offline")
+                .about("Serve the manual of this version locally, for reading offline")
                 .arg(listen.help("The address to listen on; with port 0 the system chooses the port")),
         )
         .subcommand(
             clap::Command::new("engines")
-                .about("What this build and this kernel run, with which system calls, and why not where not")
+                .about("List I/O models, their system calls, and why any are unavailable")
                 .arg(matrix.help("Print every legal combination"))
                 .arg(json()),
         )
         .subcommand(
             clap::Command::new("status")
-                .about("The running server's counters")
-                .arg(control.help("The server's control socket; found where there is one server"))
+                .about("Print the counters of a running server")
+                .arg(control.help("The server's control socket; not needed if only one server runs"))
                 .arg(json()),
         )
         .subcommand(super::bench::command())
@@ -142,20 +143,26 @@ pub(crate) fn program() -> clap::Command {
         .subcommand(super::users::command())
         .subcommand(man_command())
         .subcommand(
-            clap::Command::new("completions").about("What a shell needs to complete the command line").arg(
-                Arg::new("shell").value_name("SHELL").required(true).value_parser(SHELLS).help("Which one"),
-            ),
+            clap::Command::new("completions")
+                .about("Print a shell script that completes the command line")
+                .arg(
+                    Arg::new("shell")
+                        .value_name("SHELL")
+                        .required(true)
+                        .value_parser(SHELLS)
+                        .help("The shell"),
+                ),
         )
 }
 
 fn man_command() -> clap::Command {
     let command =
-        Arg::new("command").value_name("COMMAND").help("Of a command; of tenfold where none is named");
+        Arg::new("command").value_name("COMMAND").help("The command; without it, the page of tenfold itself");
     let to = Arg::new("to").long("to").value_name("DIR").value_parser(value_parser!(PathBuf));
     clap::Command::new("man")
-        .about("The manual pages")
+        .about("Print or write the manual pages")
         .arg(command)
-        .arg(to.conflicts_with("command").help("Write all pages into this folder, and print none"))
+        .arg(to.conflicts_with("command").help("Write all pages into this folder instead of printing one"))
 }
 
 fn serve_command(config: Arg) -> clap::Command {
@@ -165,32 +172,32 @@ fn serve_command(config: Arg) -> clap::Command {
     let serve =
         serve.arg(null("layer").value_name("LAYER").value_parser(["framed"]).help("A layer below HTTP"));
     serve
-        .about("Serve a folder, or what --config says")
+        .about("Serve a folder, or the sites of a configuration file")
         .after_help(
-            "Every setting is also a variable (TENFOLD_IDLE_TIMEOUT) and a key of the file (idle-timeout).\n\
-             A flag wins over a variable, a variable over the file, the file over the default.",
+            "Every setting is also an environment variable (TENFOLD_IDLE_TIMEOUT) and a key of the file (idle-timeout).\n\
+             A flag overrides a variable, a variable overrides the file, and the file overrides the default.",
         )
         .arg(
             Arg::new("DIR")
-                .help("The folder to serve; this one where none is named")
+                .help("The folder to serve; default: the current folder")
                 .value_parser(NonEmptyStringValueParser::new())
                 .conflicts_with("root"),
         )
-        .arg(config.help("A file of settings (TOML); paths in it are relative to it"))
+        .arg(config.help("The configuration file (TOML); its paths are relative to its own folder"))
         .args(rows().map(flag))
-        .arg(null("null").action(ArgAction::SetTrue).help("Answer all requests with one response, unread"))
+        .arg(null("null").action(ArgAction::SetTrue).help("Send one fixed response to every request without parsing it"))
         .arg(
             null("null-body")
                 .value_name("BYTES")
                 .value_parser(value_parser!(u32).range(..=i64::from(MOST_NULL_BODY)))
                 .requires("null")
-                .help("Bytes of its body [default: 0]"),
+                .help("Size of the fixed response's body [default: 0]"),
         )
         .arg(
             null("null-close")
                 .action(ArgAction::SetTrue)
                 .requires("null")
-                .help("Close the connection after it"),
+                .help("Close the connection after the fixed response"),
         )
 }
 

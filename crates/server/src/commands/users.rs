@@ -30,7 +30,7 @@ pub(crate) fn command() -> clap::Command {
     let with_name =
         |command: &'static str, about: &'static str| clap::Command::new(command).about(about).arg(name());
     clap::Command::new("users")
-        .about("The members of a site: add, list, disable, enable, passwd, remove, invite")
+        .about("Manage the members of a site")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
@@ -40,44 +40,46 @@ pub(crate) fn command() -> clap::Command {
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
                 .global(true)
-                .help("The server's file of settings, which says where members are kept"),
+                .help("The server's configuration file, which names the database of members"),
         )
         .arg(
             Arg::new("accounts")
                 .long("accounts")
                 .value_name("URL")
                 .global(true)
-                .help("Where members are kept, as the server's --accounts says it"),
+                .help("The database of members, as in the server's --accounts"),
         )
         .arg(
             Arg::new("sessions")
                 .long("sessions")
                 .value_name("URL")
                 .global(true)
-                .help("Where sessions are kept, as the server's --sessions says it"),
+                .help("The store of sessions, as in the server's --sessions"),
         )
         .subcommand(with_name(
             "add",
-            "Make an account; the password is read from the terminal or standard input",
+            "Create an account; reads the password from the terminal or standard input",
         ))
         .subcommand(
             clap::Command::new("list")
-                .about("All members")
+                .about("List all members")
                 .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON")),
         )
-        .subcommand(with_name("disable", "Let a member not log in any more, and end the member's sessions"))
-        .subcommand(with_name("enable", "Let a member log in again"))
-        .subcommand(with_name("passwd", "Give a member another password, and end the member's sessions"))
-        .subcommand(with_name("remove", "Remove an account for good"))
+        .subcommand(with_name("disable", "Forbid a member to log in, and end the member's sessions"))
+        .subcommand(with_name("enable", "Allow a member to log in again"))
+        .subcommand(with_name("passwd", "Change a member's password, and end the member's sessions"))
+        .subcommand(with_name("remove", "Delete an account permanently"))
         .subcommand(
-            clap::Command::new("invite").about("Make an invitation for one account, and print its code").arg(
-                Arg::new("days")
-                    .long("days")
-                    .value_name("N")
-                    .value_parser(value_parser!(u32).range(1..=3650))
-                    .default_value(DAYS)
-                    .help("Days that it is good for"),
-            ),
+            clap::Command::new("invite")
+                .about("Create an invitation for one account, and print its code")
+                .arg(
+                    Arg::new("days")
+                        .long("days")
+                        .value_name("N")
+                        .value_parser(value_parser!(u32).range(1..=3650))
+                        .default_value(DAYS)
+                        .help("Days until the invitation expires"),
+                ),
         )
 }
 

@@ -44,7 +44,7 @@ fn of_row(row: &SettingRow) -> Value {
         kinds.push(json!({"type": "array", "items": {"type": "string"}}));
     }
     let mut schema = any_of(kinds);
-    describe(&mut schema, &format!("{} (where nothing is said: {})", row.about, row.shown_initial()));
+    describe(&mut schema, &format!("{} (default: {})", row.about, row.shown_initial()));
     schema
 }
 

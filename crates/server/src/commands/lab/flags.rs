@@ -26,11 +26,9 @@ pub(crate) fn command() -> clap::Command {
                 .arg(Arg::new("NAME").required(true).help("Its name, or the path of a TOML file"))
                 .arg(Arg::new("file").long("file").action(ArgAction::SetTrue).help("Print its file (TOML)")),
         )
-        .subcommand(
-            clap::Command::new("doctor").about(
-                "List faults of this machine that spoil a measurement, with their mends; changes nothing",
-            ),
-        )
+        .subcommand(clap::Command::new("doctor").about(
+            "List faults of this machine that spoil a measurement, and how to fix each; changes nothing",
+        ))
         .subcommand(run_command())
         .subcommand(
             clap::Command::new("report")

@@ -22,51 +22,51 @@ const REGISTRATION: &[(&str, Registration)] = &[
 pub(super) static ROWS: &[SettingRow] = rows! { "Members":
     one "accounts" "URL|off" = Value("off"), fixed, null_only("off");
         members.accounts = accounts;
-        "where members are kept: sqlite:PATH, sqlite (in this system's place for such files), \
+        "the database of members: sqlite:PATH, sqlite (at this system's usual path), \
          postgres://USER:PASSWORD@HOST/NAME, mysql://USER:PASSWORD@HOST/NAME, file:PATH (a file that holds such a URL), or off";
-    one "accounts-user" "NAME" = Follows("tenfold-accounts if that user exists, else the user of the workers; when started as root"), fixed, not_null;
+    one "accounts-user" "NAME" = Follows("if started as root, tenfold-accounts if that user exists, else the user of the workers"), fixed, not_null;
         members.user = name;
-        "the user of the accounts process, for a server that is started as root; workers of another user cannot read the database";
+        "the user of the accounts process, if the server is started as root; workers that run as another user cannot read the database";
     many "protect" "FOLDER" = Value("off"), not_null;
         members.protect = each_or_off;
-        "a folder of the site that is for members only, such as /members/; can be given several times";
+        "a folder of the site for members only, such as /members/; repeatable";
     one "registration" "WHO" = Value("open"), fixed, not_null;
         members.registration = word("registration", REGISTRATION);
-        "who can register: open (everybody), invitation (who has a code of `tenfold users invite`), or closed";
+        "access to registration: open (everybody), invitation (with a code of `tenfold users invite`), or closed";
     one "account-templates" "DIR|off" = Value("off"), not_null;
         members.templates = |given: Text<'_>| if given.text == "off" { Ok(None) } else { given.path().map(Some) };
-        "a folder with templates of your own for the members' pages";
+        "a folder with custom templates for the members' pages";
     one "sessions" "URL|database" = Value("database"), fixed, not_null;
         members.sessions = sessions;
-        "where sessions are kept: database (with the accounts), or a Valkey or Redis, redis://HOST, that nodes share, \
+        "the store of sessions: database (the one of the accounts), or a Valkey or Redis that nodes share (redis://HOST), \
          or file:PATH (a file that holds such a URL)";
     one "session-idle" "TIME" = Value("24h"), fixed, not_null;
         members.idle = time(SECOND..=YEAR);
         "idle session timeout";
     one "session-lifetime" "TIME" = Value("720h"), fixed, not_null;
         members.absolute = time(SECOND..=YEAR);
-        "a session ends after so long in any case";
+        "maximum age of a session, even in use";
     one "password-min-length" "N" = Value("8"), fixed, not_null;
         members.least_password = count(6..=128);
-        "characters that a new password has at least";
+        "minimum number of characters of a new password";
     one "password-memory" "BYTES" = Value("19 MiB"), fixed, not_null;
         members.memory = size(64 * 1024..=1024 * MIB);
-        "memory that hashing a password takes (Argon2id)";
+        "memory to hash one password (Argon2id)";
     one "password-passes" "N" = Value("2"), fixed, not_null;
         members.passes = number(1..=64u32);
         "passes over that memory";
     one "password-threads" "N" = Value("1"), fixed, not_null;
         members.hash_threads = count(1..=64);
-        "passwords that are hashed at once, on the whole server";
+        "maximum number of passwords that the whole server hashes at the same time";
     one "password-queue" "N" = Value("64"), fixed, not_null;
         members.hash_queue = count(1..=100_000);
-        "forms with a password that wait for one, on the whole server; past it 503";
+        "maximum number of passwords that wait to be hashed, on the whole server; beyond it, 503";
     one "db-connections" "N" = Value("8"), fixed, not_null;
         members.connections = count(1..=256);
-        "connections to the database, of the whole server";
+        "maximum number of the whole server's connections to the database";
     one "login-throttle" "on|off" = Value("on"), fixed, not_null;
         members.throttle = switch;
-        "whether attempts to log in, also by basic authentication, are counted by name and by address, and too many refused";
+        "count failed logins by name and by address, with basic authentication too, and refuse further attempts if there are too many";
     many "trusted-proxy" "ADDRESS|unix" = Value("off"), not_null;
         members.trusted = each_or_off;
         "a proxy whose X-Forwarded-For and X-Forwarded-Proto are used: an address, a network, or unix (whatever connects \

@@ -11,13 +11,13 @@ use crate::settings::row::{SettingRow, Text, many, one};
 pub(super) static ROWS: &[SettingRow] = rows! { "TLS":
     many "tls-certificate" "FILE|off" = Value("off"), not_null;
         tls_certificate = paths_or_off;
-        "a file with a certificate and its chain (PEM): every TCP address in listen that is not http: has TLS; can be given several times";
+        "a file with a certificate and its chain (PEM); turns TLS on for every TCP address in listen without the prefix http:; repeatable";
     many "tls-key" "FILE|off" = Value("off"), not_null;
         tls_key = paths_or_off;
-        "a file with the key of tls-certificate (PEM); as often as that, in the same order";
+        "a file with the key of a certificate (PEM); one for each tls-certificate, in the same order";
     one "tls-preset" "modern|intermediate" = Value("intermediate"), not_null;
         tls_preset = word("TLS preset", &[("modern", SecurityPreset::Modern), ("intermediate", SecurityPreset::Intermediate)]);
-        "versions and cipher suites of TLS: modern is 1.3, intermediate is 1.2 and 1.3";
+        "TLS versions and their cipher suites: modern (1.3) or intermediate (1.2 and 1.3)";
 };
 
 fn paths_or_off(given: &[Text<'_>]) -> Result<Vec<PathBuf>, String> {

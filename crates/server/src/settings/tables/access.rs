@@ -18,22 +18,22 @@ pub(super) static CORS: TableKeys<CorsTable> = TableKeys {
     of: "cors",
     own: keys! {
         "origins" Shape::Many(&Shape::Text("https://app.example"));
-            "the origins whose pages may read; * for all";
+            "origins whose pages may read responses; * for all";
             |cors, given, _| cors.origins = words(given)?;
         "methods" Shape::Many(&Shape::Text("GET"));
-            "methods that a preflight is told; GET and HEAD where nothing is said";
+            "methods that a preflight allows; default: GET and HEAD";
             |cors, given, _| cors.methods = Some(words(given)?);
         "headers" Shape::Many(&Shape::Text("X-Requested-With"));
-            "fields of requests that a preflight is told";
+            "request header fields that a preflight allows";
             |cors, given, _| cors.headers = Some(words(given)?);
         "expose" Shape::Many(&Shape::Text("ETag"));
-            "fields of answers that pages may read, beside those that they always may";
+            "additional response header fields that pages may read";
             |cors, given, _| cors.expose = Some(words(given)?);
         "max-age" Shape::Text("10m");
-            "how long a preflight may be remembered";
+            "how long browsers may cache a preflight";
             |cors, given, _| cors.max_age = Some(given.parse(|text| duration(text, SECOND..=DAY))?);
         "credentials" Shape::Switch;
-            "whether pages may send cookies and passwords along";
+            "whether pages may send cookies and passwords";
             |cors, given, _| cors.credentials = given.switch()?;
     },
     policy: None,
@@ -83,10 +83,10 @@ pub(super) static AUTH: TableKeys<AuthTable> = TableKeys {
     of: "auth",
     own: keys! {
         "realm" Shape::Text("Members");
-            "what browsers show of it; `private` where nothing is said";
+            "the name that browsers show in the password dialog; default: `private`";
             |auth, given, _| auth.realm = Some(given.text()?.to_owned());
         "users" Shape::Either(&[Shape::Text("users.htpasswd"), Shape::Map("alice", &Shape::Text("$2y$10$..."))]);
-            "hashed passwords (bcrypt or Argon2id) by name, or a file of lines with name:hash";
+            "hashed passwords (bcrypt or Argon2id) by user name, or a file with name:hash on each line";
             |auth, given, reader| auth.users = users(given, reader)?;
     },
     policy: None,

@@ -12,34 +12,34 @@ use crate::settings::units::{duration, listing};
 /// Every key, in the order of the book.
 pub(crate) static POLICY: &[TableKey<Policy>] = keys! {
     "cache" Shape::Either(&[Shape::Word(&["immutable", "hashed", "revalidate", "no-store"]), Shape::Text("1h")]);
-    "what caches may do: immutable, hashed (by the file's name), revalidate, no-store, or a time";
+    "caching: immutable, hashed (if the file's name contains a hash), revalidate, no-store, or a time";
     |policy, given, _| policy.cache = Some(given.parse(cache)?);
 "listing" Shape::Word(&["html", "json", "off"]);
-    "what is shown of a folder without an index, as the setting of this name says it for all";
+    "the response for a folder without an index; overrides the setting of this name";
     |policy, given, _| policy.listing = Some(given.parse(listing)?);
 "headers" Shape::Table(&HEADERS);
-    "what is done to the fields of answers";
+    "changes to response header fields";
     |policy, given, reader| HEADERS.read(given.table()?, &mut policy.fields, reader);
 "charset" Shape::Either(&[Shape::Text("utf-8"), Shape::Off]);
-    "the charset that text is said to have, or false for none; utf-8 where nothing is said";
+    "the charset parameter of text types, or false for none; default: utf-8";
     |policy, given, _| policy.charset = Some(unless_off(given, |given| given.parse(charset))?);
 "types" Shape::Map(".md", &Shape::Text("text/markdown"));
-    "media types of files, by the ending of their name (with its dot) or by all of it";
+    "media types of files, by the end of their name (with its dot) or by the whole name";
     |policy, given, _| read_types(policy, given)?;
 "early-hints" Shape::Many(&Shape::Text("</site.css>; rel=preload; as=style"));
-    "values of Link that are sent ahead of an answer with status 103, and in it";
+    "values of Link to send in a 103 response, and again in the final response";
     |policy, given, _| policy.early_hints = Some(early_hints(given)?);
 "try-files" Shape::Many(&Shape::Text("{path}.html"));
-    "what is tried for a path, in order: {path}, {path}.html, {path}/, /index.html";
+    "files to try for a path, in order: {path}, {path}.html, {path}/, /index.html";
     |policy, given, _| policy.try_files = Some(try_files(given)?);
 "fallback" Shape::Either(&[Shape::Text("/index.html"), Shape::Off]);
-    "the file for paths that lead to none, where their last part has no dot: for applications of one page";
+    "the file for paths without a file whose last part has no dot, for single-page applications";
     |policy, given, _| policy.fallback = Some(unless_off(given, |given| given.parse(tenfold_site::page_name))?);
 "cors" Shape::Either(&[Shape::Table(&CORS), Shape::Off]);
-    "which pages of other origins may read answers";
+    "access to responses for pages of other origins";
     |policy, given, reader| policy.cors = Some(unless_off(given, |given| read_cors(given, reader))?);
 "auth" Shape::Either(&[Shape::Table(&AUTH), Shape::Off]);
-    "who may see it: basic authentication, which belongs on an encrypted connection";
+    "basic authentication; use it on encrypted connections only";
     |policy, given, reader| policy.auth = Some(unless_off(given, |given| read_auth(given, reader))?);
 };
 
@@ -111,13 +111,13 @@ static HEADERS: TableKeys<Vec<FieldEdit>> = TableKeys {
     of: "headers",
     own: keys! {
         "set" Shape::Map("X-Frame-Options", &Shape::Text("DENY"));
-            "fields that are sent with this value, and with no other";
+            "fields to send with this value only";
             |edits, given, _| each_field(edits, given, FieldEdit::set)?;
         "add" Shape::Map("Link", &Shape::Many(&Shape::Text("</site.css>; rel=preload; as=style")));
-            "fields that are sent beside others of their name";
+            "fields to send in addition to others of the same name";
             |edits, given, _| each_field(edits, given, FieldEdit::add)?;
         "remove" Shape::Many(&Shape::Text("ETag"));
-            "fields that are not sent";
+            "fields to remove";
             |edits, given, _| edits.extend(given.parse_each(FieldEdit::remove)?);
     },
     policy: None,

@@ -92,25 +92,25 @@ macro_rules! site_keys {
         keys! {
             $($own)*
             "path" Shape::Tables(&PATH);
-                "what holds for some paths; of several that fit, later ones win key by key";
+                "rules for some paths; if several match, the later one wins for each key";
                 |site, given, reader| read_rules(site, given, reader)?;
             "redirect" Shape::Tables(&REDIRECT);
-                "sends clients elsewhere; the first that fits counts";
+                "redirects clients to another URL; the first match applies";
                 |site, given, reader| read_redirects(site, given, reader)?;
             "rewrite" Shape::Tables(&REWRITE);
-                "looks for something else, and the client does not notice; the first that fits counts";
+                "serves another path without a redirect; the first match applies";
                 |site, given, reader| read_rewrites(site, given, reader)?;
             "trailing-slash" Shape::Word(&["add", "remove", "either"]);
-                "how folders are asked for: add (with a slash), remove (without), either; others are redirected";
+                "the trailing slash of folders: add, remove or either; other requests are redirected";
                 |site, given, _| site.slash = Some(given.parse(|text| word(text, "way to ask for a folder", SLASHES))?);
             "dotfiles" Shape::Many(&Shape::Text("/.well-known"));
-                "hidden files and folders that are served; /.well-known where nothing is said";
+                "hidden files and folders to serve; default: /.well-known";
                 |site, given, _| site.shown = Some(Shown::new(given.parse_each(Pattern::new)?));
             "symlinks" Shape::Word(&["beneath", "none", "owner"]);
-                "symbolic links that are followed: beneath (the root), none, owner (of what they lead to)";
+                "symbolic links to follow: beneath (if the target is beneath the root), none, owner (if the target has the same owner)";
                 |site, given, _| site.links = Some(given.parse(|text| word(text, "choice of links", LINKS))?);
             "error-pages" Shape::Map("404", &Shape::Either(&[Shape::Text("/404.html"), Shape::Off]));
-                "files that are the bodies of errors, by status: 404, 4xx; false for a line of text";
+                "files for the bodies of error responses, by status: 404, 4xx; false for a line of text";
                 |site, given, _| read_error_pages(site, given)?;
         }
     };
@@ -125,13 +125,13 @@ pub(crate) static HOST: TableKeys<SiteTable> = TableKeys {
     of: "[[host]]",
     own: site_keys! {
         "name" Shape::Many(&Shape::Text("example.org"));
-            "the names it is for; *.example.org is for every name that ends so";
+            "the names of the host; *.example.org matches every name with this ending";
             |site, given, _| site.names = given.parse_each(HostName::new)?;
         "root" Shape::Text("site");
-            "the folder to serve; where it is not said, that of the setting root";
+            "the folder to serve; default: the setting root";
             |site, given, reader| site.root = Some(given.path(reader)?);
         "index" Shape::Text("index.html");
-            "the file that is served for a folder; where it is not said, that of the setting index";
+            "the file to serve for a folder; default: the setting index";
             |site, given, _| site.index = Some(given.parse(file_name)?);
     },
     policy: Some((|site| &mut site.policy, POLICY)),
@@ -142,7 +142,7 @@ static PATH: TableKeys<PathTable> = TableKeys {
     of: "a path",
     own: keys! {
         "match" Shape::Many(&Shape::Text("/assets/**"));
-            "the paths it is for; * is for a part of a name, ** for any number of names";
+            "the paths to match; * matches a part of a name, ** any number of names";
             |path, given, _| path.patterns = given.parse_each(Pattern::new)?;
     },
     policy: Some((|path| &mut path.policy, POLICY)),
@@ -180,10 +180,10 @@ macro_rules! way_keys {
     ($($more:tt)*) => {
         keys! {
             "from" Shape::Text("/old/**");
-                "the paths it is for; * is for a part of a name, ** for any number of names";
+                "the paths to match; * matches a part of a name, ** any number of names";
                 |way, given, _| way.from = Some(given.parse(Pattern::new)?);
             "to" Shape::Text("/new/**");
-                "where they lead; where both end with /**, the rest of the path is taken along";
+                "the target; if it and the path both end with /**, the rest of the path is kept";
                 |way, given, _| way.to = Some(given.text()?.to_owned());
             $($more)*
         }
@@ -194,7 +194,7 @@ static REDIRECT: TableKeys<RedirectRow> = TableKeys {
     of: "a redirect",
     own: way_keys! {
         "status" Shape::Number(301, 308);
-            "301 (where nothing is said), 302, 303, 307 or 308";
+            "the status: 301 (default), 302, 303, 307 or 308";
             |way, given, _| way.status = Some(given.number(301, 308)? as u16);
     },
     policy: None,

@@ -9,10 +9,10 @@ pub(crate) static TOP: TableKeys<Settings> = TableKeys {
     of: "the file",
     own: keys! {
         "site" Shape::Table(&SITE);
-            "what holds for every host, and for requests to none of them";
+            "rules for every host, and for requests that match none of them";
             |settings, given, reader| SITE.read(given.table()?, &mut settings.site, reader);
         "host" Shape::Tables(&HOST);
-            "a virtual host: a site for requests that name it";
+            "a virtual host: a site for requests with its name";
             |settings, given, reader| read_hosts(settings, given, reader)?;
     },
     policy: None,
