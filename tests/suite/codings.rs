@@ -129,7 +129,7 @@ fn invalid_settings_are_rejected(_: &Config) {
     let folder = TempFolder::new("refused");
     for (words, place, mend) in [
         ("compress = \"deflate\"", ":1:12", "some of br, zstd and gzip"),
-        ("precompressed = [\"br\", \"br\"]", ":1:17", "br stands twice"),
+        ("precompressed = [\"br\", \"br\"]", ":1:17", "duplicate coding br"),
         ("compress = \"on\"\ncompress-types = [\"html\"]", ":2:18", "such as text/html"),
         ("compress = \"on\"\ncompress-from = \"0\"", ":2:17", "from 1 bytes"),
         ("compres = \"on\"", ":1:1", "did you mean compress?"),

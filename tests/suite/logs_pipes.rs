@@ -143,7 +143,7 @@ fn a_pipe_without_its_reader_delays_no_signal(config: &Config) {
         becomes_true(SOON, "it is said", || server.errors().contains(how));
         let said = server.errors();
         let line = said.lines().find(|line| line.contains(how)).expect("it was just there");
-        for part in [&named, "nobody reads this pipe", "start its reader, then try again"] {
+        for part in [&named, "no process reads this pipe", "start its reader, then try again"] {
             assert!(line.contains(part), "{part:?} is not said in: {line}");
         }
     }
@@ -171,6 +171,6 @@ fn a_pipe_without_a_reader_is_reported_at_the_start() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
-    let expected = format!("cannot open the access log {}: nobody reads this pipe: ", path.display());
+    let expected = format!("cannot open the access log {}: no process reads this pipe: ", path.display());
     assert!(said.contains(&expected) && said.contains("start its reader, then try again"), "{said}");
 }

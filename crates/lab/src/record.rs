@@ -94,9 +94,8 @@ pub fn read(folder: &Path) -> Result<Vec<Trial>, String> {
         std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let whole = text.rfind('\n').map_or("", |at| &text[..at]);
     let read = |(number, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| {
-            format!("{}:{number}: this is no trial of `tenfold lab`: {error}", path.display())
-        })
+        serde_json::from_str(line)
+            .map_err(|error| format!("{}:{number}: not a trial of `tenfold lab`: {error}", path.display()))
     };
     (1..).zip(whole.lines()).map(read).collect()
 }

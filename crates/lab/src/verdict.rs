@@ -253,7 +253,7 @@ impl Judge<'_> {
         let significant = self.p.is_some_and(|p| p <= ALPHA);
         match () {
             () if all(Decision::Holds) && significant => {
-                (Ruling::Holds, format!("it is better than each other; {rival} is closest"), effect, true)
+                (Ruling::Holds, format!("better than every other cell; {rival} is closest"), effect, true)
             }
             () if all(Decision::NoDifference) => {
                 let margin = self.planned.margin * 100.0;

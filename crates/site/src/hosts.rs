@@ -37,10 +37,10 @@ impl HostName {
         let is_address = name.starts_with('[') && name.ends_with(']');
         let mend = match () {
             () if name.is_empty() => "a host has a name, such as example.org",
-            () if name.contains("://") => "a host's name stands without http:// in front of it",
+            () if name.contains("://") => "a host's name has no http:// prefix",
             () if name.contains('/') => "a host's name holds no path",
-            () if name.contains('*') => "a star stands alone in front: *.example.org",
-            () if !is_address && name.contains(':') => "a host's name stands without its port",
+            () if name.contains('*') => "a star is allowed only as the whole first label: *.example.org",
+            () if !is_address && name.contains(':') => "a host's name has no port",
             () if !name.is_ascii() => "a name in another script is written as it is sent: xn--...",
             () if !is_address
                 && !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) =>

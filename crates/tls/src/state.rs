@@ -68,7 +68,9 @@ impl StateFolder {
             return Err(refused("it belongs to another user; change its owner, or name another folder"));
         }
         if Mode::from_raw_mode(status.st_mode).intersects(Mode::RWXG | Mode::RWXO) {
-            return Err(refused("other users can enter it; `chmod 700` it, because it has private keys"));
+            return Err(refused(
+                "other users can enter it, and it holds private keys; run `chmod 700` on it",
+            ));
         }
         Ok(StateFolder { folder, path: path.to_owned() })
     }

@@ -33,7 +33,7 @@ pub struct QueueFull;
 
 impl fmt::Display for QueueFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("as much work is waiting as may wait")
+        f.write_str("the work queue is full")
     }
 }
 

@@ -38,7 +38,7 @@ const PATIENCE: u32 = 100;
 pub(crate) fn run<P: Protocol>(plan: &Plan, intake: &Intake<'_>, protocol: &P) -> Result<(), String> {
     let idle_since =
         SharedRows::new(1, plan.bounds.connections.saturating_add(MOST_LEAVING)).map_err(|error| {
-            format!("there is no memory for {} connections: {error}", plan.bounds.connections)
+            format!("cannot allocate memory for {} connections: {error}", plan.bounds.connections)
         })?;
     let children = Children { each: Places::default(), idle_since, reopened: lifecycle::reopened() };
     let children = RefCell::new(children);

@@ -163,7 +163,7 @@ impl Decoder {
             (State::TrailerLineFeed, b'\n') => self.extra(State::Trailer)?,
             (State::LastLineFeed, b'\n') => State::Done,
             (State::SizeLineFeed | State::TrailerLineFeed | State::LastLineFeed, _) => {
-                return wrong("a line of a body in chunks does not end with CR LF");
+                return wrong("a line of a chunked body does not end with CR LF");
             }
             (State::Content | State::Done, _) => unreachable!("content and the end are no single bytes"),
         })

@@ -136,7 +136,9 @@ impl<'a> FramingFields<'a> {
         // Chunked twice, or nothing between two commas: two readers may decode it differently.
         if !ends || codings.clone().any(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"chunked"))
         {
-            return Err(Refusal::Malformed("Transfer-Encoding does not end with a single chunked"));
+            return Err(Refusal::Malformed(
+                "Transfer-Encoding does not contain chunked exactly once, at the end",
+            ));
         }
         self.coding =
             Some(if codings.next().is_none() { TransferCoding::Chunked } else { TransferCoding::Unknown });

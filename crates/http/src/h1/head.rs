@@ -56,7 +56,7 @@ pub(crate) fn scan(input: &[u8], scanned: &mut usize, limits: &Limits) -> Result
             return Err(Refusal::Malformed("a line ends with a bare line feed"));
         }
         if at == 1 {
-            return Err(Refusal::Malformed("more than one empty line stands in front of the request"));
+            return Err(Refusal::Malformed("more than one empty line precedes the request"));
         }
         if at >= 3 && input[at - 3] == b'\r' && input[at - 2] == b'\n' {
             return Ok(Scan::Whole(at + 1));

@@ -232,7 +232,7 @@ impl ExperimentReader<'_> {
             (Some(pair), None, None, None, None) => {
                 let is = raw.is.ok_or_else(|| {
                     wrong(
-                        "the rule does not say on which side of 1 the ratio is",
+                        "the rule does not tell whether the ratio is above or below 1",
                         "add `is = \"greater\"`, \"less\" or \"equal\"",
                     )
                 })?;
@@ -242,7 +242,7 @@ impl ExperimentReader<'_> {
                 Some(among) if !among.is_empty() => {
                     Ok(VerdictRule::Best { of: self.known(of)?, among: all(among)? })
                 }
-                _ => Err(wrong("the rule does not say what it is best among", "add `among = [\"CELL\"]`")),
+                _ => Err(wrong("the rule has no cells to compare with", "add `among = [\"CELL\"]`")),
             },
             (None, None, Some(of), None, None) => {
                 let (side, limit) = side(raw)?;
@@ -255,10 +255,10 @@ impl ExperimentReader<'_> {
             }
             (None, None, None, None, Some(levels)) => {
                 let at = raw.at.as_ref().ok_or_else(|| {
-                    wrong("the rule does not say which level fails first", "add `at = \"CELL\"`")
+                    wrong("the rule does not name the level that fails first", "add `at = \"CELL\"`")
                 })?;
                 let limit = raw.limit.ok_or_else(|| {
-                    wrong("the rule does not say when a level has failed", "add `limit = 0`")
+                    wrong("the rule has no limit at which a level fails", "add `limit = 0`")
                 })?;
                 let levels: Vec<String> = all(levels)?;
                 let at_known = self.known(at)?;

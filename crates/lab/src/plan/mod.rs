@@ -127,8 +127,7 @@ impl RunPlan {
         let text = std::fs::read_to_string(&path).map_err(|error| {
             format!("cannot read {shown}: {error}; name the folder of a run of `tenfold lab run`")
         })?;
-        serde_json::from_str(&text)
-            .map_err(|error| format!("{shown}: this is no plan of `tenfold lab`: {error}"))
+        serde_json::from_str(&text).map_err(|error| format!("{shown}: not a plan of `tenfold lab`: {error}"))
     }
 }
 

@@ -37,7 +37,7 @@ impl RunResults {
         let text = std::fs::read_to_string(&path)
             .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let environment = serde_json::from_str(&text)
-            .map_err(|error| format!("{}: this is no environment of a run: {error}", path.display()))?;
+            .map_err(|error| format!("{}: not the environment of a run: {error}", path.display()))?;
         let trials = record::read(folder)?;
         let (mut verdicts, mut controls) = (Vec::new(), Vec::new());
         for planned in &plan.experiments {

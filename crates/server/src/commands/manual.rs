@@ -59,7 +59,7 @@ fn pages(program: Command) -> Vec<ManualPage> {
         left.extend(command.get_subcommands().filter(|inner| inner.get_name() != "help").cloned());
         let mut text = Vec::new();
         let man = Man::new(command).manual("Tenfold");
-        man.render(&mut text).expect("memory takes what is written to it");
+        man.render(&mut text).expect("a write to memory succeeds");
         pages.push(ManualPage { name, text });
     }
     pages

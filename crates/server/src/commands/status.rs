@@ -33,7 +33,7 @@ fn ask(path: &Path) -> Result<(String, StatusReport), String> {
     };
     let text = text().map_err(|error| format!("no server answers at {}: {error}", path.display()))?;
     let report = serde_json::from_str(&text).map_err(|error| {
-        format!("what answers at {} is no server of this version: {error}", path.display())
+        format!("the process at {} does not answer as a server of this version: {error}", path.display())
     })?;
     Ok((text, report))
 }

@@ -105,12 +105,12 @@ fn why(path: &Path, error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_some() {
         let folder = folder.display();
         return format!(
-            "{error}; let the user that starts the server write in {folder}, or name another file"
+            "{error}; give the user that starts the server write access to {folder}, or name another file"
         );
     }
     let pipe = || fs::metadata(path).is_ok_and(|facts| facts.file_type().is_fifo());
     match is(error, errno::ENXIO) && pipe() {
-        true => format!("nobody reads this pipe: {error}; start its reader, then try again"),
+        true => format!("no process reads this pipe: {error}; start its reader, then try again"),
         false => error.to_string(),
     }
 }
@@ -250,7 +250,7 @@ mod tests {
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a temporary folder");
         for opened in [make(&path, None), open(&path)] {
             let why = opened.expect_err("nobody reads it");
-            assert!(why.contains("nobody reads this pipe: No such device"), "{why}");
+            assert!(why.contains("no process reads this pipe: No such device"), "{why}");
         }
         let _reader = File::options().read(true).write(true).open(&path).expect("it was just made");
         for opened in [make(&path, None), open(&path)] {

@@ -105,10 +105,10 @@ fn bounds_of_nothing(settings: &Settings, shares: Option<&AddressShares>) -> Res
                 .into(),
         ),
         (Some(most), least) if most <= least => Err(format!(
-            "max-rate is {most} and min-rate {least}: nobody could keep both; raise one or lower the other"
+            "max-rate is {most} and min-rate is {least}: no connection can meet both; raise one or lower the other"
         )),
         (Some(_), _) if let Some(address) = settings.addresses().find(unix) => {
-            Err(format!("max-rate is for TCP, and {address} is none"))
+            Err(format!("max-rate applies to TCP only, and {address} is a Unix socket"))
         }
         _ => Ok(()),
     }

@@ -70,7 +70,7 @@ fn is_private(path: &Path) -> io::Result<()> {
     let facts = fs::symlink_metadata(path)?;
     let refused = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     match facts.mode() & 0o777 {
-        _ if !facts.is_dir() => refused(format!("{} is no folder", path.display())),
+        _ if !facts.is_dir() => refused(format!("{} is not a folder", path.display())),
         _ if facts.uid() != user::own() => refused(format!(
             "{} belongs to user {}; name another place with control",
             path.display(),
@@ -131,9 +131,9 @@ mod tests {
         make_private(&base).expect("it is ours and nobody else's");
         let refusal = |path: &Path| make_private(path).expect_err("it is not").to_string();
         fs::write(at("file"), "").expect("our own folder");
-        assert!(refusal(&at("file")).ends_with("is no folder"));
+        assert!(refusal(&at("file")).ends_with("is not a folder"));
         symlink(&base, at("link")).expect("our own folder");
-        assert!(refusal(&at("link")).ends_with("is no folder"), "a link may lead anywhere");
+        assert!(refusal(&at("link")).ends_with("is not a folder"), "a link may lead anywhere");
         fs::create_dir(at("open")).expect("our own folder");
         fs::set_permissions(at("open"), fs::Permissions::from_mode(0o755)).expect("our own folder");
         assert!(refusal(&at("open")).starts_with("others may enter"));

@@ -112,12 +112,13 @@ impl AccountsProcess {
     ) -> Result<AccountsProcess, String> {
         let (client, server) =
             channel::open().map_err(|error| format!("cannot open the channel to the accounts: {error}"))?;
-        let starts = Starts::new()
-            .map_err(|error| format!("there is no memory to count starts of the accounts in: {error}"))?;
-        let pulse =
-            Pulse::new().map_err(|error| format!("there is no memory to watch the accounts in: {error}"))?;
+        let starts = Starts::new().map_err(|error| {
+            format!("cannot allocate memory to count starts of the accounts process: {error}")
+        })?;
+        let pulse = Pulse::new()
+            .map_err(|error| format!("cannot allocate memory to monitor the accounts process: {error}"))?;
         let reports = SharedRows::new(2, REPORT_WORDS)
-            .map_err(|error| format!("there is no memory for reports: {error}"))?;
+            .map_err(|error| format!("cannot allocate memory for reports: {error}"))?;
         let now = Instant::now();
         Ok(AccountsProcess {
             settings: settings.members.clone(),

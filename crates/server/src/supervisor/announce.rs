@@ -122,7 +122,7 @@ fn members(facts: &StartFacts<'_>) -> Option<String> {
     text += match said.trusted.as_slice() {
         _ if everywhere => "; cookies are Secure",
         [] if facts.config.certificates.is_some() => "; cookies are Secure with TLS, and plain elsewhere",
-        [] => "; cookies are plain: without TLS whoever listens on the way can use them",
+        [] => "; cookies are plain: without TLS, an observer of the network can steal them",
         _ => "; cookies are Secure where a trusted proxy says https, and plain elsewhere",
     };
     Some(text)

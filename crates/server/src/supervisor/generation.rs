@@ -121,9 +121,9 @@ impl Generation {
         let has_members = !null && settings.members.accounts.is_some();
         let web = has_members.then(|| Web::new(settings.members.web()).map(Arc::new)).transpose()?;
         let rows = SharedRows::new(config.plan.counted_threads(), counters::WORDS)
-            .map_err(|error| format!("there is no memory to count in: {error}"))?;
+            .map_err(|error| format!("cannot allocate memory for counters: {error}"))?;
         let reports = SharedRows::new(config.plan.processes(), REPORT_WORDS)
-            .map_err(|error| format!("there is no memory for reports: {error}"))?;
+            .map_err(|error| format!("cannot allocate memory for reports: {error}"))?;
         let now = Instant::now();
         let place = || WorkerPlace { pid: None, began: now, failures: 0, again: Some(now), restarts: 0 };
         let workers = (0..config.plan.processes()).map(|_| place()).collect();
@@ -340,7 +340,7 @@ impl AddressRows {
             None => {
                 let most = generation.settings.max_addresses;
                 let table = Addresses::new(most, processes * (MOST_FORMER + 1))
-                    .map_err(|error| format!("there is no memory for {most} addresses: {error}"))?;
+                    .map_err(|error| format!("cannot allocate memory for {most} addresses: {error}"))?;
                 // It is used until the last process ends.
                 *self.0.insert(Box::leak(Box::new(table)))
             }

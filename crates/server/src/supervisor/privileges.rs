@@ -22,9 +22,9 @@ const USUAL_ACCOUNTS: &str = "tenfold-accounts";
 pub(crate) fn allowed(settings: &Settings) -> Result<(), String> {
     let named = [("user", &settings.user), ("accounts-user", &settings.members.user)];
     match named.into_iter().find_map(|(key, name)| Some((key, name.as_ref()?))) {
-        Some((key, name)) if !user::is_root() => Err(format!(
-            "{key} is {name}, but only a server that is started as root can become somebody else"
-        )),
+        Some((key, name)) if !user::is_root() => {
+            Err(format!("{key} is {name}, but only a server that is started as root can change its user"))
+        }
         _ => Ok(()),
     }
 }
@@ -39,7 +39,7 @@ pub(crate) fn worker_user(settings: &Settings) -> Result<Option<SystemUser>, Str
     }
     let found = named(settings.user.as_deref().unwrap_or(USUAL), "user")?;
     if found.id == 0 {
-        warning!("workers are root, without its capabilities; better name somebody else with --user");
+        warning!("workers run as root, without its capabilities; name another user with --user");
     }
     Ok(Some(found))
 }
@@ -94,7 +94,7 @@ pub(super) fn shared_user(settings: &Settings, users: Users<'_>) -> Option<Strin
 }
 
 fn named(name: &str, key: &str) -> Result<SystemUser, String> {
-    look_up(name)?.ok_or_else(|| format!("there is no user {name}; name one that there is with --{key}"))
+    look_up(name)?.ok_or_else(|| format!("there is no user {name}; name an existing user with --{key}"))
 }
 
 fn look_up(name: &str) -> Result<Option<SystemUser>, String> {

@@ -188,7 +188,7 @@ impl Supervisor {
                 let client = match self.accounts.take().map(|accounts| accounts.client()).transpose() {
                     Ok(client) => client.flatten(),
                     Err(error) => {
-                        error!("worker {}: there is no way to the accounts: {error}", place + 1);
+                        error!("worker {}: cannot connect to the accounts process: {error}", place + 1);
                         std::process::exit(CANNOT_SERVE);
                     }
                 };

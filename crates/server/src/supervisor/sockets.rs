@@ -168,7 +168,7 @@ pub(super) fn explain(address: &ListenAddress, error: &io::Error) -> String {
         ),
         (ErrorKind::AddrNotAvailable, ListenAddress::Internet(at)) => {
             format!(
-                "{} is no address of this machine; {} stands for all that it has",
+                "{} is not an address of this machine; {} means all of its addresses",
                 at.ip(),
                 everything(at)
             )

@@ -38,7 +38,7 @@ impl TicketRotation {
     /// There are no random bytes, or there is no memory.
     pub(super) fn new() -> Result<TicketRotation, String> {
         let keys = TicketKeys::generate(now())
-            .map_err(|_| "cannot make a key for TLS tickets: the system has no random bytes")?;
+            .map_err(|_| "cannot create a key for TLS tickets: the system has no random bytes")?;
         let rows = SharedRows::new(1, SharedBytes::words_for(MAX_BYTES))
             .map_err(|error| format!("cannot share keys of TLS tickets: {error}"))?;
         let shared = SharedBytes::new(Arc::new(TicketMemory(rows)));

@@ -50,7 +50,7 @@ impl App {
         worker: Arc<WorkerShared>,
     ) -> Result<App, String> {
         let passwords = Passwords::new(plan, settings)
-            .map_err(|error| format!("there is no memory to count passwords in: {error}"))?;
+            .map_err(|error| format!("cannot allocate memory to count passwords: {error}"))?;
         let shared = Arc::new_cyclic(|this| SharedService {
             this: this.clone(),
             hosts,

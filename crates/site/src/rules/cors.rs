@@ -149,20 +149,22 @@ fn tokens(all: &[String], what: &str, example: &str) -> Result<String, String> {
 /// An origin is a scheme, a host and perhaps a port, in lower case (RFC 6454 §6.2).
 fn origin_or_why(origin: &str) -> Result<(), String> {
     if origin == "null" {
-        return Err("null is the origin of every sandboxed page; who has to read says so with *".into());
+        return Err("null is the origin of every sandboxed page; to let all of them read, write *".into());
     }
     let Some((scheme, host)) = origin.split_once("://") else {
-        return Err(format!("{origin:?} is no origin; write the scheme, too: https://{origin}"));
+        return Err(format!("{origin:?} is not an origin; add the scheme: https://{origin}"));
     };
     let name = scheme
         .bytes()
         .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte));
     if !name || scheme.is_empty() || host.is_empty() || origin.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        return Err(format!("{origin:?} is no origin; browsers send it in lower case: https://app.example"));
+        return Err(format!(
+            "{origin:?} is not an origin; browsers send it in lower case: https://app.example"
+        ));
     }
     if host.contains(['/', '?', '#', '@']) || !host.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(format!(
-            "{origin:?} is no origin: it has a scheme, a host and perhaps a port, and no path"
+            "{origin:?} is not an origin: it has a scheme, a host and perhaps a port, and no path"
         ));
     }
     if (scheme, host.rsplit(':').next()) == ("https", Some("443"))

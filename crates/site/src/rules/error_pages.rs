@@ -22,7 +22,7 @@ impl ErrorPages {
         let statuses = match (class, statuses.parse()) {
             (Some(class @ 4..=5), _) => Statuses::Class(class),
             (None, Ok(status @ 400..=599)) => Statuses::One(status),
-            _ => return Err(format!("{statuses:?} is no status of an error: 400 to 599, 4xx or 5xx")),
+            _ => return Err(format!("{statuses:?} is not an error status: 400 to 599, 4xx or 5xx")),
         };
         let name = match path {
             None => None,

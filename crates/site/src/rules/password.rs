@@ -48,7 +48,7 @@ impl StoredHash {
             }
             _ if ["$2a$", "$2b$", "$2y$"].iter().any(|begin| text.starts_with(begin)) => {
                 let parts = HashParts::from_str(text)
-                    .map_err(|why| format!("it is no bcrypt hash: {why}; {MAKE}"))?;
+                    .map_err(|why| format!("it is not a bcrypt hash: {why}; {MAKE}"))?;
                 if parts.get_cost() > MOST_BCRYPT {
                     return Err(format!(
                         "it takes too long to verify; a cost of at most {MOST_BCRYPT} is served"

@@ -99,7 +99,7 @@ impl RedirectTarget {
             _ => (to, false),
         };
         if text.contains("**") || (rest && text.contains('*')) {
-            return Err("** stands at the end, behind a slash, and nowhere else".into());
+            return Err("** is allowed only at the end, after a slash".into());
         }
         if rest && !from.is_prefix() {
             return Err(format!(

@@ -46,7 +46,10 @@ impl AcmeSettings {
     /// Says which setting is wrong, why, and what to do.
     pub fn check(&self) -> Result<(), String> {
         if self.names.is_empty() || self.names.len() > MAX_NAMES {
-            return Err(format!("{} names for a certificate: give 1 to {MAX_NAMES}", self.names.len()));
+            return Err(format!(
+                "a certificate with {} names; give 1 to {MAX_NAMES} names",
+                self.names.len()
+            ));
         }
         for name in &self.names {
             self.check_name(name)

@@ -164,12 +164,16 @@ fn connections(text: &mut String, run: &RunSummary) {
         ),
     );
     if let Some(index) = run.fairness {
-        line(text, "fairness", &format!("{index:.3} (Jain's index: 1 is the same for all)"));
+        line(
+            text,
+            "fairness",
+            &format!("{index:.3} (Jain's index; 1 if all connections got the same number)"),
+        );
     }
     let unfinished = match run.unfinished {
         0 => String::new(),
         count => format!(
-            "; {} without a response at the end, the oldest after {:.2} s",
+            "; {} still unanswered at the end, the oldest after {:.2} s",
             number(count as f64),
             run.longest_wait
         ),

@@ -103,7 +103,7 @@ fn read_codings(texts: &[Text<'_>], all: &[ContentCoding]) -> Result<Vec<Content
             format!("{text:?} is not a coding: on alone, off alone, or some of br, zstd and gzip")
         })?;
         if found.contains(&coding) {
-            return Err(format!("{text} stands twice"));
+            return Err(format!("duplicate coding {text}"));
         }
         found.push(coding);
     }

@@ -109,7 +109,7 @@ fn a_value_that_is_wrong_is_shown_where_it_stands() {
             " --> conf/tenfold.toml:2:22",
             "  |",
             "2 | name = [\"a.example\", \"http://b.example\"]",
-            "  |                      ^^^^^^^^^^^^^^^^^^ a host's name stands without http:// in front of it",
+            "  |                      ^^^^^^^^^^^^^^^^^^ a host's name has no http:// prefix",
         ]
     );
 }
@@ -133,7 +133,7 @@ fn what_is_wrong_is_refused_with_line_column_and_mend() {
         ("[site]\ntrailing-slash = \"both\"", ":2:18", "there are add, remove, either"),
         ("[site]\ndotfiles = [\".git\"]", ":2:13", "begins with a slash"),
         ("[site]\nsymlinks = \"all\"", ":2:12", "there are beneath, none, owner"),
-        ("[site]\nerror-pages = { 200 = \"/a\" }", ":2:17", "no status of an error"),
+        ("[site]\nerror-pages = { 200 = \"/a\" }", ":2:17", "not an error status"),
         ("[site]\nerror-pages = { 404 = \"a\" }", ":2:23", "write \"/a\""),
         ("[site]\ncors = { origins = [\"a.example\"] }", ":2:8", "https://a.example"),
         ("[site]\ncors = { origins = \"*\", credentials = true }", ":2:8", "the origins are named"),
@@ -149,8 +149,8 @@ fn what_is_wrong_is_refused_with_line_column_and_mend() {
         ("[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 304", ":1:1", "304 does not redirect"),
         ("[[site.rewrite]]\nfrom = \"/a\"\nto = \"/../b\"", ":1:1", "no path that is looked at holds"),
         ("[[host]]\nroot = \"x\"", ":1:1", "name = \"example.org\""),
-        ("[[host]]\nname = \"a\"\n[[host]]\nname = \"A.\"", ":3:1", "there is a host called a already"),
-        ("[[host]]\nname = [\"a\", \"a\"]", ":1:1", "there is a host called a already"),
+        ("[[host]]\nname = \"a\"\n[[host]]\nname = \"A.\"", ":3:1", "duplicate host a"),
+        ("[[host]]\nname = [\"a\", \"a\"]", ":1:1", "duplicate host a"),
         ("[[host]]\nname = \"a\"\nindex = \"a/b\"", ":3:9", "not the name of a file"),
         ("site = 5", ":1:8", "a table is needed, not a TOML integer"),
         ("[sites]", ":1:2", "did you mean site?"),

@@ -33,7 +33,7 @@ fn read_hosts(
         let twice = (0..host.names.len())
             .find(|&at| known.contains(&&host.names[at]) || host.names[..at].contains(&host.names[at]));
         if let Some(at) = twice {
-            return Err(table.wrong(format!("there is a host called {} already", host.names[at])));
+            return Err(table.wrong(format!("duplicate host {}", host.names[at])));
         }
         settings.hosts.push(host);
         Ok(())
