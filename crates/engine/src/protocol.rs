@@ -90,14 +90,14 @@ pub enum Event {
     Trapped,
     /// Bytes were given to the kernel.
     Sent(u64),
-    /// So many pieces of files were copied, because what the sender needs was not to be had: pipes,
-    /// mappings, memory that the kernel may hold.
+    /// This many pieces of files were copied because the sender's resources were unavailable: pipes,
+    /// mappings, memory that the kernel may lock.
     Substituted(u32),
-    /// The kernel no longer holds what so many sends without copying gave it.
+    /// The kernel has released the memory of this many zero-copy sends.
     Released {
         /// Sends.
         sends: u32,
-        /// Those of them that it copied after all.
+        /// The part of them that the kernel copied after all.
         copied: u32,
     },
 }

@@ -209,8 +209,8 @@ impl Out {
         self.segments.is_empty().then(|| &self.staged[self.gone..])
     }
 
-    /// Fills `slices` with the bytes in memory at the front that leave together: up to the first file, and
-    /// to bytes that leave by themselves. Returns the number of filled slices, and whether more output goes with them.
+    /// Fills `slices` with the bytes in memory that one call can send: up to the first file, or up to bytes that
+    /// are sent separately. Returns the number of filled slices, and whether more output follows in the same batch.
     pub fn memory<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> (usize, bool) {
         let (mut at, mut filled, mut taken) = (self.gone, 0, 0);
         for segment in &self.segments {

@@ -185,7 +185,7 @@ impl StateFolder {
     }
 }
 
-/// Returns a name that stays in the folder. Names are made here, from digests and constants.
+/// Returns `name` after checking that it cannot lead outside the folder. Names consist of digests and constants.
 fn checked(name: &str) -> &str {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     assert!(

@@ -1,7 +1,7 @@
 //! The hand-over between a loop and a pool of threads: a bounded [`JobQueue`] there, and a [`Mailbox`] back.
 //!
-//! Nothing is lost and nobody spins: a thread sleeps while the queue is empty, and a loop that sleeps is
-//! woken for what it cannot hear of otherwise, and for nothing else.
+//! No job is lost and no thread spins: a thread sleeps while the queue is empty, and a sleeping loop is woken
+//! only for messages that no other event announces.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tenfold_http::{Instant, clock};
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Jobs for a pool, at most so many that nobody has taken.
+/// The queue of a pool's jobs, with a bound on jobs that no thread has taken.
 pub(crate) struct JobQueue<J> {
     state: Mutex<Jobs<J>>,
     filled: Condvar,
@@ -19,7 +19,7 @@ pub(crate) struct JobQueue<J> {
 
 struct Jobs<J> {
     waiting: VecDeque<J>,
-    /// Threads that sleep, so that a notification is a system call only where somebody hears it.
+    /// The number of sleeping threads. Without one, a notification needs no system call.
     idle: usize,
     closed: bool,
 }
@@ -27,7 +27,7 @@ struct Jobs<J> {
 /// The result of taking a job from the queue.
 pub(crate) enum NextJob<J> {
     Job(J),
-    /// Nothing, for as long as it wanted to wait.
+    /// No job came in time.
     Nothing,
     /// The queue is closed.
     Over,
@@ -47,7 +47,7 @@ impl<J> JobQueue<J> {
     /// Hands `job` to the pool.
     ///
     /// # Errors
-    /// The job, when as many wait as may, or the queue is closed.
+    /// The job, if the queue is full or closed.
     pub(crate) fn put(&self, job: J) -> Result<(), J> {
         let mut state = self.lock();
         if state.closed || state.waiting.len() >= self.bound {
@@ -60,8 +60,8 @@ impl<J> JobQueue<J> {
         Ok(())
     }
 
-    /// The next job; waits for it, at most for `patience`. Jobs that wait when the queue is closed are
-    /// nobody's.
+    /// Takes the next job; waits for it, at most for `patience`. Closing the queue drops the jobs that still
+    /// wait.
     pub(crate) fn take(&self, patience: Option<Duration>) -> NextJob<J> {
         let mut state = self.lock();
         loop {
@@ -119,7 +119,7 @@ struct Messages<R> {
     asleep_until: Option<Instant>,
 }
 
-/// The loop has to hear of a message immediately.
+/// The loop must learn of a message immediately.
 pub(crate) const IMMEDIATELY: Instant = Instant(0);
 
 impl<R> Mailbox<R> {
@@ -132,9 +132,9 @@ impl<R> Mailbox<R> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts in what `seal` gives. It makes the loop hear of the connection's next event and says by when the
-    /// loop has to know of the message itself; whatever it brings about, the loop finds the message first.
-    /// Says whether the loop has to be woken.
+    /// Adds the message that `seal` returns. `seal` also registers the connection's next event, and returns the
+    /// time by which the loop needs the message. The lock ensures that the loop sees the message before the event.
+    /// Returns whether the caller has to wake the loop.
     #[must_use]
     pub(crate) fn put(&self, seal: impl FnOnce() -> (R, Instant)) -> bool {
         let mut state = self.lock();
@@ -148,8 +148,8 @@ impl<R> Mailbox<R> {
         wakes
     }
 
-    /// The loop is about to sleep until then; until whatever message comes, where that is `NEVER`. Says
-    /// whether it may: there is no message.
+    /// Prepares for a sleep until this time; with `NEVER`, until any message. Returns whether the loop may sleep,
+    /// which requires that there is no message.
     pub(crate) fn fall_asleep(&self, until: Instant) -> bool {
         let mut state = self.lock();
         if !state.messages.is_empty() {

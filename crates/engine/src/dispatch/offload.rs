@@ -27,7 +27,7 @@ enum OffloadMode {
     InPlace { free: Mutex<usize>, changed: Condvar },
 }
 
-/// The lane has as much to do as it may have: answer 503 with `Retry-After`.
+/// The offload queue is full: answer 503 with `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFull;
 

@@ -25,7 +25,7 @@ pub struct Proactor<S> {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The calls that a thread of the pool makes beside answering.
+/// The calls that a pool thread makes in addition to answering requests.
 #[derive(Debug)]
 pub struct ThreadHooks<S> {
     /// After an answer: see [`crate::Protocol::before_wait`].
@@ -43,7 +43,7 @@ impl<S> Clone for ThreadHooks<S> {
 impl<S> Copy for ThreadHooks<S> {}
 
 impl<S: Service + 'static> Proactor<S> {
-    /// Starts `width` threads for `service`; at most `bound` requests wait for them. The process is not forked any more.
+    /// Starts `width` threads for `service`; at most `bound` requests wait for them. The process must not fork afterwards.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -64,7 +64,7 @@ impl<S: Service + 'static> Proactor<S> {
         Ok(proactor)
     }
 
-    /// Has a thread do `work`; the response comes when it has.
+    /// Queues `work` for a thread of the pool; the response is ready when the thread has finished.
     fn hand_over(
         &self,
         request: &Request<'_>,

@@ -1,9 +1,9 @@
 //! Received bytes that are not consumed yet, and the memory they lie in.
 //!
-//! A worker has one large buffer, and lends it to the connection it drives. Only a connection that has to
-//! wait with a part of something in hand gets memory of its own, of about that size, which grows with
-//! what arrives. Where the call that receives is what waits, room stands ready for as long as a connection
-//! is silent: there it begins small, and grows with what arrives.
+//! A worker has one large buffer, and lends it to the connection it drives. Only a connection that
+//! waits with an incomplete message gets its own memory, of about the size of that part, which grows with the
+//! input. If the receiving call itself waits, a silent connection needs a buffer all the time; that buffer
+//! starts small and grows with the input.
 //!
 //! A ring brings bytes in a buffer of its own. They are read there until the connection waits, and are then moved to
 //! memory of the connection.

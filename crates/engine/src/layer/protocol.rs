@@ -8,7 +8,7 @@ use super::state::LayerState;
 use crate::plan::Plan;
 use crate::protocol::{Event, Protocol};
 
-/// Runs a protocol through a layer, on the connections that have it.
+/// A protocol that runs through a layer on the connections that use the layer.
 #[derive(Clone)]
 pub struct Layered<L, P> {
     layer: L,
@@ -17,7 +17,7 @@ pub struct Layered<L, P> {
 }
 
 impl<L, P> Layered<L, P> {
-    /// `above` through `layer`, on an engine with this plan.
+    /// Runs `above` through `layer`, on an engine with this plan.
     pub fn new(layer: L, above: P, plan: &Plan) -> Layered<L, P> {
         Layered { layer, above, files: CachedFirst::new(plan) }
     }

@@ -1,7 +1,7 @@
-//! `busy`: nobody is asked what is ready. Every connection's call is tried in turn, again and again, with
-//! a sleep of a set time after a turn in which nothing was done.
+//! `busy`: no readiness call. The loop tries every connection's call again and again, and sleeps for a set
+//! time after an iteration without work.
 //!
-//! The sleep trades latency for CPU: none burns a core, a long one lets every request wait for it.
+//! The sleep trades latency for CPU: without it the loop uses a whole core, and a long one delays every request.
 //!
 //! System calls of a turn: accept4 on every listener, recv (or send) on every connection, and
 //! clock_nanosleep when none of them did anything.

@@ -27,7 +27,7 @@ use crate::worker::intake::Intake;
 /// Events that one wait brings at most.
 const BATCH: usize = 512;
 
-/// `ONCE` says that a registration of a connection ends with its report.
+/// `ONCE`: whether a connection's registration ends with its first event.
 struct EpollSelector<const ONCE: bool> {
     epoll: Epoll,
     /// For other threads, where registrations end with their report.

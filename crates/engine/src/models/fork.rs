@@ -3,7 +3,7 @@
 //! The parent accepts, forks and waits for processes that have ended; a child serves its one connection
 //! as `naive` does. What one connection does to memory, another never sees.
 //!
-//! At the bound the process of the longest idle connection is told to leave for a new one.
+//! At the connection limit, the process that has been idle longest is asked to end, to make room.
 //!
 //! A child gives up the listening sockets and the calls of its parent, so that code in it reaches no other connection.
 //!
@@ -29,9 +29,9 @@ use crate::worker::confine::of_connection;
 use crate::worker::eviction::{MOST_LEAVING, Places};
 use crate::worker::intake::{Intake, of_accepted};
 
-/// Between two looks at whether the last processes have ended.
+/// The pause between two checks for the end of the last processes.
 const LAST_LOOK: Duration = Duration::from_millis(10);
-/// How often it looks, when the server stops, before processes that have not ended are killed.
+/// The number of these checks at shutdown before the remaining processes are killed.
 const PATIENCE: u32 = 100;
 
 /// Forks a process for each connection until the server leaves, and waits for all of them.
@@ -84,7 +84,7 @@ struct Children {
     each: Places<(Pid, Peer)>,
     /// In memory that all of them share, at the place of each: see [`IdleSince`].
     idle_since: SharedRows,
-    /// How often logs were asked to be opened anew, as far as the children were told.
+    /// The number of requests to reopen logs that were forwarded to the children.
     reopened: u32,
 }
 
@@ -119,7 +119,7 @@ impl Children {
         idle
     }
 
-    /// Waits for those that have ended, but not for others; hands on what this process was told.
+    /// Reaps the processes that have ended, without blocking, and forwards requests to reopen logs.
     fn look_after<P: Protocol>(&mut self, protocol: &P) {
         while let Ok(Some((pid, end))) = process::reap() {
             if end == WaitStatus::Exited(seccomp::ENDED) {

@@ -1,8 +1,8 @@
-//! `libevent`: readiness through the library that chooses the system call: epoll, where nobody forces
-//! another.
+//! `libevent`: readiness through the library, which chooses the system call: epoll unless configured
+//! otherwise.
 //!
-//! An event is made for each connection, and its callback does nothing but remember it: what follows is the
-//! same loop as `epoll`'s. Changing interest ends a registration and makes it anew. The library has no
+//! Each connection has an event, whose callback only records it; the rest is the same loop as `epoll`'s.
+//! Changing interest ends a registration and creates a new one. The library has no
 //! interest in a connection from which nothing is wanted, so a peer that is gone is noticed at the next call.
 //!
 //! System calls of a request on a keep-alive connection: the method's wait, recv, send. With the method
@@ -23,7 +23,7 @@ use crate::plan::mechanism::Facility;
 use crate::protocol::Protocol;
 use crate::worker::intake::Intake;
 
-/// `ONCE` says that a registration of a connection ends with its report.
+/// `ONCE`: whether a connection's registration ends with its first event.
 struct LibeventSelector<const ONCE: bool> {
     base: LibeventBase,
     edge_listener: bool,
@@ -56,7 +56,7 @@ pub(crate) fn probe() -> Vec<(Facility, String)> {
     }
 }
 
-/// The method that the library uses where nobody forces another.
+/// The method that the library uses by default.
 pub(crate) fn method() -> Option<&'static str> {
     LibeventBase::new(None).ok().map(|base| base.method())
 }

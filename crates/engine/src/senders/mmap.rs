@@ -69,7 +69,7 @@ impl Window {
     }
 }
 
-/// Whether there is no room for another mapping, or the file system has none.
+/// Whether the limit of mappings is reached, or the file system does not support mappings.
 fn can_not_be_mapped(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(errno::ENOMEM | errno::EAGAIN | errno::ENODEV))
 }

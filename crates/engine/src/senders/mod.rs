@@ -1,8 +1,7 @@
-//! How the bytes of a file get to a socket: a file here for each way, and what a connection keeps for it
-//! between two calls.
+//! Senders: one file per method of sending a file's bytes to a socket, with its state between two calls.
 //!
-//! The blocking and the readiness driver send by these calls. The completion driver does so where the ring
-//! has no operation for it (`sendfile`, `splice`), and takes mapped pieces from here where it has one.
+//! The blocking and the readiness driver send by these calls. The completion driver does so
+//! if the ring has no such operation (`sendfile`, `splice`); otherwise it only takes mapped pieces from here.
 
 mod copy;
 pub(crate) mod cork;

@@ -45,8 +45,8 @@ pub(super) fn unless_ended(sent: io::Result<usize>) -> Result<usize, Failure> {
     }
 }
 
-/// Sees that `file` reaches to `end`, to which it was sent. Behind its end the last page of a file is filled up
-/// with zeros, which may have been sent.
+/// Checks that `file` still reaches `end`, up to which it was sent. The kernel fills the last page beyond the
+/// end of a file with zeros; after a truncation, these may have been sent.
 pub(crate) fn still_there(file: &OpenFile, end: u64) -> Result<(), Failure> {
     if facts(&file.file).is_ok_and(|facts| facts.size >= end) { Ok(()) } else { Err(Failure::Truncated) }
 }

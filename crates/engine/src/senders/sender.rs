@@ -23,7 +23,7 @@ const SLICES: usize = 16;
 /// The sender of one connection's files, with what it keeps between two calls.
 pub(crate) struct FileSender {
     means: SendMechanism,
-    /// Pieces that were copied because what the sender needs was not to be had.
+    /// Pieces that were copied because the sender's resources were unavailable.
     substituted: u32,
 }
 

@@ -14,9 +14,9 @@ pub struct SenderRow {
     pub summary: &'static str,
     /// The system calls of a response with a file, on engines that make calls.
     pub calls: &'static str,
-    /// The operations of the same, and calls beside them, on a ring.
+    /// The operations of such a response on a ring, and additional calls.
     pub operations: &'static str,
-    /// The same where Asio does the operations; empty where it cannot.
+    /// The operations of such a response on Asio; empty if Asio cannot send this way.
     pub begun: &'static str,
     /// The calls that it adds to those of the model, for the sandbox.
     pub adds: &'static [Call],

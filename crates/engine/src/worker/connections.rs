@@ -15,13 +15,13 @@ use crate::protocol::Protocol;
 pub(crate) struct ConnectionTable<T, D> {
     slots: Slots<T, D>,
     timer: Box<dyn Timer>,
-    /// Whether every new deadline arms a timer again, and not only an earlier one.
+    /// Whether every new deadline arms a timer again, instead of only an earlier one.
     eager: bool,
     fired: Vec<u32>,
 }
 
 impl<T: Default, D: Default> ConnectionTable<T, D> {
-    /// None, with the timers of `plan`.
+    /// An empty table, with the timers of `plan`.
     pub(crate) fn new(plan: &Plan, now: Instant) -> ConnectionTable<T, D> {
         ConnectionTable::with(timer::new(plan.timer, now), plan.timer_update)
     }
@@ -51,7 +51,7 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
         self.slots.keys(wanted)
     }
 
-    /// Forgets a connection; its socket, where the slot has it, is closed.
+    /// Removes a connection, and closes its socket if the slot holds it.
     pub(crate) fn remove(&mut self, key: Key) {
         if let Some(slot) = self.slots.find(key) {
             if slot.armed != Instant::NEVER {
@@ -98,8 +98,8 @@ impl<T: Default, D: Default> ConnectionTable<T, D> {
         self.timer.next().unwrap_or(Instant::NEVER)
     }
 
-    /// Puts into `due` the connections whose wait has ended; timers that were armed for an earlier wait
-    /// are armed again for the present one.
+    /// Adds the connections whose deadline has passed to `due`. A timer that fired for an earlier deadline
+    /// is armed again for the present one.
     pub(crate) fn expire(&mut self, now: Instant, due: &mut Vec<Key>) {
         let mut fired = std::mem::take(&mut self.fired);
         self.timer.expire(now, &mut fired);

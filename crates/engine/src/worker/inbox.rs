@@ -1,4 +1,4 @@
-//! How a task is woken: its key goes into its worker's inbox, once, from whatever thread.
+//! Wakers: any thread can put a task's key into the inbox of its worker, where it is at most once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +11,9 @@ use super::slots::Key;
 /// The keys of a worker's woken tasks. Bounded by its connections: a task is in it at most once.
 pub(crate) struct Inbox {
     keys: Mutex<Vec<Key>>,
-    /// Whether there may be keys: what the worker asks each turn, without the lock.
+    /// Whether there may be keys. The worker checks this each tick, without the lock.
     filled: AtomicBool,
-    /// Whether the worker waits, so that it has to be told.
+    /// Whether the worker sleeps, so that a new key has to wake it.
     asleep: AtomicBool,
     event: EventFd,
 }
@@ -32,15 +32,15 @@ impl Inbox {
         &self.event
     }
 
-    /// The worker is about to wait: from here on it is told of a key. Says whether it may. Where no task
-    /// is being served (`any`), nobody wakes one that matters, and the fence is spared.
+    /// Prepares for a sleep: from now on, a new key wakes the worker. Returns whether the worker may sleep. Without
+    /// any active task (`any` is false), no wake-up matters, and the fence is omitted.
     pub(crate) fn fall_asleep(&self, any: bool) -> bool {
         let order = if any { Ordering::SeqCst } else { Ordering::Relaxed };
         self.asleep.store(true, order);
         !self.filled.load(Ordering::SeqCst)
     }
 
-    /// The worker has waited. Says whether there are keys.
+    /// Ends a sleep. Returns whether there are keys.
     pub(crate) fn wake_up(&self) -> bool {
         self.asleep.store(false, Ordering::Relaxed);
         self.filled.load(Ordering::Acquire)
@@ -62,8 +62,8 @@ impl Inbox {
     }
 }
 
-/// A task's waker. It outlives the connection that its task serves, and is used again for another one:
-/// the key says for which it is meant.
+/// A task's waker. It outlives the connection that its task serves, and is reused for another one: the key
+/// identifies the connection.
 pub(crate) struct TaskWaker {
     inbox: Arc<Inbox>,
     key: AtomicU64,
@@ -76,7 +76,7 @@ impl TaskWaker {
         TaskWaker { inbox, key: AtomicU64::new(u64::MAX), queued: AtomicBool::new(false) }
     }
 
-    /// From here on it wakes the task of `key`.
+    /// Makes this waker wake the task of `key`.
     pub(crate) fn assign(&self, key: Key) {
         self.key.store(key.word(), Ordering::Relaxed);
         self.queued.store(false, Ordering::Release);

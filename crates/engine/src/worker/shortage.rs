@@ -10,7 +10,7 @@ use crate::protocol::{Event, Protocol};
 /// The pause of a worker that ran out of descriptors before it accepts again.
 pub(crate) const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
-/// A wait that could not begin for want of memory is counted and begins after a pause, so that nobody spins.
+/// Counts a wait that failed because memory ran out, and pauses so that the loop does not spin.
 ///
 /// # Errors
 /// Any other failure of a wait, as it is.

@@ -201,7 +201,7 @@ impl<T: Default, D: Default> Slots<T, D> {
         &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 
-    /// The connection called `key`, where it is still there.
+    /// The connection with this key, if it still exists.
     pub(crate) fn find(&mut self, key: Key) -> Option<&mut Slot<T, D>> {
         let slot = self.chunks.get_mut(key.index as usize / CHUNK)?.get_mut(key.index as usize % CHUNK)?;
         (slot.generation == key.generation && !slot.is_free()).then_some(slot)

@@ -34,7 +34,7 @@ impl<I, T, F: Future<Output = Finished<I, T>>, M: Fn(Box<I>, T) -> F> Start<I, T
     type Future = F;
 }
 
-/// Serves `io` once, from its activation to the next rest.
+/// Serves `io` for one activation, until the connection is idle again.
 pub(crate) async fn activation<I: Io, P: Protocol>(
     mut io: Box<I>,
     mut memory: P::State,

@@ -42,15 +42,15 @@ pub(crate) trait Tick {
         false
     }
 
-    /// Goes on with connection `key`, which is in `state` and has no task.
+    /// Continues with connection `key`, which is in `state` and has no task.
     #[inline]
     fn go_on_without_task(&mut self, _key: Key, _state: SlotState) {}
 
-    /// The wait of connection `key` has ended, which is in `state` and has no task.
+    /// Handles the deadline of connection `key`, which is in `state` and has no task.
     fn give_up(&mut self, key: Key, state: SlotState);
 
-    /// Until when nothing is to be done, while nothing happens; none where something is. `due` is the
-    /// protocol's. From here on wakers tell the loop.
+    /// The time until which the loop can sleep if no event occurs; `None` if there is work. `due` is the protocol's
+    /// own deadline. From now on, wakers wake the loop.
     #[inline]
     fn idle_until(&mut self, due: Instant) -> Option<Instant> {
         let TickParts { connections, tasks, again, inbox } = self.parts();
@@ -58,7 +58,7 @@ pub(crate) trait Tick {
         asleep.then(|| connections.next_deadline().min(due).min(tasks.trims()))
     }
 
-    /// Ends a tick. `woken` says whether wakers have told the loop anything; `keys` is empty before and after.
+    /// Ends a tick. `woken`: whether a waker has woken the loop. `keys` is empty before and after.
     #[inline]
     fn end_tick(&mut self, woken: bool, now: Instant, keys: &mut Vec<Key>) {
         if woken {

@@ -1,6 +1,6 @@
-//! The life of a connection: requests are read, answered by a [`Service`](crate::Service), and their responses sent.
+//! The life of a connection: reads requests, calls a [`Service`](crate::Service), and sends the responses.
 //!
-//! It stands above the wire formats, which know no service: `connection`, `body`, `deferred` and `step` run HTTP/1,
+//! This module uses the wire formats, which do not depend on the service: `connection`, `body`, `deferred` and `step` run HTTP/1,
 //! `session` and `waits` serve any version, and `layer` is for protocols below, such as TLS.
 
 mod body;

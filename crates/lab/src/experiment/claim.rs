@@ -16,7 +16,7 @@ pub struct CellPair {
     pub to: String,
 }
 
-/// On which side of a limit a value has to be.
+/// The side of a limit on which a value must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
@@ -79,7 +79,7 @@ pub enum VerdictRule {
 pub struct Confound {
     /// The confound in words.
     pub name: String,
-    /// The cells without it.
+    /// The cells to compare without the confound.
     pub pair: CellPair,
 }
 

@@ -96,7 +96,7 @@ impl RequestRate {
 pub(crate) enum Admitting {
     /// It is counted.
     Admitted,
-    /// Its address has as many as it may.
+    /// The address has reached its limit.
     TooMany,
     /// Its address is not known, and all places that it could have are taken by others who are connected.
     NoRoom,

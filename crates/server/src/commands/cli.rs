@@ -40,7 +40,7 @@ pub(crate) enum Command {
 /// Bytes of a `--null` body at most: it is staged for every request.
 const MOST_NULL_BODY: u32 = 1 << 20;
 
-/// Reads the command line; ends the process with 2 where it is wrong, and with 0 where it asks for help.
+/// Reads the command line; ends the process with 2 if it is wrong, and with 0 if it asks for help.
 pub(crate) fn parse() -> Command {
     let matches = program().get_matches();
     match matches.subcommand() {
@@ -97,7 +97,7 @@ fn read_serve(matches: &ArgMatches) -> Serve {
     Serve { given, null, layered }
 }
 
-/// Everything that can be typed.
+/// The whole command line.
 pub(crate) fn program() -> clap::Command {
     let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON");
     let config = |arg: Arg| arg.value_name("FILE").value_parser(value_parser!(PathBuf));

@@ -26,7 +26,7 @@ use crate::settings::units;
 
 /// No trial succeeded.
 const INVALID: u8 = 4;
-/// 128 and the number of SIGINT, as shells have it.
+/// 128 plus the number of SIGINT, as in shells.
 const INTERRUPTED: u8 = 130;
 
 /// An error with its exit code.

@@ -11,7 +11,7 @@ use clap_mangen::Man;
 
 use super::output::{end, print};
 
-/// The shells that are completed for.
+/// The shells with a completion script.
 pub(crate) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
 /// Prints the page of `tenfold`, or of one of its commands; or writes all of them into a folder.
@@ -30,7 +30,7 @@ pub(crate) fn man(program: Command, command: Option<&str>, folder: Option<&Path>
     end(written)
 }
 
-/// Prints what `shell` wants to know to complete the command line.
+/// Prints the completion script for `shell`.
 pub(crate) fn completions(mut program: Command, shell: &str) -> ExitCode {
     let shell = match shell {
         "bash" => Shell::Bash,

@@ -13,7 +13,7 @@ use crate::status::report::StatusReport;
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asks the server at `control`, or the only one there is, and prints what it says.
+/// Prints the status of the server at `control`, or of the only running one.
 pub(crate) fn show(control: Option<PathBuf>, json: bool) -> ExitCode {
     let asked = control.map_or_else(place::find, Ok).and_then(|path| ask(&path));
     let printed = asked.and_then(|(text, report)| {

@@ -1,4 +1,4 @@
-//! `tenfold users`: what whoever runs the site does with members, in their database, whether the server runs or not.
+//! `tenfold users`: manages the members of a site in their database, whether the server runs or not.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::settings::problem::{WRONG_USAGE, complain};
 use crate::settings::values::Settings;
 use crate::supervisor::privileges;
 
-/// Days that an invitation is good for, where nobody says.
+/// The default number of days until an invitation expires.
 const DAYS: &str = "14";
 
 /// The command, for the command line.
@@ -216,7 +216,7 @@ fn say(line: &str) -> Result<(), String> {
     print(format!("{line}\n").as_bytes())
 }
 
-/// A password: typed twice and not shown where there is a terminal, else the first line of standard input.
+/// A password: typed twice without echo on a terminal, otherwise the first line of standard input.
 fn password() -> Result<String, String> {
     if !io::stdin().is_terminal() {
         return line();

@@ -166,7 +166,7 @@ impl Writer {
     }
 }
 
-/// Writes the part of a line that is known before its bytes are.
+/// Writes the start of a line: the fields that are known before the response's length.
 fn begin(format: LogFormat, line: &mut Vec<u8>, date: &mut Date, peer: &Peer, request: &[u8], status: u16) {
     match format {
         LogFormat::Common | LogFormat::Combined => {
@@ -176,7 +176,7 @@ fn begin(format: LogFormat, line: &mut Vec<u8>, date: &mut Date, peer: &Peer, re
     }
 }
 
-/// Writes the rest of a line, its end included.
+/// Writes the rest of a line, including its end.
 fn end(format: LogFormat, line: &mut Vec<u8>, bytes: u64, fields: LogFields<'_>, times: Times) {
     match format {
         LogFormat::Common => combined::end_common(line, bytes),

@@ -112,7 +112,7 @@ fn hangs(quick: &ThreadPulse, hashing: &ThreadPulse, now: Instant) -> bool {
     quick.all_longer_than(LONGEST, now) || hashing.all_longer_than(LONGEST_HASHING, now)
 }
 
-/// Answers, and counts an answer that nobody reads.
+/// Answers, and counts an unread answer.
 fn reply(answer: Answerer, reply: &Reply, pulse: &Pulse) {
     if answer.answer(reply) {
         pulse.count_unread();
@@ -162,7 +162,7 @@ fn work(request: Query, answer: Answerer, accounts: &Accounts, pulse: &Pulse) {
     }
 }
 
-/// Says what the database says, once a second at most.
+/// Logs errors of the database, at most once a second.
 fn complain(why: &str) {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

@@ -1,4 +1,4 @@
-//! How much fits: connections, files that are kept open and queues, from the descriptor limit.
+//! Capacities derived from the descriptor limit: connections, open files and queues.
 
 use tenfold_engine::{Dispatch, Engine, Plan, Sender, Topology};
 use tenfold_sys::limits;
@@ -7,11 +7,11 @@ use tenfold_sys::select::FD_SETSIZE;
 use crate::settings::tables::site::SiteTable;
 use crate::settings::values::Settings;
 
-/// Descriptors of a process that are no connections: standard streams, log, sockets, epoll and events.
+/// Descriptors of a process other than connections: standard streams, log, sockets, epoll and events.
 const OWN_DESCRIPTORS: u64 = 32;
-/// The part of the descriptors, one in so many, that is kept for files beyond those kept open.
+/// One in this many descriptors is reserved for files in addition to those kept open.
 const RESERVE: u64 = 10;
-/// Processes or threads at once of a model that makes one per connection, where nobody says how many.
+/// The default limit of processes or threads for a model with one per connection.
 const CONNECTION_PROCESSES: u64 = 1024;
 
 /// Workers that share the descriptors of a process.

@@ -78,7 +78,7 @@ pub(crate) enum LogTarget {
 /// When the supervisor gives the access log a new file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rotate {
-    /// When it is told to.
+    /// On request.
     #[default]
     Off,
     /// When it has so many bytes.

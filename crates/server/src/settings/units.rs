@@ -100,7 +100,7 @@ pub(super) fn listing(text: &str) -> Result<Listing, String> {
     word(text, "listing", &words)
 }
 
-/// The word among `words` that somebody who wrote `text` may have meant.
+/// The word among `words` that `text` probably misspells.
 pub(crate) fn meant<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let text = text.to_ascii_lowercase().replace('_', "-");
     let near = words.map(|word| (strsim::damerau_levenshtein(&text, word), word));

@@ -28,7 +28,7 @@ pub(crate) enum Counter {
     Panicked,
     /// System calls that the sandbox answered with EPERM.
     RefusedCalls,
-    /// Pieces of files that were copied, because what their sender needs was not to be had.
+    /// Pieces of files that were copied because the sender's resources were unavailable.
     Substituted,
     /// Idle connections that were closed for new ones.
     Evicted,
@@ -59,7 +59,7 @@ pub(crate) enum Counter {
     TooManyOfAddress,
     /// Requests past what one address may make.
     Throttled,
-    /// Connections that could not be accepted for want of descriptors or memory.
+    /// Connections that could not be accepted because descriptors or memory ran out.
     Exhausted,
     /// Connections on which nothing came in time.
     Expired,

@@ -32,13 +32,13 @@ pub(crate) struct StatusReport {
 /// The process that has the accounts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AccountsReport {
-    /// None while another one begins.
+    /// `None` while a replacement starts.
     pub(crate) process: Option<i32>,
     /// Processes that took the place of one that died or hung.
     pub(crate) replaced: u64,
-    /// Answers that were dropped because their reader did not read.
+    /// Answers that were dropped because the worker did not read them.
     pub(crate) unread_answers: u64,
-    /// Messages that were no questions.
+    /// Messages that were not valid questions.
     pub(crate) rejected_messages: u64,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Numbers {
     pub(crate) refusals: BTreeMap<String, u64>,
     /// Given to the kernel.
     pub(crate) bytes: u64,
-    /// Pieces of files that were copied, because what their sender needs was not to be had.
+    /// Pieces of files that were copied because the sender's resources were unavailable.
     pub(crate) substituted: u64,
     pub(crate) zerocopy: Zerocopy,
     pub(crate) tls: Handshakes,

@@ -1,4 +1,4 @@
-//! The control socket: whoever connects is told the status, as JSON, and the connection ends.
+//! The control socket: sends the status as JSON to each client, and closes the connection.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,29 +14,29 @@ use crate::settings::values::Control;
 use crate::status::place::{RuntimeFolder, socket_name};
 use crate::status::report::StatusReport;
 
-/// The mode of the socket's file: only its owner may see what the server does.
+/// The mode of the socket's file: only its owner may read the status.
 const MODE: u32 = 0o600;
 /// Connections that may wait to be answered.
 const BACKLOG: i32 = 128;
-/// How long somebody who asked may take to read the answer.
+/// The time that a client may take to read the status.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The pause after an accept that failed for want of memory or descriptors.
+/// The pause after an accept that failed because memory or descriptors ran out.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Questions answered before signals are looked at again.
+/// The most clients served before signals are checked again.
 const MOST_AT_ONCE: usize = 16;
 
-/// The socket and where it is.
+/// The socket and its path.
 pub(super) struct ControlSocket {
     listener: Listener,
     path: PathBuf,
 }
 
 impl ControlSocket {
-    /// Opens the socket where it was asked for, or where it usually is: there it is done without where it
-    /// cannot be had.
+    /// Opens the socket at the configured path, or at the usual one. If the usual path is unavailable, the server
+    /// runs without a control socket.
     ///
     /// # Errors
-    /// In words, where a path was asked for and cannot be had.
+    /// A message, if the configured path is unavailable.
     pub(super) fn open(
         control: &Control,
         addresses: &[ListenAddress],

@@ -25,7 +25,7 @@ impl Cors {
     /// Pages of these origins may read; `*` alone stands for all.
     ///
     /// # Errors
-    /// In words: what is no origin, and how to mend it.
+    /// A message with the invalid origin and a remedy.
     pub fn new(origins: Vec<String>) -> Result<Cors, String> {
         if origins.is_empty() {
             return Err("at least one origin is needed, such as https://app.example".into());

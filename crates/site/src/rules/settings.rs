@@ -24,9 +24,9 @@ pub enum TagFrom {
 pub struct Settings {
     /// The file that stands for its directory, beneath it. Default `index.html`.
     pub index: String,
-    /// The policies of paths. Default: nothing in particular.
+    /// The policies of paths. Default: none.
     pub policies: Policies,
-    /// The routing of paths. Default: each to the file of its name.
+    /// The routing of paths. Default: each path to the file of its name.
     pub routes: Routes,
     /// Bytes up to which a file is read once and answered from memory. 0 answers every file through its
     /// handle, so that an explicit sender does what it says. Default [`MEMORY_UP_TO`].

@@ -17,7 +17,7 @@ use crate::plan::choice::Sender;
 use crate::senders::piece::still_there;
 use crate::senders::sender::{MappedPiece, Sent};
 
-/// Bytes that may be in flight while the connection goes on to its next request, or rests.
+/// The most bytes in flight with which a connection continues to its next request, or becomes idle.
 const HANDED_OVER: usize = 128 * 1024;
 /// Bytes of a file that the sender `copy` reads at once.
 const COPY_BYTES: usize = 128 * 1024;
@@ -31,12 +31,12 @@ pub(super) type RingIo<B> = ConnectionIo<CompletionTransport<B>>;
 pub(super) struct CompletionTransport<B> {
     link: Rc<RingLink<B>>,
     sender: Sender,
-    /// The file that was handed over from a mapping, and up to where.
+    /// The file whose mapping was submitted, and the end of the submitted part.
     mapped: Option<(Arc<OpenFile>, u64)>,
     turn_bytes: usize,
     /// Bytes that were handed over.
     handed: u64,
-    /// Whether closing throws away what waits in the socket.
+    /// Whether closing discards unsent data in the socket.
     resets: bool,
 }
 
@@ -69,7 +69,7 @@ impl<B: ReceiveBuffer> RingIo<B> {
         self.transport.link.begin(sending);
     }
 
-    /// Ends it: gives the socket back, and all memory but a little.
+    /// Ends the activation: returns the socket, and frees all memory except a small reserve.
     pub(super) fn end(&mut self) -> Option<Socket> {
         // Observers learn that these bytes were handed over and never sent.
         self.core.out.lose(self.transport.handed.saturating_sub(self.transport.link.sent.get()));
@@ -97,7 +97,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         Poll::Pending
     }
 
-    /// Moves what came into the hand; says whether there was any.
+    /// Moves received bytes into the input. Returns whether there were any.
     fn take_received(&mut self, core: &mut CoreOf<Self>, room: usize) -> bool {
         let mut inbox = self.link.inbox.borrow_mut();
         if !inbox.is_empty() {
@@ -221,7 +221,7 @@ impl<B: ReceiveBuffer> CompletionTransport<B> {
         }
     }
 
-    /// Sends all output, or as much of it as can be handed over.
+    /// Sends all output, or the part that fits in the operations that may be in flight.
     fn flush(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
         loop {
             if let Some(error) = self.link.failed.get() {
@@ -300,7 +300,7 @@ impl<B: ReceiveBuffer> Transport for CompletionTransport<B> {
 
     fn poll_flush(&mut self, core: &mut CoreOf<Self>, by: Instant) -> Poll<Result<(), IoError>> {
         let flushed = match self.flush(core, by) {
-            // A ring that lost a page in the middle says no more than that not all was sent, or nothing at all.
+            // If a page vanished during a send, the ring reports a short send or no result, without the reason.
             Poll::Ready(Err(error)) => Poll::Ready(Err(self.see_what_was_mapped().err().unwrap_or(error))),
             other => other,
         };

@@ -41,7 +41,7 @@ pub(super) struct HandedBytes {
     pub(super) bytes: Bytes,
     /// Whether more follows at once.
     pub(super) more: bool,
-    /// Whether they are to be sent without copying. Such a piece stands alone.
+    /// Whether to send them without copying. Such a piece is sent by itself.
     pub(super) held: bool,
 }
 
@@ -51,15 +51,15 @@ pub(super) struct RingLink<B> {
     waits: Cell<bool>,
     /// The earliest deadline of the waits of the last poll that waited.
     deadline: Cell<Option<Instant>>,
-    /// Received just now, in the ring's own buffer: for this turn.
+    /// Bytes just received, in the ring's own buffer; valid for this tick.
     pub(super) current: RefCell<Option<B>>,
-    /// Received while nobody read: bounded by the driver.
+    /// Bytes received while the task did not read; the driver bounds them.
     pub(super) inbox: RefCell<Vec<u8>>,
     /// The peer has ended its output.
     pub(super) ended: Cell<bool>,
     /// The connection has failed.
     pub(super) failed: Cell<Option<IoError>>,
-    /// To be handed over after the poll, in order.
+    /// Bytes to submit after the poll, in order.
     pub(super) outgoing: RefCell<Vec<HandedBytes>>,
     /// Sends in flight.
     pub(super) sending: Cell<u8>,

@@ -1,9 +1,8 @@
-//! The completion driver: operations are handed to a ring once a turn, and tasks are polled when theirs
-//! come back.
+//! The completion driver: it submits operations to a ring once per tick, and polls tasks when their operations
+//! complete.
 //!
-//! The ring owns what is in flight. A socket is closed only when no operation names it any more: a
-//! receive that waits is ended by `shutdown(2)`, or by a reset where nothing more is to be sent, and sends in flight
-//! are waited for first.
+//! The ring owns the memory of operations in flight. A socket is closed only after its last operation: sends are
+//! awaited first, and then `shutdown(2)` ends a waiting receive, or a reset does if there is nothing left to send.
 
 mod closing;
 #[cfg(feature = "test-layer")]

@@ -1,4 +1,4 @@
-//! Receiving: one-shot first, then multishot, and bounded while nobody reads.
+//! Receiving: one-shot first, then multishot, and bounded while the task does not read.
 
 use tenfold_http::IoError;
 use tenfold_sys::errno;
@@ -14,12 +14,12 @@ use crate::protocol::Protocol;
 use crate::worker::slots::{Key, SlotState};
 use crate::worker::tasks::Start;
 
-/// Bytes received while nobody reads, at which receiving is stopped.
+/// The number of unread bytes at which receiving stops.
 const INBOX_BYTES: usize = 16 * 1024;
 
 impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
-    /// A cancellation has come back. What it did not reach has completed by itself, or is about to; one that
-    /// failed otherwise is tried again with what comes next.
+    /// Handles a completed cancellation. An operation that it did not find has completed or soon will. After any
+    /// other failure, the next event retries the cancellation.
     pub(super) fn cancelled(&mut self, key: Key, result: i32) {
         let Some(slot) = self.connections.find(key) else { return };
         if result < 0 && !matches!(-result, errno::ENOENT | errno::EALREADY) {

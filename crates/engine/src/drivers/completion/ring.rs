@@ -18,7 +18,7 @@ use crate::drivers::input::ReceiveBuffer;
 pub(crate) trait OperationQueue {
     type Buffer: ReceiveBuffer;
 
-    /// Accepts connections on `listener`; each completion brings one, and says whether the operation goes on.
+    /// Accepts connections on `listener`; each completion yields one, and tells whether the operation continues.
     fn accept(&mut self, listener: RawFd, tag: u64);
 
     /// Accepts one connection on `listener`.
@@ -30,33 +30,33 @@ pub(crate) trait OperationQueue {
     /// Receives once.
     fn receive(&mut self, number: RawFd, tag: u64);
 
-    /// Receives again and again, where the mechanism knows how to; else once.
+    /// Receives repeatedly if the mechanism supports it, otherwise once.
     fn receive_on(&mut self, number: RawFd, tag: u64);
 
-    /// Sends all of `bytes`. `more` says that more follows at once (`MSG_MORE`); `linked`, that the next
-    /// operation on this socket begins when this one has succeeded, and is cancelled where it fails.
+    /// Sends all of `bytes`. `more`: more bytes follow immediately (`MSG_MORE`). `linked`: the next operation on
+    /// this socket begins after this one succeeds, and is cancelled if this one fails.
     fn send(&mut self, number: RawFd, bytes: Bytes, more: bool, linked: bool, tag: u64);
 
-    /// Sends bytes of a mapped file without copying them; completes with EOPNOTSUPP where nobody can.
+    /// Sends bytes of a mapped file without copying them; completes with EOPNOTSUPP if that is not supported.
     fn send_held(&mut self, number: RawFd, mapped: Mapped, more: bool, tag: u64);
 
-    /// Reads from `file` at `offset` into `memory`, as many bytes as it is long.
+    /// Reads from `file` at `offset` until `memory` is full.
     fn read(&mut self, file: Readable, offset: u64, memory: Vec<u8>, tag: u64);
 
     /// Closes `socket`, behind the sends that are linked to it.
     fn close(&mut self, socket: Socket, tag: u64);
 
-    /// Closes `socket`, which no operation names, without a word.
+    /// Closes `socket`, which no operation uses, without a completion.
     fn discard(&mut self, socket: Socket);
 
-    /// Says when there is room to write: as [`tenfold_sys::completion::ROOM`].
+    /// Completes when there is room to write: as [`tenfold_sys::completion::ROOM`].
     fn poll_write(&mut self, number: RawFd, tag: u64);
 
-    /// Says when there is something to read from an eventfd.
+    /// Completes when an eventfd is readable.
     fn poll_read(&mut self, number: RawFd, tag: u64);
 
     /// Ends the receive or the wait for room of `number` that was given `target` as its tag; it completes with
-    /// ECANCELED. Where a mechanism cannot tell them apart, others of the socket may end with it.
+    /// ECANCELED. If the mechanism cannot distinguish operations, others of the socket may end, too.
     fn cancel(&mut self, number: RawFd, target: u64, tag: u64);
 
     /// Ends every operation that names the socket `number`.

@@ -16,13 +16,13 @@ use crate::protocol::{Event, Protocol};
 use crate::worker::slots::{Key, Slot, SlotState};
 use crate::worker::tasks::Start;
 
-/// Vectors to stage into that are kept, and the most that each may hold.
+/// The number of staging buffers to keep, and the largest capacity of each.
 const SPARE: usize = 64;
 const SPARE_BYTES: usize = 32 * 1024;
 
 impl<R: OperationQueue, P: Protocol, M: Start<RingIo<R::Buffer>, P::State>> CompletionLoop<'_, R, P, M> {
-    /// Hands over what connection `key` sends, as a chain of operations that begin one after the other;
-    /// `closing` says that a close is linked behind. Says whether there was anything.
+    /// Submits the output of connection `key` as a chain of operations that run one after the other. `closing`: a
+    /// close is linked to the last one. Returns whether there was any output.
     pub(super) fn hand_over(&mut self, key: Key, link: &Rc<RingLink<R::Buffer>>, closing: bool) -> bool {
         let mut outgoing = link.outgoing.borrow_mut();
         let count = outgoing.len();

@@ -1,4 +1,4 @@
-//! Serving: a connection gets a task, the task is polled, and what it waits for is asked for.
+//! Serving: starts a task for a connection, polls it, and submits the operations that it waits for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;

@@ -27,23 +27,23 @@ const HANDED: u32 = 0xffff_fffc;
 pub(super) struct Sources<'a> {
     listeners: &'a [Listener],
     handed: Option<&'a Handoff>,
-    /// Whether each accept brings one connection, and the next is asked for when it is here.
+    /// Whether each accept yields one connection, and the next accept starts after it.
     one: bool,
     /// Which of them have an accept in flight.
     accepting: Vec<bool>,
-    /// When accepting begins again after it failed for want of descriptors.
+    /// The time at which accepting resumes after descriptors ran out.
     resumes: Instant,
-    /// When the accepts are begun anew, and how long after that again.
+    /// The time of the next renewal of the accepts; `pause` is the interval after it.
     renews: Instant,
     pause: Duration,
     left: bool,
 }
 
-/// The first pause between two renewals of the accepts, and the one after which there is none.
+/// The first pause between two renewals of the accepts, and the last.
 ///
-/// A connection wakes one of the rings that wait on its socket. Where that is the ring of a worker that
-/// has just left or died, which the kernel takes apart in its own time, nobody else hears of it. So a new
-/// worker begins its accepts anew a few times, and finds what waits.
+/// A connection wakes one of the rings that wait on its socket. If that ring belongs to a worker that has just
+/// ended, the kernel may not have destroyed it yet, and no other ring is woken. So a new worker renews its
+/// accepts a few times, and finds the waiting connections.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LAST_PAUSE: Duration = Duration::from_secs(4);
 

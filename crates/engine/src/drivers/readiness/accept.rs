@@ -35,11 +35,11 @@ pub(crate) struct Acceptor<'a> {
     handed_ready: bool,
     /// Which of them may have connections waiting.
     ready: Vec<bool>,
-    /// When accepting begins again after it failed for want of descriptors or memory.
+    /// The time at which accepting resumes after descriptors or memory ran out.
     resumes: Instant,
     open: bool,
     left: usize,
-    /// Whether one connection is accepted for each report of a listener.
+    /// Whether to accept only one connection per event of a listener.
     one: bool,
     left_for_good: bool,
 }
@@ -97,19 +97,19 @@ impl<'a> Acceptor<'a> {
             }
         }
         self.resumes = Instant::NEVER;
-        // Edge-triggered or not, what waits already is not missed.
+        // Connections that already wait are reported, edge-triggered or not.
         self.ready.fill(true);
         Ok(())
     }
 
-    /// Accepts nothing for a while: a level-triggered listener would make the loop spin meanwhile.
+    /// Stops accepting for a while: a level-triggered listener would make the loop spin meanwhile.
     fn pause<P: Protocol>(&mut self, selector: &mut impl Selector, now: Instant, protocol: &P) {
         protocol.observe(Event::Exhausted);
         self.close(selector);
         self.resumes = now + EXHAUSTED_PAUSE;
     }
 
-    /// Ends the registrations; connections that wait are left to whoever shares the sockets.
+    /// Ends the registrations; waiting connections are left to the workers that share the sockets.
     pub(crate) fn close(&mut self, selector: &mut impl Selector) {
         if std::mem::take(&mut self.open) {
             self.listeners.iter().for_each(|listener| selector.forget(listener.number()));
@@ -118,7 +118,7 @@ impl<'a> Acceptor<'a> {
         self.resumes = Instant::NEVER;
     }
 
-    /// Closes for good; says whether it was left for the first time.
+    /// Closes permanently. Returns whether this was the first call.
     pub(crate) fn leave(&mut self, selector: &mut impl Selector) -> bool {
         self.close(selector);
         !std::mem::replace(&mut self.left_for_good, true)

@@ -27,29 +27,29 @@ pub(crate) type Polled<F> = thread::Result<Poll<<F as Future>::Output>>;
 pub(crate) enum Dispatched<F: Future> {
     /// It was polled.
     Polled(Polled<F>),
-    /// It is away, and comes back as [`Returned`].
+    /// Another thread has the task; it comes back as [`Returned`].
     Away,
     /// The queue of tasks that wait to be polled is full.
     Refused,
 }
 
-/// A task that was away.
+/// A task that another thread polled.
 pub(crate) struct Returned<F: Future> {
     pub(crate) key: Key,
     pub(crate) number: u32,
     pub(crate) task: Box<Task<F, ReadinessIo, PolledTask>>,
     pub(crate) polled: Polled<F>,
-    /// The interest for which its connection was registered anew; the loop has yet to do so where there is
-    /// none.
+    /// The interest with which the thread renewed the connection's registration; if `None`, the loop has to
+    /// renew it.
     pub(crate) rearmed: Option<Interest>,
 }
 
 pub(crate) trait Executor<F: Future> {
-    /// Whether tasks can be away.
+    /// Whether other threads can poll tasks.
     const AWAY: bool;
 
-    /// Polls task `number` of connection `key`, or sends it away. `registered` says that the selector knows
-    /// the connection.
+    /// Polls task `number` of connection `key`, or gives it to another thread. `registered`: whether the
+    /// connection is registered with the selector.
     fn poll(
         &mut self,
         tasks: &mut Tasks<F, ReadinessIo, PolledTask>,
@@ -58,12 +58,12 @@ pub(crate) trait Executor<F: Future> {
         registered: bool,
     ) -> Dispatched<F>;
 
-    /// The loop is about to sleep until then; says whether it may.
+    /// Prepares for a sleep until this time. Returns whether the loop may sleep.
     fn fall_asleep(&mut self, _until: Instant) -> bool {
         true
     }
 
-    /// Moves what has come back into `into`, which is empty.
+    /// Moves the returned tasks into `into`, which is empty.
     fn take_returned(&mut self, _into: &mut Vec<Returned<F>>) {}
 }
 

@@ -1,12 +1,12 @@
 //! Dispatch `reactor`: the loop waits, and a pool of threads polls the tasks, so that a thread receives,
 //! processes and sends.
 //!
-//! A connection is with one thread at a time: its registration ends with its report, or is ended before its
-//! task goes away. Where the mechanism lets any thread begin it anew, the thread that is done does so, and
-//! the loop sleeps on; else the loop is woken to do it.
+//! One thread has a connection at a time: its registration ends with its event, or before another thread gets its
+//! task. If the mechanism allows it, that thread renews the registration when it has finished, and the loop
+//! keeps sleeping. Otherwise the loop is woken to renew it.
 //!
-//! The loop gets the task back before it can hear of the connection: the thread registers and puts the task
-//! into the mailbox under one lock, and the loop empties the mailbox before it looks at events.
+//! The loop gets the task back before an event of its connection: the thread registers and puts the task into
+//! the mailbox under one lock, and the loop empties the mailbox before it handles events.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -127,8 +127,8 @@ where
     }
 }
 
-/// Registers a connection that waits for what it waits for; says for what, and until when. The loop does so,
-/// or whatever else is to be done, where this does not.
+/// Registers a waiting connection for its interest. Returns the interest and the deadline. If this function
+/// does not register, the loop does so, or does the other work of the connection.
 fn begin_anew<I, T>(
     rearm: &dyn Rearm,
     key: Key,

@@ -24,20 +24,20 @@ impl Interest {
 
 /// A readiness mechanism. Registrations are named by a word that comes back with each event.
 pub(crate) trait Selector {
-    /// Whether it has to be told after each turn if anything was done: [`Selector::turn_over`].
+    /// Whether the selector needs [`Selector::turn_over`] after each tick.
     const SLEEPS: bool = false;
 
-    /// Whether a registration of a connection ends with its report, and [`Selector::change`] begins it anew.
-    /// A registration reports bytes and room that are there already.
+    /// Whether a connection's registration ends with its first event; [`Selector::change`] then renews it.
+    /// A renewed registration also reports bytes and room that already exist.
     const ONE_SHOT: bool = false;
 
-    /// How other threads begin registrations anew, where the mechanism lets them. Asked for where
+    /// The means for other threads to renew registrations, if the mechanism allows it. Only called if
     /// registrations are [`Selector::ONE_SHOT`].
     fn rearm(&self) -> Option<Arc<dyn Rearm>> {
         None
     }
 
-    /// Whether registrations hear of errors, whatever their interest.
+    /// Whether registrations report errors regardless of their interest.
     const HEARS_ERRORS: bool = true;
 
     /// Whether a connection with this descriptor can be watched.
@@ -45,21 +45,21 @@ pub(crate) trait Selector {
         true
     }
 
-    /// A turn is over; says whether anything was accepted, received or sent in it.
+    /// Ends a tick; the argument tells whether the tick accepted, received or sent anything.
     fn turn_over(&mut self, _worked: bool) {}
 
-    /// Whether connections are reported only when they become ready. Interest that was registered stays
-    /// then, and what was reported once has to be remembered.
+    /// Whether connections are reported only when they become ready. If so, registered interest stays, and
+    /// the caller remembers each report.
     fn edge(&self) -> bool {
         false
     }
 
-    /// Registers a listening socket, or whatever else brings connections, for reading.
+    /// Registers a listening socket, or another source of connections, for reading.
     fn watch_source(&mut self, number: RawFd, word: u64) -> io::Result<()> {
         self.watch(number, word, Interest::READ)
     }
 
-    /// Registers an eventfd that ends a wait. Needless where no wait lasts.
+    /// Registers an eventfd that ends a wait. Does nothing if waits do not block.
     fn watch_event(&mut self, number: RawFd, word: u64) -> io::Result<()> {
         self.watch_source(number, word)
     }
@@ -67,7 +67,7 @@ pub(crate) trait Selector {
     /// Registers a connection, or changes what its registration reports.
     fn watch(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()>;
 
-    /// Changes what a registration hears of.
+    /// Changes the interest of a registration.
     fn change(&mut self, number: RawFd, word: u64, interest: Interest) -> io::Result<()> {
         self.watch(number, word, interest)
     }
@@ -84,7 +84,7 @@ pub(crate) trait Selector {
     fn wait(&mut self, milliseconds: Option<u32>, events: &mut Vec<Ready>) -> io::Result<()>;
 }
 
-/// Begins a connection's registration anew from another thread than the loop's.
+/// Renews a connection's registration from a thread other than the loop's.
 pub(crate) trait Rearm: Send + Sync {
     /// See [`Selector::change`].
     fn rearm(&self, number: RawFd, word: u64, interest: Interest) -> io::Result<()>;

@@ -12,7 +12,7 @@ pub struct FramedClient {
     sending: RecordKey,
     /// Known with the server's hello.
     receiving: Option<RecordKey>,
-    /// Bytes of a record that is not whole.
+    /// Bytes of an incomplete record.
     input: Vec<u8>,
     /// Records other than plaintext.
     pub received: ReceivedRecords,

@@ -17,7 +17,7 @@ pub struct FramedSession {
     pub(super) facts: Arc<TlsFacts>,
     /// Whether plaintext was sealed.
     pub(super) answered: bool,
-    /// Records without plaintext since the last one with.
+    /// Consecutive records without plaintext.
     empty: u8,
 }
 

@@ -8,12 +8,12 @@ pub(super) struct Chunks<T> {
 }
 
 impl<T: Copy> Chunks<T> {
-    /// No entries; each that comes is `blank`.
+    /// An empty table whose new entries are copies of `blank`.
     pub(super) fn new(blank: T) -> Chunks<T> {
         Chunks { chunks: Vec::new(), blank }
     }
 
-    /// Makes sure that there is an entry for `index`.
+    /// Ensures that `index` has an entry.
     pub(super) fn reach(&mut self, index: u32) {
         while !self.has(index) {
             self.chunks.push(Box::new([self.blank; CHUNK]));
@@ -29,7 +29,7 @@ impl<T: Copy> Chunks<T> {
         &self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 
-    /// The same, to be changed.
+    /// Mutable access to the entry of an index that was reached.
     pub(super) fn at(&mut self, index: u32) -> &mut T {
         &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }

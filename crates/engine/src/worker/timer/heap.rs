@@ -1,8 +1,7 @@
 //! A binary heap: every timer fires no later than the two below it, so what fires next is on top.
 //!
-//! Beside the heap stands where each slot's timer is in it, so that one can be moved or taken out. Arming,
-//! disarming and taking what is on top are each a walk up or down: at most as many steps as the heap has
-//! levels.
+//! A second table holds the position of each slot's timer in the heap, so that it can be moved or removed. Arming,
+//! disarming and taking the top timer each move up or down the heap, at most one step per level.
 
 use tenfold_http::Instant;
 

@@ -1,10 +1,10 @@
 //! Hierarchical timing wheels (Varghese and Lauck, 1987, scheme 7): levels of 64 buckets, and a bucket of
 //! each level is a turn of the one below.
 //!
-//! A timer stands at the level of the highest digit, to the base of 64, in which its tick differs from the
-//! present one. When the hand comes to its bucket, it goes down to where it belongs then: a timer is moved
-//! once a level at most, and one that is disarmed before, as most are, never. A word of bits for each level
-//! says which buckets hold anything, so that nothing is searched.
+//! A timer belongs to the level of the highest base-64 digit in which its tick differs from the present one.
+//! When time reaches its bucket, the timer moves to a lower level. It moves at most once per level; most timers
+//! are disarmed earlier and never move. One word of bits per level marks the buckets in use, so expiry needs no
+//! search.
 
 use tenfold_http::Instant;
 
@@ -20,7 +20,7 @@ const LEVELS: usize = (u64::BITS - TICK.ilog2()).div_ceil(BITS) as usize;
 
 pub(super) struct Hierarchical {
     heads: Box<[[u32; BUCKETS]; LEVELS]>,
-    /// For each level a bit for each bucket that holds anything.
+    /// One bit per bucket of each level: whether the bucket holds a timer.
     occupied: [u64; LEVELS],
     entries: Chunks<BucketEntry>,
     /// Every tick up to this one has been looked at.

@@ -1,8 +1,8 @@
-//! A list in the order of deadlines. What fires next stands first, and expiry takes it from there.
+//! A list in the order of deadlines. The next timer to fire is first, and expiry takes timers from the front.
 //!
-//! A timer is put in its place from the end, step by step past all that fire later. With one timeout for
-//! everybody each new deadline is the latest, and that is no step at all; with several timeouts it is as
-//! many as there are later ones.
+//! A timer is put in its place from the end, step by step past all that fire later. If all
+//! timers have the same timeout, each new deadline is the latest and needs no step. With several timeouts, the
+//! number of steps is the number of later timers.
 
 use tenfold_http::Instant;
 

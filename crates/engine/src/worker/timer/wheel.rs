@@ -1,5 +1,5 @@
 //! A hashed timing wheel (Varghese and Lauck, 1987, scheme 6): one ring of buckets, a tick each. A timer
-//! stands in the bucket of its tick; one that is further away than a turn is met on the way and passed over.
+//! is in the bucket of its tick; expiry skips timers that are more than one revolution away.
 //!
 //! Arming and disarming take constant time, expiry takes time in what expires.
 

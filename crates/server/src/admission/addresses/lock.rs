@@ -13,7 +13,7 @@ use tenfold_sys::{clock, task};
 
 use crate::admission::sync::{AtomicU64, thread};
 
-/// The word of a lock that nobody holds.
+/// The word of a lock without a holder.
 pub(super) const FREE: u64 = 0;
 /// Attempts, with a pause after each, before the holder is looked at.
 const TRIES: u32 = 10_000;

@@ -70,7 +70,7 @@ impl SharedService {
         self.answered(answered, asked, response)
     }
 
-    /// Answers a request whose file turned out to be for members.
+    /// Answers a request for a file that, once opened, proved to be for members only.
     pub(super) fn membership(&self, mut asked: DeferredRequest, response: &mut ResponseWriter<'_>) -> Answer {
         let answer = self.members.as_ref().and_then(|members| {
             asked.request.read(|request| {

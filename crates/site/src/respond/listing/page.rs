@@ -119,7 +119,7 @@ struct Item<'a> {
     name: &'a str,
     #[serde(rename = "type")]
     kind: &'static str,
-    /// Bytes, of a file.
+    /// The size in bytes; `None` for a folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
     /// Seconds since 1970 (UTC).

@@ -7,7 +7,7 @@ use super::handles::StreamHandle;
 use crate::completion::Bytes;
 use crate::net::socket::Socket;
 
-/// A socket, or the remaining operations of one that was given back.
+/// The operations of a socket, which may outlive its handle.
 #[derive(Default)]
 pub(super) struct StreamOperations {
     /// Declared before the memory: dropping it cancels the operations. `None` after the socket was given back.
