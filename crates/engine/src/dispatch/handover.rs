@@ -103,14 +103,14 @@ impl<J> JobQueue<J> {
         }
     }
 
-    /// Threads that wait, and come, find it over.
+    /// Closes the queue for threads that wait for a job or ask for one later.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.filled.notify_all();
     }
 }
 
-/// The results of the pool's threads on their way to the loop.
+/// The queue of results from the pool's threads to the loop.
 pub(crate) struct Mailbox<R>(Mutex<Messages<R>>);
 
 struct Messages<R> {

@@ -43,7 +43,8 @@ impl<S> Clone for ThreadHooks<S> {
 impl<S> Copy for ThreadHooks<S> {}
 
 impl<S: Service + 'static> Proactor<S> {
-    /// Starts `width` threads for `service`; at most `bound` requests wait for them. The process must not fork afterwards.
+    /// Starts `width` threads for `service`; at most `bound` requests wait for them. The process must not fork
+    /// afterwards.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -161,7 +162,7 @@ impl<S> Drop for Proactor<S> {
     fn drop(&mut self) {
         self.queue.close();
         for thread in self.threads.drain(..) {
-            // The connection of a job that panicked has been told.
+            // If a job panicked, its connection already has an error response.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! `epoll`: non-blocking calls are tried first, and `epoll_wait(2)` says when to try again.
+//! `epoll`: tries nonblocking calls first, and `epoll_wait(2)` reports when to try again.
 //!
 //! Edge-triggered (the default for connections), interest is registered once and every event is
 //! remembered until a call says EAGAIN. Level-triggered, interest follows what is waited for, so that a

@@ -100,7 +100,7 @@ impl Children {
         let admitted = admit();
         if let Some(place) = evicted.filter(|_| admitted) {
             let &(pid, _) = self.each.evict(place);
-            // A request that has come meanwhile is still answered.
+            // A request that arrives meanwhile is still answered.
             process::send_signal(pid, Signal::Quit);
             protocol.observe(Event::Evicted);
         }

@@ -1,4 +1,4 @@
-//! `poll`: non-blocking calls are tried first, and `poll(2)` says when to try again.
+//! `poll`: tries nonblocking calls first, and `poll(2)` reports when to try again.
 //!
 //! Every call hands the kernel the whole list of descriptors, so a turn costs what there are connections,
 //! ready or not. The report is level-triggered.

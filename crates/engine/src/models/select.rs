@@ -1,4 +1,4 @@
-//! `select`: non-blocking calls are tried first, and `select(2)` says when to try again.
+//! `select`: tries nonblocking calls first, and `select(2)` reports when to try again.
 //!
 //! Every call hands the kernel sets of bits as long as the greatest descriptor, and it hands them back
 //! for us to walk. A connection whose descriptor does not fit the 1024 bits is refused; the files that are

@@ -5,7 +5,7 @@
 pub enum Driver {
     /// Calls that wait.
     Blocking,
-    /// Calls that are tried, and a selector that says when to try again.
+    /// Nonblocking calls, and a selector that reports when to try them again.
     Readiness,
     /// Operations that are handed over, and completions that come back.
     Completion,
@@ -14,7 +14,7 @@ pub enum Driver {
 /// A facility of the kernel, or a library of the build, that can be missing or forbidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Facility {
-    /// `epoll_create1(2)`, which a kernel can be built, or a sandbox told, to do without.
+    /// `epoll_create1(2)`, which a kernel can lack or a sandbox can forbid.
     Epoll,
     /// `io_uring_setup(2)` with single issuer and deferred task work (Linux 6.1).
     Ring,

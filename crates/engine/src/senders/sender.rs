@@ -20,7 +20,7 @@ use crate::protocol::Event;
 /// Slices of memory of one call.
 const SLICES: usize = 16;
 
-/// The sender of one connection's files, with what it keeps between two calls.
+/// The sender of one connection's files, with its state between two calls.
 pub(crate) struct FileSender {
     means: SendMechanism,
     /// Pieces that were copied because the sender's resources were unavailable.

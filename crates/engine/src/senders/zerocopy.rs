@@ -1,7 +1,7 @@
 //! `zerocopy`: map the file, and let the kernel send its pages without copying them (`MSG_ZEROCOPY`).
 //!
-//! The kernel holds the pages until the peer has acknowledged them, and says so in the socket's error queue,
-//! with whether it had to copy them after all. A response is over when it has said so of all of it.
+//! The kernel holds the pages until the peer has acknowledged them. It reports that in the socket's error queue, and
+//! whether it had to copy them after all. A response is complete when the kernel has released all of its pages.
 //!
 //! System calls of a response: sendmsg of the head, mmap, send with MSG_ZEROCOPY, repeated, with a fstat
 //! behind each, recvmsg from the error queue, munmap.

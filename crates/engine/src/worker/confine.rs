@@ -14,9 +14,9 @@ pub(crate) fn confine(plan: &Plan, accepting: bool) -> Result<(), String> {
     seccomp::deny(&denied.collect::<Vec<_>>()).map_err(|error| format!("cannot confine a thread: {error}"))
 }
 
-/// Compiles the filter of a process that serves one connection, for [`CompiledFilter::install`] after the fork. It takes
-/// away what the process that accepts needs: accepting, starting processes, ending them, and filters. The end of the
-/// parent stays a signal to it. None if processes are not confined.
+/// Compiles the filter of a process that serves one connection, for [`CompiledFilter::install`] after the fork. It
+/// forbids the calls that only the accepting process needs: accepting, starting and ending processes, and filters. The child
+/// still gets a signal when its parent ends. `None` if processes are not confined.
 pub(crate) fn of_connection(plan: &Plan) -> Result<Option<CompiledFilter>, String> {
     let death_signal = (0, Test::Is(PR_SET_PDEATHSIG));
     let rules = [

@@ -66,7 +66,7 @@ pub(crate) struct Slot<T, D> {
     peer: SmallPeer,
     pub(crate) state: SlotState,
     pub(crate) driver: D,
-    /// Whether something was sent on the connection, so that between requests it may be closed.
+    /// Whether the connection has sent a response, so that it may be closed between requests.
     pub(crate) served: bool,
     pub(crate) listener: u16,
     /// When the connection's wait ends.

@@ -1,7 +1,7 @@
 //! The tasks of a worker: connections that are being served.
 //!
-//! A task is made for each activation, and most end in their first poll; so its storage, its waker and
-//! its boxed `Io` are used again. Those past a small stock are freed: memory follows work.
+//! Each activation creates a task, and most end in their first poll, so storage, waker and boxed `Io` are reused.
+//! Beyond a small reserve they are freed, so memory follows the number of active connections.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};

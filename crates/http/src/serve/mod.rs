@@ -1,7 +1,7 @@
 //! The life of a connection: reads requests, calls a [`Service`](crate::Service), and sends the responses.
 //!
-//! This module uses the wire formats, which do not depend on the service: `connection`, `body`, `deferred` and `step` run HTTP/1,
-//! `session` and `waits` serve any version, and `layer` is for protocols below, such as TLS.
+//! This module uses the wire formats, which do not depend on the service. `connection`, `body`, `deferred` and
+//! `step` run HTTP/1, `session` and `waits` serve any version, and `layer` is for protocols below, such as TLS.
 
 mod body;
 pub mod connection;

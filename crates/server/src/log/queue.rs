@@ -38,13 +38,13 @@ struct QueueState {
     sleeps_until: Option<usize>,
     /// Somebody waits for room.
     crowded: bool,
-    /// No more lines come.
+    /// No more lines will be added.
     ending: bool,
     /// The writing thread is done.
     ended: bool,
-    /// Lines that the writing thread has taken and not come back from.
+    /// Lines that the writing thread has taken and not yet written.
     taken: u64,
-    /// There was no room, and it was said.
+    /// The queue was full, and this was logged.
     full: bool,
 }
 

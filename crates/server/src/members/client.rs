@@ -71,10 +71,10 @@ impl WorkerMembers {
         }
     }
 
-    /// Asks the accounts, off the loop where there is one; `session` is the cookie of the session in which it is asked.
+    /// Asks the accounts, outside the event loop if there is one; `session` is the cookie of the asking session.
     ///
     /// # Errors
-    /// [`QueueFull`] when as much waits as may wait.
+    /// [`QueueFull`] if the queue is full.
     pub(crate) fn ask(
         &self,
         request: Query,

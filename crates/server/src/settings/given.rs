@@ -22,7 +22,7 @@ const DEMONSTRATION: &str = ".tenfold-demonstration";
 pub(crate) struct GivenSettings {
     /// Values by the name of the setting.
     pub(crate) flags: Vec<(&'static str, Vec<String>)>,
-    /// The same, of variables.
+    /// Values from environment variables, by the name of the setting.
     pub(crate) variables: Vec<(&'static str, Vec<String>)>,
     /// The file to read.
     pub(crate) config: Option<PathBuf>,

@@ -50,7 +50,7 @@ pub(crate) enum Initial {
 pub(crate) enum Set {
     /// One value; the last source wins.
     One(fn(&mut Settings, Text<'_>) -> Result<(), String>),
-    /// Several; a source that names any replaces all of the source before.
+    /// Several values; a source with any value replaces all values of weaker sources.
     Many(fn(&mut Settings, &[Text<'_>]) -> Result<(), String>),
 }
 

@@ -100,7 +100,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// To count in `words`, a row of [`WORDS`]; `shared` where other processes count there, too.
+    /// Counts in `words`, a row of [`WORDS`]; `shared` if other processes count there, too.
     pub(crate) fn new(words: &'static [AtomicU64], shared: bool) -> Tally {
         assert_eq!(words.len(), WORDS, "a row has a word for each counter");
         Tally { words, shared }

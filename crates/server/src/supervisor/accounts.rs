@@ -27,9 +27,9 @@ use crate::settings::members::MembersSettings;
 use crate::settings::values::Settings;
 use crate::status::report;
 
-/// How long the accounts may take to open: a database that is far away, a schema that grows.
+/// The time in which the accounts must open; a remote database or a schema migration is slow.
 const LATEST_START: Duration = Duration::from_secs(60);
-/// Bytes of their first report, at most.
+/// The most bytes of the first report of the accounts process.
 const LONGEST_START: usize = 64 * 1024;
 /// One that lived this long and died is replaced at once.
 const LIVED: Duration = Duration::from_secs(1);
@@ -185,7 +185,7 @@ impl AccountsProcess {
                         return Err("the supervisor is gone".into());
                     }
                     if self.sandbox {
-                        // It is used until this process ends. A worker unmaps what it drops.
+                        // Used until this process ends; a worker unmaps the reports that it drops.
                         let reports: &'static Arc<SharedRows> = Box::leak(Box::new(self.reports.clone()));
                         let (name, refused) = ("accounts".to_owned(), &reports.row(1)[0]);
                         let process = sandbox::Process { name, row: reports.row(0), refused };

@@ -72,7 +72,7 @@ fn block(facts: &StartFacts<'_>, coloured: bool) -> String {
     text
 }
 
-/// An address as a link that a terminal lets people follow.
+/// An address as a URL that terminals recognize.
 fn link(scheme: &str, address: &ListenAddress) -> String {
     match address {
         ListenAddress::Internet(at) if at.ip().is_unspecified() => {

@@ -44,11 +44,11 @@ pub(crate) fn worker_user(settings: &Settings) -> Result<Option<SystemUser>, Str
     Ok(Some(found))
 }
 
-/// Gives up what the supervisor may do, for a process that it started: the process becomes `user`, ends with the
-/// supervisor, and closes its memory. Returns whether the supervisor is there.
+/// Drops the supervisor's privileges in a process that it started: the process becomes `user`, ends with the
+/// supervisor, and hides its memory. Returns whether the supervisor still runs.
 ///
 /// # Errors
-/// In words, what could not be given up.
+/// A message that names the privilege that could not be dropped.
 pub(super) fn give_up(user: Option<&SystemUser>, supervisor: Pid) -> Result<bool, String> {
     if let Some(user) = user {
         user.switch_to().map_err(|error| format!("cannot become user {}: {error}", user.name))?;

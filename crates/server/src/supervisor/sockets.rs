@@ -82,7 +82,7 @@ impl Sockets {
         self.of_several().filter_map(|listener| listener.accept_mode().ok()).collect()
     }
 
-    /// Stops listening on Unix sockets that several processes have: who waits in `accept` waits no longer.
+    /// Stops listening on Unix sockets that several processes share, which also ends their waits in `accept`.
     pub(super) fn shut_down_shared(&self) {
         self.of_several().for_each(Listener::shut_down);
     }

@@ -23,10 +23,9 @@ use crate::status::counters::Tally;
 pub(crate) struct WorkerShared {
     /// Rows live as long as the process: threads hold them without counting references.
     rows: &'static SharedRows,
-    /// Those of this process. The first thread has the first; those that come when each row has one count
-    /// where the last does.
+    /// The rows of this process, one per thread in order of arrival; threads beyond the last row share it.
     own: Range<usize>,
-    /// How many threads have come.
+    /// The number of threads that have asked for a row.
     come: AtomicUsize,
     /// Whether several processes or threads count in a row (`fork`, a pool).
     shared: bool,

@@ -43,7 +43,7 @@ pub(crate) fn accept_each<P: Protocol>(
             };
             match after_accept(&error) {
                 AfterAccept::Again | AfterAccept::Wait => {}
-                // Sockets that are being given up are shut down.
+                // Sockets are shut down when the server leaves.
                 _ if lifecycle::phase() != Phase::Serving => break,
                 AfterAccept::Pause => {
                     protocol.observe(Event::Exhausted);

@@ -21,7 +21,7 @@ pub(crate) const SLICE: Duration = Duration::from_secs(1);
 /// busy for minutes.
 const PART: usize = 1024 * 1024;
 
-/// Hears of a connection that is idle for a slice or longer; a shorter wait costs nothing.
+/// Observes connections that are idle for a slice or longer; shorter waits cost nothing.
 pub(crate) trait Idle {
     /// Called after each slice in which nothing came. The connection has been idle since `since`; it is closed if this
     /// returns true.

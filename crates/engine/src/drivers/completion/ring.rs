@@ -1,9 +1,9 @@
 //! The trait of the mechanism that executes the driver's operations.
 //!
-//! An operation is handed over with its tag and with everything that it works on; both come back with its
-//! completion. Sockets are named by their numbers, and are open until [`OperationQueue::close`] or [`OperationQueue::discard`]. Of a
-//! kind a socket has one operation in flight, but for its sends, which leave in the order in which they were
-//! handed over.
+//! An operation is submitted with its tag and the memory that it uses; its completion returns both. Sockets are
+//! named by their descriptor numbers, and stay open until [`OperationQueue::close`] or
+//! [`OperationQueue::discard`]. A socket has at most one operation of a kind in flight, except sends, which run in
+//! the order of submission.
 
 use std::io;
 use std::os::fd::RawFd;

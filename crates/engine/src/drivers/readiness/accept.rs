@@ -191,7 +191,7 @@ impl<'a> Acceptor<'a> {
                 // Others have their turn, too, where every connection that waits has failed.
                 AfterAccept::Again => self.left -= 1,
                 AfterAccept::Wait => self.ready[place] = false,
-                // Sockets that are being given up are shut down.
+                // Sockets are shut down when the server leaves.
                 _ if lifecycle::phase() != Phase::Serving => self.ready[place] = false,
                 AfterAccept::Pause => {
                     self.pause(selector, now, protocol);

@@ -15,7 +15,7 @@ use crate::admission::sync::{AtomicU64, thread};
 
 /// The word of a lock without a holder.
 pub(super) const FREE: u64 = 0;
-/// Attempts, with a pause after each, before the holder is looked at.
+/// Attempts, with a pause after each, before checking whether the holder is alive.
 const TRIES: u32 = 10_000;
 /// The longest wait. What is done under the lock takes less than a microsecond: its holder has been stopped.
 pub(super) const LONGEST: Duration = Duration::from_secs(1);

@@ -85,7 +85,7 @@ pub(super) fn some<T>(
     move |given| read(given).map(Some)
 }
 
-/// `off`, or a value whose reader does not know of `off`.
+/// Reads `off` as `None`, and any other value with `read`.
 pub(super) fn or_off<T>(
     read: impl Fn(Text<'_>) -> Result<T, String>,
 ) -> impl Fn(Text<'_>) -> Result<Option<T>, String> {

@@ -16,9 +16,9 @@ use crate::settings::units::{file_name, word};
 pub(crate) struct SiteTable {
     /// None for `[site]`.
     pub(crate) names: Vec<HostName>,
-    /// As the setting of the same name where a host says nothing else.
+    /// The folder of this site; `None` for that of the setting `root`.
     pub(crate) root: Option<PathBuf>,
-    /// The same.
+    /// The index file of this site; `None` for that of the setting `index`.
     pub(crate) index: Option<String>,
     /// The policy of all paths.
     pub(crate) policy: Policy,

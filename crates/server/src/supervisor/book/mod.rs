@@ -28,7 +28,7 @@ const ASIDE: &str = "<a class=\"aside\"";
 /// The start of the names of private folders.
 const PREFIX: &str = "tenfold-book-";
 
-/// How long a folder may take to be locked after it was made.
+/// The time in which a new folder must be locked.
 const YOUNG: Duration = Duration::from_secs(60);
 
 /// Folders of one process at most: a reload may make another while the former is still in use.

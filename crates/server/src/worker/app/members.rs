@@ -97,7 +97,7 @@ impl SharedService {
         self.record(ResponseSummary::of(page.status, body), request, connection, response, began);
     }
 
-    /// Stages what the site answers, or has it worked for.
+    /// Stages the site's response, or queues its slow work.
     fn answered(
         &self,
         answered: Answered,
