@@ -96,7 +96,7 @@ fn as_value(model: &Model, missing: &[(Facility, String)]) -> Value {
 }
 
 fn pretty(values: Vec<Value>) -> String {
-    let mut text = serde_json::to_string_pretty(&values).expect("strings and numbers can be written");
+    let mut text = serde_json::to_string_pretty(&values).expect("strings and numbers can be serialized");
     text.push('\n');
     text
 }

@@ -155,7 +155,7 @@ fn keeper(url: &DatabaseUrl, settings: &Settings) -> Result<SystemUser, String> 
         Some(id) => {
             let found =
                 SystemUser::with_id(id).map_err(|error| format!("cannot look up user {id}: {error}"))?;
-            found.ok_or_else(|| format!("cannot use {url}: it belongs to user {id}, who does not exist"))
+            found.ok_or_else(|| format!("cannot use {url}: it belongs to user {id}, which does not exist"))
         }
         None => {
             let workers = privileges::worker_user(settings)?.ok_or("this process is not root's")?;

@@ -73,7 +73,7 @@ pub(crate) fn serve(work: &AccountsTask<'_>, mut ready: UnixStream) -> Result<()
     let (quick, busy) = on("accounts", settings.connections, QUEUE, 0).map_err(failed)?;
     let (hashing, busy_hashing) =
         on("hashing", settings.hash_threads, settings.hash_queue, NICE).map_err(failed)?;
-    let watch = PhaseWatch::new().map_err(|error| format!("cannot hear signals: {error}"))?;
+    let watch = PhaseWatch::new().map_err(|error| format!("cannot watch for signals: {error}"))?;
     let mut room = AccountsServer::room();
     loop {
         if !hangs(&busy, &busy_hashing, Instant::now()) {

@@ -10,7 +10,7 @@ use super::tables::top::TOP;
 
 /// The whole schema, as it stands in a file.
 pub(crate) fn text() -> String {
-    let mut text = serde_json::to_string_pretty(&schema()).expect("strings and numbers can be written");
+    let mut text = serde_json::to_string_pretty(&schema()).expect("strings and numbers can be serialized");
     text.push('\n');
     text
 }

@@ -85,7 +85,7 @@ impl AccountsProcess {
             [privileges::shared_user(settings, users), database::exposure(&url, users)].into_iter().flatten()
         });
         let warnings: Vec<String> = warnings.into_iter().flatten().collect();
-        let failed = |error| format!("cannot begin the accounts: {error}");
+        let failed = |error| format!("cannot start the accounts process: {error}");
         let mut accounts = AccountsProcess::new(settings, url, user)?;
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         refuse_descriptors(&ours);
@@ -96,7 +96,7 @@ impl AccountsProcess {
                 warnings.iter().for_each(|warning| warning!("{warning}"));
                 Ok(Some(accounts))
             }
-            Ok("") => Err("the accounts ended before they were open".into()),
+            Ok("") => Err("the accounts process ended before it opened the database".into()),
             Ok(why) => Err(why.to_owned()),
             Err(_) => {
                 accounts.end();

@@ -348,7 +348,7 @@ impl AddressRows {
         let taken =
             |lane: &usize| others.iter().any(|other| other.addresses.is_some() && other.lane == *lane);
         let lane = (0..=MOST_FORMER).map(|place| place * processes).find(|lane| !taken(lane));
-        generation.lane = lane.ok_or("former configurations are still leaving")?;
+        generation.lane = lane.ok_or("former configurations still have connections; try again later")?;
         generation.addresses = Some(table);
         Ok(())
     }

@@ -66,7 +66,7 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
 /// `--null` reads no request: a flag about reading them would be accepted and ignored.
 fn null_is_alone(serve: &Serve, settings: &Settings) -> Result<(), String> {
     if serve.null.is_some() && settings.dispatch == Some(Dispatch::Proactor) {
-        return Err("--null processes nothing, so dispatch proactor has nothing for its pool".into());
+        return Err("--null does not process requests, so dispatch proactor has no work for its pool; use dispatch inline or reactor".into());
     }
     match settings.ignored_by_null() {
         Some(name) if serve.null.is_some() => {
@@ -89,7 +89,7 @@ impl Supervisor {
             sandbox::require()?;
         }
         // A worker of the same user must not change what the supervisor does.
-        process::hide_memory().map_err(|error| format!("cannot close the memory of the process: {error}"))?;
+        process::hide_memory().map_err(|error| format!("cannot hide the memory of the process: {error}"))?;
         let user = privileges::worker_user(&settings)?;
         // Before anything is open that it has no use for.
         let accounts = match serve.null {

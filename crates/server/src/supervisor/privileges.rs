@@ -57,7 +57,7 @@ pub(super) fn give_up(user: Option<&SystemUser>, supervisor: Pid) -> Result<bool
     // Both are set after the change of user, which forgets them.
     let followed = process::end_with(supervisor, Signal::Interrupt);
     let there = followed.map_err(|error| format!("cannot follow the supervisor: {error}"))?;
-    process::hide_memory().map_err(|error| format!("cannot close the memory of the process: {error}"))?;
+    process::hide_memory().map_err(|error| format!("cannot hide the memory of the process: {error}"))?;
     lifecycle::reset();
     lifecycle::install_worker_signals().map_err(|error| format!("cannot receive signals: {error}"))?;
     Ok(there)

@@ -44,7 +44,9 @@ impl Supervisor {
             return Err(format!("{} cannot change without a restart", changes.join(", ")));
         }
         if self.generations.len() > MOST_FORMER {
-            return Err(format!("{MOST_FORMER} former configurations are still leaving"));
+            return Err(format!(
+                "{MOST_FORMER} former configurations still have connections; try again later"
+            ));
         }
         let config = ResolvedConfig::resolve(&settings, self.descriptors)?;
         warn(&settings, &config);

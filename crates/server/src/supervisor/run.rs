@@ -278,7 +278,7 @@ impl Supervisor {
             accounts.fork(theirs, false, forget)
         });
         if let Err(error) = begun {
-            error!("cannot begin the accounts again: {error}");
+            error!("cannot restart the accounts process: {error}");
             accounts.postpone();
         }
         self.accounts = Some(accounts);

@@ -37,7 +37,9 @@ impl TryFile {
             return Err(format!("it begins with {{path}} or with a slash; write {:?}", format!("/{text}")));
         }
         if [before, rest].iter().any(|piece| piece.contains(['{', '}', '*', '%', '\\'])) {
-            return Err("{path} is known, once; there are no other placeholders and no patterns".into());
+            return Err(
+                "only {path} is allowed, at most once; other placeholders and patterns are not".into()
+            );
         }
         if format!("{before}x{rest}").split('/').skip(1).any(|name| matches!(name, "." | "..")) {
             return Err("it is beneath the root: without . and ..".into());

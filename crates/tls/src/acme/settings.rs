@@ -77,7 +77,7 @@ impl AcmeSettings {
                 && !label.ends_with('-')
         };
         if host.len() > 253 || !host.split('.').all(is_label) {
-            return Err("it is no DNS name in lower case; write international names in their ASCII form");
+            return Err("it is not a DNS name in lower case; write international names in their ASCII form");
         }
         if !host.contains('.') {
             return Err(
@@ -107,10 +107,10 @@ mod tests {
             ("*.example.org", "a wildcard requires validation by DNS"),
             ("192.0.2.1", "it is an IP address"),
             ("localhost", "public authorities issue for full names only"),
-            ("Example.org", "it is no DNS name in lower case"),
-            ("a..org", "it is no DNS name"),
-            ("-a.org", "it is no DNS name"),
-            ("a/b.org", "it is no DNS name"),
+            ("Example.org", "it is not a DNS name in lower case"),
+            ("a..org", "it is not a DNS name"),
+            ("-a.org", "it is not a DNS name"),
+            ("a/b.org", "it is not a DNS name"),
         ] {
             let error = check(&[name], Validation::TlsAlpn01).expect_err(name);
             assert!(error.contains(expected), "{error}");

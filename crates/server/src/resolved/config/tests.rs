@@ -420,7 +420,7 @@ fn off_loopback_an_address_has_a_quarter_of_the_connections_by_default() {
 fn a_trusted_proxy_needs_members_or_a_bound_by_address() {
     let proxy = ("trusted-proxy", "192.0.2.1");
     let said = refusal(&[proxy], DESCRIPTORS);
-    assert_eq!(said, "trusted-proxy is for a server that has members: say where with accounts");
+    assert_eq!(said, "trusted-proxy is for a server with members; name their database with accounts");
     assert!(resolve(&[proxy, ("listen", "0.0.0.0:80")], DESCRIPTORS).is_ok());
     assert!(resolve(&[proxy, ("max-connections-per-address", "9")], DESCRIPTORS).is_ok());
 }

@@ -161,7 +161,7 @@ fn read_rules(
 ) -> Result<(), BadValue> {
     given.read_each(&PATH, reader, |PathTable { patterns, policy }, table, _| {
         if patterns.is_empty() {
-            return Err(table.wrong("it says for which paths it is: match = \"/assets/**\""));
+            return Err(table.wrong("the key match is missing: match = \"/assets/**\""));
         }
         site.rules.extend(patterns.into_iter().map(|paths| PolicyRule { paths, policy: policy.clone() }));
         Ok(())
@@ -230,7 +230,9 @@ fn read_rewrites(
 impl RedirectRow {
     fn ends(&self, table: &GivenValue<'_>) -> Result<(Pattern, String), BadValue> {
         let both = self.from.clone().zip(self.to.clone());
-        both.ok_or_else(|| table.wrong("it says from where to where: from = \"/old/**\", to = \"/new/**\""))
+        both.ok_or_else(|| {
+            table.wrong("the keys from and to are required: from = \"/old/**\", to = \"/new/**\"")
+        })
     }
 }
 
