@@ -206,8 +206,8 @@ fn what_is_for_other_topologies(settings: &Settings, plan: &Plan) -> Result<(), 
         ),
         () if settings.accept == Some(Accept::One) && plan.triggers.listener == Trigger::Edge => {
             Err(format!(
-                "accept one does not go with trigger {}: a listener that is reported once would be left with \
-                 the others waiting; take lt+et or lt+lt",
+                "accept one does not go with trigger {}: an edge-triggered listener is reported only \
+                 once for several connections, and the others would wait; take lt+et or lt+lt",
                 plan.triggers
             ))
         }
