@@ -163,7 +163,10 @@ fn check_looks_at_what_serve_would_use() {
             "root = \"site\"\naccess-log = \"logs/access.log\"",
             &["access.log", "there is no folder", "logs; create it"],
         ),
-        ("root = \"site\"\nlisten = \"192.0.2.77:8080\"", &["192.0.2.77", "no address of this machine"]),
+        (
+            "root = \"site\"\nlisten = \"192.0.2.77:8080\"",
+            &["192.0.2.77", "is not an address of this machine"],
+        ),
         ("root = \"site\"\naccounts = \"sqlite:none/members.db\"", &["members.db", "none"]),
         ("root = \"site\"\naccounts = \"postgresql://x@127.0.0.1:1/x\"", &["127.0.0.1:1"]),
         ("root = \"none\"\naccess-log = \"logs/access.log\"", &["none", "logs"]),

@@ -46,7 +46,7 @@ fn members_without_accounts(settings: &Settings, shares: Option<&AddressShares>)
     let said = about_members.map(|row| row.name).find(|name| settings.is_explicit(name));
     match (said, &settings.members.accounts) {
         (Some(name), None) => {
-            Err(format!("{name} is for a server with members; name their database with accounts"))
+            Err(format!("{name} is for a server that has members; name their database with accounts"))
         }
         _ if settings.members.idle > settings.members.absolute => {
             Err("session-idle is longer than session-lifetime, and would never come".into())

@@ -105,7 +105,7 @@ mod tests {
             ("secret", "neither"),
             ("$apr1$x$y", "neither"),
             ("{SHA}x", "neither"),
-            ("$2y$04$short", "no bcrypt"),
+            ("$2y$04$short", "not a bcrypt"),
             (&cost("$15$"), "too long"),
             ("$argon2id$v=19$m=8,t=1,p=1", "no salt"),
             ("$argon2id$v=19$m=1048576,t=1,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNo", "too long"),

@@ -111,7 +111,7 @@ impl Realm {
     /// In words that say how to mend it.
     pub fn new(name: &str, users: BTreeMap<String, StoredHash>) -> Result<Realm, String> {
         if users.is_empty() {
-            return Err("the list of users is empty; add at least one user".into());
+            return Err("no client could log in: at least one user is needed".into());
         }
         if name.is_empty() || FieldValue::new(name.as_bytes()).is_none() || name.contains(['"', '\\']) {
             return Err(format!("{name:?} is not the name of a realm: some words without quotes"));

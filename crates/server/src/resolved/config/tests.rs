@@ -149,8 +149,8 @@ fn accepting_one_at_a_time_is_for_workers_that_accept_and_are_told_again() {
     };
     assert_eq!(
         accept(&[("engine", "epoll"), ("trigger", "et+et")]),
-        "accept one does not go with trigger et+et: a listener that is reported once would be left with the \
-         others waiting; take lt+et or lt+lt"
+        "accept one does not go with trigger et+et: an edge-triggered listener is reported only once \
+         for several connections, and the others would wait; take lt+et or lt+lt"
     );
     assert_eq!(
         accept(&[("engine", "poll"), ("topology", "handoff")]),
@@ -420,7 +420,7 @@ fn off_loopback_an_address_has_a_quarter_of_the_connections_by_default() {
 fn a_trusted_proxy_needs_members_or_a_bound_by_address() {
     let proxy = ("trusted-proxy", "192.0.2.1");
     let said = refusal(&[proxy], DESCRIPTORS);
-    assert_eq!(said, "trusted-proxy is for a server with members; name their database with accounts");
+    assert_eq!(said, "trusted-proxy is for a server that has members; name their database with accounts");
     assert!(resolve(&[proxy, ("listen", "0.0.0.0:80")], DESCRIPTORS).is_ok());
     assert!(resolve(&[proxy, ("max-connections-per-address", "9")], DESCRIPTORS).is_ok());
 }
