@@ -177,7 +177,8 @@ fn h95_a_lock_that_is_never_released_stops_a_process_once() {
         assert_eq!(table.connect(host(1), 0, 1, 0), Admitting::NoRoom);
     }
     let waited = began.elapsed();
-    assert!((lock::LONGEST..2 * lock::LONGEST).contains(&waited), "it waited {waited:?}");
+    // Each of the four would take as long. A busy machine adds to the one wait.
+    assert!((lock::LONGEST..3 * lock::LONGEST).contains(&waited), "it waited {waited:?}");
     lock.store(lock::FREE, SeqCst);
     assert_eq!(table.connect(host(1), 0, 1, 0), Admitting::Admitted);
 }
