@@ -38,7 +38,7 @@ pub enum VerdictRule {
     },
     /// One cell is better than each of others.
     Best {
-        /// The cell that is said to be best.
+        /// The cell that the claim calls best.
         of: String,
         /// The others.
         among: Vec<String>,
@@ -67,7 +67,7 @@ pub enum VerdictRule {
     FirstFailure {
         /// The levels, in order.
         levels: Vec<String>,
-        /// The level that is said to fail first.
+        /// The level that fails first according to the claim.
         at: String,
         /// The value above which a level has failed.
         limit: f64,

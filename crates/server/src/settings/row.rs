@@ -98,40 +98,31 @@ impl SettingRow {
 /// The row of a setting with one value: its name, the placeholder of its value in the help, its heading; its default;
 /// its meaning; its reader.
 pub(super) const fn one(
-    (name, value, heading): (&'static str, &'static str, &'static str),
+    names: (&'static str, &'static str, &'static str),
     initial: Initial,
     about: &'static str,
     set: fn(&mut Settings, Text<'_>) -> Result<(), String>,
 ) -> SettingRow {
-    SettingRow {
-        name,
-        value,
-        about,
-        heading,
-        initial,
-        fixed: false,
-        null: NullSupport::Anything,
-        set: Set::One(set),
-    }
+    row(names, initial, about, Set::One(set))
 }
 
 /// The same for a setting with several values.
 pub(super) const fn many(
-    (name, value, heading): (&'static str, &'static str, &'static str),
+    names: (&'static str, &'static str, &'static str),
     initial: Initial,
     about: &'static str,
     set: fn(&mut Settings, &[Text<'_>]) -> Result<(), String>,
 ) -> SettingRow {
-    SettingRow {
-        name,
-        value,
-        about,
-        heading,
-        initial,
-        fixed: false,
-        null: NullSupport::Anything,
-        set: Set::Many(set),
-    }
+    row(names, initial, about, Set::Many(set))
+}
+
+const fn row(
+    (name, value, heading): (&'static str, &'static str, &'static str),
+    initial: Initial,
+    about: &'static str,
+    set: Set,
+) -> SettingRow {
+    SettingRow { name, value, about, heading, initial, fixed: false, null: NullSupport::Anything, set }
 }
 
 impl SettingRow {
