@@ -22,7 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("book", &[]),
     ("site", &["tenfold-http", "tenfold-sys"]),
     ("engine", &["tenfold-http", "tenfold-sys"]),
-    ("load", &["tenfold-http", "tenfold-sys"]),
+    ("load", &["tenfold-http", "tenfold-sys", "tenfold-tls"]),
     ("tls", &["tenfold-http"]),
     ("lab", &["tenfold-load", "tenfold-engine", "tenfold-http", "tenfold-sys"]),
     (

@@ -127,7 +127,7 @@ pub(super) fn h78_the_accounts_process_does_not_have_the_key_of_the_certificate(
     assert!(server.process.remembers(&number), "the search finds what is there");
     let text = fs::read_to_string(&path).expect("a key");
     let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('-')).map(str::as_bytes).collect();
-    // What is in front of the number, and behind it, is in the certificate, too.
+    // The DER before and after the number is in the certificate, too.
     let parts = [&number[..], &lines[0][begin / 3 * 4..], &lines[1][..16]];
     let knows = |process: Process| parts.iter().any(|part| process.remembers(part));
     let first = accounts_process(&server);

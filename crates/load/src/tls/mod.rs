@@ -9,6 +9,7 @@ use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
+use tenfold_tls::certificates::unverified::unverified;
 
 use crate::error::LoadError;
 use crate::plan::LoadPlan;
@@ -24,7 +25,7 @@ pub(crate) fn config(plan: &LoadPlan) -> Result<Arc<ClientConfig>, LoadError> {
         .with_safe_default_protocol_versions()
         .map_err(|error| LoadError::Failed(format!("cannot set TLS up: {error}")))?;
     let mut config = match plan.tls.insecure {
-        true => builder.dangerous().with_custom_certificate_verifier(trust::unverified(&provider)),
+        true => builder.dangerous().with_custom_certificate_verifier(unverified(&provider)),
         false => builder.with_root_certificates(trust::roots(plan.tls.ca.as_deref())?),
     }
     .with_no_client_auth();

@@ -1,17 +1,10 @@
 //! The certificates that the generator trusts, and the reasons why it does not trust one.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, DigitallySignedStruct, Error, InvalidMessage, RootCertStore, SignatureScheme,
-};
+use rustls::{CertificateError, Error, InvalidMessage, RootCertStore};
 
 use crate::error::LoadError;
 use crate::measure::record::ErrorKind;
@@ -37,49 +30,6 @@ pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, LoadError> {
         roots.add(certificate.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
     }
     if roots.is_empty() { Err(wrong(&"it has no certificate in PEM form")) } else { Ok(roots) }
-}
-
-/// Accepts every certificate. Its key must still sign the handshake.
-#[derive(Debug)]
-struct UnverifiedCertificates(WebPkiSupportedAlgorithms);
-
-pub(super) fn unverified(provider: &CryptoProvider) -> Arc<dyn ServerCertVerifier> {
-    Arc::new(UnverifiedCertificates(provider.signature_verification_algorithms))
-}
-
-impl ServerCertVerifier for UnverifiedCertificates {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
-    }
 }
 
 /// Describes an error of TLS. `first` are the first bytes of the server, if the error is in them.

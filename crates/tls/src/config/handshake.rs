@@ -2,65 +2,21 @@
 
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::ServerName;
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, ProtocolVersion,
-    ServerConfig, ServerConnection, SignatureScheme, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, Error, HandshakeKind, ProtocolVersion, ServerConfig, ServerConnection,
+    SupportedProtocolVersion,
 };
 
 use super::{HTTP_1_1, provider};
-
-/// A client's check that accepts every certificate, and every signature that is valid.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
+use crate::certificates::unverified::unverified;
 
 /// Returns a client of these versions that keeps tickets.
 pub(crate) fn client(versions: &[&'static SupportedProtocolVersion]) -> Arc<ClientConfig> {
     let builder =
         ClientConfig::builder_with_provider(provider()).with_protocol_versions(versions).expect("versions");
-    let mut config = builder
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider())))
-        .with_no_client_auth();
+    let mut config =
+        builder.dangerous().with_custom_certificate_verifier(unverified(&provider())).with_no_client_auth();
     config.alpn_protocols = vec![HTTP_1_1.to_vec()];
     Arc::new(config)
 }
