@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use tenfold_http::h1::parse_request;
 use tenfold_http::script::Script;
-use tenfold_http::{
-    Answer, Connection, FieldValue, Limits, Refusal, Request, RequestSummary, ResponseWriter, Service,
-};
+use tenfold_http::{Answer, Connection, FieldValue, Limits, Request, ResponseWriter, Service};
 
 const SMALL: &[u8] = b"GET /1k.html HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
 
@@ -29,16 +27,6 @@ impl Service for Empty {
         head.content_type(FieldValue::constant("text/html; charset=utf-8"));
         head.content_length(0);
         Answer::Done
-    }
-
-    fn refuse(
-        &self,
-        refusal: Refusal,
-        _: RequestSummary<'_>,
-        _: &Connection,
-        response: &mut ResponseWriter<'_>,
-    ) {
-        response.refusal(refusal);
     }
 }
 

@@ -5,15 +5,12 @@
 //! and returns the outcome.
 //!
 //! ```
-//! # use tenfold_http::{Answer, Connection, Limits, Next, Refusal, Request, RequestSummary, ResponseWriter, Service, script::Script};
+//! # use tenfold_http::{Answer, Connection, Limits, Next, Request, ResponseWriter, Service, script::Script};
 //! # struct Empty;
 //! # impl Service for Empty {
 //! #     fn answer(&self, _: &Request<'_>, _: &Connection, response: &mut ResponseWriter<'_>) -> Answer {
 //! #         response.head(200).content_length(0);
 //! #         Answer::Done
-//! #     }
-//! #     fn refuse(&self, refusal: Refusal, _: RequestSummary<'_>, _: &Connection, response: &mut ResponseWriter<'_>) {
-//! #         response.refusal(refusal);
 //! #     }
 //! # }
 //! let outcome = Script::new().sends("GET / HTTP/1.0\r\n").sends("\r\n").run(&Empty, &Limits::default());

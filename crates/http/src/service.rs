@@ -38,14 +38,18 @@ pub trait Service: Send + Sync {
         unreachable!("a service that asks for bodies answers them")
     }
 
-    /// Writes a short response to a refused request, after which the connection closes. `request` is for a log.
+    /// Writes a short response to a refused request, after which the connection closes. `request` is for a log. By
+    /// default, the response is the reason as plain text.
     fn refuse(
         &self,
         refusal: Refusal,
         request: RequestSummary<'_>,
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
-    );
+    ) {
+        let _ = (request, connection);
+        response.refusal(refusal);
+    }
 }
 
 /// The result of answering a request.

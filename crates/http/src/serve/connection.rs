@@ -321,7 +321,7 @@ fn need_body<S: Service + ?Sized>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::request::{Request, RequestSummary};
+    use crate::message::request::Request;
     use crate::script::ScriptIo;
 
     struct ClosingService;
@@ -330,8 +330,6 @@ mod tests {
         fn answer(&self, _: &Request<'_>, _: &Connection, _: &mut ResponseWriter<'_>) -> Answer {
             Answer::Close
         }
-
-        fn refuse(&self, _: Refusal, _: RequestSummary<'_>, _: &Connection, _: &mut ResponseWriter<'_>) {}
     }
 
     fn assert_send<T: Send>(future: T) -> T {

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use tenfold_http::{
-    Answer, Connection, Limits, Method, OpenFile, PLAIN_TEXT, Part, Refusal, Reply, Request, RequestSummary,
-    ResponseWriter, Service, echo,
+    Answer, Connection, Limits, Method, OpenFile, PLAIN_TEXT, Part, Reply, Request, ResponseWriter, Service,
+    echo,
 };
 
 /// Answers every request with a line that describes it, and some paths in a special way:
@@ -113,16 +113,6 @@ impl Service for Site {
             response.body(&body);
             Answer::Done
         }) as Reply))
-    }
-
-    fn refuse(
-        &self,
-        refusal: Refusal,
-        _: RequestSummary<'_>,
-        _: &Connection,
-        response: &mut ResponseWriter<'_>,
-    ) {
-        response.refusal(refusal);
     }
 }
 

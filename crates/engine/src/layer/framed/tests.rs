@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tenfold_http::script::{BEGIN, Outcome, Script};
 use tenfold_http::{
-    Answer, Connection, Finish, Instant, Io, Limits, Next, OpenFile, Out, Part, Refusal, Request,
-    RequestSummary, ResponseWriter, Scheme, SendReport, Service, Session, clock, serve_connection,
+    Answer, Connection, Finish, Instant, Io, Limits, Next, OpenFile, Out, Part, Request, ResponseWriter,
+    Scheme, SendReport, Service, Session, clock, serve_connection,
 };
 
 use super::record::{Alert, CONTENT_BYTES, HEADER_BYTES, RECORD_BYTES, RecordKind};
@@ -95,16 +95,6 @@ impl Service for Http {
         let observer = move |report| told.lock().expect("no panic").push((clock::now(), report));
         response.observe(Box::new(observer));
         Answer::Done
-    }
-
-    fn refuse(
-        &self,
-        refusal: Refusal,
-        _: RequestSummary<'_>,
-        _: &Connection,
-        response: &mut ResponseWriter<'_>,
-    ) {
-        response.refusal(refusal);
     }
 }
 

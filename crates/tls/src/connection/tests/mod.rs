@@ -19,8 +19,8 @@ use rustls::{
 use tenfold_http::layer::{FileBytes, FileReader, LayeredIo};
 use tenfold_http::script::{Outcome, Script};
 use tenfold_http::{
-    Answer, Connection, IoError, Limits, OpenFile, Refusal, Request, RequestSummary, ResponseWriter, Scheme,
-    Service, Session, serve_connection,
+    Answer, Connection, IoError, Limits, OpenFile, Request, ResponseWriter, Scheme, Service, Session,
+    serve_connection,
 };
 
 use super::{HandshakeResult, TlsServer, TlsState, prepare};
@@ -148,16 +148,6 @@ impl Service for TestService {
         response.head(200).content_length(body.len() as u64);
         response.body(body);
         Answer::Done
-    }
-
-    fn refuse(
-        &self,
-        refusal: Refusal,
-        _: RequestSummary<'_>,
-        _: &Connection,
-        response: &mut ResponseWriter<'_>,
-    ) {
-        response.refusal(refusal);
     }
 }
 
