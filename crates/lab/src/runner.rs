@@ -22,7 +22,7 @@ pub enum RunEnd {
     Interrupted,
 }
 
-/// Something that a run tells while it goes on.
+/// A progress event of a run.
 #[derive(Debug)]
 pub enum RunProgress<'a> {
     /// An experiment begins.

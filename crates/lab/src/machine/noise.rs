@@ -11,7 +11,7 @@ const MOST_STEAL: f64 = 0.02;
 const MOST_JUMP: Duration = Duration::from_millis(500);
 const TICKS: f64 = 100.0;
 
-/// The machine at the begin of a trial.
+/// The machine at the start of a trial.
 #[derive(Debug)]
 pub struct NoiseWatch {
     busy: f64,

@@ -57,7 +57,7 @@ pub(crate) fn measure(
 /// Timers as an experiment sees them.
 trait Subjected {
     fn timer(&mut self) -> &mut dyn Timer;
-    /// Whether the latest timer is to be armed first: a walk from the head is short then, and filling is not quadratic.
+    /// Whether the latest timer is armed first: then a walk from the head is short, and filling is not quadratic.
     fn fills_from_the_latest(&self) -> bool;
     /// Entries looked at so far, if it counts them.
     fn steps(&self) -> Option<u64>;

@@ -85,7 +85,7 @@ fn listening(address: &ListenAddress, config: &ResolvedConfig) -> Result<(), Str
     Ok(())
 }
 
-/// The problems that `look` finds with the rights of `user`, in a process of its own; in this one if nobody is named.
+/// The problems that `look` finds with the rights of `user`, in a child process; without a user, in this process.
 fn as_user(user: Option<&SystemUser>, look: impl FnOnce() -> Vec<String>) -> Vec<String> {
     let Some(user) = user else { return look() };
     let told = UnixStream::pair().and_then(|(ours, theirs)| match process::fork()? {
@@ -111,7 +111,7 @@ fn tell(mut to: UnixStream, problems: &[String]) -> io::Result<()> {
     to.write_all(&serde_json::to_vec(problems)?)
 }
 
-/// The problems that a child tells; it has ended then.
+/// Returns the problems that a child reports. The child has ended then.
 fn hear(mut from: UnixStream) -> io::Result<Vec<String>> {
     let mut text = Vec::new();
     from.read_to_end(&mut text)?;

@@ -1,5 +1,5 @@
-//! HUP: a new configuration gets workers of its own, and those of the old one drain. What is wrong with it
-//! is said, and then nothing changes.
+//! HUP: a new configuration gets workers of its own, and those of the old one drain. Problems of a new configuration are
+//! reported, and the old one stays.
 
 use super::generation::{Generation, MOST_FORMER, Stage};
 use super::state::Supervisor;
@@ -9,32 +9,44 @@ use crate::settings::problem::complain;
 use crate::settings::values::Settings;
 
 impl Supervisor {
-    /// Takes up the configuration as it is now.
+    /// Reads the configuration again, and begins a generation with it.
     pub(super) fn reload(&mut self) {
         let Some(newest) = self.generations.last() else { return };
         if self.leaving.is_some() {
             return;
         }
         if matches!(newest.stage, Stage::Starting | Stage::Failed) {
-            // One after the other: also behind one that failed, whose workers have yet to end.
+            // One reload at a time. The workers of a failed one must end first, too.
             self.reload_asked = true;
             return;
         }
-        let prepared = self.prepare(&newest.settings).and_then(|mut generation| {
-            self.address_rows.give(&mut generation, &self.generations)?;
-            Ok(generation)
-        });
-        match prepared {
-            Ok(generation) => {
-                self.count = generation.number;
-                self.generations.push(generation);
-                info!("the configuration was read again");
-            }
+        let old = newest.settings.clone();
+        let begun = self.prepare(&old).and_then(|(settings, config)| self.begin_generation(settings, config));
+        match begun {
+            Ok(()) => info!("the configuration was read again"),
             Err(why) => error!("{why}; the old configuration goes on"),
         }
     }
 
-    fn prepare(&self, old: &Settings) -> Result<Generation, String> {
+    /// Begins a generation with this configuration: its workers get the sockets as they are now.
+    ///
+    /// # Errors
+    /// In words: the root or the log cannot be opened, or there is no memory. The generations stay as they are.
+    pub(super) fn begin_generation(
+        &mut self,
+        settings: Settings,
+        config: ResolvedConfig,
+    ) -> Result<(), String> {
+        let (number, null) = (self.count + 1, self.serve.null.is_some());
+        let former = self.generations.last();
+        let mut generation = Generation::open(number, settings, config, self.user.as_ref(), null, former)?;
+        self.address_rows.give(&mut generation, &self.generations)?;
+        self.count = number;
+        self.generations.push(generation);
+        Ok(())
+    }
+
+    fn prepare(&self, old: &Settings) -> Result<(Settings, ResolvedConfig), String> {
         let settings = self.serve.given.resolve().map_err(|problems| {
             complain(&problems);
             "the configuration was not taken up".to_owned()
@@ -56,13 +68,6 @@ impl Supervisor {
                 "send cannot become zerocopy without a restart: listening sockets are opened for it".into()
             );
         }
-        Generation::open(
-            self.count + 1,
-            settings,
-            config,
-            self.user.as_ref(),
-            self.serve.null.is_some(),
-            self.generations.last(),
-        )
+        Ok((settings, config))
     }
 }

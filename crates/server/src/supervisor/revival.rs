@@ -8,21 +8,21 @@ use tenfold_sys::socket::{AcceptMode, ListenAddress};
 /// The state of revivals.
 #[derive(Debug, Default)]
 pub(super) struct Revival {
-    /// When sockets are looked at again, after a pause.
+    /// The end of the pause before sockets are checked again.
     pub(super) again: Option<Instant>,
-    /// Whether workers need the sockets that took the place of theirs.
+    /// Whether workers must be replaced to get exchanged sockets.
     pub(super) renews: bool,
     /// Addresses whose revival and failure were reported.
     pub(super) reported: HashSet<(ListenAddress, bool)>,
-    /// How `accept` waits on sockets that several workers have, since the first workers serve. Later ones set the same:
-    /// a state that is read again could be one that an intruder has left.
+    /// The mode of `accept` on shared sockets, as the first workers set it. Later workers set the same. The mode is not
+    /// read again, because an intruder could have changed it.
     pub(super) modes: Vec<AcceptMode>,
-    /// When they are compared next, while there are any.
+    /// The time of the next comparison, if there are shared sockets.
     pub(super) look: Option<Instant>,
 }
 
 impl Revival {
-    /// When there is something to do.
+    /// Returns the time of the next action.
     pub(super) fn by(&self) -> Option<Instant> {
         [self.again, self.look].into_iter().flatten().min()
     }

@@ -1,5 +1,5 @@
-//! Listening sockets that a process of the server has shut down, or lets others wait at for ever: code in a compromised
-//! worker can do that to all that have the socket. They listen again within moments, and the server need not be restarted.
+//! Revival of listening sockets. Code in a compromised worker can shut down a socket that other processes share, or
+//! make them wait at it forever. The supervisor makes it listen again, so the server needs no restart.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use tenfold_sys::signal::Signal;
 use tenfold_sys::socket::ListenAddress;
 
-use super::generation::{Generation, MOST_FORMER, Stage};
+use super::generation::{MOST_FORMER, Stage};
 use super::state::Supervisor;
 use crate::diagnostics::{debug, error, info, warning};
 
-/// The pause behind a revival: who shuts sockets down all the time costs no more than so many of them.
+/// The pause after a revival. It bounds the work that repeated shutdowns cause.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The pause behind one that failed.
+/// The pause after a failed revival.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often sockets that several processes have are compared with how they were.
+/// The interval at which the state of shared sockets is compared with their first state.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Supervisor {
@@ -26,7 +26,7 @@ impl Supervisor {
         if watches { self.sockets.descriptors() } else { Vec::new() }
     }
 
-    /// Lets sockets that were shut down listen again, and gives workers those that had to be exchanged.
+    /// Makes sockets that were shut down listen again. If one had to be exchanged, workers are replaced to get it.
     pub(super) fn look_after_sockets(&mut self) {
         let now = Instant::now();
         self.compare_modes(now);
@@ -61,8 +61,7 @@ impl Supervisor {
         }
     }
 
-    /// Remembers how `accept` waits on the sockets that several workers have, when the first workers serve, and
-    /// compares it from now on.
+    /// Remembers the mode of `accept` on shared sockets when the first workers serve, and compares it from now on.
     pub(super) fn remember_modes(&mut self) {
         if self.revival.modes.is_empty() {
             self.revival.modes = self.sockets.accept_modes();
@@ -70,12 +69,12 @@ impl Supervisor {
         self.revival.look = (!self.revival.modes.is_empty()).then(|| Instant::now() + LOOK);
     }
 
-    /// Shuts down sockets on which code in a worker has changed how `accept` waits: the other workers would wait in it
-    /// for ever. They are exchanged then, and the workers with them.
+    /// Shuts down shared sockets if a worker has changed their mode of `accept`, because other workers would wait in it
+    /// forever. Then the sockets are exchanged, and the workers replaced.
     fn compare_modes(&mut self, now: Instant) {
         let Some(look) = self.revival.look.as_mut().filter(|look| **look <= now) else { return };
         *look = now + LOOK;
-        // Workers that begin set it.
+        // Workers set the mode when they begin.
         let is_settled = self.generations.last().is_some_and(|newest| newest.stage == Stage::Serving);
         if self.leaving.is_some() || !is_settled || self.sockets.accept_modes() == self.revival.modes {
             return;
@@ -87,30 +86,22 @@ impl Supervisor {
         self.revival.look = None;
     }
 
-    /// Begins a generation with the configuration that runs: its workers get the sockets as they are now.
+    /// Begins a generation with the present configuration.
     fn renew(&mut self) {
         let Some((newest, former)) = self.generations.split_last() else { return };
-        // A generation that begins, or has failed, is waited for.
+        // Wait for a generation that begins or has failed.
         if newest.stage != Stage::Serving {
             return;
         }
         if former.len() >= MOST_FORMER {
-            // A worker that does not leave is a compromised one.
+            // A worker that does not end is compromised.
             former.iter().for_each(|generation| generation.tell(Signal::Kill));
             return;
         }
         let (settings, config) = (newest.settings.clone(), newest.config.clone());
-        let (number, null) = (self.count + 1, self.serve.null.is_some());
-        let opened = Generation::open(number, settings, config, self.user.as_ref(), null, Some(newest));
-        let opened = opened.and_then(|mut generation| {
-            self.address_rows.give(&mut generation, &self.generations)?;
-            Ok(generation)
-        });
-        match opened {
-            Ok(generation) => {
+        match self.begin_generation(settings, config) {
+            Ok(()) => {
                 self.revival.renews = false;
-                self.count = number;
-                self.generations.push(generation);
                 info!("workers are replaced, because a Unix socket was");
             }
             Err(why) => {

@@ -1,4 +1,4 @@
-//! Facts of a handshake that rustls tells nobody but its callbacks: traffic secrets and the name in the hello.
+//! Facts of a handshake that rustls gives only to its callbacks: traffic secrets and the name in the hello.
 //!
 //! A callback runs on the thread that processes the handshake, so it leaves the facts in thread-local storage.
 

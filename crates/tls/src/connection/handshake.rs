@@ -15,7 +15,7 @@ use super::unbuffered::{Processed, Unbuffered, Waits, length, process};
 pub(super) struct Handshake {
     connection: Box<UnbufferedServerConnection>,
     captured: Captured,
-    /// Bytes at the front of the input that rustls has seen and not discarded: the begin of a message.
+    /// Bytes at the front of the input that rustls has seen and not discarded: the start of a message.
     seen: usize,
 }
 

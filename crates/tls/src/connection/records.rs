@@ -35,7 +35,7 @@ pub(super) struct Records {
     sent: u32,
     /// Records without plaintext since the last one with.
     empty: u8,
-    /// The begin of a KeyUpdate that is split over records.
+    /// The start of a KeyUpdate that is split over records.
     partial: [u8; KEY_UPDATE_BYTES],
     partial_length: u8,
 }
@@ -127,7 +127,7 @@ impl Records {
         self.sending.update();
     }
 
-    /// Seals a record of the begin of `content`. Returns the number of bytes in it.
+    /// Seals the start of `content` as a record. Returns the number of bytes in it.
     pub(super) fn seal(&mut self, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
         // A few records are kept for a KeyUpdate and for alerts.
         const KEPT: u64 = 16;

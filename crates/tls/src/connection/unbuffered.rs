@@ -71,7 +71,7 @@ pub(super) fn process(
             }
         };
         discarded += discard;
-        // A record behind the last one of a handshake is not for rustls: it is left alone once nothing is to be sent.
+        // The record after a handshake is not for rustls. It stays in the input once rustls has nothing to send.
         let over = !connection.is_handshaking() && !connection.wants_write() && discarded == input.len();
         if let Some(waits) = waits.or((over && plaintext.is_empty() && !ended).then_some(Waits::Traffic)) {
             return Ok(Processed { discard: discarded, waits });
@@ -158,7 +158,7 @@ impl Unbuffered {
         }
     }
 
-    /// Seals a record of the begin of `content`. Returns the number of bytes in it.
+    /// Seals the start of `content` as a record. Returns the number of bytes in it.
     pub(super) fn seal(&mut self, content: &[u8], out: &mut Out) -> Result<usize, IoError> {
         let count = content.len().min(record_bytes(self.sent));
         self.stage(out, |traffic, into| traffic.encrypt(&content[..count], into))?;
@@ -171,7 +171,7 @@ impl Unbuffered {
         let _ = self.stage(out, |traffic, into| traffic.queue_close_notify(into));
     }
 
-    /// Stages what `seal` writes, which tells the size that it needs.
+    /// Stages the output of `seal`, which returns the size that it needs.
     fn stage(
         &mut self,
         out: &mut Out,

@@ -8,7 +8,7 @@ use crate::certificates::facts::KeyId;
 const KEY: usize = 32;
 const HEAD: usize = 8 + KEY + 2;
 
-/// The most bytes of a request, and one more, by which a longer one is told.
+/// The most bytes of a request, and one more, which shows that a request is too long.
 pub(super) const REQUEST_ROOM: usize = HEAD + MAX_MESSAGE + 1;
 
 /// The most bytes of an answer: the signature of an RSA key with 8,192 bits.

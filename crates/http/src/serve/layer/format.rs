@@ -32,7 +32,7 @@ pub trait Layer: Clone + Send + Sync + 'static {
     /// Adds the facts of an established connection.
     fn describe(state: &Self::State, connection: &mut Connection);
 
-    /// Seals the begin of `content`, which is not empty, as one record. Returns the number of bytes in it.
+    /// Seals the start of `content`, which is not empty, as one record. Returns the number of bytes in it.
     ///
     /// # Errors
     /// Nothing more can be sealed.
@@ -76,7 +76,7 @@ pub trait FileReader {
     /// A read on a thread. `None` if it panicked; the bytes are not empty.
     type Later: Future<Output = Option<Result<Vec<u8>, IoError>>> + Unpin;
 
-    /// Reads from the begin of `range` into `buffer`, which grows as needed and never shrinks.
+    /// Reads from the start of `range` into `buffer`, which grows as needed and never shrinks.
     ///
     /// # Errors
     /// The file cannot be read, or is shorter than `range`.
