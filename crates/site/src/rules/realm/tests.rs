@@ -1,0 +1,155 @@
+//! Passwords of realms: verification, memory and bounds.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use tenfold_http::h1::parse_request;
+
+/// `alice` with the password `secret`; bcrypt with the least work there is.
+fn realm() -> Realm {
+    let hash =
+        StoredHash::new("$2y$04$ldLE7Yhlg22/2WQ9xeV0NegEaK6HITypbwmpMYvfVgdRlGDqiBoxC").expect("a hash");
+    Realm::new("Members", BTreeMap::from([("alice".to_owned(), hash)])).expect("legal")
+}
+
+fn claim(realm: &Realm, name_and_password: &str) -> Claim {
+    let encoded = Base64::encode_string(name_and_password.as_bytes());
+    let request = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: basic {encoded}\r\n\r\n");
+    parse_request(&mut request.into_bytes(), |request| realm.claim(&request.expect("the request is good")))
+}
+
+#[test]
+fn a_password_is_verified_once_and_remembered_for_a_while() {
+    let realm = realm();
+    clock::set(Instant(1000), 1);
+    let Claim::Unknown(credentials) = claim(&realm, "alice:secret") else { panic!("nobody knows it yet") };
+    assert_eq!(realm.verify(&credentials, None), PasswordVerdict::Right);
+    assert!(matches!(claim(&realm, "alice:secret"), Claim::Allowed));
+    assert!(matches!(claim(&realm, "alice:secreT"), Claim::Unknown(_)));
+    clock::set(Instant(1000 + ALLOWED_FOR), 1);
+    assert!(matches!(claim(&realm, "alice:secret"), Claim::Unknown(_)));
+}
+
+#[test]
+fn a_wrong_password_and_a_wrong_name_are_refused_and_remembered_for_less() {
+    let realm = realm();
+    clock::set(Instant(1000), 1);
+    for wrong in ["alice:wrong", "bob:secret", "alice:", ":secret", "alice:secret "] {
+        let Claim::Unknown(credentials) = claim(&realm, wrong) else { panic!("{wrong}") };
+        assert_eq!(realm.verify(&credentials, None), PasswordVerdict::Wrong, "{wrong}");
+        assert!(matches!(claim(&realm, wrong), Claim::Refused), "{wrong}");
+    }
+    clock::set(Instant(1000 + REFUSED_FOR), 1);
+    assert!(matches!(claim(&realm, "alice:wrong"), Claim::Unknown(_)));
+}
+
+#[test]
+fn what_is_remembered_is_bounded() {
+    let realm = realm();
+    clock::set(Instant(1000), 1);
+    for number in 0..3 * MOST_KNOWN {
+        let Claim::Unknown(credentials) = claim(&realm, &format!("alice:{number}")) else {
+            panic!("it is new")
+        };
+        realm.remember(&credentials, false);
+        assert!(realm.lock().by_mark.len() <= MOST_KNOWN);
+    }
+}
+
+#[test]
+fn what_is_no_basic_authentication_is_refused() {
+    let realm = realm();
+    for value in ["", "Basic", "Basic !", "Bearer YTpi", "Basic YWxpY2U=", "Basic YTpi, Basic YTpi"] {
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: {value}\r\n\r\n");
+        parse_request(&mut request.into_bytes(), |request| {
+            let claim = realm.claim(&request.expect("the request is good"));
+            assert!(matches!(claim, Claim::Refused), "{value}");
+        });
+    }
+    let long = "a".repeat(LONGEST);
+    assert!(matches!(claim(&realm, &format!("a:{long}")), Claim::Refused));
+    let request =
+        "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic YTpi\r\nAuthorization: Basic YTpi\r\n\r\n";
+    parse_request(&mut request.as_bytes().to_vec(), |request| {
+        assert!(matches!(realm.claim(&request.expect("the request is good")), Claim::Refused));
+    });
+}
+
+#[test]
+fn what_nobody_could_use_is_refused() {
+    let users = || BTreeMap::from([("a".to_owned(), realm().users["alice"].clone())]);
+    assert!(Realm::new("Members", BTreeMap::new()).is_err());
+    for name in ["", "a\"b", "a\r\nb", "a\\"] {
+        assert!(Realm::new(name, users()).is_err(), "{name:?}");
+    }
+    let colon = BTreeMap::from([("a:b".to_owned(), realm().users["alice"].clone())]);
+    assert!(Realm::new("Members", colon).is_err());
+}
+
+/// Admits so many attempts, and remembers who was admitted.
+struct Few {
+    left: AtomicUsize,
+    users: Mutex<Vec<RealmUser>>,
+    right: AtomicUsize,
+}
+
+impl Few {
+    fn of(count: usize) -> Few {
+        Few { left: AtomicUsize::new(count), users: Mutex::default(), right: AtomicUsize::new(0) }
+    }
+}
+
+impl Attempts for Few {
+    fn admit(&self, user: &RealmUser) -> Result<(), u64> {
+        let taken = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        self.users.lock().expect("not poisoned").push(user.clone());
+        taken.map(drop).map_err(|_| 7)
+    }
+
+    fn succeeded(&self) {
+        self.right.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn unknown(realm: &Realm, name_and_password: &str) -> Credentials {
+    match claim(realm, name_and_password) {
+        Claim::Unknown(credentials) => credentials,
+        Claim::Allowed | Claim::Refused => panic!("{name_and_password} is known"),
+    }
+}
+
+#[test]
+fn h85_an_attempt_that_is_not_admitted_is_not_verified() {
+    let realm = realm();
+    clock::set(Instant(1000), 1);
+    let attempts = Few::of(1);
+    let long = "x".repeat(100);
+    assert_eq!(realm.verify(&unknown(&realm, &format!("{long}:a")), Some(&attempts)), PasswordVerdict::Wrong);
+    let refused = unknown(&realm, "alice:secret");
+    assert_eq!(realm.verify(&refused, Some(&attempts)), PasswordVerdict::Throttled(7));
+    assert_eq!(
+        realm.verify(&unknown(&realm, "alice:secret"), None),
+        PasswordVerdict::Right,
+        "nothing was remembered"
+    );
+    let users = attempts.users.lock().expect("not poisoned");
+    assert_eq!(users[0], RealmUser { name: "x".repeat(COUNTED_NAME), known: None });
+    assert_eq!(users[1], RealmUser { name: "alice".into(), known: None });
+}
+
+#[test]
+fn h85_credentials_that_come_many_times_at_once_count_once() {
+    let realm = realm();
+    clock::set(Instant(1000), 1);
+    let attempts = Few::of(1);
+    let all: Vec<_> = (0..8).map(|_| unknown(&realm, "alice:secret")).collect();
+    std::thread::scope(|scope| {
+        for credentials in &all {
+            scope.spawn(|| assert_eq!(realm.verify(credentials, Some(&attempts)), PasswordVerdict::Right));
+        }
+    });
+    assert_eq!(attempts.right.load(Ordering::SeqCst), 1);
+    clock::set(Instant(1000 + ALLOWED_FOR), 1);
+    let again = unknown(&realm, "alice:secret").user();
+    assert!(again.known.is_some_and(|mark| mark.len() == 64), "an owner is told from a guess");
+}
