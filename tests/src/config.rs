@@ -15,8 +15,11 @@ pub const WORKERS: usize = 2;
 /// Representative engines for cases about topologies, because the driver implements topologies, not the engine.
 pub const EVERY_TOPOLOGY: [Engine; 2] = [Engine::Epoll, Engine::Uring];
 
-/// Representative engines for the layer of the tests: one for each driver.
+/// Representative engines for layers: one for each driver.
 const EVERY_LAYER: [Engine; 3] = [Engine::Thread, Engine::Epoll, Engine::Uring];
+
+/// Of the cases on another engine, one in this many runs through TLS.
+const TLS_SAMPLE: usize = 3;
 
 /// Engines over a library. A build may lack them; everything else is their driver's code. So two topologies are enough,
 /// except for a long comparison.
@@ -106,6 +109,13 @@ impl Config {
         let model = self.engine.model();
         let first = self.topology == model.topologies[0] && self.sender == model.senders[0];
         self.dispatch == Dispatch::Inline || first
+    }
+
+    /// Whether the case with this number runs on it. Through TLS, an engine that does not represent its driver runs a
+    /// sample of them; one with the next number runs another sample.
+    pub fn samples(&self, case: usize) -> bool {
+        let represented = self.layer != Some(Below::Tls) || EVERY_LAYER.contains(&self.engine);
+        represented || everything() || (case + self.engine as usize).is_multiple_of(TLS_SAMPLE)
     }
 
     /// The same through a layer.
@@ -280,7 +290,7 @@ impl Breadth {
         if !tried(config.engine, config.topology) {
             return false;
         }
-        // TLS goes through the same code on every engine; the layer of the tests adds what TLS clients cannot cause.
+        // TLS goes through the same code as the layer of the tests, which adds what TLS clients cannot cause.
         if config.layer == Some(Below::Framed) && !EVERY_LAYER.contains(&config.engine) {
             return false;
         }
