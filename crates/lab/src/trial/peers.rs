@@ -45,7 +45,10 @@ fn configuration(peer: Subject, site: &Path, address: SocketAddr, kept: &Path, n
             "ServerRoot {kept}\nServerName localhost\nListen {address}\nPidFile {kept}/{name}.pid\n\
              LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so\n\
              LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so\n\
+             ServerLimit 1\nStartServers 1\nThreadLimit 200\nThreadsPerChild 200\nMaxRequestWorkers 200\n\
+             MinSpareThreads 1\nMaxSpareThreads 200\nAsyncRequestWorkerFactor 50\nListenBacklog 4096\n\
              ErrorLog /dev/stderr\nLogLevel crit\nDocumentRoot {site}\nKeepAlive On\nMaxKeepAliveRequests 0\n\
+             KeepAliveTimeout 60\n\
              User nobody\nGroup nogroup\nDefaultRuntimeDir {kept}\n<Directory {site}>\n    Require all granted\n</Directory>\n"
         ),
         Subject::Lighttpd => format!(
