@@ -247,12 +247,15 @@ fn engines_agree_with_the_table() {
     let plain = tenfold(&["engines"]);
     let plain = String::from_utf8_lossy(&plain.stdout).into_owned();
     for model in MODELS {
-        assert!(
-            plain.contains(model.name) && plain.contains("accept4"),
-            "{} is not in:\n{plain}",
-            model.name
-        );
+        let line = plain.lines().find(|line| line.split(' ').next() == Some(model.name));
+        let line = line.unwrap_or_else(|| panic!("{} is not in:\n{plain}", model.name));
+        assert!(line.contains(&model.summary[..20]), "{line}");
+        let detail = String::from_utf8_lossy(&tenfold(&["engines", model.name]).stdout).into_owned();
+        assert!(detail.starts_with(model.name) && detail.contains("  calls "), "{detail}");
+        assert!(!detail.contains("\n\n\n") && detail.matches("runs here").count() == 1, "{detail}");
     }
+    assert!(plain.lines().all(|line| line.chars().count() <= 100), "{plain}");
+    expect_refused(&tenfold(&["engines", "kqueue"]), 2, &["kqueue", "epoll", "uring"]);
 }
 
 /// `man` and `bash` accept them without a complaint.

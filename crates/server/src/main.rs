@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         Command::Book(listen) => book::serve(listen),
         Command::Check(given) => check::check(&given),
         Command::Schema => check::print_schema(),
-        Command::Engines { matrix, json } => engines::show(matrix, json),
+        Command::Engines { name, matrix, json } => engines::show(name.as_deref(), matrix, json),
         Command::Man { command, folder } => {
             manual::man(cli::program(), command.as_deref(), folder.as_deref())
         }

@@ -139,7 +139,7 @@ models! {
     }
     Select {
         run: select::run,
-        summary: "readiness: non-blocking calls, and select says when to try again",
+        summary: "readiness: non-blocking calls, retried when select reports",
         calls: &[step(&[Call::PSELECT6]), ACCEPT, RECEIVE, SEND, CLOSE],
         at_once: "those whose descriptors are below 1024",
         file: "crates/engine/src/models/select.rs",
@@ -147,7 +147,7 @@ models! {
     }
     Poll {
         run: poll::run,
-        summary: "readiness: non-blocking calls, and poll says when to try again",
+        summary: "readiness: non-blocking calls, retried when poll reports",
         calls: &[step(&[Call::POLL]), ACCEPT, RECEIVE, SEND, CLOSE],
         file: "crates/engine/src/models/poll.rs",
         ..READINESS
@@ -155,7 +155,7 @@ models! {
     Epoll {
         run: epoll::run,
         probe: epoll::probe,
-        summary: "readiness: non-blocking calls, and epoll says when to try again",
+        summary: "readiness: non-blocking calls, retried when epoll reports",
         calls: &[step(EPOLL), ACCEPT, RECEIVE, SEND, noted(&[Call::EPOLL_CTL], "once a connection"), CLOSE],
         setup: &[Call::EPOLL_CREATE1],
         needs: &[Facility::Epoll],
@@ -167,7 +167,7 @@ models! {
     Libevent {
         run: libevent::run,
         probe: libevent::probe,
-        summary: "readiness: non-blocking calls, and libevent says when to try again",
+        summary: "readiness: non-blocking calls, retried when libevent reports",
         calls: &[
             noted(BY_METHOD, "(libevent-method)"),
             ACCEPT,
@@ -185,7 +185,7 @@ models! {
     Asio {
         run: asio::run,
         probe: asio::probe,
-        summary: "readiness: non-blocking calls, and Asio's reactor (async_wait) says when to try again",
+        summary: "readiness: non-blocking calls, retried when Asio's reactor (async_wait) reports",
         calls: &[step(EPOLL), ACCEPT, RECEIVE, SEND, noted(&[Call::EPOLL_CTL], "for each wait"), CLOSE],
         setup: &[Call::EPOLL_CREATE1, Call::TIMERFD_CREATE, Call::TIMERFD_SETTIME],
         needs: &[Facility::Asio],
@@ -196,7 +196,7 @@ models! {
     AsioProactor {
         run: asio_proactor::run,
         probe: asio::probe,
-        summary: "completion: operations (async_read_some, async_write_some) are begun with Asio and come back done",
+        summary: "completion: operations of Asio (async_read_some, async_write_some)",
         calls: &[
             step(EPOLL),
             step(&[Call::ACCEPT]),
@@ -217,7 +217,7 @@ models! {
     Uring {
         run: uring::run,
         probe: uring::probe,
-        summary: "completion: operations are handed to the kernel in batches and come back done",
+        summary: "completion: operations that the kernel takes in batches and completes",
         calls: &[
             noted(&[Call::IO_URING_ENTER], "(multishot accept and recv, send, close)"),
             step(&[Call::GETPEERNAME]),

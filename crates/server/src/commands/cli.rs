@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::builder::NonEmptyStringValueParser;
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 
+use super::engines;
 use super::manual::SHELLS;
 use crate::settings::given::{GivenSettings, warn_of_slips};
 use crate::settings::row::SettingRow;
@@ -20,6 +21,7 @@ pub(crate) enum Command {
     Check(GivenSettings),
     Schema,
     Engines {
+        name: Option<String>,
         matrix: bool,
         json: bool,
     },
@@ -54,9 +56,11 @@ pub(crate) fn parse() -> Command {
             warn_of_slips();
             Command::Check(given)
         }
-        Some(("engines", engines)) => {
-            Command::Engines { matrix: engines.get_flag("matrix"), json: engines.get_flag("json") }
-        }
+        Some(("engines", engines)) => Command::Engines {
+            name: engines.get_one("NAME").cloned(),
+            matrix: engines.get_flag("matrix"),
+            json: engines.get_flag("json"),
+        },
         Some(("status", status)) => {
             let variable = || std::env::var_os("TENFOLD_CONTROL").map(PathBuf::from);
             let control = status.get_one::<PathBuf>("control").cloned().or_else(variable);
@@ -107,6 +111,7 @@ pub(crate) fn program() -> clap::Command {
     let schema = schema.help("Print the schema of the file for editors (JSON Schema)");
     let control = Arg::new("control").long("control").value_name("PATH").value_parser(value_parser!(PathBuf));
     let listen = Arg::new("listen").long("listen").value_name("ADDRESS").default_value("127.0.0.1:0");
+    let engine = Arg::new("NAME").value_parser(PossibleValuesParser::new(engines::names()));
     let matrix = Arg::new("matrix").long("matrix").action(ArgAction::SetTrue);
     clap::Command::new("tenfold")
         .version(env!("CARGO_PKG_VERSION"))
@@ -128,7 +133,8 @@ pub(crate) fn program() -> clap::Command {
         )
         .subcommand(
             clap::Command::new("engines")
-                .about("List I/O models, their system calls, and why any are unavailable")
+                .about("List I/O models and senders; with a name, its system calls and requirements")
+                .arg(engine.help("A model or sender, to be shown in detail").conflicts_with("matrix"))
                 .arg(matrix.help("Print every legal combination"))
                 .arg(json()),
         )

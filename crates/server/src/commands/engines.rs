@@ -1,4 +1,4 @@
-//! `tenfold engines`: the models of this build, whether this kernel runs them, and with which system calls.
+//! `tenfold engines`: the models and senders of this build, in a line each, or one in detail.
 
 use std::process::ExitCode;
 
@@ -11,18 +11,44 @@ use tenfold_engine::{
 use super::output::{end, print};
 use crate::resolved::engines::{listed, missing};
 
-/// Prints the models, or the legal combinations.
-pub(crate) fn show(matrix: bool, as_json: bool) -> ExitCode {
-    let text = match (matrix, as_json) {
-        (false, false) => {
-            let models = MODELS.iter().map(|model| described(model, &missing(model.engine)));
-            models.chain(SENDERS.iter().map(described_sender)).collect()
+/// Prints the models, one of them or of the senders in detail, or the legal combinations.
+pub(crate) fn show(name: Option<&str>, matrix: bool, as_json: bool) -> ExitCode {
+    let asked = |model: &&Model| name.is_none_or(|name| model.name == name);
+    let models = MODELS.iter().filter(asked);
+    let text = match (name, matrix, as_json) {
+        (_, true, false) => combinations_table(),
+        (_, true, true) => pretty(combinations().iter().map(combination_value).collect()),
+        (_, false, true) => pretty(models.map(|model| as_value(model, &missing(model.engine))).collect()),
+        (None, false, false) => table(),
+        (Some(name), false, false) => {
+            let senders = SENDERS.iter().filter(|row| row.sender.to_string() == name);
+            let models = models.map(|model| described(model, &missing(model.engine)));
+            models.chain(senders.map(described_sender)).collect()
         }
-        (false, true) => pretty(MODELS.iter().map(|model| as_value(model, &missing(model.engine))).collect()),
-        (true, false) => combinations_table(),
-        (true, true) => pretty(combinations().iter().map(combination_value).collect()),
     };
     end(print(text.as_bytes()))
+}
+
+/// The names that can be asked for in detail.
+pub(crate) fn names() -> Vec<&'static str> {
+    let models = MODELS.iter().map(|model| model.name);
+    models.chain(SENDERS.iter().map(|row| row.sender.name())).collect()
+}
+
+fn table() -> String {
+    let line = |name: &str, runs: &str, summary: &str| {
+        format!("{}\n", format!("{name:<14} {runs:<4} {summary}").trim_end())
+    };
+    let mut text = line("engine", "runs", "");
+    for model in MODELS {
+        let runs = if missing(model.engine).is_empty() { "yes" } else { "no" };
+        text += &line(model.name, runs, model.summary);
+    }
+    text += "\nsender\n";
+    for row in SENDERS {
+        text += &line(row.sender.name(), "", row.summary);
+    }
+    text + "\n`tenfold engines NAME` shows one with its system calls, and why it does not run here.\n"
 }
 
 fn described(model: &Model, missing: &[(Facility, String)]) -> String {
