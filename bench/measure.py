@@ -17,7 +17,7 @@ the same number of bytes as the first (not with --different-bytes).
 Pin every server to one core before (taskset -c 0 SERVER); wrk is pinned to --client-cpu.
 Needs: wrk, ss (iproute2), taskset. Traffic goes to 127.0.0.1 only.
 """
-import argparse, http.client, math, os, random, re, statistics, subprocess, sys, time
+import argparse, http.client, json, math, os, random, re, ssl, statistics, subprocess, sys, time
 from typing import NamedTuple
 
 from processes import listeners, place, with_descendants
@@ -39,6 +39,8 @@ class Load(NamedTuple):
     script: str | None = None  # a wrk Lua script
     client_cpu: int = 1
     status: int = 200  # what every answer should be
+    tls: bool = False  # https, with any certificate
+    resumed: str | None = None  # `tenfold bench` at this path makes resumed connections, which wrk cannot
 
 
 def cpu_seconds(pids):
@@ -57,13 +59,15 @@ def cpu_seconds(pids):
 
 def drive(load, server):
     """One run of wrk: requests done, their rate, p99, and what wrk complained of."""
+    if load.resumed:
+        return drive_resumed(load, server)
     command = ["taskset", "-c", str(load.client_cpu), "wrk", "-t1", f"-c{load.connections}", f"-d{load.seconds}s",
                "--latency", "--timeout", "30s"]
     if load.script:
         command += ["-s", load.script]
     if load.close:
         command += ["-H", "Connection: close"]
-    run = subprocess.run(command + [f"http://127.0.0.1:{server.port}{server.path}"], capture_output=True, text=True)
+    run = subprocess.run(command + [f"{'https' if load.tls else 'http'}://127.0.0.1:{server.port}{server.path}"], capture_output=True, text=True)
     found = re.search(r"(\d+) requests in", run.stdout)
     if not found or int(found.group(1)) == 0:
         raise SystemExit(f"{server.name}, port {server.port}: wrk completed no request:\n{run.stdout}{run.stderr}")
@@ -73,6 +77,19 @@ def drive(load, server):
     if load.status < 300:
         trouble += re.findall(r"Non-2xx.*", run.stdout)
     return int(found.group(1)), rate, p99.group(1) if p99 else "-", trouble
+
+
+def drive_resumed(load, server):
+    """One run of `tenfold bench`, whose connections resume the session of the one before."""
+    command = ["taskset", "-c", str(load.client_cpu), load.resumed, "bench", f"https://localhost:{server.port}{server.path}",
+               "--insecure", "--requests-per-connection", "1", f"-c{load.connections}", f"-d{load.seconds}", "--warm-up", "off", "--json"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    try:
+        report = json.loads(run.stdout)["runs"][0]
+        done = report["answers"]
+    except (ValueError, LookupError) as error:
+        raise SystemExit(f"{server.name}, port {server.port}: tenfold bench gave no report: {error}\n{run.stdout[:400]}{run.stderr}") from error
+    return done, done / load.seconds, "-", []
 
 
 def measure(servers, load, rounds, seed=1):
@@ -111,9 +128,13 @@ def table(results, bases):
     return "\n".join(lines)
 
 
-def answer(server):
+def answer(server, tls=False):
     """Status and number of body bytes of one request."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    if tls:
+        context = ssl._create_unverified_context()
+        connection = http.client.HTTPSConnection("localhost", server.port, timeout=10, context=context)
+    else:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     try:
         connection.request("GET", server.path, headers={"Connection": "close"})
         response = connection.getresponse()
@@ -124,9 +145,9 @@ def answer(server):
         connection.close()
 
 
-def check_answers(servers, status, same_bytes=True):
+def check_answers(servers, status, same_bytes=True, tls=False):
     """Refuses to measure servers that do not answer, or not with the same."""
-    answers = {server.name: answer(server) for server in servers}
+    answers = {server.name: answer(server, tls) for server in servers}
     wrong = {name: got for name, (got, _) in answers.items() if got != status}
     if wrong:
         raise SystemExit(f"answered with another status than {status}: {wrong}")
@@ -141,6 +162,7 @@ def main():
     parser.add_argument("-s", "--seconds", type=int, default=3)
     parser.add_argument("-r", "--rounds", type=int, default=7)
     parser.add_argument("--close", action="store_true", help="a new connection for every request")
+    parser.add_argument("--tls", action="store_true", help="https; with --close a full handshake for every request (wrk does not resume)")
     parser.add_argument("--script", help="a wrk Lua script, pipeline.lua for instance")
     parser.add_argument("--path", default="/1k.html", help="path where a server names none")
     parser.add_argument("--status", type=int, default=200, help="the status that every server must answer")
@@ -153,8 +175,8 @@ def main():
     if len({server.name for server in servers}) < len(servers):
         raise SystemExit("two servers have the same name; call the second floor floor2")
     if not args.different_bytes:
-        check_answers(servers, args.status)
-    load = Load(args.connections, args.seconds, args.close, args.script, args.client_cpu, args.status)
+        check_answers(servers, args.status, tls=args.tls)
+    load = Load(args.connections, args.seconds, args.close, args.script, args.client_cpu, args.status, args.tls)
     results = measure(servers, load, args.rounds, args.seed)
     print(table(results, {server.name: servers[0].name for server in servers}))
 
