@@ -133,8 +133,18 @@ impl Server {
         self.child.id()
     }
 
+    /// Sends a signal, and waits until a thread of the server has taken it: on a busy machine that can last longer than
+    /// the pause that a test makes afterwards (`man 5 proc_pid_status`, ShdPnd).
     pub(crate) fn tell(&self, signal: Signal) {
         send_signal(self.pid(), signal);
+        let taken = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+            let status = status.unwrap_or_default();
+            let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+            status.contains("\nState:\tZ")
+                || pending.is_none_or(|bits| bits.trim().bytes().all(|bit| bit == b'0'))
+        };
+        eventually(taken, || "the signal is still pending".into());
     }
 
     /// How many eventfds the server has.
