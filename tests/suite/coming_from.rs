@@ -1,4 +1,4 @@
-//! The page for users of other servers: its commands and configurations work.
+//! The pages for users of other servers: their commands and configurations work.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -19,21 +19,34 @@ pub(crate) const THEME: Theme = Theme {
     cases: cases![Every Once: every_documented_command_serves, every_documented_configuration_serves],
 };
 
-/// The fenced blocks of this language on the page.
+/// The fenced blocks of this language on the pages.
 fn blocks(language: &str) -> Vec<String> {
-    let path = binary::workspace().join("docs/coming-from.md");
-    let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()));
+    let docs = binary::workspace().join("docs");
+    let folder = docs.join("migrate");
+    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("read {}: {error}", folder.display()));
+    let pages = entries.map(|entry| entry.expect("a folder of ours").path());
     let fence = format!("```{language}\n");
-    page.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap_or_default().to_owned()).collect()
+    let blocks = pages.chain([docs.join("coming-from.md")]).flat_map(|path| {
+        let page =
+            fs::read_to_string(&path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()));
+        let rest =
+            page.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap_or_default().to_owned());
+        rest.collect::<Vec<_>>()
+    });
+    blocks.collect()
 }
 
-/// A folder with a site in it, as on the page.
+/// A folder with the sites and the passwords of the pages.
 fn folder() -> TempFolder {
     let folder = TempFolder::new("coming-from");
     // The workers create a database in it; if this runs as root, they are another user.
     folder.allow(".", 0o777);
-    fs::create_dir(folder.at("site")).expect("our own folder");
-    folder.write("site/index.html", "<!doctype html><title>Here</title>");
+    for site in ["site", "app"] {
+        fs::create_dir(folder.at(site)).expect("our own folder");
+        folder.write(&format!("{site}/index.html"), "<!doctype html><title>Here</title>");
+    }
+    // "secret", hashed by `htpasswd -nbB -C 5`.
+    folder.write("members.htpasswd", "Bob:$2y$05$H0PXOXTFbF8eW3cz.kRjSuC.bEOQmmEuXdtZcUQ9Wn0YtUhyuGpLK\n");
     folder
 }
 
@@ -97,7 +110,7 @@ fn answers(address: SocketAddr) -> bool {
 fn every_documented_command_serves() {
     let commands: Vec<String> =
         blocks("sh").iter().flat_map(|block| block.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
-    assert!(commands.len() >= 19, "{} commands on the page", commands.len());
+    assert!(commands.len() >= 21, "{} commands on the pages", commands.len());
     for command in commands {
         let mut words = words(&command);
         assert_eq!(words.remove(0), "tenfold", "{command}");
@@ -107,7 +120,7 @@ fn every_documented_command_serves() {
 
 fn every_documented_configuration_serves() {
     let files = blocks("toml");
-    assert!(files.len() >= 2, "{} files on the page", files.len());
+    assert!(files.len() >= 7, "{} files on the pages", files.len());
     for content in files {
         let folder = folder();
         let path = folder.write("tenfold.toml", &content).display().to_string();
