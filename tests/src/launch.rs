@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -29,6 +30,7 @@ pub struct Launch {
     says: bool,
     accounts: bool,
     attempts: bool,
+    passed: Vec<OwnedFd>,
 }
 
 impl Launch {
@@ -39,8 +41,17 @@ impl Launch {
 
     /// A server with this configuration and without a root.
     pub fn bare(config: &Config) -> Launch {
-        let (wrapper, flags) = (Vec::new(), config.flags());
-        Launch { config: *config, wrapper, flags, logs: true, says: true, accounts: false, attempts: false }
+        let (wrapper, flags, passed) = (Vec::new(), config.flags(), Vec::new());
+        Launch {
+            config: *config,
+            wrapper,
+            flags,
+            logs: true,
+            says: true,
+            accounts: false,
+            attempts: false,
+            passed,
+        }
     }
 
     /// Adds a word to the command line.
@@ -85,6 +96,19 @@ impl Launch {
         self
     }
 
+    /// Passes it this descriptor as a service manager would (`man 3 sd_listen_fds`), the first of at most two.
+    pub fn passing(mut self, socket: impl Into<OwnedFd>) -> Launch {
+        const TAKE: [&str; 2] = ["3<&0 </dev/null", "3<&0 4>&1 </dev/null >/dev/null"];
+        self.passed.push(socket.into());
+        let count = self.passed.len();
+        let script = format!(
+            "LISTEN_PID=$$ LISTEN_FDS={count} LISTEN_FDNAMES=first:second exec \"$@\" {}",
+            TAKE[count - 1]
+        );
+        self.wrapper.clear();
+        self.through("sh", &["-c", &script, "sh"])
+    }
+
     /// Limits the descriptors of each process.
     pub fn descriptors(self, count: u32) -> Launch {
         let limit = format!("--nofile={count}:{count}");
@@ -119,7 +143,7 @@ impl Launch {
             folder.allow(".", 0o777);
             command.arg("--accounts").arg(format!("sqlite:{}", folder.at("members.db").display()));
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.stdin(self.stream(0)).stdout(self.stream(1)).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
         let errors = Arc::new(Mutex::new(String::new()));
         let reader = collect(child.stderr.take().expect("its standard error is a pipe"), errors.clone());
@@ -150,7 +174,15 @@ impl Launch {
     #[track_caller]
     pub fn refused(self) -> Output {
         let mut command = self.command();
-        run(&mut command)
+        run(command.stdin(self.stream(0)))
+    }
+
+    /// Standard input or output, which lead to the passed descriptors first.
+    fn stream(&self, place: usize) -> Stdio {
+        match self.passed.get(place) {
+            Some(socket) => Stdio::from(socket.try_clone().expect("a descriptor is left")),
+            None => Stdio::null(),
+        }
     }
 
     fn command(&self) -> Command {
@@ -178,12 +210,12 @@ fn says_it_serves(control: &Path) -> bool {
 #[track_caller]
 pub fn tenfold(words: &[&str]) -> Output {
     let binary = binary::server().unwrap_or_else(|why| panic!("{why}"));
-    run(Command::new(&binary.path).args(words))
+    run(Command::new(&binary.path).args(words).stdin(Stdio::null()))
 }
 
 #[track_caller]
 fn run(command: &mut Command) -> Output {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("run {command:?}: {error}"));
     let process = Process(child.id());
     let (out, err) = (Arc::new(Mutex::new(String::new())), Arc::new(Mutex::new(String::new())));

@@ -41,6 +41,7 @@ mod refusals;
 mod reload;
 mod rules;
 mod select_range;
+mod service;
 mod slow_peers;
 mod switches;
 mod switches_together;
@@ -72,6 +73,7 @@ const THEMES: &[Theme] = &[
     levels::THEME,
     timers::THEME,
     lifecycle::THEME,
+    service::THEME,
     reload::THEME,
     manual::THEME,
     rules::THEME,

@@ -1,7 +1,12 @@
-//! Messages on standard error: one line each, none on the path of a request.
+//! Messages on standard error: one line each, none on the path of a request. If the journal reads standard error, each
+//! line begins with its priority.
 
 use std::fmt;
-use std::io::{IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The least severe level that is logged.
@@ -52,7 +57,37 @@ pub(crate) fn say(level: Level, message: fmt::Arguments<'_>) {
         true => format!("tenfold: {colour}{name}\x1b[0m{message}\n"),
         false => format!("tenfold: {name}{message}\n"),
     };
-    raw(&line);
+    lines(level, &line);
+}
+
+/// Writes the lines of `text`, with their priority for the journal.
+pub(crate) fn lines(level: Level, text: &str) {
+    match is_read_by_journal() {
+        true => raw(&with_priority(level, text)),
+        false => raw(text),
+    }
+}
+
+/// Puts the priority in front of each line (`man 3 sd-daemon`).
+fn with_priority(level: Level, text: &str) -> String {
+    let priority = match level {
+        Level::Error => 3,
+        Level::Warn => 4,
+        Level::Info => 6,
+        Level::Debug => 7,
+    };
+    text.lines().map(|line| format!("<{priority}>{line}\n")).collect()
+}
+
+/// Whether standard error is the journal's socket (`JOURNAL_STREAM` in `man 5 systemd.exec`). It is asked once: workers
+/// inherit the answer.
+pub(crate) fn is_read_by_journal() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
+        let own = io::stderr().as_fd().try_clone_to_owned().and_then(|own| File::from(own).metadata());
+        own.is_ok_and(|facts| stream == format!("{}:{}", facts.dev(), facts.ino()))
+    })
 }
 
 /// Writes text as it is, in one call; when standard error is gone there is nobody to tell.
@@ -79,3 +114,14 @@ macro_rules! debug {
     ($($message:tt)+) => { $crate::diagnostics::say($crate::diagnostics::Level::Debug, format_args!($($message)+)) };
 }
 pub(crate) use {debug, error, info, warning};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_for_the_journal_has_its_priority() {
+        assert_eq!(with_priority(Level::Error, "tenfold: error: x\n"), "<3>tenfold: error: x\n");
+        assert_eq!(with_priority(Level::Info, "tenfold\n  serves\n"), "<6>tenfold\n<6>  serves\n");
+    }
+}

@@ -55,15 +55,15 @@ impl Log {
         Ok(Log(open))
     }
 
-    /// Makes the file anew where its name is free, and takes it from now on.
+    /// Makes the file anew where its name is free, and takes it from now on. Returns whether the log has a path.
     ///
     /// # Errors
     /// The error of the system, with the path and the remedy; the old file is kept.
-    pub(crate) fn reopen(&mut self, owner: Option<&SystemUser>) -> Result<(), String> {
-        let Some(Open { file, path: Some(path), .. }) = &mut self.0 else { return Ok(()) };
+    pub(crate) fn reopen(&mut self, owner: Option<&SystemUser>) -> Result<bool, String> {
+        let Some(Open { file, path: Some(path), .. }) = &mut self.0 else { return Ok(false) };
         *file = file::make(path, owner)
             .map_err(|why| format!("cannot open the access log {} again: {why}", path.display()))?;
-        Ok(())
+        Ok(true)
     }
 
     /// Returns the path that is reopened; none for standard output and without a log.

@@ -19,14 +19,15 @@ pub(super) struct Sink {
     torn: AtomicBool,
 }
 
-/// Bytes that a pipe takes in one piece (`PIPE_BUF`, `man 7 pipe`).
+/// Bytes that a pipe takes in one piece (`PIPE_BUF`, `man 7 pipe`). So does the journal's socket.
 const PIPE_PIECE: usize = 4096;
 /// How long a pipe that does not wait may be full.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Sink {
     pub(super) fn new(file: File) -> Sink {
-        let pipe = file.metadata().is_ok_and(|facts| facts.file_type().is_fifo());
+        let kind = file.metadata().map(|facts| facts.file_type());
+        let pipe = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket());
         Sink { file, most: if pipe { PIPE_PIECE } else { usize::MAX }, torn: AtomicBool::new(false) }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenfold_engine::{Accept, Bounds, Dispatch, Engine, Plan, Sender, TimerKind, TimerUpdate};
+use tenfold_engine::{Accept, Bounds, Dispatch, Engine, Plan, Sender, TimerKind, TimerUpdate, Topology};
 use tenfold_sys::limits;
 use tenfold_sys::socket::{ListenAddress, ListenOptions};
 use tenfold_tls::certificates::files::LoadedCertificates;
@@ -51,7 +51,8 @@ impl ResolvedConfig {
             (None, None) => most_workers(engine),
             (workers, _) => workers,
         };
-        let plan = Plan::new(engine, settings.topology, workers, sender, settings.trigger, Bounds::default());
+        let topology = settings.topology.or_else(|| topology_of_passed(settings, engine, workers));
+        let plan = Plan::new(engine, topology, workers, sender, settings.trigger, Bounds::default());
         let dispatch = settings.dispatch.unwrap_or(Dispatch::Inline);
         let plan = plan.and_then(|plan| plan.with_dispatch(dispatch));
         let mut plan = plan.map_err(|why| {
@@ -136,6 +137,14 @@ fn choose(runs: impl Fn(Engine) -> bool) -> (Engine, Option<&'static str>) {
 fn may_lock(engine: Engine, workers: Option<usize>, most: Option<u64>) -> bool {
     let workers = workers.or_else(|| most_workers(engine)).unwrap_or(1);
     most.is_none_or(|most| tenfold_engine::locked_bytes(engine) * workers as u64 <= most)
+}
+
+/// The topology of workers that share a passed TCP socket: there is no socket for each of them.
+fn topology_of_passed(settings: &Settings, engine: Engine, workers: Option<usize>) -> Option<Topology> {
+    let over_tcp = settings.addresses().any(|address| matches!(address, ListenAddress::Internet(_)));
+    let shares = settings.passed && over_tcp && workers.is_some_and(|workers| workers > 1);
+    let threads = engine.model().topologies.iter().find(|topology| **topology == Topology::Threads);
+    threads.copied().filter(|_| shares)
 }
 
 /// One worker per processor, where the model can have several.

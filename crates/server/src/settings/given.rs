@@ -97,6 +97,17 @@ impl Settings {
         self.listen.iter().map(|entry| &entry.address)
     }
 
+    /// Listens on these addresses, each as if it were an entry of `listen`.
+    ///
+    /// # Errors
+    /// In words: an address cannot be an entry.
+    pub(crate) fn listen_on(&mut self, addresses: Vec<ListenAddress>) -> Result<(), String> {
+        let entry =
+            |address: ListenAddress| Text { text: &address.to_string(), base: Path::new("") }.listen_entry();
+        self.listen = addresses.into_iter().map(entry).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
     /// Whether connections to this entry have TLS.
     pub(crate) fn has_tls(&self, entry: &ListenEntry) -> bool {
         let over_tcp = matches!(entry.address, ListenAddress::Internet(_));

@@ -84,7 +84,10 @@ pub(crate) fn refuse(problems: &[Problem]) -> ExitCode {
 pub(crate) fn complain(problems: &[Problem]) {
     for problem in problems {
         match problem.is_placed() {
-            true => diagnostics::raw(&format!("{}\n\n", problem.render(diagnostics::coloured()))),
+            true => diagnostics::lines(
+                diagnostics::Level::Error,
+                &format!("{}\n\n", problem.render(diagnostics::coloured())),
+            ),
             false => error!("{problem}"),
         }
     }

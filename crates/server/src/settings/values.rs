@@ -19,6 +19,8 @@ use crate::diagnostics::Level;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) listen: Vec<ListenEntry>,
+    /// Whether a service manager opened the sockets of `listen`.
+    pub(crate) passed: bool,
     pub(crate) root: PathBuf,
     pub(crate) index: String,
     pub(crate) echo: Option<String>,

@@ -38,7 +38,7 @@ pub(crate) struct StartFacts<'a> {
 /// Says it in one block.
 pub(crate) fn announce(facts: &StartFacts<'_>) {
     if facts.settings.log_level >= Level::Info {
-        diagnostics::raw(&block(facts, diagnostics::coloured()));
+        diagnostics::lines(Level::Info, &block(facts, diagnostics::coloured()));
     }
 }
 

@@ -32,12 +32,14 @@ impl Supervisor {
             Some(bound) => info!("leaving when running answers are finished, in {bound:?} at the latest"),
             None => info!("leaving when running answers are finished"),
         }
+        self.manager.stopping("running responses finish");
         self.turn_away();
         self.leaving = Some(Leaving::Draining { by: bound.map(|bound| Instant::now() + bound) });
     }
 
     fn stop(&mut self) {
         info!("leaving at once");
+        self.manager.stopping("workers stop immediately");
         self.turn_away();
         self.tell_all(Signal::Interrupt);
         self.leaving = Some(Leaving::Stopping { by: Instant::now() + STOP });

@@ -9,8 +9,10 @@ use tenfold_sys::process;
 use tenfold_sys::signal::Signals;
 
 use super::accounts::AccountsProcess;
+use super::activation::{self, NamedSocket};
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation};
+use super::notify::ServiceManager;
 use super::privileges;
 use super::revival::Revival;
 use super::rotate::Rotation;
@@ -29,18 +31,26 @@ use crate::status::counters::Sums;
 
 /// `tenfold serve`: from the command line to the end of the last worker.
 pub(crate) fn serve(serve: Serve) -> ExitCode {
+    // Workers inherit the answer, and need no call for it in their sandbox.
+    diagnostics::is_read_by_journal();
     let resolved = serve.given.resolve();
     if let Ok(settings) = &resolved {
         diagnostics::set_level(settings.log_level);
     }
     warn_of_slips();
-    let settings = match resolved {
+    let mut settings = match resolved {
         Ok(settings) => settings,
         Err(problems) if problems.iter().any(Problem::is_failure) => {
             complain(&problems);
             return ExitCode::FAILURE;
         }
         Err(problems) => return refuse(&problems),
+    };
+    let taken =
+        activation::take().and_then(|passed| activation::fit(&passed, &mut settings).map(|()| passed));
+    let passed = match taken {
+        Ok(passed) => passed,
+        Err(why) => return refuse(&[Problem::new(why)]),
     };
     let descriptors = limits::raise_descriptors().unwrap_or_else(|error| {
         warning!("cannot raise the descriptor limit: {error}; counting with 1024");
@@ -54,9 +64,10 @@ pub(crate) fn serve(serve: Serve) -> ExitCode {
         Err(why) => return refuse(&[Problem::new(why)]),
     };
     warn(&settings, &config);
-    match Supervisor::open(serve, settings, config, descriptors) {
+    match Supervisor::open(serve, settings, config, descriptors, passed) {
         Ok(supervisor) => supervisor.run(),
         Err(why) => {
+            ServiceManager::from_environment().cannot_start(&why);
             error!("{why}");
             ExitCode::FAILURE
         }
@@ -83,6 +94,7 @@ impl Supervisor {
         settings: Settings,
         mut config: ResolvedConfig,
         descriptors: u64,
+        passed: Vec<NamedSocket>,
     ) -> Result<Supervisor, String> {
         engines::require(config.plan.engine)?;
         if settings.sandbox {
@@ -100,7 +112,10 @@ impl Supervisor {
         let mut first = Generation::open(1, settings, config, user.as_ref(), serve.null.is_some(), None)?;
         let mut address_rows = AddressRows::default();
         address_rows.give(&mut first, &[])?;
-        let sockets = Sockets::bind(first.settings.addresses(), &first.config)?;
+        let sockets = match passed.is_empty() {
+            true => Sockets::bind(first.settings.addresses(), &first.config)?,
+            false => Sockets::adopt(passed, first.settings.addresses(), &first.config)?,
+        };
         if let Some(rate) = first.settings.max_rate {
             sockets.pace(Some(rate))?;
         }
@@ -129,6 +144,7 @@ impl Supervisor {
             revival: Revival::default(),
             tickets: Some(TicketRotation::new()?),
             failed: false,
+            manager: ServiceManager::from_environment(),
         })
     }
 }

@@ -21,10 +21,14 @@ impl Supervisor {
             return;
         }
         let old = newest.settings.clone();
+        self.manager.reloading();
         let begun = self.prepare(&old).and_then(|(settings, config)| self.begin_generation(settings, config));
         match begun {
             Ok(()) => info!("the configuration was read again"),
-            Err(why) => error!("{why}; the old configuration goes on"),
+            Err(why) => {
+                error!("{why}; the old configuration goes on");
+                self.manager.reloaded(&format!("{why}; the old configuration goes on"));
+            }
         }
     }
 
@@ -47,10 +51,14 @@ impl Supervisor {
     }
 
     fn prepare(&self, old: &Settings) -> Result<(Settings, ResolvedConfig), String> {
-        let settings = self.serve.given.resolve().map_err(|problems| {
+        let mut settings = self.serve.given.resolve().map_err(|problems| {
             complain(&problems);
             "the configuration was not taken up".to_owned()
         })?;
+        if old.passed {
+            settings.passed = true;
+            settings.listen.clone_from(&old.listen);
+        }
         let changes = old.fixed_changes(&settings);
         if !changes.is_empty() {
             return Err(format!("{} cannot change without a restart", changes.join(", ")));

@@ -44,6 +44,7 @@ impl Supervisor {
             self.fork_missing();
             self.rotate();
             self.tickets.iter_mut().for_each(TicketRotation::rotate);
+            self.manager.beat();
             if let Some(control) = &self.control {
                 control.answer(|| self.report());
             }
@@ -90,7 +91,9 @@ impl Supervisor {
         let leave = self.leaving.as_ref().and_then(Leaving::by);
         let sockets = self.revival.by().filter(|_| self.leaving.is_none());
         let tickets = self.tickets.as_ref().map(TicketRotation::by);
-        let all = [tick, again, accounts, leave, sockets, self.sockets_end, self.rotation_by(), tickets];
+        let manager = self.manager.by();
+        let all =
+            [tick, again, accounts, leave, sockets, self.sockets_end, self.rotation_by(), tickets, manager];
         all.into_iter().flatten().min()
     }
 
@@ -99,7 +102,11 @@ impl Supervisor {
         match signal {
             Signal::Interrupt | Signal::Terminate | Signal::Quit => self.leave(signal),
             Signal::HangUp => self.reload_asked = true,
-            Signal::Reopen => self.reopen(),
+            Signal::Reopen => {
+                if self.reopen() {
+                    info!("the access log was opened again");
+                }
+            }
             Signal::Child | Signal::Kill => {}
         }
     }
@@ -123,13 +130,22 @@ impl Supervisor {
         }
     }
 
-    fn reopen(&mut self) {
+    /// Opens the log by its path again, in every process. Returns whether the newest generation has the new file.
+    fn reopen(&mut self) -> bool {
+        let mut reopened = false;
         for generation in &mut self.generations {
             match generation.log.reopen(self.user.as_ref()) {
-                Ok(()) => generation.tell(Signal::Reopen),
-                Err(why) => error!("{why}; the old file is written on"),
+                Ok(has_path) => {
+                    generation.tell(Signal::Reopen);
+                    reopened = has_path;
+                }
+                Err(why) => {
+                    error!("{why}; the old file is written on");
+                    reopened = false;
+                }
             }
         }
+        reopened
     }
 
     fn reap(&mut self) {
@@ -228,7 +244,10 @@ impl Supervisor {
         if failed && self.leaving.is_none() {
             match self.generations.is_empty() {
                 true => self.failed = true,
-                false => error!("the new configuration cannot be served; the old one goes on"),
+                false => {
+                    error!("the new configuration cannot be served; the old one goes on");
+                    self.manager.reloaded("the new configuration cannot be served; the old one goes on");
+                }
             }
         }
     }
@@ -255,6 +274,14 @@ impl Supervisor {
             info!("serving with the new configuration (generation {}); the old workers drain", newest.number);
         }
         former.iter_mut().for_each(Generation::drain);
+        let plan = &newest.config.plan;
+        let addresses: Vec<_> = self.addresses.iter().map(ToString::to_string).collect();
+        let status =
+            format!("serving {} with engine {}, {} workers", addresses.join(" "), plan.engine, plan.workers);
+        match newest.number {
+            1 => self.manager.ready(&status),
+            number => self.manager.reloaded(&format!("{status}, generation {number}")),
+        }
     }
 
     /// Replaces the process of the accounts if it hangs or has ended.

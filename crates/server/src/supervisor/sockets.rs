@@ -6,12 +6,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use tenfold_sys::socket::{AcceptMode, ListenAddress, ListenOptions, Listener};
 
+use super::activation::NamedSocket;
 use crate::resolved::config::ResolvedConfig;
 
 /// Listening sockets by process, and in each process by address.
 pub(super) struct Sockets {
     by_process: Vec<Vec<Listener>>,
     addresses: usize,
+    /// Whether a service manager has them, too: connections that wait are for the next server then.
+    passed: bool,
 }
 
 impl Sockets {
@@ -23,20 +26,61 @@ impl Sockets {
         addresses: impl Iterator<Item = &'a ListenAddress>,
         config: &ResolvedConfig,
     ) -> Result<Sockets, String> {
+        Sockets::open(addresses, config, |address, workers| {
+            bind_all(address, &config.options, workers).map_err(|error| explain(address, &error))
+        })
+    }
+
+    /// Takes the sockets that a service manager passed, which match the addresses.
+    ///
+    /// # Errors
+    /// In words: an address has another number of sockets than the topology needs, or an option cannot be set.
+    pub(super) fn adopt<'a>(
+        mut passed: Vec<NamedSocket>,
+        addresses: impl Iterator<Item = &'a ListenAddress>,
+        config: &ResolvedConfig,
+    ) -> Result<Sockets, String> {
+        let sockets = Sockets::open(addresses, config, |address, workers| {
+            let own = passed.extract_if(.., |named| named.socket.address() == address);
+            let own = own.map(|named| named.socket.listen(&config.options)).collect::<io::Result<Vec<_>>>();
+            let all = own.and_then(|own| match own.as_slice() {
+                // Processes share a Unix socket.
+                [only] if matches!(address, ListenAddress::Unix(_)) => share(only, workers),
+                _ => Ok(own),
+            });
+            match all {
+                Ok(all) if all.len() == workers => Ok(all),
+                Ok(all) => Err(format!(
+                    "topology {} needs {workers} sockets of {address}, and the service manager passed {}; set topology \
+                     to threads",
+                    config.plan.topology,
+                    all.len()
+                )),
+                Err(error) => Err(format!("cannot listen on the passed socket of {address}: {error}")),
+            }
+        })?;
+        Ok(Sockets { passed: true, ..sockets })
+    }
+
+    /// Opens `workers` sockets for each address, and gives them to processes.
+    fn open<'a>(
+        addresses: impl Iterator<Item = &'a ListenAddress>,
+        config: &ResolvedConfig,
+        mut open: impl FnMut(&ListenAddress, usize) -> Result<Vec<Listener>, String>,
+    ) -> Result<Sockets, String> {
         let workers = config.plan.sockets_per_address();
         let mut sockets: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
         let mut count = 0;
         for address in addresses {
             count += 1;
-            let bound = bind_all(address, &config.options, workers);
-            let bound = bound.map_err(|error| explain(address, &error))?;
-            sockets.iter_mut().zip(bound).for_each(|(own, listener)| own.push(listener));
+            sockets.iter_mut().zip(open(address, workers)?).for_each(|(own, listener)| own.push(listener));
         }
         match config.plan.processes() {
             // One process has them all, those of its first thread first.
-            1 => Ok(Sockets { by_process: vec![sockets.into_iter().flatten().collect()], addresses: count }),
-            _ => Ok(Sockets { by_process: sockets, addresses: count }),
+            1 => sockets = vec![sockets.into_iter().flatten().collect()],
+            _ => {}
         }
+        Ok(Sockets { by_process: sockets, addresses: count, passed: false })
     }
 
     /// The addresses as they are, with ports that the system chose.
@@ -124,8 +168,11 @@ impl Sockets {
     }
 
     /// Stops listening, for all processes that have these sockets: who connects is refused, and does not wait
-    /// in a queue that nobody looks at.
+    /// in a queue that nobody looks at. A service manager starts the next server for the queue of a passed socket.
     pub(super) fn shut_down(&self) {
+        if self.passed {
+            return;
+        }
         self.by_process.iter().flatten().for_each(Listener::shut_down);
     }
 
@@ -141,9 +188,7 @@ fn bind_all(address: &ListenAddress, options: &ListenOptions, processes: usize) 
         // is another user.
         let first = Listener::bind_with_mode(0o666, address, options)?;
         // SO_REUSEPORT means nothing to them: the processes share one.
-        let mut all: Vec<_> = (1..processes).map(|_| first.duplicate()).collect::<io::Result<_>>()?;
-        all.push(first);
-        return Ok(all);
+        return share(&first, processes);
     }
     if options.reuse_port {
         // Somebody else who set SO_REUSEPORT, too, would silently share the address with us.
@@ -155,6 +200,11 @@ fn bind_all(address: &ListenAddress, options: &ListenOptions, processes: usize) 
         all.push(Listener::bind(&same, options)?);
     }
     Ok(all)
+}
+
+/// Handles to the same socket, one for each process.
+fn share(listener: &Listener, processes: usize) -> io::Result<Vec<Listener>> {
+    (0..processes).map(|_| listener.duplicate()).collect()
 }
 
 pub(super) fn explain(address: &ListenAddress, error: &io::Error) -> String {

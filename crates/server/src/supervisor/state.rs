@@ -9,6 +9,7 @@ use tenfold_sys::user::SystemUser;
 use super::accounts::AccountsProcess;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation, Stage};
+use super::notify::ServiceManager;
 use super::revival::Revival;
 use super::rotate::Rotation;
 use super::sockets::Sockets;
@@ -56,6 +57,7 @@ pub(crate) struct Supervisor {
     /// None in a worker only.
     pub(super) tickets: Option<TicketRotation>,
     pub(super) failed: bool,
+    pub(super) manager: ServiceManager,
 }
 
 /// How far the server is with leaving.

@@ -118,9 +118,7 @@ impl Listener {
                 (socket, Some(file))
             }
         };
-        // Connections inherit it on completion, which may be before their accept.
-        set_wait_slice(socket.as_fd(), FIRST_SLICE)?;
-        rustix::net::listen(&socket, options.backlog)?;
+        listen(socket.as_fd(), options)?;
         let address = match address {
             ListenAddress::Internet(_) => {
                 let bound = rustix::net::getsockname(&socket)?;
@@ -129,6 +127,18 @@ impl Listener {
             ListenAddress::Unix(_) => address.clone(),
         };
         Ok(Listener { socket, address, file })
+    }
+
+    /// Listens on a socket that was bound outside of this process.
+    pub(super) fn adopt(
+        socket: OwnedFd,
+        address: ListenAddress,
+        options: &ListenOptions,
+    ) -> io::Result<Listener> {
+        listen(socket.as_fd(), options)?;
+        let listener = Listener { socket, address, file: None };
+        listener.set_nonblocking(false)?;
+        Ok(listener)
     }
 
     /// Binds a Unix socket whose file has this mode from the first moment: a later chmod by name could reach another
@@ -238,6 +248,12 @@ impl AsFd for Listener {
     }
 }
 
+fn listen(socket: BorrowedFd<'_>, options: &ListenOptions) -> io::Result<()> {
+    // Connections inherit it on completion, which may be before their accept.
+    set_wait_slice(socket, FIRST_SLICE)?;
+    Ok(rustix::net::listen(socket, options.backlog)?)
+}
+
 fn internet(at: &SocketAddr, options: &ListenOptions) -> io::Result<OwnedFd> {
     let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = new_socket(family)?;
@@ -249,24 +265,30 @@ fn internet(at: &SocketAddr, options: &ListenOptions) -> io::Result<OwnedFd> {
         // `[::]` means IPv6 only, so that the server listens exactly where the address says.
         sockopt::set_ipv6_v6only(&socket, true)?;
     }
-    sockopt::set_tcp_nodelay(&socket, options.tcp_nodelay)?;
-    if options.zerocopy {
-        permit_zerocopy(socket.as_fd())?;
-    }
-    if options.defer_accept {
-        defer_accept(socket.as_fd())?;
-    }
-    if let Some(waiting) = options.fastopen {
-        set_tcp_option(socket.as_fd(), libc::TCP_FASTOPEN, waiting)?;
-    }
-    if let Some(bytes) = options.notsent_lowat {
-        set_tcp_option(socket.as_fd(), libc::TCP_NOTSENT_LOWAT, bytes)?;
-    }
-    if let Some(seconds) = options.linger {
-        sockopt::set_socket_linger(&socket, Some(Duration::from_secs(seconds.into())))?;
-    }
+    set_tcp_options(socket.as_fd(), options)?;
     rustix::net::bind(&socket, at)?;
     Ok(socket)
+}
+
+/// Sets the options of a TCP socket that may be set before and after its bind.
+pub(super) fn set_tcp_options(socket: BorrowedFd<'_>, options: &ListenOptions) -> io::Result<()> {
+    sockopt::set_tcp_nodelay(socket, options.tcp_nodelay)?;
+    if options.zerocopy {
+        permit_zerocopy(socket)?;
+    }
+    if options.defer_accept {
+        defer_accept(socket)?;
+    }
+    if let Some(waiting) = options.fastopen {
+        set_tcp_option(socket, libc::TCP_FASTOPEN, waiting)?;
+    }
+    if let Some(bytes) = options.notsent_lowat {
+        set_tcp_option(socket, libc::TCP_NOTSENT_LOWAT, bytes)?;
+    }
+    if let Some(seconds) = options.linger {
+        sockopt::set_socket_linger(socket, Some(Duration::from_secs(seconds.into())))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -199,7 +199,12 @@ pub(super) fn set_wait_slice(socket: BorrowedFd<'_>, slice: Duration) -> io::Res
 }
 
 pub(super) fn internet_address(address: SocketAddrAny) -> Option<SocketAddr> {
-    address.try_into().ok()
+    let address = SocketAddr::try_from(address).ok()?;
+    // A passed socket of IPv6 may accept IPv4, too (`man 7 ipv6`, IPV6_V6ONLY).
+    match address.ip().to_canonical() {
+        mapped @ IpAddr::V4(_) => Some(SocketAddr::new(mapped, address.port())),
+        IpAddr::V6(_) => Some(address),
+    }
 }
 
 fn send_flags(more: bool) -> SendFlags {

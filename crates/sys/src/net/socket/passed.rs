@@ -1,0 +1,128 @@
+//! Listening sockets that a service manager opened and passed to this process (`man 3 sd_listen_fds`).
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::{SocketAddrUnix, SocketType, sockopt};
+
+use super::listen::{ListenAddress, ListenOptions, Listener, set_tcp_options};
+use super::option::refuse_descriptors;
+use super::stream::internet_address;
+
+/// The number of the first one (`SD_LISTEN_FDS_START`).
+const FIRST: RawFd = 3;
+
+/// A listening stream socket that was opened outside of this process.
+#[derive(Debug)]
+pub struct PassedSocket {
+    socket: OwnedFd,
+    address: ListenAddress,
+}
+
+impl PassedSocket {
+    /// Takes the descriptor at `place`, counted from 0. It is closed on exec from now on.
+    ///
+    /// # Errors
+    /// No descriptor was passed there, it was taken before, or it is not a listening stream socket with an address.
+    pub fn take(place: u16) -> io::Result<PassedSocket> {
+        let number = FIRST + RawFd::from(place);
+        // SAFETY: the call reads a flag and touches no memory, whatever the number is.
+        let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+        if flags < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if flags & libc::FD_CLOEXEC != 0 {
+            return Err(io::Error::other("it was opened by this process"));
+        }
+        // SAFETY: every descriptor that this process opens is closed on exec, and this one is not. So it was inherited
+        // and has no owner. It gets the flag below, so that no second call can take it.
+        let socket = unsafe { OwnedFd::from_raw_fd(number) };
+        fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+        let address = listening_address(socket.as_fd())?;
+        Ok(PassedSocket { socket, address })
+    }
+
+    /// Its address.
+    pub fn address(&self) -> &ListenAddress {
+        &self.address
+    }
+
+    /// Its descriptor.
+    pub fn number(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Sets the options of a listener on it, and its backlog. Its file, if it has one, stays the service manager's.
+    ///
+    /// # Errors
+    /// The error of `setsockopt(2)` or `listen(2)`.
+    pub fn listen(self, options: &ListenOptions) -> io::Result<Listener> {
+        match self.address {
+            ListenAddress::Internet(_) => set_tcp_options(self.socket.as_fd(), options)?,
+            ListenAddress::Unix(_) => refuse_descriptors(&self.socket),
+        }
+        Listener::adopt(self.socket, self.address, options)
+    }
+}
+
+/// The address of a listening stream socket.
+fn listening_address(socket: BorrowedFd<'_>) -> io::Result<ListenAddress> {
+    let kind = sockopt::socket_type(socket)
+        .map_err(|error| io::Error::other(format!("it is not a socket: {}", io::Error::from(error))))?;
+    if kind != SocketType::STREAM || !sockopt::socket_acceptconn(socket)? {
+        return Err(io::Error::other("it is not a listening stream socket; use ListenStream="));
+    }
+    let name = rustix::net::getsockname(socket)?;
+    if let Ok(unix) = SocketAddrUnix::try_from(name.clone()) {
+        let path = unix
+            .path()
+            .ok_or_else(|| io::Error::other("it is a Unix socket without a path; use ListenStream=/PATH"))?;
+        return Ok(ListenAddress::Unix(PathBuf::from(OsStr::from_bytes(path.to_bytes()))));
+    }
+    let address = internet_address(name).map(ListenAddress::Internet);
+    address.ok_or_else(|| io::Error::other("it is neither a TCP nor a Unix socket"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, UdpSocket};
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use super::*;
+
+    #[test]
+    fn only_inherited_descriptors_are_taken() {
+        // Every descriptor of the test program is closed on exec.
+        let own = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let place = u16::try_from(own.as_raw_fd() - FIRST).expect("it is above the standard streams");
+        let error = PassedSocket::take(place).expect_err("it has an owner");
+        assert_eq!(error.to_string(), "it was opened by this process");
+        assert!(PassedSocket::take(u16::MAX).is_err(), "no descriptor has this number");
+    }
+
+    #[test]
+    fn only_listening_stream_sockets_have_an_address() {
+        let tcp = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let expected = ListenAddress::Internet(tcp.local_addr().expect("it is bound"));
+        assert_eq!(listening_address(tcp.as_fd()).expect("it listens"), expected);
+        let path = std::env::temp_dir().join(format!("tenfold-passed-{}", std::process::id()));
+        let unix = UnixListener::bind(&path).expect("a temporary folder");
+        assert_eq!(listening_address(unix.as_fd()).expect("it listens"), ListenAddress::Unix(path.clone()));
+        std::fs::remove_file(path).expect("our own file");
+        let datagrams = UdpSocket::bind("127.0.0.1:0").expect("loopback has a free port");
+        let (stream, _peer) = UnixStream::pair().expect("descriptors");
+        let file = std::fs::File::open("/dev/null").expect("Linux has it");
+        for (other, why) in [
+            (datagrams.as_fd(), "ListenStream="),
+            (stream.as_fd(), "ListenStream="),
+            (file.as_fd(), "not a socket"),
+        ] {
+            let error = listening_address(other).expect_err("it is no listener");
+            assert!(error.to_string().contains(why), "{error}");
+        }
+    }
+}
