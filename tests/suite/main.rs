@@ -29,6 +29,7 @@ mod levels;
 mod lifecycle;
 mod listings;
 mod log;
+mod logs_archive;
 mod logs_modes;
 mod logs_pipes;
 mod manual;
@@ -69,6 +70,7 @@ const THEMES: &[Theme] = &[
     changing::THEME,
     log::THEME,
     logs_modes::THEME,
+    logs_archive::THEME,
     logs_pipes::THEME,
     levels::THEME,
     timers::THEME,

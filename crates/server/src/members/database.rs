@@ -197,7 +197,7 @@ fn give(file: &File, Users { accounts, workers }: Users<'_>) -> io::Result<()> {
 fn require(path: &Path, user: Option<&SystemUser>) -> Result<bool, String> {
     let (folder, name) = folder_of(path, user)?;
     match folder.create(&name) {
-        Ok(()) => return Ok(true),
+        Ok(_) => return Ok(true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         Err(error) => {
             let (shown, who) = (path.display(), who(user));

@@ -150,7 +150,9 @@ fn queue_without_a_lane(settings: &Settings, engine: Engine) -> Result<(), Strin
 }
 
 fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), String> {
-    const OF_THE_LOG: [&str; 5] = ["log-format", "log-mode", "log-full", "log-queue", "log-rotate"];
+    const OF_THE_LOG: [&str; 7] =
+        ["log-format", "log-mode", "log-full", "log-queue", "log-rotate", "log-keep", "log-compress"];
+    const OF_ROTATION: [&str; 2] = ["log-keep", "log-compress"];
     const OF_THE_QUEUE: [&str; 2] = ["log-full", "log-queue"];
     let is_async = settings.log.mode == Mode::Async;
     let idle = OF_THE_LOG.iter().find(|name| settings.is_explicit(name));
@@ -168,6 +170,11 @@ fn logs_that_can_not_be(settings: &Settings, engine: Engine) -> Result<(), Strin
         ),
         () if let Some(name) = OF_THE_QUEUE.iter().find(|name| settings.is_explicit(name) && !is_async) => {
             Err(format!("{name} is for log-mode async: the others have no queue"))
+        }
+        () if settings.log_rotate == Rotate::Off
+            && let Some(name) = OF_ROTATION.iter().find(|name| settings.is_explicit(name)) =>
+        {
+            Err(format!("{name} is for log-rotate, which is off; logs that another program rotates are its own"))
         }
         () if settings.log_rotate != Rotate::Off => a_log_that_can_not_be_renamed(&settings.access_log),
         () => Ok(()),

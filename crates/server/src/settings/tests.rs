@@ -225,6 +225,8 @@ const WRONG: &[(&str, &str, &str)] = &[
         "\"weekly\" is not a size from 1 KiB to 1048576 GiB, such as 4096, 16k, 64 KiB or 1 MiB, and neither off, daily \
          nor a count such as 100000 lines",
     ),
+    ("log-keep", "0", "\"0\" is not a number from 1 to 100000, or off"),
+    ("log-compress", "gzip", "\"gzip\" is neither on nor off"),
     ("log-level", "loud", "there is no level \"loud\"; there are error, warn, info, debug"),
     ("control", "", "a path is missing"),
     // A build with a sanitizer takes off.

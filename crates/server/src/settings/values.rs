@@ -75,6 +75,9 @@ pub(crate) struct Settings {
     pub(crate) access_log: LogTarget,
     pub(crate) log: Manner,
     pub(crate) log_rotate: Rotate,
+    /// Rotated files that are kept.
+    pub(crate) log_keep: Option<usize>,
+    pub(crate) log_compress: bool,
     pub(crate) log_level: Level,
     pub(crate) user: Option<String>,
     pub(crate) control: Control,

@@ -238,6 +238,12 @@ fn manner(settings: &Settings) -> String {
         }
         Rotate::Daily => said += ", a new file every day",
     }
+    if let Some(most) = settings.log_keep {
+        let _ = write!(said, ", {most} rotated files");
+    }
+    if settings.log_compress {
+        said += ", compressed";
+    }
     said
 }
 

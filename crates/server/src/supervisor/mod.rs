@@ -3,12 +3,13 @@
 //!
 //! [`open`] starts and opens everything, [`run`] is its loop over the [`state`]. [`sockets`] binds, a [`generation`] is a
 //! configuration with its workers, [`child`] is a worker from the fork on, [`reload`] takes up a new configuration,
-//! [`leave`] ends, [`rotate`] gives the log new files, [`control`] answers `tenfold status`, [`accounts`] keeps the
+//! [`leave`] ends, [`rotate`] gives the log new files, [`archive`] removes and compresses old ones, [`control`] answers `tenfold status`, [`accounts`] keeps the
 //! process of the accounts, [`activation`] takes sockets of a service manager, [`notify`] reports to it, [`book`] is the manual, [`examine`] looks without starting, and [`announce`] prints the start.
 
 mod accounts;
 mod activation;
 mod announce;
+mod archive;
 pub(crate) mod book;
 mod child;
 mod control;

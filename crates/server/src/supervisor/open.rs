@@ -10,6 +10,7 @@ use tenfold_sys::signal::Signals;
 
 use super::accounts::AccountsProcess;
 use super::activation::{self, NamedSocket};
+use super::archive::job::Archive;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation};
 use super::notify::ServiceManager;
@@ -141,6 +142,7 @@ impl Supervisor {
             sockets_end: None,
             reload_asked: false,
             rotation: Rotation::default(),
+            archive: Archive::default(),
             revival: Revival::default(),
             tickets: Some(TicketRotation::new()?),
             failed: false,

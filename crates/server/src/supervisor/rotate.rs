@@ -2,15 +2,17 @@
 //!
 //! The old file is renamed to the day that its last lines are of, a new one is made, and the workers are told
 //! as by USR1: until they have heard it they write on to the old file, under its new name. A line is in one
-//! of the two. Nothing is removed.
+//! of the two. [`super::archive`] removes and compresses old files.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tenfold_sys::location::Location;
 
+use super::archive::names::COMPRESSED;
 use super::generation::{Generation, Stage};
 use crate::diagnostics::{error, info};
 use crate::log::day;
@@ -90,6 +92,11 @@ fn move_away(path: &Path, day: &str) -> Result<PathBuf, String> {
         if number > 1 {
             name.push(format!(".{number}"));
         }
+        let mut compressed = name.clone();
+        compressed.push(COMPRESSED);
+        if fs::symlink_metadata(path.with_file_name(compressed)).is_ok() {
+            continue;
+        }
         match location.rename(&name) {
             Ok(()) => return Ok(path.with_file_name(name)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -105,7 +112,6 @@ fn unix_seconds(time: SystemTime) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -125,6 +131,10 @@ mod tests {
             })
             .collect();
         assert_eq!(names, ["access.log.2026-11-21", "access.log.2026-11-21.2", "access.log.2026-11-21.3"]);
+        fs::write(folder.join("access.log.2026-11-23.gz"), "z").expect("our own folder");
+        fs::write(&path, "d").expect("our own folder");
+        let to = move_away(&path, "2026-11-23").expect("it can be renamed");
+        assert!(to.ends_with("access.log.2026-11-23.2"), "the first one was compressed: {}", to.display());
         symlink("absent", folder.join("access.log.2026-11-22")).expect("our own folder");
         fs::write(&path, "d").expect("our own folder");
         let to = move_away(&path, "2026-11-22").expect("it can be renamed");

@@ -43,12 +43,14 @@ impl Supervisor {
             self.look_after_accounts();
             self.fork_missing();
             self.rotate();
+            self.look_after_archive();
             self.tickets.iter_mut().for_each(TicketRotation::rotate);
             self.manager.beat();
             if let Some(control) = &self.control {
                 control.answer(|| self.report());
             }
         }
+        self.archive.abandon();
         if let Some(accounts) = &mut self.accounts {
             accounts.end_and_wait();
         }
@@ -91,10 +93,8 @@ impl Supervisor {
         let leave = self.leaving.as_ref().and_then(Leaving::by);
         let sockets = self.revival.by().filter(|_| self.leaving.is_none());
         let tickets = self.tickets.as_ref().map(TicketRotation::by);
-        let manager = self.manager.by();
-        let all =
-            [tick, again, accounts, leave, sockets, self.sockets_end, self.rotation_by(), tickets, manager];
-        all.into_iter().flatten().min()
+        let all = [tick, again, accounts, leave, sockets, self.sockets_end, self.rotation_by(), tickets];
+        all.into_iter().chain([self.manager.by(), self.archive_by()]).flatten().min()
     }
 
     fn hear(&mut self, signal: Signal) {
@@ -127,6 +127,7 @@ impl Supervisor {
         let Some(newest) = self.generations.last() else { return };
         if self.rotation.rotate(newest, lines, now) {
             self.reopen();
+            self.archive.wake();
         }
     }
 
@@ -162,6 +163,9 @@ impl Supervisor {
         let expected = self.leaving.is_some();
         if let Some(accounts) = self.accounts.as_mut().filter(|accounts| accounts.is(pid)) {
             return accounts.lost(end, expected && end == WaitStatus::Exited(0));
+        }
+        if self.archive.is(pid) {
+            return self.archive.ended(end);
         }
         let owner = self.generations.iter_mut().find_map(|generation| {
             let place = generation.place_of(pid)?;
@@ -274,6 +278,7 @@ impl Supervisor {
             info!("serving with the new configuration (generation {}); the old workers drain", newest.number);
         }
         former.iter_mut().for_each(Generation::drain);
+        self.archive.wake();
         let plan = &newest.config.plan;
         let addresses: Vec<_> = self.addresses.iter().map(ToString::to_string).collect();
         let status =
@@ -282,6 +287,13 @@ impl Supervisor {
             1 => self.manager.ready(&status),
             number => self.manager.reloaded(&format!("{status}, generation {number}")),
         }
+    }
+
+    /// Drops what only the supervisor uses, in a process of its that is no worker.
+    pub(super) fn forget(&mut self) {
+        (self.signals, self.control, self.tickets) = (None, None, None);
+        self.generations.clear();
+        self.sockets.forget();
     }
 
     /// Replaces the process of the accounts if it hangs or has ended.
@@ -297,12 +309,7 @@ impl Supervisor {
         // Nobody waits for it: what is wrong is said by the process itself.
         let begun = UnixStream::pair().and_then(|(ours, theirs)| {
             drop(ours);
-            let forget = || {
-                (self.signals, self.control, self.tickets) = (None, None, None);
-                self.generations.clear();
-                self.sockets.forget();
-            };
-            accounts.fork(theirs, false, forget)
+            accounts.fork(theirs, false, || self.forget())
         });
         if let Err(error) = begun {
             error!("cannot restart the accounts process: {error}");

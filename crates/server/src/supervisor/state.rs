@@ -7,6 +7,7 @@ use tenfold_sys::socket::ListenAddress;
 use tenfold_sys::user::SystemUser;
 
 use super::accounts::AccountsProcess;
+use super::archive::job::Archive;
 use super::control::ControlSocket;
 use super::generation::{AddressRows, Generation, Stage};
 use super::notify::ServiceManager;
@@ -53,6 +54,7 @@ pub(crate) struct Supervisor {
     pub(super) sockets_end: Option<Instant>,
     pub(super) reload_asked: bool,
     pub(super) rotation: Rotation,
+    pub(super) archive: Archive,
     pub(super) revival: Revival,
     /// None in a worker only.
     pub(super) tickets: Option<TicketRotation>,

@@ -4,10 +4,10 @@
 //! make root create, append to or chown any file (CVE-2016-1247). So this module walks a path name by name, with a
 //! descriptor for each directory. It follows a link only if it belongs to root or to the user of this process.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -79,17 +79,8 @@ impl Location {
     ///
     /// # Errors
     /// The error of `renameat2(2)`: `AlreadyExists` if the name is taken.
-    pub fn rename(&self, to: &std::ffi::OsStr) -> io::Result<()> {
-        let (from, within) = (&self.name, &self.directory);
-        match renameat_with(within, from, within, to, RenameFlags::NOREPLACE) {
-            // This file system, such as NFS, does not support RENAME_NOREPLACE.
-            Err(Errno::INVAL) => match statat(within, to, AtFlags::SYMLINK_NOFOLLOW) {
-                Err(Errno::NOENT) => Ok(rustix::fs::renameat(within, from, within, to)?),
-                Ok(_) => Err(Errno::EXIST.into()),
-                Err(error) => Err(error.into()),
-            },
-            result => Ok(result?),
-        }
+    pub fn rename(&self, to: &OsStr) -> io::Result<()> {
+        rename_within(self.directory.as_fd(), OsStr::from_bytes(self.name.as_bytes()), to)
     }
 
     /// The identity of the socket with this name; `None` if it is absent or no socket.
@@ -112,6 +103,19 @@ impl Location {
     /// The error of `unlinkat(2)`.
     pub fn remove(&self) -> io::Result<()> {
         Ok(unlinkat(&self.directory, &self.name, AtFlags::empty())?)
+    }
+}
+
+/// Renames a file within a directory without replacing another.
+pub(super) fn rename_within(within: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> io::Result<()> {
+    match renameat_with(within, from, within, to, RenameFlags::NOREPLACE) {
+        // This file system, such as NFS, does not support RENAME_NOREPLACE.
+        Err(Errno::INVAL) => match statat(within, to, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(rustix::fs::renameat(within, from, within, to)?),
+            Ok(_) => Err(Errno::EXIST.into()),
+            Err(error) => Err(error.into()),
+        },
+        result => Ok(result?),
     }
 }
 

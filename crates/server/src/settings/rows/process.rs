@@ -1,6 +1,6 @@
 //! The access log, diagnostics, and the process itself.
 
-use super::read::{bytes, name, rows, switch, word};
+use super::read::{bytes, count, name, or_off, rows, switch, word};
 use crate::diagnostics::Level;
 use crate::settings::log::{Full, LogFormat, LogTarget, Mode, Rotate};
 use crate::settings::row::Initial::{Follows, Value};
@@ -27,6 +27,12 @@ pub(super) static ROWS: &[SettingRow] = rows! { "Log and process":
     one "log-rotate" "WHEN" = Value("off"), not_null;
         log_rotate = |given: Text<'_>| rotate(given.text);
         "when to start a new access log file: off, a size (10 MiB), a count (100000 lines) or daily";
+    one "log-keep" "N|off" = Value("off"), not_null;
+        log_keep = or_off(count(1..=100_000));
+        "maximum number of rotated log files; older ones are removed";
+    one "log-compress" "on|off" = Value("off"), not_null;
+        log_compress = switch;
+        "compress rotated log files with gzip, by a process of the lowest priority";
     one "log-level" "LEVEL" = Value("info");
         log_level = word("level", Level::WORDS);
         "least severe messages on standard error: error, warn, info or debug";
