@@ -25,7 +25,7 @@ pub mod service;
 pub use clock::Instant;
 pub use io::{Finish, Io, IoError, Patience, Received};
 pub use limits::{Limits, WriteMode};
-pub use message::connection::{Connection, Local, Peer, Scheme, TlsFacts};
+pub use message::connection::{Connection, Local, Peer, Scheme, TlsFacts, covers_name, without_port};
 pub use message::decimal::Decimal;
 pub use message::field::{FieldName, FieldValue};
 pub use message::header_lines::HeaderLines;

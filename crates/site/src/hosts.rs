@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use tenfold_http::{Request, ResponseWriter};
+use tenfold_http::{Request, ResponseWriter, without_port};
 
 use crate::files::protection::MemberFolders;
 use crate::representation::status_text;
@@ -179,14 +179,6 @@ impl Names {
         }
         let dots = name.bytes().enumerate().skip(1).filter(|(_, byte)| *byte == b'.');
         dots.map(|(at, _)| &name[at..]).find_map(|ending| self.endings.get(ending)).copied()
-    }
-}
-
-/// A host without its port: the text behind the last colon, unless that is within an IPv6 address.
-fn without_port(host: &str) -> &str {
-    match host.rfind([':', ']']) {
-        Some(at) if host.as_bytes()[at] == b':' => &host[..at],
-        _ => host,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Facts about a connection that its requests share.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 /// Facts about a connection. A driver fills them in, and a layer such as TLS adds its own before the first request.
@@ -37,6 +37,42 @@ pub struct TlsFacts {
     pub alpn: Option<&'static str>,
     /// Whether the handshake resumed an earlier session.
     pub resumed: bool,
+    /// The DNS names of the server's certificate, in lower case; none if they are unknown.
+    pub certificate_names: Option<Arc<[String]>>,
+}
+
+impl TlsFacts {
+    /// Whether a request for `host` (a `Host` without its port) is on the wrong connection (RFC 9110 §15.5.20): the
+    /// client asked for another name in its handshake, and the certificate is not valid for this one. A client that
+    /// asked for no name, or requests an IP address, chose the connection by other means.
+    pub fn misdirects(&self, host: &str) -> bool {
+        let (Some(asked), Some(names)) = (self.server_name.as_deref(), self.certificate_names.as_deref())
+        else {
+            return false;
+        };
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let is_address = host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok();
+        !(host.is_empty() || asked.eq_ignore_ascii_case(host) || is_address || covers_name(names, host))
+    }
+}
+
+/// Whether one of `names`, in lower case, covers the DNS name `host`. A wildcard stands for exactly one label
+/// (RFC 9525 §6.3). A `host` that is a wildcard itself has to be among them literally.
+pub fn covers_name(names: &[String], host: &str) -> bool {
+    let parent = host.split_once('.').filter(|(label, _)| *label != "*").map(|(_, parent)| parent);
+    names.iter().any(|name| {
+        let by_wildcard = || name.strip_prefix("*.").zip(parent);
+        name.eq_ignore_ascii_case(host)
+            || by_wildcard().is_some_and(|(suffix, parent)| suffix.eq_ignore_ascii_case(parent))
+    })
+}
+
+/// Returns a host without its port: the text behind the last colon, unless that is within an IPv6 address.
+pub fn without_port(host: &str) -> &str {
+    match host.rfind([':', ']']) {
+        Some(at) if host.as_bytes()[at] == b':' => &host[..at],
+        _ => host,
+    }
 }
 
 /// The other end of a connection.
@@ -62,4 +98,48 @@ pub enum Scheme {
     Http,
     /// A layer encrypts the connection.
     Https,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(server_name: Option<&str>, names: &[&str]) -> TlsFacts {
+        TlsFacts {
+            version: "TLSv1.3",
+            cipher: "TLS_AES_128_GCM_SHA256",
+            server_name: server_name.map(Box::from),
+            alpn: None,
+            resumed: false,
+            certificate_names: Some(names.iter().map(|name| (*name).to_owned()).collect()),
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_neither_asked_for_nor_covered_is_misdirected() {
+        let names = ["a.test", "*.b.test"];
+        for (asked, host, expected) in [
+            (Some("a.test"), "a.test", false),
+            (Some("a.test"), "A.TEST.", false),
+            (Some("a.test"), "www.b.test", false),
+            (Some("a.test"), "WWW.B.test", false),
+            (Some("a.test"), "other.test", true),
+            (Some("a.test"), "b.test", true),
+            (Some("a.test"), "x.www.b.test", true),
+            (Some("a.test"), "*.b.test", false),
+            (Some("a.test"), "*.a.test", true),
+            // The certificate lacks the name, and the client accepted it.
+            (Some("other.test"), "other.test", false),
+            (Some("other.test"), "a.test", false),
+            (Some("other.test"), "third.test", true),
+            (Some("a.test"), "127.0.0.1", false),
+            (Some("a.test"), "[::1]", false),
+            (Some("a.test"), "", false),
+            (None, "other.test", false),
+        ] {
+            assert_eq!(facts(asked, &names).misdirects(host), expected, "{asked:?} {host}");
+        }
+        let unknown = TlsFacts { certificate_names: None, ..facts(Some("a.test"), &[]) };
+        assert!(!unknown.misdirects("other.test"));
+    }
 }

@@ -149,7 +149,14 @@ mod tests {
     fn a_connection_over_tls_has_the_result_of_its_handshake() {
         let (version, cipher) = ("TLSv1.3", "TLS_AES_128_GCM_SHA256");
         let facts = |server_name: Option<&str>, alpn, resumed| {
-            Arc::new(TlsFacts { version, cipher, server_name: server_name.map(Box::from), alpn, resumed })
+            Arc::new(TlsFacts {
+                version,
+                cipher,
+                server_name: server_name.map(Box::from),
+                alpn,
+                resumed,
+                certificate_names: None,
+            })
         };
         let shown = |tls: &Arc<TlsFacts>| {
             let fields = LogFields { tls: Some(tls), ..LogFields::default() };

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use aws_lc_rs::digest;
 use rustls::pki_types::CertificateDer;
 use rustls::{SignatureAlgorithm, SignatureScheme};
+use tenfold_http::covers_name;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::oid_registry as oid;
@@ -120,16 +121,12 @@ impl CertificateFacts {
         })
     }
 
-    /// Whether the certificate is valid for `host`, a DNS name in lower case or an IP address. A wildcard stands for
-    /// exactly one label (RFC 9525 §6.3). A `host` that is a wildcard itself has to be in the certificate literally.
+    /// Whether the certificate is valid for `host`, a DNS name or an IP address.
     pub fn covers(&self, host: &str) -> bool {
         if let Ok(address) = host.parse::<IpAddr>() {
             return self.addresses.contains(&address);
         }
-        let parent = host.split_once('.').filter(|(label, _)| *label != "*").map(|(_, parent)| parent);
-        self.names
-            .iter()
-            .any(|name| name == host || name.strip_prefix("*.").is_some_and(|suffix| Some(suffix) == parent))
+        covers_name(&self.names, host)
     }
 
     /// Returns the identity of the key.

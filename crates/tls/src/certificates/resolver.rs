@@ -12,6 +12,7 @@ use rustls::{SignatureAlgorithm, SignatureScheme};
 use super::chain::Chain;
 use super::facts::CertificateFacts;
 use crate::challenges::{ACME_TLS_1, ChallengeBoard};
+use crate::connection::capture_names;
 
 /// A certificate with its key, and the facts that the choice needs.
 #[derive(Clone, Debug)]
@@ -20,12 +21,16 @@ pub struct Candidate {
     pub facts: CertificateFacts,
     /// The chain and its key.
     pub certified: Arc<CertifiedKey>,
+    /// The names of the facts, for connections.
+    names: Arc<[String]>,
 }
 
 impl Candidate {
     /// Joins a chain and the key that signs for it, here or in another process.
     pub fn new(chain: &Chain, key: Arc<dyn SigningKey>) -> Candidate {
-        Candidate { facts: chain.facts().clone(), certified: Arc::new(chain.with_key(key)) }
+        let facts = chain.facts().clone();
+        let names = facts.names.clone().into();
+        Candidate { facts, certified: Arc::new(chain.with_key(key)), names }
     }
 }
 
@@ -58,11 +63,11 @@ impl CertificateTable {
 
     /// Returns the certificate for a name in lower case and the offered schemes. If the client supports none of the
     /// schemes, the first certificate of the name lets the handshake end with the right alert.
-    pub fn choose(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> &Arc<CertifiedKey> {
+    pub fn choose(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> &Candidate {
         let places = name.and_then(|name| self.places(name)).unwrap_or(&self.default);
         let suits = |place: &&usize| self.candidates[**place].certified.key.choose_scheme(schemes).is_some();
         let place = places.iter().find(suits).unwrap_or(&places[0]);
-        &self.candidates[*place].certified
+        &self.candidates[*place]
     }
 
     fn places(&self, name: &str) -> Option<&Vec<usize>> {
@@ -103,7 +108,10 @@ impl ResolvesServerCert for CertificateResolver {
         if let Some(challenges) = self.challenges.as_ref().filter(|_| is_validation(&hello)) {
             return challenges.tls_response(name.as_deref()?);
         }
-        Some(Arc::clone(self.table.load().choose(name.as_deref(), hello.signature_schemes())))
+        let table = self.table.load();
+        let chosen = table.choose(name.as_deref(), hello.signature_schemes());
+        capture_names(&chosen.names);
+        Some(Arc::clone(&chosen.certified))
     }
 }
 
@@ -151,7 +159,7 @@ mod tests {
             (Some("www.b.test"), RSA, &exact),
         ] {
             let chosen = table.choose(name, schemes);
-            assert!(Arc::ptr_eq(chosen, &expected.certified), "{name:?} {schemes:?}");
+            assert!(Arc::ptr_eq(&chosen.certified, &expected.certified), "{name:?} {schemes:?}");
         }
         assert!(CertificateTable::new(Vec::new()).is_none());
     }

@@ -58,20 +58,28 @@ pub(super) struct Captured {
     pub(super) server: Option<Secret>,
     /// The server's name in the hello (RFC 6066 §3), in lower case.
     pub(super) name: Option<Box<str>>,
+    /// The names of the certificate.
+    pub(super) certificate_names: Option<Arc<[String]>>,
 }
 
 impl Captured {
     /// Moves the facts of the last call to rustls on this thread here.
     pub(super) fn collect(&mut self) {
-        let Captured { client, server, name } = CAPTURED.take();
+        let Captured { client, server, name, certificate_names } = CAPTURED.take();
         self.client = client.or(self.client.take());
         self.server = server.or(self.server.take());
         self.name = name.or(self.name.take());
+        self.certificate_names = certificate_names.or(self.certificate_names.take());
     }
 }
 
 thread_local! {
     static CAPTURED: RefCell<Captured> = RefCell::default();
+}
+
+/// Keeps the names of the certificate that a resolver has chosen.
+pub(crate) fn capture_names(names: &Arc<[String]>) {
+    CAPTURED.with_borrow_mut(|captured| captured.certificate_names = Some(Arc::clone(names)));
 }
 
 /// Prepares a configuration for [`TlsServer`](super::TlsServer): protocols, and secrets that can be extracted. Without

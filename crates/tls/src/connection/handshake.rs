@@ -72,6 +72,7 @@ impl Handshake {
             server_name: captured.name,
             alpn: connection.alpn_protocol().and_then(protocol_name),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            certificate_names: captured.certificate_names,
         };
         let version = connection.protocol_version();
         let (Some(client), Some(server)) = (captured.client, captured.server) else {

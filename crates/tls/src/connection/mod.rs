@@ -14,5 +14,6 @@ mod unbuffered;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use capture::capture_names;
 pub use capture::prepare;
 pub use server::{HandshakeResult, TlsServer, TlsState};

@@ -25,8 +25,14 @@ impl FramedSession {
     /// Both sides have said hello with these numbers.
     pub(super) fn new(client: u64, server: u64) -> FramedSession {
         let (receiving, sending) = (RecordKey::of_client(client), RecordKey::of_server(client, server));
-        let facts =
-            TlsFacts { version: "framed", cipher: "checksum", server_name: None, alpn: None, resumed: false };
+        let facts = TlsFacts {
+            version: "framed",
+            cipher: "checksum",
+            server_name: None,
+            alpn: None,
+            resumed: false,
+            certificate_names: None,
+        };
         FramedSession { receiving, sending, facts: Arc::new(facts), answered: false, empty: 0 }
     }
 
