@@ -159,7 +159,11 @@ fn certificate() -> &'static Certificate {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(cert.der().to_vec())).expect("it is one");
         let roots = Arc::new(roots);
-        let client = ClientConfig::builder().with_root_certificates(Arc::clone(&roots)).with_no_client_auth();
+        let mut client =
+            ClientConfig::builder().with_root_certificates(Arc::clone(&roots)).with_no_client_auth();
+        // Cases request many hosts, and the certificate has one name: a server answers 421 to a client that asked for
+        // another name than it requests.
+        client.enable_sni = false;
         Certificate { folder, roots, client: Arc::new(client) }
     })
 }
@@ -186,13 +190,28 @@ pub fn get_once(
     name: &str,
     target: &str,
 ) -> io::Result<SecureExchange> {
+    let request = format!("GET {target} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n");
+    exchange_once(address, client, name, &request)
+}
+
+/// Sends `request` over a connection of its own, which asks for `name`. Returns the handshake, the certificate, and all
+/// responses.
+///
+/// # Errors
+/// Those of [`get_once`].
+pub fn exchange_once(
+    address: SocketAddr,
+    client: &Arc<ClientConfig>,
+    name: &str,
+    request: &str,
+) -> io::Result<SecureExchange> {
     let server_name = ServerName::try_from(name.to_owned()).expect("a name");
     let mut connection =
         ClientConnection::new(Arc::clone(client), server_name).expect("the configuration is legal");
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut tls = rustls::Stream::new(&mut connection, &mut stream);
-    write!(tls, "GET {target} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n")?;
+    tls.write_all(request.as_bytes())?;
     let mut response = Vec::new();
     tls.read_to_end(&mut response)?;
     let certificate = connection.peer_certificates().and_then(|chain| chain.first());

@@ -50,6 +50,7 @@ mod syscalls;
 mod tags;
 mod timers;
 mod tls;
+mod tls_rules;
 
 use std::process::ExitCode;
 
@@ -108,6 +109,7 @@ const THEMES: &[Theme] = &[
     bench::THEME,
     lab::THEME,
     tls::THEME,
+    tls_rules::THEME,
     itself::THEME,
 ];
 

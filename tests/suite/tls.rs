@@ -92,7 +92,7 @@ fn a_session_of_one_worker_is_resumed_in_another(config: &Config) {
 }
 
 /// Writes a pair for `name`, valid from one year to another, to `FILE.pem` and `FILE-key.pem`. Returns the certificate.
-fn write_pair(folder: &TempFolder, file: &str, name: &str, years: (i32, i32)) -> Vec<u8> {
+pub(crate) fn write_pair(folder: &TempFolder, file: &str, name: &str, years: (i32, i32)) -> Vec<u8> {
     let key = KeyPair::generate().expect("a key can be made");
     let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
     params.not_before = rcgen::date_time_ymd(years.0, 1, 1);
@@ -104,7 +104,7 @@ fn write_pair(folder: &TempFolder, file: &str, name: &str, years: (i32, i32)) ->
 }
 
 /// A client that trusts these certificates.
-fn trusting(certificates: &[&Vec<u8>]) -> Arc<ClientConfig> {
+pub(crate) fn trusting(certificates: &[&Vec<u8>]) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates {
         roots.add((*certificate).clone().into()).expect("a certificate");
@@ -112,7 +112,7 @@ fn trusting(certificates: &[&Vec<u8>]) -> Arc<ClientConfig> {
     client_of(Arc::new(roots))
 }
 
-const VALID: (i32, i32) = (2020, 4000);
+pub(crate) const VALID: (i32, i32) = (2020, 4000);
 
 fn certificates_are_chosen_by_name_and_a_reload_replaces_them(config: &Config) {
     let folder = TempFolder::new("pairs");

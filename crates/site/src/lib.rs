@@ -32,7 +32,7 @@ use rules::precheck;
 pub use files::protection::MemberFolders;
 pub use hosts::{HostName, Hosts};
 pub use representation::summary::ResponseSummary;
-pub use respond::message::too_many_requests;
+pub use respond::message::{misdirected, redirect, too_many_requests};
 pub use respond::work::{Answered, FinishWork, Need, Otherwise, Work};
 pub use rules::cache_control::CacheControl;
 pub use rules::codings::Codings;

@@ -52,6 +52,7 @@ impl FieldName<'static> {
     pub const LAST_MODIFIED: Self = FieldName::constant("Last-Modified");
     pub const LOCATION: Self = FieldName::constant("Location");
     pub const RETRY_AFTER: Self = FieldName::constant("Retry-After");
+    pub const STRICT_TRANSPORT_SECURITY: Self = FieldName::constant("Strict-Transport-Security");
     pub const VARY: Self = FieldName::constant("Vary");
     pub const X_CONTENT_TYPE_OPTIONS: Self = FieldName::constant("X-Content-Type-Options");
 }

@@ -10,7 +10,7 @@ use crate::admission::{AddressShares, ConnectionBound};
 use crate::settings::log::Mode;
 use crate::settings::log::{LogTarget, Rotate};
 use crate::settings::rows::rows;
-use crate::settings::values::Settings;
+use crate::settings::values::{HttpsRedirect, Settings};
 
 /// Refuses settings that mean nothing to `plan`, or to each other.
 ///
@@ -226,7 +226,7 @@ fn what_is_for_other_topologies(settings: &Settings, plan: &Plan) -> Result<(), 
 const TCP: &[&str] = &["tcp-nodelay", "tcp-cork", "defer-accept", "fastopen", "linger", "notsent-lowat"];
 
 fn tcp_without_tcp(settings: &Settings) -> Result<(), String> {
-    if settings.addresses().any(|address| matches!(address, ListenAddress::Internet(_))) {
+    if settings.addresses().any(is_tcp) {
         return Ok(());
     }
     match TCP.iter().find(|name| settings.is_explicit(name)) {
@@ -249,12 +249,19 @@ fn zerocopy_without_tcp(settings: &Settings, sender: Sender) -> Result<(), Strin
     }
 }
 
+/// Settings of connections with TLS.
+const OF_TLS: &[&str] = &["tls-preset", "https-redirect", "hsts"];
+
+fn is_tcp(address: &ListenAddress) -> bool {
+    matches!(address, ListenAddress::Internet(_))
+}
+
 /// Files that are sealed are read first: no sender that bypasses this process can send them.
 fn tls_without_a_use(settings: &Settings, sender: Sender) -> Result<(), String> {
     let (certificates, keys) = (settings.tls_certificate.len(), settings.tls_key.len());
     match (certificates, keys) {
-        (0, 0) if settings.is_explicit("tls-preset") => {
-            Err("tls-preset has no use without tls-certificate; name a certificate, or remove it".into())
+        (0, 0) if let Some(name) = OF_TLS.iter().find(|name| settings.is_explicit(name)) => {
+            Err(format!("{name} has no use without tls-certificate; name a certificate, or remove it"))
         }
         (0, 0) => Ok(()),
         (_, 0) => Err("tls-certificate requires tls-key: name the file with the key".into()),
@@ -268,6 +275,13 @@ fn tls_without_a_use(settings: &Settings, sender: Sender) -> Result<(), String> 
              an address such as 0.0.0.0:443"
                 .into(),
         ),
+        _ if settings.https_redirect != HttpsRedirect::Off
+            && !settings.listen.iter().any(|entry| is_tcp(&entry.address) && entry.plaintext) =>
+        {
+            Err("https-redirect has no use: no TCP address in listen begins with http:; listen on an address such as \
+                 http:0.0.0.0:80, too"
+                .into())
+        }
         _ if !matches!(sender, Sender::Auto | Sender::Copy) => Err(format!(
             "send {sender} does not go with tls-certificate: files are read and encrypted by this process; take \
              send auto"

@@ -124,6 +124,12 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("timer", "sundial", "there is no timer \"sundial\"; there are list, heap, wheel, hierarchical"),
     ("timer-update", "never", "there is no way to update timers \"never\"; there are lazy, eager"),
     ("tls-preset", "old", "there is no TLS preset \"old\"; there are modern, intermediate"),
+    ("https-redirect", "yes", "\"yes\" is not a number from 1 to 65535, or on or off"),
+    (
+        "hsts",
+        "1y",
+        "\"1y\" is not a duration from 0s to 87600h, such as 250ms, 10s, 2m or 1h, or on, off or preload",
+    ),
     ("tcp-nodelay", "yes", "\"yes\" is neither on nor off"),
     ("backlog", "0", "\"0\" is not a number from 1 to 65535"),
     ("defer-accept", "1", "\"1\" is neither on nor off"),

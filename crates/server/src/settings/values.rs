@@ -86,6 +86,9 @@ pub(crate) struct Settings {
     /// In the order of the certificates.
     pub(crate) tls_key: Vec<PathBuf>,
     pub(crate) tls_preset: SecurityPreset,
+    pub(crate) https_redirect: HttpsRedirect,
+    /// The value of Strict-Transport-Security.
+    pub(crate) hsts: Option<String>,
     pub(crate) members: MembersSettings,
     /// The table `[site]`.
     pub(crate) site: SiteTable,
@@ -101,6 +104,17 @@ pub(crate) struct ListenEntry {
     pub(crate) address: ListenAddress,
     /// Whether it has no TLS in any case.
     pub(crate) plaintext: bool,
+}
+
+/// Redirects of plaintext requests to https.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum HttpsRedirect {
+    #[default]
+    Off,
+    /// To the port of the first address with TLS.
+    On,
+    /// To this port, which something in front of the server forwards.
+    ToPort(u16),
 }
 
 /// The I/O model that was asked for.

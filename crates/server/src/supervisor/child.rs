@@ -30,7 +30,7 @@ use crate::sandbox;
 use crate::settings::values::Settings;
 use crate::status::counters::{Counter, Tally};
 use crate::supervisor::state::Serve;
-use crate::worker::app::App;
+use crate::worker::app::{App, TransportRules};
 use crate::worker::null::NullProtocol;
 use crate::worker::shared::WorkerShared;
 
@@ -112,7 +112,8 @@ fn serve(work: WorkerTask, user: Option<&SystemUser>, how: &Serve) -> Result<(),
             }
             let members =
                 web.zip(client).map(|(web, (client, starts))| WorkerMembers::new(web, client, starts, plan));
-            let app = App::new(hosts, &settings, admission, members, plan, worker.clone())?;
+            let transport = TransportRules::new(&settings, config.certificates.as_deref(), &listeners);
+            let app = App::new(hosts, &settings, admission, members, transport, plan, worker.clone())?;
             let served = match &config.certificates {
                 Some(loaded) => {
                     let covered: Vec<_> =

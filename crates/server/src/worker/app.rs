@@ -3,6 +3,7 @@
 mod members;
 mod passwords;
 mod state;
+mod transport;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +28,7 @@ use crate::status::counters::Counter;
 use crate::worker::shared::WorkerShared;
 use passwords::Passwords;
 use state::{DeferredRequest, SharedService};
+pub(crate) use transport::TransportRules;
 
 /// HTTP over a site. A clone for each thread.
 #[derive(Clone)]
@@ -46,6 +48,7 @@ impl App {
         settings: &Settings,
         admission: Option<Admission>,
         members: Option<WorkerMembers>,
+        transport: TransportRules,
         plan: &Plan,
         worker: Arc<WorkerShared>,
     ) -> Result<App, String> {
@@ -57,9 +60,11 @@ impl App {
             echo: settings.echo.clone(),
             guarded: settings.echo.is_some()
                 || members.is_some()
+                || !settings.tls_certificate.is_empty()
                 || admission.as_ref().is_some_and(Admission::throttles),
             members,
             admission,
+            transport,
             limits: settings.limits.clone(),
             measures: worker.measures(),
             worker,
@@ -149,6 +154,7 @@ impl Service for SharedService {
     ) -> Answer {
         #[cfg(feature = "test-layer")]
         crate::sandbox::attempt(request.target.path);
+        self.transport.secure(connection, response);
         if self.guarded
             && let Some(answer) = self.guard(request, connection, response)
         {
@@ -180,6 +186,7 @@ impl Service for SharedService {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
+        self.transport.secure(connection, response);
         if let Some(members) = &self.members
             && let Some(path) = members.path(request)
             && let wanted = members.web.submit(&path, request, body, connection)
@@ -200,6 +207,7 @@ impl Service for SharedService {
         connection: &Connection,
         response: &mut ResponseWriter<'_>,
     ) {
+        self.transport.secure(connection, response);
         let page = self.hosts.refuse(refusal.status(), response);
         let body = page.unwrap_or_else(|| response.refusal(refusal));
         self.worker.with(|local| {
@@ -259,6 +267,7 @@ impl SharedService {
         mut asked: DeferredRequest,
         response: &mut ResponseWriter<'_>,
     ) -> Answer {
+        self.transport.secure(&asked.connection, response);
         asked.keep_private(response);
         let answered = asked.request.read(|request| match done {
             Some(finish) => self.hosts.finish(finish, request, response),
@@ -299,6 +308,10 @@ impl SharedService {
         {
             let outcome = tenfold_site::too_many_requests(request, wait, response);
             self.worker.with(|local| local.tally.add(Counter::Throttled, 1));
+            self.record(outcome, request, connection, response, None);
+            return Some(Answer::Done);
+        }
+        if let Some(outcome) = self.transport.precede(request, connection, response) {
             self.record(outcome, request, connection, response, None);
             return Some(Answer::Done);
         }

@@ -18,7 +18,7 @@ pub(crate) fn options(response: &mut ResponseWriter<'_>) -> ResponseSummary {
 }
 
 /// A redirect to this location; 400 if it cannot be a field value.
-pub(crate) fn redirect(
+pub fn redirect(
     request: &Request<'_>,
     status: u16,
     place: &str,
@@ -52,6 +52,11 @@ pub(crate) fn to_directory(
 /// 503: the server is overloaded, and a retry soon makes sense.
 pub(crate) fn unavailable(request: &Request<'_>, response: &mut ResponseWriter<'_>) -> ResponseSummary {
     with_fields(request, 503, response, |head| head.number(FieldName::RETRY_AFTER, 1))
+}
+
+/// 421: the request came on a connection for another host (RFC 9110 §15.5.20).
+pub fn misdirected(request: &Request<'_>, response: &mut ResponseWriter<'_>) -> ResponseSummary {
+    plain(request, 421, response)
 }
 
 /// 429: the client exceeds its rate, and may retry after `wait` (RFC 6585 §4).

@@ -254,6 +254,15 @@ fn tls_needs_a_key_an_address_and_a_sender_that_reads() {
         refused(&[("tls-preset", "modern")]),
         "tls-preset has no use without tls-certificate; name a certificate, or remove it"
     );
+    assert_eq!(
+        refused(&[("hsts", "on")]),
+        "hsts has no use without tls-certificate; name a certificate, or remove it"
+    );
+    assert_eq!(
+        refused(&[certificate, key, ("https-redirect", "on")]),
+        "https-redirect has no use: no TCP address in listen begins with http:; listen on an address such as \
+         http:0.0.0.0:80, too"
+    );
     for listen in ["unix:/run/site.sock", "http:127.0.0.1:80"] {
         assert_eq!(
             refused(&[certificate, key, ("listen", listen)]),

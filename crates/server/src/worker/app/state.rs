@@ -9,6 +9,7 @@ use tenfold_http::{Connection, FieldName, FieldValue, Limits, OwnedRequest, Resp
 use tenfold_site::Hosts;
 
 use super::passwords::Passwords;
+use super::transport::TransportRules;
 use crate::admission::Admission;
 use crate::members::client::WorkerMembers;
 use crate::worker::shared::WorkerShared;
@@ -24,6 +25,7 @@ pub(super) struct SharedService {
     pub(super) admission: Option<Admission>,
     /// The members' pages and folders, if there are any.
     pub(super) members: Option<WorkerMembers>,
+    pub(super) transport: TransportRules,
     /// Whether anything is looked at before the site is asked.
     pub(super) guarded: bool,
     pub(super) limits: Limits,

@@ -1,0 +1,137 @@
+//! Rules that follow from TLS: redirects to https, Strict-Transport-Security, and requests on the wrong connection.
+
+use std::net::IpAddr;
+
+use tenfold_http::{
+    Connection, FieldName, FieldValue, Request, ResponseWriter, Scheme, covers_name, without_port,
+};
+use tenfold_site::{ResponseSummary, misdirected, redirect};
+use tenfold_sys::socket::{ListenAddress, Listener};
+use tenfold_tls::certificates::files::LoadedCertificates;
+
+use crate::settings::values::{HttpsRedirect, Settings};
+
+const HTTPS: u16 = 443;
+
+/// The rules of a worker.
+#[derive(Debug)]
+pub(crate) struct TransportRules {
+    /// The value of Strict-Transport-Security.
+    hsts: Option<String>,
+    redirects: Option<Redirects>,
+}
+
+/// Redirects to https. Only hosts with a certificate or a site are redirected: a host that a client invented could lead
+/// others away by a shared cache.
+#[derive(Debug)]
+struct Redirects {
+    /// By listener: whether its requests are redirected.
+    listeners: Vec<bool>,
+    port: u16,
+    names: Vec<String>,
+    addresses: Vec<IpAddr>,
+}
+
+impl TransportRules {
+    /// The rules of a worker with these `listeners`, which are in the order of the setting.
+    pub(crate) fn new(
+        settings: &Settings,
+        certificates: Option<&LoadedCertificates>,
+        listeners: &[Listener],
+    ) -> TransportRules {
+        let entries = settings.listen.iter().zip(listeners);
+        let ports =
+            entries.clone().filter(|(entry, _)| settings.has_tls(entry)).filter_map(|(_, listener)| {
+                match listener.address() {
+                    ListenAddress::Internet(at) => Some(at.port()),
+                    ListenAddress::Unix(_) => None,
+                }
+            });
+        let port = match settings.https_redirect {
+            HttpsRedirect::Off => None,
+            HttpsRedirect::On => ports.clone().next(),
+            HttpsRedirect::ToPort(port) => Some(port),
+        };
+        let redirects = certificates.zip(port).map(|(certificates, port)| {
+            let is_redirected = |entry: &ListenAddress| matches!(entry, ListenAddress::Internet(_));
+            let facts = || certificates.pairs.iter().map(|pair| pair.chain.facts());
+            let hosts =
+                settings.hosts.iter().flat_map(|host| &host.names).map(|name| name.as_str().to_owned());
+            Redirects {
+                listeners: entries
+                    .map(|(entry, _)| entry.plaintext && is_redirected(&entry.address))
+                    .collect(),
+                port,
+                names: facts().flat_map(|facts| facts.names.iter().cloned()).chain(hosts).collect(),
+                addresses: facts().flat_map(|facts| facts.addresses.iter().copied()).collect(),
+            }
+        });
+        TransportRules { hsts: settings.hsts.clone(), redirects }
+    }
+
+    /// Adds Strict-Transport-Security to the next head of a connection with TLS, in place of a field of the site
+    /// (RFC 6797 §7.1: one such field). A browser ignores it without TLS, and §7.2 forbids it there.
+    #[inline]
+    pub(super) fn secure(&self, connection: &Connection, response: &mut ResponseWriter<'_>) {
+        if let Some(hsts) = &self.hsts
+            && connection.scheme == Scheme::Https
+            && let Some(value) = FieldValue::new(hsts.as_bytes())
+        {
+            response.replace_field(FieldName::STRICT_TRANSPORT_SECURITY, value);
+        }
+    }
+
+    /// Writes the response that precedes the site's, if there is one.
+    pub(super) fn precede(
+        &self,
+        request: &Request<'_>,
+        connection: &Connection,
+        response: &mut ResponseWriter<'_>,
+    ) -> Option<ResponseSummary> {
+        if let Some(tls) = &connection.tls {
+            let is_misdirected = tls.misdirects(without_port(request.host()?));
+            return is_misdirected.then(|| misdirected(request, response));
+        }
+        let redirects = self.redirects.as_ref()?;
+        let path = request.target.path;
+        if !*redirects.listeners.get(usize::from(connection.local.listener))?
+            || !path.starts_with('/')
+            || is_challenge(path)
+        {
+            return None;
+        }
+        Some(match redirects.location(request) {
+            Some(location) => redirect(request, 308, &location, response),
+            None => misdirected(request, response),
+        })
+    }
+}
+
+impl Redirects {
+    /// Returns the URL of the request with https; `None` if its host is missing or not of this server.
+    fn location(&self, request: &Request<'_>) -> Option<String> {
+        let host = without_port(request.host()?);
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let is_covered = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+            Ok(address) => self.addresses.contains(&address) || covers_name(&self.names, host),
+            Err(_) => {
+                let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+                host.bytes().all(is_plain) && covers_name(&self.names, host)
+            }
+        };
+        if !is_covered {
+            return None;
+        }
+        let port = if self.port == HTTPS { String::new() } else { format!(":{}", self.port) };
+        let query = request.target.query.map(|query| format!("?{query}")).unwrap_or_default();
+        Some(format!("https://{host}{port}{}{query}", request.target.path))
+    }
+}
+
+/// Whether an authority asks for a token (RFC 8555 §8.3): it may come without TLS. The token is one segment, so the path
+/// leads to no other file.
+fn is_challenge(path: &str) -> bool {
+    path.strip_prefix("/.well-known/acme-challenge/").is_some_and(|token| {
+        !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    })
+}
