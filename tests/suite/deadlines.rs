@@ -1,5 +1,6 @@
 //! Every wait has a deadline, and a vanished peer leaves no resources behind.
 
+use std::io::Write;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use tenfold_tests::cases;
 use tenfold_tests::config::{Config, POOL_THREADS};
 use tenfold_tests::harness::Theme;
 use tenfold_tests::launch::Launch;
+use tenfold_tests::seal::Below;
 use tenfold_tests::server::Server;
 use tenfold_tests::site;
 use tenfold_tests::time::becomes_true;
@@ -20,6 +22,8 @@ pub(crate) const THEME: Theme = Theme {
             a_slow_but_steady_client_is_served;
         Senders Own: h25_a_client_that_does_not_read_is_dropped, h27_resets_leave_nothing_behind;
         Engines OwnLayered: a_slow_head_through_the_layer;
+        Epoll Own: a_record_between_requests_has_the_time_of_a_head;
+        Uring Own: a_record_between_requests_has_the_time_of_a_head;
     ],
 };
 
@@ -59,6 +63,21 @@ fn h23_a_slow_head_is_408(config: &Config) {
 
 fn a_slow_head_through_the_layer(config: &Config) {
     h23_a_slow_head_is_408(config);
+}
+
+/// A connection with a part of a record is not idle, and would keep its place for the time of an idle one.
+fn a_record_between_requests_has_the_time_of_a_head(config: &Config) {
+    let launch = Launch::new(&config.through(Below::Tls), site::shared());
+    let server = launch.flag("--head-timeout", "1s").flag("--idle-timeout", "60s").start();
+    let mut wire = server.connect();
+    wire.get("/1k.html");
+    assert_eq!(wire.response().status, 200);
+    let (begin, mut socket) = (Instant::now(), wire.socket());
+    socket.write_all(&[23, 3, 3, 0]).expect("it is connected");
+    let (rest, _) = wire.rest();
+    assert!(rest.is_empty(), "{}", String::from_utf8_lossy(&rest));
+    assert!(begin.elapsed() < BOUND, "it took {:?}", begin.elapsed());
+    server.stop().unwrap_or_else(|why| panic!("{why}"));
 }
 
 fn h24_a_slow_body_ends(config: &Config) {

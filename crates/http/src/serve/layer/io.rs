@@ -48,6 +48,9 @@ pub struct LayeredIo<'a, I: Io, L: Layer, F: FileReader> {
     replying: bool,
     /// Whether the peer has sent its closing record.
     ended: bool,
+    /// The time for a record that begins between requests, and the deadline of the one in hand.
+    record_time: Duration,
+    record_by: Option<Instant>,
     /// Whether the layer can neither open nor seal any more.
     failed: bool,
     closing: Closing,
@@ -74,15 +77,18 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
             sending: Sending::default(),
             replying: false,
             ended: false,
+            record_time: Duration::ZERO,
+            record_by: None,
             failed: false,
             closing: Closing::No,
             lingers: false,
         }
     }
 
-    /// Completes the handshake by `by`, unless it was completed before. Returns what to do with the connection if no
-    /// plaintext can follow yet.
+    /// Completes the handshake by `by`, unless it was completed before. A record that begins between requests has as
+    /// much time. Returns what to do with the connection if no plaintext can follow yet.
     pub async fn begin(&mut self, by: Instant) -> Option<Next> {
+        self.record_time = by.since(clock::now());
         match poll_fn(|cx| self.poll_handshake(cx, by)).await {
             Ok(Received::Bytes) => None,
             Ok(Received::Idle) => Some(Next::Park(by)),
@@ -167,7 +173,19 @@ impl<'a, I: Io, L: Layer, F: FileReader> LayeredIo<'a, I, L, F> {
             }
             LayerProgress::Failed => self.failed = true,
         }
+        self.record_by = None;
         true
+    }
+
+    /// Returns the deadline of a wait until `by`. A connection is not idle while a record has begun, and cannot be
+    /// evicted, so a record that may become a head has the time of one.
+    fn limit_record(&mut self, patience: Patience, by: Instant) -> Instant {
+        let is_head = patience == Patience::Park && self.input.length == 0;
+        if !is_head || self.below.split().0.is_empty() {
+            return by;
+        }
+        let record_by = *self.record_by.get_or_insert(clock::now() + self.record_time);
+        by.min(record_by)
     }
 
     /// Drops `count` bytes behind the last record, and the rest of that record: the plaintext in hand moves to the
@@ -242,6 +260,7 @@ impl<I: Io, L: Layer, F: FileReader> Io for LayeredIo<'_, I, L, F> {
             self.skip(0);
             // The driver's bytes in hand may be part of a record: it does not take the connection for an idle one.
             let room = self.input.length + L::RECORD_BYTES;
+            let by = self.limit_record(patience, by);
             match ready!(self.below.poll_receive(cx, room, patience, by))? {
                 Received::Bytes => {}
                 Received::Idle => return Poll::Ready(Ok(Received::Idle)),
